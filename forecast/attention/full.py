@@ -1,0 +1,29 @@
+"""Full attention."""
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from forecast.attention.base import Mechanism, check_causal_lengths
+
+
+class FullAttention(Mechanism):
+    """softmax(q k^T / sqrt(E)) v over all keys, or over those up to the query's own step when causal.
+
+    Vaswani et al. 2017, "Attention is all you need"; computed by torch's scaled_dot_product_attention.
+    dropout: share of the attention weights that is dropped in training.
+    """
+
+    def __init__(self, *, causal: bool, layer: int, dropout: float = 0.0) -> None:
+        super().__init__(causal=causal, layer=layer)
+        self.dropout = dropout
+
+    def forward(
+        self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
+    ) -> Float[Tensor, "B H Q V"]:
+        """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
+        if self.causal:
+            # torch aligns its causal mask at the first key: right only when both lengths are equal
+            check_causal_lengths("full attention", q.shape[2], k.shape[2])
+        dropout = self.dropout if self.training else 0.0
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=self.causal)

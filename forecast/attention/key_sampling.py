@@ -1,0 +1,82 @@
+"""Which keys each query is measured against in ProbSparse attention, and its scores with them."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Generator, Tensor, nn
+
+# Up to this many keys a block of all scores is cheaper than gathering the sampled keys:
+# a gathered block holds n_samples * E numbers a query where a block of scores holds n_keys.
+DENSE_KEYS = 2048
+BLOCK_QUERIES = 512
+
+
+class KeySampler(nn.Module):
+    """Draws the keys of each query: uniform over the keys, independent from query to query.
+
+    replacement: a query may draw a key twice, as in the authors' code.
+    eval_seed: in evaluation the draw comes from a CPU generator that (eval_seed, layer) seed anew at every call,
+        so that equal calls draw equal keys; None takes fresh keys from torch's global generator there too.
+    """
+
+    def __init__(self, *, replacement: bool, eval_seed: int | None, layer: int) -> None:
+        super().__init__()
+        self.replacement = replacement
+        self.eval_seed = eval_seed
+        self.layer = layer
+
+    def forward(self, n_queries: int, n_keys: int, n_samples: int, device: torch.device) -> Int[Tensor, "Q U"]:
+        """Key numbers (Q, U) in [0, n_keys), U = n_samples <= n_keys."""
+        draw = draw_with_replacement if self.replacement else draw_without_replacement
+        if self.training or self.eval_seed is None:
+            return draw(n_queries, n_keys, n_samples, device=device, generator=None)
+        generator = Generator().manual_seed(self.eval_seed * 1009 + self.layer)
+        return draw(n_queries, n_keys, n_samples, device=torch.device("cpu"), generator=generator).to(device)
+
+
+def draw_with_replacement(
+    n_queries: int, n_keys: int, n_samples: int, *, device: torch.device, generator: Generator | None
+) -> Int[Tensor, "Q U"]:
+    """Independent uniform key numbers (Q, U)."""
+    return torch.randint(n_keys, (n_queries, n_samples), device=device, generator=generator)
+
+
+def draw_without_replacement(
+    n_queries: int, n_keys: int, n_samples: int, *, device: torch.device, generator: Generator | None
+) -> Int[Tensor, "Q U"]:
+    """Uniform sets of U distinct key numbers, one a query: (Q, U).
+
+    Floyd's algorithm (Bentley and Floyd 1987) for all queries at once: column j draws from the first
+    `n_keys - n_samples + j + 1` keys and takes the last of them when the draw is already there. It needs no (Q, K)
+    tensor, as sorting random numbers would.
+    """
+    last = torch.arange(n_keys - n_samples, n_keys, device=device)
+    uniform = torch.rand(n_queries, n_samples, device=device, generator=generator, dtype=torch.float64)
+    chosen = (uniform * (last + 1)).long()
+    for j in range(1, n_samples):
+        taken = (chosen[:, :j] == chosen[:, j : j + 1]).any(dim=1)
+        chosen[:, j] = torch.where(taken, last[j], chosen[:, j])
+    return chosen
+
+
+def sampled_scores(
+    q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], sample: Int[Tensor, "Q U"]
+) -> Float[Tensor, "B H Q U"]:
+    """Dot products of every query with its own sampled keys.
+
+    q (B, H, Q, E), k (B, H, K, E), sample (Q, U) -> (B, H, Q, U).
+    In blocks of queries, so that neither an (L, L) nor a (B, H, L, U, E) tensor is ever whole.
+    """
+    block = _dense_block if k.shape[2] <= DENSE_KEYS else _gathered_block
+    starts = range(0, q.shape[2], BLOCK_QUERIES)
+    parts = [slice(start, start + BLOCK_QUERIES) for start in starts]
+    return torch.cat([block(q[:, :, part], sample[part], k) for part in parts], dim=2)
+
+
+def _dense_block(q: Tensor, sample: Tensor, k: Tensor) -> Tensor:
+    scores = q @ k.transpose(-2, -1)  # (B, H, Q, K)
+    return scores.gather(-1, sample.expand(*q.shape[:2], -1, -1))
+
+
+def _gathered_block(q: Tensor, sample: Tensor, k: Tensor) -> Tensor:
+    # one sample at a time: (B, H, Q, E) instead of (B, H, Q, U, E)
+    return torch.stack([(q * k[:, :, keys]).sum(-1) for keys in sample.unbind(1)], dim=-1)

@@ -1,0 +1,27 @@
+"""ProbSparse attention as in the authors' code, defects included."""
+
+from torch import Tensor
+
+from forecast.attention.prob import ProbAttention
+
+
+class Informer2020ProbAttention(ProbAttention):
+    """ProbSparse attention as the authors' code computes it (Informer2020 at 29f2a73; tests/golden).
+
+    Differs from `ProbAttention`: keys are sampled with replacement; the measure divides the sum over the sampled keys
+    by the number of all keys and looks at later keys also when causal; an inactive row of a causal layer is the sum of
+    its past, not the mean; there is no dropout on the weights. The authors draw fresh keys in evaluation too:
+    `eval_seed=None`.
+    """
+
+    replacement = True
+
+    def __init__(self, *, causal: bool, layer: int, factor: int = 5, eval_seed: int | None = 0) -> None:
+        super().__init__(causal=causal, layer=layer, factor=factor, eval_seed=eval_seed)
+
+    def _measure(self, scores: Tensor, sample: Tensor, n_keys: int) -> Tensor:
+        del sample
+        return scores.amax(-1) - scores.sum(-1) / n_keys
+
+    def _inactive(self, v: Tensor, n_queries: int) -> Tensor:
+        return v.cumsum(2) if self.causal else super()._inactive(v, n_queries)

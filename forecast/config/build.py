@@ -1,0 +1,87 @@
+"""`build`: the only caller of Hydra's instantiate, for the command line and for checkpoints alike."""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+from forecast.config.targets import SPECIAL, resolve_target
+from forecast.errors import UserError
+
+
+def build(node: Mapping[str, Any] | DictConfig, **provided: Any) -> Any:
+    """Build what the `_target_`s of `node` name; `provided` are further arguments of the outermost one.
+
+    Every target is checked against the allow list before any is called. Mappings and lists without a
+    `_target_` stay what they are, with their contents built. `provided` never passes through OmegaConf, so
+    modules and parameters arrive as they are.
+
+    Raises UserError for a target that is not allowed, for Hydra's other special keys, for an interpolation in
+    a plain mapping, and for a ValueError or TypeError that a constructor raises.
+    """
+    plain = _checked(_plain(node), "")
+    partial = bool(plain.get("_partial_", False))
+    if "_target_" not in plain:
+        if provided:
+            raise ValueError("only a node with a _target_ takes further arguments")
+        return _instantiate(plain)
+    factory = functools.partial(_instantiate({**plain, "_partial_": True}), **provided)
+    return factory if partial else _mended(factory)
+
+
+def _plain(node: Mapping[str, Any] | DictConfig) -> dict[str, Any]:
+    if isinstance(node, DictConfig):
+        node = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)  # type: ignore[assignment]
+    return {str(key): value for key, value in node.items()}
+
+
+def _checked(node: Any, path: str) -> Any:
+    """A copy in which each `_target_` is the full name of what was checked: what was seen is called."""
+    if isinstance(node, DictConfig | ListConfig):
+        node = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
+    if isinstance(node, str) and "${" in node:
+        raise UserError(f"{path}={node}: a saved config holds plain values, no interpolation")
+    if isinstance(node, Mapping):
+        for key in node:
+            # Hydra resolves an interpolation wherever it stands, and these keys change what it calls.
+            if str(key).startswith("_") and key not in SPECIAL:
+                raise UserError(f"{_join(path, key)}: only {' and '.join(SPECIAL)} may begin with '_'")
+        checked = {key: _checked(value, _join(path, key)) for key, value in node.items()}
+        if "_target_" in checked:
+            found = resolve_target(checked["_target_"], path)
+            checked["_target_"] = f"{found.__module__}.{found.__qualname__}"
+        return checked
+    if isinstance(node, list | tuple):
+        return [_checked(value, f"{path}[{index}]") for index, value in enumerate(node)]
+    return node
+
+
+def _join(path: str, key: object) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _instantiate(plain: dict[str, Any]) -> Any:
+    return _mended(lambda: instantiate(plain, _convert_="all"))
+
+
+def _mended(call: Callable[[], Any]) -> Any:
+    """Call; a constructor's refusal comes out as a UserError with its own words, without Hydra's wrapping."""
+    try:
+        return call()
+    except UserError:
+        raise
+    except Exception as error:
+        cause: BaseException = error
+        while isinstance(cause, InstantiationException) and cause.__cause__ is not None:
+            cause = cause.__cause__
+        if isinstance(cause, UserError):
+            raise cause from error
+        # Lightning's refusals are no ValueErrors; by name, so that it need not be imported.
+        refused = isinstance(cause, ValueError | TypeError | InstantiationException)
+        if not refused and type(cause).__name__ != "MisconfigurationException":
+            raise
+        key = [line.removeprefix("full_key: ") for line in str(error).splitlines() if "full_key: " in line]
+        raise UserError(f"{key[0]}: {cause}" if key and key[0] else str(cause)) from error

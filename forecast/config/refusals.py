@@ -1,0 +1,197 @@
+"""What Hydra refuses before main runs, said once and with what to type instead."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from forecast.config.values import CONF, options
+from forecast.errors import UserError, closest
+
+
+def message(error: BaseException, *, config_name: str, overrides: list[str], multirun: bool) -> str | None:
+    """The text for a mistake of the user; None for anything else, which is a bug and keeps its traceback."""
+    own = _own(error)
+    if own is not None:
+        return str(own)
+    if not isinstance(error, HydraException | OmegaConfBaseException):
+        return None
+    found = diagnose(overrides, config_name=config_name, multirun=multirun)
+    return "\n".join(found) if found else _plain(error)
+
+
+def _own(error: BaseException | None) -> UserError | None:
+    """The UserError that Hydra or OmegaConf wrapped, as they do when a resolver raises it."""
+    while error is not None:
+        if isinstance(error, UserError):
+            return error
+        if not isinstance(error, HydraException | OmegaConfBaseException):
+            return None
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _plain(error: BaseException) -> str:
+    """Hydra's own text with that of its cause: the last resort."""
+    texts = [str(error), str(error.__cause__ or "")]
+    return "\n".join(dict.fromkeys(line for text in texts for line in text.splitlines() if line.strip()))
+
+
+def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[str]:
+    """One line for each override that cannot be right, then for each top-level key that is missing."""
+    parsed, lines = _parse(overrides)
+    names = groups()
+    good = []
+    for override in parsed:
+        line = _sweep(override, multirun) or _group(override, names)
+        if line:
+            lines.append(line)
+        elif override.key_or_group in names and not override.is_sweep_override():
+            good.append(override)
+    if lines:
+        return lines
+    config = _compose(config_name, good) or _compose(config_name, [o for o in good if o.package is None])
+    if config is None:
+        return []
+    places = [str(place) for place in config.hydra.runtime.choices]
+    keys = dotted_keys(config)
+    lines = [line for override in parsed if (line := _place(override, places) or _key(override, keys, names))]
+    return lines or _missing(config, parsed)
+
+
+def _parse(overrides: list[str]) -> tuple[list[Override], list[str]]:
+    parser = OverridesParser.create()
+    parsed: list[Override] = []
+    lines = []
+    for text in overrides:
+        try:
+            parsed += parser.parse_overrides([text])
+        except OverrideParseException as error:
+            reason = str(error).splitlines()[0]
+            lines.append(
+                f"'{text}' cannot be read: {reason}. Write key=value; put quotes around special characters: "
+                "'key=\"a b, c\"'"
+            )
+    return parsed, lines
+
+
+def _sweep(override: Override, multirun: bool) -> str:
+    if multirun or not override.is_sweep_override():
+        return ""
+    line, key = override.input_line, override.key_or_group
+    return f"'{line}' has several values: add -m to run each of them, or write {key}='[...]' for one list"
+
+
+def groups() -> dict[str, list[str]]:
+    """Every config group with its options; a group inside a group as data/split."""
+    folders = [folder for folder in CONF.rglob("*") if folder.is_dir()]
+    return {folder.relative_to(CONF).as_posix(): options(folder.relative_to(CONF).as_posix()) for folder in folders}
+
+
+def _chosen(override: Override) -> list[Any]:
+    if override.is_delete():
+        return []
+    if override.is_sweep_override():
+        return list(override.sweep_iterator()) if override.is_discrete_sweep() else []
+    return [override.value()]
+
+
+def _group(override: Override, names: Mapping[str, list[str]]) -> str:
+    """A group's option that does not exist, or a group that does not exist but nearly."""
+    key = override.key_or_group
+    if key in names:
+        for value in _chosen(override):
+            if isinstance(value, str) and not (CONF / key / f"{value}.yaml").is_file():
+                near = closest(value, _all_options(key))
+                valid = ", ".join(_all_options(key))
+                return f"{key}={value}: there is no such choice.{near} {key} is one of {valid}"
+        return ""
+    if key.startswith("hydra"):
+        return ""
+    near = closest(key, [name for name in names if set(map(str, _chosen(override))) & set(names[name])])
+    if near:
+        return f"'{key}' is no group of the config.{near}"
+    return f"'{key}' is no group of the config.{closest(key, names)}" if override.package else ""
+
+
+def _all_options(group: str) -> list[str]:
+    if group != "experiment":  # a folder inside another group is a group of its own
+        return options(group)
+    folder = CONF / group
+    return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in folder.rglob("*.yaml"))
+
+
+def _compose(config_name: str, overrides: list[Override]) -> DictConfig | None:
+    """The config with the given choices of groups; None when Hydra refuses even these."""
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            lines = [str(override.input_line) for override in overrides]
+            return compose(config_name, overrides=lines, return_hydra_config=True)
+    except (HydraException, OmegaConfBaseException):
+        return None
+
+
+def dotted_keys(node: DictConfig, path: str = "") -> list[str]:
+    """Every key of a config, inner nodes too, as one types it; a node that repeats another is not entered."""
+    keys = []
+    for key in node:
+        here = f"{path}.{key!s}" if path else str(key)
+        if here == "hydra":
+            continue
+        keys.append(here)
+        if not OmegaConf.is_interpolation(node, str(key)) and not OmegaConf.is_missing(node, str(key)):
+            value = node[key]
+            if isinstance(value, DictConfig):
+                keys += dotted_keys(value, here)
+    return keys
+
+
+def _place(override: Override, places: list[str]) -> str:
+    """attention@model.cros_attention: a group laid where none is."""
+    place = f"{override.key_or_group}@{override.package}"
+    if override.package is None or place in places or override.is_add():
+        return ""
+    return f"'{place}' is no place of the group '{override.key_or_group}'.{nearest_key(place, places)}"
+
+
+def _key(override: Override, keys: list[str], names: Mapping[str, list[str]]) -> str:
+    key = override.key_or_group
+    if key in names or key in keys or key.startswith("hydra.") or override.is_add() or override.is_force_add():
+        return ""
+    parent = key.rpartition(".")[0]
+    inside = [name for name in keys if parent and name.rpartition(".")[0] == parent]
+    if not inside:
+        keys = [name for name in keys if not any(other.startswith(f"{name}.") for other in keys)]
+        return f"'{key}' is no key of the config.{nearest_key(key, keys)}"
+    valid = [name.rpartition(".")[2] for name in inside]
+    # The shared beginning says nothing about a wrong last part.
+    near = closest(key.rpartition(".")[2], valid).replace("mean '", f"mean '{parent}.")
+    return f"'{key}' is no key of the config.{near or f' {parent} has ' + ', '.join(valid)}"
+
+
+def nearest_key(name: str, keys: Iterable[str]) -> str:
+    """The hint " Did you mean 'optim.lr'?": nearest as a whole, or to the last part of a key."""
+
+    def nearness(key: str) -> float:
+        whole = difflib.SequenceMatcher(None, name, key).ratio()
+        last = difflib.SequenceMatcher(None, name.rsplit(".", 1)[-1], key.rsplit(".", 1)[-1]).ratio()
+        # A last part alone says less, and of two equal ones the shorter path is meant.
+        return max(whole, 0.98 * last) - 0.001 * key.count(".")
+
+    best = max(keys, key=nearness, default="")
+    return f" Did you mean '{best}'?" if best and nearness(best) > 0.6 else ""
+
+
+def _missing(config: DictConfig, parsed: list[Override]) -> list[str]:
+    given = {override.key_or_group for override in parsed}
+    missing = sorted(str(key) for key in config if OmegaConf.is_missing(config, str(key)) and key not in given)
+    example = {"ckpt_path": "ckpt_path=RUN/checkpoints/best.ckpt"}
+    return [f"{key} is missing: say {example.get(key, f'{key}=VALUE')}" for key in missing]

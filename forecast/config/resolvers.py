@@ -1,0 +1,164 @@
+"""The words that the `hydra:` blocks in conf use: where a run writes, and what a sweep's runs are called."""
+
+import datetime
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from forecast.errors import UserError
+
+# What may differ between two runs that are one experiment: who watches, where files lie, how it is shown.
+NOT_IDENTITY = (
+    "hydra",
+    "logger",
+    "callbacks.progress",
+    "ckpt_path",
+    "data.root",
+    "data.path",
+    "trainer.default_root_dir",
+    "trainer.enable_progress_bar",
+    "trainer.log_every_n_steps",
+)
+
+
+def register() -> None:
+    """Register the resolvers; any number of times."""
+    words: dict[str, Callable[..., Any]] = {
+        "run_dir": run_dir,
+        "new_run_dir": new_run_dir,
+        "hydra_dir": hydra_dir,
+        "sweep_name": sweep_name,
+        "identity": identity,
+    }
+    for name, function in words.items():
+        OmegaConf.register_new_resolver(name, function, replace=True)
+
+
+def run_dir(ckpt_path: str | None) -> str:
+    """The folder of the run that `ckpt_path` continues in place, else a new one.
+
+    Raises UserError when there is no such file.
+    """
+    return str(continued_run(ckpt_path) or _new_folder())
+
+
+def new_run_dir(ckpt_path: str) -> str:
+    """A new folder, for a program that only reads the checkpoint. Raises UserError when it is not there."""
+    continued_run(ckpt_path)
+    return str(_new_folder())
+
+
+def hydra_dir(ckpt_path: str | None) -> str | None:
+    """Where Hydra keeps the config: nowhere when a run goes on, so that its first .hydra stays."""
+    return None if continued_run(ckpt_path) else ".hydra"
+
+
+def continued_run(ckpt_path: str | None) -> Path | None:
+    """RUN for RUN/checkpoints/X with RUN/.hydra beside it, else None.
+
+    Raises UserError when there is no such file.
+    """
+    if not ckpt_path:
+        return None
+    path = Path(ckpt_path)
+    if not path.is_file():
+        raise UserError(f"ckpt_path={ckpt_path}: there is no such file. It is RUN/checkpoints/last.ckpt or best.ckpt")
+    run = path.absolute().parent.parent
+    return run if path.absolute().parent.name == "checkpoints" and (run / ".hydra").is_dir() else None
+
+
+@functools.cache
+def _new_folder() -> Path:
+    """outputs/DATE/TIME, with -2, -3 ... when that is taken; the same one all through this process."""
+    day = Path("outputs") / datetime.datetime.now().strftime("%Y-%m-%d")
+    time = datetime.datetime.now().strftime("%H-%M-%S")
+    number = 1
+    while True:
+        folder = day / (time if number == 1 else f"{time}-{number}")
+        try:
+            # Made, not only looked for: two trainings started in the same second must not share it.
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            number += 1
+        else:
+            return folder
+
+
+def sweep_name(*, _root_: DictConfig) -> str:
+    """The chosen experiment's name, as one folder name; `sweep` without one."""
+    name = OmegaConf.select(_root_, "hydra.runtime.choices.experiment")
+    return str(name).replace("/", "-") if name else "sweep"
+
+
+def identity(*, _root_: DictConfig) -> str:
+    """12 hex digits: equal for two runs that must give the same numbers, different otherwise.
+
+    From the resolved config without NOT_IDENTITY, the package version and the checksum of the data.
+    """
+    plain = _resolved(_root_)
+    parts = {"config": _without(plain), "version": _version(), "data": data_checksum(plain.get("data"))}
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _resolved(root: DictConfig) -> dict[str, Any]:
+    """All but `hydra`. What cannot be resolved stays as written: check_config says so later, and better."""
+    plain: dict[str, Any] = {}
+    for key in root:
+        if key == "hydra" or OmegaConf.is_missing(root, key):
+            continue
+        value = root[key]
+        if OmegaConf.is_config(value):
+            try:
+                value = OmegaConf.to_container(value, resolve=True)
+            except OmegaConfBaseException:
+                value = OmegaConf.to_container(value, resolve=False)
+        plain[str(key)] = value
+    return plain
+
+
+def _without(node: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    kept = {}
+    for key, value in node.items():
+        here = f"{path}.{key}" if path else str(key)
+        if here not in NOT_IDENTITY:
+            kept[str(key)] = _without(value, here) if isinstance(value, Mapping) else value
+    return kept
+
+
+def _version() -> str:
+    import forecast
+
+    return str(getattr(forecast, "__version__", "0"))
+
+
+def data_checksum(data: Any) -> str | None:
+    """md5 of the data's file: the catalogue's for a catalogued series. None for made-up data and no file."""
+    if not isinstance(data, Mapping):
+        return None
+    path = data.get("path")
+    if path:
+        file = Path(str(path))
+        return _md5(file) if file.is_file() else None
+    return _catalogued(str(data.get("name")))
+
+
+def _md5(file: Path) -> str:
+    digest = hashlib.md5(usedforsecurity=False)
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _catalogued(name: str) -> str | None:
+    from forecast.data import catalog  # here: it is not needed for --help
+
+    entry = catalog.CATALOG.get(name)  # type: ignore[attr-defined,unused-ignore]
+    return None if entry is None else str(entry.md5)

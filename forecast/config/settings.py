@@ -1,0 +1,52 @@
+"""The plain keys at the top of conf/train.yaml, evaluate.yaml and predict.yaml, with their types."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings:
+    """The keys of train.yaml that belong to no group."""
+
+    seed: int
+    eval_seed: int | None
+    seq_len: int
+    label_len: int
+    pred_len: int
+    ckpt_path: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherData:
+    """Where evaluate.py finds other data than the run's own."""
+
+    path: str | None
+    root: str | None
+    batch_size: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateSettings:
+    """The keys of evaluate.yaml that belong to no group."""
+
+    ckpt_path: str
+    split: str
+    device: str
+    data: OtherData
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """Where predict.py finds the past that it continues."""
+
+    path: str | None
+    root: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictSettings:
+    """The keys of predict.yaml."""
+
+    ckpt_path: str
+    output: str
+    device: str
+    data: History

@@ -1,0 +1,111 @@
+"""The allow list: which classes and functions a `_target_` may name. Naming one is code execution."""
+
+import importlib
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from forecast.errors import UserError, closest
+
+IMPORTED = ("forecast", "torch", "lightning")
+PACKAGES = ("forecast", "torch.optim", "torch.nn", "lightning.pytorch")
+# Functions do anything; only these modules hold some that are meant to be named in YAML.
+FUNCTIONS = ("forecast.training.schedule",)
+# By name, so that reading this table imports nothing.
+BASES = frozenset(
+    {
+        "torch.nn.modules.module.Module",
+        "torch.optim.optimizer.Optimizer",
+        "torch.optim.lr_scheduler.LRScheduler",
+        "lightning.pytorch.callbacks.callback.Callback",
+        "lightning.pytorch.loggers.logger.Logger",
+        "lightning.pytorch.trainer.trainer.Trainer",
+        "lightning.pytorch.strategies.strategy.Strategy",
+        "lightning.pytorch.profilers.profiler.Profiler",
+        "lightning.pytorch.plugins.precision.precision.Precision",
+        "forecast.data.sources.Source",
+        "forecast.data.split.Split",
+        "forecast.evaluation.Protocol",
+    }
+)
+SPECIAL = ("_target_", "_partial_")
+
+Target = Callable[..., Any]
+
+
+def resolve_target(dotted: object, path: str = "") -> Target:
+    """The class or function that `dotted` names, when the allow list has it.
+
+    What the name resolves to decides, never its text: `torch.optim.optimizer.torch.load` begins with an
+    allowed package and executes a pickle.
+    Raises UserError, with the YAML `path` when given, for anything else.
+    """
+    where = f"{path}._target_={dotted}" if path else f"_target_={dotted}"
+    if not isinstance(dotted, str) or dotted.split(".")[0] not in IMPORTED or "." not in dotted:
+        raise UserError(f"{where}: not allowed; a target begins with one of {', '.join(PACKAGES)}")
+    found = _locate(dotted, where)
+    if not is_allowed(found):
+        raise UserError(
+            f"{where}: not allowed. A target is a module, optimizer, callback, logger, trainer, data source, "
+            f"split or protocol of {', '.join(PACKAGES)}"
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def _locate(dotted: str, where: str) -> Any:
+    """Follow the name part by part, importing submodules; raises UserError at the first unknown part."""
+    parts = dotted.split(".")
+    found: Any = _import(parts[0], where)
+    for depth, part in enumerate(parts[1:], start=1):
+        parent = ".".join(parts[:depth])
+        if part.startswith("_"):
+            raise UserError(f"{where}: '{part}' is private")
+        # Only a real package is imported from: a module reached through an attribute is someone else's.
+        package = hasattr(found, "__path__") and found.__name__ == parent
+        if not hasattr(found, part) and package and (module := _import(f"{parent}.{part}", where)):
+            found = module  # torch.optim deletes the names of its modules: they are no attributes
+        elif hasattr(found, part):
+            found = getattr(found, part)
+        else:
+            raise UserError(f"{where}: '{parent}' has no '{part}'.{closest(part, _public(found))}")
+    return found
+
+
+def _import(name: str, where: str) -> Any:
+    """One module, imported; None when there is none. Raises UserError when something it needs is missing."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name == name:
+            return None
+        raise UserError(f"{where}: '{error.name}' is not installed") from error
+
+
+def _public(found: Any) -> list[str]:
+    return [name for name in dir(found) if not name.startswith("_")]
+
+
+def is_allowed(found: object) -> bool:
+    """Whether a class or function, however it was found, is one that a `_target_` may name."""
+    if isinstance(found, type):
+        inside = any(_within(found.__module__, package) for package in PACKAGES)
+        return inside and any(f"{base.__module__}.{base.__qualname__}" in BASES for base in found.__mro__)
+    if isinstance(found, types.FunctionType):
+        return found.__module__ in FUNCTIONS and "." not in found.__qualname__
+    return False
+
+
+def _within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+def target_nodes(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each mapping with a `_target_` in plain containers, outermost first, with its dotted path."""
+    if isinstance(node, Mapping):
+        if "_target_" in node:
+            yield path, node
+        for key, value in node.items():
+            yield from target_nodes(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(node, Sequence) and not isinstance(node, str):
+        for index, value in enumerate(node):
+            yield from target_nodes(value, f"{path}[{index}]")

@@ -1,0 +1,1 @@
+"""From a CSV to batches: locate, read, split, scale, window."""

@@ -1,0 +1,94 @@
+"""The data sets known by name: where they come from, and that a file is the right one."""
+
+import hashlib
+import logging
+from pathlib import Path
+from typing import NamedTuple
+
+import pooch
+
+from forecast.errors import UserError, closest
+
+_log = logging.getLogger(__name__)
+_ETT = "https://raw.githubusercontent.com/zhouhaoyi/ETDataset/main/ETT-small"
+
+
+class Entry(NamedTuple):
+    """One file: its size in bytes, its MD5 and its address."""
+
+    size: int
+    md5: str
+    url: str
+
+
+CATALOG: dict[str, Entry] = {
+    "ETTh1": Entry(2589657, "8381763947c85f4be6ac456c508460d6", f"{_ETT}/ETTh1.csv"),
+    "ETTh2": Entry(2417960, "51a229a3fc13579dd939364fefe9c7ab", f"{_ETT}/ETTh2.csv"),
+    "ETTm1": Entry(10360719, "82d6bd89109c63d075d99c1077b33f38", f"{_ETT}/ETTm1.csv"),
+    "ETTm2": Entry(9677236, "7687e47825335860bf58bccb31be0c56", f"{_ETT}/ETTm2.csv"),
+}
+
+
+def entry(name: str) -> Entry:
+    """The catalog's entry; UserError with the nearest name for an unknown one."""
+    if name not in CATALOG:
+        raise UserError(
+            f"The catalog has no data set '{name}', only {', '.join(CATALOG)}.{closest(name, CATALOG)} "
+            "For a file of your own use data=csv data.path=my.csv."
+        )
+    return CATALOG[name]
+
+
+def locate(name: str, root: Path | str) -> Path:
+    """The file root/NAME.csv, verified; downloaded (pooch) when it is not there.
+
+    UserError for an unknown name, a file that is not the published one, and a download that fails.
+    """
+    known = entry(name)
+    path = Path(root) / f"{name}.csv"
+    if path.exists():
+        _verify(path, known)
+    else:
+        _download(path, known)
+    return path
+
+
+def file_md5(path: Path | str) -> str:
+    """The MD5 of a file's bytes, in hexadecimal."""
+    return hashlib.md5(Path(path).read_bytes(), usedforsecurity=False).hexdigest()
+
+
+def _verify(path: Path, known: Entry) -> None:
+    if not path.is_file():
+        raise UserError(f"{path} is not a file. Remove it, or set FORECAST_DATA or data.root to another folder.")
+    found = file_md5(path)
+    if found != known.md5:
+        raise UserError(
+            f"{path} is not the published file: expected {known.size} bytes with MD5 {known.md5}, found "
+            f"{path.stat().st_size} bytes with MD5 {found}. Remove it to download it anew (a file with CRLF "
+            "line ends counts as another), or read it as your own with data=csv data.path=..."
+        )
+
+
+def _download(path: Path, known: Entry) -> None:
+    _log.info("Downloading %s to %s", known.url, path)
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel(logging.WARNING)  # one line, ours, is enough
+    try:
+        # pooch writes to a temporary name and moves the file when its checksum is right.
+        pooch.retrieve(known.url, known_hash=f"md5:{known.md5}", fname=path.name, path=path.parent, progressbar=False)
+    # Every network error of requests is an OSError, a wrong checksum a ValueError.
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path} is not there and its download failed ({type(error).__name__}: {_first_line(error)}). "
+            f"Get it from {known.url} ({known.size} bytes, MD5 {known.md5}) and put it at {path.absolute()}, "
+            "or point FORECAST_DATA or data.root to the folder that holds it. data=demo needs no download."
+        ) from error
+    finally:
+        logger.setLevel(level)
+
+
+def _first_line(error: Exception, limit: int = 200) -> str:
+    text = (str(error).splitlines() or [""])[0]
+    return text if len(text) <= limit else text[:limit] + "..."

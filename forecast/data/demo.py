@@ -1,0 +1,108 @@
+"""A made-up series shaped like ETTh1, of which the best possible error is known.
+
+Each column is a signal (level, trend, daily and weekly seasons, one change of regime) plus AR(1) noise.
+Whoever knew the signal could still not foresee the noise: `best_mse` is the error that is left.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from forecast.data.frame import SeriesFrame
+from forecast.errors import UserError, closest
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class _Column(NamedTuple):
+    """Amplitudes in the column's own units; `shift` and `swell` come with the change of regime."""
+
+    level: float
+    daily: float
+    half_daily: float
+    weekly: float
+    trend: float  # from the first row to the last
+    shift: float  # added to the level
+    swell: float  # factor of the daily season
+    phi: float  # noise: memory from hour to hour
+    share: float  # noise: part of the column's whole variance
+
+
+_COLUMNS = {
+    "HUFL": _Column(7.0, 5.0, 1.6, 1.5, 1.0, 2.0, 1.25, 0.80, 0.20),
+    "HULL": _Column(2.0, 1.4, 0.5, 0.5, 0.3, 0.0, 1.00, 0.75, 0.28),
+    "MUFL": _Column(4.5, 4.6, 1.8, 1.3, 0.8, 1.8, 1.25, 0.82, 0.18),
+    "MULL": _Column(0.8, 1.3, 0.4, 0.4, 0.2, 0.0, 1.00, 0.70, 0.30),
+    "LUFL": _Column(3.0, 0.9, 0.2, 0.3, -0.3, -0.4, 1.00, 0.85, 0.22),
+    "LULL": _Column(0.9, 0.5, 0.1, 0.2, -0.1, 0.0, 1.00, 0.90, 0.16),
+    "OT": _Column(17.0, 6.0, 1.0, 2.0, -2.0, -3.0, 0.80, 0.88, 0.15),
+}
+_REGIME_CHANGE = 0.3  # of the rows: inside train, which is the first 70 %
+_START = "2016-07-01 00:00"
+
+
+def demo_frame(*, seed: int = 7, rows: int = 4000) -> SeriesFrame:
+    """`rows` hours of seven columns named as ETTh1's; `seed` draws the phases of the seasons and the noise.
+
+    numpy's Generator draws the same numbers on every platform; the values are rounded to 6 decimals.
+    """
+    rng, signal, phi, sigma = _parts(seed, rows)
+    values = np.round(signal + _ar1_noise(rng, rows, phi, sigma), 6)
+    timestamps = pd.date_range(_START, periods=rows, freq="h")
+    return SeriesFrame(values, timestamps, tuple(_COLUMNS), "h", "demo")
+
+
+def best_mse(*, seed: int, rows: int, columns: Sequence[str], steps: int) -> FloatArray:
+    """The expected MSE of the best possible forecast of `demo_frame(seed=seed, rows=rows)` -> (steps,
+    len(columns)).
+
+    In squared original units, for h = 1 .. steps: sigma^2 (1 - phi^(2h)) / (1 - phi^2), the variance of AR(1)
+    noise h steps ahead when its present is known (Box and Jenkins, Time Series Analysis, chapter 5).
+    """
+    _, _, phi, sigma = _parts(seed, rows)
+    names = list(_COLUMNS)
+    for name in columns:
+        if name not in names:
+            raise UserError(f"The demo has no column '{name}', only {', '.join(names)}.{closest(name, names)}")
+    index = [names.index(name) for name in columns]
+    phi, sigma = phi[index], sigma[index]
+    h = np.arange(1, steps + 1)[:, None]
+    result: FloatArray = sigma**2 * (1 - phi ** (2 * h)) / (1 - phi**2)
+    return result
+
+
+def _parts(seed: int, rows: int) -> tuple[np.random.Generator, FloatArray, FloatArray, FloatArray]:
+    """(generator, ready to draw the noise; signal (rows, 7); phi (7,); sigma (7,), the noise's step)."""
+    if seed < 0:
+        raise UserError(f"data.demo_seed is {seed}; it must be 0 or more.")
+    if rows < 3:
+        raise UserError(f"data.rows is {rows}; the demo needs at least 3 rows, and some thousands to learn from.")
+    rng = np.random.default_rng(seed)
+    signal = _signal(rows, rng.uniform(-0.5, 0.5, size=(3, len(_COLUMNS))))
+    phi = np.array([c.phi for c in _COLUMNS.values()])
+    share = np.array([c.share for c in _COLUMNS.values()])
+    variance = signal.var(axis=0) * share / (1 - share)  # of the noise: `share` of signal and noise together
+    return rng, signal, phi, np.sqrt(variance * (1 - phi**2))
+
+
+def _signal(rows: int, phases: FloatArray) -> FloatArray:
+    """From phases (3, 7) in radians, of the day, the half day and the week -> (rows, 7)."""
+    hour = np.arange(rows)[:, None]
+    level, daily, half, weekly, trend, shift, swell = np.array(list(_COLUMNS.values())).T[:7]
+    late = hour >= int(_REGIME_CHANGE * rows)
+    day = daily * np.sin(2 * np.pi * hour / 24 + phases[0]) + half * np.sin(4 * np.pi * hour / 24 + phases[1])
+    week = weekly * np.cos(2 * np.pi * hour / 168 + phases[2])
+    result: FloatArray = level + trend * hour / rows + np.where(late, swell, 1.0) * day + week + shift * late
+    return result
+
+
+def _ar1_noise(rng: np.random.Generator, rows: int, phi: FloatArray, sigma: FloatArray) -> FloatArray:
+    """x[t] = phi x[t-1] + sigma e[t], begun in its stationary state -> (rows, 7)."""
+    noise = rng.standard_normal((rows, len(phi))) * sigma
+    noise[0] /= np.sqrt(1 - phi**2)
+    for t in range(1, rows):
+        noise[t] += phi * noise[t - 1]
+    return noise

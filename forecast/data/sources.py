@@ -1,0 +1,187 @@
+"""What `data=NAME` names: where a series comes from, which columns count, how its rows are split."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from forecast.data import catalog, demo
+from forecast.data.frame import SeriesFrame, read_columns, read_frame
+from forecast.data.split import Split
+from forecast.errors import UserError, closest
+
+_FEATURES = ("M", "S", "MS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(ABC):
+    """A series and how it is used.
+
+    features: M forecasts all columns from all, S the target from itself, MS the target from all. target: a
+    column's name, or None for the last one. UserError for wrong values, here or when the file is read.
+    """
+
+    name: str
+    split: Split
+    features: Literal["M", "S", "MS"] = "M"
+    target: str | None = "OT"
+    batch_size: int = 32
+
+    def __post_init__(self) -> None:
+        if self.features not in _FEATURES:
+            raise UserError(f"data.features is {self.features!r}; choose one of {', '.join(_FEATURES)}.")
+        if self.batch_size < 1:
+            raise UserError(f"data.batch_size is {self.batch_size}; it must be at least 1.")
+
+    @abstractmethod
+    def frame(self) -> SeriesFrame:
+        """The series: the target's column alone for S, all columns in file order for M and MS."""
+
+    @abstractmethod
+    def checksum(self) -> str:
+        """What changes when the data do."""
+
+    def path_used(self) -> Path | None:
+        """The file that `frame` reads; None when there is none."""
+        return None
+
+    def with_file(self, path: Path | str) -> "CsvSource":
+        """Another file, read and used as this one is."""
+        return CsvSource(
+            path=str(path),
+            split=self.split,
+            features=self.features,
+            target=self.target,
+            batch_size=self.batch_size,
+        )
+
+    def target_columns(self, frame: SeriesFrame) -> tuple[int, ...]:
+        """Which columns of `frame()` are forecast: T indices into its C columns."""
+        target = self._target(frame.columns, frame.name)
+        return tuple(range(len(frame.columns))) if self.features == "M" else (frame.columns.index(target),)
+
+    def describe(self) -> dict[str, str | None]:
+        """Name, path and checksum as plain values, for a checkpoint."""
+        path = self.path_used()
+        return {"name": self.name, "path": None if path is None else str(path), "checksum": self.checksum()}
+
+    def _target(self, columns: Sequence[str], where: str) -> str:
+        target = columns[-1] if self.target is None else self.target
+        if target not in columns:
+            raise UserError(
+                f"{where}: there is no column '{target}' (data.target) among {', '.join(columns)}."
+                f"{closest(target, columns)} Set data.target=NAME, or data.target=null for the last column."
+            )
+        return target
+
+    def _chosen(self, columns: Sequence[str], where: str) -> tuple[str, ...]:
+        target = self._target(columns, where)
+        return (target,) if self.features == "S" else tuple(columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSource(Source):
+    """A source that is a CSV file, and how the file is written."""
+
+    time_column: str = "date"
+    separator: str = ","
+    decimal: str = "."
+
+    @abstractmethod
+    def path_used(self) -> Path:
+        """The file that `frame` reads."""
+
+    def frame(self) -> SeriesFrame:
+        """The series in the file; errors as `read_frame`, and for a target that it does not hold."""
+        path = self.path_used()
+        columns = read_columns(path, time_column=self.time_column, separator=self.separator)
+        return read_frame(
+            path,
+            columns=self._chosen(columns, str(path)),
+            time_column=self.time_column,
+            separator=self.separator,
+            decimal=self.decimal,
+        )
+
+    def checksum(self) -> str:
+        """The MD5 of the file."""
+        path = self.path_used()
+        if not path.is_file():
+            raise UserError(f"{path} is not a file. Check data.path.")
+        return catalog.file_md5(path)
+
+    def with_file(self, path: Path | str) -> "CsvSource":
+        """Another file, read and used as this one is, written in the same way."""
+        return CsvSource(
+            path=str(path),
+            split=self.split,
+            features=self.features,
+            target=self.target,
+            batch_size=self.batch_size,
+            time_column=self.time_column,
+            separator=self.separator,
+            decimal=self.decimal,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogSource(FileSource):
+    """A published data set: root/NAME.csv, downloaded when absent, verified; `path` is read instead of it."""
+
+    root: str
+    path: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        catalog.entry(self.name)
+
+    def path_used(self) -> Path:
+        """`path`, unverified, or the verified file under `root`."""
+        return Path(self.path) if self.path else catalog.locate(self.name, self.root)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CsvSource(FileSource):
+    """A file of the user's own."""
+
+    name: str = "csv"
+    path: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.path:
+            raise UserError("data=csv needs data.path=my.csv")
+
+    def path_used(self) -> Path:
+        """`path`."""
+        assert self.path
+        return Path(self.path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoSource(Source):
+    """The made-up series of `forecast.data.demo`: no file, no download, and a known best error."""
+
+    name: str = "demo"
+    demo_seed: int = 7
+    rows: int = 4000
+
+    def frame(self) -> SeriesFrame:
+        """The demo's series."""
+        full = demo.demo_frame(seed=self.demo_seed, rows=self.rows)
+        chosen = self._chosen(full.columns, full.name)
+        values = full.values[:, [full.columns.index(name) for name in chosen]]
+        return SeriesFrame(values, full.timestamps, chosen, full.freq, full.name)
+
+    def checksum(self) -> str:
+        """The seed and the number of rows: they determine all values."""
+        return f"demo-seed{self.demo_seed}-rows{self.rows}"
+
+    def best_mse(self, frame: SeriesFrame, targets: Sequence[int], steps: int) -> npt.NDArray[np.float64]:
+        """The best MSE possible for the T columns `targets` of `frame` -> (steps, T), in original units."""
+        columns = [frame.columns[t] for t in targets]
+        return demo.best_mse(seed=self.demo_seed, rows=self.rows, columns=columns, steps=steps)

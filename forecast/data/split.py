@@ -1,0 +1,139 @@
+"""Which rows are forecast for training, for choosing a model, and for judging it."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import pandas as pd
+
+from forecast.data.frame import SeriesFrame
+from forecast.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split(ABC):
+    """A rule that cuts a series into train, val, test and, if rows are left, tail."""
+
+    @abstractmethod
+    def rows(self, frame: SeriesFrame) -> dict[str, range]:
+        """The target rows of each part, in time order, none shared."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowSplit(Split):
+    """Numbers of rows: the ETT files are cut so, into 12, 4 and 4 months of 30 days (Informer2020)."""
+
+    train: int
+    val: int
+    test: int
+
+    def __post_init__(self) -> None:
+        for name in ("train", "val", "test"):
+            if getattr(self, name) < 1:
+                raise UserError(f"data.split.{name} is {getattr(self, name)}; it must be at least 1 row.")
+
+    def rows(self, frame: SeriesFrame) -> dict[str, range]:
+        """The first `train` rows, then `val`, then `test`. UserError if the file has fewer."""
+        val, test = self.train, self.train + self.val
+        end = test + self.test
+        if end > len(frame):
+            raise UserError(
+                f"{frame.name} has {len(frame)} rows, but data.split asks for {self.train} + {self.val} + "
+                f"{self.test} = {end}. Give smaller data.split.train, val and test, use a ShareSplit, or "
+                "evaluate with split=all."
+            )
+        return _cut(val, test, end, len(frame))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShareSplit(Split):
+    """Shares of the rows; train and test are rounded down, val is the rest (Informer2020, Dataset_Custom)."""
+
+    train: float = 0.7
+    val: float = 0.1
+    test: float = 0.2
+
+    def __post_init__(self) -> None:
+        shares = (self.train, self.val, self.test)
+        if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
+            raise UserError(
+                f"data.split has the shares train {self.train}, val {self.val}, test {self.test}; each must "
+                f"be above 0 and their sum 1, not {sum(shares):g}."
+            )
+
+    def rows(self, frame: SeriesFrame) -> dict[str, range]:
+        """The first share is train, the last test; no tail is left."""
+        n = len(frame)
+        return _cut(int(self.train * n), n - int(self.test * n), n, n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DateSplit(Split):
+    """Dates: the first timestamp of val, the first of test, and the first that is not forecast any more."""
+
+    val_start: str
+    test_start: str
+    end: str | None = None
+
+    def rows(self, frame: SeriesFrame) -> dict[str, range]:
+        """Each part begins at the first row not before its date. UserError if unreadable or unordered."""
+        val, test = _stamp("val_start", self.val_start), _stamp("test_start", self.test_start)
+        dates = [val, test] if self.end is None else [val, test, _stamp("end", self.end)]
+        if dates != sorted(set(dates)):
+            raise UserError(
+                f"data.split has the dates {' then '.join(str(d) for d in dates)}; val_start must be before "
+                "test_start, and test_start before end."
+            )
+        cuts = [int(frame.timestamps.searchsorted(date)) for date in dates]
+        return _cut(cuts[0], cuts[1], (*cuts, len(frame))[2], len(frame))
+
+
+def split_rows(frame: SeriesFrame, split: Split, *, seq_len: int, pred_len: int) -> dict[str, range]:
+    """The target rows of "train", "val", "test" and, when it can hold a window, "tail".
+
+    UserError when a part is empty or too short for one window of seq_len + pred_len rows. Only train must
+    hold its own context; the others take theirs from the rows before them (`window_rows`).
+    """
+    rows = split.rows(frame)
+    end = 0
+    for name, part in rows.items():
+        assert part.start >= end, f"{name} shares rows with the part before it"
+        end = part.stop
+        needed = seq_len + pred_len if name == "train" else pred_len
+        if name != "tail" and len(part) < needed:
+            lengths = f"seq_len {seq_len} + pred_len" if name == "train" else "pred_len"
+            first, last = frame.timestamps[0], frame.timestamps[-1]
+            raise UserError(
+                f"{frame.name}: of its {len(frame)} rows ({first} to {last}) {type(split).__name__} gives "
+                f"{name} {len(part)}, but one window needs {needed} ({lengths} {pred_len}). Choose a shorter "
+                "seq_len or pred_len, another data.split, or evaluate with split=all."
+            )
+    return {name: part for name, part in rows.items() if name != "tail" or len(part) >= pred_len}
+
+
+def window_rows(rows: range, *, seq_len: int) -> range:
+    """The rows that windows with targets in `rows` may touch.
+
+    Train begins at row 0 and brings its own context; every later part borrows up to seq_len rows before it,
+    which are context only, never targets.
+    """
+    return range(max(0, rows.start - seq_len), rows.stop)
+
+
+def _cut(val: int, test: int, end: int, n_rows: int) -> dict[str, range]:
+    parts = {
+        "train": range(val),
+        "val": range(val, test),
+        "test": range(test, end),
+        "tail": range(end, n_rows),
+    }
+    return {name: part for name, part in parts.items() if name != "tail" or part}
+
+
+def _stamp(key: str, value: str) -> pd.Timestamp:
+    parsed = pd.DatetimeIndex(pd.to_datetime(pd.Series([str(value)]), format="ISO8601", errors="coerce"))
+    if parsed.hasnans or parsed.tz is not None:
+        raise UserError(
+            f"data.split.{key} is {value!r}, which is no date without a time zone. Write it as 2017-06-26 00:00:00."
+        )
+    stamp: pd.Timestamp = parsed[0]
+    return stamp

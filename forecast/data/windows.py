@@ -1,0 +1,99 @@
+"""Windows of a series, gathered a whole batch at a time."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+FloatArray = npt.NDArray[np.floating[Any]]
+
+
+class Batch(NamedTuple):
+    """B windows in float32, scaled. A model is given the first three, never the target.
+
+    past (B, L, C); past_known (B, L, F); future_known (B, P, F); target (B, P, T)
+    """
+
+    past: Tensor
+    past_known: Tensor
+    future_known: Tensor
+    target: Tensor
+
+
+def stack_series(values: FloatArray, known: FloatArray) -> Tensor:
+    """The one series that the datasets of all splits share.
+
+    values (N, C), scaled, and known (N, F)  ->  (N, C + F) float32, contiguous
+    """
+    assert values.ndim == known.ndim == 2 and len(values) == len(known)
+    return torch.from_numpy(np.concatenate([values, known], axis=1, dtype=np.float32))
+
+
+def as_batch(batch: Batch) -> Batch:
+    """The collate function for DataLoader: `WindowDataset.__getitems__` has made the batch already."""
+    return batch
+
+
+class WindowDataset(Dataset[Batch]):
+    """All windows of seq_len + pred_len consecutive rows inside `rows`, one starting at each row.
+
+    A window is a view of the series: a batch is one indexing operation, with no Python per sample.
+    """
+
+    def __init__(
+        self,
+        series: Tensor,
+        *,
+        n_columns: int,
+        rows: range,
+        seq_len: int,
+        pred_len: int,
+        targets: Sequence[int],
+    ) -> None:
+        """Windows of a series (N, C + F) made by `stack_series`, on any device: batches live there.
+
+        n_columns: C. rows: what the windows may touch (`split.window_rows`). targets: T of the C columns.
+        """
+        assert series.ndim == 2 and series.is_contiguous()
+        assert rows.start >= 0 and rows.stop <= len(series) and rows.step == 1
+        assert targets and all(0 <= t < n_columns <= series.shape[1] for t in targets)
+        self._rows, self._seq_len, self._n_columns = rows, seq_len, n_columns
+        self._targets = _slice_or_list(targets)
+        self._width = width = series.shape[1]
+        length = seq_len + pred_len
+        # Row i of this view is window i, flat: overlapping rows of one memory, each a contiguous piece of it.
+        self._windows = series.as_strided(
+            (max(0, len(rows) - length + 1), length * width),
+            (width, 1),
+            series.storage_offset() + rows.start * width,
+        )
+
+    def __len__(self) -> int:
+        return self._windows.shape[0]
+
+    def __getitems__(self, indices: Sequence[int]) -> Batch:
+        """The windows `indices` (B of them) as one batch. This is what a DataLoader calls."""
+        index = torch.as_tensor(indices, dtype=torch.int64, device=self._windows.device)
+        both = self._windows.index_select(0, index).view(len(indices), -1, self._width)  # (B, L + P, C + F)
+        past, future = both[:, : self._seq_len], both[:, self._seq_len :]
+        c = self._n_columns
+        return Batch(past[..., :c], past[..., c:], future[..., c:], future[..., self._targets])
+
+    def __getitem__(self, index: int) -> Batch:
+        """Window `index` as a batch of one."""
+        return self.__getitems__([index])
+
+    def start_row(self, index: int) -> int:
+        """The row of the series at which window `index` begins; its first target row is seq_len further."""
+        assert 0 <= index < len(self)
+        return self._rows.start + index
+
+
+def _slice_or_list(targets: Sequence[int]) -> slice | list[int]:
+    """A slice where one will do: it is a view, a list of columns is a copy."""
+    first, last = targets[0], targets[-1]
+    return slice(first, last + 1) if list(targets) == list(range(first, last + 1)) else list(targets)

@@ -1,0 +1,193 @@
+"""Pictures of forecasts and of attention, drawn with matplotlib's objects: no pyplot, no global state.
+
+Shape letters: W windows, L past steps, P future steps, T target columns, Q queries, K keys, U active rows.
+"""
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Integer
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import PowerNorm
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import MaxNLocator
+
+DPI = 120
+LEAST_PAST = 48
+# Okabe and Ito's palette, which colour-blind readers can tell apart; the dashes serve readers of grey prints.
+# Past and truth are one series, so both are solid.
+STYLES: dict[str, dict[str, Any]] = {
+    "past": {"color": "#8c8c8c", "linestyle": "-", "linewidth": 1.2},
+    "truth": {"color": "#000000", "linestyle": "-", "linewidth": 1.2},
+    "baseline": {"color": "#e69f00", "linestyle": ":", "linewidth": 1.8},
+    "forecast": {"color": "#0072b2", "linestyle": (0, (5, 1.2)), "linewidth": 1.8},
+}
+MARKERS = {"truth": "o", "baseline": "s", "forecast": "D"}
+
+
+def forecast_figure(
+    *,
+    past: Float[np.ndarray, "W L T"],
+    truth: Float[np.ndarray, "W P T"] | None,
+    forecast: Float[np.ndarray, "W P T"],
+    timestamps: Sequence[pd.DatetimeIndex],
+    columns: Sequence[str],
+    title: str = "",
+    baseline: Float[np.ndarray, "W P T"] | None = None,
+    baseline_name: str = "",
+    max_columns: int = 4,
+) -> Figure:
+    """Forecasts beside what was known and what came: a row of panels a target column, one panel a window.
+
+    past (W, L, T), truth, forecast, baseline (W, P, T) in original units; timestamps: for each window L + P,
+    ascending. Only the end of the past is drawn, and the first `max_columns` columns: the title says how many
+    are left out. Raises ValueError when timestamps or columns do not match the arrays.
+    """
+    _check(past, forecast, timestamps, columns)
+    windows, shown = len(past), min(len(columns), max_columns)
+    if shown < len(columns):
+        title = f"{title} ({len(columns) - shown} of {len(columns)} target columns are not shown)".strip()
+    figure, axes = _grid(shown, windows, title)
+    series = {"truth": truth, "baseline": baseline, "forecast": forecast}
+    for column in range(shown):
+        for window in range(windows):
+            panel = {name: array[window, :, column] for name, array in series.items() if array is not None}
+            _draw_panel(axes[column, window], past[window, :, column], panel, timestamps[window])
+        axes[column, 0].set_ylabel(f"{columns[column]}\noriginal units", parse_math=False)
+    for window in range(windows):
+        origin = str(timestamps[window][past.shape[1] - 1].tz_localize(None)).removesuffix(":00")  # no seconds
+        axes[0, window].set_title(f"known until {origin}", fontsize="medium")
+    figure.align_ylabels()
+    _add_legend(figure, axes[0, 0], {"baseline": baseline_name or "baseline"})
+    return figure
+
+
+def attention_figure(weights: Float[np.ndarray, "Q K"], active: Integer[np.ndarray, " U"] | None, title: str) -> Figure:
+    """A heat map of one head's weights: a row a query step, a column a key step, both counted from 0.
+
+    active: numbers of the rows that ProbSparse chose, marked at the right side; None for other attentions.
+    """
+    figure = _figure(7.5, 6.4, title)
+    axes = figure.add_subplot()
+    # Root scale: one weight near 1, as in the first rows of a causal layer, would pale all others.
+    image = axes.imshow(weights, aspect="auto", cmap="Blues", norm=PowerNorm(0.5, vmin=0.0))
+    figure.colorbar(image, ax=axes, label="weight (root scale)", pad=0.06)
+    _count_steps(axes, "key step")
+    axes.set_ylabel("query step")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    if active is not None:
+        side = axes.get_yaxis_transform()  # x in shares of the axes' width, y in query steps
+        axes.plot(
+            np.full(len(active), 1.02),
+            active,
+            linestyle="none",
+            marker="<",
+            markersize=5,
+            color="#d55e00",
+            transform=side,
+            clip_on=False,
+            label=f"active rows ({len(active)} of {len(weights)})",
+        )
+        figure.legend(loc="outside lower center", frameon=False)
+    return figure
+
+
+def active_rows_figure(shares: Float[np.ndarray, " Q"], title: str) -> Figure:
+    """Bars over the query steps, counted from 0: how often ProbSparse chose the row.
+
+    shares (Q,): of windows and heads, from 0 to 1. Raises ValueError for a value outside (a count, say).
+    """
+    if not ((shares >= 0.0) & (shares <= 1.0)).all():
+        raise ValueError(
+            f"shares lie between 0 and 1, got {shares.min():g} to {shares.max():g}; "
+            "divide the counts by windows * heads"
+        )
+    figure = _figure(9.0, 3.6, title)
+    axes = figure.add_subplot()
+    axes.bar(np.arange(len(shares)), shares, width=0.9, color=STYLES["forecast"]["color"])
+    axes.set_xlim(-0.5, len(shares) - 0.5)
+    axes.set_ylim(bottom=0.0)
+    _count_steps(axes, "query step")
+    axes.set_ylabel("active\n(share of windows and heads)")
+    _lighten(axes)
+    return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write the figure as PNG."""
+    figure.savefig(path, format="png", dpi=DPI)
+
+
+def _check(
+    past: np.ndarray, forecast: np.ndarray, timestamps: Sequence[pd.DatetimeIndex], columns: Sequence[str]
+) -> None:
+    windows, length, targets = past.shape[0], past.shape[1] + forecast.shape[1], past.shape[2]
+    lengths = [len(index) for index in timestamps]
+    if lengths != [length] * windows:
+        raise ValueError(f"expected {windows} timestamps of length {length} (L + P), got lengths {lengths}")
+    if len(columns) != targets:
+        raise ValueError(f"expected {targets} column names, got {len(columns)}: {', '.join(columns)}")
+
+
+def _figure(width: float, height: float, title: str) -> Figure:
+    """An empty figure of that size in inches, with its own canvas and the title broken to fit."""
+    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08))
+    FigureCanvasAgg(figure)
+    if title:
+        # parse_math: names of columns may hold a "$", which would start a formula
+        figure.suptitle(textwrap.fill(title, int(width * 10)), parse_math=False)
+    return figure
+
+
+def _grid(rows: int, columns: int, title: str) -> tuple[Figure, np.ndarray]:
+    """A figure and its axes (rows, columns)."""
+    width = 9.0 if columns == 1 else 4.8 * columns
+    figure = _figure(width, 1.2 + (3.2 if rows == 1 else 2.2 * rows), title)
+    return figure, figure.subplots(rows, columns, squeeze=False, sharex="col")
+
+
+def _draw_panel(
+    axes: Axes,
+    past: Float[np.ndarray, " L"],
+    series: dict[str, Float[np.ndarray, " P"]],
+    timestamps: pd.DatetimeIndex,
+) -> None:
+    """The end of the past and each future series, labelled by its key in STYLES."""
+    times = timestamps.tz_localize(None).to_numpy()  # local wall time: matplotlib would show a zone as UTC
+    length, pred_len = len(past), len(times) - len(past)
+    start = length - min(length, max(pred_len, LEAST_PAST))
+    axes.plot(times[start:length], past[start:], label="past", **STYLES["past"])
+    for name, values in series.items():
+        marker = MARKERS[name] if pred_len == 1 else ""  # a line through one point is invisible
+        axes.plot(times[length:], values, label=name, marker=marker, **STYLES[name])
+    axes.axvline(times[length - 1], color="#595959", linewidth=0.8)
+    locator = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    axes.margins(x=0.01)
+    _lighten(axes)
+
+
+def _add_legend(figure: Figure, axes: Axes, names: dict[str, str]) -> None:
+    """One legend below all panels; `names` replaces labels."""
+    handles, labels = axes.get_legend_handles_labels()
+    labels = [names.get(label, label) for label in labels]
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+
+
+def _count_steps(axes: Axes, label: str) -> None:
+    axes.set_xlabel(label)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _lighten(axes: Axes) -> None:
+    axes.grid(True, color="#e5e5e5", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,1 @@
+"""Building blocks of the models: projections, the attention layer, embeddings, distilling, feed-forward."""

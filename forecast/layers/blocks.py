@@ -1,0 +1,87 @@
+"""The post-norm encoder and decoder layers."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from forecast.layers.attention_layer import AttentionFactories, AttentionLayer, HeadMerge
+from forecast.layers.feed_forward import Activation, FeedForward
+from forecast.layers.heads import merge_heads
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockSizes:
+    """What all layers of a model share. d_model: width D; n_heads: H; d_ff: inner width of the feed-forward network;
+    dropout: share of activations dropped in training.
+    """
+
+    d_model: int
+    n_heads: int
+    d_ff: int
+    dropout: float
+    activation: Activation
+
+    def attention(
+        self, slot: AttentionFactories, *, layer: int, causal: bool = False, merge: HeadMerge = merge_heads
+    ) -> AttentionLayer:
+        """The attention layer of a slot."""
+        return AttentionLayer(slot, d_model=self.d_model, n_heads=self.n_heads, causal=causal, layer=layer, merge=merge)
+
+    def feed_forward(self) -> FeedForward:
+        """A feed-forward network of these sizes."""
+        return FeedForward(d_model=self.d_model, d_ff=self.d_ff, dropout=self.dropout, activation=self.activation)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward; each is added to its input and the sum normalised.
+
+    layer: the number of its attention in the model.
+    """
+
+    def __init__(self, sizes: BlockSizes, attention: AttentionFactories, *, layer: int) -> None:
+        super().__init__()
+        self.attention = sizes.attention(attention, layer=layer)
+        self.feed_forward = sizes.feed_forward()
+        self.norm1 = nn.LayerNorm(sizes.d_model)
+        self.norm2 = nn.LayerNorm(sizes.d_model)
+        self.dropout = nn.Dropout(sizes.dropout)
+
+    def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
+        """(B, L, D) -> (B, L, D)."""
+        x = self.norm1(x + self.dropout(self.attention(x, x)))
+        normed: Tensor = self.norm2(x + self.feed_forward(x))
+        return normed
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, cross-attention to the encoder's output, feed-forward; each added and normalised.
+
+    layer: the number of its self-attention in the model; the cross-attention has the next one.
+    merge: how the heads of the self-attention are merged.
+    """
+
+    def __init__(
+        self,
+        sizes: BlockSizes,
+        *,
+        self_attention: AttentionFactories,
+        cross_attention: AttentionFactories,
+        layer: int,
+        merge: HeadMerge = merge_heads,
+    ) -> None:
+        super().__init__()
+        self.self_attention = sizes.attention(self_attention, layer=layer, causal=True, merge=merge)
+        self.cross_attention = sizes.attention(cross_attention, layer=layer + 1)
+        self.feed_forward = sizes.feed_forward()
+        self.norm1 = nn.LayerNorm(sizes.d_model)
+        self.norm2 = nn.LayerNorm(sizes.d_model)
+        self.norm3 = nn.LayerNorm(sizes.d_model)
+        self.dropout = nn.Dropout(sizes.dropout)
+
+    def forward(self, x: Float[Tensor, "B Q D"], encoded: Float[Tensor, "B K D"]) -> Float[Tensor, "B Q D"]:
+        """X (B, Q, D), the encoder's output (B, K, D) -> (B, Q, D)."""
+        x = self.norm1(x + self.dropout(self.self_attention(x, x)))
+        x = self.norm2(x + self.dropout(self.cross_attention(x, encoded)))
+        normed: Tensor = self.norm3(x + self.feed_forward(x))
+        return normed

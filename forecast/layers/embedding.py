@@ -1,0 +1,102 @@
+"""How the values of a window and its calendar become the model's sequence."""
+
+import math
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+CalendarEncoding = Literal["timeF", "fixed"]
+
+# Rows of the sinusoid tables: month 1-12, day 1-31, weekday 0-6, hour 0-23, quarter of the hour 0-3.
+CALENDAR_SIZES = (13, 32, 7, 24, 4)
+
+
+def sinusoid_table(length: int, d_model: int) -> Float[Tensor, "L D"]:
+    """Sinusoids of geometrically growing period (L, D): even columns sine, odd cosine.
+
+    Vaswani et al. 2017, section 3.5.
+    """
+    position = torch.arange(length, dtype=torch.float32).unsqueeze(1)
+    frequency = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float32) * (-math.log(10000.0) / d_model))
+    table = torch.zeros(length, d_model)
+    table[:, 0::2] = torch.sin(position * frequency)
+    table[:, 1::2] = torch.cos(position * frequency[: d_model // 2])
+    return table
+
+
+class TokenEmbedding(nn.Module):
+    """Convolution over three neighbouring steps, (B, L, C) -> (B, L, D), circular inside the window.
+
+    Zhou et al. 2021, appendix B. Being circular it lets step t see step t + 1, and the first step the last.
+    """
+
+    def __init__(self, n_columns: int, d_model: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(n_columns, d_model, kernel_size=3, padding=1, padding_mode="circular")
+        nn.init.kaiming_normal_(self.conv.weight, mode="fan_in", nonlinearity="leaky_relu")
+
+    def forward(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L D"]:
+        """(B, L, C) in scaled units -> (B, L, D)."""
+        embedded: Tensor = self.conv(x.transpose(1, 2))
+        return embedded.transpose(1, 2)
+
+
+class FixedCalendarEmbedding(nn.Module):
+    """Sum of frozen sinusoid tables looked up by month, day, weekday, hour (and quarter of the hour).
+
+    n_known: how many of these five, in this order, the known features hold.
+    """
+
+    def __init__(self, n_known: int, d_model: int) -> None:
+        super().__init__()
+        if n_known > len(CALENDAR_SIZES):
+            raise ValueError(
+                f"embedding=fixed knows {len(CALENDAR_SIZES)} calendar features, got {n_known}; use embedding=timeF"
+            )
+        self.n_known = n_known
+        for i, size in enumerate(CALENDAR_SIZES[:n_known]):
+            # a formula, not a weight: not in the state dict
+            self.register_buffer(f"table_{i}", sinusoid_table(size, d_model), persistent=False)
+
+    def forward(self, known: Float[Tensor, "B L F"]) -> Float[Tensor, "B L D"]:
+        """Calendar integers (B, L, F), held as floats -> (B, L, D)."""
+        rows = known.long().unbind(-1)
+        return torch.stack([self.get_buffer(f"table_{i}")[rows[i]] for i in range(self.n_known)]).sum(0)
+
+
+class DataEmbedding(nn.Module):
+    """Values, position in the window and calendar, each as a (B, L, D) sequence, summed.
+
+    n_columns: C. n_known: F, 0 when the frequency has no calendar features. max_len: longest sequence.
+    encoding: what the known features hold, see forecast.data.time_features.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_columns: int,
+        n_known: int,
+        d_model: int,
+        max_len: int,
+        dropout: float,
+        encoding: CalendarEncoding,
+    ) -> None:
+        super().__init__()
+        self.values = TokenEmbedding(n_columns, d_model)
+        # a formula, not a weight: not in the state dict
+        self.register_buffer("positions", sinusoid_table(max_len, d_model), persistent=False)
+        self.calendar: nn.Module | None = None
+        if n_known:
+            fixed = encoding == "fixed"
+            self.calendar = FixedCalendarEmbedding(n_known, d_model) if fixed else nn.Linear(n_known, d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Float[Tensor, "B L C"], known: Float[Tensor, "B L F"]) -> Float[Tensor, "B L D"]:
+        """Values (B, L, C) in scaled units and known features (B, L, F) -> (B, L, D)."""
+        embedded: Tensor = self.values(x) + self.get_buffer("positions")[: x.shape[1]]
+        if self.calendar is not None:
+            embedded = embedded + self.calendar(known)
+        dropped: Tensor = self.dropout(embedded)
+        return dropped

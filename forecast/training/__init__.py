@@ -1,0 +1,1 @@
+"""Training with Lightning; together with the entry points the only code that knows it."""

@@ -1,0 +1,114 @@
+"""Pictures in TensorBoard: forecasts, and what the attentions look at."""
+
+from typing import Any, NamedTuple
+
+import lightning.pytorch as pl
+import numpy as np
+import pandas as pd
+import torch
+from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.loggers import TensorBoardLogger
+from torch import Tensor, nn
+
+from forecast.attention.base import Mechanism
+from forecast.data.prepare import PreparedData
+from forecast.data.windows import Batch
+from forecast.evaluation import spread
+from forecast.results import window_values
+from forecast.training.datamodule import ForecastDataModule
+
+
+class TensorBoardFigures(Callback):
+    """After each validation: forecasts of a few fixed validation windows, and a look into each ProbSparse layer.
+
+    Of a layer it shows which rows are active, as a histogram over positions, and its attention map.
+
+    windows: how many validation windows, spread evenly over the split.
+    """
+
+    def __init__(self, *, windows: int = 3) -> None:
+        if windows < 1:
+            raise ValueError(f"callbacks.figures.windows is {windows}; it must be at least 1")
+        self.windows = windows
+
+    @torch.no_grad()
+    def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Draws."""
+        if trainer.sanity_checking or not isinstance(trainer.logger, TensorBoardLogger):
+            return
+        datamodule = trainer.datamodule  # type: ignore[attr-defined]
+        assert isinstance(datamodule, ForecastDataModule)
+        windows = datamodule.data.windows("val")
+        numbers = spread(len(windows), self.windows)
+        batch = Batch(*(part.to(module.device) for part in windows.__getitems__(numbers)))
+        with Inputs(module) as inputs:
+            forecast = module(batch.past, batch.past_known, batch.future_known)
+        writer, step = trainer.logger.experiment, trainer.global_step
+        starts = np.array([windows.start_row(i) for i in numbers])
+        writer.add_figure("forecast/val", draw_forecasts(datamodule.data, starts, forecast.float().cpu().numpy()), step)
+        for layer in inputs.seen:
+            if hasattr(layer.mechanism, "selected"):
+                _draw_prob(writer, step, layer)
+
+
+class LayerInput(NamedTuple):
+    """What a mechanism was called with: queries (B, H, Q, E), keys (B, H, K, E)."""
+
+    name: str
+    mechanism: Any
+    q: Tensor
+    k: Tensor
+
+
+class Inputs:
+    """Sees what each mechanism of a module is called with."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+        self.seen: list[LayerInput] = []
+
+    def __enter__(self) -> "Inputs":
+        self.hooks = []
+        for name, part in self.module.named_modules():
+            if isinstance(part, Mechanism):
+                label = name.removeprefix("model.").removesuffix(".mechanism")
+                self.hooks.append(part.register_forward_pre_hook(self._keep(label)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self.hooks:
+            hook.remove()
+
+    def _keep(self, label: str) -> Any:
+        return lambda mechanism, args: self.seen.append(LayerInput(label, mechanism, *args[:2]))
+
+
+def _draw_prob(writer: Any, step: int, layer: LayerInput) -> None:
+    from forecast.figures import active_rows_figure, attention_figure
+
+    name, mechanism, q, k = layer
+    active = mechanism.selected(q, k)  # (B, H, U)
+    writer.add_histogram(f"active_rows/{name}", active.flatten().cpu(), step)
+    share = torch.bincount(active.flatten(), minlength=q.shape[2]).cpu().numpy() / (active.shape[0] * active.shape[1])
+    writer.add_figure(f"active_rows/{name}", active_rows_figure(share, name), step)
+    first_q, first_k = q[:1, :1], k[:1, :1]
+    # the identity as values: what comes out are the weights
+    identity = torch.eye(k.shape[2], dtype=q.dtype, device=q.device).expand(1, 1, -1, -1)
+    weights = mechanism(first_q, first_k, identity)[0, 0].float().cpu().numpy()
+    rows = mechanism.selected(first_q, first_k)[0, 0].cpu().numpy()
+    writer.add_figure(f"attention/{name}", attention_figure(weights, rows, f"{name}, first window, head 0"), step)
+
+
+def draw_forecasts(data: PreparedData, starts: np.ndarray, forecast: np.ndarray) -> Any:
+    """The windows that start at these rows with their forecast (W, P, T), scaled -> a figure in original units."""
+    from forecast.figures import forecast_figure
+
+    values, timestamps = window_values(data, starts)
+    return forecast_figure(
+        past=values[:, : data.seq_len],
+        truth=values[:, data.seq_len :],
+        forecast=data.original(forecast),
+        timestamps=[pd.DatetimeIndex(row) for row in timestamps],
+        columns=data.target_names,
+        title="validation windows",
+    )

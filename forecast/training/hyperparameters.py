@@ -1,0 +1,29 @@
+"""Hyper-parameters beside the final metrics, for TensorBoard's page HPARAMS."""
+
+from typing import Any
+
+import lightning.pytorch as pl
+from lightning.pytorch.loggers import TensorBoardLogger
+
+# The parts of the config that tell one run from another.
+KEPT = ("model", "optim", "data", "seed", "seq_len", "label_len", "pred_len")
+
+
+def log_hyperparameters(trainer: pl.Trainer, config: dict[str, Any], metrics: dict[str, Any]) -> None:
+    """Writes them once, at the end, when the metrics are known: earlier the page would show -1 or nothing."""
+    names = {"model": metrics["model"], "attention": metrics["attention"]}
+    values = {**flatten({key: config[key] for key in KEPT}), **names}
+    test = metrics["test"]
+    final = {f"test/{kind}_{unit}": test[unit][kind] for unit in ("scaled", "original") for kind in ("mse", "mae")}
+    for logger in trainer.loggers:
+        if isinstance(logger, TensorBoardLogger):
+            logger.log_hyperparams(values, final)
+            logger.finalize("success")
+
+
+def flatten(node: Any, path: str = "") -> dict[str, Any]:
+    """{"a": {"b": 1}} -> {"a.b": 1}; lists become text, names of classes are left out."""
+    if not isinstance(node, dict):
+        return {path: str(node) if isinstance(node, list) else node}
+    parts = [flatten(value, f"{path}.{key}" if path else key) for key, value in node.items() if key[0] != "_"]
+    return {key: value for part in parts for key, value in part.items()}

@@ -1,0 +1,77 @@
+"""The Lightning module: loss, validation error, optimizer."""
+
+from collections.abc import Callable
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from lightning.pytorch.utilities.types import OptimizerLRScheduler
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+from forecast.checkpoint import RECORD
+from forecast.data.windows import Batch
+from forecast.metrics import ErrorSums, mean_squared_error
+
+
+class ForecastModule(pl.LightningModule):
+    """Trains a model on the mean squared error in scaled units.
+
+    optimizer: from parameters to an optimizer. schedule: from an epoch, counted from 0, to a factor on its rate.
+    record: what a checkpoint holds beside Lightning's own: plain containers and tensors.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        optimizer: Callable[..., Optimizer],
+        schedule: Callable[[int], float],
+        record: dict[str, Any],
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.make_optimizer = optimizer
+        self.schedule = schedule
+        self.record = record
+        self.validation_errors: ErrorSums | None = None
+
+    def forward(self, past: Tensor, past_known: Tensor, future_known: Tensor) -> Tensor:
+        """Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T) scaled."""
+        forecast: Tensor = self.model(past, past_known, future_known)
+        return forecast
+
+    def training_step(self, batch: Batch) -> Tensor:
+        """The loss of a batch, a scalar."""
+        loss = mean_squared_error(self(batch.past, batch.past_known, batch.future_known), batch.target)
+        self.log("train/mse_scaled", loss, prog_bar=True, batch_size=len(batch.target))
+        return loss
+
+    def on_validation_epoch_start(self) -> None:
+        """Starts the sums over all validation windows."""
+        self.validation_errors = None
+
+    def validation_step(self, batch: Batch) -> None:
+        """Adds a batch's errors."""
+        if self.validation_errors is None:
+            self.validation_errors = ErrorSums(*batch.target.shape[1:])
+        forecast = self(batch.past, batch.past_known, batch.future_known)
+        self.validation_errors.update(forecast.float(), batch.target)
+
+    def on_validation_epoch_end(self) -> None:
+        """Logs the errors over all windows: a mean of batch means would favour the last, smaller batch."""
+        if self.validation_errors is None:
+            return
+        mse, mae = self.validation_errors.by_step()
+        self.log("val/mse_scaled", torch.tensor(mse.mean()), prog_bar=True)
+        self.log("val/mae_scaled", torch.tensor(mae.mean()))
+
+    def configure_optimizers(self) -> OptimizerLRScheduler:
+        """The optimizer, its rate scheduled by epoch."""
+        optimizer = self.make_optimizer(self.parameters())
+        return {"optimizer": optimizer, "lr_scheduler": LambdaLR(optimizer, self.schedule)}
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Adds our part."""
+        checkpoint[RECORD] = self.record

@@ -1,0 +1,65 @@
+"""What a checkpoint holds beside Lightning's part: all that evaluating and forecasting need, in plain values."""
+
+import platform
+from typing import Any
+
+import lightning
+import numpy
+import pandas
+import torch
+from torch import Tensor
+
+import forecast
+from forecast.checkpoint import FORMAT, calendar_encoding
+from forecast.data.prepare import PreparedData
+from forecast.data.sources import Source
+from forecast.data.time_features import feature_names
+
+
+def versions() -> dict[str, str]:
+    """The versions that a result depends on."""
+    return {
+        "forecast": forecast.__version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "lightning": lightning.__version__,
+        "numpy": numpy.__version__,
+        "pandas": pandas.__version__,
+    }
+
+
+def make_record(
+    config: dict[str, Any],
+    choices: dict[str, str | None],
+    source: Source,
+    data: PreparedData,
+    nlinear_weight: Tensor,
+) -> dict[str, Any]:
+    """The record of a training.
+
+    config: the resolved config. choices: the chosen option of each config group. nlinear_weight (P, L): the fitted
+    baseline, so that an evaluation needs no train rows.
+    """
+    return {
+        "format": FORMAT,
+        "versions": versions(),
+        "config": config,
+        "choices": choices,
+        "data": describe_data(config, source, data),
+        "nlinear_weight": nlinear_weight,
+    }
+
+
+def describe_data(config: dict[str, Any], source: Source, data: PreparedData) -> dict[str, Any]:
+    """Where the data came from and what the model must know of them."""
+    timestamps = data.frame.timestamps
+    return {
+        **source.describe(),
+        "columns": list(data.frame.columns),
+        "targets": data.target_names,
+        "known": list(feature_names(data.frame.freq, calendar_encoding(config))),
+        "freq": data.frame.freq,
+        "scaler": data.scaler.state(),
+        "splits": {name: [rows.start, rows.stop] for name, rows in data.splits.items()},
+        "trained_until": str(timestamps[data.splits["train"].stop - 1]),
+    }

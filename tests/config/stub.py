@@ -1,0 +1,36 @@
+"""An entry point whose main checks the config, shows what the helpers say, and misbehaves when told to."""
+
+import json
+
+from forecast.config.entry import choices, chosen, run, run_folder, task_overrides
+
+
+def main(cfg):
+    from forecast.config.check import check_config
+    from forecast.errors import UserError
+
+    match cfg.logger.name:
+        case "interrupt":
+            raise KeyboardInterrupt
+        case "bug":
+            raise RuntimeError("a bug")
+        case "refuse":
+            raise UserError("refused inside main")
+        case "build":
+            from forecast.config.build import build
+
+            build({"a": {"_target_": "torch.optim.Adam", "params": [], "lr": 1}})
+    check_config(cfg)
+    shown = {
+        "folder": str(run_folder()),
+        "overrides": task_overrides(),
+        "seed": cfg.seed,
+        "model": chosen("model"),
+    }
+    assert chosen("nothing") is None
+    assert choices()["attention"] == chosen("attention")
+    print("RAN " + json.dumps(shown))
+
+
+if __name__ == "__main__":
+    run(main, config_name="train")

@@ -1,0 +1,177 @@
+"""build makes what the allow list has, and nothing else."""
+
+import functools
+import pickle
+
+import pytest
+import torch
+from config.composed import composed
+
+from forecast.config.build import build
+from forecast.config.targets import resolve_target
+from forecast.errors import UserError
+
+MALICIOUS = [
+    "torch.optim.optimizer.torch.load",
+    "lightning.pytorch.callbacks.model_checkpoint.shutil.copyfile",
+    "torch.load",
+    "torch.hub.load",
+    "builtins.eval",
+    "os.system",
+    "forecast.config.build.build",
+    "forecast.data.catalog.locate",
+    "forecast.errors.UserError",
+    "forecast.config.resolvers.Path",
+    "torch.nn.functional.relu",
+    "torch.nn.Module.load_state_dict",
+    "lightning.pytorch.seed_everything",
+    "lightning.pytorch.trainer.trainer.os.system",
+    "torch",
+    "torch.optim",
+    "forecast",
+    "torch.nn.Module.__init__.__globals__",
+    "",
+    3,
+    None,
+]
+
+
+@pytest.mark.parametrize("target", MALICIOUS)
+def test_a_target_outside_the_list_is_refused(target):
+    with pytest.raises(UserError, match=r"here\._target_="):
+        resolve_target(target, "here")
+
+
+ALLOWED = [
+    "torch.optim.Adam",
+    "torch.optim.adam.Adam",
+    "torch.optim.lr_scheduler.StepLR",
+    "torch.nn.Linear",
+    "lightning.pytorch.Trainer",
+    "lightning.pytorch.callbacks.EarlyStopping",
+    "lightning.pytorch.loggers.TensorBoardLogger",
+    "lightning.pytorch.strategies.DDPStrategy",
+    "forecast.models.informer.Informer",
+    "forecast.attention.prob.ProbAttention",
+    "forecast.data.sources.DemoSource",
+    "forecast.data.split.RowSplit",
+    "forecast.evaluation.Protocol",
+    "forecast.training.schedule.type1",
+]
+
+
+@pytest.mark.parametrize("target", ALLOWED)
+def test_a_target_of_the_list_resolves(target):
+    assert resolve_target(target).__name__ == target.rsplit(".", 1)[-1]
+
+
+def test_a_wrong_name_is_answered_with_the_nearest():
+    with pytest.raises(UserError, match=r"'torch\.nn' has no 'Linaer'\. Did you mean 'Linear'\?"):
+        resolve_target("torch.nn.Linaer")
+
+
+class Fire:
+    """Writes a file when unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (self.path, "w"))
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda n: n, lambda n: {"a": [{"b": n}]}, lambda n: {"_target_": "torch.nn.Linear", "x": n}]
+)
+def test_a_pickle_is_not_executed_however_deep_it_hides(wrap, tmp_path):
+    bomb, fired = tmp_path / "bomb.pt", tmp_path / "fired"
+    bomb.write_bytes(pickle.dumps(Fire(str(fired))))
+    node = {"_target_": "torch.optim.optimizer.torch.load", "f": str(bomb), "weights_only": False}
+    with pytest.raises(UserError, match="not allowed"):
+        build(wrap(node))
+    assert not fired.exists()
+
+
+def test_a_file_is_not_copied(tmp_path):
+    source = tmp_path / "a"
+    source.write_text("x")
+    target = "lightning.pytorch.callbacks.model_checkpoint.shutil.copyfile"
+    with pytest.raises(UserError, match="not allowed"):
+        build({"_target_": target, "src": str(source), "dst": str(tmp_path / "b")})
+    assert not (tmp_path / "b").exists()
+
+
+def test_build_calls_the_constructor():
+    layer = build({"_target_": "torch.nn.Linear", "in_features": 2, "out_features": 3})
+    assert layer.weight.shape == (3, 2)
+
+
+def test_a_partial_node_becomes_a_factory_with_the_provided_arguments():
+    factory = build({"_target_": "torch.nn.Linear", "_partial_": True, "in_features": 2}, bias=False)
+    assert isinstance(factory, functools.partial)
+    layer = factory(out_features=5)
+    assert (layer.weight.shape, layer.bias) == ((5, 2), None)
+
+
+def test_provided_objects_arrive_as_they_are():
+    weight = torch.nn.Parameter(torch.zeros(3))
+    optimizer = build({"_target_": "torch.optim.Adam", "lr": 0.5}, params=[weight])
+    assert optimizer.param_groups[0]["params"][0] is weight
+
+
+def test_a_mapping_without_target_is_built_inside():
+    built = build({"a": {"_target_": "torch.nn.Identity"}, "n": [1, 2]})
+    assert isinstance(built["a"], torch.nn.Identity)
+    assert built["n"] == [1, 2]
+    assert type(built["n"]) is list
+
+
+@pytest.mark.parametrize("key", ["_args_", "_recursive_", "_convert_"])
+def test_hydras_other_special_keys_are_refused(key):
+    with pytest.raises(UserError, match=rf"a\.{key}: only"):
+        build({"a": {"_target_": "torch.nn.Identity", key: []}})
+
+
+def test_an_interpolation_in_a_saved_config_is_refused():
+    with pytest.raises(UserError, match=r"a\.b=\$\{oc\.env:HOME\}"):
+        build({"a": {"_target_": "torch.nn.Identity", "b": "${oc.env:HOME}"}})
+
+
+def test_a_constructors_refusal_is_told_in_its_own_words():
+    with pytest.raises(UserError, match=r"^embed_dim must be divisible|^.*num_heads"):
+        build({"_target_": "torch.nn.MultiheadAttention", "embed_dim": 0, "num_heads": 4})
+    with pytest.raises(UserError, match=r"^a: dropout probability has to be between 0 and 1, but got 2$") as error:
+        build({"a": {"_target_": "torch.nn.Dropout", "p": 2}})
+    assert "Error in call" not in str(error.value)
+
+
+def test_lightnings_refusal_is_a_user_error():
+    with pytest.raises(UserError, match="accelerator"):
+        build({"_target_": "lightning.pytorch.Trainer", "accelerator": "nonsense"})
+
+
+@pytest.mark.parametrize("choice", ["attention=prob", "attention=full", "model=informer2020"])
+def test_the_model_of_the_config_is_built_and_forecasts(choice):
+    small = [
+        "model.d_model=16",
+        "model.n_heads=2",
+        "model.d_ff=24",
+        "seq_len=22",
+        "label_len=11",
+        "pred_len=7",
+    ]
+    cfg = composed(choice, *small)
+    model = build(cfg.model, n_columns=3, n_targets=2, n_known=4, seq_len=22, label_len=11, pred_len=7)
+    forecast = model(torch.zeros(5, 22, 3), torch.zeros(5, 22, 4), torch.zeros(5, 7, 4))
+    assert forecast.shape == (5, 7, 2)
+
+
+@pytest.mark.parametrize("data", ["demo", "ETTh1", "ETTm2"])
+def test_the_data_source_of_the_config_is_built(data):
+    source = build(composed(f"data={data}").data)
+    assert source.name == data
+    assert source.split.train > 0
+
+
+def test_the_callbacks_of_the_config_are_built():
+    assert set(build(composed().callbacks)) == {"checkpoint", "early_stopping", "progress", "figures"}

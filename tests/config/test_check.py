@@ -1,0 +1,158 @@
+"""check_config refuses what cannot work before any data is read, and says what to type."""
+
+import re
+
+import pytest
+from config.composed import composed
+
+from forecast.config.check import check_config, read_settings
+from forecast.config.settings import EvaluateSettings, History, PredictSettings, TrainSettings
+from forecast.errors import UserError
+
+REFUSED = {
+    "unknown key": ("+foo=1", "foo=1: unknown key"),
+    "unknown key, nearly right": ("+seeds=1", "seeds=1: unknown key. Did you mean 'seed'?"),
+    "text for a number": ("trainer.max_epochs=abc", "trainer.max_epochs=abc: must be an integer or null"),
+    "negative epochs": (
+        "trainer.max_epochs=-5",
+        "trainer.max_epochs=-5: must be at least 0, or -1 for no limit",
+    ),
+    "number for an integer": ("model.d_model=64.5", "model.d_model=64.5: must be an integer"),
+    "true for an integer": ("seq_len=true", "seq_len=true: must be an integer"),
+    "null for an integer": ("model.d_ff=null", "model.d_ff=null: must be an integer"),
+    "integer for true or false": ("model.mix=1", "model.mix=1: must be true or false"),
+    "list too short": ("optim.betas=[0.9]", "optim.betas=[0.9]: must be a list of 2"),
+    "text in a list": ("optim.betas=[0.9,x]", "optim.betas=[0.9, 'x']: must be a list of 2"),
+    "not among the valid": (
+        "model.activation=gleu",
+        "model.activation=gleu: must be one of gelu, relu. Did you mean 'gelu'?",
+    ),
+    "missing": ("data/split=dates", "data.split.val_start is missing: say data.split.val_start=VALUE"),
+    "value for a group": ("data.split=dates", "data.split=dates: must be chosen as a group: data/split=NAME"),
+    "value for a part": ("attention.mechanism=full", "must be chosen as a group: attention=NAME"),
+    "missing argument": ("~model.d_model", "model.d_model is missing"),
+    "foreign key": ("+attention.mechanism.sub_len=3", "ProbAttention takes no 'sub_len'"),
+    "foreign key, nearly right": ("+optim.weight_decays=3", "Did you mean 'weight_decay'?"),
+    "given by the program": ("+model.n_columns=3", "model.n_columns=3: the program sets this itself"),
+    "given by the program to the logger": (
+        "+logger.save_dir=x",
+        "logger.save_dir=x: the program sets this itself",
+    ),
+    "bad target": ("optim._target_=torch.load", "optim._target_=torch.load: not allowed"),
+    "unknown target": ("optim._target_=torch.optim.Adm", "has no 'Adm'. Did you mean 'Adam'?"),
+    "inherit as the choice": ("attention=inherit", "attention=inherit: only a model's slots can inherit"),
+    "unresolvable": ("model.d_ff=${nothing}", "model.d_ff=${nothing}: cannot be resolved"),
+    "label longer than the window": ("label_len=97", "label_len (97) of the seq_len (96)"),
+    "heads": ("model.n_heads=7", "model.d_model=512: must be a multiple of model.n_heads (7)"),
+    "csv without a path": ("data=csv", "data.path=null: which file? Say data.path=FILE.csv"),
+    "no such file": ("data.path=nope.csv", "data.path=nope.csv: there is no such file"),
+    "shares": ("data.split.train=0.8", "train (0.8), val (0.1) and test (0.2) are shares"),
+    "rows": ("data.split.val=0", "val (0) and test (2880) are numbers of rows: at least 1 each"),
+    "no batch": ("data.batch_size=0", "data.batch_size=0: must be at least 1"),
+    "no window": ("seq_len=0", "seq_len=0: must be at least 1"),
+    "negative label": ("label_len=-1", "label_len=-1: must be at least 0"),
+    "dropout of all": ("model.dropout=1", "model.dropout=1: must be at least 0 and less than 1"),
+    "no rate": ("optim.lr=0", "optim.lr=0: must be greater than 0"),
+    "seed too large": ("seed=4294967296", "seed=4294967296: must be between 0 and 4294967295"),
+    "negative seed": ("eval_seed=-1", "eval_seed=-1: must be between 0 and 4294967295"),
+    "no patience": (
+        "callbacks.early_stopping.patience=0",
+        "callbacks.early_stopping.patience=0: must be at least 1",
+    ),
+    "no factor": ("attention.mechanism.factor=0", "attention.mechanism.factor=0: must be at least 1"),
+    "no layer": ("model.encoder_layers=0", "model.encoder_layers=0: must be at least 1"),
+    "wrong precision": ("trainer.precision=8", "trainer.precision=8: must be one of 64, 32, 16, "),
+}
+EXTRA = {"shares": ["data=demo"]}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_mistake_is_refused_with_its_path_value_and_fix(case):
+    override, says = REFUSED[case]
+    with pytest.raises(UserError, match=re.escape(says)) as error:
+        check_config(composed(*EXTRA.get(case, []), override))
+    assert len(str(error.value).splitlines()) == (2 if case == "missing" else 1)
+
+
+ACCEPTED = [
+    "trainer.max_epochs=-1",
+    "trainer.max_epochs=null",
+    "trainer.devices=[0,1]",
+    "trainer.devices=auto",
+    "trainer.precision=bf16-mixed",
+    "trainer.precision=16",
+    "trainer.limit_train_batches=3",
+    "trainer.limit_train_batches=0.5",
+    "trainer.max_time={hours:1}",
+    "trainer.fast_dev_run=true",
+    "label_len=0",
+    "label_len=96",
+    "eval_seed=null",
+    "model.dropout=0",
+    "optim.lr=1",
+    "+optim.fused=true",
+    "~callbacks.early_stopping",
+    "data.target=null",
+]
+
+
+@pytest.mark.parametrize("override", ACCEPTED)
+def test_what_works_is_not_refused(override):
+    check_config(composed(override))
+
+
+def test_all_problems_come_at_once():
+    wrong = ["seq_len=0", "optim.lr=-1", "model.mix=1", "+foo=1", "data.path=nope.csv"]
+    with pytest.raises(UserError) as error:
+        check_config(composed(*wrong))
+    text = str(error.value)
+    assert all(part in text for part in ("seq_len=0", "optim.lr=-1", "model.mix=1", "foo=1", "data.path=nope.csv"))
+
+
+def test_a_value_that_others_repeat_is_reported_once():
+    with pytest.raises(UserError) as error:
+        check_config(composed("model.dropout=2"))
+    assert str(error.value) == "model.dropout=2: must be at least 0 and less than 1"
+
+
+def test_a_mechanisms_mistake_is_reported_where_it_was_typed_not_at_each_slot():
+    with pytest.raises(UserError) as error:
+        check_config(composed("attention.mechanism.factor=x"))
+    assert str(error.value) == "attention.mechanism.factor=x: must be an integer"
+
+
+def test_a_slots_own_mistake_is_reported_at_the_slot():
+    with pytest.raises(UserError, match=r"^model\.cross_attention\.mechanism\.factor=x: must be an integer$"):
+        check_config(composed("attention@model.cross_attention=prob", "model.cross_attention.mechanism.factor=x"))
+
+
+def test_the_fields_of_train_settings_are_the_plain_keys_of_train_yaml():
+    cfg = composed()
+    plain = {key for key in cfg if not hasattr(cfg[key], "keys")}
+    assert plain - {"experiment"} == set(TrainSettings.__dataclass_fields__)
+
+
+def test_evaluate_settings_hold_what_evaluate_yaml_says():
+    settings = read_settings(composed("ckpt_path=a.ckpt", "split=val", name="evaluate"), EvaluateSettings)
+    assert (settings.ckpt_path, settings.split, settings.data.batch_size) == ("a.ckpt", "val", None)
+
+
+def test_predict_settings_hold_what_predict_yaml_says():
+    settings = read_settings(composed("ckpt_path=a.ckpt", "data.path=b.csv", name="predict"), PredictSettings)
+    assert settings.data == History(path="b.csv", root=None)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        ([], "ckpt_path is missing"),
+        (["ckpt_path=a", "+splits=3"], "splits=3: unknown key. Did you mean 'split'?"),
+        (["ckpt_path=a", "data.batch_size=x"], "data.batch_size=x: must be an integer or null"),
+        (["ckpt_path=a", "+data.pth=x"], "data.pth=x: unknown key. Did you mean 'path'?"),
+        (["ckpt_path=a", "protocol.drop_last_of=0"], "protocol.drop_last_of=0: must be at least 1"),
+        (["ckpt_path=a", "protocol.drop_last_of=x"], "protocol.drop_last_of=x: must be an integer or null"),
+    ],
+)
+def test_wrong_settings_of_evaluate_are_refused(overrides, says):
+    with pytest.raises(UserError, match=re.escape(says)):
+        read_settings(composed(*overrides, name="evaluate"), EvaluateSettings)

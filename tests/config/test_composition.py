@@ -1,0 +1,106 @@
+"""Every YAML of conf composes, is built from real constructors, and the later choice wins."""
+
+import inspect
+
+import pytest
+import yaml
+from config.composed import composed
+from omegaconf import OmegaConf
+
+from forecast.config import resolvers
+from forecast.config.check import check_config
+from forecast.config.refusals import groups
+from forecast.config.values import CONF
+
+NAMES = ("train", "evaluate", "predict")
+NEEDS = {
+    "data=csv": ["data.path={csv}"],
+    "data/split=dates": ["data.split.val_start=2017-01-01", "data.split.test_start=2017-02-01"],
+}
+CHOICES = [f"{group}={option}" for group, names in sorted(groups().items()) for option in names if option != "inherit"]
+EXPERIMENTS = sorted(file.stem for file in (CONF / "experiment").rglob("*.yaml"))
+
+
+def test_every_yaml_is_an_entry_point_or_an_option_of_a_group():
+    files = {file.relative_to(CONF).as_posix() for file in CONF.rglob("*.yaml")}
+    options = {f"{group}/{option}.yaml" for group, names in groups().items() for option in names}
+    assert files == options | {f"{name}.yaml" for name in NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_entry_point_composes(name):
+    resolvers.register()
+    assert OmegaConf.missing_keys(composed(name=name)) == (set() if name == "train" else {"ckpt_path"})
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_every_option_passes_the_check(choice, tmp_path):
+    csv = tmp_path / "my.csv"
+    csv.write_text("date,OT\n")
+    check_config(composed(choice, *(text.format(csv=csv) for text in NEEDS.get(choice, []))))
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_an_experiments_own_keys_survive_and_the_command_line_wins(experiment):
+    file = next((CONF / "experiment").rglob(f"{experiment}.yaml"))
+    own = {k: v for k, v in yaml.safe_load(file.read_text()).items() if isinstance(v, int | float | str)}
+    assert own, "an experiment without keys of its own proves nothing here"
+    cfg = composed(f"experiment={experiment}")
+    assert {key: cfg[key] for key in own} == own
+    assert composed(f"experiment={experiment}", "pred_len=7").pred_len == 7
+    assert composed(f"experiment={experiment}", "data=ETTh2").data.name == "ETTh2"
+
+
+def test_an_experiments_choice_of_data_survives():
+    assert composed("experiment=quickstart").data.name == "demo"
+
+
+def test_trainer_yaml_has_every_argument_of_lightnings_trainer_with_its_default():
+    from lightning.pytorch import Trainer
+
+    ours = {
+        "devices": 1,
+        "max_epochs": 6,
+        "num_sanity_val_steps": 0,
+        "log_every_n_steps": 10,
+        "enable_model_summary": False,
+    }
+    theirs = {name: p.default for name, p in inspect.signature(Trainer).parameters.items()}
+    del theirs["logger"], theirs["callbacks"]
+    yaml_values = OmegaConf.to_container(composed().trainer)
+    yaml_values.pop("_target_")
+    assert yaml_values.keys() == theirs.keys()
+    assert {k: v for k, v in yaml_values.items() if v != theirs[k] or type(v) is not type(theirs[k])} == ours
+
+
+def slots(cfg):
+    names = ("encoder_attention", "decoder_attention", "cross_attention")
+    return [cfg.model[name].mechanism._target_.rsplit(".", 1)[-1] for name in names]
+
+
+def test_attention_reaches_the_slots_that_inherit():
+    assert slots(composed("attention=full")) == ["FullAttention"] * 3
+    assert slots(composed("attention=prob")) == ["ProbAttention", "ProbAttention", "FullAttention"]
+
+
+def test_attention_slot_and_key_work_together():
+    cfg = composed("attention=prob", "attention@model.cross_attention=prob", "attention.mechanism.factor=3")
+    assert slots(cfg) == ["ProbAttention"] * 3
+    assert cfg.model.encoder_attention.mechanism.factor == 3
+    assert cfg.model.decoder_attention.mechanism.factor == 3
+    assert cfg.model.cross_attention.mechanism.factor == 5
+
+
+def test_a_slot_alone_is_overridden():
+    assert slots(composed("attention@model.decoder_attention=full"))[1] == "FullAttention"
+
+
+def test_informer2020_brings_its_attention_and_the_command_line_wins():
+    cfg = composed("model=informer2020")
+    assert slots(cfg)[:2] == ["Informer2020ProbAttention"] * 2
+    assert cfg.model.mix is True
+    assert slots(composed("model=informer2020", "attention=full")) == ["FullAttention"] * 3
+
+
+def test_a_slot_takes_no_stale_key_of_another_attention():
+    assert "factor" not in composed("attention=full").model.encoder_attention.mechanism

@@ -1,0 +1,223 @@
+"""The programs as a user meets them: fast answers, one message for a mistake, a traceback for a bug."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from forecast.config.refusals import diagnose, nearest_key
+
+ROOT = Path(__file__).parents[2]
+STUB = Path(__file__).parent / "stub.py"
+
+
+def ran(folder, script, *arguments, **environment):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("FORECAST", "HYDRA"))} | environment
+    command = [sys.executable, str(script), *arguments]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+
+WRONG = {
+    "sed=1": "'sed' is no key of the config. Did you mean 'seed'?",
+    "lr=1": "'lr' is no key of the config. Did you mean 'optim.lr'?",
+    "dmodel=64": "'dmodel' is no key of the config. Did you mean 'model.d_model'?",
+    "model.dmodel=64": "'model.dmodel' is no key of the config. Did you mean 'model.d_model'?",
+    "modell.d_model=64": "'modell.d_model' is no key of the config. Did you mean 'model.d_model'?",
+    "~optim.foo": "'optim.foo' is no key of the config. optim has _target_, _partial_, lr,",
+    "model=informr": "model=informr: there is no such choice. Did you mean 'informer'? model is one of",
+    "modle=informer": "'modle' is no group of the config. Did you mean 'model'?",
+    "attentoin@model.cross_attention=full": "no group of the config. Did you mean 'attention'?",
+    "attention@model.cros_attention=prob": "Did you mean 'attention@model.cross_attention'?",
+    "experiment=quickstrat": "Did you mean 'quickstart'?",
+    "attention=full,prob": "add -m to run each of them",
+    "seq_len=[1": "'seq_len=[1' cannot be read",
+    "seq_len": "'seq_len' cannot be read",
+}
+
+
+@pytest.mark.parametrize("override", WRONG)
+def test_an_override_that_hydra_refuses_is_answered_with_the_nearest(override):
+    (line,) = diagnose([override], config_name="train", multirun=False)
+    assert WRONG[override] in line
+
+
+def test_the_choice_of_a_group_decides_which_keys_there_are():
+    overrides = ["data=demo", "data.roows=3"]
+    assert diagnose(overrides, config_name="train", multirun=False)[0].endswith("Did you mean 'data.rows'?")
+
+
+def test_several_wrong_overrides_are_all_answered():
+    lines = diagnose(["sed=1", "model.dmodel=3", "seq_len=3"], config_name="train", multirun=False)
+    assert len(lines) == 2
+
+
+def test_right_overrides_are_not_blamed():
+    overrides = ["seed=1", "model=informer", "hydra.verbose=true", "+trainer.x=1", "data/split=shares"]
+    overrides += ["attention@model.cross_attention=prob", "model.cross_attention.mechanism.factor=2"]
+    assert diagnose(overrides, config_name="train", multirun=False) == []
+
+
+def test_a_sweep_is_right_with_m_and_its_options_are_looked_at():
+    assert diagnose(["attention=full,prob"], config_name="train", multirun=True) == []
+    (line,) = diagnose(["attention=full,prbo"], config_name="train", multirun=True)
+    assert "Did you mean 'prob'?" in line
+
+
+def test_a_missing_key_of_evaluate_is_asked_for():
+    (line,) = diagnose(["split=val"], config_name="evaluate", multirun=False)
+    assert line == "ckpt_path is missing: say ckpt_path=RUN/checkpoints/best.ckpt"
+
+
+def test_nothing_near_gives_no_hint():
+    assert nearest_key("zzz", ["seed", "optim.lr"]) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["train.py", "evaluate.py", "predict.py"])
+@pytest.mark.parametrize("question", [["--help"], ["--cfg", "job"]])
+def test_questions_are_answered_fast_and_write_nothing(tmp_path, script, question):
+    start = time.perf_counter()
+    answer = ran(tmp_path, ROOT / script, *question)
+    seconds = time.perf_counter() - start
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert seconds < 1.5
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["train.py", "evaluate.py", "predict.py"])
+def test_help_shows_six_commands_that_name_the_program(tmp_path, script):
+    assert len(re.findall(rf"^  python {script} \S", ran(tmp_path, ROOT / script, "--help").stdout, re.M)) == 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("question", ["--help", "--cfg=job"])
+def test_a_question_loads_neither_torch_nor_pandas(tmp_path, question):
+    code = f"""
+import sys
+sys.argv = ["train.py", {question!r}]
+sys.path.insert(0, {str(ROOT)!r})
+import train
+from forecast.config.entry import run
+try:
+    run(train.main, config_name="train")
+except SystemExit as end:
+    assert not end.code
+print("HEAVY", [m for m in ("torch", "lightning", "pandas", "numpy") if m in sys.modules])
+"""
+    script = tmp_path / "ask.py"
+    script.write_text(code)
+    assert ran(tmp_path, script).stdout.splitlines()[-1] == "HEAVY []"
+
+
+REFUSED = [
+    (["sed=1"], "'sed' is no key of the config. Did you mean 'seed'?\n"),
+    (
+        ["--foo"],
+        "unrecognized arguments: --foo. Did you mean '--info'? Overrides are written key=value; see --help\n",
+    ),
+    (["--multrun"], "unrecognized arguments: --multrun. Did you mean '--multirun'? Overrides are written"),
+    (["seed=1", "-m", "seed=2"], "Options such as -m stand before the first key=value"),
+    (["data=csv"], "data.path=null: which file? Say data.path=FILE.csv\n"),
+    (
+        ["ckpt_path=no.ckpt"],
+        "ckpt_path=no.ckpt: there is no such file. It is RUN/checkpoints/last.ckpt or best.ckpt\n",
+    ),
+    (["logger.name=refuse"], "refused inside main\n"),
+    (["logger.name=build"], "a: optimizer got an empty parameter list\n"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("arguments", "says"), REFUSED)
+def test_a_mistake_ends_with_one_message_and_status_1(tmp_path, arguments, says):
+    end = ran(tmp_path, STUB, *arguments)
+    assert end.returncode == 1
+    assert says in end.stderr
+    assert len(end.stderr.splitlines()) == 1
+    assert "Traceback" not in end.stdout + end.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["evaluate.py", "predict.py"])
+def test_a_missing_checkpoint_is_asked_for_before_a_folder_is_made(tmp_path, script):
+    for arguments, says in [
+        ([], "ckpt_path is missing: say"),
+        (["ckpt_path=no"], "ckpt_path=no: there is no such"),
+    ]:
+        end = ran(tmp_path, ROOT / script, *arguments)
+        assert end.returncode == 1
+        assert end.stderr.startswith(says)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_the_traceback_is_shown_on_demand(tmp_path):
+    for arguments in (["logger.name=refuse"], ["sed=1"]):
+        end = ran(tmp_path, STUB, *arguments, FORECAST_TRACEBACK="1")
+        assert end.returncode == 1
+        assert "Traceback" in end.stderr
+
+
+@pytest.mark.slow
+def test_a_bug_keeps_its_traceback(tmp_path):
+    end = ran(tmp_path, STUB, "logger.name=bug")
+    assert end.returncode == 1
+    assert "Traceback" in end.stderr
+    assert end.stderr.endswith("RuntimeError: a bug\n")
+
+
+@pytest.mark.slow
+def test_an_interruption_ends_with_one_line_and_status_130(tmp_path):
+    end = ran(tmp_path, STUB, "logger.name=interrupt")
+    assert (end.returncode, end.stderr) == (130, "Interrupted.\n")
+
+
+def shown(end):
+    return [json.loads(line.removeprefix("RAN ")) for line in end.stdout.splitlines() if line.startswith("RAN ")]
+
+
+@pytest.mark.slow
+def test_main_runs_in_its_folder_and_knows_the_command(tmp_path):
+    end = ran(tmp_path, STUB, "seed=3", "hydra.verbose=false")
+    (said,) = shown(end)
+    assert end.stderr == ""
+    assert (said["overrides"], said["seed"], said["model"]) == (["seed=3"], 3, "informer")
+    assert Path(said["folder"]).relative_to(tmp_path).parts[0] == "outputs"
+    assert {path.name for path in Path(said["folder"]).iterdir()} == {".hydra", "stub.log"}
+
+
+@pytest.mark.slow
+def test_a_continued_run_keeps_its_folder_and_its_first_config(tmp_path):
+    (first,) = shown(ran(tmp_path, STUB, "seed=3"))
+    folder = Path(first["folder"])
+    (folder / "checkpoints").mkdir()
+    (folder / "checkpoints" / "last.ckpt").touch()
+    before = (folder / ".hydra" / "config.yaml").read_text()
+    (second,) = shown(ran(tmp_path, STUB, f"ckpt_path={folder}/checkpoints/last.ckpt"))
+    assert second["folder"] == first["folder"]
+    assert (folder / ".hydra" / "config.yaml").read_text() == before
+
+
+@pytest.mark.slow
+def test_a_sweep_has_one_folder_for_each_identity_and_is_repeatable(tmp_path):
+    command = ["-m", "attention=full,prob", "seed=1,2", "data=demo"]
+    folders = {said["folder"] for said in shown(ran(tmp_path, STUB, *command))}
+    assert len(folders) == 4
+    assert {Path(folder).parent for folder in folders} == {tmp_path / "multirun" / "sweep"}
+    assert {said["folder"] for said in shown(ran(tmp_path, STUB, *command))} == folders
+
+
+@pytest.mark.slow
+def test_a_failing_job_of_a_sweep_is_told_and_the_others_run(tmp_path):
+    end = ran(tmp_path, STUB, "-m", "experiment=quickstart", "logger.name=a,refuse,b")
+    assert len(shown(end)) == 2
+    assert Path(shown(end)[0]["folder"]).parent == tmp_path / "multirun" / "quickstart"
+    assert end.returncode == 1
+    assert end.stderr.splitlines()[-1] == "refused inside main"
+    assert "Traceback" not in end.stdout + end.stderr

@@ -1,0 +1,174 @@
+"""Where a run writes, and what makes two runs of a sweep the same."""
+
+import hashlib
+import re
+
+import pytest
+from config.composed import composed
+from omegaconf import OmegaConf
+
+from forecast.config import resolvers
+from forecast.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    resolvers.register()
+    resolvers._new_folder.cache_clear()
+    yield
+    resolvers._new_folder.cache_clear()
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = tmp_path / "outputs" / "then"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / ".hydra").mkdir()
+    (folder / "checkpoints" / "last.ckpt").touch()
+    return folder
+
+
+def test_registering_twice_is_fine():
+    resolvers.register()
+    resolvers.register()
+
+
+def test_a_new_run_gets_a_folder_by_date_and_time():
+    assert re.fullmatch(r"outputs/\d{4}-\d\d-\d\d/\d\d-\d\d-\d\d", resolvers.run_dir(None))
+
+
+def test_the_folder_stays_the_same_within_a_process():
+    assert resolvers.run_dir(None) == resolvers.run_dir(None)
+
+
+def test_two_runs_of_one_second_get_two_folders(monkeypatch):
+    class Clock(resolvers.datetime.datetime):
+        @classmethod
+        def now(cls):
+            return cls(2026, 2, 3, 4, 5, 6)
+
+    monkeypatch.setattr(resolvers.datetime, "datetime", Clock)
+    found = []
+    for _ in range(3):
+        resolvers._new_folder.cache_clear()
+        found.append(resolvers.run_dir(None))
+    assert found == [f"outputs/2026-02-03/04-05-06{end}" for end in ("", "-2", "-3")]
+
+
+def test_a_run_goes_on_in_its_own_folder(run):
+    cfg = composed(f"ckpt_path={run}/checkpoints/last.ckpt", hydra=True)
+    assert cfg.hydra.run.dir == str(run)
+    assert cfg.hydra.output_subdir is None
+
+
+def test_a_new_run_keeps_its_config():
+    assert composed(hydra=True).hydra.output_subdir == ".hydra"
+
+
+def test_a_relative_path_is_meant_from_the_working_directory(run):
+    assert resolvers.run_dir("outputs/then/checkpoints/last.ckpt") == str(run)
+
+
+@pytest.mark.parametrize("gone", [".hydra", "checkpoints"])
+def test_any_other_checkpoint_gets_a_new_folder(run, gone):
+    (run / gone).rename(run / "elsewhere")
+    path = run / ("elsewhere" if gone == "checkpoints" else gone.replace(".hydra", "checkpoints")) / "last.ckpt"
+    assert resolvers.run_dir(str(path)).startswith("outputs/2")
+    assert resolvers.hydra_dir(str(path)) == ".hydra"
+
+
+def test_evaluating_never_writes_into_the_run(run):
+    cfg = composed(f"ckpt_path={run}/checkpoints/last.ckpt", name="evaluate", hydra=True)
+    assert cfg.hydra.run.dir.startswith("outputs/2")
+
+
+@pytest.mark.parametrize("resolver", [resolvers.run_dir, resolvers.new_run_dir, resolvers.hydra_dir])
+def test_a_checkpoint_that_is_not_there_is_named(resolver):
+    with pytest.raises(UserError, match=r"ckpt_path=no/such\.ckpt: there is no such file"):
+        resolver("no/such.ckpt")
+
+
+@pytest.mark.parametrize(
+    ("choices", "name"), [({"experiment": "a/b"}, "a-b"), ({"experiment": None}, "sweep"), ({}, "sweep")]
+)
+def test_a_sweep_is_called_as_its_experiment(choices, name):
+    root = OmegaConf.create({"hydra": {"runtime": {"choices": choices}}, "name": "${sweep_name:}"})
+    assert root.name == name
+
+
+def test_the_sweep_folder_is_named_after_the_experiment_and_the_identity():
+    hydra = composed("experiment=quickstart", hydra=True).hydra
+    assert hydra.sweep.dir == "multirun/quickstart"
+    assert re.fullmatch("[0-9a-f]{12}", hydra.sweep.subdir)
+
+
+def identity(*overrides):
+    return composed(*overrides, hydra=True).hydra.sweep.subdir
+
+
+SAME = [
+    "data.root=/elsewhere",
+    "logger.name=other",
+    "callbacks.progress.leave=true".replace("callbacks", "+callbacks"),
+    "trainer.default_root_dir=/x",
+    "trainer.enable_progress_bar=false",
+    "trainer.log_every_n_steps=3",
+    "hydra.verbose=true",
+    "attention=prob",
+    "hydra.sweep.dir=x",
+]
+
+
+@pytest.mark.parametrize("override", SAME)
+def test_the_identity_ignores_what_changes_no_number(override):
+    assert identity(override) == identity()
+
+
+DIFFERENT = [
+    "seed=2",
+    "attention=full",
+    "attention.mechanism.factor=4",
+    "model.dropout=0.1",
+    "data=ETTh2",
+    "data.split.train=100",
+    "optim.lr=1e-3",
+    "trainer.max_epochs=7",
+    "callbacks.early_stopping.patience=4",
+    "protocol=informer2021",
+    "eval_seed=null",
+    "data=demo",
+]
+
+
+def test_the_identity_sees_what_changes_numbers():
+    found = [identity(), *map(identity, DIFFERENT), identity("data=demo", "data.demo_seed=8")]
+    assert len(set(found)) == len(DIFFERENT) + 2
+
+
+def test_the_identity_holds_the_version_of_the_package(monkeypatch):
+    before = identity()
+    monkeypatch.setattr("forecast.__version__", "99.0")
+    assert identity() != before
+
+
+def test_the_identity_follows_the_content_of_a_file_not_its_place(tmp_path):
+    for name, text in {"a.csv": "1", "b.csv": "1", "c.csv": "2"}.items():
+        (tmp_path / name).write_text(text)
+    a, b, c = (identity("data=csv", f"data.path={tmp_path}/{name}.csv") for name in "abc")
+    assert a == b
+    assert a != c
+    assert resolvers.data_checksum({"path": str(tmp_path / "c.csv")}) == hashlib.md5(b"2").hexdigest()
+
+
+def test_the_identity_holds_the_catalogues_checksum(monkeypatch):
+    from forecast.data import catalog
+
+    before = identity()
+    changed = catalog.CATALOG["ETTh1"]._replace(md5="0" * 32)
+    monkeypatch.setitem(catalog.CATALOG, "ETTh1", changed)
+    assert identity() != before
+
+
+def test_a_config_that_cannot_be_resolved_still_has_an_identity():
+    assert re.fullmatch("[0-9a-f]{12}", identity("attention=inherit"))

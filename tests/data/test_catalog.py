@@ -1,0 +1,130 @@
+"""Named data sets: the published bytes, or an error that says how to get them."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pooch
+import pytest
+import requests
+
+from forecast.data import catalog
+from forecast.data.catalog import CATALOG, Entry, file_md5, locate
+from forecast.errors import UserError
+
+HELLO_MD5 = "5d41402abc4b2a76b9719d911017c592"  # of b"hello", RFC 1321's algorithm
+
+
+@pytest.fixture(autouse=True)
+def hello(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CATALOG, "hello", Entry(5, HELLO_MD5, "https://example.org/hello.csv"))
+
+
+def no_download(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def retrieve(*args: Any, **kwargs: Any) -> str:
+        raise error
+
+    monkeypatch.setattr(pooch, "retrieve", retrieve)
+
+
+def test_a_file_that_is_there_is_verified_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_download(monkeypatch, AssertionError("must not be called"))
+    (tmp_path / "hello.csv").write_bytes(b"hello")
+    assert locate("hello", str(tmp_path)) == tmp_path / "hello.csv"
+    assert file_md5(tmp_path / "hello.csv") == HELLO_MD5
+
+
+def test_a_wrong_file_is_refused_with_both_sizes_and_checksums(tmp_path: Path) -> None:
+    path = tmp_path / "hello.csv"
+    path.write_bytes(b"hello\n")
+    with pytest.raises(UserError) as caught:
+        locate("hello", tmp_path)
+    for part in (str(path), "5 bytes", HELLO_MD5, "6 bytes", file_md5(path), "Remove it", "data=csv"):
+        assert part in str(caught.value)
+    assert path.read_bytes() == b"hello\n", "a user's file is never replaced"
+    path.write_bytes(b"hallo")  # the size alone does not tell
+    with pytest.raises(UserError, match="not the published file"):
+        locate("hello", tmp_path)
+
+
+def test_an_absent_file_is_downloaded_to_its_place_with_its_checksum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = {}
+
+    def retrieve(url: str, known_hash: str, fname: str, path: Path, progressbar: bool) -> str:
+        asked.update(url=url, known_hash=known_hash, progressbar=progressbar)
+        path.mkdir(parents=True)
+        (path / fname).write_bytes(b"hello")
+        return str(path / fname)
+
+    monkeypatch.setattr(pooch, "retrieve", retrieve)
+    with caplog.at_level(logging.INFO):
+        assert locate("hello", tmp_path / "deep" / "data").read_bytes() == b"hello"
+    assert asked == {
+        "url": "https://example.org/hello.csv",
+        "known_hash": f"md5:{HELLO_MD5}",
+        "progressbar": False,
+    }
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        requests.ConnectionError("no route to host\nand more"),
+        requests.HTTPError("404 Client Error"),
+        ValueError("MD5 hash of downloaded file does not match the known hash"),
+        PermissionError("read-only file system"),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_a_failed_download_says_where_to_get_the_file_and_where_to_put_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    no_download(monkeypatch, error)
+    with pytest.raises(UserError) as caught:
+        locate("hello", tmp_path)
+    message = str(caught.value)
+    for part in (str(tmp_path / "hello.csv"), "https://example.org/hello.csv", "5 bytes", HELLO_MD5):
+        assert part in message
+    for part in (str(error).split("\n")[0], "FORECAST_DATA", "data.root", "data=demo"):
+        assert part in message
+    assert "\n" not in message
+
+
+def test_a_failed_download_leaves_pooch_as_talkative_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = pooch.get_logger().level
+    pooch.get_logger().setLevel(logging.DEBUG)
+    no_download(monkeypatch, OSError("offline"))
+    with pytest.raises(UserError):
+        locate("hello", tmp_path)
+    level = pooch.get_logger().level
+    pooch.get_logger().setLevel(before)
+    assert level == logging.DEBUG
+
+
+def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"'ETTh3', only ETTh1, ETTh2.*Did you mean 'ETTh\d'\?.*data=csv"):
+        locate("ETTh3", tmp_path)
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "hello.csv").mkdir()
+    with pytest.raises(UserError, match=r"hello.csv is not a file.*FORECAST_DATA"):
+        locate("hello", tmp_path)
+
+
+def test_data_readme_names_every_file_with_its_checksum() -> None:
+    text = (Path(catalog.__file__).parents[2] / "data" / "README.md").read_text()
+    for name in ("ETTh1", "ETTh2", "ETTm1", "ETTm2"):
+        size, md5, url = CATALOG[name]
+        row = next(line for line in text.splitlines() if f"{name}.csv" in line)
+        assert md5 in row
+        assert f"{size:,}" in row
+        assert url.rsplit("/", 1)[0] in text
+
+
+def test_ETTh1_is_the_published_file(ett_root: Path) -> None:
+    path = locate("ETTh1", ett_root)
+    assert path.stat().st_size == CATALOG["ETTh1"].size

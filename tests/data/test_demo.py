@@ -1,0 +1,119 @@
+"""The demo series: the same everywhere, beatable, and with a known best error."""
+
+import numpy as np
+import pytest
+
+from forecast.data import demo
+from forecast.data.demo import best_mse, demo_frame
+from forecast.errors import UserError
+
+COLUMNS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
+ROWS = 4000
+TRAIN = range(2800)
+FIRST_AND_LAST = [9.082299, 1.894014, 11.808272]
+
+
+def parts(seed: int = 7, rows: int = ROWS) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    _, signal, phi, sigma = demo._parts(seed, rows)
+    return signal, phi, sigma
+
+
+def test_it_is_shaped_like_etth1() -> None:
+    frame = demo_frame()
+    assert (frame.values.shape, frame.columns, frame.freq, frame.name) == ((ROWS, 7), COLUMNS, "h", "demo")
+    assert str(frame.timestamps[0]) == "2016-07-01 00:00:00"
+    assert np.isfinite(frame.values).all()
+
+
+def test_the_numbers_are_the_same_on_every_platform() -> None:
+    values = demo_frame().values
+    np.testing.assert_allclose(values[[0, 1999, 3999], [0, 3, 6]], FIRST_AND_LAST, atol=2e-6)
+
+
+def test_a_seed_gives_one_series_and_another_gives_another() -> None:
+    assert (demo_frame(seed=3).values == demo_frame(seed=3).values).all()
+    assert not np.allclose(demo_frame(seed=3).values, demo_frame(seed=5).values)
+
+
+def test_rows_are_its_length() -> None:
+    assert len(demo_frame(rows=1009)) == 1009
+
+
+def test_noise_is_a_relevant_part_of_every_column() -> None:
+    signal, phi, sigma = parts()
+    noise = sigma**2 / (1 - phi**2)
+    share = noise / (noise + signal.var(axis=0))
+    assert ((share >= 0.149) & (share <= 0.301)).all()
+    assert ((phi >= 0.7) & (phi <= 0.9)).all()
+
+
+def test_day_and_week_are_seasons_of_the_signal() -> None:
+    signal, _, _ = parts()
+    late = (
+        signal[TRAIN.stop :]
+        - np.linspace(0, 1, ROWS)[TRAIN.stop :, None]
+        * np.polyfit(np.linspace(0, 1, ROWS)[TRAIN.stop :], signal[TRAIN.stop :], 1)[0]
+    )
+    week = np.abs(late[168:] - late[:-168]).max(axis=0)
+    day = np.abs(late[24:] - late[:-24]).max(axis=0)
+    assert (day > 3 * week).all(), "a day repeats only roughly, a week exactly but for the trend"
+
+
+def test_the_regime_changes_once_inside_train() -> None:
+    """Taking away what the formula says of one regime leaves a step: in the train rows, in some columns."""
+    signal, _, _ = parts()
+    weekly = signal[168:] - signal[:-168]  # seasons cancel; the trend is a constant; the change is what is left
+    moved = np.abs(weekly - np.median(weekly, axis=0)) > 1e-6
+    rows = np.flatnonzero(moved.any(axis=1))
+    assert rows.min() > 0
+    assert rows.max() + 168 < TRAIN.stop
+    assert rows.max() - rows.min() == 167
+    assert 3 <= moved.any(axis=0).sum() < 7
+
+
+def test_best_mse_is_the_variance_of_the_noise_ahead() -> None:
+    """An independent sum: h steps ahead the noise is e[h] + phi e[h-1] + ..., each of variance sigma^2."""
+    _, phi, sigma = parts(seed=3, rows=1009)
+    best = best_mse(seed=3, rows=1009, columns=["OT", "HULL"], steps=5)
+    assert best.shape == (5, 2)
+    for k, c in enumerate((6, 1)):
+        for h in range(1, 6):
+            assert best[h - 1, k] == pytest.approx(sum(sigma[c] ** 2 * phi[c] ** (2 * j) for j in range(h)))
+
+
+def test_the_optimal_forecast_reaches_best_mse_and_seasonal_naive_is_clearly_worse() -> None:
+    """Whoever knows the signal and the noise of the last hour, over the test rows of many seeds."""
+    steps, starts = 24, np.arange(TRAIN.stop, ROWS - 24, 24)
+    ahead = starts[:, None] + np.arange(steps)
+    optimal_to_best, naive_to_best = [], []
+    for seed in range(53):
+        signal, phi, _ = parts(seed)
+        values = demo_frame(seed=seed).values
+        noise = (values - signal)[starts - 1][:, None] * phi ** np.arange(1, steps + 1)[:, None]
+        optimal = (values[ahead] - signal[ahead] - noise) ** 2
+        naive = (values[ahead] - values[ahead - 24]) ** 2
+        best = best_mse(seed=seed, rows=ROWS, columns=COLUMNS, steps=steps)
+        optimal_to_best.append(optimal.mean(axis=0) / best)
+        naive_to_best.append(naive.mean(axis=(0, 1)) / best.mean(axis=0))
+    ratio = np.mean(optimal_to_best, axis=0)  # (24, 7)
+    assert ratio.mean() == pytest.approx(1, abs=0.02)
+    np.testing.assert_allclose(ratio.mean(axis=1), 1, atol=0.05)  # at every step
+    np.testing.assert_allclose(ratio.mean(axis=0), 1, atol=0.05)  # in every column
+    assert np.min(naive_to_best) > 1.6
+
+
+def test_a_best_error_is_not_near_zero() -> None:
+    best = best_mse(seed=7, rows=ROWS, columns=COLUMNS, steps=24).mean(axis=0)
+    assert (best / demo_frame().values.var(axis=0) > 0.08).all()
+
+
+def test_an_unknown_column_is_refused() -> None:
+    with pytest.raises(UserError, match=r"no column 'HUF'.*Did you mean 'HUFL'\?"):
+        best_mse(seed=7, rows=ROWS, columns=["HUF"], steps=3)
+
+
+def test_an_impossible_size_or_seed_is_refused() -> None:
+    with pytest.raises(UserError, match=r"data.rows is 2; .*at least 3"):
+        demo_frame(rows=2)
+    with pytest.raises(UserError, match=r"data.demo_seed is -1; it must be 0 or more"):
+        demo_frame(seed=-1)

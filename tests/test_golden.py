@@ -1,0 +1,230 @@
+"""Our attention, layers and model agree with the authors' code on its own tensors (--golden DIR; README there)."""
+
+import json
+from functools import partial
+
+import pytest
+import torch
+from informer2020 import load, theirs
+from torch import nn
+
+from forecast.attention.full import FullAttention
+from forecast.attention.prob_informer2020 import Informer2020ProbAttention
+from forecast.layers.attention_layer import AttentionLayer
+from forecast.layers.distil import Distil
+from forecast.layers.embedding import DataEmbedding
+from forecast.layers.heads import merge_heads, mix_heads
+from forecast.layers.projections import StandardProjection
+from forecast.models.informer import Informer
+
+BUILT = (
+    "attention_full",
+    "attention_prob",
+    "attention_layer",
+    "distil_conv",
+    "embedding",
+    "informer",
+    "time_features",
+    "windows",
+)
+close = partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
+
+
+class GivenSamples(nn.Module):
+    """Hands out the reference file's key numbers in call order instead of drawing them."""
+
+    def __init__(self, samples):
+        super().__init__()
+        self.samples = iter(samples)
+
+    def forward(self, n_queries, n_keys, n_samples, device):
+        sample = next(self.samples)
+        assert sample.shape == (n_queries, n_samples)
+        return sample
+
+
+def tensors(case, prefix):
+    return {key.removeprefix(prefix): torch.from_numpy(v) for key, v in case.items() if key.startswith(prefix)}
+
+
+def samples(case):
+    found = tensors(case, "samples/")
+    return [found[str(i)] for i in range(len(found))]
+
+
+def hand_in(module, given):
+    """All ProbSparse layers of a module take their keys from one list."""
+    given = GivenSamples(given)
+    for layer in module.modules():
+        if isinstance(layer, Informer2020ProbAttention):
+            layer.sampler = given
+
+
+def by_head(x):
+    """(B, L, H, E), the authors' layout -> (B, H, L, E), ours."""
+    return x.transpose(1, 2)
+
+
+def test_golden_folder_holds_files_and_each_is_compared_or_named(golden):
+    unknown = [f.name for f in golden.glob("*.npz") if not f.name.startswith(BUILT)]
+    assert all(name.startswith(("attention_lsh", "logsparse_mask")) for name in unknown), unknown
+
+
+@pytest.mark.golden_family("attention_lsh", "logsparse_mask", "informer_stack")
+def test_golden_family_not_built_yet(golden_file):
+    pytest.skip(f"{golden_file.stem}: this family is not built yet")
+
+
+@pytest.mark.golden_family("attention_full")
+def test_golden_full_attention(case):
+    inputs, outputs = tensors(case, "inputs/"), tensors(case, "outputs/")
+    q, k, v = (by_head(inputs[name]) for name in "qkv")
+    attention = FullAttention(causal=json.loads(str(case["config"]))["causal"], layer=0)
+    close(attention(q, k, v), by_head(outputs["context"]))
+    identity = torch.eye(k.shape[2]).expand(*k.shape[:2], -1, -1)
+    close(attention(q, k, identity), outputs["weights"])
+
+
+@pytest.mark.golden_family("attention_prob")
+@pytest.mark.parametrize("training", [False, True])
+def test_golden_prob_attention(case, training):
+    config, inputs = json.loads(str(case["config"])), tensors(case, "inputs/")
+    attention = Informer2020ProbAttention(causal=config["causal"], layer=0, factor=config["factor"]).train(training)
+    hand_in(attention, samples(case))
+    context = attention(*(by_head(inputs[name]) for name in "qkv"))
+    close(context, by_head(tensors(case, "outputs/")["context"]))
+
+
+@pytest.mark.golden_family("attention_layer")
+def test_golden_attention_layer(case):
+    config, x = json.loads(str(case["config"])), tensors(case, "inputs/")["x"]
+    layer = AttentionLayer(
+        {"projection": StandardProjection, "mechanism": FullAttention},
+        d_model=x.shape[-1],
+        n_heads=config["n_heads"],
+        causal=config["causal"],
+        layer=0,
+        merge=mix_heads if config["mix"] else merge_heads,
+    )
+    load(layer, numpy(tensors(case, "params/")), encoder_layers=0, distil=False)
+    close(layer(x, x), tensors(case, "outputs/")["y"])
+
+
+@pytest.mark.golden_family("distil_conv")
+def test_golden_distilling_in_training_and_evaluation(case):
+    x, outputs = tensors(case, "inputs/")["x"], tensors(case, "outputs/")
+    distil = Distil(x.shape[-1])
+    load(distil, numpy(tensors(case, "params/")), encoder_layers=0, distil=False)
+    close(distil.eval()(x), outputs["eval"])
+    close(distil.train()(x), outputs["train"])
+
+
+@pytest.mark.golden_family("embedding")
+def test_golden_embedding(case):
+    config, inputs, y = (
+        json.loads(str(case["config"])),
+        tensors(case, "inputs/"),
+        tensors(case, "outputs/")["y"],
+    )
+    x, marks = inputs["x"], inputs["marks"]
+    embedding = DataEmbedding(
+        n_columns=x.shape[-1],
+        n_known=marks.shape[-1],
+        d_model=y.shape[-1],
+        max_len=x.shape[1],
+        dropout=0.0,
+        encoding=config["embed"],
+    )
+    # their frozen tables are a formula here, no parameters
+    params = {name: v for name, v in tensors(case, "params/").items() if ".emb.weight" not in name}
+    load(embedding, numpy(params), encoder_layers=0, distil=False)
+    close(embedding(x, marks), y)
+
+
+def numpy(found):
+    return {name: value.numpy() for name, value in found.items()}
+
+
+def model_of(case):
+    """The model of a reference file with the file's parameters, and what calling it needs."""
+    c, inputs = json.loads(str(case["config"])), tensors(case, "inputs/")
+    mechanism = partial(Informer2020ProbAttention, factor=c["factor"]) if c["attn"] == "prob" else FullAttention
+    slot = {"projection": StandardProjection, "mechanism": mechanism}
+    model = Informer(
+        n_columns=c["enc_in"],
+        n_targets=c["c_out"],
+        n_known=inputs["x_mark_enc"].shape[-1],
+        seq_len=c["seq_len"],
+        label_len=c["label_len"],
+        pred_len=c["out_len"],
+        d_model=c["d_model"],
+        n_heads=c["n_heads"],
+        d_ff=c["d_ff"],
+        encoder_layers=c["e_layers"],
+        decoder_layers=c["d_layers"],
+        dropout=c["dropout"],
+        activation=c["activation"],
+        distil=c["distil"],
+        mix=c["mix"],
+        embedding=c["embed"],
+        encoder_attention=slot,
+        decoder_attention=slot,
+        cross_attention={"projection": StandardProjection, "mechanism": FullAttention},
+    )
+    layout = {"encoder_layers": c["e_layers"], "distil": c["distil"]}
+    load(model, numpy(tensors(case, "params/")), **layout)
+    batch = (inputs["x_enc"], inputs["x_mark_enc"], inputs["x_mark_dec"][:, c["label_len"] :])
+    return model, batch, inputs["target"], c, layout
+
+
+# Their gradient is zero but for rounding, which Adam turns into steps (README of the reference files): key biases, and
+# biases whose constant the distilling BatchNorm takes out again.
+NO_GRADIENT = ("key_projection.bias", "downConv.bias", "norm2.bias")
+INFORMERS = pytest.mark.golden_family("informer_full", "informer_prob")
+
+
+@INFORMERS
+def test_golden_model_forecast_in_evaluation(case):
+    model, batch, _, c, _ = model_of(case)
+    hand_in(model, samples(case)[: c["eval_draws"]])
+    close(model.eval()(*batch), tensors(case, "outputs/")["forecast_eval"])
+
+
+@INFORMERS
+def test_golden_model_forecast_loss_and_gradients_in_training(case):
+    model, batch, target, c, layout = model_of(case)
+    hand_in(model, samples(case)[c["eval_draws"] : c["adam_draws_from"]])
+    forecast = model.train()(*batch)
+    outputs = tensors(case, "outputs/")
+    close(forecast, outputs["forecast_train"])
+    loss = nn.functional.mse_loss(forecast, target)
+    close(loss, outputs["loss_train"].reshape(()))
+    loss.backward()
+    expected = tensors(case, "grads/")
+    found = theirs({name: p.grad for name, p in model.named_parameters()}, expected, **layout)
+    for name, gradient in expected.items():
+        close(found[name].reshape(gradient.shape), gradient, msg=lambda m, name=name: f"{name}: {m}")
+
+
+@INFORMERS
+def test_golden_model_losses_and_parameters_of_three_adam_steps(case):
+    model, batch, target, c, layout = model_of(case)
+    hand_in(model, samples(case)[c["adam_draws_from"] :])
+    model.train()
+    adam = torch.optim.Adam(model.parameters(), lr=c["adam_lr"])
+    losses = []
+    for _ in range(len(case["outputs/adam_losses"])):
+        adam.zero_grad()
+        loss = nn.functional.mse_loss(model(*batch), target)
+        loss.backward()
+        adam.step()
+        losses.append(loss.detach())
+    close(torch.stack(losses), tensors(case, "outputs/")["adam_losses"])
+    gradients = tensors(case, "grads/")
+    rounding = {name for name in gradients if gradients[name].abs().max() < 1e-6}
+    assert all(name.endswith(NO_GRADIENT) for name in rounding), rounding
+    left_out = (*rounding, "running_mean")
+    expected = {k: v for k, v in tensors(case, "after_adam/").items() if not k.endswith(tuple(left_out))}
+    found = theirs(model.state_dict(), expected, **layout)
+    for name, value in expected.items():
+        close(found[name].reshape(value.shape), value, msg=lambda m, name=name: f"{name}: {m}")
