@@ -7,13 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-TESTS = Path(__file__).parent
-
-
-def pytest_addoption(parser):
-    parser.addoption("--golden", default=str(TESTS / "golden"), help="folder of reference tensors (NAME.npz)")
-
-
 def pytest_configure(config):
     # two threads beside another busy process are many times slower than one
     torch.set_num_threads(1)

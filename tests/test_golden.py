@@ -212,19 +212,28 @@ def test_golden_model_losses_and_parameters_of_three_adam_steps(case):
     hand_in(model, samples(case)[c["adam_draws_from"] :])
     model.train()
     adam = torch.optim.Adam(model.parameters(), lr=c["adam_lr"])
-    losses = []
+    names = [name for name in tensors(case, "after_adam/") if not name.endswith("running_mean")]
+    losses, first = [], None
     for _ in range(len(case["outputs/adam_losses"])):
         adam.zero_grad()
         loss = nn.functional.mse_loss(model(*batch), target)
         loss.backward()
+        first = first or {name: p.grad.clone() for name, p in model.named_parameters()}
         adam.step()
         losses.append(loss.detach())
     close(torch.stack(losses), tensors(case, "outputs/")["adam_losses"])
-    gradients = tensors(case, "grads/")
-    rounding = {name for name in gradients if gradients[name].abs().max() < 1e-6}
-    assert all(name.endswith(NO_GRADIENT) for name in rounding), rounding
-    left_out = (*rounding, "running_mean")
-    expected = {k: v for k, v in tensors(case, "after_adam/").items() if not k.endswith(tuple(left_out))}
-    found = theirs(model.state_dict(), expected, **layout)
-    for name, value in expected.items():
-        close(found[name].reshape(value.shape), value, msg=lambda m, name=name: f"{name}: {m}")
+    gradients = theirs(first, [name for name in names if f"grads/{name}" in case], **layout)
+    found = theirs(model.state_dict(), names, **layout)
+    left_out = total = 0
+    for name in names:
+        value = torch.from_numpy(case[f"after_adam/{name}"])
+        ours = found[name].reshape(value.shape)
+        gradient = gradients[name].reshape(value.shape) if name in gradients else torch.ones_like(value)
+        if gradient.abs().max() < 1e-6:
+            assert name.endswith(NO_GRADIENT), name
+            continue
+        # single elements too: Adam's first step divides a gradient by itself, rounding and all
+        compared = (gradient == 0) | (gradient.abs() > 1e-7)
+        left_out, total = left_out + int((~compared).sum()), total + value.numel()
+        close(ours[compared], value[compared], msg=lambda m, name=name: f"{name}: {m}")
+    assert left_out < 0.002 * total

@@ -43,10 +43,6 @@ class SeriesFrame:
     def __len__(self) -> int:
         return len(self.timestamps)
 
-    def tail(self, rows: int) -> "SeriesFrame":
-        """The last rows alone."""
-        return SeriesFrame(self.values[-rows:], self.timestamps[-rows:], self.columns, self.freq, self.name)
-
 
 def read_columns(path: Path | str, *, time_column: str = "date", separator: str = ",") -> tuple[str, ...]:
     """The names of all columns but the time column, in file order, from line 1; errors as `read_frame`."""
@@ -150,8 +146,7 @@ def _cell_problem(cell: str, decimal: str) -> str:
         return f"the value is missing ({cell!r}). Fill the gap, or drop the column, before training."
     if _OTHER_DECIMAL.fullmatch(cell):
         other = "," if decimal == "." else "."
-        return f"{cell!r} is no number when decimals are written with {decimal!r}. Set
-        data.decimal='{other}'."
+        return f"{cell!r} is no number when decimals are written with {decimal!r}. Set data.decimal='{other}'."
     try:
         infinite = not np.isfinite(float(cell))
     except ValueError:
@@ -187,8 +182,8 @@ def _unreadable(text: CsvText, cells: npt.NDArray[np.object_], where: str) -> st
         # ISO8601 has the year first: pandas would guess whether 01/02/2016 begins with the day or the month.
         if pd.isna(pd.to_datetime(cell, format="ISO8601", errors="coerce")):
             return (
-                f"{text.path}: line {text.line(row)}, {where}: {cell!r} is no timestamp that can be read "
-                "without guessing. Write the year first, as 2016-07-01 00:00:00."
+                f"{text.path}: line {text.line(row)}, {where}: {cell!r} is no timestamp that can be read without "
+                "guessing. Write the year first, as 2016-07-01 00:00:00."
             )
     raise AssertionError("every timestamp can be read")
 
@@ -226,8 +221,7 @@ def _refuse_repeats(text: CsvText, timestamps: pd.DatetimeIndex) -> None:
     row = int(repeats.argmax())
     first = int((timestamps == timestamps[row]).argmax())
     what = (
-        f"{text.path}: line {text.line(row)}: the timestamp {timestamps[row]} stands already in line "
-        f"{text.line(first)}"
+        f"{text.path}: line {text.line(row)}: the timestamp {timestamps[row]} stands already in line {text.line(first)}"
     )
     if repeats.mean() > _MANY_REPEATS:
         raise UserError(

@@ -28,6 +28,7 @@ REFUSED = {
         "model.activation=gleu: must be one of gelu, relu. Did you mean 'gelu'?",
     ),
     "missing": ("data/split=dates", "data.split.val_start is missing: say data.split.val_start=VALUE"),
+    "deleted": ("~seed", "seed is missing: say seed=VALUE"),
     "value for a group": ("data.split=dates", "data.split=dates: must be chosen as a group: data/split=NAME"),
     "value for a part": ("attention.mechanism=full", "must be chosen as a group: attention=NAME"),
     "missing argument": ("~model.d_model", "model.d_model is missing"),

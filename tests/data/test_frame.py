@@ -65,8 +65,7 @@ def test_all_columns_but_the_time_are_read_in_file_order(tmp_path: Path) -> None
     assert (frame.columns, frame.freq, frame.name, len(frame)) == (("b", "a"), "h", str(path), 3)
     assert frame.values.dtype == np.float64
     assert frame.values.tolist() == [[1, -2.5], [3, 40], [5, 0.5]]
-    assert frame.timestamps.equals(pd.date_range("2016-07-01", periods=3,
-    freq="h").as_unit(frame.timestamps.unit))
+    assert frame.timestamps.equals(pd.date_range("2016-07-01", periods=3, freq="h").as_unit(frame.timestamps.unit))
 
 
 def test_chosen_columns_are_read_in_the_order_asked_for(tmp_path: Path) -> None:
@@ -96,8 +95,8 @@ def test_any_frequency_is_found_exactly(tmp_path: Path, freq: str) -> None:
     assert (again == stamps).all()
 
 
-@pytest.mark.parametrize("freq", ["h", "15min", "7min", "D", "B", "W-SUN", "ME", "MS", "QE-DEC", "YE-DEC",
-"100ms"]) def test_common_frequencies_have_their_canonical_name(tmp_path: Path, freq: str) -> None:
+@pytest.mark.parametrize("freq", ["h", "15min", "7min", "D", "B", "W-SUN", "ME", "MS", "QE-DEC", "YE-DEC", "100ms"])
+def test_common_frequencies_have_their_canonical_name(tmp_path: Path, freq: str) -> None:
     path = write(tmp_path, table([str(s) for s in pd.date_range("2016-07-01", periods=29, freq=freq)]))
     assert read_frame(path).freq == freq
 
@@ -130,6 +129,12 @@ def test_other_ways_to_write_a_csv_are_read(tmp_path: Path, text: str, options: 
     frame = read_frame(write(tmp_path, text), **options)  # type: ignore[arg-type]
     assert frame.columns == ("a",)
     assert frame.values[:, 0].tolist() == [1.5, 2.5, 3.5]
+
+
+def test_a_fixed_step_that_resembles_a_calendar_is_fixed(tmp_path: Path) -> None:
+    """Three steps of 90 days from a month's end look like business quarters to pandas, which then miss them."""
+    stamps = pd.date_range("2016-01-31", periods=3, freq="90D")
+    assert read_frame(write(tmp_path, table([str(s) for s in stamps]))).freq == "90D"
 
 
 @pytest.mark.parametrize("freq", FREQUENCIES)
@@ -178,8 +183,7 @@ def test_a_header_without_rows_is_refused(tmp_path: Path) -> None:
 def test_a_file_in_another_encoding_is_refused_at_its_line(tmp_path: Path, row: int) -> None:
     lines = table(hourly(4000)).encode().split(b"\n")
     lines[row] += b" \xe9t\xe9"
-    assert_says(refusal(write(tmp_path, b"\n".join(lines))), "not UTF-8", f"0xe9 in line {row + 1}", "encoding
-    UTF-8")
+    assert_says(refusal(write(tmp_path, b"\n".join(lines))), "not UTF-8", f"0xe9 in line {row + 1}", "encoding UTF-8")
 
 
 # what is refused: the header
@@ -197,8 +201,7 @@ def test_a_wrong_separator_is_recognised(tmp_path: Path) -> None:
 
 
 def test_a_time_column_alone_is_refused(tmp_path: Path) -> None:
-    assert_says(refusal(write(tmp_path, "date\n2016-07-01\n")), "line 1", "no column beside 'date'", "Add a
-    column")
+    assert_says(refusal(write(tmp_path, "date\n2016-07-01\n")), "line 1", "no column beside 'date'", "Add a column")
 
 
 def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
@@ -298,6 +301,11 @@ def test_a_timestamp_that_cannot_be_read_without_guessing_is_refused(
     assert_says(refusal(write(tmp_path, table(stamps))), "line 4, column 'date'", *says)
 
 
+def test_one_time_zone_throughout_is_refused(tmp_path: Path) -> None:
+    stamps = [f"2016-07-01 0{i}:00:00Z" for i in range(5)]
+    assert_says(refusal(write(tmp_path, table(stamps))), "line 2, column 'date'", "00:00:00Z' carries a time zone")
+
+
 def test_mixed_time_zones_are_refused(tmp_path: Path) -> None:
     stamps = [f"2016-07-01 0{i}:00:00+0{i}:00" for i in range(5)]
     assert_says(refusal(write(tmp_path, table(stamps))), "line 2, column 'date'", "+00:00", "time zone")
@@ -319,8 +327,7 @@ def test_a_repeated_timestamp_is_refused_with_both_lines(tmp_path: Path) -> None
 
 def test_many_repeated_timestamps_look_like_several_series(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, table(hourly() + hourly())))
-    assert_says(message, "line 7", "line 2", "5 of 10 rows", "several series in one file", "one file per
-    series")
+    assert_says(message, "line 7", "line 2", "5 of 10 rows", "several series in one file", "one file per series")
 
 
 def test_unsorted_timestamps_are_refused(tmp_path: Path) -> None:
@@ -344,15 +351,14 @@ def test_a_gap_is_refused_with_both_sides_and_what_was_expected(
     stamps = pd.date_range(start, periods=41, freq=freq)
     path = write(tmp_path, table([str(s) for s in stamps.delete(gone)]))
     message = refusal(path)
-    assert_says(message, f"line {gone + 2}:", f"{stamps[gone + 1]} follows {stamps[gone - 1]} (line {gone +
-    1})") assert_says(message, f"usual step '{freq}' expects {stamps[gone]}", "Fill the gap")
+    assert_says(message, f"line {gone + 2}:", f"{stamps[gone + 1]} follows {stamps[gone - 1]} (line {gone + 1})")
+    assert_says(message, f"usual step '{freq}' expects {stamps[gone]}", "Fill the gap")
 
 
 def test_a_timestamp_off_the_grid_is_refused(tmp_path: Path) -> None:
     stamps = hourly(13)
     stamps[5] = "2016-07-01 05:00:30"
-    assert_says(refusal(write(tmp_path, table(stamps))), "line 7:", "05:00:30", "'h' expects 2016-07-01
-    05:00:00")
+    assert_says(refusal(write(tmp_path, table(stamps))), "line 7:", "05:00:30", "'h' expects 2016-07-01 05:00:00")
 
 
 def test_three_rows_with_unequal_steps_are_irregular(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ WIDTHS = {"subsecond": 0, "second": 6, "minute": 5, "hour": 4, "day": 3, "busine
 WIDTHS |= {"month": 1, "quarter": 1, "year": 0}
 
 
-@pytest.mark.parametrize(("base", "alias"), [(base, alias) for base, names in ALIASES.items() for alias in
-names]) def test_an_alias_of_any_pandas_version_has_its_unit(base: str, alias: str) -> None:
+@pytest.mark.parametrize(("base", "alias"), [(base, alias) for base, names in ALIASES.items() for alias in names])
+def test_an_alias_of_any_pandas_version_has_its_unit(base: str, alias: str) -> None:
     assert base_frequency(alias) == base
 
 
@@ -59,8 +59,7 @@ def test_vectors_worked_out_by_hand(freq: str, stamp: str, expected: list[float]
 def test_names_and_features_agree_in_number(base: str) -> None:
     stamps = pd.date_range("2016-07-01", periods=11, freq="D")
     for freq in ALIASES[base]:
-        assert time_features(stamps, freq).shape == (11, len(feature_names(freq, "timeF"))) == (11,
-        WIDTHS[base])
+        assert time_features(stamps, freq).shape == (11, len(feature_names(freq, "timeF"))) == (11, WIDTHS[base])
 
 
 def test_multiples_of_a_minute_keep_the_minute() -> None:

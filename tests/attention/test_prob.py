@@ -1,0 +1,217 @@
+"""ProbSparse attention: which keys are sampled, which rows are active, what the others get."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from forecast.attention import key_sampling
+from forecast.attention.key_sampling import KeySampler, draw_with_replacement, draw_without_replacement, sampled_scores
+from forecast.attention.prob import ProbAttention, n_active
+from forecast.attention.prob_informer2020 import Informer2020ProbAttention
+
+CPU = torch.device("cpu")
+B, H, L, E = 2, 3, 11, 5
+# Zhou et al.: u = c ceil(ln L); steps of ceil(ln L) at 3, 8, 21, 55, 149, 404, 1097
+TABLE = {24: 20, 25: 20, 48: 20, 49: 20, 72: 25, 96: 25, 144: 25, 168: 30, 336: 30, 384: 30, 480: 35, 720: 35, 1440: 40}
+
+
+class Given(nn.Module):
+    """A sampler whose keys the test chose."""
+
+    def __init__(self, sample):
+        super().__init__()
+        self.sample = torch.tensor(sample)
+
+    def forward(self, n_queries, n_keys, n_samples, device):
+        return self.sample
+
+
+def qkv(length=L, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randn(B, H, length, E, generator=generator, dtype=dtype) for _ in range(3)]
+
+
+@pytest.mark.parametrize("length, active", TABLE.items())
+def test_active_rows_follow_the_published_rule(length, active):
+    assert n_active(length, 5) == active
+
+
+def test_active_rows_are_at_least_one_and_at_most_all():
+    assert [n_active(length, 5) for length in (1, 2, 3, 4)] == [1, 2, 3, 4]
+    assert n_active(96, 3) == 15
+    assert n_active(1, 1) == 1  # ln 1 is 0
+
+
+def test_keys_drawn_without_replacement_are_distinct_and_uniform():
+    drawn = draw_without_replacement(4000, 13, 5, device=CPU, generator=torch.Generator().manual_seed(0))
+    assert drawn.shape == (4000, 5)
+    assert all(len(set(row)) == 5 for row in drawn.tolist())
+    share = torch.bincount(drawn.flatten(), minlength=13) / 4000
+    # each key is in a set of 5 of 13 with probability 5 / 13; five standard deviations
+    assert (share - 5 / 13).abs().max() < 5 * math.sqrt(5 / 13 * 8 / 13 / 4000)
+    pairs = [(drawn == a).any(1) & (drawn == b).any(1) for a, b in ((0, 1), (0, 12), (11, 12))]
+    for both in pairs:  # two keys together: 5 * 4 / (13 * 12)
+        assert abs(both.float().mean() - 20 / 156) < 5 * math.sqrt(20 / 156 * 136 / 156 / 4000)
+
+
+def test_all_keys_are_drawn_when_as_many_are_wanted():
+    drawn = draw_without_replacement(7, 5, 5, device=CPU, generator=None)
+    assert drawn.sort(1).values.tolist() == [[0, 1, 2, 3, 4]] * 7
+
+
+def test_keys_drawn_with_replacement_repeat():
+    drawn = draw_with_replacement(400, 13, 5, device=CPU, generator=None)
+    assert any(len(set(row)) < 5 for row in drawn.tolist())
+    assert drawn.min() == 0 and drawn.max() == 12
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+def test_evaluation_draws_by_seed_and_layer_and_leaves_the_global_generator_alone(replacement):
+    def draw(seed, layer):
+        return KeySampler(replacement=replacement, eval_seed=seed, layer=layer).eval()(17, 97, 5, CPU)
+
+    before = torch.get_rng_state()
+    assert torch.equal(draw(0, 1), draw(0, 1))
+    assert not torch.equal(draw(0, 1), draw(0, 2))
+    assert not torch.equal(draw(0, 1), draw(1, 1))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("training, eval_seed", [(True, 0), (False, None)])
+def test_training_and_a_null_eval_seed_draw_fresh_keys(training, eval_seed):
+    sampler = KeySampler(replacement=False, eval_seed=eval_seed, layer=0).train(training)
+    assert not torch.equal(sampler(17, 97, 5, CPU), sampler(17, 97, 5, CPU))
+
+
+@pytest.mark.parametrize("dense_keys", [0, 10**6], ids=["gathered", "dense"])
+@pytest.mark.parametrize("block", [3, 512])
+def test_sampled_scores_equal_a_plain_loop_in_both_forms(monkeypatch, dense_keys, block):
+    monkeypatch.setattr(key_sampling, "DENSE_KEYS", dense_keys)
+    monkeypatch.setattr(key_sampling, "BLOCK_QUERIES", block)
+    q, k, _ = qkv()
+    sample = torch.randint(L, (L, 7), generator=torch.Generator().manual_seed(2))
+    expected = torch.empty(B, H, L, 7, dtype=torch.float64)
+    for i in range(L):
+        for j in range(7):
+            expected[:, :, i, j] = (q[:, :, i] * k[:, :, sample[i, j]]).sum(-1)
+    torch.testing.assert_close(sampled_scores(q, k, sample), expected)
+
+
+def active_rows(mechanism, q, k):
+    return [[set(head) for head in item] for item in mechanism.selected(q, k).tolist()]
+
+
+def test_measure_is_maximum_less_mean_over_the_sampled_keys():
+    q, k, _ = qkv()
+    sample = [[(i + j * j) % L for j in range(3)] for i in range(L)]
+    mechanism = ProbAttention(causal=False, layer=0, factor=1)
+    mechanism.sampler = Given(sample)
+    scores = torch.einsum("bhie,bhje->bhij", q, k)
+    for b in range(B):
+        for h in range(H):
+            measure = [max(s) - sum(s) / 3 for s in ([scores[b, h, i, j].item() for j in sample[i]] for i in range(L))]
+            expected = set(sorted(range(L), key=lambda i: -measure[i])[: n_active(L, 1)])
+            assert active_rows(mechanism, q, k)[b][h] == expected
+
+
+def test_causal_measure_counts_only_keys_up_to_the_query():
+    q, k, _ = qkv()
+    sample = [[(i + 4) % L, (i + 7) % L, (3 * i) % L] for i in range(L)]
+    mechanism = ProbAttention(causal=True, layer=0, factor=1)
+    mechanism.sampler = Given(sample)
+    scores = torch.einsum("bhie,bhje->bhij", q, k)
+    for b in range(B):
+        for h in range(H):
+            measure = []
+            for i in range(L):
+                seen = [scores[b, h, i, j].item() for j in sample[i] if j <= i]
+                measure.append(max(seen) - sum(seen) / len(seen) if seen else -math.inf)
+            expected = set(sorted(range(L), key=lambda i: -measure[i])[: n_active(L, 1)])
+            assert active_rows(mechanism, q, k)[b][h] == expected
+
+
+def test_a_row_that_sampled_no_allowed_key_stays_inactive_unless_all_are_active():
+    q, k, _ = qkv()
+    sample = [[L - 1, L - 2]] * (L - 2) + [[0, 1]] * 2  # only the last two rows sampled a key of their past
+    for factor, rows in ((1, None), (1000, set(range(L)))):
+        mechanism = ProbAttention(causal=True, layer=0, factor=factor)
+        mechanism.sampler = Given(sample)
+        for head in active_rows(mechanism, q, k)[0]:
+            assert {L - 1, L - 2} <= head if rows is None else head == rows
+
+
+def test_a_later_step_can_change_which_earlier_rows_are_active():
+    """The stated exception to causality: rows compete."""
+    q, k, v = qkv()
+    mechanism = ProbAttention(causal=True, layer=0, factor=1).eval()
+    before = mechanism.selected(q, k).sort().values
+    q[:, :, 7:] *= 50.0
+    assert not torch.equal(mechanism.selected(q, k).sort().values, before)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_inactive_rows_are_the_mean_of_the_values_they_may_see(causal):
+    q, k, v = qkv()
+    mechanism = ProbAttention(causal=causal, layer=0, factor=1).eval()
+    out, active = mechanism(q, k, v), active_rows(mechanism, q, k)
+    for b in range(B):
+        for h in range(H):
+            for i in set(range(L)) - active[b][h]:
+                seen = v[b, h, : i + 1] if causal else v[b, h]
+                torch.testing.assert_close(out[b, h, i], seen.mean(0), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_equal_values_come_out_as_they_went_in(causal):
+    q, k, v = qkv()
+    out = ProbAttention(causal=causal, layer=0, factor=1).eval()(q, k, torch.full_like(v, 3.0))
+    torch.testing.assert_close(out, torch.full_like(v, 3.0), rtol=1e-6, atol=1e-6)
+
+
+def test_inactive_rows_of_the_authors_causal_form_are_sums():
+    q, k, v = qkv()
+    mechanism = Informer2020ProbAttention(causal=True, layer=0, factor=1).eval()
+    mechanism.selected = lambda q, k: torch.tensor([0]).expand(B, H, 1)
+    torch.testing.assert_close(mechanism(q, k, v)[:, :, 6], v[:, :, :7].sum(2))
+
+
+def test_the_divisor_changes_which_rows_are_active():
+    """SPEC 1.3, from the authors' code: dividing by all keys is not the same as by the sampled ones."""
+    n = torch.arange(2 * 8 * 2 * 4, dtype=torch.float32).reshape(2, 8, 2, 4).transpose(1, 2)
+    q, k, v = torch.sin(0.7 * n), torch.cos(1.3 * n), torch.sin(0.9 * n + 1)
+    sample = [[4, 7, 5], [0, 3, 3], [3, 7, 1], [3, 5, 2], [4, 7, 6], [0, 0, 4], [2, 1, 6], [7, 7, 6]]
+    theirs, ours = Informer2020ProbAttention(causal=False, layer=0, factor=1), ProbAttention(causal=False, layer=0, factor=1)
+    theirs.sampler = ours.sampler = Given(sample)
+    assert active_rows(theirs, q, k) == [[{5, 6, 7}, {2, 5, 6}], [{3, 4, 6}, {2, 3, 6}]]
+    assert active_rows(ours, q, k) == [[{2, 6, 7}, {0, 2, 5}], [{2, 4, 6}, {3, 5, 6}]]
+    out = theirs(q, k, v)
+    assert out.sum().item() == pytest.approx(2.917259, abs=1e-5)
+    assert out.abs().sum().item() == pytest.approx(13.133692, abs=1e-5)
+    assert out[1, 1, :, 3].tolist() == pytest.approx(
+        [0.11974, 0.11974, 0.20056, 0.17995, 0.11974, 0.11974, 0.04337, 0.11974], abs=1e-5
+    )
+    causal = Informer2020ProbAttention(causal=True, layer=0, factor=1)
+    causal.sampler = Given(sample)
+    assert causal(q, k, v).sum().item() == pytest.approx(5.080353, abs=1e-5)
+
+
+def test_dropout_acts_on_active_rows_in_training_alone():
+    q, k, v = qkv()
+    mechanism = ProbAttention(causal=False, layer=0, factor=1, dropout=0.5)
+    mechanism.sampler = Given([[i, (i + 1) % L, (i + 5) % L] for i in range(L)])
+    calm = mechanism.eval()(q, k, v)
+    torch.manual_seed(0)
+    dropped = mechanism.train()(q, k, v)
+    changed = (dropped != calm).any(-1)
+    active = torch.zeros(B, H, L, dtype=torch.bool).scatter(2, mechanism.selected(q, k), True)
+    assert changed.any()
+    assert not (changed & ~active).any()
+
+
+def test_the_running_sum_of_the_prefix_mean_does_not_overflow_float16():
+    v = torch.full((1, 1, 1024, E), 200.0, dtype=torch.float16)
+    q = k = torch.zeros_like(v)
+    out = ProbAttention(causal=True, layer=0, factor=1).eval()(q, k, v)
+    torch.testing.assert_close(out, v)
