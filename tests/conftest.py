@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+
 def pytest_configure(config):
     # two threads beside another busy process are many times slower than one
     torch.set_num_threads(1)

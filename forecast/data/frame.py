@@ -43,6 +43,10 @@ class SeriesFrame:
     def __len__(self) -> int:
         return len(self.timestamps)
 
+    def tail(self, rows: int) -> "SeriesFrame":
+        """The last rows alone."""
+        return SeriesFrame(self.values[-rows:], self.timestamps[-rows:], self.columns, self.freq, self.name)
+
 
 def read_columns(path: Path | str, *, time_column: str = "date", separator: str = ",") -> tuple[str, ...]:
     """The names of all columns but the time column, in file order, from line 1; errors as `read_frame`."""

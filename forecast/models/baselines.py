@@ -95,5 +95,5 @@ def fit_nlinear(batches: Iterable[tuple[Tensor, Tensor]]) -> Float[Tensor, "P L"
 
 
 def _regressors(columns: Tensor) -> Tensor:
-    """The past less its last value (..., L); that value's own difference is zero and leaves its place to the intercept."""
+    """The past less its last value (..., L); that value's own difference is zero, so its place is the intercept's."""
     return torch.cat([columns[..., :-1] - columns[..., -1:], torch.ones_like(columns[..., -1:])], dim=-1)

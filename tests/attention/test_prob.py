@@ -144,7 +144,7 @@ def test_a_row_that_sampled_no_allowed_key_stays_inactive_unless_all_are_active(
 
 def test_a_later_step_can_change_which_earlier_rows_are_active():
     """The stated exception to causality: rows compete."""
-    q, k, v = qkv()
+    q, k, _ = qkv()
     mechanism = ProbAttention(causal=True, layer=0, factor=1).eval()
     before = mechanism.selected(q, k).sort().values
     q[:, :, 7:] *= 50.0
@@ -182,7 +182,10 @@ def test_the_divisor_changes_which_rows_are_active():
     n = torch.arange(2 * 8 * 2 * 4, dtype=torch.float32).reshape(2, 8, 2, 4).transpose(1, 2)
     q, k, v = torch.sin(0.7 * n), torch.cos(1.3 * n), torch.sin(0.9 * n + 1)
     sample = [[4, 7, 5], [0, 3, 3], [3, 7, 1], [3, 5, 2], [4, 7, 6], [0, 0, 4], [2, 1, 6], [7, 7, 6]]
-    theirs, ours = Informer2020ProbAttention(causal=False, layer=0, factor=1), ProbAttention(causal=False, layer=0, factor=1)
+    theirs, ours = (
+        Informer2020ProbAttention(causal=False, layer=0, factor=1),
+        ProbAttention(causal=False, layer=0, factor=1),
+    )
     theirs.sampler = ours.sampler = Given(sample)
     assert active_rows(theirs, q, k) == [[{5, 6, 7}, {2, 5, 6}], [{3, 4, 6}, {2, 3, 6}]]
     assert active_rows(ours, q, k) == [[{2, 6, 7}, {0, 2, 5}], [{2, 4, 6}, {3, 5, 6}]]
