@@ -1,0 +1,125 @@
+"""Embedding, distilling, projection, feed-forward."""
+
+import pytest
+import torch
+
+from forecast.layers.distil import Distil
+from forecast.layers.embedding import DataEmbedding, FixedCalendarEmbedding, TokenEmbedding, sinusoid_table
+from forecast.layers.feed_forward import FeedForward
+from forecast.layers.projections import StandardProjection
+
+B, L, C, F, D = 2, 11, 3, 4, 14
+
+
+def embedding(**changes):
+    sizes = {"n_columns": C, "n_known": F, "d_model": D, "max_len": L, "dropout": 0.0, "encoding": "timeF"}
+    return DataEmbedding(**{**sizes, **changes}).eval()
+
+
+def test_token_embedding_sees_the_neighbouring_steps_around_the_window():
+    tokens = TokenEmbedding(C, D)
+    x = torch.randn(B, 10, C)
+    changed = x.clone()
+    changed[:, 9] += 1.0
+    rows = (tokens(x) != tokens(changed)).any(-1).all(0)
+    assert rows.nonzero()[:, 0].tolist() == [0, 8, 9]
+
+
+def test_token_embedding_has_the_authors_initial_spread():
+    weight = TokenEmbedding(7, 4096).conv.weight
+    # kaiming normal, fan_in = 7 * 3, leaky ReLU of slope 0.01
+    assert weight.std().item() == pytest.approx((2 / (1 + 0.01**2) / 21) ** 0.5, rel=0.02)
+
+
+def test_positions_are_sinusoids_sine_on_even_columns():
+    table = sinusoid_table(L, 6)
+    for column in range(6):
+        angle = torch.arange(L) / 10000 ** (2 * (column // 2) / 6)
+        torch.testing.assert_close(table[:, column], angle.cos() if column % 2 else angle.sin())
+
+
+def test_an_odd_width_has_positions_too():
+    assert sinusoid_table(L, 7).shape == (L, 7)
+
+
+def test_the_embedding_is_the_sum_of_values_positions_and_calendar():
+    both = embedding()
+    x, known = torch.randn(B, L, C), torch.randn(B, L, F)
+    torch.testing.assert_close(both(x, known), both.values(x) + sinusoid_table(L, D) + both.calendar(known))
+
+
+def test_a_frequency_without_calendar_features_needs_none():
+    bare = embedding(n_known=0)
+    x = torch.randn(B, L, C)
+    torch.testing.assert_close(bare(x, torch.empty(B, L, 0)), bare.values(x) + sinusoid_table(L, D))
+
+
+def test_fixed_calendar_sums_one_row_of_each_table():
+    known = torch.tensor([[[12.0, 31.0, 6.0, 23.0, 3.0]]])
+    expected = sum(sinusoid_table(n, D)[i] for n, i in ((13, 12), (32, 31), (7, 6), (24, 23), (4, 3)))
+    torch.testing.assert_close(FixedCalendarEmbedding(5, D)(known)[0, 0], expected)
+
+
+def test_more_fixed_features_than_tables_are_refused():
+    with pytest.raises(ValueError, match="embedding=fixed knows 5 calendar features, got 6"):
+        FixedCalendarEmbedding(6, D)
+
+
+def test_formulas_are_not_saved_as_weights():
+    assert not [name for name in embedding(encoding="fixed").state_dict() if "table" in name or "positions" in name]
+
+
+@pytest.mark.parametrize(
+    "length, halved", [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (96, 48), (97, 49), (168, 84), (720, 360)]
+)
+def test_distilling_halves_a_length_rounding_up(length, halved):
+    assert Distil(D).eval()(torch.randn(B, length, D)).shape == (B, halved, D)
+
+
+def test_distilling_convolves_normalises_activates_and_pools_in_this_order():
+    distil = Distil(D).train()
+    x = torch.randn(B, L, D)
+    padded = torch.cat([x[:, -1:], x, x[:, :1]], 1)  # circular
+    steps = [padded[:, i : i + L] @ distil.conv.weight[:, :, i].T for i in range(3)]
+    conv = sum(steps) + distil.conv.bias
+    normed = (conv - conv.mean((0, 1))) / (conv.var((0, 1), correction=0) + distil.norm.eps).sqrt()
+    elu = torch.where(normed > 0, normed, normed.exp() - 1)
+    pooled = [elu[:, max(0, i - 1) : i + 2].amax(1) for i in range(0, L, 2)]
+    torch.testing.assert_close(distil(x), torch.stack(pooled, 1), rtol=1e-4, atol=1e-5)
+
+
+def test_self_and_cross_projection_are_the_same_maps():
+    projection = StandardProjection(d_model=D, n_heads=2)
+    x = torch.randn(B, L, D)
+    for fused, apart in zip(projection(x, x), projection(x, x.clone()), strict=True):
+        torch.testing.assert_close(fused, apart)
+
+
+def test_queries_come_from_x_and_keys_and_values_from_memory():
+    projection = StandardProjection(d_model=D, n_heads=2)
+    x, memory = torch.randn(B, L, D), torch.randn(B, 5, D)
+    q, k, v = projection(x, memory)
+    assert (q.shape, k.shape, v.shape) == ((B, 2, L, 7), (B, 2, 5, 7), (B, 2, 5, 7))
+    changed = projection(x, memory + 1.0)
+    assert torch.equal(changed[0], q)
+    assert not torch.equal(changed[1], k)
+    assert not torch.equal(changed[2], v)
+
+
+def test_heads_that_do_not_divide_the_width_are_refused():
+    with pytest.raises(ValueError, match=r"d_model \(14\) must be a multiple of n_heads \(3\)"):
+        StandardProjection(d_model=D, n_heads=3)
+
+
+@pytest.mark.parametrize("name, function", [("gelu", torch.nn.functional.gelu), ("relu", torch.relu)])
+def test_feed_forward_applies_the_named_activation_between_two_maps(name, function):
+    network = FeedForward(d_model=D, d_ff=17, dropout=0.0, activation=name)
+    x = torch.randn(B, L, D)
+    torch.testing.assert_close(network(x), network.narrow(function(network.widen(x))))
+
+
+def test_dropout_acts_in_training():
+    for module in (FeedForward(d_model=D, d_ff=17, dropout=0.5, activation="gelu"), embedding(dropout=0.5)):
+        arguments = [torch.randn(B, L, C), torch.randn(B, L, F)] if isinstance(module, DataEmbedding) else [torch.randn(B, L, D)]
+        module.train()
+        assert not torch.equal(module(*arguments), module(*arguments))

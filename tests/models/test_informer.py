@@ -1,0 +1,127 @@
+"""The Informer as a whole: sizes, shapes, what it may see."""
+
+import pytest
+import torch
+from models.small import FULL, PROB, SIZES, informer
+
+from forecast.attention.base import Mechanism
+
+B = 2
+
+
+def batch(model_sizes=SIZES, seed=0):
+    s = {**SIZES, **model_sizes}
+    generator = torch.Generator().manual_seed(seed)
+    past = torch.randn(B, s["seq_len"], s["n_columns"], generator=generator)
+    known = torch.rand(B, s["seq_len"] + s["pred_len"], s["n_known"], generator=generator) - 0.5
+    return past, known[:, : s["seq_len"]], known[:, s["seq_len"] :]
+
+
+def parameters(**changes):
+    paper = {"d_model": 512, "n_heads": 8, "d_ff": 2048, "seq_len": 96, "label_len": 48, "pred_len": 24}
+    return sum(p.numel() for p in informer(**{**paper, **changes}).parameters())
+
+
+def test_parameter_counts_are_those_of_the_authors_code():
+    """SPEC 1.7."""
+    assert parameters(n_columns=7, n_targets=7) == 11_330_055
+    assert parameters(n_columns=1, n_targets=1) == 11_308_545
+    assert parameters(n_columns=7, n_targets=7, encoder_layers=3, decoder_layers=2) == 19_474_439
+
+
+@pytest.mark.parametrize("slot", [FULL, PROB], ids=["full", "prob"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"label_len": 0},
+        {"label_len": 19},
+        {"pred_len": 1},
+        {"pred_len": 1, "label_len": 0},
+        {"seq_len": 1, "label_len": 1},
+        {"n_columns": 1, "n_targets": 1},
+        {"n_targets": 1},
+        {"n_known": 0},
+        {"encoder_layers": 1},
+        {"encoder_layers": 5, "decoder_layers": 2},
+        {"distil": False},
+        {"mix": True},
+        {"n_heads": 1},
+        {"n_heads": 11},
+    ],
+    ids=str,
+)
+def test_any_lengths_columns_and_layers_give_a_finite_forecast_of_its_shape(slot, changes):
+    model = informer(slot, **changes)
+    sizes = {**SIZES, **changes}
+    for mode in (True, False):
+        out = model.train(mode)(*batch(changes))
+        assert out.shape == (B, sizes["pred_len"], sizes["n_targets"])
+        assert out.isfinite().all()
+
+
+def test_a_start_token_longer_than_the_window_is_refused():
+    with pytest.raises(ValueError, match=r"label_len \(20\) must be at most seq_len \(19\)"):
+        informer(label_len=20)
+
+
+@pytest.mark.parametrize("slot", [FULL, PROB], ids=["full", "prob"])
+def test_equal_evaluation_calls_agree_to_the_last_bit(slot):
+    model = informer(slot).eval()
+    assert torch.equal(model(*batch()), model(*batch()))
+
+
+def test_windows_of_a_batch_do_not_see_each_other_in_evaluation():
+    model = informer().eval()
+    torch.testing.assert_close(model(*batch())[1:], model(*(part[1:] for part in batch())))
+
+
+@pytest.mark.parametrize("name", ["past", "past_known", "future_known"])
+def test_every_input_reaches_every_step_of_the_forecast(name):
+    model, inputs = informer(FULL).eval(), dict(zip(("past", "past_known", "future_known"), batch(), strict=True))
+    before = model(**inputs)
+    inputs[name] = inputs[name] + 0.1
+    assert ((model(**inputs) - before).abs() > 1e-6).all()
+
+
+def test_every_parameter_gets_a_gradient():
+    model = informer(mix=True)
+    model(*batch()).square().mean().backward()
+    without = {name for name, p in model.named_parameters() if p.grad is None}
+    assert not without
+
+
+def test_attention_layers_are_numbered_through_the_model_so_that_each_draws_its_own_keys():
+    model = informer(encoder_layers=3, decoder_layers=2)
+    numbers = [m.layer for m in model.modules() if isinstance(m, Mechanism)]
+    assert numbers == list(range(7))
+
+
+def test_only_the_decoders_self_attention_is_causal():
+    model = informer(decoder_layers=2)
+    causal = {name for name, m in model.named_modules() if isinstance(m, Mechanism) and m.causal}
+    assert causal == {f"decoder.{i}.self_attention.mechanism" for i in range(2)}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"distil": False}, {"mix": True}, {"activation": "relu"}, {"embedding": "fixed"}, {"d_ff": 29}],
+    ids=str,
+)
+def test_each_choice_changes_the_forecast(change):
+    """No dead options."""
+    known = torch.ones(B, 24, 4)
+
+    def forecast(**changes):
+        torch.manual_seed(0)
+        past = torch.randn(B, 19, 3)
+        torch.manual_seed(0)
+        return informer(FULL, **changes).eval()(past, known[:, :19], known[:, 19:])
+
+    assert not torch.allclose(forecast(), forecast(**change))
+
+
+def test_dropout_makes_training_random_and_leaves_evaluation_alone():
+    model = informer(dropout=0.3)
+    assert not torch.equal(model.train()(*batch()), model(*batch()))
+    assert torch.equal(model.eval()(*batch()), model(*batch()))
