@@ -24,7 +24,7 @@ WEIGHTS_PREFIX = "model."
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint's content. record: our part, see `training.record.make_record`. epoch: counted from 1."""
+    """A checkpoint's content. record: our part, see `training.record.make_record`. epoch: the last one begun, counted from 1."""
 
     path: Path
     record: dict[str, Any]
@@ -89,6 +89,12 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> nn.Module:
     return model
 
 
+def _epoch(content: dict[str, Any]) -> int:
+    """The last epoch begun. Lightning's own `epoch` counts from 0 during an epoch and is one further at the end."""
+    begun: int = content["loops"]["fit_loop"]["epoch_progress"]["current"]["started"]
+    return begun
+
+
 def load_checkpoint(path: str | Path) -> Checkpoint:
     """Reads a checkpoint file, tensors on the CPU.
 
@@ -115,4 +121,4 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
             f"this program reads formats up to {FORMAT}. Update it: git pull, then pip install -e ."
         )
     weights = {name.removeprefix(WEIGHTS_PREFIX): value for name, value in content["state_dict"].items()}
-    return Checkpoint(path=path, record=record, weights=weights, epoch=content["epoch"] + 1)
+    return Checkpoint(path=path, record=record, weights=weights, epoch=_epoch(content))

@@ -22,8 +22,10 @@ HARMLESS = (
 @contextmanager
 def lightning_without_noise() -> Iterator[None]:
     """Lightning's log goes to ours alone, not to the console a second time, and lacks the advertisement."""
-    logger = logging.getLogger("lightning.pytorch")
-    logger.handlers.clear()
+    for name in ("lightning", "lightning.pytorch", "lightning.fabric"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
     source = logging.getLogger("lightning.pytorch.utilities.rank_zero")
 
     def worth_reading(record: logging.LogRecord) -> bool:

@@ -1,0 +1,49 @@
+"""Runs the entry points as a user does, inside the test's process: Hydra, config, files and all."""
+
+import importlib
+import logging
+import sys
+from unittest import mock
+
+from forecast.config.entry import run
+
+# A whole training in a second or two.
+TINY = [
+    "data=demo",
+    "data.rows=700",
+    "seq_len=19",
+    "label_len=7",
+    "pred_len=5",
+    "model.d_model=14",
+    "model.n_heads=2",
+    "model.d_ff=17",
+    "trainer.max_epochs=1",
+    "trainer.accelerator=cpu",
+    "trainer.enable_progress_bar=false",
+]
+
+
+def call(program, *arguments):
+    """`python PROGRAM.py ARGUMENTS`; raises SystemExit as the program would exit. Logging is put back."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        with mock.patch.object(sys, "argv", [f"{program}.py", *map(str, arguments)]):
+            run(importlib.import_module(program).main, config_name=program)
+    finally:
+        for handler in set(root.handlers) - set(handlers):
+            handler.close()
+        root.handlers[:], root.level = handlers, level
+
+
+def refusal(capsys, program, *arguments):
+    """What a refused command says on stderr; it must exit with status 1 and show no traceback."""
+    try:
+        call(program, *arguments)
+    except SystemExit as stop:
+        assert stop.code == 1
+    else:
+        raise AssertionError(f"{program}.py {arguments} was not refused")
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    return said

@@ -1,0 +1,243 @@
+"""Checkpoints: what they hold, when they are written, how training goes on from one."""
+
+import json
+import math
+import shutil
+import types
+
+import lightning.pytorch as pl
+import pytest
+import torch
+from program import TINY, call, refusal
+
+from forecast.checkpoint import FORMAT, RECORD, load_checkpoint
+from forecast.errors import UserError
+from forecast.training.checkpoint import CheckpointFiles
+
+
+def is_plain(node):
+    if isinstance(node, dict):
+        return all(isinstance(k, str | int) and is_plain(v) for k, v in node.items())
+    if isinstance(node, list | tuple):
+        return all(map(is_plain, node))
+    return node is None or isinstance(node, str | int | float | torch.Tensor)
+
+
+@pytest.mark.parametrize("name", ["best", "last"])
+def test_a_checkpoint_holds_plain_containers_and_tensors(tiny_run, name):
+    content = torch.load(tiny_run / f"checkpoints/{name}.ckpt", weights_only=True)
+    assert is_plain(content[RECORD])
+    assert is_plain(content["state_dict"])
+
+
+def test_a_checkpoint_is_enough_to_predict(best):
+    record = load_checkpoint(best).record
+    assert record["config"]["pred_len"] == 5
+    assert record["choices"]["attention"] == "prob"
+    data = record["data"]
+    assert (data["name"], data["checksum"], data["freq"]) == ("demo", "demo-seed7-rows700", "h")
+    assert data["columns"] == data["targets"] == ["HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"]
+    assert data["known"] == ["hour_of_day", "day_of_week", "day_of_month", "day_of_year"]
+    assert data["splits"] == {"train": [0, 489], "val": [489, 560], "test": [560, 700]}  # int(0.7 * 700) is 489
+    assert data["trained_until"] == "2016-07-21 08:00:00"
+    assert len(data["scaler"]["mean"]) == len(data["scaler"]["std"]) == 7
+    assert record["nlinear_weight"].shape == (5, 19)
+
+
+def test_the_loaded_model_is_in_evaluation_mode_with_the_saved_weights(best):
+    checkpoint = load_checkpoint(best)
+    model = checkpoint.model()
+    assert not model.training
+    assert all(torch.equal(value, checkpoint.weights[name]) for name, value in model.state_dict().items())
+
+
+def content_of(best):
+    return torch.load(best, weights_only=True)
+
+
+def test_a_missing_checkpoint_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"none\.ckpt: no such file.*RUN/checkpoints/best\.ckpt"):
+        load_checkpoint(tmp_path / "none.ckpt")
+
+
+@pytest.mark.parametrize("kept", [0, 10, 1000, 20000])
+def test_a_truncated_checkpoint_is_called_damaged(best, tmp_path, kept):
+    broken = tmp_path / "broken.ckpt"
+    broken.write_bytes(best.read_bytes()[:kept])
+    with pytest.raises(UserError, match=r"broken\.ckpt"):
+        load_checkpoint(broken)
+
+
+def test_a_foreign_checkpoint_is_refused(tmp_path):
+    torch.save({"state_dict": {}}, tmp_path / "foreign.ckpt")
+    with pytest.raises(UserError, match="not a checkpoint of this program: it has no 'forecast' entry"):
+        load_checkpoint(tmp_path / "foreign.ckpt")
+
+
+class Payload:
+    def __init__(self, target):
+        self.target = target
+
+    def __reduce__(self):
+        return (open, (str(self.target), "w"))
+
+
+def test_a_hostile_checkpoint_is_not_executed(tmp_path):
+    torch.save({RECORD: Payload(tmp_path / "executed")}, tmp_path / "hostile.ckpt")
+    with pytest.raises(UserError, match=r"hostile\.ckpt holds objects that would execute code"):
+        load_checkpoint(tmp_path / "hostile.ckpt")
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_hostile_target_in_a_checkpoints_config_is_not_called(best, tmp_path, capsys):
+    content = content_of(best)
+    content[RECORD]["config"]["model"]["_target_"] = "torch.optim.optimizer.torch.load"
+    torch.save(content, tmp_path / "hostile.ckpt")
+    with pytest.raises(UserError, match=r"torch\.load"):
+        load_checkpoint(tmp_path / "hostile.ckpt").model()
+
+
+def test_a_newer_format_is_refused_with_the_version_that_wrote_it(best, tmp_path):
+    content = content_of(best)
+    content[RECORD]["format"] = FORMAT + 1
+    content[RECORD]["versions"]["forecast"] = "9.9"
+    torch.save(content, tmp_path / "new.ckpt")
+    with pytest.raises(UserError, match=rf"format {FORMAT + 1}, written by forecast 9\.9"):
+        load_checkpoint(tmp_path / "new.ckpt")
+
+
+class Trainer:
+    """Just enough of Lightning's Trainer to see when the callback saves."""
+
+    sanity_checking = False
+    is_global_zero = True
+    global_step = 0
+
+    def __init__(self, folder):
+        self.default_root_dir = str(folder)
+        (folder / "checkpoints").mkdir()
+        self.callback_metrics = {}
+
+    def save_checkpoint(self, path, weights_only):
+        path.write_text(str(self.callback_metrics))
+
+
+def validate(callback, trainer, mse):
+    trainer.callback_metrics = {"val/mse_scaled": torch.tensor(mse)}
+    callback.on_validation_end(trainer, None)
+
+
+def test_best_is_written_for_a_strictly_lower_finite_error_only(tmp_path):
+    callback, trainer = CheckpointFiles(), Trainer(tmp_path)
+    best = tmp_path / "checkpoints/best.ckpt"
+    validate(callback, trainer, math.nan)
+    assert not best.exists()
+    validate(callback, trainer, 2.0)
+    written = best.read_text()
+    for worse in (math.nan, 3.0, math.inf):
+        validate(callback, trainer, worse)
+        assert best.read_text() == written
+    best.unlink()
+    validate(callback, trainer, 2.0)
+    assert not best.exists()  # a tie is no improvement
+    validate(callback, trainer, 1.0)
+    assert best.exists()
+
+
+def test_last_is_written_every_n_steps_after_validation_and_at_the_end(tmp_path):
+    callback, trainer = CheckpointFiles(every_n_train_steps=3), Trainer(tmp_path)
+    last = tmp_path / "checkpoints/last.ckpt"
+    written = []
+    for trainer.global_step in range(1, 8):
+        callback.on_train_batch_end(trainer)
+        written.append(last.exists())
+        last.unlink(missing_ok=True)
+    assert written == [False, False, True, False, False, True, False]
+    validate(callback, trainer, 1.0)
+    assert last.exists()
+    last.unlink()
+    callback.on_train_end(trainer)
+    assert last.exists()
+
+
+def test_a_save_that_fails_leaves_the_previous_file(tmp_path):
+    callback, trainer = CheckpointFiles(), Trainer(tmp_path)
+    validate(callback, trainer, 1.0)
+    before = (tmp_path / "checkpoints/last.ckpt").read_text()
+
+    def full(path, weights_only):
+        path.write_text("half")
+        raise OSError("No space left on device")
+
+    trainer.save_checkpoint = full
+    with pytest.raises(OSError, match="No space left"):
+        callback.on_train_end(trainer)
+    assert (tmp_path / "checkpoints/last.ckpt").read_text() == before
+
+
+def copied(tiny_run, tmp_path):
+    return shutil.copytree(tiny_run, tmp_path / "run")
+
+
+def test_training_goes_on_in_the_same_folder(tiny_run, tmp_path):
+    run = copied(tiny_run, tmp_path)
+    first_config = (run / ".hydra/overrides.yaml").read_text()
+    call("train", f"ckpt_path={run}/checkpoints/last.ckpt", "trainer.max_epochs=3")
+    assert load_checkpoint(run / "checkpoints/last.ckpt").epoch == 3
+    assert (run / ".hydra/overrides.yaml").read_text() == first_config
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["model"] == "informer" and metrics["data"] == "demo" and metrics["pred_len"] == 5
+
+
+def test_going_on_from_another_runs_checkpoint_copy_makes_a_new_folder(tiny_run, tmp_path, monkeypatch):
+    lone = tmp_path / "lone.ckpt"
+    shutil.copy(tiny_run / "checkpoints/last.ckpt", lone)
+    monkeypatch.chdir(tmp_path)
+    call("train", f"ckpt_path={lone}", "trainer.max_epochs=2")
+    (folder,) = (tmp_path / "outputs").glob("*/*")
+    assert (folder / "checkpoints/best.ckpt").exists()
+
+
+def test_going_on_refuses_another_model_or_other_data_and_accepts_what_is_so(tiny_run, tmp_path, capsys):
+    run = copied(tiny_run, tmp_path)
+    said = refusal(capsys, "train", f"ckpt_path={run}/checkpoints/last.ckpt", "seq_len=23", "model=informer2020")
+    assert "seq_len=23" in said and "informer2020" in said
+    call("train", f"ckpt_path={run}/checkpoints/last.ckpt", "seq_len=19", "model=informer", "trainer.max_epochs=2")
+
+
+def test_a_finished_run_that_goes_on_without_more_epochs_is_evaluated_again(tiny_run, tmp_path, metrics):
+    run = copied(tiny_run, tmp_path)
+    call("train", f"ckpt_path={run}/checkpoints/last.ckpt")
+    again = json.loads((run / "metrics.json").read_text())
+    assert again["test"] == metrics["test"]
+
+
+def test_the_schedule_gives_the_authors_six_rates(tmp_path):
+    """SPEC 1.8: set after each epoch, so the first two epochs have the full rate."""
+    from forecast.training.module import ForecastModule
+    from forecast.training.schedule import type1
+
+    seen = []
+
+    class Seen(ForecastModule):
+        def on_train_epoch_start(self):
+            seen.append(self.optimizers().param_groups[0]["lr"])
+
+        def training_step(self, batch):
+            return self.model(batch[0]).sum()
+
+        def validation_step(self, batch):
+            pass
+
+    module = Seen(
+        torch.nn.Linear(3, 2), optimizer=lambda p: torch.optim.Adam(p, lr=1e-4), schedule=type1, record={}
+    )
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(2, 3)))
+    quiet = dict.fromkeys(("enable_checkpointing", "enable_progress_bar", "enable_model_summary", "logger"), False)
+    from forecast.training.noise import lightning_without_noise
+
+    with lightning_without_noise():
+        pl.Trainer(max_epochs=6, accelerator="cpu", default_root_dir=tmp_path, **quiet).fit(module, loader, loader)
+    assert seen == pytest.approx([1e-4, 1e-4, 5e-5, 2.5e-5, 1.25e-5, 6.25e-6])
+
+

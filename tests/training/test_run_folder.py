@@ -1,0 +1,173 @@
+"""What a training leaves behind (ARCHITECTURE 6)."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import torch
+from program import TINY, call
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+FILES = [
+    ".hydra/config.yaml",
+    ".hydra/overrides.yaml",
+    "train.log",
+    "checkpoints/best.ckpt",
+    "checkpoints/last.ckpt",
+    "metrics.json",
+    "metrics_by_step.csv",
+    "errors_by_window.npz",
+    "forecasts.npz",
+    "forecast.png",
+    "run.json",
+]
+WINDOWS, P, T = 136, 5, 7  # 20 % of 700 rows, less pred_len - 1
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_run_folder_holds(tiny_run, name):
+    assert (tiny_run / name).stat().st_size > 0
+
+
+def test_nothing_unfinished_is_left(tiny_run):
+    assert not list(tiny_run.rglob("*.part")) + list(tiny_run.rglob("*.tmp"))
+
+
+def test_metrics_json_is_the_contract(metrics):
+    head = {
+        "status": "finished",
+        "model": "informer",
+        "attention": "prob",
+        "attention_slots": {"encoder": "prob", "decoder": "prob", "cross": "full"},
+        "data": "demo",
+        "features": "M",
+        "protocol": "all_windows",
+        "seed": 1,
+        "seq_len": 19,
+        "label_len": 7,
+        "pred_len": P,
+        "best_epoch": 1,
+    }
+    assert {key: metrics[key] for key in head} == head
+    assert set(metrics) == {*head, "parameters", "test", "val", "baselines", "cost"}
+    assert set(metrics["test"]) == {"windows", "scaled", "original", "skill", "flat"}
+    assert set(metrics["val"]) == {"windows", "scaled", "original"}
+    assert set(metrics["baselines"]) == {"last_value", "seasonal_naive", "closed_form_nlinear", "best_reachable"}
+    assert set(metrics["cost"]) == {"train_seconds", "train_samples_per_second", "peak_memory_mb", "device", "precision"}
+    assert metrics["test"]["windows"] == WINDOWS
+
+
+def test_figures_are_rounded_to_six_decimals(metrics):
+    def floats(node):
+        return [x for v in node.values() for x in floats(v)] if isinstance(node, dict) else [node] * isinstance(node, float)
+
+    assert floats(metrics)
+    assert all(x == round(x, 6) for x in floats(metrics))
+
+
+def test_skill_is_one_less_the_ratio_to_seasonal_naive(metrics):
+    reference = metrics["baselines"]["seasonal_naive"]["scaled"]["mse"]
+    assert metrics["test"]["skill"] == pytest.approx(1 - metrics["test"]["scaled"]["mse"] / reference, abs=1e-5)
+
+
+def test_a_season_longer_than_the_window_is_unknown_and_makes_a_last_value(metrics):
+    seasonal, last = metrics["baselines"]["seasonal_naive"], metrics["baselines"]["last_value"]
+    assert seasonal["period"] is None  # 24 hours, but seq_len is 19
+    assert seasonal["scaled"] == last["scaled"]
+
+
+def test_errors_by_window_average_to_the_metrics(tiny_run, metrics):
+    with np.load(tiny_run / "errors_by_window.npz") as errors:
+        assert errors["squared"].shape == errors["absolute"].shape == (WINDOWS, T)
+        assert errors["squared"].mean() == pytest.approx(metrics["test"]["scaled"]["mse"], abs=1e-6)
+        assert errors["absolute"].mean() == pytest.approx(metrics["test"]["scaled"]["mae"], abs=1e-6)
+        # the first target of the test split is row 560 = 80 % of 700; its window begins seq_len before
+        assert errors["start"].tolist() == list(range(560 - 19, 560 - 19 + WINDOWS))
+
+
+def test_metrics_by_step_average_to_the_metrics(tiny_run, metrics):
+    with (tiny_run / "metrics_by_step.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["step"] for row in rows] == ["1", "2", "3", "4", "5"]
+    mean = np.mean([float(row["mse_scaled"]) for row in rows])
+    assert mean == pytest.approx(metrics["test"]["scaled"]["mse"], abs=1e-5)
+    best = np.mean([float(row["best_reachable_mse_scaled"]) for row in rows])
+    assert best == pytest.approx(metrics["baselines"]["best_reachable"]["scaled"]["mse"], abs=1e-5)
+
+
+def test_forecasts_are_in_original_units_and_belong_to_their_windows(tiny_run):
+    with np.load(tiny_run / "forecasts.npz") as shown, np.load(tiny_run / "errors_by_window.npz") as errors:
+        assert shown["forecast"].shape == shown["truth"].shape == (5, P, T)
+        assert shown["past"].shape == (5, 19, T)
+        checkpoint = torch.load(tiny_run / "checkpoints/best.ckpt", weights_only=True)
+        std = np.array(checkpoint["forecast"]["data"]["scaler"]["std"])
+        squared = (((shown["forecast"] - shown["truth"]) / std) ** 2).mean(1)
+        np.testing.assert_allclose(squared[[0, -1]], errors["squared"][[0, -1]], rtol=1e-4)
+
+
+def test_run_json_tells_versions_checksum_device_and_cost(tiny_run):
+    account = json.loads((tiny_run / "run.json").read_text())
+    assert account["status"] == "finished"
+    assert account["data"]["checksum"] == "demo-seed7-rows700"
+    assert account["device"] == "cpu"
+    assert {"forecast", "torch", "lightning", "python"} <= set(account["versions"])
+    assert min(account["train_seconds"], account["train_samples_per_second"], account["peak_memory_mb"]) > 0
+
+
+def test_tensorboard_has_scalars_figures_histograms_and_final_hyperparameters(tiny_run):
+    events = EventAccumulator(str(tiny_run / "tensorboard"), size_guidance={"images": 0})
+    events.Reload()
+    tags = events.Tags()
+    assert {"train/mse_scaled", "val/mse_scaled", "val/mae_scaled", "test/mse_scaled"} <= set(tags["scalars"])
+    layers = {"encoder.0.attention", "encoder.2.attention", "decoder.0.self_attention"}
+    assert {f"active_rows/{name}" for name in layers} == set(tags["histograms"])
+    images = {"forecast/val", *(f"{kind}/{name}" for kind in ("attention", "active_rows") for name in layers)}
+    assert images == set(tags["images"])
+    plugin = events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
+    assert b"model.d_model" in plugin and b"attention" in plugin
+
+
+def test_the_log_has_no_advertisement(tiny_run):
+    assert "litlogger" not in (tiny_run / "train.log").read_text()
+
+
+def test_without_validation_the_last_checkpoint_is_evaluated_and_the_table_says_so(tmp_path, capsys):
+    call("train", *TINY, "trainer.limit_val_batches=0", "trainer.limit_train_batches=2", f"hydra.run.dir={tmp_path}")
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics["best_epoch"] is None
+    assert metrics["test"]["windows"] == WINDOWS  # whatever trainer.limit_* says
+    assert not (tmp_path / "checkpoints/best.ckpt").exists()
+    assert "No validation ran" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["attention=full"],
+        ["attention=prob_informer2020"],
+        ["model=informer2020"],
+        ["model=informer2020", "attention=full"],
+        ["data.features=S"],
+        ["data.features=MS", "data.target=LULL"],
+        ["trainer.precision=bf16-mixed"],
+        ["model.embedding=fixed"],
+        ["protocol=informer2021"],
+        ["schedule=constant"],
+    ],
+    ids=" ".join,
+)
+def test_every_choice_trains_and_is_recorded(tmp_path, changes):
+    call("train", *TINY, "trainer.limit_train_batches=2", *changes, f"hydra.run.dir={tmp_path}")
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    asked = dict(change.split("=") for change in changes)
+    for key in ("model", "attention", "protocol"):
+        if key in asked:
+            assert metrics[key] == asked[key]
+    if changes == ["model=informer2020"]:
+        assert metrics["attention"] == "prob_informer2020"
+    assert metrics["features"] == asked.get("data.features", "M")
+    assert metrics["test"]["windows"] == (128 if "protocol" in asked else WINDOWS)
+    with np.load(tmp_path / "errors_by_window.npz") as errors:
+        expected = {"S": ["OT"], "MS": ["LULL"]}.get(metrics["features"])
+        assert expected is None or errors["columns"].tolist() == expected
