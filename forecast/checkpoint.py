@@ -5,6 +5,7 @@ containers and tensors, under `RECORD`. It is loaded with `weights_only=True`: n
 """
 
 import pickle
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,13 +106,15 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         raise UserError(f"ckpt_path={path}: no such file. Checkpoints lie in RUN/checkpoints/best.ckpt and last.ckpt.")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise UserError(
-            f"ckpt_path={path} holds objects that would execute code on loading, so it was not loaded. Checkpoints of "
-            f"this program hold plain containers and tensors only. ({str(error).splitlines()[0]})"
-        ) from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
-        raise UserError(f"ckpt_path={path} is not a checkpoint, or is damaged: {error}") from error
+    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
+        # torch's own text would advise to load it without the safety
+        hostile = re.search(r"Unsupported (?:global: GLOBAL|class|operand) (\S+)", str(error))
+        if hostile:
+            raise UserError(
+                f"ckpt_path={path} holds '{hostile[1]}', an object that could execute code on loading, so it was not "
+                "loaded. Checkpoints of this program hold plain containers and tensors only."
+            ) from error
+        raise UserError(f"ckpt_path={path} is not a checkpoint, or is damaged. Use another one of its run.") from error
     if not isinstance(content, dict) or RECORD not in content:
         raise UserError(f"ckpt_path={path} is not a checkpoint of this program: it has no '{RECORD}' entry.")
     record = content[RECORD]

@@ -28,7 +28,10 @@ def summed(batch_size):
 
 def oracle(loss, unit):
     """utilsforecast on a long table: one series a window and column."""
-    forecast, target = (x.double().numpy() * (STD if unit == "original" else 1.0) + (MEAN if unit == "original" else 0.0) for x in both())
+    forecast, target = (
+        x.double().numpy() * (STD if unit == "original" else 1.0) + (MEAN if unit == "original" else 0.0)
+        for x in both()
+    )
     table = pd.DataFrame(
         {
             "unique_id": np.repeat(np.arange(N * T), P),

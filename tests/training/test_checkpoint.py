@@ -3,12 +3,11 @@
 import json
 import math
 import shutil
-import types
 
 import lightning.pytorch as pl
 import pytest
 import torch
-from program import TINY, call, refusal
+from program import call, refusal
 
 from forecast.checkpoint import FORMAT, RECORD, load_checkpoint
 from forecast.errors import UserError
@@ -84,7 +83,7 @@ class Payload:
 
 def test_a_hostile_checkpoint_is_not_executed(tmp_path):
     torch.save({RECORD: Payload(tmp_path / "executed")}, tmp_path / "hostile.ckpt")
-    with pytest.raises(UserError, match=r"hostile\.ckpt holds objects that would execute code"):
+    with pytest.raises(UserError, match=r"hostile\.ckpt holds 'io.open', an object that could execute code"):
         load_checkpoint(tmp_path / "hostile.ckpt")
     assert not (tmp_path / "executed").exists()
 
@@ -229,9 +228,7 @@ def test_the_schedule_gives_the_authors_six_rates(tmp_path):
         def validation_step(self, batch):
             pass
 
-    module = Seen(
-        torch.nn.Linear(3, 2), optimizer=lambda p: torch.optim.Adam(p, lr=1e-4), schedule=type1, record={}
-    )
+    module = Seen(torch.nn.Linear(3, 2), optimizer=lambda p: torch.optim.Adam(p, lr=1e-4), schedule=type1, record={})
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(2, 3)))
     quiet = dict.fromkeys(("enable_checkpointing", "enable_progress_bar", "enable_model_summary", "logger"), False)
     from forecast.training.noise import lightning_without_noise
@@ -239,5 +236,3 @@ def test_the_schedule_gives_the_authors_six_rates(tmp_path):
     with lightning_without_noise():
         pl.Trainer(max_epochs=6, accelerator="cpu", default_root_dir=tmp_path, **quiet).fit(module, loader, loader)
     assert seen == pytest.approx([1e-4, 1e-4, 5e-5, 2.5e-5, 1.25e-5, 6.25e-6])
-
-

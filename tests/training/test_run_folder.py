@@ -54,13 +54,23 @@ def test_metrics_json_is_the_contract(metrics):
     assert set(metrics["test"]) == {"windows", "scaled", "original", "skill", "flat"}
     assert set(metrics["val"]) == {"windows", "scaled", "original"}
     assert set(metrics["baselines"]) == {"last_value", "seasonal_naive", "closed_form_nlinear", "best_reachable"}
-    assert set(metrics["cost"]) == {"train_seconds", "train_samples_per_second", "peak_memory_mb", "device", "precision"}
+    assert set(metrics["cost"]) == {
+        "train_seconds",
+        "train_samples_per_second",
+        "peak_memory_mb",
+        "device",
+        "precision",
+    }
     assert metrics["test"]["windows"] == WINDOWS
 
 
 def test_figures_are_rounded_to_six_decimals(metrics):
     def floats(node):
-        return [x for v in node.values() for x in floats(v)] if isinstance(node, dict) else [node] * isinstance(node, float)
+        return (
+            [x for v in node.values() for x in floats(v)]
+            if isinstance(node, dict)
+            else [node] * isinstance(node, float)
+        )
 
     assert floats(metrics)
     assert all(x == round(x, 6) for x in floats(metrics))

@@ -1,0 +1,30 @@
+"""One tiny training on a CSV file of the user's own."""
+
+import json
+
+import pytest
+from commands.files import LAYOUT, write_csv
+from program import TINY, call
+
+OWN = [change for change in TINY if not change.startswith("data")]
+
+
+@pytest.fixture(scope="session")
+def csv_run(tmp_path_factory):
+    """The run folder; the file lies beside it as own.csv."""
+    folder = tmp_path_factory.mktemp("csv")
+    write_csv(folder / "own.csv")
+    call("train", *OWN, *LAYOUT, f"data.path={folder}/own.csv", f"hydra.run.dir={folder}/run")
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def best(csv_run):
+    """Its best.ckpt."""
+    return csv_run / "checkpoints" / "best.ckpt"
+
+
+@pytest.fixture(scope="session")
+def trained(csv_run):
+    """Its metrics.json."""
+    return json.loads((csv_run / "metrics.json").read_text())

@@ -1,0 +1,18 @@
+"""CSV files that a user could have."""
+
+import numpy as np
+import pandas as pd
+
+# Not the time column's usual name, decimals or separator: whatever was said in training holds afterwards.
+LAYOUT = ["data=csv", "data.time_column=when", "data.separator=';'", "data.decimal=','"]
+
+
+def write_csv(path, *, rows=400, start="2021-03-01", freq="15min", columns=("load", "wind"), seed=0):
+    """A regular file with a daily season, in the layout LAYOUT."""
+    steps = np.arange(rows)
+    noise = np.random.default_rng(seed).normal(size=(rows, len(columns)))
+    values = 100 + 10 * np.sin(2 * np.pi * steps / 96)[:, None] * np.arange(1, len(columns) + 1) + noise
+    table = pd.DataFrame(values.round(3), columns=list(columns))
+    table.insert(0, "when", pd.date_range(start, periods=rows, freq=freq))
+    table.to_csv(path, index=False, sep=";", decimal=",")
+    return table

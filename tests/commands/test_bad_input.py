@@ -1,0 +1,98 @@
+"""Every mistake of the user's: one message that names it, status 1, and nothing written but the log."""
+
+from pathlib import Path
+
+import pytest
+from program import TINY, refusal
+
+SMALL = [change for change in TINY if not change.startswith("data")]
+HOURS = [f"2021-03-01 {h:02d}:00:00" for h in range(24)]
+
+
+def lines(*changed, header="date,load,OT", rows=24):
+    """A file of hourly rows; `changed` are (row, new line)."""
+    body = [f"{HOURS[i]},{i}.5,{i}.25" for i in range(rows)]
+    for row, line in changed:
+        body[row] = line
+    return "\n".join([header, *body]) + "\n"
+
+
+FILES = {
+    "empty": ("", ["own.csv", "empty"]),
+    "no date column": (lines(header="time,load,OT"), ["own.csv", "'date'", "time, load, OT", "data.time_column"]),
+    "unparsable timestamp": (lines((5, "yesterday,1,2")), ["own.csv", "line 7", "date", "yesterday"]),
+    "duplicate timestamp": (lines((5, f"{HOURS[4]},1,2")), ["own.csv", "line 7", HOURS[4]]),
+    "unsorted": (lines((5, f"{HOURS[6]},1,2"), (6, f"{HOURS[5]},1,2")), ["own.csv", "line 8", "Sort the rows"]),
+    "irregular": (lines((5, "2021-03-01 05:30:00,1,2")), ["own.csv", "line 7", "05:30:00"]),
+    "text": (lines((5, f"{HOURS[5]},high,2")), ["own.csv", "line 7", "load", "high"]),
+    "missing value": (lines((5, f"{HOURS[5]},,2")), ["own.csv", "line 7", "load", "missing"]),
+    "infinite value": (lines((5, f"{HOURS[5]},1,inf")), ["own.csv", "line 7", "OT", "inf"]),
+    "too short": (lines(), ["own.csv", "24 rows", "seq_len"]),
+}
+
+
+def written(folder):
+    return [
+        f.name
+        for f in Path(folder).rglob("*")
+        if f.suffix in {".ckpt", ".csv", ".npz", ".png"} or f.name == "metrics.json" or "tfevents" in f.name
+    ]
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("problem", FILES)
+def test_a_broken_file_is_refused_with_file_line_column_value_and_fix(workplace, capsys, problem):
+    content, words = FILES[problem]
+    (workplace / "own.csv").write_text(content)
+    said = refusal(capsys, "train", *SMALL, "data=csv", "data.path=own.csv")
+    assert all(word in said for word in words), said
+    assert written(workplace / "outputs") == []
+
+
+WRONG = {
+    "file missing": (["data=csv", "data.path=none.csv"], ["data.path", "none.csv", "no such file"]),
+    "no file given": (["data=csv"], ["data.path", "FILE.csv"]),
+    "target not in the file": (["data=demo", "data.target=OTT"], ["OTT", "Did you mean 'OT'?"]),
+    "label_len beyond seq_len": (["label_len=20"], ["label_len=20", "seq_len (19)"]),
+    "width not divisible": (["model.n_heads=3"], ["model.d_model", "14", "n_heads (3)"]),
+    "unknown key": (["model.d_modle=3"], ["model.d_modle", "model.d_model"]),
+    "unknown group": (["modle=informer"], ["modle", "model"]),
+    "unknown option": (["model=informr"], ["informr", "informer"]),
+    "wrong type": (["model.d_model=big"], ["model.d_model", "big", "int"]),
+    "unknown features": (["data.features=X"], ["data.features", "X", "M, S, MS"]),
+    "several at once": (["label_len=20", "model.n_heads=3", "seed=-1"], ["label_len=20", "n_heads", "seed"]),
+    "dates out of order": (
+        ["data/split=dates", "data.split.val_start=2016-07-20", "data.split.test_start=2016-07-10"],
+        ["2016-07-10"],
+    ),
+    "a target class that is not ours": (
+        ["model._target_=torch.optim.optimizer.torch.load"],
+        ["model._target_", "torch.optim.optimizer.torch.load"],
+    ),
+    "inherit where there is nothing to inherit": (["attention=inherit"], ["attention"]),
+    "checkpoint missing": (["ckpt_path=none.ckpt"], ["none.ckpt"]),
+    "no GPU": (["trainer=gpu", "trainer.accelerator=gpu"], ["gpu"]),
+    "unknown option on the command line": (["--sed=3"], ["--sed"]),
+}
+
+
+@pytest.mark.parametrize("problem", WRONG)
+def test_a_wrong_config_is_refused_before_any_data_is_read(workplace, capsys, problem):
+    changes, words = WRONG[problem]
+    settings = SMALL if any(change.startswith("data=") for change in changes) else TINY
+    said = refusal(capsys, "train", *settings, *changes)
+    assert all(word in said for word in words), said
+    assert written(workplace) == []
+
+
+def test_a_refused_resume_leaves_the_run_as_it_was(workplace, capsys):
+    (workplace / "broken.ckpt").write_bytes(b"no checkpoint")
+    said = refusal(capsys, "train", "ckpt_path=broken.ckpt")
+    assert "broken.ckpt is not a checkpoint, or is damaged" in said
+    assert written(workplace / "outputs") == []

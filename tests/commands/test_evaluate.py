@@ -1,0 +1,122 @@
+"""evaluate.py: the same numbers as the training's own evaluation, on any split, in any batches."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from commands.files import write_csv
+from program import call, refusal
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+def evaluated(folder, best, *changes):
+    call("evaluate", f"ckpt_path={best}", *changes, f"hydra.run.dir={folder}")
+    return json.loads((folder / "metrics.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def again(best, tmp_path_factory):
+    return evaluated(tmp_path_factory.mktemp("again"), best)
+
+
+def test_evaluate_gives_the_trainings_own_test_block(again, trained):
+    for key in ("test", "baselines", "parameters", "best_epoch", "attention_slots", "seed"):
+        assert again[key] == trained[key], key
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 64])
+def test_the_batch_size_changes_nothing(tmp_path, best, again, batch_size):
+    other = evaluated(tmp_path, best, f"data.batch_size={batch_size}")
+    assert other["test"] == again["test"]
+    assert other["baselines"] == again["baselines"]
+
+
+def test_validation_windows_are_evaluated_on_request(tmp_path, best, trained):
+    found = evaluated(tmp_path, best, "split=val")
+    assert {key: found["val"][key] for key in trained["val"]} == trained["val"]
+    assert "test" not in found
+
+
+def test_another_file_is_evaluated_whole_with_the_training_files_scaling(tmp_path, best, csv_run):
+    write_csv(tmp_path / "other.csv", rows=83, start="2022-01-01", seed=1)
+    found = evaluated(tmp_path / "run", best, f"data.path={tmp_path}/other.csv", "split=all")
+    assert found["all"]["windows"] == 83 - 19 - 5 + 1
+    assert found["evaluated_file"].endswith("other.csv")
+    with np.load(tmp_path / "run/errors_by_window.npz") as errors:
+        assert errors["start"].tolist() == list(range(60))
+
+
+def test_the_files_columns_are_found_by_name(tmp_path, best):
+    write_csv(tmp_path / "a.csv", rows=83, start="2022-01-01")
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    moved = [";".join([time, "7", wind, load]) for time, load, wind in (line.split(";") for line in lines)]
+    moved[0] = "when;extra;wind;load"
+    (tmp_path / "b.csv").write_text("\n".join(moved))
+    a, b = (evaluated(tmp_path / n, best, f"data.path={tmp_path}/{n}.csv", "split=all") for n in "ab")
+    assert a["all"] == b["all"]
+
+
+def test_an_unknown_split_is_refused_with_those_there_are(best, capsys, elsewhere):
+    said = refusal(capsys, "evaluate", f"ckpt_path={best}", "split=tset")
+    assert "train, val, test" in said and "Did you mean 'test'?" in said
+    assert "split=all needs data.path=FILE" in refusal(capsys, "evaluate", f"ckpt_path={best}", "split=all")
+
+
+def test_a_file_of_another_frequency_is_refused(tmp_path, best, capsys, elsewhere):
+    write_csv(tmp_path / "hourly.csv", freq="h")
+    said = refusal(capsys, "evaluate", f"ckpt_path={best}", f"data.path={tmp_path}/hourly.csv", "split=all")
+    assert "has the frequency 'h'; the model was trained on '15min'" in said
+
+
+def test_a_file_without_a_trained_column_is_refused(tmp_path, best, capsys, elsewhere):
+    write_csv(tmp_path / "other.csv", columns=("load", "winds"))
+    said = refusal(capsys, "evaluate", f"ckpt_path={best}", f"data.path={tmp_path}/other.csv", "split=all")
+    assert "wind" in said and "winds" in said
+
+
+def test_a_file_too_short_for_one_window_is_refused(tmp_path, best, capsys, elsewhere):
+    write_csv(tmp_path / "short.csv", rows=23)
+    said = refusal(capsys, "evaluate", f"ckpt_path={best}", f"data.path={tmp_path}/short.csv", "split=all")
+    assert "has 23 rows; one window needs seq_len + pred_len = 19 + 5" in said
+
+
+def test_a_trained_file_that_has_changed_is_refused(csv_run, capsys, elsewhere):
+    """More rows would move the splits: test windows of the longer file were train rows of the shorter one."""
+    own = csv_run.parent / "own.csv"
+    kept = own.read_text()
+    try:
+        own.write_text(kept.replace("100", "101", 1))
+        said = refusal(capsys, "evaluate", f"ckpt_path={csv_run}/checkpoints/best.ckpt")
+    finally:
+        own.write_text(kept)
+    assert "the file has changed" in said and "split=all" in said
+
+
+def test_rows_that_the_model_has_seen_are_warned_of(tmp_path, best, csv_run, caplog):
+    shutil.copy(csv_run.parent / "own.csv", tmp_path / "copy.csv")
+    with caplog.at_level("WARNING"):
+        evaluated(tmp_path / "run", best, f"data.path={tmp_path}/copy.csv", "split=all")
+    assert "not later than" in (tmp_path / "run/evaluate.log").read_text()
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        (["ckpt_path=none.ckpt"], ["none.ckpt", "no such file"]),
+        ([], ["ckpt_path"]),
+        (["device=gpu"], ["device=gpu", "auto, cpu, cuda"]),
+        (["device=cuda"], ["torch sees no GPU"]),
+        (["batch_size=3"], ["batch_size", "data.batch_size"]),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_refused(best, capsys, elsewhere, changes, words):
+    given = changes if not changes or changes[0].startswith("ckpt_path") else [f"ckpt_path={best}", *changes]
+    said = refusal(capsys, "evaluate", *given)
+    assert all(word in said for word in words), said

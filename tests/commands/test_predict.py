@@ -1,0 +1,97 @@
+"""predict.py: the steps after the end of a file, in original units."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from commands.files import write_csv
+from program import call, refusal
+
+from forecast.checkpoint import load_checkpoint
+from forecast.data.time_features import time_features
+
+
+def predicted(folder, best, *changes):
+    call("predict", f"ckpt_path={best}", f"output={folder}/forecast.csv", *changes, f"hydra.run.dir={folder}/run")
+    return pd.read_csv(folder / "forecast.csv")
+
+
+def test_the_forecast_is_wide_has_the_next_timestamps_and_original_units(tmp_path, best):
+    history = write_csv(tmp_path / "history.csv", rows=101, start="2022-05-05", seed=3)
+    forecast = predicted(tmp_path, best, f"data.path={tmp_path}/history.csv")
+    assert forecast.columns.tolist() == ["when", "load", "wind"]
+    last = history["when"].iloc[-1]
+    assert pd.to_datetime(forecast["when"]).tolist() == [last + (i + 1) * pd.Timedelta("15min") for i in range(5)]
+    assert forecast["load"].between(50, 150).all()  # the series lies around 100; scaled it would be around 0
+    assert (tmp_path / "forecast.png").stat().st_size > 0
+
+
+def test_the_forecast_is_the_models_own_unscaled_by_the_training_files_scaler(tmp_path, best):
+    history = write_csv(tmp_path / "history.csv", rows=101, start="2022-05-05", seed=3)
+    forecast = predicted(tmp_path, best, f"data.path={tmp_path}/history.csv")
+    checkpoint = load_checkpoint(best)
+    mean, std = (np.array(checkpoint.data["scaler"][key]) for key in ("mean", "std"))
+    past = (history[["load", "wind"]].to_numpy()[-19:] - mean) / std
+    times = pd.date_range(history["when"].iloc[-19], periods=24, freq="15min")
+    known = time_features(times, "15min")
+    inputs = [torch.tensor(part, dtype=torch.float32)[None] for part in (past, known[:19], known[19:])]
+    with torch.inference_mode():
+        expected = checkpoint.model()(*inputs)[0].double().numpy() * std + mean
+    np.testing.assert_allclose(forecast[["load", "wind"]].to_numpy(), expected, rtol=1e-6)
+
+
+def test_seq_len_rows_are_enough_and_earlier_rows_change_nothing(tmp_path, best):
+    write_csv(tmp_path / "long.csv", rows=101, seed=3)
+    lines = (tmp_path / "long.csv").read_text().splitlines()
+    (tmp_path / "short.csv").write_text("\n".join([lines[0], *lines[-19:]]) + "\n")
+    pd.testing.assert_frame_equal(
+        predicted(tmp_path, best, f"data.path={tmp_path}/long.csv"),
+        predicted(tmp_path, best, f"data.path={tmp_path}/short.csv"),
+    )
+    (tmp_path / "shorter.csv").write_text("\n".join([lines[0], *lines[-18:]]) + "\n")
+
+
+def test_fewer_rows_than_seq_len_are_refused(tmp_path, best, capsys):
+    write_csv(tmp_path / "short.csv", rows=18)
+    said = refusal(
+        capsys,
+        "predict",
+        f"ckpt_path={best}",
+        f"data.path={tmp_path}/short.csv",
+        f"output={tmp_path}/f.csv",
+        f"hydra.run.dir={tmp_path}/r",
+    )
+    assert "has 18 rows; the model reads the last seq_len = 19" in said
+    assert not (tmp_path / "f.csv").exists()
+
+
+def test_without_a_file_the_data_trained_on_are_continued(tmp_path, best, csv_run):
+    own = csv_run.parent / "own.csv"
+    pd.testing.assert_frame_equal(predicted(tmp_path, best), predicted(tmp_path, best, f"data.path={own}"))
+
+
+def test_the_last_test_window_is_forecast_as_in_the_evaluation(tmp_path, best, csv_run):
+    lines = (csv_run.parent / "own.csv").read_text().splitlines()
+    (tmp_path / "history.csv").write_text("\n".join(lines[:-5]) + "\n")
+    forecast = predicted(tmp_path, best, f"data.path={tmp_path}/history.csv")
+    with np.load(csv_run / "forecasts.npz") as shown:
+        np.testing.assert_allclose(forecast[["load", "wind"]].to_numpy(), shown["forecast"][-1], rtol=1e-5)
+        assert pd.to_datetime(forecast["when"]).tolist() == pd.to_datetime(shown["timestamps"][-1][-5:]).tolist()
+
+
+def test_it_says_whether_the_model_beats_a_naive_forecast(tmp_path, best, capsys):
+    predicted(tmp_path, best)
+    assert "On its own test windows: The model" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "output, words",
+    [
+        ("none/forecast.csv", "there is no folder"),
+        ("forecast.png", "must end in .csv"),
+        ("forecast", "must end in .csv"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path, best, capsys, output, words):
+    said = refusal(capsys, "predict", f"ckpt_path={best}", f"output={tmp_path}/{output}", f"hydra.run.dir={tmp_path}/r")
+    assert words in said
