@@ -25,7 +25,10 @@ WEIGHTS_PREFIX = "model."
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint's content. record: our part, see `training.record.make_record`. epoch: the last one begun, counted from 1."""
+    """A checkpoint's content.
+
+    record: our part, see `training.record.make_record`. epoch: the last one begun, counted from 1.
+    """
 
     path: Path
     record: dict[str, Any]
@@ -108,7 +111,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
         # torch's own text would advise to load it without the safety
-        hostile = re.search(r"Unsupported (?:global: GLOBAL|class|operand) (\S+)", str(error))
+        hostile = re.search(r"Unsupported global: GLOBAL (\S+)", str(error))
         if hostile:
             raise UserError(
                 f"ckpt_path={path} holds '{hostile[1]}', an object that could execute code on loading, so it was not "

@@ -28,10 +28,8 @@ def summed(batch_size):
 
 def oracle(loss, unit):
     """utilsforecast on a long table: one series a window and column."""
-    forecast, target = (
-        x.double().numpy() * (STD if unit == "original" else 1.0) + (MEAN if unit == "original" else 0.0)
-        for x in both()
-    )
+    scale, shift = (STD, MEAN) if unit == "original" else (1.0, 0.0)
+    forecast, target = (x.double().numpy() * scale + shift for x in both())
     table = pd.DataFrame(
         {
             "unique_id": np.repeat(np.arange(N * T), P),
@@ -71,7 +69,7 @@ def test_each_windows_own_error_is_its_mean_over_steps():
 @pytest.mark.parametrize("forecast, target", [((N, 1, T), (N, P, T)), ((N, P, T), (N, P, 1)), ((N, P, 1), (N, P, 1))])
 def test_shapes_that_would_broadcast_are_refused(forecast, target):
     update = getattr(ErrorSums.update, "__wrapped__", ErrorSums.update)
-    with pytest.raises((ValueError, TypeError), match="must both be|Type-check"):
+    with pytest.raises((ValueError, TypeError), match=r"must both be|Type-check"):
         update(ErrorSums(P, T), torch.zeros(forecast), torch.zeros(target))
 
 

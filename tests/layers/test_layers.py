@@ -119,11 +119,8 @@ def test_feed_forward_applies_the_named_activation_between_two_maps(name, functi
 
 
 def test_dropout_acts_in_training():
-    for module in (FeedForward(d_model=D, d_ff=17, dropout=0.5, activation="gelu"), embedding(dropout=0.5)):
-        arguments = (
-            [torch.randn(B, L, C), torch.randn(B, L, F)]
-            if isinstance(module, DataEmbedding)
-            else [torch.randn(B, L, D)]
-        )
+    network = FeedForward(d_model=D, d_ff=17, dropout=0.5, activation="gelu")
+    inputs = {network: [torch.randn(B, L, D)], embedding(dropout=0.5): [torch.randn(B, L, C), torch.randn(B, L, F)]}
+    for module, arguments in inputs.items():
         module.train()
         assert not torch.equal(module(*arguments), module(*arguments))

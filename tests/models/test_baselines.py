@@ -54,9 +54,8 @@ def test_closed_form_nlinear_is_the_ridge_solution_over_all_windows_and_columns(
     weight = fit_nlinear(batches)
     np.testing.assert_allclose(weight.numpy(), expected, rtol=1e-8, atol=1e-10)
     out = ClosedFormNLinear([0, 1, 2], P, weight=weight).extend(torch.from_numpy(windows))
-    np.testing.assert_allclose(
-        out[5, :, 2].numpy(), expected @ [*(windows[5, :-1, 2] - windows[5, -1, 2]), 1] + windows[5, -1, 2]
-    )
+    column, last = windows[5, :, 2], windows[5, -1, 2]
+    np.testing.assert_allclose(out[5, :, 2].numpy(), expected @ [*(column[:-1] - last), 1] + last)
 
 
 def test_closed_form_nlinear_continues_a_line():

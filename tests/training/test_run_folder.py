@@ -66,11 +66,9 @@ def test_metrics_json_is_the_contract(metrics):
 
 def test_figures_are_rounded_to_six_decimals(metrics):
     def floats(node):
-        return (
-            [x for v in node.values() for x in floats(v)]
-            if isinstance(node, dict)
-            else [node] * isinstance(node, float)
-        )
+        if isinstance(node, dict):
+            return [x for value in node.values() for x in floats(value)]
+        return [node] if isinstance(node, float) else []
 
     assert floats(metrics)
     assert all(x == round(x, 6) for x in floats(metrics))
