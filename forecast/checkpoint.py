@@ -27,13 +27,15 @@ WEIGHTS_PREFIX = "model."
 class Checkpoint:
     """A checkpoint's content.
 
-    record: our part, see `training.record.make_record`. epoch: the last one begun, counted from 1.
+    record: our part, see `training.record.make_record`. epoch: the last one begun, counted from 1. is_best: whether its
+    validation error is the lowest of its run so far; never without a validation.
     """
 
     path: Path
     record: dict[str, Any]
     weights: dict[str, torch.Tensor]
     epoch: int
+    is_best: bool
 
     @property
     def config(self) -> dict[str, Any]:
@@ -53,13 +55,14 @@ class Checkpoint:
         return Scaler.from_state(self.data["scaler"])
 
     @property
+    def best_epoch(self) -> int | None:
+        """The epoch, counted from 1, when it is the best one."""
+        return self.epoch if self.is_best else None
+
+    @property
     def encoding(self) -> Encoding:
         """How the model wants its calendar."""
         return calendar_encoding(self.config)
-
-    def parameters(self) -> int:
-        """How many numbers training adjusts."""
-        return count_parameters(build_model(self.config, self.data))
 
     def model(self) -> nn.Module:
         """The model with its weights, in evaluation mode, on the CPU."""
@@ -72,11 +75,6 @@ def calendar_encoding(config: dict[str, Any]) -> Encoding:
     """How the model of a resolved config wants its calendar: its key `embedding` when it has one."""
     encoding: Encoding = config["model"].get("embedding", "timeF")
     return encoding
-
-
-def count_parameters(model: nn.Module) -> int:
-    """How many numbers training adjusts."""
-    return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
 def build_model(config: dict[str, Any], data: dict[str, Any]) -> nn.Module:
@@ -127,4 +125,10 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
             f"this program reads formats up to {FORMAT}. Update it: git pull, then pip install -e ."
         )
     weights = {name.removeprefix(WEIGHTS_PREFIX): value for name, value in content["state_dict"].items()}
-    return Checkpoint(path=path, record=record, weights=weights, epoch=_epoch(content))
+    return Checkpoint(
+        path=path,
+        record=record,
+        weights=weights,
+        epoch=_epoch(content),
+        is_best=record["best_step"] == content["global_step"],
+    )

@@ -21,9 +21,10 @@ from forecast.data.split import split_rows
 from forecast.errors import UserError, closest
 from forecast.evaluation import Protocol
 from forecast.evaluation import evaluate as evaluate_windows
+from forecast.memory import PeakMemory
 from forecast.prediction import predict as predict_steps
 from forecast.report import print_report, verdict
-from forecast.results import best_reachable, describe_run, evaluation_blocks, write_results
+from forecast.results import best_reachable, make_metrics, write_results
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ def evaluate(cfg: DictConfig) -> None:
     checkpoint = load_checkpoint(settings.ckpt_path)
     source = data_source(checkpoint, root=settings.data.root)
     data = evaluated_data(checkpoint, source, settings)
-    started = time.perf_counter()
+    started, memory = time.perf_counter(), PeakMemory()
     model = checkpoint.model().to(device)
     evaluation = evaluate_windows(
         model,
@@ -50,17 +51,20 @@ def evaluate(cfg: DictConfig) -> None:
     )
     best_mse = None if settings.data.path else best_reachable(source, data)
     metrics = {
-        **describe_run(checkpoint.config, checkpoint.record["choices"], chosen("protocol")),
-        "parameters": checkpoint.parameters(),
-        "best_epoch": checkpoint.epoch,
-        **evaluation_blocks(evaluation, data, settings.split, best_mse),
+        **make_metrics(
+            checkpoint, evaluation, data, split=settings.split, protocol=chosen("protocol"), best_mse=best_mse
+        ),
         "cost": {
+            "train_seconds": None,
+            "train_samples_per_second": None,
             "evaluate_seconds": time.perf_counter() - started,
+            "peak_memory_mb": memory.megabytes(device),
             "device": device.type,
             "precision": "32-true",
         },
-        "evaluated_file": data.frame.name,
     }
+    if settings.data.path:
+        metrics["evaluated_file"] = data.frame.name
     write_results(run_folder(), metrics, evaluation, data, best_mse)
     print_report(metrics, settings.split)
     log.info("Everything about this evaluation is in %s", run_folder())
@@ -70,7 +74,7 @@ def predict(cfg: DictConfig) -> None:
     """Forecasts the steps after the end of a file, or of the data trained on; writes a CSV and a picture."""
     settings = read_settings(cfg, PredictSettings)
     device = find_device(settings.device)
-    output = checked_output(settings.output)
+    output = checked_output(settings.output, settings.data.path)
     checkpoint = load_checkpoint(settings.ckpt_path)
     source = data_source(checkpoint, root=settings.data.root)
     frame = history(checkpoint, source, settings.data.path)
@@ -87,14 +91,15 @@ def predict(cfg: DictConfig) -> None:
         **lengths,
     )
     table = pd.DataFrame(values, columns=names)
-    table.insert(0, getattr(source, "time_column", "date"), future)
-    unfinished = output.with_name(output.name + ".part")
-    table.to_csv(unfinished, index=False)
-    unfinished.replace(output)
-    picture = draw_future(output.with_suffix(".png"), frame.tail(lengths["seq_len"]), table)
+    table.insert(0, source.time_column, future)
+    try:
+        write_table(output, table)
+        picture = draw_future(output.with_suffix(".png"), frame.tail(lengths["seq_len"]), table)
+    except OSError as error:
+        raise UserError(f"output={output} cannot be written: {error.strerror}.") from error
     print(f"{len(future)} steps from {future[0]} to {future[-1]} are in {output}, drawn in {picture}.")
     for sentence in known_verdict(checkpoint):
-        print(f"On its own test windows: {sentence}")
+        print(f"best.ckpt of this run on its test windows: {sentence}")
 
 
 def find_device(name: str) -> torch.device:
@@ -190,23 +195,28 @@ def history(checkpoint: Checkpoint, source: Source, path: str | None) -> SeriesF
     unused = [name for name in read_columns(path, **layout) if name not in columns]
     if unused:
         log.info("%s: the model was not trained on the columns %s; they are not read.", path, ", ".join(unused))
-    frame = read_frame(path, columns=columns, decimal=other.decimal, **layout)
-    if frame.freq != checkpoint.data["freq"]:
-        raise UserError(
-            f"{path} has the frequency '{frame.freq}'; the model was trained on '{checkpoint.data['freq']}'. "
-            "Resample the file, or train on this frequency."
-        )
-    return frame
+    return read_frame(path, columns=columns, decimal=other.decimal, **layout)
 
 
-def checked_output(name: str) -> Path:
-    """The path of the forecast. Raises UserError when it cannot be written there."""
+def checked_output(name: str, history_path: str | None) -> Path:
+    """The path of the forecast. Raises UserError when it cannot be written there, or the history stands there."""
     output = Path(name)
     if output.suffix != ".csv":
         raise UserError(f"output={name}: the forecast is a CSV, so its name must end in .csv")
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise UserError(f"output={name}: there is no folder {output.absolute().parent} to write it in.")
+    if history_path and output.resolve() == Path(history_path).resolve():
+        raise UserError(
+            f"output={name} is the history itself (data.path) and would be overwritten; choose another name."
+        )
     return output
+
+
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """Writes a CSV beside its place and renames it, so that a half one is never seen."""
+    unfinished = path.with_name(path.name + ".part")
+    table.to_csv(unfinished, index=False)
+    unfinished.replace(path)
 
 
 def draw_future(path: Path, past: SeriesFrame, forecast: pd.DataFrame) -> Path:
@@ -231,5 +241,5 @@ def known_verdict(checkpoint: Checkpoint) -> list[str]:
     path = checkpoint.path.absolute().parent.parent / "metrics.json"
     try:
         return verdict(json.loads(path.read_text()), "test")
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return []

@@ -1,6 +1,7 @@
 """Evaluating a model and its baselines on every window of a split."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,9 @@ from forecast.models.baselines import Baseline, ClosedFormNLinear, LastValue, Se
 # Windows whose forecasts are kept for pictures.
 SHOWN_WINDOWS = 5
 MODEL = "model"
+# A model is called on so many windows, whatever data.batch_size is: matrix products of other shapes round otherwise,
+# and the same checkpoint shall give the same figures to the last digit.
+CHUNK = 32
 
 
 class Protocol:
@@ -53,10 +57,13 @@ class Evaluation:
 
 
 def batches(windows: WindowDataset, batch_size: int, *, count: int, device: torch.device) -> Iterator[Batch]:
-    """The first `count` windows in order, on a device."""
-    for start in range(0, count, batch_size):
-        batch = windows.__getitems__(range(start, min(start + batch_size, count)))
-        yield Batch(*(part.to(device) for part in batch))
+    """The first `count` windows in order, CHUNK at a time; about `batch_size` at a time are moved to the device."""
+    gathered = max(1, round(batch_size / CHUNK)) * CHUNK
+    for start in range(0, count, gathered):
+        batch = windows.__getitems__(range(start, min(start + gathered, count)))
+        batch = Batch(*(part.to(device) for part in batch))
+        for first in range(0, len(batch.target), CHUNK):
+            yield Batch(*(part[first : first + CHUNK] for part in batch))
 
 
 def spread(count: int, wanted: int) -> list[int]:
@@ -105,42 +112,78 @@ def evaluate(
     not finite.
     """
     windows = data.windows(split)
-    count = protocol.count(len(windows))
-    if not count:
-        raise UserError(f"split={split} has {len(windows)} windows, of which the protocol counts none.")
-    forecasters: dict[str, nn.Module] = {MODEL: model, **make_baselines(data, nlinear_weight)}
-    sums = {name: ErrorSums(data.pred_len, len(data.targets)) for name in forecasters}
+    count = counted_windows(data, split, protocol)
     shown = spread(count, SHOWN_WINDOWS)
-    kept: dict[str, list[np.ndarray]] = {name: [] for name in forecasters}
-    per_window = []
+    runs = {MODEL: Run(model, data)}
+    runs |= {name: Run(baseline, data) for name, baseline in make_baselines(data, nlinear_weight).items()}
     done = 0
-    for batch in batches(windows, batch_size, count=count, device=device):
-        rows = [i - done for i in shown if done <= i < done + len(batch.target)]
-        for name, forecaster in forecasters.items():
-            forecast = forecaster(batch.past, batch.past_known, batch.future_known)
-            check_finite(forecast, windows.start_row(done))
-            errors = sums[name].update(forecast, batch.target)
-            kept[name].append(forecast[rows].cpu().numpy())
-            if name == MODEL:
-                per_window.append(errors)
-        done += len(batch.target)
+    with exact_float32():
+        for batch in batches(windows, batch_size, count=count, device=device):
+            rows = [i - done for i in shown if done <= i < done + len(batch.target)]
+            for run in runs.values():
+                run.add(batch, shown=rows)
+            done += len(batch.target)
     return Evaluation(
-        errors=sums.pop(MODEL),
-        baselines=sums,
+        errors=runs[MODEL].errors,
+        baselines={name: run.errors for name, run in runs.items() if name != MODEL},
         starts=np.array([windows.start_row(i) for i in range(count)]),
-        squared=np.concatenate([squared for squared, _ in per_window]),
-        absolute=np.concatenate([absolute for _, absolute in per_window]),
+        squared=np.concatenate(runs[MODEL].squared),
+        absolute=np.concatenate(runs[MODEL].absolute),
         shown=np.array(shown),
-        forecasts={name: np.concatenate(parts) for name, parts in kept.items()},
+        forecasts={name: np.concatenate(run.shown) for name, run in runs.items()},
     )
 
 
-def check_finite(forecast: Tensor, row: int) -> None:
-    """Raises UserError when a forecast holds NaN or inf. row: the first past row of its first window."""
+class Run:
+    """One forecaster on its way through the windows, and what it has left behind so far."""
+
+    def __init__(self, forecaster: nn.Module, data: PreparedData) -> None:
+        self.forecaster = forecaster
+        self.errors = ErrorSums(data.pred_len, len(data.targets))
+        self.squared: list[np.ndarray] = []
+        self.absolute: list[np.ndarray] = []
+        self.shown: list[np.ndarray] = []
+
+    def add(self, batch: Batch, *, shown: list[int]) -> None:
+        """Forecasts a batch. shown: which of its windows to keep."""
+        forecast = self.forecaster(batch.past, batch.past_known, batch.future_known)
+        check_finite(forecast)
+        squared, absolute = self.errors.update(forecast, batch.target)
+        self.squared.append(squared)
+        self.absolute.append(absolute)
+        self.shown.append(forecast[shown].cpu().numpy())
+
+
+def counted_windows(data: PreparedData, split: str, protocol: Protocol) -> int:
+    """How many windows of a split the protocol counts. Raises UserError when it counts none."""
+    windows = len(data.windows(split))
+    count = protocol.count(windows)
+    if not count:
+        raise UserError(f"the split {split} has {windows} windows, of which the protocol counts none: use all_windows")
+    return count
+
+
+@contextmanager
+def exact_float32() -> Iterator[None]:
+    """float32 as it stands: no TF32, and kernels chosen by rule, whatever a training before has set.
+
+    With TF32 a GPU rounds the inputs of products to 10 bits, and cuDNN's benchmark may choose another kernel each time.
+    """
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def check_finite(forecast: Tensor) -> None:
+    """Raises UserError when a forecast holds NaN or inf."""
     if not torch.isfinite(forecast).all():
         raise UserError(
-            f"the model's forecasts are not finite in the windows from row {row} on; the training has diverged "
-            "(lower optim.lr, or set trainer.gradient_clip_val=1.0)"
+            "the forecasts are not finite numbers: the training has diverged, or the history holds values far from all "
+            "that was trained on. Train again with a lower optim.lr or with trainer.gradient_clip_val=1.0"
         )
 
 

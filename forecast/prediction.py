@@ -10,7 +10,7 @@ from forecast.data.frame import SeriesFrame, future_timestamps
 from forecast.data.scaling import Scaler
 from forecast.data.time_features import Encoding, time_features
 from forecast.errors import UserError
-from forecast.evaluation import check_finite
+from forecast.evaluation import check_finite, exact_float32
 
 
 @torch.inference_mode()
@@ -39,6 +39,7 @@ def predict(
     known = time_features(frame.timestamps[-seq_len:].append(future), frame.freq, encoding=encoding)
     inputs = (past, known[:seq_len], known[seq_len:])
     batch = [torch.from_numpy(part.astype(np.float32)).unsqueeze(0).to(device) for part in inputs]
-    forecast = model(*batch)
-    check_finite(forecast, len(frame.values) - seq_len)
+    with exact_float32():
+        forecast = model(*batch)
+    check_finite(forecast)
     return future, scaler.inverse(forecast[0].double().cpu().numpy(), targets)

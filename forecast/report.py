@@ -157,12 +157,14 @@ def _title(metrics: Mapping[str, Any], split: str) -> str:
     def line(*keys: str) -> str:
         return ", ".join(f"{key} {metrics[key]}" for key in keys if metrics.get(key) is not None)
 
-    windows = f"{metrics[split].get('windows', '?')} windows of {split}"
-    what, how = (
-        line("model", "attention", "data", "features"),
-        line("seq_len", "label_len", "pred_len", "seed"),
+    file = metrics.get("evaluated_file")  # evaluate.py on another file than the one trained on
+    data = line("data") if file is None else f"evaluated on {file}, trained on {metrics.get('data', '?')}"
+    lines = (
+        [line("model", "attention"), data, line("features")],
+        [line("seq_len", "label_len", "pred_len", "seed")],
+        [f"{metrics[split].get('windows', '?')} windows of {split}", line("protocol")],
     )
-    return "\n".join(part for part in (what, how, ", ".join(filter(None, [windows, line("protocol")]))) if part)
+    return "\n".join(filter(None, (", ".join(filter(None, parts)) for parts in lines)))
 
 
 def _model(metrics: Mapping[str, Any], block: Mapping[str, Any]) -> Row:
@@ -213,9 +215,7 @@ def _number(value: float | None) -> str:
 
 
 def _against_baselines(model: Row, rivals: Sequence[Rival]) -> list[str]:
-    mse = model.get("mse")
-    if mse is None:
-        return ["The model's MSE is not a finite number: the training diverged; try a smaller optim.lr."]
+    mse = model.scores["scaled"]["mse"]  # finite: an evaluation of forecasts that are not has raised
     if not rivals:
         return ["No baseline was evaluated on these windows, so nothing here says how good the model is."]
     best = rivals[0]
@@ -248,10 +248,8 @@ def _mae_disagrees(mae: float | None, mse: float, rivals: Sequence[Rival]) -> li
 
 
 def _against_the_best(model: Row, best: Row) -> str:
-    mse, bound = model.get("mse"), best.get("mse")
+    mse, bound = model.scores["scaled"]["mse"], best.scores["scaled"]["mse"]
     start = f"No forecaster can expect an MSE below {_number(bound)} on this data"
-    if mse is None or bound is None:
-        return f"{start}."
     if mse <= bound:  # the bound is an expectation: the error on a finite sample can lie below it
         return f"{start}; the model's is not above it, so nothing is left to gain."
     return f"{start}; the model's is {_percent(mse, bound) if bound else 'far'} above it."

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from forecast.checkpoint import Checkpoint
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import DemoSource, Source
 from forecast.evaluation import MODEL, Evaluation, baseline_metrics, split_metrics, spread
@@ -24,9 +25,24 @@ def slot_names(choices: dict[str, str | None]) -> dict[str, str]:
     }
 
 
-def describe_run(config: dict[str, Any], choices: dict[str, str | None], protocol: str | None) -> dict[str, Any]:
-    """The head of metrics.json: what was run, in the names the user chose."""
+def make_metrics(
+    checkpoint: Checkpoint,
+    evaluation: Evaluation,
+    data: PreparedData,
+    *,
+    split: str,
+    protocol: str | None,
+    best_mse: np.ndarray | None,
+) -> dict[str, Any]:
+    """metrics.json of a checkpoint on one split, less `cost`: what was run, in the user's names, and how well it did.
+
+    protocol: the chosen name. best_mse (P,): see `best_reachable`.
+    """
+    config, choices = checkpoint.config, checkpoint.record["choices"]
     slots = slot_names(choices)
+    baselines = baseline_metrics(evaluation, data)
+    if best_mse is not None:
+        baselines["best_reachable"] = {"scaled": {"mse": float(best_mse.mean())}}
     return {
         "status": "finished",
         "model": choices["model"],
@@ -39,20 +55,11 @@ def describe_run(config: dict[str, Any], choices: dict[str, str | None], protoco
         "seq_len": config["seq_len"],
         "label_len": config["label_len"],
         "pred_len": config["pred_len"],
+        "parameters": checkpoint.record["parameters"],
+        "best_epoch": checkpoint.best_epoch,
+        split: split_metrics(evaluation, data),
+        "baselines": baselines,
     }
-
-
-def evaluation_blocks(
-    evaluation: Evaluation, data: PreparedData, split: str, best_mse: np.ndarray | None
-) -> dict[str, Any]:
-    """The blocks of metrics.json that come from one split: its own and the baselines', with the best reachable MSE.
-
-    best_mse (P,): see `best_reachable`.
-    """
-    baselines = baseline_metrics(evaluation, data)
-    if best_mse is not None:
-        baselines["best_reachable"] = {"scaled": {"mse": float(best_mse.mean())}}
-    return {split: split_metrics(evaluation, data), "baselines": baselines}
 
 
 def best_reachable(source: Source, data: PreparedData) -> np.ndarray | None:
@@ -87,8 +94,8 @@ def write_results(
     np.savez(
         folder / "errors_by_window.npz",
         start=evaluation.starts,
-        squared=evaluation.squared,
-        absolute=evaluation.absolute,
+        squared_scaled=evaluation.squared,
+        absolute_scaled=evaluation.absolute,
         columns=np.array(data.target_names),
     )
     shown = shown_windows(evaluation, data)

@@ -24,8 +24,10 @@ ARROWS = {
     "figures": BASE,
     "evaluation": {"models", "metrics", "data"} | BASE,
     "prediction": {"evaluation", "data"} | BASE,
-    "results": {"evaluation", "report", "figures", "data"} | BASE,
-    "commands": {"checkpoint", "evaluation", "prediction", "results", "report", "figures", "data", "config"} | BASE,
+    "memory": set(),
+    "results": {"checkpoint", "evaluation", "report", "figures", "data"} | BASE,
+    "commands": {"checkpoint", "memory", "evaluation", "prediction", "results", "report", "figures", "data", "config"}
+    | BASE,
     "training": None,  # everything
     "pytest_golden": set(),
     "__init__": set(),
@@ -44,7 +46,8 @@ def imports(file):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.module, node.lineno
+            names = [f"forecast.{alias.name}" for alias in node.names] if node.module == "forecast" else [node.module]
+            yield from ((name, node.lineno) for name in names)
 
 
 def part_of(name):

@@ -79,6 +79,12 @@ def test_the_title_says_what_was_evaluated():
     assert third.strip() == "2857 windows of test, protocol all_windows"
 
 
+def test_the_title_of_another_file_says_what_was_evaluated_and_what_trained_on():
+    first, second, *_ = render(make(evaluated_file="other.csv")).splitlines()
+    assert first.strip() == "model informer, attention prob, evaluated on other.csv, trained on ETTh1, features M"
+    assert second.strip().startswith("seq_len 96")
+
+
 def test_the_title_leaves_out_what_a_model_does_not_have():
     metrics = make(attention=None)
     del metrics["label_len"]
@@ -113,15 +119,6 @@ def test_very_large_and_small_errors_keep_their_digits():
     metrics = make()
     metrics["test"]["original"] = {"mse": 1234567.0, "mae": 0.000012345}
     assert row(render(metrics), "informer")[2:4] == ["1.235e+06", "1.234e-05"]
-
-
-@pytest.mark.parametrize("value", [None, math.nan, math.inf])
-def test_a_diverged_model_is_a_dash_in_the_table_and_named_in_the_verdict(value):
-    metrics = make(mse=value)
-    assert row(render(metrics), "informer")[0] == "-"
-    assert report.verdict(metrics, "test") == [
-        "The model's MSE is not a finite number: the training diverged; try a smaller optim.lr."
-    ]
 
 
 def test_nothing_is_wider_than_100_columns_and_nothing_is_cut():

@@ -4,13 +4,13 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import rules
 from forecast.config.hints import fits, signature, words
 from forecast.config.settings import TrainSettings
 from forecast.config.targets import SPECIAL, is_allowed, resolve_target, target_nodes
-from forecast.config.values import CONF, Problems, read_values, select
+from forecast.config.values import CONF, Problems, chosen_groups, options, read_values, select
 from forecast.errors import UserError, closest
 
 # What the program hands in when it builds these, so that YAML need not and must not.
@@ -25,8 +25,10 @@ S = TypeVar("S")
 def check_config(cfg: DictConfig) -> None:
     """Check a config of train.py against the constructors that it names and the rules between its values.
 
-    Raises one UserError with all problems: each on a line, with its YAML path, its value and the fix.
+    Raises one UserError with all problems: each on a line, with its YAML path, its value and the fix. Without one
+    of its groups a config makes no sense: then that is all it says.
     """
+    _check_groups(cfg)
     values, problems = read_values(cfg)
     groups = [folder.name for folder in CONF.iterdir() if folder.is_dir()]
     _check_settings(values, TrainSettings, problems, groups=groups)
@@ -34,6 +36,21 @@ def check_config(cfg: DictConfig) -> None:
         _check_target(path, node, problems)
     _check_ranges(values, problems)
     _check_rules(values, problems)
+    problems.report()
+
+
+def _check_groups(cfg: DictConfig) -> None:
+    """Raise UserError for each group that train.yaml chooses and the command line has deleted."""
+    problems = Problems()
+    for group, option in chosen_groups("train").items():
+        if option is None:
+            continue
+        node = cfg.get(group)
+        # What an experiment says about the group's keys stays behind when the group is deleted.
+        built = "_target_" in OmegaConf.load(CONF / group / f"{option}.yaml")
+        if not isinstance(node, DictConfig) or (built and "_target_" not in node):
+            valid = ", ".join(options(group, but="inherit"))
+            problems.say(group, f"{group} is missing: say {group}=NAME, one of {valid}")
     problems.report()
 
 
@@ -118,7 +135,7 @@ def _literals(said: str) -> list[str]:
 
 def _check_ranges(values: Mapping[str, Any], problems: Problems) -> None:
     for path, value in _numbers(values):
-        holds, says = rules.RANGES.get(path.rsplit(".", 1)[-1], (None, ""))
+        holds, says = rules.RANGES.get(path.rsplit(".", 1)[-1].split("[")[0], (None, ""))
         if holds and not holds(value):
             problems.add(path, value, says)
 
@@ -127,6 +144,9 @@ def _numbers(node: Any, path: str = "") -> Iterator[tuple[str, int | float]]:
     if isinstance(node, Mapping):
         for key, value in node.items():
             yield from _numbers(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from _numbers(value, f"{path}[{index}]")
     elif isinstance(node, int | float) and not isinstance(node, bool):
         yield path, node
 

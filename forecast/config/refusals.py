@@ -12,8 +12,10 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config.values import CONF, options
+from forecast.config.values import CONF, chosen_groups, options, shown
 from forecast.errors import UserError, closest
+
+_NO_OPTION = "Config group override must be a string or a list"
 
 
 def message(error: BaseException, *, config_name: str, overrides: list[str], multirun: bool) -> str | None:
@@ -21,7 +23,8 @@ def message(error: BaseException, *, config_name: str, overrides: list[str], mul
     own = _own(error)
     if own is not None:
         return str(own)
-    if not isinstance(error, HydraException | OmegaConfBaseException):
+    # Hydra's refusal of GROUP=null is none of its own exceptions.
+    if not isinstance(error, HydraException | OmegaConfBaseException) and not str(error).startswith(_NO_OPTION):
         return None
     found = diagnose(overrides, config_name=config_name, multirun=multirun)
     return "\n".join(found) if found else _plain(error)
@@ -50,7 +53,7 @@ def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[
     names = groups()
     good = []
     for override in parsed:
-        line = _sweep(override, multirun) or _group(override, names)
+        line = _sweep(override, multirun) or _foreign(override, names, config_name) or _group(override, names)
         if line:
             lines.append(line)
         elif override.key_or_group in names and not override.is_sweep_override():
@@ -103,22 +106,44 @@ def _chosen(override: Override) -> list[Any]:
     return [override.value()]
 
 
+def _foreign(override: Override, names: Mapping[str, list[str]], config_name: str) -> str:
+    """A choice of a group by evaluate.py or predict.py, which find it in the checkpoint."""
+    group = override.key_or_group.split("/")[0]
+    if override.key_or_group not in names or override.is_add() or not (CONF / f"{config_name}.yaml").is_file():
+        return ""
+    if group in chosen_groups(config_name):
+        return ""
+    program = f"{override.input_line}: {config_name}.py takes its"
+    if group == "data":
+        return f"{program} data from the checkpoint; another file is data.path=FILE"
+    return f"{program} {group} from the checkpoint"
+
+
 def _group(override: Override, names: Mapping[str, list[str]]) -> str:
     """A group's option that does not exist, or a group that does not exist but nearly."""
     key = override.key_or_group
     if key in names:
-        for value in _chosen(override):
-            if isinstance(value, str) and not (CONF / key / f"{value}.yaml").is_file():
-                near = closest(value, _all_options(key))
-                valid = ", ".join(_all_options(key))
-                return f"{key}={value}: there is no such choice.{near} {key} is one of {valid}"
-        return ""
+        wrong = [line for value in _chosen(override) if (line := _option(override, value))]
+        return wrong[0] if wrong else ""
     if key.startswith("hydra"):
         return ""
     near = closest(key, [name for name in names if set(map(str, _chosen(override))) & set(names[name])])
     if near:
         return f"'{key}' is no group of the config.{near}"
     return f"'{key}' is no group of the config.{closest(key, names)}" if override.package else ""
+
+
+def _option(override: Override, value: Any) -> str:
+    """An option that does not exist. A list is Hydra's own affair: it chooses several at once."""
+    key = override.key_or_group
+    if isinstance(value, list) or (isinstance(value, str) and (CONF / key / f"{value}.yaml").is_file()):
+        return ""
+    name = f"{key}@{override.package}" if override.package else key
+    valid = [option for option in _all_options(key) if override.package or option != "inherit"]
+    if value is None:
+        return f"{name}=null: choose one of {', '.join(valid)}"
+    near = closest(shown(value), valid)
+    return f"{name}={shown(value)}: there is no such choice.{near} {key} is one of {', '.join(valid)}"
 
 
 def _all_options(group: str) -> list[str]:

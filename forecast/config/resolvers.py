@@ -135,30 +135,18 @@ def _without(node: Mapping[str, Any], path: str = "") -> dict[str, Any]:
 def _version() -> str:
     import forecast
 
-    return str(getattr(forecast, "__version__", "0"))
+    return forecast.__version__
 
 
 def data_checksum(data: Any) -> str | None:
     """md5 of the data's file: the catalogue's for a catalogued series. None for made-up data and no file."""
     if not isinstance(data, Mapping):
         return None
+    from forecast.data import catalog  # here: it is not needed for --help
+
     path = data.get("path")
     if path:
         file = Path(str(path))
-        return _md5(file) if file.is_file() else None
-    return _catalogued(str(data.get("name")))
-
-
-def _md5(file: Path) -> str:
-    digest = hashlib.md5(usedforsecurity=False)
-    with file.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def _catalogued(name: str) -> str | None:
-    from forecast.data import catalog  # here: it is not needed for --help
-
-    entry = catalog.CATALOG.get(name)  # type: ignore[attr-defined,unused-ignore]
-    return None if entry is None else str(entry.md5)
+        return catalog.file_md5(file) if file.is_file() else None
+    entry = catalog.CATALOG.get(str(data.get("name")))
+    return None if entry is None else entry.md5

@@ -68,7 +68,10 @@ def _choose(
     """Lay a group's choice over `config`; the lines that say why not."""
     group = override.key_or_group
     if group in FREE_GROUPS:
-        OmegaConf.update(config, group, _asked(composed, group), merge=False, force_add=True)
+        if override.is_delete():
+            _delete(config, group)  # check_config says what is missing then
+        else:
+            OmegaConf.update(config, group, _asked(composed, group), merge=False, force_add=True)
         return []
     name = f"{group}@{override.package}" if override.package else group
     # Hydra names a group inside a group by its place too: data/split@data.split for data/split.

@@ -1,5 +1,6 @@
 """What the config's values must satisfy beyond their types: two tables."""
 
+import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ def _limit() -> tuple[Test, str]:
 _SEED: tuple[Test, str] = (lambda value: 0 <= value <= LARGEST_SEED, f"must be between 0 and {LARGEST_SEED}")
 _SHARE: tuple[Test, str] = (lambda value: 0 <= value < 1, "must be at least 0 and less than 1")
 
-# By the last part of the path, for numbers only: the types are the signatures' affair.
+# By the last part of the path, for numbers and each number of a list: the types are the signatures' affair.
 RANGES: Mapping[str, tuple[Test, str]] = {
     "seed": _SEED,
     "eval_seed": _SEED,
@@ -39,8 +40,16 @@ RANGES: Mapping[str, tuple[Test, str]] = {
     "drop_last_of": _at_least(1),
     "dropout": _SHARE,
     "lr": (lambda value: value > 0, "must be greater than 0"),
+    "betas": _SHARE,
+    "weight_decay": _at_least(0),
+    "rows": _at_least(3),  # the demo's
+    "windows": _at_least(1),
+    "log_every_n_steps": _at_least(1),
+    "gradient_clip_val": _at_least(0),
     "max_epochs": _limit(),
     "max_steps": _limit(),
+    "min_epochs": _at_least(0),
+    "min_steps": _at_least(0),
     "num_sanity_val_steps": _limit(),
     "accumulate_grad_batches": _at_least(1),
 }
@@ -80,6 +89,14 @@ def _file(path: object) -> bool:
     return not isinstance(path, str) or Path(path).is_file()
 
 
+def _gpu(accelerator: object) -> bool:
+    """Whether there is the GPU that lightning's word asks for."""
+    if accelerator not in ("gpu", "cuda"):
+        return True
+    torch = importlib.import_module("torch")  # by name, as targets does: reading this table imports nothing heavy
+    return bool(torch.cuda.is_available() or (accelerator == "gpu" and torch.backends.mps.is_available()))
+
+
 _SPLIT = ("data.split._target_", "data.split.train", "data.split.val", "data.split.test")
 
 RULES: tuple[Rule, ...] = (
@@ -104,6 +121,7 @@ RULES: tuple[Rule, ...] = (
         "which file? Say data.path=FILE.csv",
     ),
     Rule(("data.path",), _file, "there is no such file"),
+    Rule(("trainer.accelerator",), _gpu, "torch sees no GPU here. Use trainer=cpu, or install torch's CUDA build."),
     Rule(_SPLIT, _shares, "train ({1}), val ({2}) and test ({3}) are shares: each above 0, together 1"),
     Rule(_SPLIT, _rows, "train ({1}), val ({2}) and test ({3}) are numbers of rows: at least 1 each"),
 )

@@ -116,6 +116,13 @@ def options(group: str, but: str = "") -> list[str]:
     return sorted(file.stem for file in (CONF / group).glob("*.yaml") if file.stem != but)
 
 
+def chosen_groups(name: str) -> dict[str, str | None]:
+    """The groups that conf/NAME.yaml chooses from, each with its option; None for one that is left open."""
+    entries = OmegaConf.to_container(OmegaConf.load(CONF / f"{name}.yaml").defaults)
+    assert isinstance(entries, list)
+    return {group: option for entry in entries if isinstance(entry, dict) for group, option in entry.items()}
+
+
 def select(values: Mapping[str, Any], path: str) -> tuple[bool, Any]:
     """Whether `path` is in plain containers, and its value."""
     here: Any = values

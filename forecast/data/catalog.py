@@ -11,6 +11,7 @@ from forecast.errors import UserError, closest
 
 _log = logging.getLogger(__name__)
 _ETT = "https://raw.githubusercontent.com/zhouhaoyi/ETDataset/main/ETT-small"
+_BLOCK = 1 << 20  # bytes of a file held at a time
 
 
 class Entry(NamedTuple):
@@ -55,7 +56,11 @@ def locate(name: str, root: Path | str) -> Path:
 
 def file_md5(path: Path | str) -> str:
     """The MD5 of a file's bytes, in hexadecimal."""
-    return hashlib.md5(Path(path).read_bytes(), usedforsecurity=False).hexdigest()
+    digest = hashlib.md5(usedforsecurity=False)
+    with Path(path).open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _verify(path: Path, known: Entry) -> None:

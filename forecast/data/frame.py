@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.csv_text import CsvText
-from forecast.data.frequency import first_deviation, future_timestamps, infer_frequency
+from forecast.data.frequency import first_deviation, future_timestamps, infer_frequency, is_exact
 from forecast.errors import UserError, closest
 
 __all__ = ["SeriesFrame", "future_timestamps", "read_columns", "read_frame"]
@@ -66,12 +66,13 @@ def read_frame(
     time_column: str = "date",
     separator: str = ",",
     decimal: str = ".",
+    freq: str | None = None,
 ) -> SeriesFrame:
     """Read a CSV file: a header line, a time column with the year first, and columns of numbers.
 
-    columns: the C columns to read, in this order; None reads all but the time column, in file order. Any
-    frequency that pandas can name is accepted. UserError, naming file, line, column, value and fix, for
-    everything else.
+    columns: the C columns to read, in this order; None reads all but the time column, in file order. freq: the
+    pandas alias that a model was trained on, which the rows must have, however few they are; None infers it, and
+    any that pandas can name is accepted. UserError, naming file, line, column, value and fix, for everything else.
     """
     names = read_columns(path, time_column=time_column, separator=separator)
     chosen = names if columns is None else tuple(columns)
@@ -85,7 +86,7 @@ def read_frame(
     table = _read_table(text, time_column, chosen, _one_character(decimal, "data.decimal"))
     timestamps = _timestamps(text, table[time_column].to_numpy(dtype=object), time_column)
     values = table[list(chosen)].to_numpy(dtype=np.float64)
-    return SeriesFrame(values, timestamps, chosen, _frequency(text, timestamps), str(path))
+    return SeriesFrame(values, timestamps, chosen, _frequency(text, timestamps, freq), str(path))
 
 
 def _one_character(value: str, key: str) -> str:
@@ -192,16 +193,35 @@ def _unreadable(text: CsvText, cells: npt.NDArray[np.object_], where: str) -> st
     raise AssertionError("every timestamp can be read")
 
 
-def _frequency(text: CsvText, timestamps: pd.DatetimeIndex) -> str:
-    """The frequency, or an error for repeated, unsorted and irregular timestamps."""
+def _frequency(text: CsvText, timestamps: pd.DatetimeIndex, trained_on: str | None) -> str:
+    """The frequency, `trained_on` when given; an error for repeated, unsorted, irregular and other timestamps."""
+    # Compared, never by name: five business days are five days too, and one row has no frequency of its own.
+    if trained_on is not None and is_exact(timestamps, trained_on):
+        return trained_on
     _refuse_repeats(text, timestamps)
-    back = np.flatnonzero(timestamps[1:] < timestamps[:-1])
-    if back.size:
-        row = int(back[0]) + 1
+    _refuse_unsorted(text, timestamps)
+    if trained_on is not None and len(timestamps) < 3:
+        raise UserError(_off_the_grid(text, timestamps, trained_on))
+    freq = _inferred(text, timestamps)
+    if trained_on is not None:
         raise UserError(
-            f"{text.path}: line {text.line(row)}: {timestamps[row]} comes after {timestamps[row - 1]}, but "
-            "is earlier. Sort the rows by time."
+            f"{text.path} has the frequency '{freq}'; the model was trained on '{trained_on}'. Resample the file, or "
+            "train on this frequency."
         )
+    return freq
+
+
+def _off_the_grid(text: CsvText, timestamps: pd.DatetimeIndex, freq: str) -> str:
+    expected = pd.date_range(timestamps[0], periods=len(timestamps), freq=freq)
+    row = int((expected != timestamps).argmax())
+    return (
+        f"{text.path}: line {text.line(row)}: {timestamps[row]}, where the frequency '{freq}' that the model was "
+        f"trained on expects {expected[row]}. Resample the file, or train on its frequency."
+    )
+
+
+def _inferred(text: CsvText, timestamps: pd.DatetimeIndex) -> str:
+    """The frequency of increasing timestamps, or an error for too few and for irregular ones."""
     if len(timestamps) < 3:
         raise UserError(
             f"{text.path}: {len(timestamps)} rows are too few to infer a frequency. At least 3 are needed to "
@@ -216,6 +236,16 @@ def _frequency(text: CsvText, timestamps: pd.DatetimeIndex) -> str:
             f"{expected}. Fill the gap, or resample the file to one frequency."
         )
     return freq
+
+
+def _refuse_unsorted(text: CsvText, timestamps: pd.DatetimeIndex) -> None:
+    back = np.flatnonzero(timestamps[1:] < timestamps[:-1])
+    if back.size:
+        row = int(back[0]) + 1
+        raise UserError(
+            f"{text.path}: line {text.line(row)}: {timestamps[row]} comes after {timestamps[row - 1]}, but "
+            "is earlier. Sort the rows by time."
+        )
 
 
 def _refuse_repeats(text: CsvText, timestamps: pd.DatetimeIndex) -> None:

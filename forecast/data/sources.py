@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from forecast.data.frame import SeriesFrame, read_columns, read_frame
 from forecast.data.split import Split
 from forecast.errors import UserError, closest
 
-_FEATURES = ("M", "S", "MS")
+Features = Literal["M", "S", "MS"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +27,13 @@ class Source(ABC):
 
     name: str
     split: Split
-    features: Literal["M", "S", "MS"] = "M"
+    features: Features = "M"
     target: str | None = "OT"
     batch_size: int = 32
 
     def __post_init__(self) -> None:
-        if self.features not in _FEATURES:
-            raise UserError(f"data.features is {self.features!r}; choose one of {', '.join(_FEATURES)}.")
+        if self.features not in get_args(Features):
+            raise UserError(f"data.features is {self.features!r}; choose one of {', '.join(get_args(Features))}.")
         if self.batch_size < 1:
             raise UserError(f"data.batch_size is {self.batch_size}; it must be at least 1.")
 
@@ -45,18 +45,24 @@ class Source(ABC):
     def checksum(self) -> str:
         """What changes when the data do."""
 
+    @property
+    def time_column(self) -> str:
+        """What the column of timestamps is called."""
+        return "date"
+
     def path_used(self) -> Path | None:
         """The file that `frame` reads; None when there is none."""
         return None
 
     def with_file(self, path: Path | str) -> "CsvSource":
-        """Another file, read and used as this one is."""
+        """Another file, written and used as this one is."""
         return CsvSource(
             path=str(path),
             split=self.split,
             features=self.features,
             target=self.target,
             batch_size=self.batch_size,
+            **self._layout(),
         )
 
     def target_columns(self, frame: SeriesFrame) -> tuple[int, ...]:
@@ -68,6 +74,10 @@ class Source(ABC):
         """Name, path and checksum as plain values, for a checkpoint."""
         path = self.path_used()
         return {"name": self.name, "path": None if path is None else str(path), "checksum": self.checksum()}
+
+    def _layout(self) -> dict[str, str]:
+        """The options of `CsvSource` that say how a file is written, where they are not the usual ones."""
+        return {}
 
     def _target(self, columns: Sequence[str], where: str) -> str:
         target = columns[-1] if self.target is None else self.target
@@ -99,13 +109,7 @@ class FileSource(Source):
         """The series in the file; errors as `read_frame`, and for a target that it does not hold."""
         path = self.path_used()
         columns = read_columns(path, time_column=self.time_column, separator=self.separator)
-        return read_frame(
-            path,
-            columns=self._chosen(columns, str(path)),
-            time_column=self.time_column,
-            separator=self.separator,
-            decimal=self.decimal,
-        )
+        return read_frame(path, columns=self._chosen(columns, str(path)), **self._layout())
 
     def checksum(self) -> str:
         """The MD5 of the file."""
@@ -114,18 +118,8 @@ class FileSource(Source):
             raise UserError(f"{path} is not a file. Check data.path.")
         return catalog.file_md5(path)
 
-    def with_file(self, path: Path | str) -> "CsvSource":
-        """Another file, read and used as this one is, written in the same way."""
-        return CsvSource(
-            path=str(path),
-            split=self.split,
-            features=self.features,
-            target=self.target,
-            batch_size=self.batch_size,
-            time_column=self.time_column,
-            separator=self.separator,
-            decimal=self.decimal,
-        )
+    def _layout(self) -> dict[str, str]:
+        return {"time_column": self.time_column, "separator": self.separator, "decimal": self.decimal}
 
 
 @dataclass(frozen=True, kw_only=True)

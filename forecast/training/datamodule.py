@@ -1,5 +1,7 @@
 """The batches of a training."""
 
+from typing import Any
+
 import lightning.pytorch as pl
 import torch
 from torch.utils.data import DataLoader
@@ -30,5 +32,7 @@ class ForecastDataModule(pl.LightningDataModule):
 
     def _loader(self, windows: WindowDataset, *, shuffle: bool) -> DataLoader[Batch]:
         # torch's type of collate_fn does not know that __getitems__ may give the whole batch
-        collate = as_batch
-        return DataLoader(windows, self.batch_size, shuffle=shuffle, generator=self.order, collate_fn=collate)  # type: ignore[arg-type]
+        collate: Any = as_batch
+        # a loader draws from its generator even when it does not shuffle: validations must not change the order
+        order = self.order if shuffle else None
+        return DataLoader(windows, self.batch_size, shuffle=shuffle, generator=order, collate_fn=collate)

@@ -41,14 +41,17 @@ class TensorBoardFigures(Callback):
         windows = datamodule.data.windows("val")
         numbers = spread(len(windows), self.windows)
         batch = Batch(*(part.to(module.device) for part in windows.__getitems__(numbers)))
-        with Inputs(module) as inputs:
+        batch = trainer.precision_plugin.convert_input(batch)
+        # forked: a picture must not change what the training draws next
+        with Inputs(module) as inputs, torch.random.fork_rng(), trainer.precision_plugin.forward_context():
             forecast = module(batch.past, batch.past_known, batch.future_known)
         writer, step = trainer.logger.experiment, trainer.global_step
         starts = np.array([windows.start_row(i) for i in numbers])
         writer.add_figure("forecast/val", draw_forecasts(datamodule.data, starts, forecast.float().cpu().numpy()), step)
         for layer in inputs.seen:
             if hasattr(layer.mechanism, "selected"):
-                _draw_prob(writer, step, layer)
+                with torch.random.fork_rng():
+                    _draw_prob(writer, step, layer)
 
 
 class LayerInput(NamedTuple):
@@ -92,9 +95,12 @@ def _draw_prob(writer: Any, step: int, layer: LayerInput) -> None:
     share = torch.bincount(active.flatten(), minlength=q.shape[2]).cpu().numpy() / (active.shape[0] * active.shape[1])
     writer.add_figure(f"active_rows/{name}", active_rows_figure(share, name), step)
     first_q, first_k = q[:1, :1], k[:1, :1]
+    seed = torch.initial_seed()  # the same keys twice, also with eval_seed=null
     # the identity as values: what comes out are the weights
     identity = torch.eye(k.shape[2], dtype=q.dtype, device=q.device).expand(1, 1, -1, -1)
+    torch.manual_seed(seed)
     weights = mechanism(first_q, first_k, identity)[0, 0].float().cpu().numpy()
+    torch.manual_seed(seed)
     rows = mechanism.selected(first_q, first_k)[0, 0].cpu().numpy()
     writer.add_figure(f"attention/{name}", attention_figure(weights, rows, f"{name}, first window, head 0"), step)
 

@@ -6,12 +6,13 @@ import lightning.pytorch as pl
 from lightning.pytorch.loggers import TensorBoardLogger
 
 # The parts of the config that tell one run from another.
-KEPT = ("model", "optim", "data", "seed", "seq_len", "label_len", "pred_len")
+KEPT = ("model", "optim", "data", "seed", "eval_seed", "seq_len", "label_len", "pred_len")
 
 
 def log_hyperparameters(trainer: pl.Trainer, config: dict[str, Any], metrics: dict[str, Any]) -> None:
     """Writes them once, at the end, when the metrics are known: earlier the page would show -1 or nothing."""
-    names = {"model": metrics["model"], "attention": metrics["attention"]}
+    names = {name: metrics[name] for name in ("model", "attention", "protocol")}
+    names["trainer.max_epochs"] = config["trainer"]["max_epochs"]
     values = {**flatten({key: config[key] for key in KEPT}), **names}
     test = metrics["test"]
     final = {f"test/{kind}_{unit}": test[unit][kind] for unit in ("scaled", "original") for kind in ("mse", "mae")}

@@ -34,7 +34,7 @@ class ForecastModule(pl.LightningModule):
         self.model = model
         self.make_optimizer = optimizer
         self.schedule = schedule
-        self.record = record
+        self.record = record | {"parameters": sum(p.numel() for p in model.parameters() if p.requires_grad)}
         self.validation_errors: ErrorSums | None = None
 
     def forward(self, past: Tensor, past_known: Tensor, future_known: Tensor) -> Tensor:
@@ -71,6 +71,10 @@ class ForecastModule(pl.LightningModule):
         """The optimizer, its rate scheduled by epoch."""
         optimizer = self.make_optimizer(self.parameters())
         return {"optimizer": optimizer, "lr_scheduler": LambdaLR(optimizer, self.schedule)}
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Goes on with the best validation of the run that is continued."""
+        self.record["best_step"] = checkpoint[RECORD]["best_step"]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds our part."""

@@ -47,6 +47,8 @@ def make_record(
         "choices": choices,
         "data": describe_data(config, source, data),
         "nlinear_weight": nlinear_weight,
+        "parameters": None,  # set when the model is built
+        "best_step": None,  # set by the validation that was the best so far
     }
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
+import torch
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.checkpoint import Checkpoint, build_model, calendar_encoding, count_parameters, load_checkpoint
+from forecast.checkpoint import Checkpoint, build_model, calendar_encoding, load_checkpoint
 from forecast.config.build import build
 from forecast.config.check import check_config
 from forecast.config.entry import choices, run_folder, task_overrides
@@ -17,30 +18,34 @@ from forecast.data.prepare import PreparedData, prepare
 from forecast.data.sources import Source
 from forecast.data.split import split_rows
 from forecast.errors import UserError
-from forecast.evaluation import Evaluation, Protocol, evaluate, fit_baselines, split_metrics
+from forecast.evaluation import Evaluation, Protocol, counted_windows, evaluate, fit_baselines, split_metrics
 from forecast.report import print_report, write_json
-from forecast.results import best_reachable, describe_run, evaluation_blocks, write_results
+from forecast.results import best_reachable, make_metrics, write_results
 from forecast.training.checkpoint import checkpoint_path
 from forecast.training.cost import Cost
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.hyperparameters import log_hyperparameters
+from forecast.training.lightning_manners import lightning_without_noise, lightnings_refusals
 from forecast.training.module import ForecastModule
-from forecast.training.noise import lightning_without_noise
 from forecast.training.record import make_record, versions
 
 log = logging.getLogger(__name__)
+
+# The splits that a training evaluates at its end.
+EVALUATED = ("val", "test")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """What a training is to do.
 
-    config: resolved, plain. choices: the chosen option of each config group. folder: where everything is written.
-    start: the checkpoint to go on from, None for a new training.
+    config: resolved, plain. choices: the chosen option of each config group. source: where the data come from. folder:
+    where everything is written. start: the checkpoint to go on from, None for a new training.
     """
 
     config: dict[str, Any]
     choices: dict[str, str | None]
+    source: Source
     folder: Path
     start: Checkpoint | None
 
@@ -51,6 +56,8 @@ def train(cfg: DictConfig) -> None:
     Raises UserError for whatever the user can mend; then run.json and the log are all that was written.
     """
     plan = make_plan(cfg)
+    if plan.start is None:
+        remove_results(plan.folder)
     account: dict[str, Any] = {"status": "running", "versions": versions()}
     write_json(plan.folder / "run.json", account)
     try:
@@ -62,6 +69,12 @@ def train(cfg: DictConfig) -> None:
         write_json(plan.folder / "run.json", account)
 
 
+def remove_results(folder: Path) -> None:
+    """Removes what an earlier run left in a folder that is used again: it must not be taken for this run's."""
+    for name in ("metrics.json", "checkpoints/best.ckpt", "checkpoints/last.ckpt"):
+        (folder / name).unlink(missing_ok=True)
+
+
 def make_plan(cfg: DictConfig) -> Plan:
     """The checked config of the command line, or that of the checkpoint with the command's overrides laid over it."""
     chosen = choices()
@@ -71,7 +84,10 @@ def make_plan(cfg: DictConfig) -> Plan:
         chosen = start.record["choices"]
     check_config(cfg)
     config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
-    return Plan(config=config, choices=chosen, folder=run_folder(), start=start)
+    source: Source = build(config["data"])
+    if start is not None:
+        check_same_data(start, source)
+    return Plan(config=config, choices=chosen, source=source, folder=run_folder(), start=start)
 
 
 def with_absolute_paths(config: Any) -> dict[str, Any]:
@@ -83,23 +99,23 @@ def with_absolute_paths(config: Any) -> dict[str, Any]:
 
 def run(plan: Plan) -> dict[str, Any]:
     """The training itself; returns what run.json tells of it."""
-    config = plan.config
+    config, source = plan.config, plan.source
     pl.seed_everything(config["seed"], workers=True, verbose=False)
-    source: Source = build(config["data"])
     data = read_data(source, config)
+    protocol: Protocol = build(config["protocol"])
+    for split in EVALUATED:
+        counted_windows(data, split, protocol)  # refused now and not after the training
     record = make_record(config, plan.choices, source, data, fit_baselines(data))
-    check_same_data(plan.start, record)
 
     cost = Cost()
     trainer = fit(plan, data, record, cost)
-    checkpoint, parts = evaluate_best(plan, data, trainer)
+    checkpoint, parts = evaluate_best(plan, data, protocol, trainer.strategy.root_device)
 
     best_mse = best_reachable(source, data)
     metrics = {
-        **describe_run(config, plan.choices, plan.choices["protocol"]),
-        "parameters": count_parameters(checkpoint.model()),
-        "best_epoch": checkpoint.epoch if checkpoint.path.stem == "best" else None,
-        **evaluation_blocks(parts["test"], data, "test", best_mse),
+        **make_metrics(
+            checkpoint, parts["test"], data, split="test", protocol=plan.choices["protocol"], best_mse=best_mse
+        ),
         "val": validation_block(parts["val"], data),
         "cost": cost.figures(trainer),
     }
@@ -123,11 +139,9 @@ def read_data(source: Source, config: dict[str, Any]) -> PreparedData:
     )
 
 
-def check_same_data(start: Checkpoint | None, record: dict[str, Any]) -> None:
+def check_same_data(start: Checkpoint, source: Source) -> None:
     """Raises UserError when a training would go on with other data than it began with."""
-    if start is None:
-        return
-    before, now = start.data["checksum"], record["data"]["checksum"]
+    before, now = start.data["checksum"], source.checksum()
     if before != now:
         raise UserError(
             f"{start.path} was trained on other data: {start.data['path'] or start.data['name']} had checksum "
@@ -137,35 +151,41 @@ def check_same_data(start: Checkpoint | None, record: dict[str, Any]) -> None:
 
 def fit(plan: Plan, data: PreparedData, record: dict[str, Any], cost: Cost) -> pl.Trainer:
     """Builds model and trainer and fits, from the beginning or from a checkpoint."""
-    config, start = plan.config, plan.start
+    config = plan.config
     module = ForecastModule(
         build_model(config, record["data"]),
         optimizer=build(config["optim"]),
         schedule=build(config["schedule"]),
         record=record,
     )
-    callbacks = [build(callback) for callback in config["callbacks"].values()]
+    callbacks = [build(callback) for callback in config["callbacks"].values() if callback is not None]
     if config["trainer"]["enable_progress_bar"] is False:  # Lightning refuses a progress bar beside it
         callbacks = [c for c in callbacks if not isinstance(c, pl.callbacks.ProgressBar)]
     datamodule = ForecastDataModule(data, batch_size=config["data"]["batch_size"], seed=config["seed"])
-    with lightning_without_noise():
+    with lightning_without_noise(), lightnings_refusals():
         trainer: pl.Trainer = build(
             {**config["trainer"], "default_root_dir": str(plan.folder)},
             logger=build(config["logger"], save_dir=str(plan.folder)),
             callbacks=[cost, *callbacks],
         )
-        trainer.fit(module, datamodule, ckpt_path=str(start.path) if start else None, weights_only=True)
-    if trainer.interrupted:
-        raise KeyboardInterrupt
+        start = str(plan.start.path) if plan.start else None
+        trainer.fit(module, datamodule, ckpt_path=start, weights_only=True)
+    if not any(checkpoint_path(plan.folder, name).exists() for name in ("best", "last")):
+        limits = ", ".join(
+            f"trainer.{key}={config['trainer'][key]}" for key in ("max_epochs", "max_steps", "limit_train_batches")
+        )
+        raise UserError(
+            f"nothing was trained: {limits}. Raise what ends the training, or evaluate the checkpoint with evaluate.py."
+        )
     return trainer
 
 
-def evaluate_best(plan: Plan, data: PreparedData, trainer: pl.Trainer) -> tuple[Checkpoint, dict[str, Evaluation]]:
+def evaluate_best(
+    plan: Plan, data: PreparedData, protocol: Protocol, device: torch.device
+) -> tuple[Checkpoint, dict[str, Evaluation]]:
     """best.ckpt, or last.ckpt when no validation ran, read back from its file and evaluated on val and test."""
     best = checkpoint_path(plan.folder, "best")
     checkpoint = load_checkpoint(best if best.exists() else checkpoint_path(plan.folder, "last"))
-    protocol: Protocol = build(plan.config["protocol"])
-    device = trainer.strategy.root_device
     model = checkpoint.model().to(device)
     parts = {
         split: evaluate(
@@ -177,7 +197,7 @@ def evaluate_best(plan: Plan, data: PreparedData, trainer: pl.Trainer) -> tuple[
             batch_size=plan.config["data"]["batch_size"],
             device=device,
         )
-        for split in ("val", "test")
+        for split in EVALUATED
     }
     return checkpoint, parts
 

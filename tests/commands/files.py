@@ -11,7 +11,7 @@ def write_csv(path, *, rows=400, start="2021-03-01", freq="15min", columns=("loa
     """A regular file with a daily season, in the layout LAYOUT."""
     steps = np.arange(rows)
     noise = np.random.default_rng(seed).normal(size=(rows, len(columns)))
-    values = 100 + 10 * np.sin(2 * np.pi * steps / 96)[:, None] * np.arange(1, len(columns) + 1) + noise
+    values = 10_000 + 1_000 * np.sin(2 * np.pi * steps / 96)[:, None] * np.arange(1, len(columns) + 1) + 100 * noise
     table = pd.DataFrame(values.round(3), columns=list(columns))
     table.insert(0, "when", pd.date_range(start, periods=rows, freq=freq))
     table.to_csv(path, index=False, sep=";", decimal=",")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 from program import TINY, refusal
 
 SMALL = [change for change in TINY if not change.startswith("data")]
@@ -77,7 +78,6 @@ WRONG = {
     ),
     "inherit where there is nothing to inherit": (["attention=inherit"], ["attention"]),
     "checkpoint missing": (["ckpt_path=none.ckpt"], ["none.ckpt"]),
-    "no GPU": (["trainer=gpu", "trainer.accelerator=gpu"], ["gpu"]),
     "unknown option on the command line": (["--sed=3"], ["--sed"]),
 }
 
@@ -96,3 +96,10 @@ def test_a_refused_resume_leaves_the_run_as_it_was(workplace, capsys):
     said = refusal(capsys, "train", "ckpt_path=broken.ckpt")
     assert "broken.ckpt is not a checkpoint, or is damaged" in said
     assert written(workplace / "outputs") == []
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_gpu_that_is_not_there_is_refused(workplace, capsys):
+    settings = [change for change in TINY if not change.startswith("trainer.accelerator")]
+    assert "torch sees no GPU here" in refusal(capsys, "train", *settings, "trainer=gpu")
+    assert written(workplace) == []

@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 from commands.files import write_csv
 from program import call, refusal
 
@@ -13,6 +14,9 @@ from program import call, refusal
 def elsewhere(tmp_path, monkeypatch):
     """Work in an empty folder."""
     monkeypatch.chdir(tmp_path)
+
+
+WITHOUT_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 
 
 def evaluated(folder, best, *changes):
@@ -111,7 +115,7 @@ def test_rows_that_the_model_has_seen_are_warned_of(tmp_path, best, csv_run, cap
         (["ckpt_path=none.ckpt"], ["none.ckpt", "no such file"]),
         ([], ["ckpt_path"]),
         (["device=gpu"], ["device=gpu", "auto, cpu, cuda"]),
-        (["device=cuda"], ["torch sees no GPU"]),
+        pytest.param(["device=cuda"], ["torch sees no GPU"], marks=WITHOUT_GPU),
         (["batch_size=3"], ["batch_size", "data.batch_size"]),
     ],
     ids=str,

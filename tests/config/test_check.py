@@ -7,6 +7,7 @@ from config.composed import composed
 
 from forecast.config.check import check_config, read_settings
 from forecast.config.settings import EvaluateSettings, History, PredictSettings, TrainSettings
+from forecast.config.values import chosen_groups, options
 from forecast.errors import UserError
 
 REFUSED = {
@@ -62,9 +63,18 @@ REFUSED = {
     ),
     "no factor": ("attention.mechanism.factor=0", "attention.mechanism.factor=0: must be at least 1"),
     "no layer": ("model.encoder_layers=0", "model.encoder_layers=0: must be at least 1"),
+    "negative decay": ("optim.weight_decay=-0.1", "optim.weight_decay=-0.1: must be at least 0"),
+    "beta of 1": ("optim.betas=[0.9,1]", "optim.betas[1]=1: must be at least 0 and less than 1"),
+    "negative beta": ("optim.betas=[-0.1,0.9]", "optim.betas[0]=-0.1: must be at least 0 and less than 1"),
+    "no picture": ("callbacks.figures.windows=0", "callbacks.figures.windows=0: must be at least 1"),
+    "no log": ("trainer.log_every_n_steps=0", "trainer.log_every_n_steps=0: must be at least 1"),
+    "negative least epochs": ("trainer.min_epochs=-1", "trainer.min_epochs=-1: must be at least 0"),
+    "negative least steps": ("trainer.min_steps=-1", "trainer.min_steps=-1: must be at least 0"),
+    "negative clipping": ("trainer.gradient_clip_val=-1", "trainer.gradient_clip_val=-1: must be at least 0"),
+    "demo too short": ("data.rows=2", "data.rows=2: must be at least 3"),
     "wrong precision": ("trainer.precision=8", "trainer.precision=8: must be one of 64, 32, 16, "),
 }
-EXTRA = {"shares": ["data=demo"]}
+EXTRA = {"shares": ["data=demo"], "demo too short": ["data=demo"]}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -93,6 +103,12 @@ ACCEPTED = [
     "optim.lr=1",
     "+optim.fused=true",
     "~callbacks.early_stopping",
+    "callbacks.early_stopping=null",
+    "callbacks.figures=null",
+    "optim.weight_decay=0",
+    "optim.betas=[0,0.999]",
+    "trainer.gradient_clip_val=0",
+    "trainer.log_every_n_steps=null",
     "data.target=null",
 ]
 
@@ -100,6 +116,36 @@ ACCEPTED = [
 @pytest.mark.parametrize("override", ACCEPTED)
 def test_what_works_is_not_refused(override):
     check_config(composed(override))
+
+
+GROUPS = ["attention", "model", "data", "optim", "schedule", "trainer", "callbacks", "logger", "protocol"]
+
+
+def test_the_groups_that_must_be_there_are_all_that_train_yaml_chooses():
+    assert list(chosen_groups("train")) == [*GROUPS, "experiment"]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("experiment", [[], ["experiment=quickstart"]], ids=str)
+def test_a_deleted_group_is_asked_for_in_one_line(group, experiment):
+    says = f"{group} is missing: say {group}=NAME, one of {', '.join(options(group, but='inherit'))}"
+    with pytest.raises(UserError, match=f"^{re.escape(says)}$"):
+        check_config(composed(*experiment, f"~{group}"))
+
+
+@pytest.mark.parametrize("accelerator", ["gpu", "cuda"])
+def test_a_gpu_that_torch_does_not_see_is_refused(accelerator, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
+    says = f"trainer.accelerator={accelerator}: torch sees no GPU here. Use trainer=cpu, or install torch's CUDA build."
+    with pytest.raises(UserError, match=f"^{re.escape(says)}$"):
+        check_config(composed(f"trainer.accelerator={accelerator}"))
+
+
+@pytest.mark.parametrize("accelerator", ["gpu", "cuda", "auto", "cpu"])
+def test_a_gpu_that_torch_sees_is_not_refused(accelerator, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    check_config(composed(f"trainer.accelerator={accelerator}"))
 
 
 def test_all_problems_come_at_once():

@@ -34,7 +34,8 @@ def test_every_entry_point_composes(name):
 
 
 @pytest.mark.parametrize("choice", CHOICES)
-def test_every_option_passes_the_check(choice, tmp_path):
+def test_every_option_passes_the_check(choice, tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)  # trainer=gpu is refused without one
     csv = tmp_path / "my.csv"
     csv.write_text("date,OT\n")
     check_config(composed(choice, *(text.format(csv=csv) for text in NEEDS.get(choice, []))))

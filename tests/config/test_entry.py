@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from config.composed import composed
 
-from forecast.config.refusals import diagnose, nearest_key
+from forecast.config.refusals import diagnose, message, nearest_key
 
 ROOT = Path(__file__).parents[2]
 STUB = Path(__file__).parent / "stub.py"
@@ -35,6 +36,12 @@ WRONG = {
     "attention@model.cros_attention=prob": "Did you mean 'attention@model.cross_attention'?",
     "experiment=quickstrat": "Did you mean 'quickstart'?",
     "attention=full,prob": "add -m to run each of them",
+    "logger=null": "logger=null: choose one of tensorboard",
+    "model=null": "model=null: choose one of informer, informer2020",
+    "attention=null": "attention=null: choose one of full, prob, prob_informer2020",
+    "data/split=null": "data/split=null: choose one of dates, ett_hourly",
+    "attention@model.cross_attention=null": "attention@model.cross_attention=null: choose one of full,",
+    "protocol=1": "protocol=1: there is no such choice. protocol is one of all_windows, informer2021",
     "seq_len=[1": "'seq_len=[1' cannot be read",
     "seq_len": "'seq_len' cannot be read",
 }
@@ -44,6 +51,28 @@ WRONG = {
 def test_an_override_that_hydra_refuses_is_answered_with_the_nearest(override):
     (line,) = diagnose([override], config_name="train", multirun=False)
     assert WRONG[override] in line
+
+
+@pytest.mark.parametrize("program", ["evaluate", "predict"])
+@pytest.mark.parametrize("override", ["data=other.csv", "data=ETTh2", "data=null", "~data"])
+def test_data_chosen_where_the_checkpoint_brings_them_are_answered_with_data_path(program, override):
+    (line,) = diagnose([override, "ckpt_path=x"], config_name=program, multirun=False)
+    says = f"{program}.py takes its data from the checkpoint; another file is data.path=FILE"
+    assert line == f"{override}: {says}"
+
+
+def test_a_model_chosen_where_the_checkpoint_brings_it_is_answered():
+    (line,) = diagnose(["model=informer"], config_name="predict", multirun=False)
+    assert line == "model=informer: predict.py takes its model from the checkpoint"
+    assert diagnose(["protocol=informer2021", "ckpt_path=x"], config_name="evaluate", multirun=False) == []
+
+
+def test_hydras_plain_error_for_null_is_a_mistake_and_any_other_a_bug():
+    with pytest.raises(ValueError, match="Config group override must be") as caught:
+        composed("logger=null")
+    told = message(caught.value, config_name="train", overrides=["logger=null"], multirun=False)
+    assert told == "logger=null: choose one of tensorboard"
+    assert message(ValueError("x"), config_name="train", overrides=["logger=null"], multirun=False) is None
 
 
 def test_the_choice_of_a_group_decides_which_keys_there_are():
@@ -123,6 +152,8 @@ REFUSED = [
     ),
     (["--multrun"], "unrecognized arguments: --multrun. Did you mean '--multirun'? Overrides are written"),
     (["seed=1", "-m", "seed=2"], "Options such as -m stand before the first key=value"),
+    (["logger=null"], "logger=null: choose one of tensorboard\n"),
+    (["~model"], "model is missing: say model=NAME, one of informer, informer2020\n"),
     (["data=csv"], "data.path=null: which file? Say data.path=FILE.csv\n"),
     (
         ["ckpt_path=no.ckpt"],

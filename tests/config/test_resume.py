@@ -60,6 +60,7 @@ def test_what_may_be_deleted_is():
     assert "early_stopping" not in cfg.callbacks
     assert "checkpoint" in cfg.callbacks
     assert "version" not in cfg.logger
+    assert "logger" not in resumed("~logger")  # check_config asks for it
 
 
 def test_a_group_replaces_its_whole_section_and_keys_lie_over_it():

@@ -158,6 +158,56 @@ def test_ETTh1_has_17420_hours(ett_root: Path) -> None:
     assert [str(frame.timestamps[i]) for i in (0, -1)] == ["2016-07-01 00:00:00", "2018-06-26 19:00:00"]
 
 
+# the frequency that a model was trained on
+
+
+@pytest.mark.parametrize(
+    ("freq", "start", "n"),
+    [
+        ("B", "2021-03-01", 5),  # Monday to Friday: days, to whom knows no better
+        ("BME", "2021-03-31", 3),  # the last days of their months, too
+        ("h", "2021-03-01", 2),
+        ("W-SUN", "2021-03-07", 1),
+    ],
+)
+def test_a_short_history_has_the_frequency_trained_on(tmp_path: Path, freq: str, start: str, n: int) -> None:
+    stamps = pd.date_range(start, periods=n, freq=freq)
+    frame = read_frame(write(tmp_path, table([str(s) for s in stamps])), freq=freq)
+    assert (frame.freq, len(frame)) == (freq, n)
+    assert (frame.timestamps == stamps).all()
+
+
+@pytest.mark.parametrize(("found", "trained"), [("h", "15min"), ("B", "D"), ("W-WED", "W-SUN"), ("MS", "ME")])
+def test_another_frequency_than_the_one_trained_on_is_refused_with_both(
+    tmp_path: Path, found: str, trained: str
+) -> None:
+    path = write(tmp_path, table([str(s) for s in pd.date_range("2021-03-01", periods=13, freq=found)]))
+    message = refusal(path, freq=trained)
+    assert_says(message, f"has the frequency '{found}'; the model was trained on '{trained}'", "Resample the file")
+
+
+def test_a_file_too_short_for_a_frequency_of_its_own_is_refused_at_the_line_off_the_grid(tmp_path: Path) -> None:
+    message = refusal(write(tmp_path, table(hourly(2))), freq="15min")
+    assert_says(message, "line 3: 2016-07-01 01:00:00", "'15min'", "expects 2016-07-01 00:15:00", "Resample the file")
+    message = refusal(write(tmp_path, table(["2021-03-06"])), freq="B")
+    assert_says(message, "line 2: 2021-03-06", "'B'", "expects 2021-03-08")
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([0, 1, 3, 4, 5, 6, 7], "line 4: the timestamps are not regular"),
+        ([0, 1, 1], "line 4: the timestamp"),
+        ([1, 0], "line 3: 2016-07-01 00:00:00 comes after"),
+    ],
+)
+def test_a_file_that_is_irregular_by_itself_is_refused_as_such(tmp_path: Path, rows: list[int], says: str) -> None:
+    stamps = hourly(8)
+    message = refusal(write(tmp_path, table([stamps[row] for row in rows])), freq="h")
+    assert_says(message, says)
+    assert "trained on" not in message
+
+
 # what is refused: files
 
 

@@ -178,6 +178,10 @@ def test_another_file_for_the_demo_is_read_with_the_defaults(csv: Path) -> None:
     assert other == CsvSource(path=str(csv), split=SPLIT, features="S", target=None, batch_size=13)
 
 
+def test_every_source_knows_its_time_column(csv: Path) -> None:
+    assert (DemoSource(split=SPLIT).time_column, csv_source(csv).time_column) == ("date", "when")
+
+
 def test_sources_are_frozen_and_keyword_only() -> None:
     with pytest.raises(AttributeError):
         DemoSource(split=SPLIT).rows = 5  # type: ignore[misc]

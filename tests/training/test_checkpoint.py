@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+import types
 
 import lightning.pytorch as pl
 import pytest
@@ -123,7 +124,9 @@ class Trainer:
 
 def validate(callback, trainer, mse):
     trainer.callback_metrics = {"val/mse_scaled": torch.tensor(mse)}
-    callback.on_validation_end(trainer, None)
+    module = types.SimpleNamespace(record={})
+    callback.on_validation_end(trainer, module)
+    return module.record
 
 
 def test_best_is_written_for_a_strictly_lower_finite_error_only(tmp_path):
@@ -174,6 +177,18 @@ def test_a_save_that_fails_leaves_the_previous_file(tmp_path):
     assert (tmp_path / "checkpoints/last.ckpt").read_text() == before
 
 
+def test_a_checkpoint_knows_whether_it_is_the_best_of_its_run(tiny_run):
+    for name in ("best", "last"):  # one epoch: the last is the best
+        assert load_checkpoint(tiny_run / f"checkpoints/{name}.ckpt").best_epoch == 1
+
+
+def test_a_last_checkpoint_after_the_best_one_has_no_best_epoch(tiny_run, tmp_path):
+    content = content_of(tiny_run / "checkpoints/last.ckpt")
+    content["global_step"] += 1
+    torch.save(content, tmp_path / "later.ckpt")
+    assert load_checkpoint(tmp_path / "later.ckpt").best_epoch is None
+
+
 def copied(tiny_run, tmp_path):
     return shutil.copytree(tiny_run, tmp_path / "run")
 
@@ -181,8 +196,13 @@ def copied(tiny_run, tmp_path):
 def test_training_goes_on_in_the_same_folder(tiny_run, tmp_path):
     run = copied(tiny_run, tmp_path)
     first_config = (run / ".hydra/overrides.yaml").read_text()
+    before = content_of(run / "checkpoints/last.ckpt")
     call("train", f"ckpt_path={run}/checkpoints/last.ckpt", "trainer.max_epochs=3")
+    after = content_of(run / "checkpoints/last.ckpt")
     assert load_checkpoint(run / "checkpoints/last.ckpt").epoch == 3
+    # Adam has counted on from where it was: no fresh start with as many epochs
+    assert after["global_step"] == 3 * before["global_step"]
+    assert after["optimizer_states"][0]["state"][0]["step"] == after["global_step"]
     assert (run / ".hydra/overrides.yaml").read_text() == first_config
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["model"] == "informer" and metrics["data"] == "demo" and metrics["pred_len"] == 5
@@ -202,6 +222,23 @@ def test_going_on_refuses_another_model_or_other_data_and_accepts_what_is_so(tin
     said = refusal(capsys, "train", f"ckpt_path={run}/checkpoints/last.ckpt", "seq_len=23", "model=informer2020")
     assert "seq_len=23" in said and "informer2020" in said
     call("train", f"ckpt_path={run}/checkpoints/last.ckpt", "seq_len=19", "model=informer", "trainer.max_epochs=2")
+
+
+def test_patience_can_be_changed_when_training_goes_on(tiny_run, tmp_path):
+    run = copied(tiny_run, tmp_path)
+    call(
+        "train", f"ckpt_path={run}/checkpoints/last.ckpt", "trainer.max_epochs=2", "callbacks.early_stopping.patience=7"
+    )
+    states = content_of(run / "checkpoints/last.ckpt")["callbacks"]
+    assert [state["patience"] for name, state in states.items() if "EarlyStop" in name] == [7]
+
+
+def test_the_cost_of_a_continued_run_is_that_of_all_its_legs(tiny_run, tmp_path, metrics):
+    run = copied(tiny_run, tmp_path)
+    call("train", f"ckpt_path={run}/checkpoints/last.ckpt")  # nothing left to train
+    again = json.loads((run / "metrics.json").read_text())["cost"]
+    assert again["train_seconds"] == pytest.approx(metrics["cost"]["train_seconds"], rel=0.2)
+    assert again["train_samples_per_second"] > 0
 
 
 def test_a_finished_run_that_goes_on_without_more_epochs_is_evaluated_again(tiny_run, tmp_path, metrics):
@@ -231,7 +268,7 @@ def test_the_schedule_gives_the_authors_six_rates(tmp_path):
     module = Seen(torch.nn.Linear(3, 2), optimizer=lambda p: torch.optim.Adam(p, lr=1e-4), schedule=type1, record={})
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(2, 3)))
     quiet = dict.fromkeys(("enable_checkpointing", "enable_progress_bar", "enable_model_summary", "logger"), False)
-    from forecast.training.noise import lightning_without_noise
+    from forecast.training.lightning_manners import lightning_without_noise
 
     with lightning_without_noise():
         pl.Trainer(max_epochs=6, accelerator="cpu", default_root_dir=tmp_path, **quiet).fit(module, loader, loader)

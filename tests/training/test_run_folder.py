@@ -2,11 +2,12 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
 import torch
-from program import TINY, call
+from program import TINY, call, refusal
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 FILES = [
@@ -87,9 +88,9 @@ def test_a_season_longer_than_the_window_is_unknown_and_makes_a_last_value(metri
 
 def test_errors_by_window_average_to_the_metrics(tiny_run, metrics):
     with np.load(tiny_run / "errors_by_window.npz") as errors:
-        assert errors["squared"].shape == errors["absolute"].shape == (WINDOWS, T)
-        assert errors["squared"].mean() == pytest.approx(metrics["test"]["scaled"]["mse"], abs=1e-6)
-        assert errors["absolute"].mean() == pytest.approx(metrics["test"]["scaled"]["mae"], abs=1e-6)
+        assert errors["squared_scaled"].shape == errors["absolute_scaled"].shape == (WINDOWS, T)
+        assert errors["squared_scaled"].mean() == pytest.approx(metrics["test"]["scaled"]["mse"], abs=1e-6)
+        assert errors["absolute_scaled"].mean() == pytest.approx(metrics["test"]["scaled"]["mae"], abs=1e-6)
         # the first target of the test split is row 560 = 80 % of 700; its window begins seq_len before
         assert errors["start"].tolist() == list(range(560 - 19, 560 - 19 + WINDOWS))
 
@@ -111,7 +112,7 @@ def test_forecasts_are_in_original_units_and_belong_to_their_windows(tiny_run):
         checkpoint = torch.load(tiny_run / "checkpoints/best.ckpt", weights_only=True)
         std = np.array(checkpoint["forecast"]["data"]["scaler"]["std"])
         squared = (((shown["forecast"] - shown["truth"]) / std) ** 2).mean(1)
-        np.testing.assert_allclose(squared[[0, -1]], errors["squared"][[0, -1]], rtol=1e-4)
+        np.testing.assert_allclose(squared[[0, -1]], errors["squared_scaled"][[0, -1]], rtol=1e-4)
 
 
 def test_run_json_tells_versions_checksum_device_and_cost(tiny_run):
@@ -162,6 +163,9 @@ def test_without_validation_the_last_checkpoint_is_evaluated_and_the_table_says_
         ["model.embedding=fixed"],
         ["protocol=informer2021"],
         ["schedule=constant"],
+        ["trainer.precision=bf16-true"],
+        ["callbacks.early_stopping=null"],
+        ["trainer.accumulate_grad_batches=2"],
     ],
     ids=" ".join,
 )
@@ -179,3 +183,29 @@ def test_every_choice_trains_and_is_recorded(tmp_path, changes):
     with np.load(tmp_path / "errors_by_window.npz") as errors:
         expected = {"S": ["OT"], "MS": ["LULL"]}.get(metrics["features"])
         assert expected is None or errors["columns"].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        (["trainer.max_epochs=0"], ["nothing was trained", "trainer.max_epochs=0"]),
+        (["trainer.limit_train_batches=0"], ["nothing was trained", "trainer.limit_train_batches=0"]),
+        (["trainer.val_check_interval=100000"], ["val_check_interval"]),
+        (["optim.betas=[2,0.9]"], ["beta"]),
+        (["protocol=informer2021", "data.rows=300"], ["the protocol counts none"]),
+    ],
+    ids=str,
+)
+def test_a_training_that_cannot_be_is_refused_in_words(tmp_path, capsys, changes, words):
+    said = refusal(capsys, "train", *TINY, *changes, f"hydra.run.dir={tmp_path}")
+    assert all(word in said for word in words), said
+    assert json.loads((tmp_path / "run.json").read_text())["status"] == "failed"
+    assert not (tmp_path / "metrics.json").exists()
+
+
+def test_results_of_an_earlier_run_in_the_same_folder_are_not_taken_for_this_runs(tmp_path, tiny_run):
+    shutil.copytree(tiny_run, tmp_path / "run")
+    call(
+        "train", *TINY, "trainer.limit_val_batches=0", "trainer.limit_train_batches=2", f"hydra.run.dir={tmp_path}/run"
+    )
+    assert json.loads((tmp_path / "run/metrics.json").read_text())["best_epoch"] is None

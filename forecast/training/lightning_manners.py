@@ -1,9 +1,15 @@
-"""What Lightning prints that says nothing to our users, left out by name; everything else of it stays."""
+"""Lightning as our users meet it: without what says nothing to them, and with its refusals as messages."""
 
 import logging
+import signal
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+
+from forecast.errors import UserError
 
 # An advertisement, with a link.
 ADVERTISEMENT = "Tip: For seamless cloud"
@@ -39,3 +45,25 @@ def lightning_without_noise() -> Iterator[None]:
             yield
         finally:
             source.removeFilter(worth_reading)
+
+
+@contextmanager
+def lightnings_refusals() -> Iterator[None]:
+    """Turns what Lightning or torch.optim refuse into a UserError, and their exit after Ctrl-C into KeyboardInterrupt.
+
+    What they refuse is told from a bug of ours by where it was raised.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as stop:
+        # Lightning answers Ctrl-C with exit status 1, and goes on ignoring it
+        if isinstance(stop.__context__, KeyboardInterrupt):
+            signal.signal(signal.SIGINT, handler)
+            raise KeyboardInterrupt from stop
+        raise
+    except (ValueError, TypeError, MisconfigurationException) as error:
+        raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
+        if isinstance(error, UserError) or not any(part in raised_in for part in ("/lightning/", "/torch/optim/")):
+            raise
+        raise UserError(str(error)) from error
