@@ -195,7 +195,7 @@ def history(checkpoint: Checkpoint, source: Source, path: str | None) -> SeriesF
     unused = [name for name in read_columns(path, **layout) if name not in columns]
     if unused:
         log.info("%s: the model was not trained on the columns %s; they are not read.", path, ", ".join(unused))
-    return read_frame(path, columns=columns, decimal=other.decimal, **layout)
+    return read_frame(path, columns=columns, decimal=other.decimal, freq=checkpoint.data["freq"], **layout)
 
 
 def checked_output(name: str, history_path: str | None) -> Path:

@@ -44,7 +44,7 @@ RANGES: Mapping[str, tuple[Test, str]] = {
     "weight_decay": _at_least(0),
     "rows": _at_least(3),  # the demo's
     "windows": _at_least(1),
-    "log_every_n_steps": _at_least(1),
+    "log_every_n_steps": _at_least(0),
     "gradient_clip_val": _at_least(0),
     "max_epochs": _limit(),
     "max_steps": _limit(),
