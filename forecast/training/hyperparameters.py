@@ -7,6 +7,8 @@ from lightning.pytorch.loggers import TensorBoardLogger
 
 # The parts of the config that tell one run from another.
 KEPT = ("model", "optim", "data", "seed", "eval_seed", "seq_len", "label_len", "pred_len")
+# How a file is written and where it lies: it would fill the page's first columns.
+LEFT_OUT = ("path", "root", "separator", "decimal", "time_column")
 
 
 def log_hyperparameters(trainer: pl.Trainer, config: dict[str, Any], metrics: dict[str, Any]) -> None:
@@ -23,8 +25,12 @@ def log_hyperparameters(trainer: pl.Trainer, config: dict[str, Any], metrics: di
 
 
 def flatten(node: Any, path: str = "") -> dict[str, Any]:
-    """{"a": {"b": 1}} -> {"a.b": 1}; lists become text, names of classes are left out."""
+    """{"a": {"b": 1}} -> {"a.b": 1}; lists become text; names of classes and LEFT_OUT are left out."""
     if not isinstance(node, dict):
         return {path: str(node) if isinstance(node, list) else node}
-    parts = [flatten(value, f"{path}.{key}" if path else key) for key, value in node.items() if key[0] != "_"]
+    parts = [
+        flatten(value, f"{path}.{key}" if path else key)
+        for key, value in node.items()
+        if key[0] != "_" and key not in LEFT_OUT
+    ]
     return {key: value for part in parts for key, value in part.items()}

@@ -67,7 +67,7 @@ REFUSED = {
     "beta of 1": ("optim.betas=[0.9,1]", "optim.betas[1]=1: must be at least 0 and less than 1"),
     "negative beta": ("optim.betas=[-0.1,0.9]", "optim.betas[0]=-0.1: must be at least 0 and less than 1"),
     "no picture": ("callbacks.figures.windows=0", "callbacks.figures.windows=0: must be at least 1"),
-    "no log": ("trainer.log_every_n_steps=0", "trainer.log_every_n_steps=0: must be at least 1"),
+    "no log": ("trainer.log_every_n_steps=-1", "trainer.log_every_n_steps=-1: must be at least 0"),
     "negative least epochs": ("trainer.min_epochs=-1", "trainer.min_epochs=-1: must be at least 0"),
     "negative least steps": ("trainer.min_steps=-1", "trainer.min_steps=-1: must be at least 0"),
     "negative clipping": ("trainer.gradient_clip_val=-1", "trainer.gradient_clip_val=-1: must be at least 0"),
