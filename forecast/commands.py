@@ -24,7 +24,7 @@ from forecast.evaluation import evaluate as evaluate_windows
 from forecast.memory import PeakMemory
 from forecast.prediction import predict as predict_steps
 from forecast.report import print_report, verdict
-from forecast.results import best_reachable, make_metrics, write_results
+from forecast.results import best_reachable, make_metrics, step_errors, write_results
 
 log = logging.getLogger(__name__)
 
@@ -65,8 +65,9 @@ def evaluate(cfg: DictConfig) -> None:
     }
     if settings.data.path:
         metrics["evaluated_file"] = data.frame.name
-    write_results(run_folder(), metrics, evaluation, data, best_mse)
-    print_report(metrics, settings.split)
+    by_step = step_errors(evaluation, best_mse)
+    write_results(run_folder(), metrics, evaluation=evaluation, data=data, by_step=by_step)
+    print_report(metrics, settings.split, by_step)
     log.info("Everything about this evaluation is in %s", run_folder())
 
 

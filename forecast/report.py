@@ -21,6 +21,7 @@ from rich.text import Text
 
 DECIMALS = 6
 LOG_WIDTH = 100
+STEP_MSE = "mse_scaled"
 FLAT_COLUMNS_NAMED = 8
 ADVICE = "try a longer seq_len, more epochs (trainer.max_epochs) or a smaller optim.lr"
 
@@ -88,12 +89,36 @@ def verdict(metrics: Mapping[str, Any], split: str) -> list[str]:
     return sentences + [_against_the_best(model, best) for best in _best_reachable(metrics, block)]
 
 
-def print_report(metrics: Mapping[str, Any], split: str, console: Console | None = None) -> None:
-    """Print the table and the verdict; to stdout when no console is given."""
+def steps_table(by_step: Mapping[str, Sequence[float]]) -> Table:
+    """How the error grows: the MSE, scaled units, of every forecaster at a few of the P steps.
+
+    by_step: the columns of metrics_by_step.csv, P figures each; those that end in STEP_MSE are shown.
+    """
+    shown = {name.removesuffix(STEP_MSE).strip("_"): v for name, v in by_step.items() if name.endswith(STEP_MSE)}
+    n_steps = max(map(len, shown.values()))
+    steps = sorted({max(1, round(n_steps * part / 4)) for part in range(5)})
+    result = Table(title="MSE by step, scaled", title_justify="left", box=box.SIMPLE_HEAD)
+    result.add_column("")
+    for step in steps:
+        result.add_column(f"step {step}", justify="right")
+    for name, values in shown.items():
+        result.add_row(name.replace("_", " ") or "the model", *(_number(values[step - 1]) for step in steps))
+    return result
+
+
+def print_report(
+    metrics: Mapping[str, Any],
+    split: str,
+    by_step: Mapping[str, Sequence[float]] | None = None,
+    console: Console | None = None,
+) -> None:
+    """Print the tables and the verdict; to stdout when no console is given. by_step: see `steps_table`."""
     if console is None:
         # Without a terminal rich would assume 80 columns and squeeze the table in a log.
         console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
     console.print(table(metrics, split))
+    if by_step is not None:
+        console.print(steps_table(by_step))
     for sentence in verdict(metrics, split):
         console.print(Text(sentence))  # a Text: a column called "[bold]" or ":dog:" must come out as it is
 

@@ -71,26 +71,32 @@ def best_reachable(source: Source, data: PreparedData) -> np.ndarray | None:
     return by_step
 
 
-def write_results(
-    folder: Path,
-    metrics: dict[str, Any],
-    evaluation: Evaluation,
-    data: PreparedData,
-    best_mse: np.ndarray | None,
-) -> None:
-    """Writes metrics.json, metrics_by_step.csv, errors_by_window.npz, forecasts.npz and forecast.png.
+def step_errors(evaluation: Evaluation, best_mse: np.ndarray | None) -> dict[str, list[float]]:
+    """MSE and MAE, scaled units, of the model and the baselines at each step, P figures each.
 
-    best_mse (P,): for made-up data the least MSE that any forecaster could reach at each step, scaled units.
+    best_mse (P,): see `best_reachable`.
     """
-    mse, mae = evaluation.errors.by_step()
-    columns = {"mse_scaled": mse, "mae_scaled": mae}
+    columns = dict(zip(("mse_scaled", "mae_scaled"), evaluation.errors.by_step(), strict=True))
     for name, errors in evaluation.baselines.items():
         columns[f"{name}_mse_scaled"], columns[f"{name}_mae_scaled"] = errors.by_step()
     if best_mse is not None:
         columns["best_reachable_mse_scaled"] = best_mse
-    write_steps_csv(
-        folder / "metrics_by_step.csv", {name: list(map(float, values)) for name, values in columns.items()}
-    )
+    return {name: values.tolist() for name, values in columns.items()}
+
+
+def write_results(
+    folder: Path,
+    metrics: dict[str, Any],
+    *,
+    evaluation: Evaluation,
+    data: PreparedData,
+    by_step: dict[str, list[float]],
+) -> None:
+    """Writes metrics.json, metrics_by_step.csv, errors_by_window.npz, forecasts.npz and forecast.png.
+
+    by_step: see `step_errors`.
+    """
+    write_steps_csv(folder / "metrics_by_step.csv", by_step)
     np.savez(
         folder / "errors_by_window.npz",
         start=evaluation.starts,

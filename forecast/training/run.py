@@ -20,7 +20,7 @@ from forecast.data.split import split_rows
 from forecast.errors import UserError
 from forecast.evaluation import Evaluation, Protocol, counted_windows, evaluate, fit_baselines, split_metrics
 from forecast.report import print_report, write_json
-from forecast.results import best_reachable, make_metrics, write_results
+from forecast.results import best_reachable, make_metrics, step_errors, write_results
 from forecast.training.checkpoint import checkpoint_path
 from forecast.training.cost import Cost
 from forecast.training.datamodule import ForecastDataModule
@@ -119,9 +119,10 @@ def run(plan: Plan) -> dict[str, Any]:
         "val": validation_block(parts["val"], data),
         "cost": cost.figures(trainer),
     }
-    write_results(plan.folder, metrics, parts["test"], data, best_mse)
+    by_step = step_errors(parts["test"], best_mse)
+    write_results(plan.folder, metrics, evaluation=parts["test"], data=data, by_step=by_step)
     log_hyperparameters(trainer, config, metrics)
-    print_report(metrics, "test")
+    print_report(metrics, "test", by_step)
     log.info("Everything about this run is in %s", plan.folder)
     return {"data": record["data"], **metrics["cost"]}
 
