@@ -168,7 +168,8 @@ def _draw_panel(
         marker = MARKERS[name] if pred_len == 1 else ""  # a line through one point is invisible
         axes.plot(times[length:], values, label=name, marker=marker, **STYLES[name])
     axes.axvline(times[length - 1], color="#595959", linewidth=0.8)
-    locator = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+    # two ticks are enough: with three as the least some spans have no fitting interval, and matplotlib warns
+    locator = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     axes.margins(x=0.01)

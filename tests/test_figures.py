@@ -184,3 +184,12 @@ def test_the_picture_has_the_stated_resolution(tmp_path):
     figures.save(figure, tmp_path / "x.png")
     header = (tmp_path / "x.png").read_bytes()[16:20]
     assert int.from_bytes(header, "big") == round(figure.get_figwidth() * figures.DPI)
+
+
+@pytest.mark.parametrize("freq", ["100ms", "7s", "min", "7min", "h", "5h", "D", "W-SUN", "MS", "YS"])
+@pytest.mark.parametrize("length", [3, 24, 120])
+def test_any_span_of_time_gets_an_axis_without_a_warning(freq: str, length: int) -> None:
+    times = pd.date_range("1901-01-01", periods=length, freq=freq)
+    past, forecast = np.zeros((1, length - 1, 1)), np.zeros((1, 1, 1))
+    figure = figures.forecast_figure(past=past, truth=None, forecast=forecast, timestamps=[times], columns=["a"])
+    figure.draw_without_rendering()  # pytest makes a warning an error

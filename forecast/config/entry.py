@@ -43,6 +43,9 @@ def run(main: Main, *, config_name: str) -> None:
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         sys.exit(130)
+    except BrokenPipeError:  # `| head` has read enough; Python would complain once more when it flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
     except (Exception, _Refused) as error:
         cause = error.__cause__ if isinstance(error, _Refused) and error.__cause__ else error
         text = refusals.message(

@@ -30,7 +30,8 @@ def stack_series(values: FloatArray, known: FloatArray) -> Tensor:
     values (N, C), scaled, and known (N, F)  ->  (N, C + F) float32, contiguous
     """
     assert values.ndim == known.ndim == 2 and len(values) == len(known)
-    return torch.from_numpy(np.concatenate([values, known], axis=1, dtype=np.float32))
+    # columns read from a file may lie column by column, and a window is a view of whole rows
+    return torch.from_numpy(np.ascontiguousarray(np.concatenate([values, known], axis=1, dtype=np.float32)))
 
 
 def as_batch(batch: Batch) -> Batch:

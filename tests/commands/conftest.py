@@ -3,10 +3,8 @@
 import json
 
 import pytest
-from commands.files import LAYOUT, write_csv
-from program import TINY, call
-
-OWN = [change for change in TINY if not change.startswith("data")]
+from commands.files import LAYOUT, OWN, write_csv
+from program import call
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from commands.files import write_csv
+from commands.files import LAYOUT, OWN, write_csv
 from program import call, refusal
 
 from forecast.checkpoint import load_checkpoint
@@ -103,3 +103,13 @@ def test_the_history_is_not_overwritten(tmp_path, best, capsys):
     said = refusal(capsys, "predict", f"ckpt_path={best}", *same, f"hydra.run.dir={tmp_path}/r")
     assert "is the history itself" in said
     assert (tmp_path / "history.csv").read_text() == before
+
+
+@pytest.mark.parametrize("freq", ["MS", "YS-JAN", "W-WED", "B", "100ms", "7min", "D", "QE-DEC"])
+def test_any_frequency_goes_all_the_way_from_a_csv_to_a_forecast(tmp_path, freq):
+    write_csv(tmp_path / "own.csv", rows=170, start="1901-01-01", freq=freq)
+    few = ["trainer.limit_train_batches=1", f"hydra.run.dir={tmp_path}/run"]
+    call("train", *OWN, *LAYOUT, f"data.path={tmp_path}/own.csv", *few)
+    forecast = predicted(tmp_path, tmp_path / "run/checkpoints/best.ckpt")
+    expected = pd.date_range("1901-01-01", periods=175, freq=freq)[-5:]
+    assert pd.DatetimeIndex(pd.to_datetime(forecast["when"])).tolist() == expected.tolist()

@@ -193,3 +193,11 @@ def test_golden_windows_of_the_ett_loader(case: dict[str, np.ndarray], ett_root:
             got = {"x": batch.past, "x_mark": batch.past_known, "y": y, "y_mark": y_mark}
             for name, tensor in got.items():
                 np.testing.assert_allclose(tensor[0], expected[f"{where}/{name}"], atol=1e-5, err_msg=f"{where}/{name}")
+
+
+def test_columns_that_lie_column_by_column_make_the_same_series() -> None:
+    """As pandas hands them out; with one calendar feature (monthly data) nothing else puts them in order."""
+    values, known = np.arange(26.0).reshape(13, 2), np.arange(13.0).reshape(13, 1)
+    by_column = stack_series(np.asfortranarray(values), np.asfortranarray(known))
+    assert by_column.is_contiguous()
+    assert torch.equal(by_column, stack_series(values, known))
