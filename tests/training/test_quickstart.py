@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 def start(*arguments, cwd):
     command = [sys.executable, str(ROOT / "train.py"), *map(str, arguments)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # two threads beside a busy process are far slower
     return subprocess.Popen(
         command, cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
