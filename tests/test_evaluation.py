@@ -1,5 +1,7 @@
 """Evaluating: every window once, in fixed chunks, whatever the batch size or the training before has set."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,19 @@ from models.small import SIZES, informer
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.errors import UserError
-from forecast.evaluation import CHUNK, Protocol, counted_windows, evaluate, exact_float32, fit_baselines, spread
+from forecast.evaluation import (
+    CHUNK,
+    Protocol,
+    counted_windows,
+    evaluate,
+    exact_float32,
+    fit_baselines,
+    make_baselines,
+    split_metrics,
+    spread,
+    usable_period,
+)
+from forecast.models.baselines import LastValue
 
 N, C, L, P = 211, SIZES["n_columns"], SIZES["seq_len"], SIZES["pred_len"]
 CPU = torch.device("cpu")
@@ -21,8 +35,11 @@ WINDOWS = N - 131 - P + 1
 def data():
     values = 1e4 * np.random.default_rng(0).normal(size=(N, C)).cumsum(0)
     stamps = pd.date_range("2020-01-01", periods=N, freq="h")
-    frame = SeriesFrame(values, stamps, ("a", "b", "c"), "h", "test")
-    return prepare(frame, splits=SPLITS, targets=(0, 1, 2), seq_len=L, pred_len=P, encoding="timeF")
+    return prepared(SeriesFrame(values, stamps, ("a", "b", "c"), "h", "test"), L)
+
+
+def prepared(frame, seq_len):
+    return prepare(frame, splits=SPLITS, targets=(0, 1, 2), seq_len=seq_len, pred_len=P, encoding="timeF")
 
 
 class Watched(torch.nn.Module):
@@ -79,6 +96,64 @@ def test_every_window_counts_once_and_in_order(data, model):
         last = data.windows("test").__getitems__([WINDOWS - 1])
         error = (model(*last[:3]) - last.target).double()
     np.testing.assert_allclose(found.squared[-1], error.square().mean(1)[0].numpy(), rtol=1e-4)
+
+
+def test_the_kept_forecasts_are_those_of_windows_spread_over_the_split(data, model):
+    found = evaluated(data, model)
+    assert found.shown.tolist() == [0, 19, 38, 56, 75]
+    windows = data.windows("test").__getitems__(found.shown.tolist())
+    last = windows.past[:, -1:].expand(-1, P, -1)
+    assert np.array_equal(found.forecasts["last_value"], last.numpy())
+    with torch.inference_mode():
+        alone = model(*windows[:3])
+    np.testing.assert_allclose(found.forecasts["model"], alone.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("seq_len, period", [(23, None), (24, 24), (25, 24)])
+def test_a_season_is_repeated_when_it_fits_into_the_window_else_the_last_value(data, seq_len, period):
+    data = prepared(data.frame, seq_len)
+    assert usable_period(data) == period
+    past = torch.randn(2, seq_len, C)
+    baseline = make_baselines(data, torch.zeros(P, seq_len))["seasonal_naive"]
+    expected = past[:, -1:].expand(-1, P, -1) if period is None else past[:, seq_len - 24 : seq_len - 24 + P]
+    assert torch.equal(baseline.extend(past), expected)
+
+
+def test_skill_is_the_share_of_the_seasonal_naives_error_that_the_model_avoids(data):
+    data = prepared(data.frame, 29)  # a season of 24 fits: the two naive baselines differ
+    found = evaluated(data, LastValue(data.targets, P))
+    own, naive = (found.baselines[name].squared.mean() for name in ("last_value", "seasonal_naive"))
+    assert own != naive
+    assert split_metrics(found, data)["skill"] == pytest.approx(1 - own / naive, rel=1e-12)
+
+
+def test_flat_columns_are_those_of_the_model_and_not_of_a_baseline(data):
+    class FirstSteps(torch.nn.Module):
+        def forward(self, past, past_known, future_known):
+            return past[:, :P]
+
+    assert split_metrics(evaluated(data, FirstSteps()), data)["flat"] == []
+    assert split_metrics(evaluated(data, LastValue(data.targets, P)), data)["flat"] == ["a", "b", "c"]
+
+
+def test_the_closed_form_baseline_is_fitted_on_train_windows_alone(data):
+    values = data.frame.values.copy()
+    values[101:] = 0.0
+    assert torch.equal(fit_baselines(prepared(replace(data.frame, values=values), L)), fit_baselines(data))
+    values[100] = 0.0
+    assert not torch.equal(fit_baselines(prepared(replace(data.frame, values=values), L)), fit_baselines(data))
+
+
+def test_a_model_is_evaluated_in_exact_float32_whatever_a_training_has_set(data, model):
+    seen = set()
+    hook = model.register_forward_pre_hook(lambda *_: seen.add(torch.get_float32_matmul_precision()))
+    torch.set_float32_matmul_precision("medium")
+    try:
+        evaluated(data, model)
+    finally:
+        hook.remove()
+        torch.set_float32_matmul_precision("highest")
+    assert seen == {"highest"}
 
 
 def test_the_authors_protocol_counts_full_batches_of_32(data, model):

@@ -79,6 +79,22 @@ def test_evaluation_draws_by_seed_and_layer_and_leaves_the_global_generator_alon
     assert torch.equal(torch.get_rng_state(), before)
 
 
+def test_no_two_pairs_of_seed_and_layer_share_their_draws():
+    pairs = [(seed, layer) for seed in range(5) for layer in range(9)]
+    drawn = {
+        tuple(KeySampler(replacement=False, eval_seed=s, layer=n).eval()(17, 97, 5, CPU).flatten().tolist())
+        for s, n in pairs
+    }
+    assert len(drawn) == len(pairs)
+
+
+@pytest.mark.parametrize("kind, replacement", [(ProbAttention, False), (Informer2020ProbAttention, True)])
+def test_an_attention_draws_in_its_own_way_from_its_seed_and_layer(kind, replacement):
+    mechanism = kind(causal=False, layer=3, eval_seed=8).eval()
+    expected = KeySampler(replacement=replacement, eval_seed=8, layer=3).eval()
+    assert torch.equal(mechanism.sampler(17, 97, 5, CPU), expected(17, 97, 5, CPU))
+
+
 @pytest.mark.parametrize("training, eval_seed", [(True, 0), (False, None)])
 def test_training_and_a_null_eval_seed_draw_fresh_keys(training, eval_seed):
     sampler = KeySampler(replacement=False, eval_seed=eval_seed, layer=0).train(training)
@@ -116,9 +132,10 @@ def test_measure_is_maximum_less_mean_over_the_sampled_keys():
             assert active_rows(mechanism, q, k)[b][h] == expected
 
 
-def test_causal_measure_counts_only_keys_up_to_the_query():
+@pytest.mark.parametrize("first", [4, 0], ids=["other steps", "the query's own step"])
+def test_causal_measure_counts_only_keys_up_to_the_query(first):
     q, k, _ = qkv()
-    sample = [[(i + 4) % L, (i + 7) % L, (3 * i) % L] for i in range(L)]
+    sample = [[(i + first) % L, (i + 7) % L, (3 * i) % L] for i in range(L)]
     mechanism = ProbAttention(causal=True, layer=0, factor=1)
     mechanism.sampler = Given(sample)
     scores = torch.einsum("bhie,bhje->bhij", q, k)

@@ -184,9 +184,10 @@ def test_evaluate_settings_hold_what_evaluate_yaml_says():
     assert (settings.ckpt_path, settings.split, settings.data.batch_size) == ("a.ckpt", "val", None)
 
 
-def test_predict_settings_hold_what_predict_yaml_says():
+def test_predict_settings_hold_what_predict_yaml_says(monkeypatch):
+    monkeypatch.setenv("FORECAST_DATA", "/data")
     settings = read_settings(composed("ckpt_path=a.ckpt", "data.path=b.csv", name="predict"), PredictSettings)
-    assert settings.data == History(path="b.csv", root=None)
+    assert settings.data == History(path="b.csv", root="/data")
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,11 @@ def test_token_embedding_has_the_authors_initial_spread():
     assert weight.std().item() == pytest.approx((2 / (1 + 0.01**2) / 21) ** 0.5, rel=0.02)
 
 
-def test_positions_are_sinusoids_sine_on_even_columns():
-    table = sinusoid_table(L, 6)
-    for column in range(6):
-        angle = torch.arange(L) / 10000 ** (2 * (column // 2) / 6)
+@pytest.mark.parametrize("width", [6, 7])
+def test_positions_are_sinusoids_sine_on_even_columns(width):
+    table = sinusoid_table(L, width)
+    for column in range(width):
+        angle = torch.arange(L) / 10000 ** (2 * (column // 2) / width)
         torch.testing.assert_close(table[:, column], angle.cos() if column % 2 else angle.sin())
 
 
@@ -46,6 +47,12 @@ def test_the_embedding_is_the_sum_of_values_positions_and_calendar():
     both = embedding()
     x, known = torch.randn(B, L, C), torch.randn(B, L, F)
     torch.testing.assert_close(both(x, known), both.values(x) + sinusoid_table(L, D) + both.calendar(known))
+
+
+def test_positions_count_from_0_in_a_sequence_shorter_than_the_longest():
+    x, known = torch.randn(B, 4, C), torch.randn(B, 4, F)
+    both = embedding()
+    torch.testing.assert_close(both(x, known), both.values(x) + sinusoid_table(L, D)[:4] + both.calendar(known))
 
 
 def test_a_frequency_without_calendar_features_needs_none():
@@ -116,6 +123,18 @@ def test_feed_forward_applies_the_named_activation_between_two_maps(name, functi
     network = FeedForward(d_model=D, d_ff=17, dropout=0.0, activation=name)
     x = torch.randn(B, L, D)
     torch.testing.assert_close(network(x), network.narrow(function(network.widen(x))))
+
+
+def test_feed_forward_drops_inside_and_at_its_end():
+    network = FeedForward(d_model=D, d_ff=D, dropout=0.5, activation="relu").train()
+    for linear, weight, bias in ((network.widen, torch.zeros(D, D), 1.0), (network.narrow, torch.eye(D), 0.0)):
+        linear.weight.data.copy_(weight)
+        linear.bias.data.fill_(bias)
+    torch.manual_seed(0)
+    out = network(torch.randn(B, 500, D))  # ones, dropped twice; what is kept is doubled each time
+    assert set(out.flatten().tolist()) == {0.0, 4.0}
+    # kept both times in a quarter of the cases; five standard deviations
+    assert abs((out > 0).float().mean().item() - 0.25) < 5 * (3 / 16 / out.numel()) ** 0.5
 
 
 def test_dropout_acts_in_training():

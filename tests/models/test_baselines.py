@@ -58,6 +58,16 @@ def test_closed_form_nlinear_is_the_ridge_solution_over_all_windows_and_columns(
     np.testing.assert_allclose(out[5, :, 2].numpy(), expected @ [*(column[:-1] - last), 1] + last)
 
 
+def test_closed_form_nlinear_is_fitted_and_applied_in_float64_to_float32_windows():
+    generator = torch.Generator().manual_seed(0)
+    windows = 100 + torch.randn(37, L + P, 3, generator=generator)
+    x, y = windows[:, :L], windows[:, L:]
+    weight = fit_nlinear([(x, y)])
+    assert torch.equal(weight, fit_nlinear([(x.double(), y.double())]))
+    model = ClosedFormNLinear([0, 1, 2], P, weight=weight)
+    assert torch.equal(model.extend(x), model.extend(x.double()).float())
+
+
 def test_closed_form_nlinear_continues_a_line():
     line = torch.arange(60, dtype=torch.float64)
     windows = line.unfold(0, L + P, 1).unsqueeze(-1)

@@ -121,6 +121,14 @@ def test_each_choice_changes_the_forecast(change):
     assert not torch.allclose(forecast(), forecast(**change))
 
 
+def test_both_embeddings_are_dropped_in_training():
+    model, (past, past_known, future_known) = informer(dropout=1.0).train(), batch()
+    assert (model.encoder_embedding(past, past_known) == 0).all()
+    # of zeros no layer makes anything: the head's bias is left
+    bias = model.head.bias.expand(B, SIZES["pred_len"], -1)
+    assert torch.equal(model(past, past_known, future_known), bias)
+
+
 def test_dropout_makes_training_random_and_leaves_evaluation_alone():
     model = informer(dropout=0.3)
     assert not torch.equal(model.train()(*batch()), model(*batch()))

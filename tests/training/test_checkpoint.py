@@ -162,6 +162,34 @@ def test_last_is_written_every_n_steps_after_validation_and_at_the_end(tmp_path)
     assert last.exists()
 
 
+def test_a_validation_without_the_monitored_error_is_not_the_best(tmp_path):
+    callback, trainer = CheckpointFiles(), Trainer(tmp_path)
+    callback.on_validation_end(trainer, types.SimpleNamespace(record={}))
+    assert not (tmp_path / "checkpoints/best.ckpt").exists()
+
+
+def test_a_step_that_takes_several_batches_is_saved_once(tmp_path):
+    callback, trainer = CheckpointFiles(every_n_train_steps=3), Trainer(tmp_path)
+    last = tmp_path / "checkpoints/last.ckpt"
+    for trainer.global_step in (0, 3):
+        callback.on_train_batch_end(trainer)
+    assert last.exists()
+    last.unlink()
+    callback.on_train_batch_end(trainer)
+    assert not last.exists()
+
+
+def test_a_run_without_a_best_checkpoint_of_its_own_writes_one_however_good_the_other_run_was(tmp_path):
+    callback, trainer = CheckpointFiles(), Trainer(tmp_path)
+    callback.load_state_dict({"best_mse": 0.1})
+    callback.on_train_start(trainer)
+    validate(callback, trainer, 0.7)
+    assert (tmp_path / "checkpoints/best.ckpt").exists()
+    callback.load_state_dict({"best_mse": 0.1})
+    callback.on_train_start(trainer)
+    assert callback.best_mse == 0.1
+
+
 def test_a_save_that_fails_leaves_the_previous_file(tmp_path):
     callback, trainer = CheckpointFiles(), Trainer(tmp_path)
     validate(callback, trainer, 1.0)

@@ -191,7 +191,6 @@ def test_every_choice_trains_and_is_recorded(tmp_path, changes):
         (["trainer.max_epochs=0"], ["nothing was trained", "trainer.max_epochs=0"]),
         (["trainer.limit_train_batches=0"], ["nothing was trained", "trainer.limit_train_batches=0"]),
         (["trainer.val_check_interval=100000"], ["val_check_interval"]),
-        (["optim.betas=[2,0.9]"], ["beta"]),
         (["protocol=informer2021", "data.rows=300"], ["the protocol counts none"]),
     ],
     ids=str,
