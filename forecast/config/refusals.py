@@ -1,6 +1,7 @@
 """What Hydra refuses before main runs, said once and with what to type instead."""
 
 import difflib
+import errno
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,11 +19,18 @@ from forecast.errors import UserError, closest
 _NO_OPTION = "Config group override must be a string or a list"
 
 
+# What a file system refuses to whoever writes; a file that is not there is a matter of its own.
+_UNWRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EEXIST}
+
+
 def message(error: BaseException, *, config_name: str, overrides: list[str], multirun: bool) -> str | None:
     """The text for a mistake of the user; None for anything else, which is a bug and keeps its traceback."""
     own = _own(error)
     if own is not None:
         return str(own)
+    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}. Make room or choose a folder that you can write to: hydra.run.dir=FOLDER"
     # Hydra's refusal of GROUP=null is none of its own exceptions.
     if not isinstance(error, HydraException | OmegaConfBaseException) and not str(error).startswith(_NO_OPTION):
         return None

@@ -103,3 +103,9 @@ def test_a_gpu_that_is_not_there_is_refused(workplace, capsys):
     settings = [change for change in TINY if not change.startswith("trainer.accelerator")]
     assert "torch sees no GPU here" in refusal(capsys, "train", *settings, "trainer=gpu")
     assert written(workplace) == []
+
+
+def test_a_run_folder_that_cannot_be_made_is_refused(workplace, capsys):
+    (workplace / "taken").write_text("a file")
+    said = refusal(capsys, "train", *TINY, "hydra.run.dir=taken/run")
+    assert "taken/run: Not a directory" in said and "hydra.run.dir=FOLDER" in said
