@@ -1,0 +1,39 @@
+"""From a frame to windows: who is scaled by what."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast.data.frame import SeriesFrame
+from forecast.data.prepare import prepare
+from forecast.data.scaling import Scaler
+
+N, L, P = 61, 7, 3
+SPLITS = {"train": range(31), "val": range(31, 43), "test": range(43, N)}
+
+
+@pytest.fixture
+def frame():
+    values = np.random.default_rng(0).normal(size=(N, 2)).cumsum(0) + np.array([5.0, -40.0])
+    return SeriesFrame(values, pd.date_range("2020-01-01", periods=N, freq="h"), ("a", "b"), "h", "test")
+
+
+def prepared(frame, **changes):
+    settings = {"splits": SPLITS, "targets": (1,), "seq_len": L, "pred_len": P, "encoding": "timeF"}
+    return prepare(frame, **{**settings, **changes})
+
+
+def test_only_train_rows_scale_the_data(frame):
+    data = prepared(frame)
+    np.testing.assert_allclose(data.scaler.mean, frame.values[:31].mean(0))
+    np.testing.assert_allclose(data.scaler.std, frame.values[:31].std(0))
+    expected = (frame.values - frame.values[:31].mean(0)) / frame.values[:31].std(0)
+    np.testing.assert_allclose(data.series[:, :2].numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_given_scaler_is_used_as_it_is_whatever_the_frame(frame):
+    scaler = Scaler(np.array([1.0, 2.0]), np.array([3.0, 5.0]), ("a", "b"))
+    data = prepared(frame, scaler=scaler)
+    np.testing.assert_allclose(data.series[:, 1].numpy(), (frame.values[:, 1] - 2.0) / 5.0, rtol=1e-5)
+    np.testing.assert_allclose(data.original(np.array([[0.5]])), [[4.5]])
+    assert (data.target_names, data.target_std.tolist(), data.n_columns, data.n_known) == (["b"], [5.0], 2, 4)
