@@ -4,6 +4,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 
+class NotCacheable(ValueError):
+    """A mechanism was asked for single rows, but its rows depend on the whole sequence."""
+
+
 class Mechanism(nn.Module):
     """Mixes values over time. Owns no projection and no head logic.
 
@@ -25,11 +29,48 @@ class Mechanism(nn.Module):
         """The values mixed over time: q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
         raise NotImplementedError
 
+    def last_rows(
+        self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"], *, length: int
+    ) -> Float[Tensor, "B H Q V"]:
+        """Rows K - Q to K - 1 of the causal form on `length` >= K steps, of which the first K are there so far.
+
+        q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V). What decoding with a cache needs.
+        Raises NotCacheable unless a row depends on nothing but itself and the steps before it.
+        """
+        raise NotCacheable(
+            f"{type(self).__name__} cannot be computed row by row: which steps a row sees depends on the whole sequence"
+        )
+
+    @classmethod
+    def refusal(cls, *, cross: bool, cached: bool) -> str:
+        """Why this mechanism cannot serve a slot, empty when it can.
+
+        cross: queries and keys come from two sequences. cached: the model decodes row by row.
+        """
+        if cached and cls.last_rows is Mechanism.last_rows:
+            return "which steps a row sees depends on the whole sequence, so it cannot decode row by row with a cache"
+        return ""
+
+
+class SelfMechanism(Mechanism):
+    """A mechanism for one sequence: queries and keys are the same steps, Q = K, causal or not."""
+
+    @classmethod
+    def refusal(cls, *, cross: bool, cached: bool) -> str:
+        """Why this mechanism cannot serve a slot, empty when it can; see `Mechanism.refusal`."""
+        if cross:
+            return "it works inside one sequence and cannot attend to another"
+        return super().refusal(cross=cross, cached=cached)
+
+
+def check_self_lengths(name: str, n_queries: int, n_keys: int) -> None:
+    """Raises ValueError unless there are as many queries as keys: what a query sees is told by its position."""
+    if n_queries != n_keys:
+        raise ValueError(
+            f"{name} got {n_queries} queries and {n_keys} keys; it serves self-attention only, where both are equal"
+        )
+
 
 def check_causal_lengths(name: str, n_queries: int, n_keys: int) -> None:
     """Raises ValueError unless there are as many queries as keys: "the past" of a query is told by position."""
-    if n_queries != n_keys:
-        raise ValueError(
-            f"causal {name} got {n_queries} queries and {n_keys} keys; "
-            "it serves self-attention only, where both are equal"
-        )
+    check_self_lengths(f"causal {name}", n_queries, n_keys)

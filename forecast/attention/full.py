@@ -1,10 +1,17 @@
 """Full attention."""
 
+import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from forecast.attention.base import Mechanism, check_causal_lengths
+
+
+def causal_rows(n_queries: int, n_keys: int, device: torch.device) -> Bool[Tensor, "Q K"]:
+    """Which keys the last Q of K steps may see: (Q, K), row i those up to step K - Q + i."""
+    steps = torch.arange(n_keys, device=device)
+    return steps <= steps[n_keys - n_queries :].unsqueeze(1)
 
 
 class FullAttention(Mechanism):
@@ -27,3 +34,13 @@ class FullAttention(Mechanism):
             check_causal_lengths("full attention", q.shape[2], k.shape[2])
         dropout = self.dropout if self.training else 0.0
         return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=self.causal)
+
+    def last_rows(
+        self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"], *, length: int
+    ) -> Float[Tensor, "B H Q V"]:
+        """The last Q of K rows of the causal form, see `Mechanism.last_rows`."""
+        del length
+        # a mask of our own: torch's is_causal would show the first key alone to a single query
+        allowed = causal_rows(q.shape[2], k.shape[2], q.device)
+        dropout = self.dropout if self.training else 0.0
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout)

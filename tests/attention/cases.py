@@ -4,45 +4,59 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+from attention import oracles
+
+from forecast.attention import reference
 from forecast.attention.base import Mechanism
 from forecast.attention.full import FullAttention
 from forecast.attention.prob import ProbAttention
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
+from forecast.attention.topk import TopKAttention
 
 
 @dataclass(frozen=True)
 class Case:
     """An attention as conf/attention/NAME.yaml builds it.
 
-    make, make_dense: with its default sizes, and with sizes at which it must equal full attention.
+    make, make_dense: with sizes fit for tests, and with sizes at which it sees all it may see.
+    oracle: its weights by its paper's rule, see oracles.py.
+    dense_allowed: (causal, length) -> what it may see at its dense limit, (L, L).
     selects: which rows get attention depends on all rows, the reason why its causal form is no strict one.
     averages: every row of its weights is a mean of values: not negative, summing to one.
-    linear: claims to cost less than L^2, so it may build no (L, L) tensor.
+    cheap: claims to cost less than L^2, so it may build no (L, L) tensor.
     """
 
     name: str
     make: Callable[..., Mechanism]
     make_dense: Callable[..., Mechanism]
+    oracle: Callable[[Mechanism, np.ndarray, np.ndarray], np.ndarray]
+    dense_allowed: Callable[[bool, int], np.ndarray] = lambda causal, length: (
+        reference.causal_mask(length) if causal else oracles.everything(length, length)
+    )
     selects: bool = False
     averages: bool = True
-    linear: bool = False
+    cheap: bool = False
 
 
 CASES = [
-    Case("full", FullAttention, FullAttention),
+    Case("full", FullAttention, FullAttention, oracles.full),
     Case(
         "prob",
         partial(ProbAttention, factor=1),
         partial(ProbAttention, factor=1000),
+        oracles.prob,
         selects=True,
-        linear=True,
+        cheap=True,
     ),
     Case(
         "prob_informer2020",
         partial(Informer2020ProbAttention, factor=1),
         partial(Informer2020ProbAttention, factor=1000),
+        oracles.prob_informer2020,
         selects=True,
         averages=False,  # an inactive row of the causal form is a sum
-        linear=True,
+        cheap=True,
     ),
+    Case("topk", partial(TopKAttention, k=3), partial(TopKAttention, k=1000), oracles.topk),
 ]

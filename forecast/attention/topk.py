@@ -1,0 +1,55 @@
+"""Top-k sparse attention."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from forecast.attention.base import Mechanism, check_causal_lengths
+from forecast.attention.full import causal_rows
+
+
+class TopKAttention(Mechanism):
+    """Full attention over each query's k highest scores: all keys whose score reaches the k-th highest, ties included.
+
+    Zhao et al. 2019, "Explicit Sparse Transformer". When causal the later keys are masked before the choice, so a query
+    with fewer than k keys keeps them all. All scores are computed: the cost stays that of full attention.
+
+    k: how many keys at least. dropout: share of the attention weights that is dropped in training.
+    """
+
+    def __init__(self, *, causal: bool, layer: int, k: int = 8, dropout: float = 0.0) -> None:
+        super().__init__(causal=causal, layer=layer)
+        if k < 1:
+            raise ValueError(f"top-k attention needs k of at least 1, got k={k}")
+        self.k = k
+        self.dropout = dropout
+
+    def forward(
+        self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
+    ) -> Float[Tensor, "B H Q V"]:
+        """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
+        if not self.causal:
+            return self._attend(q, k, v, None)
+        check_causal_lengths("top-k attention", q.shape[2], k.shape[2])
+        return self._attend(q, k, v, causal_rows(q.shape[2], k.shape[2], q.device))
+
+    def last_rows(
+        self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"], *, length: int
+    ) -> Float[Tensor, "B H Q V"]:
+        """The last Q of K rows of the causal form, see `Mechanism.last_rows`."""
+        del length
+        return self._attend(q, k, v, causal_rows(q.shape[2], k.shape[2], q.device))
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, allowed: Bool[Tensor, "Q K"] | None) -> Tensor:
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, H, Q, K)
+        if allowed is not None:
+            scores = scores.masked_fill(~allowed, -math.inf)
+        if self.k < k.shape[2]:
+            with torch.no_grad():  # the threshold is a constant to the gradient
+                least = scores.topk(self.k, dim=-1).values[..., -1:]
+            scores = scores.masked_fill(scores < least, -math.inf)
+        weights = torch.softmax(scores, dim=-1, dtype=torch.promote_types(q.dtype, torch.float32)).to(v.dtype)
+        return F.dropout(weights, self.dropout, self.training) @ v

@@ -1,0 +1,55 @@
+"""What each attention's weights must be, from its paper's rule in plain NumPy: slow loops over dense matrices.
+
+oracle(mechanism, q, k) -> weights (B, H, Q, K); q (B, H, Q, E), k (B, H, K, E) are NumPy float64. The mechanism tells
+its sizes, whether it is causal, and what it drew at random.
+"""
+
+import numpy as np
+import torch
+
+from forecast.attention import reference
+
+
+def everything(n_queries, n_keys):
+    return np.ones((n_queries, n_keys), dtype=bool)
+
+
+def all_or_past(mechanism, q, k):
+    """What may be seen at all: (Q, K)."""
+    return reference.causal_mask(q.shape[2]) if mechanism.causal else everything(q.shape[2], k.shape[2])
+
+
+def full(mechanism, q, k):
+    return reference.attention_weights(q, k, all_or_past(mechanism, q, k))
+
+
+def topk(mechanism, q, k):
+    allowed = np.broadcast_to(all_or_past(mechanism, q, k), (*q.shape[:3], k.shape[2])).copy()
+    scores = q @ k.swapaxes(-2, -1)
+    for b, h, i in np.ndindex(q.shape[:3]):
+        seen = np.sort(scores[b, h, i][allowed[b, h, i]])[::-1]
+        allowed[b, h, i] &= scores[b, h, i] >= seen[: mechanism.k][-1]
+    return reference.attention_weights(q, k, allowed)
+
+
+def prob(mechanism, q, k):
+    """Active rows, told by the mechanism, are rows of full attention; each other one is the mean of what it may see."""
+    allowed = all_or_past(mechanism, q, k)
+    weights = np.broadcast_to(allowed / allowed.sum(-1, keepdims=True), (*q.shape[:3], k.shape[2])).copy()
+    return _with_active_rows(mechanism, q, k, weights)
+
+
+def prob_informer2020(mechanism, q, k):
+    """The same with the sum of the past instead of its mean when causal."""
+    if not mechanism.causal:
+        return prob(mechanism, q, k)
+    weights = np.broadcast_to(reference.causal_mask(q.shape[2]), (*q.shape[:3], k.shape[2])).astype(float)
+    return _with_active_rows(mechanism, q, k, weights)
+
+
+def _with_active_rows(mechanism, q, k, weights):
+    attended = full(mechanism, q, k)
+    active = mechanism.selected(torch.from_numpy(q), torch.from_numpy(k)).numpy()
+    for b, h in np.ndindex(q.shape[:2]):
+        weights[b, h, active[b, h]] = attended[b, h, active[b, h]]
+    return weights
