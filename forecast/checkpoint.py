@@ -17,6 +17,7 @@ from forecast.config.build import build
 from forecast.data.scaling import Scaler
 from forecast.data.time_features import Encoding
 from forecast.errors import UserError
+from forecast.models.base import ForecastModel, WindowShape
 
 RECORD = "forecast"  # the key of our part
 FORMAT = 1  # raised when an older program could misread a file
@@ -77,17 +78,18 @@ def calendar_encoding(config: dict[str, Any]) -> Encoding:
     return encoding
 
 
-def build_model(config: dict[str, Any], data: dict[str, Any]) -> nn.Module:
+def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
     """The model of a resolved config for data with these columns, targets and known features; fresh weights."""
-    model: nn.Module = build(
-        config["model"],
-        n_columns=len(data["columns"]),
-        n_targets=len(data["targets"]),
+    columns = list(data["columns"])
+    window = WindowShape(
+        n_columns=len(columns),
+        targets=tuple(columns.index(name) for name in data["targets"]),
         n_known=len(data["known"]),
         seq_len=config["seq_len"],
         label_len=config["label_len"],
         pred_len=config["pred_len"],
     )
+    model: ForecastModel = build(config["model"], window=window)
     return model
 
 

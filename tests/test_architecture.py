@@ -19,7 +19,7 @@ ARROWS = {
     "metrics": set(),
     "data": {"data"} | BASE,
     "config": {"config"} | BASE,
-    "checkpoint": {"config", "data"} | BASE,
+    "checkpoint": {"models", "config", "data"} | BASE,
     "report": BASE,
     "figures": BASE,
     "evaluation": {"models", "metrics", "data"} | BASE,

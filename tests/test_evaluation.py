@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from models.small import SIZES, informer
+from models.small import WINDOW, informer
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
@@ -25,7 +25,7 @@ from forecast.evaluation import (
 )
 from forecast.models.baselines import LastValue
 
-N, C, L, P = 211, SIZES["n_columns"], SIZES["seq_len"], SIZES["pred_len"]
+N, C, L, P = 211, WINDOW["n_columns"], WINDOW["seq_len"], WINDOW["pred_len"]
 CPU = torch.device("cpu")
 SPLITS = {"train": range(101), "val": range(101, 131), "test": range(131, N)}
 WINDOWS = N - 131 - P + 1

@@ -15,6 +15,7 @@ from forecast.layers.distil import Distil
 from forecast.layers.embedding import DataEmbedding
 from forecast.layers.heads import merge_heads, mix_heads
 from forecast.layers.projections import StandardProjection
+from forecast.models.base import WindowShape
 from forecast.models.informer import Informer
 
 BUILT = (
@@ -151,12 +152,14 @@ def model_of(case):
     mechanism = partial(Informer2020ProbAttention, factor=c["factor"]) if c["attn"] == "prob" else FullAttention
     slot = {"projection": StandardProjection, "mechanism": mechanism}
     model = Informer(
-        n_columns=c["enc_in"],
-        n_targets=c["c_out"],
-        n_known=inputs["x_mark_enc"].shape[-1],
-        seq_len=c["seq_len"],
-        label_len=c["label_len"],
-        pred_len=c["out_len"],
+        window=WindowShape(
+            n_columns=c["enc_in"],
+            targets=tuple(range(c["c_out"])),
+            n_known=inputs["x_mark_enc"].shape[-1],
+            seq_len=c["seq_len"],
+            label_len=c["label_len"],
+            pred_len=c["out_len"],
+        ),
         d_model=c["d_model"],
         n_heads=c["n_heads"],
         d_ff=c["d_ff"],
@@ -167,6 +170,7 @@ def model_of(case):
         distil=c["distil"],
         mix=c["mix"],
         embedding=c["embed"],
+        instance_norm=False,
         encoder_attention=slot,
         decoder_attention=slot,
         cross_attention={"projection": StandardProjection, "mechanism": FullAttention},

@@ -14,7 +14,8 @@ def softmax(scores: Array) -> Array:
     highest = scores.max(-1, keepdims=True)
     exp = np.exp(scores - np.where(np.isfinite(highest), highest, 0.0))
     total = exp.sum(-1, keepdims=True)
-    return np.divide(exp, total, out=np.zeros_like(exp), where=total > 0)
+    weights: Array = np.divide(exp, total, out=np.zeros_like(exp), where=total > 0)
+    return weights
 
 
 def attention_weights(q: Array, k: Array, allowed: Mask | None = None) -> Array:
@@ -28,7 +29,7 @@ def attention_weights(q: Array, k: Array, allowed: Mask | None = None) -> Array:
 
 
 def attention(q: Array, k: Array, v: Array, allowed: Mask | None = None) -> Array:
-    """Scaled dot-product attention: q (..., Q, E), k (..., K, E), v (..., K, V) -> (..., Q, V); see attention_weights."""
+    """Scaled dot-product attention (..., Q, E), (..., K, E), (..., K, V) -> (..., Q, V); see `attention_weights`."""
     return attention_weights(q, k, allowed) @ v
 
 
@@ -53,7 +54,8 @@ def multi_head_attention(
     """
 
     def split(y: Array) -> Array:
-        return y.reshape(*y.shape[:2], n_heads, -1).swapaxes(1, 2)  # (B, H, L, E)
+        heads: Array = y.reshape(*y.shape[:2], n_heads, -1).swapaxes(1, 2)  # (B, H, L, E)
+        return heads
 
     inputs = (x, memory, memory)
     q, k, v = (split(y @ w.T + b) for y, w, b in zip(inputs, weights[:3], biases[:3], strict=True))

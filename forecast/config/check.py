@@ -15,7 +15,7 @@ from forecast.errors import UserError, closest
 
 # What the program hands in when it builds these, so that YAML need not and must not.
 PROVIDED: Mapping[str, tuple[str, ...]] = {
-    "model": ("n_columns", "n_targets", "n_known", "seq_len", "label_len", "pred_len"),
+    "model": ("window",),
     "logger": ("save_dir",),
 }
 

@@ -13,15 +13,17 @@ FloatArray = npt.NDArray[np.floating[Any]]
 
 
 class Batch(NamedTuple):
-    """B windows in float32, scaled. A model is given the first three, never the target.
+    """B windows in float32, scaled. A forecast is made from the first three.
 
-    past (B, L, C); past_known (B, L, F); future_known (B, P, F); target (B, P, T)
+    past (B, L, C); past_known (B, L, F); future_known (B, P, F); target (B, P, T); future (B, P, C): all columns of the
+    forecast steps, for models that learn each step from the true steps before it
     """
 
     past: Tensor
     past_known: Tensor
     future_known: Tensor
     target: Tensor
+    future: Tensor
 
 
 def stack_series(values: FloatArray, known: FloatArray) -> Tensor:
@@ -82,7 +84,8 @@ class WindowDataset(Dataset[Batch]):
         both = self._windows.index_select(0, index).view(len(indices), -1, self._width)  # (B, L + P, C + F)
         past, future = both[:, : self._seq_len], both[:, self._seq_len :]
         c = self._n_columns
-        return Batch(past[..., :c], past[..., c:], future[..., c:], future[..., self._targets])
+        target = future[..., self._targets]
+        return Batch(past[..., :c], past[..., c:], future[..., c:], target, future[..., :c])
 
     def __getitem__(self, index: int) -> Batch:
         """Window `index` as a batch of one."""

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from forecast.attention.base import Mechanism
 from forecast.layers.heads import merge_heads
+from forecast.layers.projections import Projection
 
 HeadMerge = Callable[[Tensor], Tensor]
 
@@ -15,7 +16,7 @@ HeadMerge = Callable[[Tensor], Tensor]
 class AttentionFactories(TypedDict):
     """What a model receives for one of its slots; conf/attention/NAME.yaml in Python."""
 
-    projection: Callable[..., nn.Module]
+    projection: Callable[..., Projection]
     mechanism: Callable[..., Mechanism]
 
 
@@ -41,7 +42,7 @@ class AttentionLayer(nn.Module):
         self.projection = attention["projection"](d_model=d_model, n_heads=n_heads)
         self.mechanism = attention["mechanism"](causal=causal, layer=layer)
         self.merge = merge
-        self.output = nn.Linear(d_model, d_model)
+        self.output = self.projection.make_output()
 
     def forward(self, x: Float[Tensor, "B Q D"], memory: Float[Tensor, "B K D"]) -> Float[Tensor, "B Q D"]:
         """X (B, Q, D) attends to memory (B, K, D), itself in self-attention -> (B, Q, D)."""

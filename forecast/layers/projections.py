@@ -1,34 +1,220 @@
 """How a sequence becomes queries, keys and values."""
 
+import functools
+import logging
+
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.layers.heads import split_heads
 
+log = logging.getLogger(__name__)
 
-class StandardProjection(nn.Module):
-    """Linear maps with bias to queries, keys and values, held as one matrix: in self-attention it is one product.
 
-    d_model: width D of the sequences. n_heads: H; D must be a multiple of it.
+class Projection(nn.Module):
+    """From sequences to queries, keys and values by head, and from the merged heads back.
+
+    d_model: width D of the sequences. n_heads: H. lookback: how many earlier steps a row depends on.
     """
+
+    lookback = 0
 
     def __init__(self, *, d_model: int, n_heads: int) -> None:
         super().__init__()
-        if d_model % n_heads:
-            raise ValueError(f"d_model ({d_model}) must be a multiple of n_heads ({n_heads})")
+        self.d_model = d_model
         self.n_heads = n_heads
+
+    def forward(
+        self, x: Float[Tensor, "B Q D"], memory: Float[Tensor, "B K D"]
+    ) -> tuple[Float[Tensor, "B H Q E"], Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
+        """Queries of x (B, Q, D), keys and values of memory (B, K, D): (B, H, Q, E), (B, H, K, E) twice."""
+        return self.queries(x), *self.keys_values(memory)
+
+    def queries(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B H Q E"]:
+        """(B, Q, D) -> (B, H, Q, E)."""
+        raise NotImplementedError
+
+    def keys_values(self, memory: Float[Tensor, "B K D"]) -> tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
+        """(B, K, D) -> (B, H, K, E) twice."""
+        raise NotImplementedError
+
+    def make_output(self) -> nn.Module:
+        """The map (B, Q, D) -> (B, Q, D) after the heads are merged."""
+        return nn.Linear(self.d_model, self.d_model)
+
+    @classmethod
+    def splits(cls) -> bool:
+        """Whether n_heads heads share the width, so that d_model must be a multiple of n_heads."""
+        return True
+
+
+def check_heads(d_model: int, n_heads: int) -> None:
+    """Raises ValueError unless the heads can share the width."""
+    if d_model % n_heads:
+        raise ValueError(f"d_model ({d_model}) must be a multiple of n_heads ({n_heads})")
+
+
+class StandardProjection(Projection):
+    """Linear maps with bias to queries, keys and values, held as one matrix: in self-attention it is one product.
+
+    Raises ValueError unless d_model is a multiple of n_heads.
+    """
+
+    def __init__(self, *, d_model: int, n_heads: int) -> None:
+        super().__init__(d_model=d_model, n_heads=n_heads)
+        check_heads(d_model, n_heads)
         self.query_key_value = nn.Linear(d_model, 3 * d_model)
 
     def forward(
         self, x: Float[Tensor, "B Q D"], memory: Float[Tensor, "B K D"]
     ) -> tuple[Float[Tensor, "B H Q E"], Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
         """Queries of x (B, Q, D), keys and values of memory (B, K, D): (B, H, Q, E), (B, H, K, E) twice."""
-        if memory is x:
-            q, k, v = self.query_key_value(x).chunk(3, dim=-1)
-        else:
-            d_model = x.shape[-1]
-            weight, bias = self.query_key_value.weight, self.query_key_value.bias
-            q = F.linear(x, weight[:d_model], bias[:d_model])
-            k, v = F.linear(memory, weight[d_model:], bias[d_model:]).chunk(2, dim=-1)
+        if memory is not x:
+            return super().forward(x, memory)
+        q, k, v = self.query_key_value(x).chunk(3, dim=-1)
         return split_heads(q, self.n_heads), split_heads(k, self.n_heads), split_heads(v, self.n_heads)
+
+    def queries(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B H Q E"]:
+        """(B, Q, D) -> (B, H, Q, E)."""
+        weight, bias = self.query_key_value.weight, self.query_key_value.bias
+        return split_heads(F.linear(x, weight[: self.d_model], bias[: self.d_model]), self.n_heads)
+
+    def keys_values(self, memory: Float[Tensor, "B K D"]) -> tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
+        """(B, K, D) -> (B, H, K, E) twice."""
+        weight, bias = self.query_key_value.weight, self.query_key_value.bias
+        k, v = F.linear(memory, weight[self.d_model :], bias[self.d_model :]).chunk(2, dim=-1)
+        return split_heads(k, self.n_heads), split_heads(v, self.n_heads)
+
+
+class CausalConv(nn.Module):
+    """Convolution over time that sees a step and the kernel_size - 1 before it, zeros before the first.
+
+    (B, L, n_inputs) -> (B, L, n_outputs).
+    """
+
+    def __init__(self, n_inputs: int, n_outputs: int, *, kernel_size: int) -> None:
+        super().__init__()
+        if kernel_size < 1:
+            raise ValueError(f"kernel_size ({kernel_size}) must be at least 1")
+        self.before = kernel_size - 1
+        self.conv = nn.Conv1d(n_inputs, n_outputs, kernel_size)
+
+    def forward(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L D"]:
+        """(B, L, n_inputs) -> (B, L, n_outputs)."""
+        convolved: Tensor = self.conv(F.pad(x.transpose(1, 2), (self.before, 0)))
+        return convolved.transpose(1, 2)
+
+
+class ConvProjection(Projection):
+    """Queries and keys by a causal convolution, so that they tell of the shape around a step; values by a linear map.
+
+    Li et al. 2019, "Enhancing the Locality and Breaking the Memory Bottleneck of Transformer on Time Series
+    Forecasting", section 4.1; kernel_size 1 is the standard projection.
+    Raises ValueError unless d_model is a multiple of n_heads.
+    """
+
+    def __init__(self, *, d_model: int, n_heads: int, kernel_size: int = 3) -> None:
+        super().__init__(d_model=d_model, n_heads=n_heads)
+        check_heads(d_model, n_heads)
+        self.query = CausalConv(d_model, d_model, kernel_size=kernel_size)
+        self.key = CausalConv(d_model, d_model, kernel_size=kernel_size)
+        self.value = nn.Linear(d_model, d_model)
+        self.lookback = kernel_size - 1
+
+    def queries(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B H Q E"]:
+        """(B, Q, D) -> (B, H, Q, E)."""
+        return split_heads(self.query(x), self.n_heads)
+
+    def keys_values(self, memory: Float[Tensor, "B K D"]) -> tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
+        """(B, K, D) -> (B, H, K, E) twice."""
+        return split_heads(self.key(memory), self.n_heads), split_heads(self.value(memory), self.n_heads)
+
+
+class SharedQueryKeyProjection(Projection):
+    """One linear map for queries and keys, one for values, without bias; keys are scaled to length 1.
+
+    Kitaev et al. 2020, "Reformer", section 2. Queries and keys are of one sequence: raises ValueError when x and memory
+    are two, and unless d_model is a multiple of n_heads.
+    """
+
+    def __init__(self, *, d_model: int, n_heads: int) -> None:
+        super().__init__(d_model=d_model, n_heads=n_heads)
+        check_heads(d_model, n_heads)
+        self.query_key = nn.Linear(d_model, d_model, bias=False)
+        self.value = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(
+        self, x: Float[Tensor, "B Q D"], memory: Float[Tensor, "B K D"]
+    ) -> tuple[Float[Tensor, "B H Q E"], Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
+        """Queries, keys and values of x (B, L, D), which is memory too: (B, H, L, E) three times."""
+        if memory is not x:
+            raise ValueError("queries and keys share one projection, so they must come from one sequence")
+        q = split_heads(self.query_key(x), self.n_heads)
+        return q, F.normalize(q, dim=-1), split_heads(self.value(x), self.n_heads)
+
+
+class SingleHeadProjection(Projection):
+    """One head of the whole width: only the queries are projected; gates weigh the elements of all three.
+
+    q = sigmoid(a) LayerNorm(W x), k = sigmoid(b) x, v = g x with learned a, b, g of width D; g = sigmoid(f) tanh(c),
+    (c, f) a linear map of a learned gate. The merged head is not projected back. Merity 2019, "Single Headed Attention
+    RNN", and its code. Without gates: q = LayerNorm(W x), k = v = x.
+
+    n_heads is not used, which is logged once. dropout: share of query and value elements dropped in training.
+    """
+
+    def __init__(self, *, d_model: int, n_heads: int, gates: bool = True, dropout: float = 0.0) -> None:
+        super().__init__(d_model=d_model, n_heads=1)
+        if n_heads != 1:
+            _say_ignored(n_heads)
+        self.query = nn.Linear(d_model, d_model)
+        self.norm = nn.LayerNorm(d_model, eps=1e-12)
+        self.gates = _Gates(d_model) if gates else None
+        self.dropout = nn.Dropout(dropout)
+
+    def queries(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B H Q E"]:
+        """(B, Q, D) -> (B, 1, Q, D)."""
+        q = self.norm(self.query(x))
+        if self.gates is not None:
+            q = self.gates.query.sigmoid() * q
+        return split_heads(self.dropout(q), 1)
+
+    def keys_values(self, memory: Float[Tensor, "B K D"]) -> tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
+        """(B, K, D) -> (B, 1, K, D) twice."""
+        k = v = memory
+        if self.gates is not None:
+            k, v = self.gates.key.sigmoid() * memory, self.gates.of_values() * memory
+        return split_heads(k, 1), split_heads(self.dropout(v), 1)
+
+    def make_output(self) -> nn.Module:
+        """Nothing: the head has the width of the sequence already."""
+        return nn.Identity()
+
+    @classmethod
+    def splits(cls) -> bool:
+        """One head takes the whole width."""
+        return False
+
+
+class _Gates(nn.Module):
+    """The learned vectors (D,) of `SingleHeadProjection`; queries and keys start half open."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.query = nn.Parameter(torch.zeros(d_model))
+        self.key = nn.Parameter(torch.zeros(d_model))
+        self.value = nn.Parameter(torch.zeros(d_model))
+        self.value_map = nn.Linear(d_model, 2 * d_model)
+
+    def of_values(self) -> Float[Tensor, " D"]:
+        """What values are multiplied by: (D,). A vector behind a matrix, which is easier to train."""
+        content, forget = self.value_map(self.value.sigmoid()).chunk(2, dim=-1)
+        gate: Tensor = forget.sigmoid() * content.tanh()
+        return gate
+
+
+@functools.cache
+def _say_ignored(n_heads: int) -> None:
+    log.info("Single-head attention has one head: model.n_heads=%d is ignored in its slots", n_heads)

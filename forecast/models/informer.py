@@ -10,9 +10,10 @@ from forecast.layers.distil import Distil
 from forecast.layers.embedding import CalendarEncoding, DataEmbedding
 from forecast.layers.feed_forward import Activation
 from forecast.layers.heads import merge_heads, mix_heads
+from forecast.models.base import ForecastModel, WindowShape
 
 
-class Informer(nn.Module):
+class Informer(ForecastModel):
     """Encoder-decoder that forecasts all steps in one pass.
 
     The encoder reads the window; between its layers the sequence is halved (distilling). The decoder reads the last
@@ -22,7 +23,7 @@ class Informer(nn.Module):
     Zhou et al. 2021, "Informer: Beyond Efficient Transformer for Long Sequence Time-Series Forecasting". With
     `attention=prob_informer2020` and `mix=true` it is the authors' code at 29f2a73 (tests/golden).
 
-    n_columns, n_targets, n_known: C, T, F, from the data. seq_len, label_len, pred_len: L, S, P; 0 <= S <= L.
+    window: the data's sizes. instance_norm: see `ForecastModel`.
     mix: merge the decoder's self-attention heads in the authors' scrambled order, see `mix_heads`.
     encoder_attention, decoder_attention, cross_attention: the factories for each slot.
     """
@@ -30,12 +31,7 @@ class Informer(nn.Module):
     def __init__(
         self,
         *,
-        n_columns: int,
-        n_targets: int,
-        n_known: int,
-        seq_len: int,
-        label_len: int,
-        pred_len: int,
+        window: WindowShape,
         d_model: int,
         n_heads: int,
         d_ff: int,
@@ -46,22 +42,20 @@ class Informer(nn.Module):
         distil: bool,
         mix: bool,
         embedding: CalendarEncoding,
+        instance_norm: bool = False,
         encoder_attention: AttentionFactories,
         decoder_attention: AttentionFactories,
         cross_attention: AttentionFactories,
     ) -> None:
-        super().__init__()
-        if label_len > seq_len:
-            raise ValueError(f"label_len ({label_len}) must be at most seq_len ({seq_len}): it is the window's tail")
-        self.label_len = label_len
-        self.pred_len = pred_len
-        inputs = {"n_columns": n_columns, "n_known": n_known, "d_model": d_model}
+        super().__init__(window, instance_norm=instance_norm)
+        self.label_len, self.pred_len = window.label_len, window.pred_len
+        inputs = {"n_columns": window.n_columns, "n_known": window.n_known, "d_model": d_model}
         sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
 
-        self.encoder_embedding = DataEmbedding(**inputs, max_len=seq_len, dropout=dropout, encoding=embedding)
+        self.encoder_embedding = DataEmbedding(**inputs, max_len=window.seq_len, dropout=dropout, encoding=embedding)
         self.encoder = distilling_encoder(sizes, encoder_attention, n_layers=encoder_layers, distil=distil)
         self.decoder_embedding = DataEmbedding(
-            **inputs, max_len=label_len + pred_len, dropout=dropout, encoding=embedding
+            **inputs, max_len=self.label_len + self.pred_len, dropout=dropout, encoding=embedding
         )
         self.decoder = nn.ModuleList(
             DecoderLayer(
@@ -74,15 +68,15 @@ class Informer(nn.Module):
             for i in range(decoder_layers)
         )
         self.decoder_norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, n_targets)
+        self.head = nn.Linear(d_model, window.n_targets)
 
-    def forward(
+    def forecast(
         self,
         past: Float[Tensor, "B L C"],
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
     ) -> Float[Tensor, "B P T"]:
-        """Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T) scaled."""
+        """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T)."""
         encoded = self.encoder(self.encoder_embedding(past, past_known))
         start = past.shape[1] - self.label_len
         placeholder = past.new_zeros(past.shape[0], self.pred_len, past.shape[2])

@@ -6,13 +6,14 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from forecast.checkpoint import RECORD
 from forecast.data.windows import Batch
 from forecast.metrics import ErrorSums, mean_squared_error
+from forecast.models.base import ForecastModel
 
 
 class ForecastModule(pl.LightningModule):
@@ -24,7 +25,7 @@ class ForecastModule(pl.LightningModule):
 
     def __init__(
         self,
-        model: nn.Module,
+        model: ForecastModel,
         *,
         optimizer: Callable[..., Optimizer],
         schedule: Callable[[int], float],
@@ -44,7 +45,8 @@ class ForecastModule(pl.LightningModule):
 
     def training_step(self, batch: Batch) -> Tensor:
         """The loss of a batch, a scalar."""
-        loss = mean_squared_error(self(batch.past, batch.past_known, batch.future_known), batch.target)
+        pair = self.model.training_pair(batch.past, batch.past_known, batch.future_known, batch.future)
+        loss = mean_squared_error(*pair)
         self.log("train/mse_scaled", loss, prog_bar=True, batch_size=len(batch.target))
         return loss
 

@@ -6,6 +6,7 @@ import pickle
 import pytest
 import torch
 from config.composed import composed
+from models.small import window_shape
 
 from forecast.config.build import build
 from forecast.config.targets import resolve_target
@@ -161,7 +162,7 @@ def test_the_model_of_the_config_is_built_and_forecasts(choice):
         "pred_len=7",
     ]
     cfg = composed(choice, *small)
-    model = build(cfg.model, n_columns=3, n_targets=2, n_known=4, seq_len=22, label_len=11, pred_len=7)
+    model = build(cfg.model, window=window_shape(targets=(0, 2), seq_len=22, label_len=11, pred_len=7))
     forecast = model(torch.zeros(5, 22, 3), torch.zeros(5, 22, 4), torch.zeros(5, 7, 4))
     assert forecast.shape == (5, 7, 2)
 

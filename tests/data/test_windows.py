@@ -55,6 +55,7 @@ def test_a_batch_holds_the_rows_that_a_loop_would_copy(
                     known[t : t + L],
                     known[t + L : t + L + P],
                     values[t + L : t + L + P][:, list(targets)],
+                    values[t + L : t + L + P],
                 )
             )
         )
@@ -64,7 +65,7 @@ def test_a_batch_holds_the_rows_that_a_loop_would_copy(
 
 def test_shapes_and_dtype(values: np.ndarray, known: np.ndarray) -> None:
     batch = windows(values, known).__getitems__([2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41])
-    assert [tuple(x.shape) for x in batch] == [(13, L, C), (13, L, F), (13, P, F), (13, P, 2)]
+    assert [tuple(x.shape) for x in batch] == [(13, L, C), (13, L, F), (13, P, F), (13, P, 2), (13, P, C)]
     assert {x.dtype for x in batch} == {torch.float32}
 
 

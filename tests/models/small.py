@@ -5,15 +5,11 @@ from functools import partial
 from forecast.attention.full import FullAttention
 from forecast.attention.prob import ProbAttention
 from forecast.layers.projections import StandardProjection
+from forecast.models.base import WindowShape
 from forecast.models.informer import Informer
 
+WINDOW = {"n_columns": 3, "targets": (0, 1, 2), "n_known": 4, "seq_len": 19, "label_len": 7, "pred_len": 5}
 SIZES = {
-    "n_columns": 3,
-    "n_targets": 3,
-    "n_known": 4,
-    "seq_len": 19,
-    "label_len": 7,
-    "pred_len": 5,
     "d_model": 22,
     "n_heads": 2,
     "d_ff": 23,
@@ -24,6 +20,7 @@ SIZES = {
     "distil": True,
     "mix": False,
     "embedding": "timeF",
+    "instance_norm": False,
 }
 FULL = {"projection": StandardProjection, "mechanism": FullAttention}
 PROB = {"projection": StandardProjection, "mechanism": partial(ProbAttention, factor=1)}
@@ -31,4 +28,9 @@ PROB = {"projection": StandardProjection, "mechanism": partial(ProbAttention, fa
 
 def informer(slot=PROB, **changes):
     slots = {"encoder_attention": slot, "decoder_attention": slot, "cross_attention": FULL}
-    return Informer(**{**SIZES, **slots, **changes})
+    window = window_shape(**{key: changes.pop(key) for key in WINDOW if key in changes})
+    return Informer(window=window, **{**SIZES, **slots, **changes})
+
+
+def window_shape(**changes):
+    return WindowShape(**{**WINDOW, **changes})

@@ -2,15 +2,15 @@
 
 import pytest
 import torch
-from models.small import FULL, PROB, SIZES, informer
+from models.small import FULL, PROB, WINDOW, informer
 
 from forecast.attention.base import Mechanism
 
 B = 2
 
 
-def batch(model_sizes=SIZES, seed=0):
-    s = {**SIZES, **model_sizes}
+def batch(changes=WINDOW, seed=0):
+    s = {**WINDOW, **changes}
     generator = torch.Generator().manual_seed(seed)
     past = torch.randn(B, s["seq_len"], s["n_columns"], generator=generator)
     known = torch.rand(B, s["seq_len"] + s["pred_len"], s["n_known"], generator=generator) - 0.5
@@ -24,9 +24,9 @@ def parameters(**changes):
 
 def test_parameter_counts_are_those_of_the_authors_code():
     """SPEC 1.7."""
-    assert parameters(n_columns=7, n_targets=7) == 11_330_055
-    assert parameters(n_columns=1, n_targets=1) == 11_308_545
-    assert parameters(n_columns=7, n_targets=7, encoder_layers=3, decoder_layers=2) == 19_474_439
+    assert parameters(n_columns=7, targets=tuple(range(7))) == 11_330_055
+    assert parameters(n_columns=1, targets=(0,)) == 11_308_545
+    assert parameters(n_columns=7, targets=tuple(range(7)), encoder_layers=3, decoder_layers=2) == 19_474_439
 
 
 @pytest.mark.parametrize("slot", [FULL, PROB], ids=["full", "prob"])
@@ -39,8 +39,8 @@ def test_parameter_counts_are_those_of_the_authors_code():
         {"pred_len": 1},
         {"pred_len": 1, "label_len": 0},
         {"seq_len": 1, "label_len": 1},
-        {"n_columns": 1, "n_targets": 1},
-        {"n_targets": 1},
+        {"n_columns": 1, "targets": (0,)},
+        {"targets": (2,)},
         {"n_known": 0},
         {"encoder_layers": 1},
         {"encoder_layers": 5, "decoder_layers": 2},
@@ -53,10 +53,10 @@ def test_parameter_counts_are_those_of_the_authors_code():
 )
 def test_any_lengths_columns_and_layers_give_a_finite_forecast_of_its_shape(slot, changes):
     model = informer(slot, **changes)
-    sizes = {**SIZES, **changes}
+    sizes = {**WINDOW, **changes}
     for mode in (True, False):
         out = model.train(mode)(*batch(changes))
-        assert out.shape == (B, sizes["pred_len"], sizes["n_targets"])
+        assert out.shape == (B, sizes["pred_len"], len(sizes["targets"]))
         assert out.isfinite().all()
 
 
@@ -125,7 +125,7 @@ def test_both_embeddings_are_dropped_in_training():
     model, (past, past_known, future_known) = informer(dropout=1.0).train(), batch()
     assert (model.encoder_embedding(past, past_known) == 0).all()
     # of zeros no layer makes anything: the head's bias is left
-    bias = model.head.bias.expand(B, SIZES["pred_len"], -1)
+    bias = model.head.bias.expand(B, WINDOW["pred_len"], -1)
     assert torch.equal(model(past, past_known, future_known), bias)
 
 

@@ -1,0 +1,107 @@
+"""What all models share: how they are called, what they are told of the data, reversible instance normalisation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+# Added to a window's variance: a constant column is divided by something.
+EPSILON = 1e-5
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowShape:
+    """What a model is told of the windows it will see.
+
+    n_columns: C. targets: the numbers of the T forecast columns among the C. n_known: F. seq_len, label_len, pred_len:
+    L, S, P; the start token of a decoder is the last S of the L known steps, 0 <= S <= L.
+    """
+
+    n_columns: int
+    targets: tuple[int, ...]
+    n_known: int
+    seq_len: int
+    label_len: int
+    pred_len: int
+
+    def __post_init__(self) -> None:
+        if self.label_len > self.seq_len:
+            raise ValueError(
+                f"label_len ({self.label_len}) must be at most seq_len ({self.seq_len}): it is the window's tail"
+            )
+
+    @property
+    def n_targets(self) -> int:
+        """T."""
+        return len(self.targets)
+
+
+class ForecastModel(nn.Module):
+    """A model: past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T) scaled.
+
+    It is called with what is known at the time of the forecast and nothing else. A subclass gives `forecast`.
+
+    instance_norm: each window's columns are brought to mean 0 and standard deviation 1 before the model sees them, and
+    the forecast is brought back. Kim et al. 2022, "Reversible Instance Normalization", without its learned scale.
+    """
+
+    def __init__(self, window: WindowShape, *, instance_norm: bool = False) -> None:
+        super().__init__()
+        self.window = window
+        self.instance_norm = instance_norm
+
+    def forward(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+    ) -> Float[Tensor, "B P T"]:
+        """Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T) scaled."""
+        if not self.instance_norm:
+            return self.forecast(past, past_known, future_known)
+        mean, std = window_statistics(past)
+        targets = list(self.window.targets)
+        forecast = self.forecast((past - mean) / std, past_known, future_known)
+        return forecast * std[:, :, targets] + mean[:, :, targets]
+
+    def forecast(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+    ) -> Float[Tensor, "B P T"]:
+        """The forecast in the units of `past`; see `forward`."""
+        raise NotImplementedError
+
+    def training_pair(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+        future: Float[Tensor, "B P C"],
+    ) -> tuple[Float[Tensor, "B R N"], Float[Tensor, "B R N"]]:
+        """What a training step makes equal: the forecast and its truth, (B, P, T) each, scaled units.
+
+        The only method that is given the future, all its columns (B, P, C). A model that learns each step from the true
+        steps before it overrides it, with rows and columns of its own.
+        """
+        return self(past, past_known, future_known), future[:, :, list(self.window.targets)]
+
+    @classmethod
+    def cached_slots(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
+        """The attention slots that must be able to decode row by row, given the model's keys."""
+        del options
+        return ()
+
+
+def window_statistics(past: Float[Tensor, "B L C"]) -> tuple[Float[Tensor, "B 1 C"], Float[Tensor, "B 1 C"]]:
+    """Mean and standard deviation over time of each window's columns: (B, L, C) -> (B, 1, C) twice.
+
+    They are taken as constants: no gradient flows through them, as `past` is data.
+    """
+    mean = past.mean(1, keepdim=True)
+    variance = past.var(1, keepdim=True, unbiased=False)
+    return mean, torch.sqrt(variance + EPSILON)
