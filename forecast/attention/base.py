@@ -1,7 +1,7 @@
 """The contract of an attention mechanism."""
 
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 
 class NotCacheable(ValueError):
@@ -74,3 +74,11 @@ def check_self_lengths(name: str, n_queries: int, n_keys: int) -> None:
 def check_causal_lengths(name: str, n_queries: int, n_keys: int) -> None:
     """Raises ValueError unless there are as many queries as keys: "the past" of a query is told by position."""
     check_self_lengths(f"causal {name}", n_queries, n_keys)
+
+
+def evaluation_generator(eval_seed: int, layer: int) -> Generator:
+    """The CPU generator of a layer's draws in evaluation: made anew at every call, so that equal calls draw the same.
+
+    eval_seed: the setting of that name. layer: the number of the layer, see `Mechanism`; no two layers draw the same.
+    """
+    return Generator().manual_seed(eval_seed * 1009 + layer)

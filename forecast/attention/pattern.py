@@ -1,4 +1,7 @@
-"""What the static patterns share: which steps see each other depends on their positions alone."""
+"""What the static patterns share: which steps see each other depends on nothing but their positions."""
+
+import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -7,23 +10,23 @@ from torch import Tensor
 
 from forecast.attention.base import SelfMechanism, check_causal_lengths, check_self_lengths
 
-# up to this many steps a boolean (L, L) mask is cheap, and torch's attention under it the fastest form
+# up to this many steps an (L, L) mask is small, and torch's attention under it the fastest form
 DENSE_STEPS = 512
-# how many lengths a module keeps masks for: those of a training, a validation and a shorter last window
+# of how many lengths a module keeps the masks
 KEPT_LENGTHS = 4
 
 
 class PatternAttention(SelfMechanism):
     """softmax(q k^T / sqrt(E)) v over the keys of a pattern that is known before q and k are.
 
-    Up to DENSE_STEPS steps a mask and torch's scaled_dot_product_attention; above, `_sparse` of the pattern, which
-    computes the same without an (L, L) tensor. A pattern tells `_both_ways`, its relation of steps and keys without
-    regard to order; the causal form is that relation and key <= step. No row is empty: each step sees itself.
+    Up to DENSE_STEPS steps: a mask and torch's scaled_dot_product_attention. Above: `_sparse`, the same numbers without
+    an (L, L) tensor. A pattern tells `_both_ways`, who sees whom without regard to order; its causal form is that and
+    key <= step. Each step sees itself, so no row is empty.
 
     dropout: share of the attention weights that is dropped in training.
     """
 
-    title = "pattern attention"
+    title: str
 
     def __init__(self, *, causal: bool, layer: int, dropout: float) -> None:
         super().__init__(causal=causal, layer=layer)
@@ -31,7 +34,7 @@ class PatternAttention(SelfMechanism):
         self._kept: dict[tuple[int, torch.device], tuple[Tensor, ...]] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        """All but the kept masks: a copy or a pickle of a module makes its own."""
+        """All but the kept masks: a copy of a module makes its own."""
         return {**self.__dict__, "_kept": {}}
 
     def forward(
@@ -39,51 +42,98 @@ class PatternAttention(SelfMechanism):
     ) -> Float[Tensor, "B H Q V"]:
         """Q (B, H, L, E), k (B, H, L, E), v (B, H, L, V) -> (B, H, L, V).
 
-        Raises ValueError unless there are as many queries as keys, and where a size does not fit into L steps.
+        Raises ValueError unless there are as many queries as keys, and where a size is larger than L.
         """
-        check = check_causal_lengths if self.causal else check_self_lengths
-        check(self.title, q.shape[2], k.shape[2])
-        self._check(q.shape[2], q.shape[1])
-        if q.shape[2] > DENSE_STEPS:
+        length, check = q.shape[2], check_causal_lengths if self.causal else check_self_lengths
+        check(self.title, length, k.shape[2])
+        self.check_length(length)
+        if length > DENSE_STEPS:
             return self._sparse(q, k, v)
-        return self._masked(q, k, v, self.allowed(q.shape[2], device=q.device))
+        return self._masked(q, k, v, self._dense(length, q.device))
 
     def last_rows(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"], *, length: int
     ) -> Float[Tensor, "B H Q V"]:
         """The last Q of K rows of the causal form on `length` steps, see `Mechanism.last_rows`.
 
-        Sizes are those of `length` and not of K: the pattern must not change while a sequence grows.
+        Sizes are those for `length`, not for K: the pattern must not change while the sequence grows.
         """
-        n_queries, n_keys = q.shape[2], k.shape[2]
-        if n_keys > length:
-            raise ValueError(f"{self.title} got {n_keys} keys of a sequence of {length} steps")
-        self._check(length, q.shape[1])
-        if length <= DENSE_STEPS and self.causal:
-            allowed = self.allowed(length, device=q.device)[..., n_keys - n_queries : n_keys, :n_keys]
-        else:
-            steps = torch.arange(n_keys, device=q.device)
-            allowed = self._seen(steps[n_keys - n_queries :].unsqueeze(1), steps, length, causal=True)
-        return self._masked(q, k, v, allowed)
+        self.check_length(length)
+        first, last = k.shape[2] - q.shape[2], k.shape[2]
+        if self.causal and length <= DENSE_STEPS:
+            return self._masked(q, k, v, self._dense(length, q.device)[..., first:last, :last])
+        steps = torch.arange(last, device=q.device)
+        return self._masked(q, k, v, self._seen(steps[first:].unsqueeze(1), steps, length, causal=True))
 
     def allowed(self, length: int, *, device: torch.device | None = None) -> Bool[Tensor, "*halves L L"]:
-        """Which keys each of `length` steps sees: (L, L), True = sees; (2, L, L) where each half of the heads differs.
+        """Which keys each of `length` steps sees: (L, L), True = sees; (2, L, L) where two halves of the heads differ.
 
-        Raises ValueError where a size does not fit into `length` steps.
+        Raises ValueError where a size is larger than `length`.
         """
-        device = device or torch.device("cpu")
-        self._check(length, 2)
+        self.check_length(length)
         steps = torch.arange(length, device=device)
-        return self._keep(length, device, lambda: (self._seen(steps.unsqueeze(1), steps, length, causal=self.causal),))[
-            0
-        ]
+        return self._seen(steps.unsqueeze(1), steps, length, causal=self.causal)
 
-    def _keep(self, length: int, device: torch.device, build: "Masks") -> tuple[Tensor, ...]:
-        """What `build` gives, built once per length and device; a module uses one form per length."""
-        key = (length, device)
-        if key not in self._kept:
+    def check_length(self, length: int) -> None:
+        """Raises ValueError where a size is larger than `length`."""
+        raise NotImplementedError
+
+    def _both_ways(self, steps: Tensor, keys: Tensor, length: int) -> Tensor:
+        """Whether a step sees a key, whichever comes first: two broadcastable tensors of positions -> their shape."""
+        raise NotImplementedError
+
+    def _sparse(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """What `forward` gives, without an (L, L) tensor."""
+        raise NotImplementedError
+
+    def _seen(self, steps: Tensor, keys: Tensor, length: int, *, causal: bool) -> Tensor:
+        seen = self._both_ways(steps, keys, length)
+        return seen & (keys <= steps) if causal else seen
+
+    def _masked(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout)
+
+    def _dense(self, length: int, device: torch.device) -> Tensor:
+        return self._keep(length, device, lambda: (self.allowed(length, device=device),))[0]
+
+    def _keep(self, length: int, device: torch.device, build: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+        """What `build` gives, built once for a length and a device."""
+        if (length, device) not in self._kept:
             if len(self._kept) == KEPT_LENGTHS:
                 del self._kept[next(iter(self._kept))]
-            with torch.inference_mode(False):  # a mask made in a validation must serve the training after it
-                self._kept[key] = build()
-        return self._kept[key]
+            with torch.inference_mode(False):  # masks made in a validation serve the training that follows
+                self._kept[length, device] = build()
+        return self._kept[length, device]
+
+    def _weigh(self, scores: Tensor, like: Tensor) -> Tensor:
+        """Softmax over the last axis, in float32 for half precision, and dropout; in the dtype of `like`."""
+        weights = torch.softmax(scores, dim=-1, dtype=torch.promote_types(like.dtype, torch.float32)).to(like.dtype)
+        return F.dropout(weights, self.dropout, self.training)
+
+
+def log2_ceil(number: int) -> int:
+    """The least n with 2^n >= number."""
+    return (number - 1).bit_length()
+
+
+def sqrt_ceil(number: int) -> int:
+    """The least n with n^2 >= number."""
+    return math.isqrt(number - 1) + 1
+
+
+def check_positive(title: str, **sizes: int | None) -> None:
+    """Raises ValueError unless each size is at least 1 or None, which leaves it to the length."""
+    for name, size in sizes.items():
+        if size is not None and size < 1:
+            raise ValueError(f"{title} got {name}={size}; it must be at least 1, or null to follow the sequence length")
+
+
+def check_fits(title: str, length: int, **sizes: int | None) -> None:
+    """Raises ValueError where a size is larger than the sequence."""
+    for name, size in sizes.items():
+        if size is not None and size > length:
+            raise ValueError(
+                f"{title} got {name}={size} on a sequence of {length} steps; {name} must be at most the sequence "
+                f"length {length} here (a distilled encoder halves it from layer to layer), or null to follow it"
+            )

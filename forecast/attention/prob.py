@@ -52,8 +52,10 @@ class ProbAttention(Mechanism):
         """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
         if self.causal:
             check_causal_lengths("ProbSparse attention", q.shape[2], k.shape[2])
-        active = self.selected(q, k)
-        context = self._inactive(v, q.shape[2])
+        return self._activate(self.selected(q, k), self._inactive(v, q.shape[2]), q, k, v)
+
+    def _activate(self, active: Tensor, context: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """The context (B, H, Q, V) with attention in its active rows (B, H, U)."""
         rows = active.unsqueeze(-1)  # (B, H, U, 1)
         attended = self._attend(q.gather(2, rows.expand(-1, -1, -1, q.shape[-1])), k, v, active)
         return context.scatter(2, rows.expand(-1, -1, -1, v.shape[-1]), attended.to(context.dtype))
@@ -61,10 +63,13 @@ class ProbAttention(Mechanism):
     @torch.no_grad()  # row numbers carry no gradient
     def selected(self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"]) -> Int[Tensor, "B H U"]:
         """The active rows, in no order: q (B, H, Q, E), k (B, H, K, E) -> (B, H, U), U = n_active(Q, factor)."""
-        n_queries, n_keys = q.shape[2], k.shape[2]
-        sample = self.sampler(n_queries, n_keys, n_active(n_keys, self.factor), q.device)
-        measure = self._measure(sampled_scores(q, k, sample), sample, n_keys)
-        return measure.topk(n_active(n_queries, self.factor), dim=-1).indices
+        return self._measured(q, k).topk(n_active(q.shape[2], self.factor), dim=-1).indices
+
+    def _measured(self, q: Tensor, k: Tensor) -> Tensor:
+        """The measure of all rows on freshly sampled keys: (B, H, Q)."""
+        n_keys = k.shape[2]
+        sample = self.sampler(q.shape[2], n_keys, n_active(n_keys, self.factor), q.device)
+        return self._measure(sampled_scores(q, k, sample), sample, n_keys)
 
     def _measure(self, scores: Tensor, sample: Tensor, n_keys: int) -> Tensor:
         """How far a query is from uniform attention: scores (B, H, Q, U), sample (Q, U) -> (B, H, Q)."""

@@ -9,6 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config import rules
 from forecast.config.hints import fits, signature, words
 from forecast.config.settings import TrainSettings
+from forecast.config.slots import check_slots, has_slots
 from forecast.config.targets import SPECIAL, is_allowed, resolve_target, target_nodes
 from forecast.config.values import CONF, Problems, chosen_groups, options, read_values, select
 from forecast.errors import UserError, closest
@@ -36,6 +37,7 @@ def check_config(cfg: DictConfig) -> None:
         _check_target(path, node, problems)
     _check_ranges(values, problems)
     _check_rules(values, problems)
+    check_slots(values, problems)
     problems.report()
 
 
@@ -48,6 +50,10 @@ def _check_groups(cfg: DictConfig) -> None:
         node = cfg.get(group)
         # What an experiment says about the group's keys stays behind when the group is deleted.
         built = "_target_" in OmegaConf.load(CONF / group / f"{option}.yaml")
+        if group == "attention" and isinstance(cfg.get("model"), DictConfig) and not has_slots(cfg):
+            if node is not None:
+                problems.say(group, "attention: this model has none; leave attention= and attention.KEY= out")
+            continue
         if not isinstance(node, DictConfig) or (built and "_target_" not in node):
             valid = ", ".join(options(group, but="inherit"))
             problems.say(group, f"{group} is missing: say {group}=NAME, one of {valid}")

@@ -35,6 +35,19 @@ RANGES: Mapping[str, tuple[Test, str]] = {
     "decoder_layers": _at_least(1),
     "batch_size": _at_least(1),
     "factor": _at_least(1),
+    "k": _at_least(1),
+    "budget": _at_least(1),
+    "bucket": _at_least(1),
+    "rounds": _at_least(1),
+    "block": _at_least(1),
+    "summary": _at_least(1),
+    "window": _at_least(1),
+    "sub_len": _at_least(2),
+    "kernel_size": _at_least(1),
+    "patch_len": _at_least(1),
+    "stride": _at_least(1),
+    "stack_layers": _at_least(1),
+    "feed_forward_chunks": _at_least(1),
     "patience": _at_least(1),
     "every_n_train_steps": _at_least(1),
     "drop_last_of": _at_least(1),
@@ -71,10 +84,6 @@ def _numbers(*values: object) -> bool:
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
-def _multiple(d_model: Any, n_heads: Any) -> bool:
-    return not _numbers(d_model, n_heads) or n_heads < 1 or d_model % n_heads == 0
-
-
 def _shares(target: object, *shares: Any) -> bool:
     if not _is(target, "ShareSplit") or not _numbers(*shares):
         return True
@@ -83,6 +92,15 @@ def _shares(target: object, *shares: Any) -> bool:
 
 def _rows(target: object, *rows: Any) -> bool:
     return not _is(target, "RowSplit") or not _numbers(*rows) or all(count >= 1 for count in rows)
+
+
+def _boom(target: object, d_ff: Any, d_model: Any) -> bool:
+    return not _is(target, "Sha") or not _numbers(d_ff, d_model) or d_model < 1 or d_ff % d_model == 0
+
+
+def _stacked(layers: object, seq_len: Any) -> bool:
+    """Whether the last encoder of a stack, each of which reads half as much as the one before, has a step to read."""
+    return not isinstance(layers, list) or not _numbers(seq_len) or seq_len < 1 or seq_len >= 2 ** (len(layers) - 1)
 
 
 def _file(path: object) -> bool:
@@ -111,9 +129,35 @@ RULES: tuple[Rule, ...] = (
         "label_len must be at most seq_len",
     ),
     Rule(
-        ("model.d_model", "model.n_heads"),
-        _multiple,
-        "must be a multiple of model.n_heads ({1}): each head gets an equal part",
+        ("model.decode", "model.mix"),
+        lambda decode, mix: decode != "dynamic" or mix is not True,
+        "mixed heads are not causal, and dynamic decoding must be: say model.mix=false",
+    ),
+    Rule(
+        ("model.decode", "label_len"),
+        lambda decode, label: decode != "dynamic" or label != 0,
+        "the first step is made from the start token: label_len must be at least 1",
+    ),
+    Rule(
+        ("model.decode", "data.features"),
+        lambda decode, features: decode != "dynamic" or features != "MS",
+        "each forecast step is fed back as an input, which needs all columns, and data.features=MS forecasts one: "
+        "say data.features=M or S, or model.decode=generative",
+    ),
+    Rule(
+        ("attention.mechanism.heads", "model.n_heads"),
+        lambda heads, n_heads: heads != "per_head" or not _numbers(n_heads) or n_heads % 2 == 0,
+        "half of the heads get each pattern: model.n_heads ({1}) must be even, or say heads=merged",
+    ),
+    Rule(
+        ("model._target_", "model.d_ff", "model.d_model"),
+        _boom,
+        "must be a multiple of model.d_model ({2}): the Boom layer sums runs of that many numbers",
+    ),
+    Rule(
+        ("model.stack_layers", "seq_len"),
+        _stacked,
+        "each encoder reads half the steps of the one before, and of seq_len ({1}) none is left for the last",
     ),
     Rule(
         ("data.path", "data._target_"),

@@ -91,8 +91,9 @@ def _draw_prob(writer: Any, step: int, layer: LayerInput) -> None:
 
     name, mechanism, q, k = layer
     active = mechanism.selected(q, k)  # (B, H, U)
-    writer.add_histogram(f"active_rows/{name}", active.flatten().cpu(), step)
-    share = torch.bincount(active.flatten(), minlength=q.shape[2]).cpu().numpy() / (active.shape[0] * active.shape[1])
+    active = active[active >= 0]  # an unused slot is -1
+    writer.add_histogram(f"active_rows/{name}", active.cpu(), step)
+    share = torch.bincount(active, minlength=q.shape[2]).cpu().numpy() / (q.shape[0] * q.shape[1])
     writer.add_figure(f"active_rows/{name}", active_rows_figure(share, name), step)
     first_q, first_k = q[:1, :1], k[:1, :1]
     seed = torch.initial_seed()  # the same keys twice, also with eval_seed=null
@@ -102,6 +103,7 @@ def _draw_prob(writer: Any, step: int, layer: LayerInput) -> None:
     weights = mechanism(first_q, first_k, identity)[0, 0].float().cpu().numpy()
     torch.manual_seed(seed)
     rows = mechanism.selected(first_q, first_k)[0, 0].cpu().numpy()
+    rows = rows[rows >= 0]
     writer.add_figure(f"attention/{name}", attention_figure(weights, rows, f"{name}, first window, head 0"), step)
 
 

@@ -28,6 +28,7 @@ from forecast.training.hyperparameters import log_hyperparameters
 from forecast.training.lightning_manners import lightning_without_noise, lightnings_refusals
 from forecast.training.module import ForecastModule
 from forecast.training.record import make_record, versions
+from forecast.training.trial import try_out
 
 log = logging.getLogger(__name__)
 
@@ -153,8 +154,10 @@ def check_same_data(start: Checkpoint, source: Source) -> None:
 def fit(plan: Plan, data: PreparedData, record: dict[str, Any], cost: Cost) -> pl.Trainer:
     """Builds model and trainer and fits, from the beginning or from a checkpoint."""
     config = plan.config
+    model = build_model(config, record["data"])
+    try_out(model)
     module = ForecastModule(
-        build_model(config, record["data"]),
+        model,
         optimizer=build(config["optim"]),
         schedule=build(config["schedule"]),
         record=record,

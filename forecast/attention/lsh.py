@@ -1,0 +1,204 @@
+"""LSH attention, of the Reformer."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from forecast.attention.base import SelfMechanism, check_self_lengths, evaluation_generator
+
+BLOCK_STEPS = 128  # steps hashed at once
+SCORES_AT_ONCE = 2**22  # rounds whose scores are more than that are computed one after the other
+
+
+class Rotations(nn.Module):
+    """Draws the directions that steps are hashed by: normal numbers, the same for all batch items and heads.
+
+    eval_seed: in evaluation the draw comes from a CPU generator that (eval_seed, layer) seed anew at every call; None
+        takes fresh directions from torch's global generator there too, as training does.
+    """
+
+    def __init__(self, *, eval_seed: int | None, layer: int) -> None:
+        super().__init__()
+        self.eval_seed = eval_seed
+        self.layer = layer
+
+    def forward(self, width: int, rounds: int, n_half: int, device: torch.device) -> Float[Tensor, "E R N"]:
+        """Directions (E, R, N): n_half of them a round, for vectors of `width` numbers."""
+        if self.training or self.eval_seed is None:
+            return torch.randn(width, rounds, n_half, device=device)
+        generator = evaluation_generator(self.eval_seed, self.layer)
+        return torch.randn(width, rounds, n_half, generator=generator).to(device)
+
+
+class LshAttention(SelfMechanism):
+    """softmax(q k^T / sqrt(E)) v over the steps whose keys point in a similar direction.
+
+    In each of `rounds` rounds a step's key is hashed: its bucket is argmax([k R; -k R]) over random directions R. The
+    steps, sorted by (bucket, position), are cut into chunks of `bucket` steps; a chunk attends to itself and to the
+    chunk before it, the first one to the last. There are as many buckets as chunks. The length is padded to a multiple
+    of 2 * bucket: the pads sort behind all steps, nothing sees them, and their rows are dropped. A step attends to
+    itself only where it sees nothing else. The results of the rounds are mixed by the softmax of the logsumexp of
+    their scores: a pair that meets in two rounds counts twice.
+
+    Kitaev et al. 2020, "Reformer: The efficient transformer"; one round agrees with reformer-pytorch (66a19b6c;
+    tests/golden). There queries and keys are one vector, the key scaled to length one, which is the business of the
+    projection (`SharedQueryKeyProjection`): the hash does not see a vector's length, so hashing k hashes q. Differs:
+    a first chunk looks back within its round, not into another one; a step is kept from itself by a mask instead of
+    -5e4, which eats the digits of the score: a round in which a row sees only itself counts only if it sees only
+    itself in every round, the limit of that penalty; pads are masked; equal calls in evaluation draw equal directions.
+
+    Exception to the law of causality: a causal row mixes values of its past alone, but *which* of them share its chunk
+    depends on the keys of the whole sequence.
+
+    bucket: steps in a chunk, at most as many as the sequence has; None takes `default_bucket` of the length.
+    rounds: how often the steps are hashed. dropout: share of the attention weights that is dropped in training.
+    Costs 2 * rounds * L * bucket scores and as little memory. The hash adds L / bucket products a step and round, of
+    which those of `BLOCK_STEPS` steps are kept at once.
+    """
+
+    def __init__(
+        self,
+        *,
+        causal: bool,
+        layer: int,
+        bucket: int | None = None,
+        rounds: int = 4,
+        dropout: float = 0.0,
+        eval_seed: int | None = 0,
+    ) -> None:
+        super().__init__(causal=causal, layer=layer)
+        if bucket is not None and bucket < 1:
+            raise ValueError(f"LSH attention needs a bucket of at least 1 step, got bucket={bucket}")
+        if rounds < 1:
+            raise ValueError(f"LSH attention needs at least 1 round, got rounds={rounds}")
+        self.bucket = bucket
+        self.rounds = rounds
+        self.dropout = dropout
+        self.rotations = Rotations(eval_seed=eval_seed, layer=layer)
+
+    def forward(
+        self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
+    ) -> Float[Tensor, "B H Q V"]:
+        """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V). Raises ValueError unless Q = K."""
+        check_self_lengths("LSH attention", q.shape[2], k.shape[2])
+        length = q.shape[2]
+        padded, bucket = self.padded(length), self.bucket_size(length)
+        steps = torch.unflatten(sorted_steps(self.buckets(k), padded), 3, (-1, bucket))  # (B, H, R, N, M)
+        q, k, v = (F.pad(x, (0, 0, 0, padded - length)) for x in (q / math.sqrt(q.shape[-1]), k, v))
+        at_once = max(1, SCORES_AT_ONCE // (q.shape[0] * q.shape[1] * padded * 2 * bucket))
+        rounds = [self._attend(q, k, v, part, length) for part in torch.split(steps, at_once, dim=2)]
+        mixed, total, top, alone = (torch.cat(parts, dim=2) for parts in zip(*rounds, strict=True))
+        # a round in which the row is alone counts only if it is in every one
+        top = top.masked_fill(alone & ~alone.all(2, keepdim=True), -math.inf)
+        share = (top - top.amax(2, keepdim=True)).exp()  # (B, H, R, L, 1)
+        return ((share * mixed).sum(2) / (share * total).sum(2)).to(v.dtype)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, steps: Tensor, length: int) -> tuple[Tensor, ...]:
+        """Some rounds: q, k, v (B, H, P, ·) and the steps in their chunks (B, H, R, N, M) -> four of each row.
+
+        The sum of exp(score - top) v (B, H, R, L, V) and of exp(score - top), the largest score top, and whether the
+        row sees but itself, (B, H, R, L, 1).
+        """
+        seen = with_previous(steps)  # (B, H, R, N, 2M)
+        scores = taken(q, steps) @ taken(k, seen).transpose(-2, -1)  # (B, H, R, N, M, 2M)
+        hidden, alone = unseen(steps, seen, length, causal=self.causal)
+        exp, top = exponentials(scores, hidden)
+        mixed = F.dropout(exp.to(v.dtype), self.dropout, self.training) @ taken(v, seen)  # (B, H, R, N, M, V)
+        place = steps.flatten(3).argsort(-1)[..., :length]  # back from sorted order, without the pads
+        by_step = taken(mixed.flatten(3, 4).flatten(1, 2), place.flatten(1, 2).unsqueeze(2))  # (B, H R, 1, L, V)
+        rows = (x.flatten(3).gather(3, place).unsqueeze(-1) for x in (exp.sum(-1), top, alone))
+        return by_step.view(*place.shape, v.shape[3]), *rows
+
+    def bucket_size(self, length: int) -> int:
+        """Steps in a chunk of a sequence. Raises ValueError when the sequence has fewer than `bucket` steps."""
+        if self.bucket is None:
+            return default_bucket(length)
+        if self.bucket > length:
+            raise ValueError(
+                f"LSH attention got bucket={self.bucket} and a sequence of {length} steps; choose a bucket of at most "
+                "that many, or null (a distilled encoder halves the length from layer to layer)"
+            )
+        return self.bucket
+
+    def padded(self, length: int) -> int:
+        """The length of a sequence with its pads: a multiple of two chunks."""
+        pair = 2 * self.bucket_size(length)
+        return -(-length // pair) * pair
+
+    @torch.no_grad()  # bucket numbers carry no gradient
+    def buckets(self, k: Float[Tensor, "B H K E"]) -> Int[Tensor, "B H R K"]:
+        """The bucket of each step in each round, drawing the directions: k (B, H, K, E) -> (B, H, R, K)."""
+        length = k.shape[2]
+        n_half = self.padded(length) // self.bucket_size(length) // 2
+        rotations = self.rotations(k.shape[3], self.rounds, n_half, k.device)
+        return torch.cat([hashed(part, rotations) for part in torch.split(k, BLOCK_STEPS, dim=2)], dim=3)
+
+
+def default_bucket(length: int) -> int:
+    """2 * ceil(log2 length), rounded up to a power of two, at least 4: the cost grows as L log L.
+
+    A power of two, because matrix products are fastest at such sizes: 16 up to 256 steps, 32 up to 65536.
+    """
+    return max(4, _power_of_two(2 * (length - 1).bit_length()))
+
+
+def _power_of_two(at_least: int) -> int:
+    return 1 << max(0, at_least - 1).bit_length()
+
+
+def hashed(k: Float[Tensor, "B H K E"], rotations: Float[Tensor, "E R N"]) -> Int[Tensor, "B H R K"]:
+    """argmax([k R; -k R]), the direction or opposite direction nearest to each key: (B, H, R, K) in [0, 2 N)."""
+    dtype = torch.promote_types(k.dtype, torch.float32)
+    rotated = torch.einsum("bhle,ern->bhrln", k.to(dtype), rotations.to(dtype))
+    nearest = rotated.abs().argmax(-1, keepdim=True)
+    opposite = rotated.gather(-1, nearest) < 0
+    return (nearest + opposite * rotated.shape[-1]).squeeze(-1)
+
+
+def sorted_steps(buckets: Int[Tensor, "B H R K"], padded: int) -> Int[Tensor, "B H R P"]:
+    """The steps by (bucket, position), and behind them the pads K to P - 1: (B, H, R, K) -> (B, H, R, P)."""
+    order = buckets.argsort(dim=-1, stable=True)
+    pads = torch.arange(buckets.shape[-1], padded, device=buckets.device)
+    return torch.cat([order, pads.expand(*buckets.shape[:3], -1)], dim=-1)
+
+
+def with_previous(steps: Int[Tensor, "B H R N M"]) -> Int[Tensor, "B H R N M2"]:
+    """Each chunk behind the one before it, the first behind the last: (B, H, R, N, M) -> (B, H, R, N, 2M)."""
+    return torch.cat([steps.roll(1, dims=3), steps], dim=4)
+
+
+def taken(x: Float[Tensor, "B H P W"], steps: Int[Tensor, "B H *S"]) -> Float[Tensor, "B H *S W"]:
+    """Steps of x: x (B, H, P, W), step numbers (B, H, ...) -> (B, H, ..., W)."""
+    first = torch.arange(x.shape[0] * x.shape[1], device=x.device) * x.shape[2]
+    rows = steps.flatten(2) + first.view(*x.shape[:2], 1)
+    # whole rows by one index: a gather would need an index of W numbers a row
+    return x.flatten(0, 2).index_select(0, rows.flatten()).view(*steps.shape, x.shape[3])
+
+
+def unseen(
+    steps: Int[Tensor, "B H R N M"], seen: Int[Tensor, "B H R N M2"], length: int, *, causal: bool
+) -> tuple[Bool[Tensor, "B H R N M M2"], Bool[Tensor, "B H R N M"]]:
+    """What each row of a chunk may not see of its chunk and the one before, and which rows see but themselves.
+
+    steps (B, H, R, N, M) and seen (B, H, R, N, 2M), the pads from `length` on -> (B, H, R, N, M, 2M), (B, H, R, N, M).
+    """
+    rows, keys = steps.unsqueeze(-1), seen.unsqueeze(-2)
+    hidden = keys >= rows if causal else keys == rows
+    hidden |= keys >= length
+    alone = hidden.all(-1)
+    return hidden & ((keys != rows) | ~alone.unsqueeze(-1)), alone
+
+
+def exponentials(
+    scores: Float[Tensor, "*S M M2"], hidden: Bool[Tensor, "*S M M2"]
+) -> tuple[Float[Tensor, "*S M M2"], Float[Tensor, "*S M"]]:
+    """exp(scores - top), zero where hidden, and top, the largest score of each row; in float32 at least.
+
+    scores, hidden (..., M, 2M) -> (..., M, 2M), (..., M). Works in place: these are the largest tensors by far.
+    """
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).masked_fill_(hidden, -math.inf)
+    top = scores.detach().amax(-1)
+    return scores.sub_(top.unsqueeze(-1)).exp_(), top

@@ -1,0 +1,138 @@
+"""What strided and fixed attention share: a local part, a distant part, and a form in blocks."""
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from forecast.attention.pattern import PatternAttention
+
+# scores computed at once: small enough to stay in fast memory
+CHUNK_SCORES = 2**21
+MOST_CHUNKS = 16
+
+Heads = Literal["merged", "per_head"]
+
+
+class TwoPartAttention(PatternAttention):
+    """A pattern of a local and a distant part, each of about sqrt(L) keys a step.
+
+    heads: "merged", every head sees both parts; "per_head", the first half of the heads sees the local part, the second
+    half the distant one.
+
+    Above DENSE_STEPS steps the sequence is cut into blocks of `block_size` steps. A block of queries is scored with its
+    own and the neighbouring blocks, `neighbours` of them, and each query with the columns of its distant part; what
+    the pattern does not see is masked, and a column in a neighbouring block is masked among the columns, so that no
+    key counts twice. Softmax is over both at once.
+    """
+
+    def __init__(self, *, causal: bool, layer: int, heads: Heads, dropout: float) -> None:
+        super().__init__(causal=causal, layer=layer, dropout=dropout)
+        self.heads = heads
+
+    @property
+    def neighbours(self) -> range:
+        """Which blocks are scored whole, counted from the query's own."""
+        raise NotImplementedError
+
+    def block_size(self, length: int) -> int:
+        """Steps per block in a sequence of `length` steps."""
+        raise NotImplementedError
+
+    def _parts(self, steps: Tensor, keys: Tensor, length: int) -> tuple[Tensor, Tensor]:
+        """Whether a step sees a key in the local part, and in the distant part; see `_both_ways`."""
+        raise NotImplementedError
+
+    def _columns(self, n_blocks: int, length: int) -> Tensor:
+        """The keys that a query is scored with beyond its blocks, as positions: (1, 1 or l, F)."""
+        raise NotImplementedError
+
+    def _column_scores(self, q: Tensor, k: Tensor, length: int) -> Tensor:
+        """Scores of queries and `_columns`: q, k (B, H, N, l, E) -> (B, H, N, l, F)."""
+        raise NotImplementedError
+
+    def _column_values(self, weights: Tensor, v: Tensor, length: int) -> Tensor:
+        """Weights of `_columns` times values: weights (B, H, N, l, F), v (B, H, N, l, V) -> (B, H, N, l, V)."""
+        raise NotImplementedError
+
+    def _both_ways(self, steps: Tensor, keys: Tensor, length: int) -> Tensor:
+        local, distant = self._parts(steps, keys, length)
+        return local | distant if self.heads == "merged" else torch.stack((local, distant))
+
+    def _half(self, n_heads: int) -> int:
+        if n_heads % 2:
+            raise ValueError(
+                f"{self.title} with heads=per_head got {n_heads} heads; it needs an even number, half of them for each "
+                "part: change n_heads or set heads=merged"
+            )
+        return n_heads // 2
+
+    def _masked(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor) -> Tensor:
+        if self.heads == "per_head":
+            allowed = allowed.repeat_interleave(self._half(q.shape[1]), dim=0)  # (H, Q, K)
+        return super()._masked(q, k, v, allowed)
+
+    def _sparse(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        length = q.shape[2]
+        half = self._half(q.shape[1]) if self.heads == "per_head" else 0
+        near, far = self._keep(length, q.device, lambda: self._hidden(length, q.device))
+        q, k, v = (in_blocks(x, self.block_size(length)) for x in (q, k, v))
+        if self.heads == "merged":
+            context = self._in_blocks(q, k, v, near=near, far=far, length=length)
+        else:
+            local = self._in_blocks(q[:, :half], k[:, :half], v[:, :half], near=near[0], far=None, length=length)
+            distant = self._in_blocks(q[:, half:], k[:, half:], v[:, half:], near=near[1], far=far[1], length=length)
+            context = torch.cat((local, distant), 1)
+        return context.flatten(2, 3)[:, :, :length]
+
+    def _in_blocks(self, q: Tensor, k: Tensor, v: Tensor, *, near: Tensor, far: Tensor | None, length: int) -> Tensor:
+        """Q, k, v (B, H, N, l, ..), near (N, l, M) and far (N, l, F) True = hidden -> (B, H, N, l, V)."""
+        n_scores = q[..., 0].numel() * (near.shape[-1] + (0 if far is None else far.shape[-1]))
+        # a bounded number of chunks: each adds a gradient for all columns
+        size = math.ceil(q.shape[2] / min(MOST_CHUNKS, math.ceil(n_scores / CHUNK_SCORES)))
+        keys, values = with_neighbours(k, self.neighbours), with_neighbours(v, self.neighbours)
+        context = []
+        for first in range(0, q.shape[2], size):
+            chunk = slice(first, first + size)
+            rows = q[:, :, chunk] / math.sqrt(q.shape[-1])
+            scores = rows @ keys[:, :, chunk].transpose(-2, -1)
+            scores = scores.masked_fill_(near[chunk], -math.inf)
+            if far is None:
+                context.append(self._weigh(scores, v) @ values[:, :, chunk])
+                continue
+            columns = self._column_scores(rows, k, length).masked_fill_(far[chunk], -math.inf)
+            weights = self._weigh(torch.cat((scores, columns), -1), v)  # (B, H, n, l, M + F)
+            local, distant = torch.split(weights, [scores.shape[-1], columns.shape[-1]], -1)
+            context.append(local @ values[:, :, chunk] + self._column_values(distant, v, length))
+        return torch.cat(context, 2)
+
+    def _hidden(self, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """What the pattern hides among the neighbouring blocks (*halves, N, l, M), and among the columns (.., F)."""
+        size = self.block_size(length)
+        n_blocks = math.ceil(length / size)
+        steps = torch.arange(n_blocks * size, device=device).view(n_blocks, size, 1)
+        around = torch.arange(self.neighbours.start * size, self.neighbours.stop * size, device=device)
+        near = steps[:, :1] + around  # (N, 1, M)
+        far = self._columns(n_blocks, length).to(device)
+        # a step of the padding sees earlier ones, as there is a whole block before it: no row is empty
+        near_seen = (near >= 0) & (near < length)
+        blocks_away = far // size - steps // size
+        far_seen = (far < length) & ((blocks_away < self.neighbours.start) | (blocks_away >= self.neighbours.stop))
+        return (
+            ~(near_seen & self._seen(steps, near, length, causal=self.causal)),
+            ~(far_seen & self._seen(steps, far, length, causal=self.causal)),
+        )
+
+
+def in_blocks(x: Tensor, size: int) -> Tensor:
+    """(B, H, L, E) -> (B, H, N, l, E), zeros after the last step."""
+    return torch.unflatten(F.pad(x, (0, 0, 0, -x.shape[2] % size)), 2, (-1, size))
+
+
+def with_neighbours(x: Tensor, neighbours: range) -> Tensor:
+    """Each block behind and before the ones around it, zeros beyond the ends: (B, H, N, l, E) -> (B, H, N, M, E)."""
+    before, after = -neighbours.start, neighbours.stop - 1
+    padded = F.pad(x, (0, 0, 0, 0, before, after))
+    return torch.cat([padded[:, :, shift : shift + x.shape[2]] for shift in range(len(neighbours))], 3)

@@ -1,0 +1,194 @@
+"""Time and memory of the parts of the program. Usage: python scripts/benchmark.py attention [--help]
+
+Each measurement runs in a process of its own: its peak memory is its own, and running out of it ends nothing else.
+"""
+
+import argparse
+import json
+import math
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+LENGTHS = (96, 192, 336, 720, 1024, 2048, 4096, 8192, 16384)
+GROWTH_FROM = 1024  # the growth exponent is fitted from this length on
+LEAST_SECONDS, LEAST_REPEATS = 0.5, 3
+PASSES = ("forward", "forward+backward")
+
+
+def main() -> None:
+    """Runs the benchmark that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parts = parser.add_subparsers(dest="part", required=True)
+    attention = parts.add_parser("attention", help="every attention of conf/attention by length")
+    attention.add_argument("--only", nargs="+", metavar="NAME", help="these attentions alone")
+    attention.add_argument("--lengths", nargs="+", type=int, default=LENGTHS, metavar="L")
+    attention.add_argument("--batch", type=int, default=1, help="B")
+    attention.add_argument("--heads", type=int, default=8, help="H")
+    attention.add_argument("--width", type=int, default=64, help="E, the width of a head")
+    attention.add_argument("--causal", action="store_true", help="the form of a decoder")
+    attention.add_argument(
+        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="of the mechanism, such as factor=3"
+    )
+    for part in (attention,):
+        part.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+        part.add_argument("--threads", type=int, default=1, help="CPU threads")
+        part.add_argument("--limit", type=float, default=60.0, help="seconds after which longer ones are left out")
+        part.add_argument("--memory", type=float, default=12.0, help="10^9 bytes a process may take")
+        part.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+        part.add_argument("--measure", help=argparse.SUPPRESS)  # the measuring process itself
+    arguments = parser.parse_args()
+    if arguments.measure:
+        print(json.dumps(measure_attention(arguments, *json.loads(arguments.measure))))
+    else:
+        benchmark_attention(arguments)
+
+
+def benchmark_attention(arguments: argparse.Namespace) -> None:
+    """Prints a table and the growth exponents, and writes them when asked to."""
+    unknown = [name for name in arguments.only or [] if name not in attentions()]
+    if unknown:
+        sys.exit(f"--only {unknown[0]}: there is no such attention. It is one of {', '.join(attentions())}")
+    form = "causal" if arguments.causal else "not causal"
+    print(f"B {arguments.batch}, H {arguments.heads}, E {arguments.width}, {form}, {machine(arguments)}")
+    print("The mechanism alone, float32: median time, and memory above the inputs; forward | forward+backward\n")
+    figures = {}
+    for name in arguments.only or attentions():
+        figures[name] = rows = measure_lengths(arguments, name)
+        slopes = {each: growth({row["L"]: row[each]["seconds"] for row in rows if each in row}) for each in PASSES}
+        for row in rows:
+            print(f"{name:18} L {row['L']:6}  " + "  |  ".join(shown(row.get(each)) for each in PASSES), flush=True)
+        print(f"{name:18} growth of time from L = {GROWTH_FROM}: {' | '.join(exponent(s) for s in slopes.values())}\n")
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"machine": machine(arguments), "attention": figures}, indent=1) + "\n")
+
+
+def attentions() -> list[str]:
+    """The options of the group attention."""
+    folder = Path(__file__).resolve().parents[1] / "conf" / "attention"
+    return sorted(file.stem for file in folder.glob("*.yaml") if file.stem != "inherit")
+
+
+def measure_lengths(arguments: argparse.Namespace, name: str) -> list[dict[str, Any]]:
+    """One row a length, until the time or the memory is used up."""
+    rows: list[dict[str, Any]] = []
+    for length in sorted(arguments.lengths):
+        row: dict[str, Any] = {"L": length}
+        for each in PASSES:
+            command = [sys.executable, __file__, *sys.argv[1:], "--measure", json.dumps([name, length, each])]
+            child = subprocess.run(command, capture_output=True, text=True, check=False)
+            if child.returncode:
+                lines = child.stderr.strip().splitlines() or [f"ended with status {child.returncode}"]
+                print(f"{name:18} L {length:6}  {each} not measured: {lines[-1][:120]}", flush=True)
+                break
+            row[each] = json.loads(child.stdout)
+        rows.append(row)
+        if len(row) <= len(PASSES) or row[PASSES[-1]]["seconds"] > arguments.limit:
+            break
+    return rows
+
+
+def measure_attention(arguments: argparse.Namespace, name: str, length: int, which: str) -> dict[str, float]:
+    """Seconds and 10^6 bytes of one pass of an attention at one length."""
+    import torch
+
+    limit = int(arguments.memory * 1e9)
+    if arguments.device == "cpu":  # CUDA reserves address space that it never uses
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(0)
+    mechanism = built_mechanism(name, causal=arguments.causal, settings=arguments.set).to(arguments.device)
+    heads, width = (
+        (1, arguments.heads * arguments.width) if name == "single_head" else (arguments.heads, arguments.width)
+    )
+    sizes = (arguments.batch, heads, length, width)
+    q, k, v = (torch.randn(sizes, device=arguments.device, requires_grad=True) for _ in range(3))
+
+    def forward() -> None:
+        with torch.no_grad():
+            mechanism(q, k, v)
+
+    def both() -> None:
+        torch.autograd.grad(mechanism(q, k, v).sum(), (q, k, v))
+
+    return measured(forward if which == "forward" else both, arguments.device)
+
+
+def built_mechanism(name: str, *, causal: bool, settings: list[str]) -> Any:
+    """The mechanism of conf/attention/NAME.yaml, without dropout, in training mode: fresh random draws at each call."""
+    from omegaconf import OmegaConf
+
+    from forecast.config.build import build
+    from forecast.config.values import CONF
+
+    around = {"model": {"dropout": 0.0}, "eval_seed": 0}
+    chosen = OmegaConf.load(CONF / "attention" / f"{name}.yaml").mechanism
+    config = OmegaConf.merge(
+        OmegaConf.create({**around, "mechanism": chosen}), {"mechanism": OmegaConf.from_dotlist(settings)}
+    )
+    node: Any = OmegaConf.to_container(config, resolve=True)
+    return build(node["mechanism"])(causal=causal, layer=0)
+
+
+def measured(run: Callable[[], None], device: str) -> dict[str, float]:
+    """Median seconds of a call after one to warm up, and the bytes that it takes at its peak."""
+    import torch
+
+    from forecast.memory import PeakMemory
+
+    def synchronised() -> None:
+        run()
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    before = torch.cuda.memory_allocated() if device == "cuda" else resident()
+    memory = PeakMemory()
+    synchronised()
+    peak = memory.megabytes(torch.device(device))
+    seconds: list[float] = []
+    while len(seconds) < LEAST_REPEATS or sum(seconds) < LEAST_SECONDS:
+        start = time.perf_counter()
+        synchronised()
+        seconds.append(time.perf_counter() - start)
+        if seconds[0] > 20 * LEAST_SECONDS:
+            break
+    return {"seconds": statistics.median(seconds), "megabytes": (peak or math.nan) - before / 1e6}
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def growth(seconds: dict[int, float]) -> float | None:
+    """The exponent e of seconds ~ L^e, fitted to the lengths from GROWTH_FROM on; None for fewer than two."""
+    points = [(math.log(length), math.log(value)) for length, value in seconds.items() if length >= GROWTH_FROM]
+    return statistics.linear_regression(*zip(*points, strict=True)).slope if len(points) > 1 else None
+
+
+def exponent(value: float | None) -> str:
+    """An exponent in words."""
+    return "-" if value is None else f"L^{value:.2f}"
+
+
+def shown(figures: dict[str, float] | None) -> str:
+    """Milliseconds and 10^6 bytes in columns."""
+    return f"{figures['seconds'] * 1e3:10.2f} ms {figures['megabytes']:9.1f} MB" if figures else "-"
+
+
+def machine(arguments: argparse.Namespace) -> str:
+    """What was measured on."""
+    import torch
+
+    device = torch.cuda.get_device_name() if arguments.device == "cuda" else f"CPU, {arguments.threads} threads"
+    return f"{device}, torch {torch.__version__}, Python {platform.python_version()}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""The static patterns: their cheap form is their mask, and it is cheap."""
+
+import copy
+import math
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from attention import pattern_oracles as oracles
+from attention.test_laws import BOTH, LargestTensor, qkv
+
+from forecast.attention import pattern, two_part
+from forecast.attention.fixed import FixedAttention
+from forecast.attention.logsparse import LogSparseAttention
+from forecast.attention.strided import StridedAttention
+
+# name, class, sizes, what each head sees by the oracle
+VARIANTS = [
+    ("logsparse", LogSparseAttention, {}, oracles.logsparse_allowed),
+    ("logsparse canonical", LogSparseAttention, {"window": 1}, oracles.logsparse_allowed),
+    ("logsparse restart", LogSparseAttention, {"sub_len": 5}, oracles.logsparse_allowed),
+    ("logsparse narrow restart", LogSparseAttention, {"sub_len": 7, "window": 1}, oracles.logsparse_allowed),
+    ("strided", StridedAttention, {}, oracles.strided_allowed),
+    ("strided per head", StridedAttention, {"heads": "per_head"}, oracles.strided_allowed),
+    ("strided narrow", StridedAttention, {"window": 3}, oracles.strided_allowed),
+    ("strided narrow per head", StridedAttention, {"window": 3, "heads": "per_head"}, oracles.strided_allowed),
+    ("fixed", FixedAttention, {}, oracles.fixed_allowed),
+    ("fixed per head", FixedAttention, {"heads": "per_head"}, oracles.fixed_allowed),
+    ("fixed wide summary", FixedAttention, {"block": 5, "summary": 2}, oracles.fixed_allowed),
+    (
+        "fixed wide summary per head",
+        FixedAttention,
+        {"block": 5, "summary": 2, "heads": "per_head"},
+        oracles.fixed_allowed,
+    ),
+    ("fixed all summary", FixedAttention, {"block": 4, "summary": 4}, oracles.fixed_allowed),
+]
+LENGTHS = (7, 16, 29, 50, 97)
+EVERY = pytest.mark.parametrize("kind, sizes, seen", [row[1:] for row in VARIANTS], ids=[row[0] for row in VARIANTS])
+KINDS = pytest.mark.parametrize("kind", [LogSparseAttention, StridedAttention, FixedAttention])
+
+
+def cheap(monkeypatch):
+    """Every length takes the cheap form, in many chunks."""
+    monkeypatch.setattr(pattern, "DENSE_STEPS", 0)
+    monkeypatch.setattr(two_part, "CHUNK_SCORES", 50)
+
+
+@BOTH
+@EVERY
+def test_the_mask_is_the_papers_rule_at_many_lengths(kind, sizes, seen, causal):
+    mechanism = kind(causal=causal, layer=0, **sizes)
+    for length in LENGTHS:
+        assert np.array_equal(
+            np.broadcast_to(mechanism.allowed(length), (2, length, length)), seen(mechanism, 2, length)
+        )
+
+
+@BOTH
+@EVERY
+def test_the_cheap_form_and_its_gradients_are_those_of_the_mask(monkeypatch, kind, sizes, seen, causal):
+    def results(length):
+        q, k, v = (x.requires_grad_() for x in qkv(length, length, heads=4, dtype=torch.float64))
+        out = kind(causal=causal, layer=0, **sizes)(q, k, v)
+        return out, *torch.autograd.grad(out.sin().sum(), (q, k, v))
+
+    dense = [results(length) for length in LENGTHS]
+    cheap(monkeypatch)
+    for length, expected in zip(LENGTHS, dense, strict=True):
+        torch.testing.assert_close(results(length), expected, rtol=0, atol=1e-9)
+        mechanism = kind(causal=causal, layer=0, **sizes)
+        q, k, _ = qkv(length, length, heads=4, dtype=torch.float64)
+        weights = mechanism(q, k, torch.eye(length, dtype=torch.float64).expand(2, 4, -1, -1))
+        assert np.array_equal(weights[0].numpy() > 0, seen(mechanism, 4, length))
+
+
+@BOTH
+@KINDS
+@pytest.mark.parametrize("length", [1, 2, 3, 5])
+def test_the_cheap_form_works_at_the_shortest_lengths(monkeypatch, kind, causal, length):
+    q, k, v = qkv(length, length)
+    dense = kind(causal=causal, layer=0)(q, k, v)
+    cheap(monkeypatch)
+    torch.testing.assert_close(kind(causal=causal, layer=0)(q, k, v), dense)
+
+
+@BOTH
+@EVERY
+def test_above_the_threshold_it_is_still_the_mask(kind, sizes, seen, causal):
+    length = pattern.DENSE_STEPS + 9
+    mechanism = kind(causal=causal, layer=0, **sizes)
+    q, k, v = qkv(length, length, batch=1, heads=2, dtype=torch.float64)
+    dense = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mechanism.allowed(length))
+    torch.testing.assert_close(mechanism(q, k, v), dense, rtol=0, atol=1e-9)
+
+
+@EVERY
+@pytest.mark.parametrize("length", [97, pattern.DENSE_STEPS + 9])
+def test_last_rows_have_the_sizes_of_the_whole_length(kind, sizes, seen, length):
+    mechanism = kind(causal=True, layer=0, **sizes)
+    q, k, v = qkv(length, length, batch=1, heads=2, dtype=torch.float64)
+    whole = mechanism(q, k, v)
+    for first, last in ((0, 1), (2, 9), (40, 41), (70, 97), (length - 1, length)):
+        rows = mechanism.last_rows(q[:, :, first:last], k[:, :, :last], v[:, :, :last], length=length)
+        torch.testing.assert_close(rows, whole[:, :, first:last])
+
+
+@BOTH
+@KINDS
+def test_half_precision_keeps_its_dtype_and_is_finite_in_the_cheap_form(monkeypatch, kind, causal):
+    cheap(monkeypatch)
+    mechanism = kind(causal=causal, layer=0)
+    for dtype in (torch.bfloat16, torch.float16):
+        inputs = [x.requires_grad_() for x in qkv(50, 50, dtype=dtype)]
+        out = mechanism(*inputs)
+        assert out.dtype == dtype
+        torch.testing.assert_close(out.float(), mechanism(*(x.detach().float() for x in inputs)), rtol=2e-2, atol=2e-2)
+        gradients = torch.autograd.grad(mechanism(*(x * 50 for x in inputs)).sum(), inputs)
+        assert all(g.dtype == dtype and g.isfinite().all() for g in gradients)
+
+
+@pytest.mark.parametrize("form", [lambda _: None, cheap], ids=["mask", "cheap"])
+@KINDS
+def test_half_of_the_weights_are_dropped_in_training_and_none_in_evaluation(monkeypatch, kind, form):
+    form(monkeypatch)
+    length = 97
+    mechanism = kind(causal=False, layer=0, dropout=0.5)
+    seen = mechanism.allowed(length)
+    q = k = torch.zeros(1, 1, length, 3)  # the weights of a row are equal
+    identity = torch.eye(length).expand(1, 1, -1, -1)
+    count = seen.sum(1, keepdim=True)
+    torch.testing.assert_close(mechanism.eval()(q, k, identity)[0, 0] * count, seen.float())
+    torch.manual_seed(0)
+    weights = (mechanism.train()(q, k, identity)[0, 0] * count)[seen]
+    assert set(weights.round(decimals=4).tolist()) == {0.0, 2.0}
+    # a binomial count; five standard deviations
+    assert abs((weights == 0).float().mean().item() - 0.5) < 5 * 0.5 / math.sqrt(len(weights))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "make, per_step",
+    [
+        (LogSparseAttention, lambda length: 64),
+        (StridedAttention, lambda length: 8 * math.sqrt(length)),
+        (partial(StridedAttention, heads="per_head"), lambda length: 8 * math.sqrt(length)),
+        (FixedAttention, lambda length: 8 * math.sqrt(length)),
+        (partial(FixedAttention, heads="per_head"), lambda length: 8 * math.sqrt(length)),
+    ],
+    ids=["logsparse", "strided", "strided per head", "fixed", "fixed per head"],
+)
+def test_neither_a_tensor_nor_what_is_kept_for_the_backward_pass_is_large(make, per_step, causal):
+    """Elements per step of 4096, of one batch item and head."""
+    length, heads = 4096, 2
+    q, k, v = (x.requires_grad_() for x in qkv(length, length, batch=1, heads=heads))
+    kept = {}
+
+    def keep(x):
+        kept[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes() / 4
+        return x
+
+    with LargestTensor() as largest, torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        make(causal=causal, layer=0)(q, k, v).sum().backward()
+    assert largest.most <= per_step(length) * length * heads
+    assert sum(kept.values()) <= 2 * per_step(length) * length * heads
+
+
+@pytest.mark.parametrize("form", [lambda _: None, cheap], ids=["mask", "cheap"])
+@KINDS
+def test_masks_made_in_a_validation_serve_the_training_and_are_no_state(monkeypatch, kind, form):
+    form(monkeypatch)
+    mechanism = kind(causal=True, layer=0)
+    q, k, v = (x.requires_grad_() for x in qkv(29, 29))
+    with torch.inference_mode():
+        first = mechanism(q, k, v)
+    second = mechanism(q, k, v)
+    second.sum().backward()
+    assert torch.equal(first, second)
+    for length in range(20, 29):
+        mechanism(*qkv(length, length))
+    assert len(mechanism._kept) <= pattern.KEPT_LENGTHS
+    assert mechanism.state_dict() == {}
+    for twin in (copy.deepcopy(mechanism), pickle.loads(pickle.dumps(mechanism))):
+        assert twin._kept == {}
+        assert torch.equal(twin(q, k, v), first)
+
+
+def test_heads_are_split_in_halves_only_where_each_half_has_its_part():
+    for kind, name in ((StridedAttention, "strided attention"), (FixedAttention, "fixed attention")):
+        for length in (11, pattern.DENSE_STEPS + 1):
+            odd = qkv(length, length, batch=1)
+            assert kind(causal=True, layer=0)(*odd).isfinite().all()
+            mechanism = kind(causal=True, layer=0, heads="per_head")
+            with pytest.raises(ValueError, match=f"{name} with heads=per_head got 3 heads; .* set heads=merged"):
+                mechanism(*odd)
+            with pytest.raises(ValueError, match="got 3 heads"):
+                mechanism.last_rows(*odd, length=length)
