@@ -1,4 +1,4 @@
-"""Time and memory of the parts of the program. Usage: python scripts/benchmark.py attention [--help]
+"""Time and memory of the parts of the program. Usage: python scripts/benchmark.py attention|decoding [--help]
 
 Each measurement runs in a process of its own: its peak memory is its own, and running out of it ends nothing else.
 """
@@ -36,7 +36,12 @@ def main() -> None:
     attention.add_argument(
         "--set", nargs="+", default=[], metavar="KEY=VALUE", help="of the mechanism, such as factor=3"
     )
-    for part in (attention,):
+    decoding = parts.add_parser("decoding", help="forecasting step by step with and without the cache")
+    decoding.add_argument("--model", choices=("gpt", "logtrans", "sparse_transformer"), default="gpt")
+    decoding.add_argument("--seq_len", type=int, default=96)
+    decoding.add_argument("--pred_lens", nargs="+", type=int, default=(24, 48, 96, 192), metavar="P")
+    decoding.add_argument("--batch", type=int, default=32, help="B")
+    for part in (attention, decoding):
         part.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
         part.add_argument("--threads", type=int, default=1, help="CPU threads")
         part.add_argument("--limit", type=float, default=60.0, help="seconds after which longer ones are left out")
@@ -45,9 +50,13 @@ def main() -> None:
         part.add_argument("--measure", help=argparse.SUPPRESS)  # the measuring process itself
     arguments = parser.parse_args()
     if arguments.measure:
-        print(json.dumps(measure_attention(arguments, *json.loads(arguments.measure))))
-    else:
+        measures: dict[str, Callable[..., dict[str, float]]]
+        measures = {"attention": measure_attention, "decoding": measure_decoding}
+        print(json.dumps(measures[arguments.part](arguments, *json.loads(arguments.measure))))
+    elif arguments.part == "attention":
         benchmark_attention(arguments)
+    else:
+        benchmark_decoding(arguments)
 
 
 def benchmark_attention(arguments: argparse.Namespace) -> None:
@@ -81,28 +90,32 @@ def measure_lengths(arguments: argparse.Namespace, name: str) -> list[dict[str, 
     for length in sorted(arguments.lengths):
         row: dict[str, Any] = {"L": length}
         for each in PASSES:
-            command = [sys.executable, __file__, *sys.argv[1:], "--measure", json.dumps([name, length, each])]
-            child = subprocess.run(command, capture_output=True, text=True, check=False)
-            if child.returncode:
-                lines = child.stderr.strip().splitlines() or [f"ended with status {child.returncode}"]
-                print(f"{name:18} L {length:6}  {each} not measured: {lines[-1][:120]}", flush=True)
+            figures = in_own_process([name, length, each])
+            if isinstance(figures, str):
+                print(f"{name:18} L {length:6}  {each} not measured: {figures}", flush=True)
                 break
-            row[each] = json.loads(child.stdout)
+            row[each] = figures
         rows.append(row)
         if len(row) <= len(PASSES) or row[PASSES[-1]]["seconds"] > arguments.limit:
             break
     return rows
 
 
+def in_own_process(what: list[Any]) -> dict[str, Any] | str:
+    """What the measuring process found for `what`, or the last line of its complaint."""
+    command = [sys.executable, __file__, *sys.argv[1:], "--measure", json.dumps(what)]
+    child = subprocess.run(command, capture_output=True, text=True, check=False)
+    if child.returncode:
+        return (child.stderr.strip().splitlines() or [f"ended with status {child.returncode}"])[-1][:120]
+    figures: dict[str, Any] = json.loads(child.stdout)
+    return figures
+
+
 def measure_attention(arguments: argparse.Namespace, name: str, length: int, which: str) -> dict[str, float]:
     """Seconds and 10^6 bytes of one pass of an attention at one length."""
     import torch
 
-    limit = int(arguments.memory * 1e9)
-    if arguments.device == "cpu":  # CUDA reserves address space that it never uses
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(0)
+    prepare_process(arguments)
     mechanism = built_mechanism(name, causal=arguments.causal, settings=arguments.set).to(arguments.device)
     heads, width = (
         (1, arguments.heads * arguments.width) if name == "single_head" else (arguments.heads, arguments.width)
@@ -118,6 +131,79 @@ def measure_attention(arguments: argparse.Namespace, name: str, length: int, whi
         torch.autograd.grad(mechanism(q, k, v).sum(), (q, k, v))
 
     return measured(forward if which == "forward" else both, arguments.device)
+
+
+def prepare_process(arguments: argparse.Namespace) -> None:
+    """Threads, random numbers, and a bound on the memory."""
+    import torch
+
+    limit = int(arguments.memory * 1e9)
+    if arguments.device == "cpu":  # CUDA reserves address space that it never uses
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(0)
+
+
+def benchmark_decoding(arguments: argparse.Namespace) -> None:
+    """Prints seconds and computed rows of a forecast with and without the cache, by pred_len."""
+    print(f"{arguments.model}, B {arguments.batch}, seq_len {arguments.seq_len}, {machine(arguments)}")
+    print("A forecast of a batch, default sizes, 2 layers; rows: of a window, through the head\n")
+    rows = []
+    for pred_len in arguments.pred_lens:
+        cached, plain = (in_own_process([pred_len, how]) for how in ("cached", "uncached"))
+        if isinstance(cached, str) or isinstance(plain, str):
+            print(f"P {pred_len:4}  not measured: {cached if isinstance(cached, str) else plain}", flush=True)
+            break
+        rows.append({"pred_len": pred_len, "cached": cached, "uncached": plain})
+        times = "  |  ".join(f"{each['seconds']:8.3f} s {each['rows']:6} rows" for each in (cached, plain))
+        print(f"P {pred_len:4}  cached | not: {times}  |  {plain['seconds'] / cached['seconds']:.1f} times", flush=True)
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"machine": machine(arguments), "decoding": rows}, indent=1) + "\n")
+
+
+def measure_decoding(arguments: argparse.Namespace, pred_len: int, how: str) -> dict[str, float]:
+    """Seconds of a forecast, its memory, and how many rows of a window its last map computes."""
+    import torch
+
+    from forecast.models.base import WindowShape
+
+    prepare_process(arguments)
+    n_columns, n_known = 7, 4
+    window = WindowShape(
+        n_columns=n_columns,
+        targets=tuple(range(n_columns)),
+        n_known=n_known,
+        seq_len=arguments.seq_len,
+        label_len=0,
+        pred_len=pred_len,
+    )
+    model = built_model(arguments.model, window).to(arguments.device).eval()
+    sizes = ((arguments.seq_len, n_columns), (arguments.seq_len, n_known), (pred_len, n_known))
+    inputs = [torch.randn(arguments.batch, *size, device=arguments.device) for size in sizes]
+    rows: list[int] = []
+    model.head.register_forward_hook(lambda _, taken, __: rows.append(taken[0].shape[1]))
+    forecast = model.forecast if how == "cached" else model.forecast_uncached
+
+    def run() -> None:
+        rows.clear()
+        with torch.inference_mode():
+            forecast(*inputs)
+
+    return {**measured(run, arguments.device), "rows": sum(rows)}
+
+
+def built_model(name: str, window: Any) -> Any:
+    """The model of conf/model/NAME.yaml with its paper's attention."""
+    from hydra import compose, initialize_config_dir
+
+    from forecast.config import resolvers
+    from forecast.config.build import build
+    from forecast.config.values import CONF
+
+    resolvers.register()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose("train", overrides=[f"model={name}", "model.decoder_layers=2"])
+    return build(cfg.model, window=window)
 
 
 def built_mechanism(name: str, *, causal: bool, settings: list[str]) -> Any:

@@ -21,12 +21,19 @@ RENAMED = [
 ]
 
 
-def our_name(name: str, *, encoder_layers: int, distil: bool) -> str:
-    """Our name of the tensor that holds theirs, whole or as a third."""
+def our_name(name: str, *, encoder_layers: int | list[int], distil: bool) -> str:
+    """Our name of the tensor that holds theirs, whole or as a third; encoder_layers: of each encoder of a stack."""
     step = 2 if distil else 1
-    name = re.sub(r"^encoder\.attn_layers\.(\d+)", lambda m: f"encoder.{step * int(m[1])}", name)
-    name = re.sub(r"^encoder\.conv_layers\.(\d+)", lambda m: f"encoder.{2 * int(m[1]) + 1}", name)
-    name = re.sub(r"^encoder\.norm\.", f"encoder.{step * encoder_layers - (step - 1)}.", name)
+    if stacked := re.match(r"encoder\.encoders\.(\d+)\.", name):
+        encoder, encoder_layers = stacked[0], encoder_layers[int(stacked[1])]
+    else:
+        encoder = "encoder."
+    if name.startswith(encoder):
+        inside = name.removeprefix(encoder)
+        inside = re.sub(r"^attn_layers\.(\d+)", lambda m: f"{step * int(m[1])}", inside)
+        inside = re.sub(r"^conv_layers\.(\d+)", lambda m: f"{2 * int(m[1]) + 1}", inside)
+        inside = re.sub(r"^norm\.", f"{step * encoder_layers - (step - 1)}.", inside)
+        name = encoder + inside
     for pattern, new in RENAMED:
         name = re.sub(pattern, new, name)
     return name

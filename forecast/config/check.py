@@ -50,7 +50,7 @@ def _check_groups(cfg: DictConfig) -> None:
         node = cfg.get(group)
         # What an experiment says about the group's keys stays behind when the group is deleted.
         built = "_target_" in OmegaConf.load(CONF / group / f"{option}.yaml")
-        if group == "attention" and isinstance(cfg.get("model"), DictConfig) and not has_slots(cfg):
+        if group == "attention" and "_target_" in (cfg.get("model") or {}) and not has_slots(cfg):
             if node is not None:
                 problems.say(group, "attention: this model has none; leave attention= and attention.KEY= out")
             continue

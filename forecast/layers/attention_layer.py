@@ -6,7 +6,8 @@ from typing import TypedDict
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.attention.base import Mechanism
+from forecast.attention.base import Mechanism, NotCacheable
+from forecast.layers.cache import LayerCache, MemoryCache
 from forecast.layers.heads import merge_heads
 from forecast.layers.projections import Projection
 
@@ -47,5 +48,39 @@ class AttentionLayer(nn.Module):
     def forward(self, x: Float[Tensor, "B Q D"], memory: Float[Tensor, "B K D"]) -> Float[Tensor, "B Q D"]:
         """X (B, Q, D) attends to memory (B, K, D), itself in self-attention -> (B, Q, D)."""
         q, k, v = self.projection(x, memory)
+        attended: Tensor = self.output(self.merge(self.mechanism(q, k, v)))
+        return attended
+
+    def new_cache(self, capacity: int) -> LayerCache:
+        """The empty cache of a causal self-attention on `capacity` steps, for `next_rows`."""
+        return LayerCache(capacity, lookback=self.projection.lookback)
+
+    def next_rows(self, x: Float[Tensor, "B M D"], cache: LayerCache) -> Float[Tensor, "B M D"]:
+        """The rows of causal self-attention for the M steps after those in the cache, which they join: (B, M, D).
+
+        They are those of `forward` on the whole sequence of `cache.capacity` steps. Raises NotCacheable when the
+        mechanism or the merge cannot be computed row by row, ValueError when the cache is full.
+        """
+        assert self.mechanism.causal, "the rows of an attention to later steps change as these come"
+        if self.merge is not merge_heads:
+            raise NotCacheable("heads merged in another order than by step cannot be computed row by row")
+        rows = cache.inputs.join(x)
+        # the kept rows are in the cache already: here they only give the projection its surroundings
+        q, k, v = (part[:, :, -x.shape[1] :] for part in self.projection(rows, rows))
+        k, v = cache.append(k, v)
+        # a pattern is sized by the whole sequence: by the steps so far it would be another at each step
+        attended: Tensor = self.output(self.merge(self.mechanism.last_rows(q, k, v, length=cache.capacity)))
+        return attended
+
+    def new_memory_cache(self) -> MemoryCache:
+        """The empty cache of a cross-attention, for `recall`."""
+        return MemoryCache(lookback=self.projection.lookback)
+
+    def recall(
+        self, x: Float[Tensor, "B M D"], memory: Float[Tensor, "B K D"], cache: MemoryCache
+    ) -> Float[Tensor, "B M D"]:
+        """The next M rows of cross-attention, (B, M, D); the memory (B, K, D) is projected in the first call alone."""
+        q = self.projection.queries(cache.inputs.join(x))[:, :, -x.shape[1] :]
+        k, v = cache.keys_values(lambda: self.projection.keys_values(memory))
         attended: Tensor = self.output(self.merge(self.mechanism(q, k, v)))
         return attended

@@ -1,11 +1,14 @@
 """The post-norm encoder and decoder layers."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.layers.attention_layer import AttentionFactories, AttentionLayer, HeadMerge
+from forecast.layers.cache import CrossedCache
 from forecast.layers.feed_forward import Activation, FeedForward
 from forecast.layers.heads import merge_heads
 
@@ -36,15 +39,22 @@ class BlockSizes:
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward; each is added to its input and the sum normalised.
 
-    layer: the number of its attention in the model.
+    layer: the number of its attention in the model. norm: from the width D to a normalisation (B, L, D) -> (B, L, D).
     """
 
-    def __init__(self, sizes: BlockSizes, attention: AttentionFactories, *, layer: int) -> None:
+    def __init__(
+        self,
+        sizes: BlockSizes,
+        attention: AttentionFactories,
+        *,
+        layer: int,
+        norm: Callable[[int], nn.Module] = nn.LayerNorm,
+    ) -> None:
         super().__init__()
         self.attention = sizes.attention(attention, layer=layer)
         self.feed_forward = sizes.feed_forward()
-        self.norm1 = nn.LayerNorm(sizes.d_model)
-        self.norm2 = nn.LayerNorm(sizes.d_model)
+        self.norm1 = norm(sizes.d_model)
+        self.norm2 = norm(sizes.d_model)
         self.dropout = nn.Dropout(sizes.dropout)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
@@ -81,7 +91,53 @@ class DecoderLayer(nn.Module):
 
     def forward(self, x: Float[Tensor, "B Q D"], encoded: Float[Tensor, "B K D"]) -> Float[Tensor, "B Q D"]:
         """X (B, Q, D), the encoder's output (B, K, D) -> (B, Q, D)."""
-        x = self.norm1(x + self.dropout(self.self_attention(x, x)))
-        x = self.norm2(x + self.dropout(self.cross_attention(x, encoded)))
+        return self._around(x, lambda x: self.self_attention(x, x), lambda x: self.cross_attention(x, encoded))
+
+    def new_cache(self, capacity: int) -> CrossedCache:
+        """The empty cache of `capacity` steps, for `next_rows`."""
+        return CrossedCache(self.self_attention.new_cache(capacity), self.cross_attention.new_memory_cache())
+
+    def next_rows(
+        self, x: Float[Tensor, "B M D"], encoded: Float[Tensor, "B K D"], cache: CrossedCache
+    ) -> Float[Tensor, "B M D"]:
+        """The rows of `forward` for the M steps after those in the cache, which they join: (B, M, D).
+
+        encoded: the encoder's output (B, K, D), the same in all calls on one cache.
+        """
+        return self._around(
+            x,
+            lambda x: self.self_attention.next_rows(x, cache.steps),
+            lambda x: self.cross_attention.recall(x, encoded, cache.memory),
+        )
+
+    def _around(self, x: Tensor, attend: Callable[[Tensor], Tensor], cross: Callable[[Tensor], Tensor]) -> Tensor:
+        x = self.norm1(x + self.dropout(attend(x)))
+        x = self.norm2(x + self.dropout(cross(x)))
         normed: Tensor = self.norm3(x + self.feed_forward(x))
         return normed
+
+
+class DecoderStack(nn.ModuleList):
+    """Decoder layers one after another."""
+
+    def __iter__(self) -> Iterator[DecoderLayer]:
+        """The layers in order."""
+        return cast(Iterator[DecoderLayer], super().__iter__())
+
+    def forward(self, x: Float[Tensor, "B Q D"], encoded: Float[Tensor, "B K D"]) -> Float[Tensor, "B Q D"]:
+        """X (B, Q, D), the encoder's output (B, K, D) -> (B, Q, D)."""
+        for layer in self:
+            x = layer(x, encoded)
+        return x
+
+    def new_caches(self, capacity: int) -> list[CrossedCache]:
+        """The empty caches of `capacity` steps, for `next_rows`."""
+        return [layer.new_cache(capacity) for layer in self]
+
+    def next_rows(
+        self, x: Float[Tensor, "B M D"], encoded: Float[Tensor, "B K D"], caches: Sequence[CrossedCache]
+    ) -> Float[Tensor, "B M D"]:
+        """The rows of `forward` for the M steps after those in the caches, see `DecoderLayer.next_rows`: (B, M, D)."""
+        for layer, cache in zip(self, caches, strict=True):
+            x = layer.next_rows(x, encoded, cache)
+        return x

@@ -1,6 +1,7 @@
 """How the values of a window and its calendar become the model's sequence."""
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -73,6 +74,8 @@ class DataEmbedding(nn.Module):
     encoding: what the known features hold, see forecast.data.time_features.
     """
 
+    tokens: Callable[[int, int], nn.Module] = TokenEmbedding
+
     def __init__(
         self,
         *,
@@ -84,7 +87,7 @@ class DataEmbedding(nn.Module):
         encoding: CalendarEncoding,
     ) -> None:
         super().__init__()
-        self.values = TokenEmbedding(n_columns, d_model)
+        self.values = type(self).tokens(n_columns, d_model)
         # a formula, not a weight: not in the state dict
         self.register_buffer("positions", sinusoid_table(max_len, d_model), persistent=False)
         self.calendar: nn.Module | None = None
@@ -95,7 +98,11 @@ class DataEmbedding(nn.Module):
 
     def forward(self, x: Float[Tensor, "B L C"], known: Float[Tensor, "B L F"]) -> Float[Tensor, "B L D"]:
         """Values (B, L, C) in scaled units and known features (B, L, F) -> (B, L, D)."""
-        embedded: Tensor = self.values(x) + self.get_buffer("positions")[: x.shape[1]]
+        return self._sum(self.values(x), known, first=0)
+
+    def _sum(self, values: Tensor, known: Tensor, *, first: int) -> Tensor:
+        """Embedded values (B, L, D), position and calendar summed; first: the position of the first row."""
+        embedded = values + self.get_buffer("positions")[first : first + values.shape[1]]
         if self.calendar is not None:
             embedded = embedded + self.calendar(known)
         dropped: Tensor = self.dropout(embedded)

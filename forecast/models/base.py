@@ -105,3 +105,11 @@ def window_statistics(past: Float[Tensor, "B L C"]) -> tuple[Float[Tensor, "B 1 
     mean = past.mean(1, keepdim=True)
     variance = past.var(1, keepdim=True, unbiased=False)
     return mean, torch.sqrt(variance + EPSILON)
+
+
+def with_placeholders(
+    past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
+) -> tuple[Float[Tensor, "B N C"], Float[Tensor, "B N F"]]:
+    """The window continued by zeros, with the calendar of both: values (B, L + P, C), known features (B, L + P, F)."""
+    placeholder = past.new_zeros(past.shape[0], future_known.shape[1], past.shape[2])
+    return torch.cat([past, placeholder], dim=1), torch.cat([past_known, future_known], dim=1)

@@ -1,30 +1,40 @@
 """The Informer."""
 
-import torch
+from collections.abc import Mapping
+from typing import Any, Literal
+
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.layers.attention_layer import AttentionFactories
-from forecast.layers.blocks import BlockSizes, DecoderLayer, EncoderLayer
+from forecast.layers.blocks import BlockSizes, DecoderLayer, DecoderStack, EncoderLayer
+from forecast.layers.cache import CrossedCache, DecoderCache
+from forecast.layers.causal_embedding import CausalDataEmbedding
 from forecast.layers.distil import Distil
 from forecast.layers.embedding import CalendarEncoding, DataEmbedding
 from forecast.layers.feed_forward import Activation
 from forecast.layers.heads import merge_heads, mix_heads
+from forecast.models.autoregressive import Step
 from forecast.models.base import ForecastModel, WindowShape
+from forecast.models.informer_decoding import Decoding, Dynamic, Generative
+
+DecodeName = Literal["generative", "dynamic"]
+DECODINGS: Mapping[DecodeName, type[Decoding]] = {"generative": Generative, "dynamic": Dynamic}
 
 
 class Informer(ForecastModel):
-    """Encoder-decoder that forecasts all steps in one pass.
+    """Encoder-decoder that forecasts all steps in one pass, or step by step.
 
     The encoder reads the window; between its layers the sequence is halved (distilling). The decoder reads the last
-    `label_len` steps of the window followed by `pred_len` zeros, with the calendar of both, and its rows for the zeros
-    are the forecast. Post-norm; positions count from 0 in encoder and decoder.
+    `label_len` steps of the window and goes on from there as `decode` says. Post-norm; positions count from 0 in
+    encoder and decoder.
 
     Zhou et al. 2021, "Informer: Beyond Efficient Transformer for Long Sequence Time-Series Forecasting". With
     `attention=prob_informer2020` and `mix=true` it is the authors' code at 29f2a73 (tests/golden).
 
     window: the data's sizes. instance_norm: see `ForecastModel`.
     mix: merge the decoder's self-attention heads in the authors' scrambled order, see `mix_heads`.
+    decode: generative, see `Generative`, the paper's own; dynamic, see `Dynamic`, the paper's comparison.
     encoder_attention, decoder_attention, cross_attention: the factories for each slot.
     """
 
@@ -43,21 +53,24 @@ class Informer(ForecastModel):
         mix: bool,
         embedding: CalendarEncoding,
         instance_norm: bool = False,
+        decode: DecodeName = "generative",  # checkpoints from before the second way have no such key
         encoder_attention: AttentionFactories,
         decoder_attention: AttentionFactories,
         cross_attention: AttentionFactories,
     ) -> None:
         super().__init__(window, instance_norm=instance_norm)
+        self.decoding = DECODINGS[decode]()
         self.label_len, self.pred_len = window.label_len, window.pred_len
+        self.n_rows = self.label_len + self.decoding.n_forecast_rows(self.pred_len)
         inputs = {"n_columns": window.n_columns, "n_known": window.n_known, "d_model": d_model}
         sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
 
         self.encoder_embedding = DataEmbedding(**inputs, max_len=window.seq_len, dropout=dropout, encoding=embedding)
-        self.encoder = distilling_encoder(sizes, encoder_attention, n_layers=encoder_layers, distil=distil)
-        self.decoder_embedding = DataEmbedding(
-            **inputs, max_len=self.label_len + self.pred_len, dropout=dropout, encoding=embedding
+        self.encoder = self.make_encoder(sizes, encoder_attention, n_layers=encoder_layers, distil=distil)
+        self.decoder_embedding = self.decoding.embedding(
+            **inputs, max_len=self.n_rows, dropout=dropout, encoding=embedding
         )
-        self.decoder = nn.ModuleList(
+        self.decoder = DecoderStack(
             DecoderLayer(
                 sizes,
                 self_attention=decoder_attention,
@@ -69,6 +82,13 @@ class Informer(ForecastModel):
         )
         self.decoder_norm = nn.LayerNorm(d_model)
         self.head = nn.Linear(d_model, window.n_targets)
+        self.decoding.check(self)
+
+    def make_encoder(
+        self, sizes: BlockSizes, attention: AttentionFactories, *, n_layers: int, distil: bool
+    ) -> nn.Module:
+        """The encoder (B, L, D) -> (B, M, D), its attention layers numbered from 0 to n_layers - 1."""
+        return distilling_encoder(sizes, attention, n_layers=n_layers, distil=distil)
 
     def forecast(
         self,
@@ -77,29 +97,74 @@ class Informer(ForecastModel):
         future_known: Float[Tensor, "B P F"],
     ) -> Float[Tensor, "B P T"]:
         """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T)."""
-        encoded = self.encoder(self.encoder_embedding(past, past_known))
-        start = past.shape[1] - self.label_len
-        placeholder = past.new_zeros(past.shape[0], self.pred_len, past.shape[2])
-        x = self.decoder_embedding(
-            torch.cat([past[:, start:], placeholder], dim=1),
-            torch.cat([past_known[:, start:], future_known], dim=1),
-        )
-        for layer in self.decoder:
-            x = layer(x, encoded)
-        forecast: Tensor = self.head(self.decoder_norm(x[:, self.label_len :]))
-        return forecast
+        return self.decoding.decode(self, past, past_known, future_known)
+
+    def training_pair(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+        future: Float[Tensor, "B P C"],
+    ) -> tuple[Float[Tensor, "B R N"], Float[Tensor, "B R N"]]:
+        """The forecast steps as they are made in training, and their truth, (B, P, T) each, scaled units."""
+        return self.decoding.training_pair(self, past, past_known, future_known, future)
+
+    def encode(self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"]) -> Float[Tensor, "B M D"]:
+        """The encoder's output (B, M, D) for the window: past (B, L, C), past_known (B, L, F)."""
+        encoded: Tensor = self.encoder(self.encoder_embedding(past, past_known))
+        return encoded
+
+    def forecast_rows(
+        self, values: Float[Tensor, "B R C"], known: Float[Tensor, "B R F"], encoded: Float[Tensor, "B M D"]
+    ) -> Float[Tensor, "B P T"]:
+        """The last P rows (B, P, T) that the decoder makes of R: values (B, R, C), known (B, R, F)."""
+        x = self.decoder(self.decoder_embedding(values, known), encoded)
+        rows: Tensor = self.head(self.decoder_norm(x[:, -self.pred_len :]))
+        return rows
+
+    def new_cache(self) -> DecoderCache[CrossedCache]:
+        """The empty cache for `next_rows`, with room for all rows of the decoder."""
+        return DecoderCache(self._causal_embedding().new_cache(), self.decoder.new_caches(self.n_rows))
+
+    def next_rows(
+        self,
+        values: Float[Tensor, "B Q C"],
+        known: Float[Tensor, "B Q F"],
+        encoded: Float[Tensor, "B M D"],
+        cache: DecoderCache[CrossedCache],
+    ) -> Float[Tensor, "B Q T"]:
+        """The decoder's next Q rows (B, Q, T), for the steps after those in the cache, which they join."""
+        x = self._causal_embedding().next_rows(values, known, cache.rows)
+        rows: Tensor = self.head(self.decoder_norm(self.decoder.next_rows(x, encoded, cache.layers)))
+        return rows
+
+    def new_step(self, encoded: Float[Tensor, "B M D"]) -> Step:
+        """`next_rows` with a cache of its own. The encoder's output (B, M, D) is that of the windows."""
+        cache = self.new_cache()
+        return lambda values, known: self.next_rows(values, known, encoded, cache)
+
+    def _causal_embedding(self) -> CausalDataEmbedding:
+        embedding = self.decoder_embedding
+        assert isinstance(embedding, CausalDataEmbedding), "the generative decoder's embedding is circular"
+        return embedding
+
+    @classmethod
+    def cached_slots(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
+        """Both attentions of the decoder when it goes step by step."""
+        return ("decoder_attention", "cross_attention") if options.get("decode") == "dynamic" else ()
 
 
 def distilling_encoder(
-    sizes: BlockSizes, attention: AttentionFactories, *, n_layers: int, distil: bool
+    sizes: BlockSizes, attention: AttentionFactories, *, n_layers: int, distil: bool, first: int = 0
 ) -> nn.Sequential:
     """Encoder layers with a distilling step between each two and a norm at the end.
 
-    (B, L, D) -> (B, M, D), L halved (rounded up) n_layers - 1 times when `distil`.
+    (B, L, D) -> (B, M, D), L halved (rounded up) n_layers - 1 times when `distil`. first: the number of the first
+    layer's attention in the model.
     """
     steps: list[nn.Module] = []
     for i in range(n_layers):
         if i and distil:
             steps.append(Distil(sizes.d_model))
-        steps.append(EncoderLayer(sizes, attention, layer=i))
+        steps.append(EncoderLayer(sizes, attention, layer=first + i))
     return nn.Sequential(*steps, nn.LayerNorm(sizes.d_model))

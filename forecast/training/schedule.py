@@ -9,6 +9,15 @@ def type1(epoch: int) -> float:
     return float(0.5 ** max(epoch - 1, 0))
 
 
+def type3(epoch: int) -> float:
+    """PatchTST's schedule: full rate in the first four epochs, then 0.9 of the last one's. epoch counts from 0.
+
+    PatchTST at 204c21ef, utils/tools.py: 0.9^(n - 3) from n = 3 on, set *after* the n-th epoch, hence the fourth full
+    one. Differs: there the rate of the first epoch is 1/25, what a OneCycleLR leaves behind that is made but not used.
+    """
+    return float(0.9 ** max(epoch - 3, 0))
+
+
 def constant(epoch: int) -> float:
     """The full rate in every epoch."""
     del epoch

@@ -35,7 +35,7 @@ REFUSED = {
     "missing argument": ("~model.d_model", "model.d_model is missing"),
     "foreign key": ("+attention.mechanism.sub_len=3", "ProbAttention takes no 'sub_len'"),
     "foreign key, nearly right": ("+optim.weight_decays=3", "Did you mean 'weight_decay'?"),
-    "given by the program": ("+model.window=3", "model.n_columns=3: the program sets this itself"),
+    "given by the program": ("+model.window=3", "model.window=3: the program sets this itself"),
     "given by the program to the logger": (
         "+logger.save_dir=x",
         "logger.save_dir=x: the program sets this itself",

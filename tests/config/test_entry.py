@@ -12,6 +12,7 @@ import pytest
 from config.composed import composed
 
 from forecast.config.refusals import diagnose, message, nearest_key
+from forecast.config.values import options
 
 ROOT = Path(__file__).parents[2]
 STUB = Path(__file__).parent / "stub.py"
@@ -37,10 +38,10 @@ WRONG = {
     "experiment=quickstrat": "Did you mean 'quickstart'?",
     "attention=full,prob": "add -m to run each of them",
     "logger=null": "logger=null: choose one of tensorboard",
-    "model=null": "model=null: choose one of informer, informer2020",
-    "attention=null": "attention=null: choose one of full, prob, prob_informer2020",
+    "model=null": f"model=null: choose one of {', '.join(options('model'))}",
+    "attention=null": f"attention=null: choose one of {', '.join(options('attention', but='inherit'))}",
     "data/split=null": "data/split=null: choose one of dates, ett_hourly",
-    "attention@model.cross_attention=null": "attention@model.cross_attention=null: choose one of full,",
+    "attention@model.cross_attention=null": "attention@model.cross_attention=null: choose one of fixed, full, inherit,",
     "protocol=1": "protocol=1: there is no such choice. protocol is one of all_windows, informer2021",
     "seq_len=[1": "'seq_len=[1' cannot be read",
     "seq_len": "'seq_len' cannot be read",

@@ -71,3 +71,14 @@ def test_an_unknown_attention_is_refused_with_the_list():
     done = run("attention", "--only", "ful")
     assert done.returncode == 1
     assert "--only ful: there is no such attention. It is one of fixed, full," in done.stderr
+
+
+@pytest.mark.slow
+def test_rows_grow_by_one_a_step_with_the_cache_and_by_all_so_far_without(tmp_path):
+    file = tmp_path / "figures.json"
+    sizes = ["--seq_len", "11", "--pred_lens", "3", "7", "--batch", "2"]
+    done = run("decoding", *sizes, "--json", str(file))
+    assert done.returncode == 0, done.stderr
+    found = {row["pred_len"]: row for row in json.loads(file.read_text())["decoding"]}
+    assert {p: row["cached"]["rows"] for p, row in found.items()} == {3: 11 + 2, 7: 11 + 6}
+    assert {p: row["uncached"]["rows"] for p, row in found.items()} == {p: sum(range(11, 11 + p)) for p in (3, 7)}

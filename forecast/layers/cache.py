@@ -1,0 +1,170 @@
+"""What decoding step by step keeps of the steps so far, so that no row is computed twice.
+
+A cache is made for one batch of windows and handed along; a module keeps none. `reset` makes it ready for other
+windows, `reorder` follows a new order of the windows.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+KeysValues = tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]
+
+
+class LastRows:
+    """The last `count` rows of a sequence that comes in parts: what a causal convolution needs of the parts before.
+
+    length: how many rows have come.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.length = 0
+        self._rows: Tensor | None = None
+
+    def join(self, x: Float[Tensor, "B M D"]) -> Float[Tensor, "B N D"]:
+        """The next rows (B, M, D) with the kept ones before them, as many as there are up to `count`: (B, N, D)."""
+        joined = x if self._rows is None else torch.cat([self._rows, x], dim=1)
+        self.length += x.shape[1]
+        if self.count:
+            self._rows = joined[:, -self.count :]
+        return joined
+
+    def reset(self) -> None:
+        """Forgets all rows."""
+        self.length = 0
+        self._rows = None
+
+    def reorder(self, index: Int[Tensor, " B"]) -> None:
+        """Puts the batch in the order of `index` (B,)."""
+        if self._rows is not None:
+            self._rows = self._rows.index_select(0, index)
+
+
+class LayerCache:
+    """The keys and values of one causal self-attention layer, and the last rows of its input.
+
+    capacity: how many steps fit, the length of the whole sequence. lookback: how many earlier rows of the input a
+    projected row depends on. The keys and values, (B, H, capacity, E) each, take dtype and device from the first steps.
+    """
+
+    def __init__(self, capacity: int, *, lookback: int = 0) -> None:
+        self.capacity = capacity
+        self.length = 0
+        self.inputs = LastRows(lookback)
+        self._kept: tuple[Tensor, Tensor] | None = None
+
+    def append(
+        self, k: Float[Tensor, "B H M E"], v: Float[Tensor, "B H M E"]
+    ) -> tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
+        """Keeps the keys and values of the next M steps; returns those of all K steps so far, (B, H, K, E) each.
+
+        Raises ValueError when they do not fit, or are of another batch size than those before.
+        """
+        start, stop = self.length, self.length + k.shape[2]
+        if stop > self.capacity:
+            raise ValueError(
+                f"the cache holds {self.capacity} steps and has {start}: {k.shape[2]} more do not fit. "
+                "Reset it, or make it for a longer sequence"
+            )
+        if self._kept is None:
+            sizes = (*k.shape[:2], self.capacity, k.shape[3])
+            self._kept = k.new_empty(sizes), v.new_empty(sizes)
+        keys, values = self._kept
+        if len(keys) != len(k):  # one window would be copied to all
+            raise ValueError(f"the cache is of {len(keys)} windows, got steps of {len(k)}: reset it between batches")
+        keys[:, :, start:stop], values[:, :, start:stop] = k, v
+        self.length = stop
+        return keys[:, :, :stop], values[:, :, :stop]
+
+    def reset(self) -> None:
+        """Forgets all steps."""
+        self.length = 0
+        self.inputs.reset()
+        self._kept = None
+
+    def reorder(self, index: Int[Tensor, " B"]) -> None:
+        """Puts the batch in the order of `index` (B,)."""
+        self.inputs.reorder(index)
+        if self._kept is not None:
+            keys, values = self._kept
+            self._kept = keys.index_select(0, index), values.index_select(0, index)
+
+
+class MemoryCache:
+    """The keys and values of one cross-attention layer: made with the first steps, the same for all that follow.
+
+    lookback: as in `LayerCache`.
+    """
+
+    def __init__(self, *, lookback: int = 0) -> None:
+        self.inputs = LastRows(lookback)
+        self._kept: KeysValues | None = None
+
+    def keys_values(self, make: Callable[[], KeysValues]) -> KeysValues:
+        """The kept keys and values, (B, H, K, E) each; `make` is called when there are none."""
+        if self._kept is None:
+            self._kept = make()
+        return self._kept
+
+    def reset(self) -> None:
+        """Forgets the memory and all steps."""
+        self.inputs.reset()
+        self._kept = None
+
+    def reorder(self, index: Int[Tensor, " B"]) -> None:
+        """Puts the batch in the order of `index` (B,)."""
+        self.inputs.reorder(index)
+        if self._kept is not None:
+            keys, values = self._kept
+            self._kept = keys.index_select(0, index), values.index_select(0, index)
+
+
+@dataclass(frozen=True)
+class CrossedCache:
+    """What a decoder layer with cross-attention keeps: its own steps, and keys and values of the encoder's output."""
+
+    steps: LayerCache
+    memory: MemoryCache
+
+    def reset(self) -> None:
+        """Forgets the window."""
+        self.steps.reset()
+        self.memory.reset()
+
+    def reorder(self, index: Int[Tensor, " B"]) -> None:
+        """Puts the batch in the order of `index` (B,)."""
+        self.steps.reorder(index)
+        self.memory.reorder(index)
+
+
+C = TypeVar("C", LayerCache, CrossedCache)
+
+
+class DecoderCache(Generic[C]):
+    """What a whole decoder keeps. rows: the last rows of its input; layers: the cache of each layer."""
+
+    def __init__(self, rows: LastRows, layers: Sequence[C]) -> None:
+        self.rows = rows
+        self.layers: Sequence[C] = layers
+
+    @property
+    def length(self) -> int:
+        """How many steps it has."""
+        return self.rows.length
+
+    def reset(self) -> None:
+        """Forgets the windows: the next steps are the first of others."""
+        self.rows.reset()
+        for layer in self.layers:
+            layer.reset()
+
+    def reorder(self, index: Int[Tensor, " B"]) -> None:
+        """Puts the windows in the order of `index` (B,)."""
+        self.rows.reorder(index)
+        for layer in self.layers:
+            layer.reorder(index)

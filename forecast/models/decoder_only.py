@@ -1,0 +1,165 @@
+"""What the decoder-only models share."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from forecast.layers.attention_layer import AttentionFactories
+from forecast.layers.blocks import BlockSizes
+from forecast.layers.cache import DecoderCache, LayerCache
+from forecast.layers.causal_blocks import CausalLayer, CausalStack
+from forecast.layers.causal_embedding import PointDataEmbedding
+from forecast.layers.embedding import CalendarEncoding
+from forecast.layers.feed_forward import Activation
+from forecast.models.autoregressive import Step, check_cacheable, roll_out, roll_out_uncached, taught_rows
+from forecast.models.base import ForecastModel, WindowShape
+
+
+class DecoderOnly(ForecastModel):
+    """One causal stack that predicts each step from the steps before it, and forecasts by going on with its own.
+
+    A row holds the values of a step, its position and the calendar of the next step, which it predicts: all C columns,
+    as it reads them itself; the forecast are the T targets among them. All rows of a window, L + P - 1, are trained in
+    one pass on the true steps. The forecast reads the window once, and then one row a step, with a cache.
+
+    window: the data's sizes; label_len is not used, as the whole window is the start. instance_norm: see
+    `ForecastModel`. decoder_attention: the factories of the causal attention. Raises NotCacheable when its rows cannot
+    be computed one by one.
+    """
+
+    layer: type[CausalLayer]  # of the stack
+
+    def __init__(
+        self,
+        *,
+        window: WindowShape,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        decoder_layers: int,
+        dropout: float,
+        activation: Activation,
+        embedding: CalendarEncoding,
+        instance_norm: bool = False,
+        decoder_attention: AttentionFactories,
+    ) -> None:
+        super().__init__(window, instance_norm=instance_norm)
+        sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
+        self.n_rows = window.seq_len + window.pred_len - 1
+        self.embedding = PointDataEmbedding(
+            n_columns=window.n_columns,
+            n_known=window.n_known,
+            d_model=d_model,
+            max_len=self.n_rows,
+            dropout=dropout,
+            encoding=embedding,
+        )
+        self.layers = CausalStack(self.layer(sizes, decoder_attention, layer=i) for i in range(decoder_layers))
+        for layer in self.layers:
+            check_cacheable("decoder_attention", layer.attention)
+        self.norm = self.layer.last_norm(d_model)
+        self.head = nn.Linear(d_model, window.n_columns)
+        self.draw_weights()
+
+    def draw_weights(self) -> None:
+        """Draws the first weights: torch's own, unless a model has others."""
+
+    def forecast(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+    ) -> Float[Tensor, "B P T"]:
+        """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T), without gradient."""
+        steps = roll_out(self.new_step(), past, target_calendar(past_known, future_known))
+        return steps[:, :, list(self.window.targets)]
+
+    def forecast_uncached(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+    ) -> Float[Tensor, "B P T"]:
+        """What `forecast` gives, with all rows computed again for each step: what the cache is measured against."""
+        steps = roll_out_uncached(self.new_step, past, target_calendar(past_known, future_known))
+        return steps[:, :, list(self.window.targets)]
+
+    def training_pair(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+        future: Float[Tensor, "B P C"],
+    ) -> tuple[Float[Tensor, "B R N"], Float[Tensor, "B R N"]]:
+        """Every step of the window but its first and of the future, predicted from the true steps before it, and truth.
+
+        (B, L + P - 1, C) twice, scaled units. All steps, as in the models' papers, and not the P forecast ones alone: a
+        pass computes all rows anyway, so a window gives (L + P - 1) / P times the lessons at no cost, also on how to
+        start from few steps. All columns, as a roll-out feeds all of them back.
+        """
+        known = target_calendar(past_known, future_known)
+
+        def rows(past: Tensor, future: Tensor) -> Tensor:
+            return self.rows(torch.cat([past, future[:, :-1]], dim=1), known)
+
+        return taught_rows(self, rows, past, future), torch.cat([past[:, 1:], future], dim=1)
+
+    def rows(self, values: Float[Tensor, "B R C"], known: Float[Tensor, "B R F"]) -> Float[Tensor, "B R C"]:
+        """What each of the R rows predicts for the step after it (B, R, C).
+
+        values (B, R, C): the steps; known (B, R, F): the calendar of the steps after them.
+        """
+        x = self.layers(self.embedding(values, known))
+        predicted: Tensor = self.head(self.norm(x))
+        return predicted
+
+    def new_cache(self) -> DecoderCache[LayerCache]:
+        """The empty cache for `next_rows`, with room for all rows of a window."""
+        return DecoderCache(self.embedding.new_cache(), self.layers.new_caches(self.n_rows))
+
+    def next_rows(
+        self, values: Float[Tensor, "B M C"], known: Float[Tensor, "B M F"], cache: DecoderCache[LayerCache]
+    ) -> Float[Tensor, "B M C"]:
+        """The rows of `rows` for the M steps after those in the cache, which they join: (B, M, C)."""
+        x = self.layers.next_rows(self.embedding.next_rows(values, known, cache.rows), cache.layers)
+        predicted: Tensor = self.head(self.norm(x))
+        return predicted
+
+    def new_step(self) -> Step:
+        """`next_rows` with a cache of its own."""
+        cache = self.new_cache()
+        return lambda values, known: self.next_rows(values, known, cache)
+
+    @classmethod
+    def cached_slots(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
+        """The only slot, always."""
+        del options
+        return ("decoder_attention",)
+
+
+def target_calendar(past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]) -> Float[Tensor, "B R F"]:
+    """The calendar of the steps that the R = L + P - 1 rows predict: of all steps but the first, (B, R, F)."""
+    return torch.cat([past_known, future_known], dim=1)[:, 1:]
+
+
+@torch.no_grad()
+def scale_weights(layers: Iterable[nn.Module], *, deviation: Callable[[int], float]) -> None:
+    """Normal weights and zero biases for the linear maps of N pre-norm layers.
+
+    deviation: from the number of a map's inputs to the standard deviation of its weights. The two maps of a layer whose
+    result is added to the sequence get it divided by sqrt(2 N), so that the sum of all does not grow with the depth.
+    Radford et al. 2019, section 2.3; Child et al. 2019, section 5.2.
+    """
+    layers = list(layers)
+    for layer in layers:
+        for name, module in layer.named_modules():
+            if isinstance(module, nn.Linear):
+                added = name in ("attention.output", "feed_forward.narrow")
+                depth = math.sqrt(2 * len(layers)) if added else 1.0
+                module.weight.normal_(std=deviation(module.in_features) / depth)
+                if module.bias is not None:
+                    module.bias.zero_()

@@ -1,0 +1,53 @@
+"""DLinear."""
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from forecast.models.base import ForecastModel, WindowShape
+
+
+class DLinear(ForecastModel):
+    """A linear map of a column's trend plus one of its remainder, shared by the columns.
+
+    The trend is a moving average of the window, see `moving_average`; the remainder is what it leaves.
+
+    Zeng et al. 2023, "Are Transformers Effective for Time Series Forecasting?", section 4. A column is forecast from
+    its own past: only the targets are computed. The known features and label_len are not used.
+
+    window: the data's sizes. kernel_size: steps in the moving average; odd, so that it has a middle.
+    Raises ValueError for an even kernel_size.
+    """
+
+    def __init__(self, *, window: WindowShape, kernel_size: int) -> None:
+        super().__init__(window)
+        if kernel_size % 2 == 0:
+            raise ValueError(
+                f"model.kernel_size ({kernel_size}) must be odd, as many steps before a step as after it: "
+                f"{kernel_size + 1} for instance"
+            )
+        self.kernel_size = kernel_size
+        self.trend = nn.Linear(window.seq_len, window.pred_len)
+        self.remainder = nn.Linear(window.seq_len, window.pred_len)
+
+    def forecast(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+    ) -> Float[Tensor, "B P T"]:
+        """Past (B, L, C) -> forecast (B, P, T); the known features are not used."""
+        del past_known, future_known
+        columns = past[:, :, list(self.window.targets)].transpose(1, 2)  # (B, T, L)
+        trend = moving_average(columns, self.kernel_size)
+        forecast: Tensor = self.trend(trend) + self.remainder(columns - trend)
+        return forecast.transpose(1, 2)
+
+
+def moving_average(columns: Float[Tensor, "B T L"], kernel_size: int) -> Float[Tensor, "B T L"]:
+    """The mean of `kernel_size` steps around each step: (B, T, L) -> (B, T, L).
+
+    Beyond its ends a column is taken to keep its first and its last value. kernel_size: odd.
+    """
+    beside = kernel_size // 2
+    return F.avg_pool1d(F.pad(columns, (beside, beside), mode="replicate"), kernel_size, stride=1)

@@ -1,0 +1,34 @@
+"""NLinear."""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from forecast.models.base import ForecastModel, WindowShape
+
+
+class NLinear(ForecastModel):
+    """A linear map of a column less its last value, which is added to the forecast; shared by the columns.
+
+    Zeng et al. 2023, "Are Transformers Effective for Time Series Forecasting?", section 4. A column is forecast from
+    its own past: only the targets are computed. The known features and label_len are not used. What gradient descent
+    comes near to, `baselines.ClosedFormNLinear` has exactly.
+
+    window: the data's sizes.
+    """
+
+    def __init__(self, *, window: WindowShape) -> None:
+        super().__init__(window)
+        self.map = nn.Linear(window.seq_len, window.pred_len)
+
+    def forecast(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+    ) -> Float[Tensor, "B P T"]:
+        """Past (B, L, C) -> forecast (B, P, T); the known features are not used."""
+        del past_known, future_known
+        columns = past[:, :, list(self.window.targets)].transpose(1, 2)  # (B, T, L)
+        last = columns[:, :, -1:]
+        forecast: Tensor = self.map(columns - last) + last
+        return forecast.transpose(1, 2)

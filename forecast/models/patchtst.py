@@ -1,0 +1,100 @@
+"""PatchTST."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from forecast.layers.attention_layer import AttentionFactories
+from forecast.layers.batch_norm import BatchNorm
+from forecast.layers.blocks import BlockSizes, EncoderLayer
+from forecast.layers.feed_forward import Activation
+from forecast.models.base import ForecastModel, WindowShape
+
+# Learned positions start between minus this and this.
+POSITION_RANGE = 0.02
+
+
+class PatchTST(ForecastModel):
+    """An encoder over patches of one column at a time; a linear map of its whole output is the column's forecast.
+
+    Every column is a series of its own and all share the weights. A column is cut into overlapping patches, see
+    `cut_patches`; a linear map and learned positions make them the sequence of the encoder, whose layers are post-norm
+    with batch normalisation. All columns are forecast and the targets returned.
+
+    Nie et al. 2023, "A Time Series is Worth 64 Words: Long-term Forecasting with Transformers". Differs from the
+    authors' code at 204c21ef: an attention layer does not add the scores of the layer before to its own, because a
+    mechanism neither takes nor returns scores; dropout falls on the attention weights and once on the layer's output,
+    there on the output twice and not on the weights.
+
+    The known features and label_len are not used. seq_len may be any that has a patch: from patch_len - stride on.
+
+    window: the data's sizes. instance_norm: see `ForecastModel`; the paper has it.
+    patch_len: steps in a patch. stride: steps from the start of a patch to that of the next.
+    encoder_attention: the factories for the slot.
+    Raises ValueError when the padded window is shorter than a patch.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: WindowShape,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        encoder_layers: int,
+        dropout: float,
+        activation: Activation,
+        patch_len: int,
+        stride: int,
+        instance_norm: bool = False,
+        encoder_attention: AttentionFactories,
+    ) -> None:
+        super().__init__(window, instance_norm=instance_norm)
+        self.patch_len, self.stride = patch_len, stride
+        n_patches = count_patches(window.seq_len, patch_len, stride)
+        sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
+
+        self.embedding = nn.Linear(patch_len, d_model)
+        self.positions = nn.Parameter(torch.empty(n_patches, d_model).uniform_(-POSITION_RANGE, POSITION_RANGE))
+        self.dropout = nn.Dropout(dropout)
+        self.encoder = nn.Sequential(
+            *(EncoderLayer(sizes, encoder_attention, layer=i, norm=BatchNorm) for i in range(encoder_layers))
+        )
+        self.head = nn.Linear(n_patches * d_model, window.pred_len)
+
+    def forecast(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+    ) -> Float[Tensor, "B P T"]:
+        """Past (B, L, C) -> forecast (B, P, T); the known features are not used."""
+        del past_known, future_known
+        columns = past.transpose(1, 2).flatten(0, 1)  # (B * C, L)
+        patches = self.embedding(cut_patches(columns, self.patch_len, self.stride))  # (B * C, N, D)
+        encoded = self.encoder(self.dropout(patches + self.positions))
+        forecast: Tensor = self.head(encoded.flatten(1))  # (B * C, P)
+        by_column = forecast.reshape(len(past), -1, self.window.pred_len)  # (B, C, P)
+        return by_column[:, list(self.window.targets)].transpose(1, 2)
+
+
+def count_patches(seq_len: int, patch_len: int, stride: int) -> int:
+    """How many patches `cut_patches` makes. Raises ValueError when there is none."""
+    if patch_len > seq_len + stride:
+        raise ValueError(
+            f"model.patch_len ({patch_len}) must be at most seq_len ({seq_len}) + model.stride ({stride}), the window "
+            f"with its padding: set model.patch_len={seq_len + stride} or lower, or seq_len={patch_len - stride} or "
+            "higher"
+        )
+    return (seq_len + stride - patch_len) // stride + 1
+
+
+def cut_patches(columns: Float[Tensor, "S L"], patch_len: int, stride: int) -> Float[Tensor, "S N W"]:
+    """S series of L steps into N patches of W = patch_len: (S, L) -> (S, N, W).
+
+    Each series is lengthened by `stride` repetitions of its last value, and a patch starts at every stride-th step as
+    long as it fits; what is left over at the end is padding.
+    """
+    padded = F.pad(columns.unsqueeze(1), (0, stride), mode="replicate").squeeze(1)
+    return padded.unfold(1, patch_len, stride)

@@ -1,0 +1,90 @@
+"""The single-headed attention RNN."""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from forecast.layers.attention_layer import AttentionFactories, AttentionLayer
+from forecast.layers.boom import Boom
+from forecast.layers.causal_embedding import CausalDataEmbedding
+from forecast.layers.embedding import CalendarEncoding
+from forecast.layers.pre_norm import Lstm, PreNorm, SelfAttention
+from forecast.models.base import ForecastModel, WindowShape, with_placeholders
+
+
+class Sha(ForecastModel):
+    """Recurrent blocks with attention that read the window and then `pred_len` zeros, whose rows are the forecast.
+
+    A block is an LSTM, causal attention and a Boom layer, each on the normalised sequence and added to it.
+
+    Merity 2019, "Single Headed Attention RNN: Stop thinking with your head", with `attention=single_head`. Differs: the
+    paper has a language model that reads and writes word after word, carrying the LSTM's state and a memory of keys and
+    values from one stretch of text to the next; here one pass over window and zeros makes all steps, from a state of
+    zeros, so that no forecast step sees what was forecast for the one before. Every block has attention, the paper's
+    only one of four; queries and memory share one norm; what is added to is the sequence, not its norm.
+
+    window: the data's sizes; label_len is not used. instance_norm: see `ForecastModel`.
+    d_ff: inner width of the Boom layers, a multiple of d_model.
+    decoder_attention: the factories of the attention; `n_heads` is for those that have heads.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: WindowShape,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        decoder_layers: int,
+        dropout: float,
+        embedding: CalendarEncoding,
+        instance_norm: bool = False,
+        decoder_attention: AttentionFactories,
+    ) -> None:
+        super().__init__(window, instance_norm=instance_norm)
+        self.embedding = CausalDataEmbedding(
+            n_columns=window.n_columns,
+            n_known=window.n_known,
+            d_model=d_model,
+            max_len=window.seq_len + window.pred_len,
+            dropout=dropout,
+            encoding=embedding,
+        )
+        self.blocks = nn.Sequential(
+            *(
+                ShaBlock(
+                    AttentionLayer(decoder_attention, d_model=d_model, n_heads=n_heads, causal=True, layer=i),
+                    d_model=d_model,
+                    d_ff=d_ff,
+                    dropout=dropout,
+                )
+                for i in range(decoder_layers)
+            )
+        )
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, window.n_targets)
+
+    def forecast(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+    ) -> Float[Tensor, "B P T"]:
+        """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T)."""
+        x = self.blocks(self.embedding(*with_placeholders(past, past_known, future_known)))
+        forecast: Tensor = self.head(self.norm(x[:, past.shape[1] :]))
+        return forecast
+
+
+class ShaBlock(nn.Module):
+    """LSTM, attention, Boom: each normalises what came before and adds to it, (B, L, D) -> (B, L, D)."""
+
+    def __init__(self, attention: AttentionLayer, *, d_model: int, d_ff: int, dropout: float) -> None:
+        super().__init__()
+        inner = (Lstm(d_model), SelfAttention(attention), Boom(d_model=d_model, d_ff=d_ff, dropout=dropout))
+        self.addends = nn.ModuleList(PreNorm(module, d_model=d_model, dropout=dropout) for module in inner)
+
+    def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
+        """(B, L, D) -> (B, L, D)."""
+        for addend in self.addends:
+            x = x + addend(x)
+        return x

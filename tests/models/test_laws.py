@@ -1,0 +1,156 @@
+"""What every model must obey, whatever it is: one per file of conf/model, built from the real config."""
+
+import inspect
+
+import pytest
+import torch
+from config.composed import composed
+from models.small import window_shape
+from omegaconf import OmegaConf
+
+from forecast.config.build import build
+from forecast.config.values import options
+from forecast.models.base import ForecastModel
+
+MODELS = options("model")
+ATTENTIONS = options("attention", but="inherit")
+# The attention of each model's paper; None: no slot for one.
+PAPERS = {
+    "informer": "prob",
+    "informer2020": "prob_informer2020",
+    "informer_stack": "prob_informer2020",
+    "transformer": "full",
+    "logtrans": "logsparse",
+    "reformer": "lsh",
+    "sparse_transformer": "strided",
+    "sha": "single_head",
+    "patchtst": "full",
+    "gpt": "full",
+    "dlinear": None,
+    "nlinear": None,
+}
+SMALL = {"d_model": 24, "n_heads": 2, "d_ff": 48, "dropout": 0.1}
+B = 3
+WINDOWS = {
+    "all columns": {},
+    "one column": {"n_columns": 1, "targets": (0,)},
+    "one target of several": {"n_columns": 5, "targets": (4,)},
+    "two targets in another order": {"n_columns": 5, "targets": (3, 1)},
+    "one step ahead": {"pred_len": 1},
+    "further than the window": {"seq_len": 17, "pred_len": 31},
+    "short window": {"seq_len": 16, "label_len": 8, "pred_len": 3},
+    "whole window as start token": {"label_len": 19},
+    "no calendar": {"n_known": 0},
+}
+
+
+def made(model, *overrides, window=None, **sizes):
+    """The model of the config at small sizes."""
+    cfg = composed(f"model={model}", *overrides)
+    for key, value in {**SMALL, **sizes}.items():
+        if key in cfg.model:
+            OmegaConf.update(cfg, f"model.{key}", value)
+    torch.manual_seed(1)
+    return build(cfg.model, window=window_shape(**(window or {})))
+
+
+def inputs(model, seed=0, batch=B):
+    """Past, its known features, the future's, and the future itself."""
+    w, generator = model.window, torch.Generator().manual_seed(seed)
+    series = torch.randn(batch, w.seq_len + w.pred_len, w.n_columns, generator=generator).cumsum(1)
+    known = torch.rand(batch, w.seq_len + w.pred_len, w.n_known, generator=generator) - 0.5
+    return series[:, : w.seq_len], known[:, : w.seq_len], known[:, w.seq_len :], series[:, w.seq_len :]
+
+
+@pytest.fixture(params=MODELS)
+def name(request):
+    return request.param
+
+
+def attention_of(name):
+    cfg = composed(f"model={name}", hydra=True)
+    return cfg.hydra.runtime.choices.attention
+
+
+def test_each_model_brings_the_attention_of_its_paper():
+    assert {name: attention_of(name) for name in MODELS} == PAPERS
+
+
+def test_a_forecast_is_made_from_what_is_known_alone(name):
+    model = made(name)
+    assert isinstance(model, ForecastModel)
+    for method in (model.forward, model.forecast):
+        assert list(inspect.signature(method).parameters) == ["past", "past_known", "future_known"]
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+def test_any_window_is_learned_from_and_forecast(name, window):
+    if name == "informer2020" and window.get("seq_len") == 1:
+        pytest.skip("its circular padding needs two steps")
+    model = made(name, window=window)
+    past, past_known, future_known, future = inputs(model)
+    forecast, truth = model.train().training_pair(past, past_known, future_known, future)
+    assert forecast.shape == truth.shape
+    torch.nn.functional.mse_loss(forecast, truth).backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters() if p.requires_grad)
+    out = model.eval()(past, past_known, future_known)
+    assert out.shape == (B, model.window.pred_len, model.window.n_targets)
+    assert out.isfinite().all()
+
+
+def test_equal_evaluation_calls_agree_to_the_last_bit_whatever_was_drawn_before(name):
+    model = made(name).eval()
+    *known, _ = inputs(model)
+    first = model(*known)
+    torch.rand(3)
+    assert torch.equal(model(*known), first)
+
+
+def test_a_forecast_leaves_the_random_generator_and_the_weights_alone(name):
+    model = made(name).eval()
+    *known, _ = inputs(model)
+    before, weights = torch.get_rng_state(), {key: value.clone() for key, value in model.state_dict().items()}
+    with torch.inference_mode():
+        model(*known)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(value, weights[key]) for key, value in model.state_dict().items())
+
+
+def test_windows_of_a_batch_do_not_see_each_other_in_evaluation(name):
+    model = made(name).eval()
+    *known, _ = inputs(model)
+    torch.testing.assert_close(model(*known)[1:], model(*(part[1:] for part in known)), rtol=1e-4, atol=1e-5)
+
+
+def test_the_target_columns_are_those_of_the_window(name):
+    """A forecast of columns 3 and 1 is compared with the truth of columns 3 and 1."""
+    model = made(name, window={"n_columns": 5, "targets": (3, 1)})
+    past, past_known, future_known, future = inputs(model)
+    _, truth = ForecastModel.training_pair(model.eval(), past, past_known, future_known, future)
+    torch.testing.assert_close(truth, future[:, :, [3, 1]])
+
+
+@pytest.mark.parametrize("model", [name for name in MODELS if PAPERS.get(name)])
+def test_instance_normalisation_makes_a_forecast_follow_level_and_scale(model):
+    normed = made(model, "model.instance_norm=true").eval()
+    past, past_known, future_known, _ = inputs(normed)
+    past = past * 10  # far above what is added to the variance
+    moved = normed(past * 3 + 50, past_known, future_known)
+    expected = normed(past, past_known, future_known) * 3 + 50
+    torch.testing.assert_close(moved, expected, rtol=1e-3, atol=1e-2)
+    plain = made(model, "model.instance_norm=false").eval()
+    difference = plain(past * 3 + 50, past_known, future_known) - (plain(past, past_known, future_known) * 3 + 50)
+    assert difference.abs().max() > 1
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("n_heads", [1, 3])
+def test_every_attention_works_in_the_informers_encoder_and_decoder_from_16_steps_on(attention, n_heads):
+    """With its default sizes, also after distilling to 8 and 4 steps, and for an odd number of heads."""
+    window = {"seq_len": 16, "label_len": 8, "pred_len": 8}
+    model = made("informer", f"attention={attention}", window=window, n_heads=n_heads, encoder_layers=3)
+    past, past_known, future_known, future = inputs(model)
+    forecast, truth = model.training_pair(past, past_known, future_known, future)
+    torch.nn.functional.mse_loss(forecast, truth).backward()
+    assert all(p.grad is not None for p in model.parameters())
+    assert model.eval()(past, past_known, future_known).isfinite().all()

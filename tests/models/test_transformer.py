@@ -1,0 +1,132 @@
+"""The Transformer: torch's own layers in the Informer's frame."""
+
+import inspect
+
+import pytest
+import torch
+from models.inputs import batch, made, reached
+from models.small import FULL, PROB, SIZES, WINDOW, informer
+from torch import nn
+
+from forecast.attention.base import Mechanism
+from forecast.layers.distil import Distil
+from forecast.models.informer import Informer
+from forecast.models.transformer import Transformer
+
+OWN = {key: value for key, value in SIZES.items() if key not in ("distil", "mix")}
+SLOTS = {"encoder_attention": FULL, "decoder_attention": FULL, "cross_attention": FULL}
+
+
+def transformer(**changes):
+    return made(Transformer, {**OWN, **SLOTS}, changes)
+
+
+def copied(theirs, ours, *, attentions, norms):
+    """The weights of one of our layers in one of torch's."""
+    for name, attention in attentions.items():
+        their = getattr(theirs, name)
+        their.in_proj_weight.data.copy_(attention.projection.query_key_value.weight)
+        their.in_proj_bias.data.copy_(attention.projection.query_key_value.bias)
+        their.out_proj.load_state_dict(attention.output.state_dict())
+    theirs.linear1.load_state_dict(ours.feed_forward.widen.state_dict())
+    theirs.linear2.load_state_dict(ours.feed_forward.narrow.state_dict())
+    for i in range(norms):
+        getattr(theirs, f"norm{i + 1}").load_state_dict(getattr(ours, f"norm{i + 1}").state_dict())
+    return theirs.train()  # in evaluation torch takes another way, which warns
+
+
+def test_encoder_and_decoder_are_torchs_own_layers_with_a_norm_at_the_end():
+    model, (past, past_known, future_known) = transformer(encoder_layers=3, decoder_layers=2), batch()
+    for name, parameter in model.named_parameters():
+        if "norm" in name:  # fresh ones are all alike
+            nn.init.uniform_(parameter, 0.5, 1.5)
+    made_by = {"nhead": 2, "dim_feedforward": 23, "dropout": 0.0, "activation": "gelu", "batch_first": True}
+    *layers, norm = model.encoder
+    encoded = model.encoder_embedding(past, past_known)
+    for layer in layers:
+        theirs = nn.TransformerEncoderLayer(22, **made_by)
+        encoded = copied(theirs, layer, attentions={"self_attn": layer.attention}, norms=2)(encoded)
+    encoded = norm(encoded)
+    start = torch.cat([past[:, -7:], torch.zeros(2, 5, 3)], dim=1)
+    x = model.decoder_embedding(start, torch.cat([past_known[:, -7:], future_known], dim=1))
+    blocked = torch.ones(12, 12).triu(1).bool()
+    for layer in model.decoder:
+        attentions = {"self_attn": layer.self_attention, "multihead_attn": layer.cross_attention}
+        theirs = copied(nn.TransformerDecoderLayer(22, **made_by), layer, attentions=attentions, norms=3)
+        x = theirs(x, encoded, tgt_mask=blocked)
+    expected = model.head(model.decoder_norm(x))[:, -5:]
+    torch.testing.assert_close(model(past, past_known, future_known), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_it_is_the_informer_without_distilling_and_mixing():
+    model, other = transformer(), informer(FULL, distil=False, mix=False)
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(model.eval()(*batch()), other.eval()(*batch()))
+    assert not [module for module in model.modules() if isinstance(module, Distil)]
+
+
+def test_its_keys_are_the_informers_less_those_two_in_the_same_order():
+    ours, theirs = (list(inspect.signature(model).parameters) for model in (Transformer, Informer))
+    assert ours == [name for name in theirs if name not in ("distil", "mix")]
+
+
+def test_a_forecast_step_does_not_see_the_calendar_after_it():
+    """Nor can it see the future itself: the model is not given it."""
+    assert reached(transformer(decoder_layers=2), "future_known", slice(3, None)) == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize("name", ["past", "past_known", "future_known"])
+def test_every_input_reaches_every_step_of_the_forecast(name):
+    assert all(reached(transformer(), name))
+
+
+def test_every_parameter_gets_a_gradient():
+    model = transformer()
+    model(*batch()).square().mean().backward()
+    assert all(p.grad is not None and p.grad.abs().max() > 0 for p in model.parameters())
+
+
+def test_attention_layers_are_numbered_through_the_model():
+    model = transformer(encoder_layers=3, decoder_layers=2)
+    assert [m.layer for m in model.modules() if isinstance(m, Mechanism)] == list(range(7))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"d_model": 26},
+        {"n_heads": 1},
+        {"d_ff": 29},
+        {"encoder_layers": 1},
+        {"decoder_layers": 2},
+        {"activation": "relu"},
+        {"embedding": "fixed"},
+        {"instance_norm": True},
+        {"label_len": 8},
+        {"decode": "dynamic"},
+        {"encoder_attention": PROB},
+        {"decoder_attention": PROB},
+        {"cross_attention": PROB},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_each_key_changes_the_forecast(change):
+    known = torch.ones(2, 24, 4)  # integers for embedding=fixed
+    given = batch()[0], known[:, :19], known[:, 19:]
+    assert not torch.allclose(transformer().eval()(*given), transformer(**change).eval()(*given))
+
+
+def test_dropout_acts_in_training_alone():
+    model = transformer(dropout=0.3)
+    assert not torch.equal(model.train()(*batch()), model(*batch()))
+    assert torch.equal(model.eval()(*batch()), transformer().eval()(*batch()))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"label_len": 0}, {"pred_len": 1}, {"n_columns": 1, "targets": (0,)}, {"n_known": 0}], ids=str
+)
+def test_any_window_gives_a_finite_forecast_of_its_shape(changes):
+    sizes = {**WINDOW, **changes}
+    forecast = transformer(**changes)(*batch(changes))
+    assert forecast.shape == (2, sizes["pred_len"], len(sizes["targets"]))
+    assert forecast.isfinite().all()

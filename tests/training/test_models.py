@@ -1,0 +1,101 @@
+"""Every model and every attention through the whole program: train, evaluate, predict."""
+
+import csv
+import json
+import os
+
+import pytest
+from program import TINY, call, refusal
+
+from forecast.config.values import options
+
+needs_ett = pytest.mark.skipif("FORECAST_DATA" not in os.environ, reason="FORECAST_DATA is not set")
+A_FEW_STEPS = [
+    "data=ETTh1",
+    "seq_len=24",
+    "label_len=12",
+    "pred_len=6",
+    "trainer.max_epochs=1",
+    "trainer.limit_train_batches=3",
+    "trainer.limit_val_batches=2",
+    "trainer.accelerator=cpu",
+    "trainer.enable_progress_bar=false",
+]
+SMALL = {
+    "d_model": 16,
+    "n_heads": 2,
+    "d_ff": 32,
+}
+WITHOUT_ATTENTION = ("dlinear", "nlinear")
+
+
+def sizes(model):
+    return [] if model in WITHOUT_ATTENTION else [f"model.{key}={value}" for key, value in SMALL.items()]
+
+
+def metrics_of(folder):
+    return json.loads((folder / "metrics.json").read_text())
+
+
+@needs_ett
+@pytest.mark.parametrize("model", options("model"))
+def test_every_model_trains_on_etth1_and_its_checkpoint_evaluates_to_the_same_figures(model, tmp_path):
+    run = tmp_path / "run"
+    call("train", f"model={model}", *A_FEW_STEPS, *sizes(model), f"hydra.run.dir={run}")
+    trained = metrics_of(run)
+    assert trained["model"] == model
+    assert trained["test"]["windows"] == 2880 - 6 + 1
+    assert trained["test"]["scaled"]["mse"] < 10
+    if model in WITHOUT_ATTENTION:
+        assert trained["attention"] is None and trained["attention_slots"] == {}
+    else:
+        assert trained["attention"] in trained["attention_slots"].values()
+    again = tmp_path / "again"
+    call("evaluate", f"ckpt_path={run}/checkpoints/best.ckpt", "device=cpu", f"hydra.run.dir={again}")
+    assert metrics_of(again)["test"] == trained["test"]
+
+
+@pytest.mark.parametrize("features, targets", [("M", 4), ("MS", 1), ("S", 1)])
+@pytest.mark.parametrize("model", [name for name in options("model") if name not in WITHOUT_ATTENTION])
+def test_every_model_forecasts_the_targets_of_each_kind_of_features(model, features, targets, tmp_path):
+    run = tmp_path / "run"
+    tiny = [text for text in TINY if not text.startswith("model.")]
+    few = [f"model={model}", *tiny, *sizes(model), "trainer.limit_train_batches=2", f"data.features={features}"]
+    call("train", *few, f"hydra.run.dir={run}")
+    output = tmp_path / "forecast.csv"
+    call(
+        "predict", f"ckpt_path={run}/checkpoints/best.ckpt", f"output={output}", "device=cpu", f"hydra.run.dir={run}/p"
+    )
+    rows = list(csv.reader(output.open()))
+    assert len(rows) == 1 + 5
+    assert {len(row) for row in rows} == {1 + targets}
+
+
+@pytest.mark.parametrize("attention", options("attention", but="inherit"))
+def test_every_attention_trains_in_the_informer(attention, tmp_path):
+    run = tmp_path / "run"
+    call("train", f"attention={attention}", *TINY, "trainer.limit_train_batches=2", f"hydra.run.dir={run}")
+    assert metrics_of(run)["attention_slots"] == {"encoder": attention, "decoder": attention, "cross": "full"}
+
+
+def test_step_by_step_decoding_trains_evaluates_and_predicts(tmp_path):
+    run = tmp_path / "run"
+    call("train", "attention=full", "model.decode=dynamic", *TINY, f"hydra.run.dir={run}")
+    again = tmp_path / "again"
+    call("evaluate", f"ckpt_path={run}/checkpoints/best.ckpt", "device=cpu", f"hydra.run.dir={again}")
+    assert metrics_of(again)["test"] == metrics_of(run)["test"]
+
+
+TOO_LONG = {
+    "bucket": ["attention=lsh", "attention.mechanism.bucket=24"],
+    "window": ["attention=strided", "attention.mechanism.window=24"],
+    "block": ["attention=fixed", "attention.mechanism.block=24"],
+    "sub_len": ["attention=logsparse", "attention.mechanism.sub_len=24"],
+}
+
+
+@pytest.mark.parametrize("key", TOO_LONG)
+def test_a_size_beyond_the_sequence_is_refused_before_the_training(key, tmp_path, capsys):
+    said = refusal(capsys, "train", *TOO_LONG[key], *TINY, f"hydra.run.dir={tmp_path}/run")
+    assert f"{key}" in said and "24" in said and "19" in said
+    assert not (tmp_path / "run/checkpoints").exists()
