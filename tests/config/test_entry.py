@@ -156,7 +156,7 @@ REFUSED = [
     (["--multrun"], "unrecognized arguments: --multrun. Did you mean '--multirun'? Overrides are written"),
     (["seed=1", "-m", "seed=2"], "Options such as -m stand before the first key=value"),
     (["logger=null"], "logger=null: choose one of tensorboard\n"),
-    (["~model"], "model is missing: say model=NAME, one of informer, informer2020\n"),
+    (["~model"], f"model is missing: say model=NAME, one of {', '.join(options('model'))}\n"),
     (["data=csv"], "data.path=null: which file? Say data.path=FILE.csv\n"),
     (
         ["ckpt_path=no.ckpt"],
