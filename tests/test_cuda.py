@@ -4,9 +4,13 @@ import json
 
 import pytest
 import torch
+from attention.cases import CASES
 from models.small import FULL, PROB, informer
 from models.test_informer import batch
+from models.test_model_laws import inputs, made
 from program import TINY, call
+
+from forecast.config.values import options
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 
@@ -29,3 +33,25 @@ def test_training_on_the_gpu_is_evaluated_alike_by_every_command_and_batch_size(
         best = f"ckpt_path={tmp_path}/run/checkpoints/best.ckpt"
         call("evaluate", best, f"data.batch_size={size}", "device=cuda", f"hydra.run.dir={tmp_path}/{size}")
         assert json.loads((tmp_path / f"{size}/metrics.json").read_text())["test"] == trained["test"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("causal", [False, True])
+def test_an_attention_on_the_gpu_is_that_of_the_cpu(case, causal):
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(2, 4, 601, 8, generator=generator) for _ in range(3))
+    mechanism = case.make(causal=causal, layer=0).eval()
+    found = mechanism.cuda()(q.cuda(), k.cuda(), v.cuda()).cpu()
+    # rounding may swap two rows, keys or buckets that are nearly equal
+    wrong = (found - mechanism.cpu()(q, k, v)).abs().amax(-1) > 1e-4
+    assert wrong.float().mean() < 0.01
+
+
+@pytest.mark.parametrize("model", options("model"))
+def test_every_model_trains_and_forecasts_on_the_gpu(model):
+    built = made(model).cuda()
+    past, past_known, future_known, future = (part.cuda() for part in inputs(built))
+    forecast, truth = built.train().training_pair(past, past_known, future_known, future)
+    torch.nn.functional.mse_loss(forecast, truth).backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in built.parameters())
+    assert built.eval()(past, past_known, future_known).isfinite().all()

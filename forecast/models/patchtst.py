@@ -23,9 +23,9 @@ class PatchTST(ForecastModel):
     with batch normalisation. All columns are forecast and the targets returned.
 
     Nie et al. 2023, "A Time Series is Worth 64 Words: Long-term Forecasting with Transformers". Differs from the
-    authors' code at 204c21ef: an attention layer does not add the scores of the layer before to its own, because a
-    mechanism neither takes nor returns scores; dropout falls on the attention weights and once on the layer's output,
-    there on the output twice and not on the weights.
+    authors' code: an attention layer does not add the scores of the layer before to its own, because a mechanism
+    neither takes nor returns scores. Dropout falls on the attention weights and once on the layer's output; where
+    theirs falls was not compared.
 
     The known features and label_len are not used. seq_len may be any that has a patch: from patch_len - stride on.
 
