@@ -12,8 +12,8 @@ def type1(epoch: int) -> float:
 def type3(epoch: int) -> float:
     """PatchTST's schedule: full rate in the first four epochs, then 0.9 of the last one's. epoch counts from 0.
 
-    Its scripts call it type3: 0.9^(n - 3) from n = 3 on, set *after* the n-th epoch, hence the fourth full one. Written from
-    memory of the authors' code, which was not at hand.
+    Its scripts call it type3: 0.9^(n - 3) from n = 3 on, set *after* the n-th epoch, hence the fourth full one.
+    Written from memory of the authors' code, which was not at hand.
     """
     return float(0.9 ** max(epoch - 3, 0))
 
