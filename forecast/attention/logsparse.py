@@ -1,6 +1,7 @@
 """LogSparse attention."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -8,6 +9,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from forecast.attention.pattern import PatternAttention, check_fits, check_positive, log2_ceil
+
+# Numbers of one operand that all shifts go through before the next.
+PIECE = 2**19
 
 
 class LogSparseAttention(PatternAttention):
@@ -128,28 +132,43 @@ class ShiftedSum(torch.autograd.Function):
 def products(x: Tensor, y: Tensor, shifts: list[int], *, nothing: float) -> Tensor:
     """Inner product of x_i and y_(i - shift) per shift: (B, H, L, E), (B, H, L, E) -> (B, H, L, S)."""
     columns = x.new_full((len(shifts), *x.shape[:3]), nothing)
-    for column, shift in zip(columns, shifts, strict=True):
-        first, last = overlap(x.shape[2], shift)
-        torch.sum(x[:, :, first:last] * y[:, :, first - shift : last - shift], -1, out=column[:, :, first:last])
+    for b, h in pieces(x):
+        for column, shift in zip(columns[:, b, h], shifts, strict=True):
+            first, last = overlap(x.shape[2], shift)
+            torch.sum(x[b, h, first:last] * y[b, h, first - shift : last - shift], -1, out=column[:, :, first:last])
     return columns.movedim(0, -1)
 
 
 def gathered(weights: Tensor, x: Tensor, shifts: list[int]) -> Tensor:
     """At i the sum over shifts of weight_i times x_(i - shift): (B, H, L, S), (B, H, L, E) -> (B, H, L, E)."""
     total = torch.zeros_like(x, dtype=weights.dtype)
-    for weight, shift in zip(weights.unbind(-1), shifts, strict=True):
-        first, last = overlap(x.shape[2], shift)
-        total[:, :, first:last].addcmul_(weight[:, :, first:last, None], x[:, :, first - shift : last - shift])
+    for b, h in pieces(x):
+        for weight, shift in zip(weights[b, h].unbind(-1), shifts, strict=True):
+            first, last = overlap(x.shape[2], shift)
+            total[b, h, first:last].addcmul_(weight[:, :, first:last, None], x[b, h, first - shift : last - shift])
     return total
 
 
 def scattered(weights: Tensor, x: Tensor, shifts: list[int]) -> Tensor:
     """At i - shift the sum over shifts of weight_i times x_i: (B, H, L, S), (B, H, L, E) -> (B, H, L, E)."""
     total = torch.zeros_like(x, dtype=weights.dtype)
-    for weight, shift in zip(weights.unbind(-1), shifts, strict=True):
-        first, last = overlap(x.shape[2], shift)
-        total[:, :, first - shift : last - shift].addcmul_(weight[:, :, first:last, None], x[:, :, first:last])
+    for b, h in pieces(x):
+        for weight, shift in zip(weights[b, h].unbind(-1), shifts, strict=True):
+            first, last = overlap(x.shape[2], shift)
+            total[b, h, first - shift : last - shift].addcmul_(weight[:, :, first:last, None], x[b, h, first:last])
     return total
+
+
+def pieces(x: Tensor) -> Iterator[tuple[slice, slice]]:
+    """Batch items and heads of x (B, H, L, E) to work on together: all of them while they are few numbers.
+
+    Every shift goes through all steps; what does not fit in the processor's cache is fetched anew for each.
+    """
+    batch, heads, length, width = x.shape
+    together = max(1, PIECE // (length * width))
+    for b in range(0, batch, max(1, together // heads)):
+        for h in range(0, heads, min(heads, together)):
+            yield slice(b, b + max(1, together // heads)), slice(h, h + min(heads, together))
 
 
 def overlap(length: int, shift: int) -> tuple[int, int]:

@@ -140,7 +140,7 @@ class LshAttention(SelfMechanism):
 def default_bucket(length: int) -> int:
     """2 * ceil(log2 length), rounded up to a power of two, at least 4: the cost grows as L log L.
 
-    A power of two, because matrix products are fastest at such sizes: 16 up to 256 steps, 32 up to 65536.
+    A power of two, because matrix products are fastest at such sizes: 16 from 17 to 256 steps, 32 up to 65536.
     """
     return max(4, _power_of_two(2 * (length - 1).bit_length()))
 
@@ -152,7 +152,8 @@ def _power_of_two(at_least: int) -> int:
 def hashed(k: Float[Tensor, "B H K E"], rotations: Float[Tensor, "E R N"]) -> Int[Tensor, "B H R K"]:
     """argmax([k R; -k R]), the direction or opposite direction nearest to each key: (B, H, R, K) in [0, 2 N)."""
     dtype = torch.promote_types(k.dtype, torch.float32)
-    rotated = torch.einsum("bhle,ern->bhrln", k.to(dtype), rotations.to(dtype))
+    with torch.autocast(k.device.type, enabled=False):  # it would round the product to bfloat16, and ties are no hash
+        rotated = torch.einsum("bhle,ern->bhrln", k.to(dtype), rotations.to(dtype))
     nearest = rotated.abs().argmax(-1, keepdim=True)
     opposite = rotated.gather(-1, nearest) < 0
     return (nearest + opposite * rotated.shape[-1]).squeeze(-1)

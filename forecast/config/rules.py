@@ -5,6 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from forecast.config.targets import resolve_target
+from forecast.errors import UserError
+
 Test = Callable[[Any], bool]
 LARGEST_SEED = 2**32 - 1
 
@@ -84,6 +87,15 @@ def _numbers(*values: object) -> bool:
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
+def _has_start_token(target: object) -> bool:
+    """Whether the model of this target begins its decoder with the last label_len steps; others ignore label_len."""
+    try:
+        model: Any = resolve_target(target)
+    except UserError:  # said elsewhere
+        return False
+    return bool(model.has_start_token()) if hasattr(model, "has_start_token") else False
+
+
 def _shares(target: object, *shares: Any) -> bool:
     if not _is(target, "ShareSplit") or not _numbers(*shares):
         return True
@@ -123,8 +135,8 @@ RULES: tuple[Rule, ...] = (
         for path in ("attention.projection", "attention.mechanism")
     ),
     Rule(
-        ("label_len", "seq_len"),
-        lambda label, seq: not _numbers(label, seq) or seq < 1 or label <= seq,
+        ("label_len", "seq_len", "model._target_"),
+        lambda label, seq, model: not _numbers(label, seq) or seq < 1 or label <= seq or not _has_start_token(model),
         "the decoder starts with the last label_len ({0}) of the seq_len ({1}) known steps: "
         "label_len must be at most seq_len",
     ),

@@ -17,7 +17,7 @@ class WindowShape:
     """What a model is told of the windows it will see.
 
     n_columns: C. targets: the numbers of the T forecast columns among the C. n_known: F. seq_len, label_len, pred_len:
-    L, S, P; the start token of a decoder is the last S of the L known steps, 0 <= S <= L.
+    L, S, P; a decoder with a start token begins with the last S of the L known steps, the other models ignore S.
     """
 
     n_columns: int
@@ -26,12 +26,6 @@ class WindowShape:
     seq_len: int
     label_len: int
     pred_len: int
-
-    def __post_init__(self) -> None:
-        if self.label_len > self.seq_len:
-            raise ValueError(
-                f"label_len ({self.label_len}) must be at most seq_len ({self.seq_len}): it is the window's tail"
-            )
 
     @property
     def n_targets(self) -> int:
@@ -89,6 +83,11 @@ class ForecastModel(nn.Module):
         steps before it overrides it, with rows and columns of its own.
         """
         return self(past, past_known, future_known), future[:, :, list(self.window.targets)]
+
+    @classmethod
+    def has_start_token(cls) -> bool:
+        """Whether a decoder begins with the last label_len known steps; then label_len must be at most seq_len."""
+        return False
 
     @classmethod
     def cached_slots(cls, options: Mapping[str, Any]) -> tuple[str, ...]:

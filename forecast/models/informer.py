@@ -59,6 +59,7 @@ class Informer(ForecastModel):
         cross_attention: AttentionFactories,
     ) -> None:
         super().__init__(window, instance_norm=instance_norm)
+        check_start_token(window)
         self.decoding = DECODINGS[decode]()
         self.label_len, self.pred_len = window.label_len, window.pred_len
         self.n_rows = self.label_len + self.decoding.n_forecast_rows(self.pred_len)
@@ -149,9 +150,22 @@ class Informer(ForecastModel):
         return embedding
 
     @classmethod
+    def has_start_token(cls) -> bool:
+        """The decoder begins with the last `label_len` steps of the window."""
+        return True
+
+    @classmethod
     def cached_slots(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
         """Both attentions of the decoder when it goes step by step."""
         return ("decoder_attention", "cross_attention") if options.get("decode") == "dynamic" else ()
+
+
+def check_start_token(window: WindowShape) -> None:
+    """Raises ValueError unless the start token lies in the window."""
+    if window.label_len > window.seq_len:
+        raise ValueError(
+            f"label_len ({window.label_len}) must be at most seq_len ({window.seq_len}): it is the window's tail"
+        )
 
 
 def distilling_encoder(

@@ -243,3 +243,19 @@ def test_a_cheap_attention_builds_no_square_of_the_length(law, causal, length):
     with LargestTensor() as largest:
         made(default, causal)(q, k, v).sum().backward()
     assert largest.most <= length**2 // 4
+
+
+@pytest.mark.parametrize("length", [1499, 2053])
+def test_reading_a_window_row_by_row_builds_no_square_of_the_length_either(law, length):
+    """What a model that decodes with a cache does first: all but the last steps at once."""
+    mechanism = made(law.make.func if hasattr(law.make, "func") else law.make, causal=True)
+    if not law.cheap or mechanism.refusal(cross=False, cached=True):
+        pytest.skip("claims no less than L^2, or cannot be cached")
+    q, k, v = qkv(length - 7, length - 7, batch=1, heads=1, dtype=torch.float64)
+    with LargestTensor() as largest:
+        rows = mechanism.last_rows(q, k, v, length=length)
+    assert largest.most <= length**2 // 4
+    # the same in pieces, which a mask of their own computes
+    for first, last in ((0, 3), (600, 605), (length - 9, length - 7)):
+        part = mechanism.last_rows(q[:, :, first:last], k[:, :, :last], v[:, :, :last], length=length)
+        torch.testing.assert_close(rows[:, :, first:last], part)

@@ -55,6 +55,10 @@ REFUSED = {
         ["model.decode=dynamic", "attention=full", "label_len=0"],
         "model.decode=dynamic: the first step is made from the start token: label_len must be at least 1",
     ),
+    "a start token longer than the window": (
+        ["model=transformer", "seq_len=24", "label_len=48"],
+        "label_len=48: the decoder starts with the last label_len (48) of the seq_len (24) known steps",
+    ),
     "an attention for a model without one": (
         ["model=dlinear", "attention=full"],
         "attention: this model has none; leave attention= and attention.KEY= out",
@@ -114,6 +118,7 @@ ACCEPTED = {
         "attention@model.decoder_attention=fixed",
     ],
     "prob in an encoder": ["model=reformer", "attention=prob"],
+    "a start token that the model does not have": ["model=patchtst", "seq_len=24", "label_len=48"],
 }
 
 

@@ -79,7 +79,8 @@ def test_the_training_pair_is_the_forecast_and_the_targets_truth():
     assert torch.equal(truth, torch.stack([future[:, :, 2], future[:, :, 0]], -1))
 
 
-def test_a_start_token_longer_than_the_window_is_refused():
-    with pytest.raises(ValueError, match=r"^label_len \(20\) must be at most seq_len \(19\): it is the window's tail$"):
-        window_shape(label_len=20)
-    assert window_shape(label_len=19, targets=(2, 0)).n_targets == 2
+def test_only_a_model_with_a_start_token_minds_its_length():
+    """An Echo has none; test_model_laws.py asks every real model."""
+    assert Echo(window_shape(label_len=20)).window.label_len == 20
+    assert not Echo.has_start_token()
+    assert window_shape(targets=(2, 0)).n_targets == 2
