@@ -2,6 +2,7 @@
 
 import inspect
 
+import numpy as np
 import pytest
 import torch
 from config.composed import composed
@@ -10,6 +11,7 @@ from omegaconf import OmegaConf
 
 from forecast.config.build import build
 from forecast.config.values import options
+from forecast.data.windows import WindowDataset, stack_series
 from forecast.models.base import ForecastModel
 
 MODELS = options("model")
@@ -82,6 +84,25 @@ def test_a_forecast_is_made_from_what_is_known_alone(name):
     assert isinstance(model, ForecastModel)
     for method in (model.forward, model.forecast):
         assert list(inspect.signature(method).parameters) == ["past", "past_known", "future_known"]
+
+
+def test_noise_in_place_of_all_values_after_the_origin_changes_no_bit_of_the_forecast(name):
+    model = made(name).eval()
+    w = model.window
+    rng = np.random.default_rng(0)
+    values, known = rng.normal(size=(40, w.n_columns)).cumsum(0), rng.random((40, w.n_known)) - 0.5
+
+    def forecast(values):
+        series = stack_series(values, known)
+        sizes = {"n_columns": w.n_columns, "seq_len": w.seq_len, "pred_len": w.pred_len, "targets": w.targets}
+        batch = WindowDataset(series, rows=range(40), **sizes).__getitems__([3])
+        return model(batch.past, batch.past_known, batch.future_known), batch.target
+
+    noisy = values.copy()
+    noisy[3 + w.seq_len :] = rng.normal(size=noisy[3 + w.seq_len :].shape) * 100
+    (before, truth), (after, noise) = forecast(values), forecast(noisy)
+    assert torch.equal(before, after)
+    assert not torch.allclose(truth, noise)
 
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
