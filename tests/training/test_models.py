@@ -55,7 +55,7 @@ def test_every_model_trains_on_etth1_and_its_checkpoint_evaluates_to_the_same_fi
     assert metrics_of(again)["test"] == trained["test"]
 
 
-@pytest.mark.parametrize("features, targets", [("M", 4), ("MS", 1), ("S", 1)])
+@pytest.mark.parametrize("features, targets", [("M", 7), ("MS", 1), ("S", 1)])
 @pytest.mark.parametrize("model", [name for name in options("model") if name not in WITHOUT_ATTENTION])
 def test_every_model_forecasts_the_targets_of_each_kind_of_features(model, features, targets, tmp_path):
     run = tmp_path / "run"
@@ -66,7 +66,7 @@ def test_every_model_forecasts_the_targets_of_each_kind_of_features(model, featu
     call(
         "predict", f"ckpt_path={run}/checkpoints/best.ckpt", f"output={output}", "device=cpu", f"hydra.run.dir={run}/p"
     )
-    rows = list(csv.reader(output.open()))
+    rows = list(csv.reader(output.read_text().splitlines()))
     assert len(rows) == 1 + 5
     assert {len(row) for row in rows} == {1 + targets}
 
