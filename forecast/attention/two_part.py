@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from forecast.attention.pattern import PatternAttention
 
@@ -89,24 +90,50 @@ class TwoPartAttention(PatternAttention):
 
     def _in_blocks(self, q: Tensor, k: Tensor, v: Tensor, *, near: Tensor, far: Tensor | None, length: int) -> Tensor:
         """Q, k, v (B, H, N, l, ..), near (N, l, M) and far (N, l, F) True = hidden -> (B, H, N, l, V)."""
-        n_scores = q[..., 0].numel() * (near.shape[-1] + (0 if far is None else far.shape[-1]))
+        n_scores = q[:, 0, ..., 0].numel() * (near.shape[-1] + (0 if far is None else far.shape[-1]))  # of a head
+        heads = max(1, CHUNK_SCORES // n_scores)
         # a bounded number of chunks: each adds a gradient for all columns
-        size = math.ceil(q.shape[2] / min(MOST_CHUNKS, math.ceil(n_scores / CHUNK_SCORES)))
-        keys, values = with_neighbours(k, self.neighbours), with_neighbours(v, self.neighbours)
+        n_chunks = min(MOST_CHUNKS, math.ceil(n_scores * min(heads, q.shape[1]) / CHUNK_SCORES))
+        size = math.ceil(q.shape[2] / n_chunks)
         context = []
-        for first in range(0, q.shape[2], size):
-            chunk = slice(first, first + size)
-            rows = q[:, :, chunk] / math.sqrt(q.shape[-1])
-            scores = rows @ keys[:, :, chunk].transpose(-2, -1)
-            scores = scores.masked_fill_(near[chunk], -math.inf)
-            if far is None:
-                context.append(self._weigh(scores, v) @ values[:, :, chunk])
-                continue
-            columns = self._column_scores(rows, k, length).masked_fill_(far[chunk], -math.inf)
-            weights = self._weigh(torch.cat((scores, columns), -1), v)  # (B, H, n, l, M + F)
-            local, distant = torch.split(weights, [scores.shape[-1], columns.shape[-1]], -1)
-            context.append(local @ values[:, :, chunk] + self._column_values(distant, v, length))
-        return torch.cat(context, 2)
+        for q_part, k_part, v_part in zip(*(torch.split(x, heads, 1) for x in (q, k, v)), strict=True):
+            keys, values = with_neighbours(k_part, self.neighbours), with_neighbours(v_part, self.neighbours)
+            rows = []
+            for first in range(0, q.shape[2], size):
+                chunk = slice(first, first + size)
+                hidden = near[chunk], None if far is None else far[chunk]
+                around = keys[:, :, chunk], values[:, :, chunk]
+                # scores are computed again for the backward pass: kept, they would not fit into fast memory
+                rows.append(
+                    checkpoint(
+                        self._chunk, q_part[:, :, chunk], (k_part, v_part), around, hidden, length, use_reentrant=False
+                    )
+                )
+            context.append(torch.cat(rows, 2))
+        return torch.cat(context, 1)
+
+    def _chunk(
+        self,
+        q: Tensor,
+        whole: tuple[Tensor, Tensor],
+        around: tuple[Tensor, Tensor],
+        hidden: tuple[Tensor, Tensor | None],
+        length: int,
+    ) -> Tensor:
+        """Some blocks of queries (B, H, n, l, E) -> (B, H, n, l, V).
+
+        whole: keys and values of all blocks, for the columns. around: those of the blocks around each block of queries
+        (B, H, n, M, ..). hidden: `near` and `far` of `_in_blocks`, for these blocks.
+        """
+        (k, v), (keys, values), (near, far) = whole, around, hidden
+        q = q / math.sqrt(q.shape[-1])
+        scores = (q @ keys.transpose(-2, -1)).masked_fill_(near, -math.inf)
+        if far is None:
+            return self._weigh(scores, v) @ values
+        columns = self._column_scores(q, k, length).masked_fill_(far, -math.inf)
+        weights = self._weigh(torch.cat((scores, columns), -1), v)  # (B, H, n, l, M + F)
+        local, distant = torch.split(weights, [scores.shape[-1], columns.shape[-1]], -1)
+        return local @ values + self._column_values(distant, v, length)
 
     def _hidden(self, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
         """What the pattern hides among the neighbouring blocks (*halves, N, l, M), and among the columns (.., F)."""
