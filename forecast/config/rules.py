@@ -156,10 +156,13 @@ RULES: tuple[Rule, ...] = (
         "each forecast step is fed back as an input, which needs all columns, and data.features=MS forecasts one: "
         "say data.features=M or S, or model.decode=generative",
     ),
-    Rule(
-        ("attention.mechanism.heads", "model.n_heads"),
-        lambda heads, n_heads: heads != "per_head" or not _numbers(n_heads) or n_heads % 2 == 0,
-        "half of the heads get each pattern: model.n_heads ({1}) must be even, or say heads=merged",
+    *(
+        Rule(
+            (f"{attention}.mechanism.heads", "model.n_heads"),
+            lambda heads, n_heads: heads != "per_head" or not _numbers(n_heads) or n_heads % 2 == 0,
+            "half of the heads get each pattern: model.n_heads ({1}) must be even, or say heads=merged",
+        )
+        for attention in ("attention", *(f"model.{slot}_attention" for slot in ("encoder", "decoder", "cross")))
     ),
     Rule(
         ("model._target_", "model.d_ff", "model.d_model"),

@@ -1,16 +1,11 @@
 """How a sequence becomes queries, keys and values."""
 
-import functools
-import logging
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.layers.heads import split_heads
-
-log = logging.getLogger(__name__)
 
 
 class Projection(nn.Module):
@@ -162,13 +157,13 @@ class SingleHeadProjection(Projection):
     (c, f) a linear map of a learned gate. The merged head is not projected back. Merity 2019, "Single Headed Attention
     RNN", and its code. Without gates: q = LayerNorm(W x), k = v = x.
 
-    n_heads is not used, which is logged once. dropout: share of query and value elements dropped in training.
+    n_heads is not used; `ignored_heads` is what it was, None for 1. dropout: share of query and value elements dropped
+    in training.
     """
 
     def __init__(self, *, d_model: int, n_heads: int, gates: bool = True, dropout: float = 0.0) -> None:
         super().__init__(d_model=d_model, n_heads=1)
-        if n_heads != 1:
-            _say_ignored(n_heads)
+        self.ignored_heads = n_heads if n_heads != 1 else None
         self.query = nn.Linear(d_model, d_model)
         self.norm = nn.LayerNorm(d_model, eps=1e-12)
         self.gates = _Gates(d_model) if gates else None
@@ -213,8 +208,3 @@ class _Gates(nn.Module):
         content, forget = self.value_map(self.value.sigmoid()).chunk(2, dim=-1)
         gate: Tensor = forget.sigmoid() * content.tanh()
         return gate
-
-
-@functools.cache
-def _say_ignored(n_heads: int) -> None:
-    log.info("Single-head attention has one head: model.n_heads=%d is ignored in its slots", n_heads)

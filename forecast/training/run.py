@@ -19,6 +19,7 @@ from forecast.data.sources import Source
 from forecast.data.split import split_rows
 from forecast.errors import UserError
 from forecast.evaluation import Evaluation, Protocol, counted_windows, evaluate, fit_baselines, split_metrics
+from forecast.models.base import ForecastModel
 from forecast.report import print_report, write_json
 from forecast.results import best_reachable, make_metrics, step_errors, write_results
 from forecast.training.checkpoint import checkpoint_path
@@ -156,6 +157,7 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], cost: Cost) -> p
     config = plan.config
     model = build_model(config, record["data"])
     try_out(model)
+    say_ignored(model)
     module = ForecastModule(
         model,
         optimizer=build(config["optim"]),
@@ -182,6 +184,13 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], cost: Cost) -> p
             f"nothing was trained: {limits}. Raise what ends the training, or evaluate the checkpoint with evaluate.py."
         )
     return trainer
+
+
+def say_ignored(model: ForecastModel) -> None:
+    """Logs once that single-head attention takes no notice of model.n_heads."""
+    ignored = {getattr(part, "ignored_heads", None) for part in model.modules()} - {None}
+    for n_heads in ignored:
+        log.info("Single-head attention has one head: model.n_heads=%d is ignored in its slots", n_heads)
 
 
 def evaluate_best(

@@ -72,6 +72,15 @@ REFUSED = {
         "attention.mechanism.heads=per_head: half of the heads get each pattern: model.n_heads (5) must be even, or "
         "say heads=merged",
     ),
+    "an odd number of heads for two patterns in a slot of its own": (
+        [
+            "attention@model.encoder_attention=fixed",
+            "model.encoder_attention.mechanism.heads=per_head",
+            "model.d_model=15",
+            "model.n_heads=5",
+        ],
+        "model.encoder_attention.mechanism.heads=per_head: half of the heads get each pattern: model.n_heads (5) must",
+    ),
     "no key": (["attention=topk", "attention.mechanism.k=0"], "attention.mechanism.k=0: must be at least 1"),
     "no bucket": (
         ["attention=lsh", "attention.mechanism.bucket=0"],

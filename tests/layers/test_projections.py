@@ -1,6 +1,5 @@
 """The projections that change what queries, keys and values are."""
 
-import logging
 import math
 
 import pytest
@@ -8,7 +7,6 @@ import torch
 from torch import nn
 
 from forecast.attention.full import FullAttention
-from forecast.layers import projections
 from forecast.layers.attention_layer import AttentionLayer
 from forecast.layers.projections import CausalConv, ConvProjection, SharedQueryKeyProjection, SingleHeadProjection
 
@@ -110,17 +108,9 @@ def test_single_head_drops_elements_of_queries_and_values_in_training():
     assert torch.equal(k, whole[1])
 
 
-def test_single_head_says_once_that_it_ignores_the_number_of_heads(caplog):
-    projections._say_ignored.cache_clear()
-    with caplog.at_level(logging.INFO, logger=projections.__name__):
-        heads = [single(n_heads=8).n_heads for _ in range(3)]
-        single(n_heads=1)
-    assert heads == [1, 1, 1]
-    assert [record.getMessage() for record in caplog.records] == [
-        "Single-head attention has one head: model.n_heads=8 is ignored in its slots"
-    ]
+def test_single_head_has_one_head_and_tells_what_number_it_ignores():
+    assert [(single(n_heads=n).n_heads, single(n_heads=n).ignored_heads) for n in (1, 8)] == [(1, None), (1, 8)]
     assert not SingleHeadProjection.splits()
-    projections._say_ignored.cache_clear()
 
 
 def conv(kernel_size=3):

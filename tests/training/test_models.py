@@ -78,6 +78,16 @@ def test_every_attention_trains_in_the_informer(attention, tmp_path):
     assert metrics_of(run)["attention_slots"] == {"encoder": attention, "decoder": attention, "cross": "full"}
 
 
+@pytest.mark.parametrize("n_heads, lines", [(1, 0), (2, 1)])
+def test_each_run_says_once_that_single_head_attention_ignores_the_number_of_heads(n_heads, lines, tmp_path):
+    """Also the second one in a process, as in a sweep."""
+    few = ["attention=single_head", *TINY, f"model.n_heads={n_heads}", "trainer.limit_train_batches=1"]
+    for run in ("first", "second"):
+        call("train", *few, f"hydra.run.dir={tmp_path / run}")
+        said = (tmp_path / run / "train.log").read_text()
+        assert said.count("Single-head attention has one head: model.n_heads=2 is ignored in its slots") == lines
+
+
 def test_step_by_step_decoding_trains_evaluates_and_predicts(tmp_path):
     run = tmp_path / "run"
     call("train", "attention=full", "model.decode=dynamic", *TINY, f"hydra.run.dir={run}")
