@@ -49,6 +49,7 @@ def main() -> None:
         part.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
         part.add_argument("--measure", help=argparse.SUPPRESS)  # the measuring process itself
     arguments = parser.parse_args()
+    check_arguments(parser, arguments)
     if arguments.measure:
         measures: dict[str, Callable[..., dict[str, float]]]
         measures = {"attention": measure_attention, "decoding": measure_decoding}
@@ -57,6 +58,21 @@ def main() -> None:
         benchmark_attention(arguments)
     else:
         benchmark_decoding(arguments)
+
+
+def check_arguments(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """Ends with a message and status 2 for what would only fail after minutes of measuring."""
+    import torch
+
+    if arguments.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: torch sees no GPU here. Use --device cpu, or install torch's CUDA build")
+    if arguments.json and not arguments.json.absolute().parent.is_dir():
+        parser.error(f"--json {arguments.json}: there is no folder {arguments.json.absolute().parent}. Make it first")
+    for name in ("batch", "heads", "width", "threads", "seq_len", "lengths", "pred_lens"):
+        given = getattr(arguments, name, 1)
+        wrong = [size for size in (given if isinstance(given, list | tuple) else [given]) if size < 1]
+        if wrong:
+            parser.error(f"--{name} {wrong[0]}: must be at least 1")
 
 
 def benchmark_attention(arguments: argparse.Namespace) -> None:

@@ -99,7 +99,7 @@ class ForecastModel(nn.Module):
 def window_statistics(past: Float[Tensor, "B L C"]) -> tuple[Float[Tensor, "B 1 C"], Float[Tensor, "B 1 C"]]:
     """Mean and standard deviation over time of each window's columns: (B, L, C) -> (B, 1, C) twice.
 
-    They are taken as constants: no gradient flows through them, as `past` is data.
+    EPSILON is added to the variance, so that a constant column is divided by something.
     """
     mean = past.mean(1, keepdim=True)
     variance = past.var(1, keepdim=True, unbiased=False)

@@ -17,7 +17,8 @@ class SparseTransformer(DecoderOnly):
     Child et al. 2019, "Generating Long Sequences with Sparse Transformers", sections 4.2, 5.2 and 6, with
     `attention=strided` (or `fixed`, the paper's other pattern). Differs: values and calendar are embedded in the place
     of bytes, by linear maps with torch's first weights; positions are sinusoids, not learned rows and columns; the
-    exact GELU, not x sigmoid(1.702 x); nothing is recomputed to save memory.
+    exact GELU, not x sigmoid(1.702 x); of what the paper computes twice to save memory, the attention's scores of long
+    sequences alone.
 
     The arguments are those of `DecoderOnly`.
     """

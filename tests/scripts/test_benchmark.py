@@ -82,3 +82,23 @@ def test_rows_grow_by_one_a_step_with_the_cache_and_by_all_so_far_without(tmp_pa
     found = {row["pred_len"]: row for row in json.loads(file.read_text())["decoding"]}
     assert {p: row["cached"]["rows"] for p, row in found.items()} == {3: 11 + 2, 7: 11 + 6}
     assert {p: row["uncached"]["rows"] for p, row in found.items()} == {p: sum(range(11, 11 + p)) for p in (3, 7)}
+
+
+REFUSED = {
+    "a size below 1": (["attention", "--lengths", "16", "0"], "--lengths 0: must be at least 1"),
+    "no such folder": (["attention", "--json", "no/where.json"], "--json no/where.json: there is no folder"),
+    "no GPU": (["decoding", "--device", "cuda"], "--device cuda: torch sees no GPU here. Use --device cpu"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_could_only_fail_later_is_refused_before_anything_is_measured(case):
+    import torch
+
+    if case == "no GPU" and torch.cuda.is_available():
+        pytest.skip("there is one")
+    arguments, says = REFUSED[case]
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert says in done.stderr and "Traceback" not in done.stderr
+    assert done.stdout == ""
