@@ -65,6 +65,8 @@ def evaluate(cfg: DictConfig) -> None:
     }
     if settings.data.path:
         metrics["evaluated_file"] = data.frame.name
+    if "imported" in checkpoint.record:
+        metrics["imported"] = checkpoint.record["imported"]
     by_step = step_errors(evaluation, best_mse)
     write_results(run_folder(), metrics, evaluation=evaluation, data=data, by_step=by_step)
     print_report(metrics, settings.split, by_step)
@@ -196,7 +198,8 @@ def history(checkpoint: Checkpoint, source: Source, path: str | None) -> SeriesF
     unused = [name for name in read_columns(path, **layout) if name not in columns]
     if unused:
         log.info("%s: the model was not trained on the columns %s; they are not read.", path, ", ".join(unused))
-    return read_frame(path, columns=columns, decimal=other.decimal, freq=checkpoint.data["freq"], **layout)
+    freq = checkpoint.data["freq"]
+    return read_frame(path, columns=columns, decimal=other.decimal, freq=freq, gaps=other.gaps, **layout)
 
 
 def checked_output(name: str, history_path: str | None) -> Path:

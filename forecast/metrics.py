@@ -1,6 +1,6 @@
 """Errors summed over windows in float64: the same figures for any batch size and any number of processes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
@@ -45,6 +45,15 @@ class ErrorSums:
         self.forecast_variance += predicted.var(1, correction=0).sum(0).cpu().numpy()
         self.target_variance += truth.var(1, correction=0).sum(0).cpu().numpy()
         return squared.mean(1).cpu().numpy(), absolute.mean(1).cpu().numpy()
+
+    def reduce(self, summed: Callable[[Tensor], Tensor]) -> None:
+        """Makes these the sums over all processes. summed: from this process's float64 vector to the sum of all."""
+        parts = [self.squared, self.absolute, self.forecast_variance, self.target_variance, np.array(self.windows)]
+        total = summed(torch.from_numpy(np.concatenate([part.ravel() for part in parts], dtype=np.float64)))
+        ends = np.cumsum([part.size for part in parts])[:-1]
+        sums = [s.reshape(p.shape) for s, p in zip(np.split(total.cpu().numpy(), ends), parts, strict=True)]
+        self.squared, self.absolute, self.forecast_variance, self.target_variance = sums[:-1]
+        self.windows = round(sums[-1].item())
 
     def by_step(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean squared and mean absolute error (P,) each, scaled units."""

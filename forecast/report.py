@@ -84,7 +84,7 @@ def verdict(metrics: Mapping[str, Any], split: str) -> list[str]:
         sentences.append(
             f"Forecasts of {named}{more} are nearly flat: they vary less than a tenth as much as the truth."
         )
-    if "best_epoch" in metrics and metrics["best_epoch"] is None:
+    if "best_epoch" in metrics and metrics["best_epoch"] is None and "imported" not in metrics:
         sentences.append("No validation ran, so last.ckpt was evaluated, not the best one.")
     return sentences + [_against_the_best(model, best) for best in _best_reachable(metrics, block)]
 

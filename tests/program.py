@@ -7,7 +7,7 @@ from unittest import mock
 
 from forecast.config.entry import run
 
-# A whole training in a second or two.
+# A whole training in a second or two, without pictures in TensorBoard, which take longer than it.
 TINY = [
     "data=demo",
     "data.rows=700",
@@ -20,6 +20,7 @@ TINY = [
     "trainer.max_epochs=1",
     "trainer.accelerator=cpu",
     "trainer.enable_progress_bar=false",
+    "callbacks.figures=null",
 ]
 
 

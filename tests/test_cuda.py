@@ -55,3 +55,37 @@ def test_every_model_trains_and_forecasts_on_the_gpu(model):
     torch.nn.functional.mse_loss(forecast, truth).backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in built.parameters())
     assert built.eval()(past, past_known, future_known).isfinite().all()
+
+
+ON_GPU = [change for change in TINY if not change.startswith("trainer.accelerator")] + [
+    "trainer=gpu",
+    "model.dropout=0.1",
+]
+
+
+@pytest.mark.parametrize("model", options("model"))
+def test_no_model_needs_an_operation_that_torch_calls_non_deterministic(model):
+    built = made(model).cuda().train()
+    past, past_known, future_known, future = (part.cuda() for part in inputs(built))
+    torch.use_deterministic_algorithms(True)
+    try:
+        forecast, truth = built.training_pair(past, past_known, future_known, future)
+        torch.nn.functional.mse_loss(forecast, truth).backward()
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("attention", ["full", "prob", "prob_causal", "prob_informer2020", "lsh"])
+def test_a_resumed_run_ends_with_the_same_bits_on_a_gpu_too(tmp_path, attention):
+    exact = [*ON_GPU, f"attention={attention}", "trainer.deterministic=true", "trainer.max_epochs=2"]
+    if attention == "lsh":
+        exact.append("attention@model.cross_attention=full")
+    exact.append("callbacks.checkpoint.every_n_train_steps=4")
+    call("train", *exact, f"hydra.run.dir={tmp_path}/whole")
+    call("train", *exact, "trainer.max_steps=8", f"hydra.run.dir={tmp_path}/part")
+    call("train", f"ckpt_path={tmp_path}/part/checkpoints/last.ckpt", "trainer.max_steps=-1")
+    whole, part = (
+        torch.load(tmp_path / f"{run}/checkpoints/last.ckpt", weights_only=True) for run in ("whole", "part")
+    )
+    assert whole["global_step"] == part["global_step"]
+    assert all(torch.equal(value, part["state_dict"][name]) for name, value in whole["state_dict"].items())

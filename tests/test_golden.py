@@ -7,13 +7,14 @@ from functools import partial
 import pytest
 import torch
 from attention import lsh_oracle
-from informer2020 import load, theirs
+from informer2020 import hand_in, samples, tensors
 from torch import nn
 
 from forecast.attention.full import FullAttention
 from forecast.attention.logsparse import LogSparseAttention
 from forecast.attention.lsh import LshAttention, sorted_steps
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
+from forecast.informer2020.names import copy_in, in_their_names
 from forecast.layers.attention_layer import AttentionLayer
 from forecast.layers.distil import Distil
 from forecast.layers.embedding import DataEmbedding
@@ -36,36 +37,6 @@ BUILT = (
     "windows",
 )
 close = partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
-
-
-class GivenSamples(nn.Module):
-    """Hands out the reference file's key numbers in call order instead of drawing them."""
-
-    def __init__(self, samples):
-        super().__init__()
-        self.samples = iter(samples)
-
-    def forward(self, n_queries, n_keys, n_samples, device):
-        sample = next(self.samples)
-        assert sample.shape == (n_queries, n_samples)
-        return sample
-
-
-def tensors(case, prefix):
-    return {key.removeprefix(prefix): torch.from_numpy(v) for key, v in case.items() if key.startswith(prefix)}
-
-
-def samples(case):
-    found = tensors(case, "samples/")
-    return [found[str(i)] for i in range(len(found))]
-
-
-def hand_in(module, given):
-    """All ProbSparse layers of a module take their keys from one list."""
-    given = GivenSamples(given)
-    for layer in module.modules():
-        if isinstance(layer, Informer2020ProbAttention):
-            layer.sampler = given
 
 
 def by_head(x):
@@ -175,7 +146,7 @@ def test_golden_attention_layer(case):
         layer=0,
         merge=mix_heads if config["mix"] else merge_heads,
     )
-    load(layer, numpy(tensors(case, "params/")), encoder_layers=0, distil=False)
+    copy_in(layer, tensors(case, "params/"))
     close(layer(x, x), tensors(case, "outputs/")["y"])
 
 
@@ -183,7 +154,7 @@ def test_golden_attention_layer(case):
 def test_golden_distilling_in_training_and_evaluation(case):
     x, outputs = tensors(case, "inputs/")["x"], tensors(case, "outputs/")
     distil = Distil(x.shape[-1])
-    load(distil, numpy(tensors(case, "params/")), encoder_layers=0, distil=False)
+    copy_in(distil, tensors(case, "params/"))
     close(distil.eval()(x), outputs["eval"])
     close(distil.train()(x), outputs["train"])
 
@@ -204,14 +175,8 @@ def test_golden_embedding(case):
         dropout=0.0,
         encoding=config["embed"],
     )
-    # their frozen tables are a formula here, no parameters
-    params = {name: v for name, v in tensors(case, "params/").items() if ".emb.weight" not in name}
-    load(embedding, numpy(params), encoder_layers=0, distil=False)
+    copy_in(embedding, tensors(case, "params/"))
     close(embedding(x, marks), y)
-
-
-def numpy(found):
-    return {name: value.numpy() for name, value in found.items()}
 
 
 def model_of(case):
@@ -244,10 +209,9 @@ def model_of(case):
         decoder_attention=slot,
         cross_attention={"projection": StandardProjection, "mechanism": FullAttention},
     )
-    layout = {"encoder_layers": c["e_layers"], "distil": c["distil"]}
-    load(model, numpy(tensors(case, "params/")), **layout)
+    copy_in(model, tensors(case, "params/"))
     batch = (inputs["x_enc"], inputs["x_mark_enc"], inputs["x_mark_dec"][:, c["label_len"] :])
-    return model, batch, inputs["target"], c, layout
+    return model, batch, inputs["target"], c
 
 
 # Their gradient is zero but for rounding, which Adam turns into steps (README of the reference files): key biases, and
@@ -258,14 +222,14 @@ INFORMERS = pytest.mark.golden_family("informer_full", "informer_prob", "informe
 
 @INFORMERS
 def test_golden_model_forecast_in_evaluation(case):
-    model, batch, _, c, _ = model_of(case)
+    model, batch, _, c = model_of(case)
     hand_in(model, samples(case)[: c["eval_draws"]])
     close(model.eval()(*batch), tensors(case, "outputs/")["forecast_eval"])
 
 
 @INFORMERS
 def test_golden_model_forecast_loss_and_gradients_in_training(case):
-    model, batch, target, c, layout = model_of(case)
+    model, batch, target, c = model_of(case)
     hand_in(model, samples(case)[c["eval_draws"] : c["adam_draws_from"]])
     forecast = model.train()(*batch)
     outputs = tensors(case, "outputs/")
@@ -274,14 +238,14 @@ def test_golden_model_forecast_loss_and_gradients_in_training(case):
     close(loss, outputs["loss_train"].reshape(()))
     loss.backward()
     expected = tensors(case, "grads/")
-    found = theirs({name: p.grad for name, p in model.named_parameters()}, expected, **layout)
+    found = in_their_names(model, {name: p.grad for name, p in model.named_parameters()})
     for name, gradient in expected.items():
-        close(found[name].reshape(gradient.shape), gradient, msg=lambda m, name=name: f"{name}: {m}")
+        close(found[name], gradient, msg=lambda m, name=name: f"{name}: {m}")
 
 
 @INFORMERS
 def test_golden_model_losses_and_parameters_of_three_adam_steps(case):
-    model, batch, target, c, layout = model_of(case)
+    model, batch, target, c = model_of(case)
     hand_in(model, samples(case)[c["adam_draws_from"] :])
     model.train()
     adam = torch.optim.Adam(model.parameters(), lr=c["adam_lr"])
@@ -295,13 +259,12 @@ def test_golden_model_losses_and_parameters_of_three_adam_steps(case):
         adam.step()
         losses.append(loss.detach())
     close(torch.stack(losses), tensors(case, "outputs/")["adam_losses"])
-    gradients = theirs(first, [name for name in names if f"grads/{name}" in case], **layout)
-    found = theirs(model.state_dict(), names, **layout)
+    gradients, found = in_their_names(model, first), in_their_names(model, model.state_dict())
     left_out = total = 0
     for name in names:
         value = torch.from_numpy(case[f"after_adam/{name}"])
-        ours = found[name].reshape(value.shape)
-        gradient = gradients[name].reshape(value.shape) if name in gradients else torch.ones_like(value)
+        ours = found[name]
+        gradient = gradients.get(name, torch.ones_like(value))
         if gradient.abs().max() < 1e-6:
             assert name.endswith(NO_GRADIENT), name
             continue

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from forecast.attention.base import Mechanism, check_causal_lengths
 from forecast.attention.key_sampling import KeySampler, sampled_scores
+from forecast.attention.running_sum import running_sum
 
 
 def n_active(length: int, factor: int) -> int:
@@ -86,8 +87,7 @@ class ProbAttention(Mechanism):
         """What a row gets that is not active: v (B, H, K, V) -> (B, H, Q, V)."""
         if not self.causal:
             return v.mean(2, keepdim=True).expand(-1, -1, n_queries, -1)
-        # float32: a running sum loses digits, and overflows in float16
-        total = v.float().cumsum(2) if v.dtype != torch.float64 else v.cumsum(2)
+        total = running_sum(v)
         steps = torch.arange(1, n_queries + 1, device=v.device, dtype=total.dtype)
         return (total / steps.unsqueeze(-1)).to(v.dtype)
 

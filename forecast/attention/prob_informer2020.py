@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from forecast.attention.prob import ProbAttention
+from forecast.attention.running_sum import running_sum
 
 
 class Informer2020ProbAttention(ProbAttention):
@@ -24,4 +25,4 @@ class Informer2020ProbAttention(ProbAttention):
         return scores.amax(-1) - scores.sum(-1) / n_keys
 
     def _inactive(self, v: Tensor, n_queries: int) -> Tensor:
-        return v.cumsum(2) if self.causal else super()._inactive(v, n_queries)
+        return running_sum(v).to(v.dtype) if self.causal else super()._inactive(v, n_queries)

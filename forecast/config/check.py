@@ -87,8 +87,12 @@ def _check_settings(
     fields = {field.name: field.type for field in dataclasses.fields(schema)}
     for name, value in values.items():
         path = f"{under}{name}"
-        if name in fields and dataclasses.is_dataclass(fields[name]):
-            _check_settings(value, fields[name], problems, groups=[], under=f"{path}.")
+        nested: Any = fields.get(name)
+        if dataclasses.is_dataclass(nested) and isinstance(value, Mapping):
+            _check_settings(value, nested, problems, groups=[], under=f"{path}.")
+        elif dataclasses.is_dataclass(nested):
+            keys = ", ".join(f"{path}.{field.name}" for field in dataclasses.fields(nested))
+            problems.add(path, value, f"it only has keys: say {keys}=VALUE")
         elif name in fields:
             _check_type(path, value, fields[name], problems)
         elif name not in groups:

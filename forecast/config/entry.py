@@ -15,7 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config import refusals, resolvers
+from forecast.config import launch, refusals, resolvers
 from forecast.config.values import CONF
 from forecast.errors import UserError, closest
 
@@ -56,7 +56,7 @@ def run(main: Main, *, config_name: str) -> None:
         )
         if text is None or os.environ.get("FORECAST_TRACEBACK") == "1":
             raise cause from None
-        print(text, file=sys.stderr)
+        print(f"[process {launch.rank()}] {text}" if launch.rank() else text, file=sys.stderr)
         sys.exit(1)
 
 
@@ -81,12 +81,13 @@ def _task(main: Main) -> Main:
 
     @functools.wraps(main)
     def task(cfg: DictConfig) -> None:
+        launch.leave_console_to_first_process()
         try:
             main(cfg)
         except Exception as error:
             if refusals.message(error, config_name="", overrides=[], multirun=True) is None:
                 raise
-            if HydraConfig.get().mode == RunMode.MULTIRUN:
+            if in_sweep():
                 log.error("%s", error)
                 raise
             raise _Refused from error
@@ -104,6 +105,11 @@ def choices() -> dict[str, str | None]:
 def chosen(name: str) -> str | None:
     """The chosen option of one group; None when nothing, or no such group, was chosen."""
     return choices().get(name)
+
+
+def in_sweep() -> bool:
+    """Whether this run is one of a sweep's (-m)."""
+    return bool(HydraConfig.get().mode == RunMode.MULTIRUN)
 
 
 def run_folder() -> Path:

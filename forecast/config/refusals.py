@@ -20,7 +20,9 @@ _NO_OPTION = "Config group override must be a string or a list"
 
 
 # What a file system refuses to whoever writes; a file that is not there is a matter of its own.
-_UNWRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EEXIST}
+UNWRITABLE = {
+    getattr(errno, f"E{name}") for name in ("ACCES", "PERM", "ROFS", "NOSPC", "DQUOT", "FBIG", "NOTDIR", "EXIST")
+}
 
 
 def message(error: BaseException, *, config_name: str, overrides: list[str], multirun: bool) -> str | None:
@@ -28,7 +30,7 @@ def message(error: BaseException, *, config_name: str, overrides: list[str], mul
     own = _own(error)
     if own is not None:
         return str(own)
-    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+    if isinstance(error, OSError) and error.errno in UNWRITABLE:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}. Make room or choose a folder that you can write to: hydra.run.dir=FOLDER"
     # Hydra's refusal of GROUP=null is none of its own exceptions.

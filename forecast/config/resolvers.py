@@ -11,6 +11,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from forecast.config import launch
 from forecast.errors import UserError
 
 # What may differ between two runs that are one experiment: who watches, where files lie, how it is shown.
@@ -19,6 +20,7 @@ NOT_IDENTITY = (
     "logger",
     "callbacks.progress",
     "ckpt_path",
+    "checks",
     "data.root",
     "data.path",
     "trainer.default_root_dir",
@@ -33,6 +35,7 @@ def register() -> None:
         "run_dir": run_dir,
         "new_run_dir": new_run_dir,
         "hydra_dir": hydra_dir,
+        "log_name": log_name,
         "sweep_name": sweep_name,
         "identity": identity,
     }
@@ -55,8 +58,16 @@ def new_run_dir(ckpt_path: str) -> str:
 
 
 def hydra_dir(ckpt_path: str | None) -> str | None:
-    """Where Hydra keeps the config: nowhere when a run goes on, so that its first .hydra stays."""
-    return None if continued_run(ckpt_path) else ".hydra"
+    """Where Hydra keeps the config: nowhere when a run goes on, so that its first .hydra stays.
+
+    Of several processes the first one writes it.
+    """
+    return None if continued_run(ckpt_path) or launch.rank() else ".hydra"
+
+
+def log_name(program: str) -> str:
+    """The file name of this process's log: train.log, train-process1.log."""
+    return f"{program}-process{launch.rank()}.log" if launch.rank() else f"{program}.log"
 
 
 def continued_run(ckpt_path: str | None) -> Path | None:
@@ -75,7 +86,13 @@ def continued_run(ckpt_path: str | None) -> Path | None:
 
 @functools.cache
 def _new_folder() -> Path:
-    """outputs/DATE/TIME, with -2, -3 ... when that is taken; the same one all through this process."""
+    """outputs/DATE/TIME, with -2, -3 ... when that is taken; the same one all through this process.
+
+    For several processes that were started together the same one in all of them.
+    """
+    shared = launch.shared_folder()
+    if shared is not None:
+        return Path("outputs") / shared
     day = Path("outputs") / datetime.datetime.now().strftime("%Y-%m-%d")
     time = datetime.datetime.now().strftime("%H-%M-%S")
     number = 1

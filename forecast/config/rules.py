@@ -116,7 +116,10 @@ def _stacked(layers: object, seq_len: Any) -> bool:
 
 
 def _file(path: object) -> bool:
-    return not isinstance(path, str) or Path(path).is_file()
+    try:
+        return not isinstance(path, str) or Path(path).exists()
+    except OSError:  # a folder that may not be looked into: the reader says so
+        return True
 
 
 def _gpu(accelerator: object) -> bool:
@@ -181,6 +184,16 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(("data.path",), _file, "there is no such file"),
     Rule(("trainer.accelerator",), _gpu, "torch sees no GPU here. Use trainer=cpu, or install torch's CUDA build."),
+    Rule(
+        ("trainer.sync_batchnorm", "trainer.accelerator"),
+        lambda sync, accelerator: not sync or (accelerator != "cpu" and _gpu("gpu")),
+        "torch averages batch norms over processes on GPUs only: leave it out, or train with model.distil=false",
+    ),
+    Rule(
+        ("trainer.use_distributed_sampler",),
+        lambda asked: asked is not True,
+        "the program shares the windows among its processes itself, every one once: leave it out",
+    ),
     Rule(_SPLIT, _shares, "train ({1}), val ({2}) and test ({3}) are shares: each above 0, together 1"),
     Rule(_SPLIT, _rows, "train ({1}), val ({2}) and test ({3}) are numbers of rows: at least 1 each"),
 )

@@ -4,6 +4,13 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
+class Checks:
+    """What a training makes sure of before it begins."""
+
+    leakage: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainSettings:
     """The keys of train.yaml that belong to no group."""
 
@@ -13,6 +20,7 @@ class TrainSettings:
     label_len: int
     pred_len: int
     ckpt_path: str | None
+    checks: Checks
 
 
 @dataclass(frozen=True, kw_only=True)

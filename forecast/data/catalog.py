@@ -12,6 +12,13 @@ from forecast.errors import UserError, closest
 _log = logging.getLogger(__name__)
 _ETT = "https://raw.githubusercontent.com/zhouhaoyi/ETDataset/main/ETT-small"
 _BLOCK = 1 << 20  # bytes of a file held at a time
+_PATIENCE = 10  # seconds for a server to answer
+_REASONS = {  # what requests calls it: how a person would
+    "ConnectionError": "no network, or the server cannot be reached",
+    "ConnectTimeout": "no network, or the server cannot be reached",
+    "ReadTimeout": "the server does not answer",
+    "ProxyError": "the proxy does not let it through",
+}
 
 
 class Entry(NamedTuple):
@@ -55,11 +62,14 @@ def locate(name: str, root: Path | str) -> Path:
 
 
 def file_md5(path: Path | str) -> str:
-    """The MD5 of a file's bytes, in hexadecimal."""
+    """The MD5 of a file's bytes, in hexadecimal. UserError when it cannot be read."""
     digest = hashlib.md5(usedforsecurity=False)
-    with Path(path).open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
+    try:
+        with Path(path).open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}. Check the path and its permissions.") from error
     return digest.hexdigest()
 
 
@@ -82,11 +92,17 @@ def _download(path: Path, known: Entry) -> None:
     logger.setLevel(logging.WARNING)  # one line, ours, is enough
     try:
         # pooch writes to a temporary name and moves the file when its checksum is right.
-        pooch.retrieve(known.url, known_hash=f"md5:{known.md5}", fname=path.name, path=path.parent, progressbar=False)
+        pooch.retrieve(
+            known.url,
+            known_hash=f"md5:{known.md5}",
+            fname=path.name,
+            path=path.parent,
+            downloader=pooch.HTTPDownloader(timeout=_PATIENCE),
+        )
     # Every network error of requests is an OSError, a wrong checksum a ValueError.
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{path} is not there and its download failed ({type(error).__name__}: {_first_line(error)}). "
+            f"{path} is not there and its download failed: {_reason(error)}. "
             f"Get it from {known.url} ({known.size} bytes, MD5 {known.md5}) and put it at {path.absolute()}, "
             "or point FORECAST_DATA or data.root to the folder that holds it. data=demo needs no download."
         ) from error
@@ -94,6 +110,6 @@ def _download(path: Path, known: Entry) -> None:
         logger.setLevel(level)
 
 
-def _first_line(error: Exception, limit: int = 200) -> str:
-    text = (str(error).splitlines() or [""])[0]
+def _reason(error: Exception, limit: int = 200) -> str:
+    text = _REASONS.get(type(error).__name__) or (str(error).splitlines() or [""])[0].rstrip(".")
     return text if len(text) <= limit else text[:limit] + "..."

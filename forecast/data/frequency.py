@@ -1,10 +1,13 @@
 """The frequency of timestamps: found, checked to be exact, continued into the future."""
 
+import math
 from collections import Counter
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
+from pandas.tseries.offsets import BaseOffset, Day, Tick
 
 _UNITS = (  # nanoseconds and alias, the coarsest first
     (86_400_000_000_000, "D"),
@@ -41,21 +44,41 @@ def is_exact(timestamps: pd.DatetimeIndex, freq: str) -> bool:
     return bool((expected == timestamps).all())
 
 
-def first_deviation(timestamps: pd.DatetimeIndex) -> tuple[int, str, pd.Timestamp]:
+def grid_stamps(timestamps: pd.DatetimeIndex, freq: str) -> pd.DatetimeIndex:
+    """All timestamps of `freq` from the first to the last of `timestamps`."""
+    return pd.date_range(timestamps[0], timestamps[-1], freq=freq)
+
+
+def rows_missing(timestamps: pd.DatetimeIndex, freq: str) -> int | None:
+    """How many timestamps of `freq` are not there between the first and the last; None when one is off its grid.
+
+    timestamps (N,) increasing.
+    """
+    present, size = _on_grid(timestamps, freq)
+    return size - len(timestamps) if present.all() else None
+
+
+def grid_frequency(timestamps: pd.DatetimeIndex) -> str | None:
+    """The pandas alias of which increasing, irregular timestamps (N,) lack the fewest; None when none has them all."""
+    found = {freq: rows_missing(timestamps, freq) for freq in _candidates(timestamps)}
+    missing = {freq: count for freq, count in found.items() if count is not None}
+    return min(missing, key=lambda freq: missing[freq]) if missing else None
+
+
+def first_deviation(timestamps: pd.DatetimeIndex, *, over_gaps: bool = False) -> tuple[int, str, pd.Timestamp]:
     """(row, freq, expected): the first row that does not follow its predecessor by the step usual in the
     series.
 
     timestamps (N,) increasing, of no exact frequency. The usual step is that of most short stretches: so a
-    holiday among business days is named, and not the first weekend.
+    holiday among business days is named, and not the first weekend. over_gaps: the first row between two steps, one
+    behind missing rows follows as it should.
     """
     freq = _usual_frequency(timestamps)
     offset = to_offset(freq)
     assert offset is not None
-    for row in range(1, len(timestamps)):
-        expected = timestamps[row - 1] + offset
-        if expected != timestamps[row]:
-            return row, freq, expected
-    raise AssertionError(f"the timestamps have the frequency {freq}")
+    row = int((~_on_grid(timestamps, freq)[0]).argmax()) if over_gaps else 0
+    row = row or _first_wrong_step(timestamps, offset)  # the first row has nothing to follow
+    return row, freq, timestamps[row - 1] + offset
 
 
 def future_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.DatetimeIndex:
@@ -76,14 +99,50 @@ def _pandas_frequency(timestamps: pd.DatetimeIndex) -> str | None:
 def _fixed_step(timestamps: pd.DatetimeIndex) -> str:
     """The alias of the commonest distance."""
     steps, counts = np.unique(np.diff(timestamps.to_numpy().astype("datetime64[ns]")), return_counts=True)
+    counts[steps <= np.timedelta64(0)] = 0  # three centuries overflow
     step = int(steps[counts.argmax()].astype(np.int64))
     size, alias = next((size, alias) for size, alias in _UNITS if step % size == 0)
     return alias if step == size else f"{step // size}{alias}"
 
 
+def _on_grid(timestamps: pd.DatetimeIndex, freq: str) -> tuple[npt.NDArray[np.bool_], int]:
+    """(which of the timestamps (N,) are those of `freq` counted from the first, how many the whole grid has)."""
+    offset = to_offset(freq)
+    assert offset is not None
+    if isinstance(offset, Tick):  # counted, not listed: a wrong guess of nanoseconds would list years of them
+        stamps = timestamps.to_numpy()
+        unit = {alias: size for size, alias in _UNITS}[np.datetime_data(stamps.dtype)[0]]
+        since = stamps.astype(np.int64) - stamps[:1].astype(np.int64)  # whole numbers of `unit` nanoseconds
+        return since % (offset.nanos // math.gcd(offset.nanos, unit)) == 0, int(since[-1]) * unit // offset.nanos + 1
+    grid = grid_stamps(timestamps, freq)
+    return np.asarray(timestamps.isin(grid)), len(grid)
+
+
+def _first_wrong_step(timestamps: pd.DatetimeIndex, offset: BaseOffset) -> int:
+    if isinstance(offset, (Tick, Day)):  # all at once; pandas adds the others one by one anyway, and warns of it
+        return int((timestamps[:-1] + offset != timestamps[1:]).argmax()) + 1
+    steps = range(1, len(timestamps))
+    return next(row for row in steps if timestamps[row - 1] + offset != timestamps[row])
+
+
+def _candidates(timestamps: pd.DatetimeIndex) -> list[str]:
+    """Frequencies that timestamps with gaps may have, the likelier first."""
+    found = [*_usual_frequencies(timestamps), _fixed_step(timestamps)]
+    if np.diff(timestamps.to_numpy()).min() >= np.timedelta64(1, "D"):
+        first = timestamps[0]
+        day, month = first.day_name()[:3].upper(), first.month_name()[:3].upper()
+        anchored = [f"{unit}-{month}" for unit in ("QS", "QE", "YS", "YE")]
+        found = [*found[:-1], f"W-{day}", "MS", "ME", *anchored, "BMS", "BME", found[-1], "B"]
+    return list(dict.fromkeys(found))
+
+
 def _usual_frequency(timestamps: pd.DatetimeIndex) -> str:
+    return next(iter(_usual_frequencies(timestamps)), _fixed_step(timestamps))
+
+
+def _usual_frequencies(timestamps: pd.DatetimeIndex) -> list[str]:
+    """The frequencies of short stretches, the commonest first."""
     width = max(3, min(_SHARE_OF_A_SERIES, len(timestamps) // 2))
     starts = np.unique(np.linspace(0, len(timestamps) - width, num=64).astype(int))
     found = [infer_frequency(timestamps[s : s + width]) for s in starts]
-    votes = Counter(freq for freq in found if freq is not None)
-    return votes.most_common(1)[0][0] if votes else _fixed_step(timestamps)
+    return [freq for freq, _ in Counter(freq for freq in found if freq is not None).most_common()]

@@ -3,20 +3,29 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.scaling import Scaler
 from forecast.data.split import window_rows
-from forecast.data.time_features import Encoding, time_features
+from forecast.data.time_features import Encoding, feature_names, time_features
+from forecast.data.window_gaps import open_windows
 from forecast.data.windows import WindowDataset, stack_series
+from forecast.errors import UserError
+
+# Share of the train rows: with gaps scattered over many columns hardly a row is whole, and a few rows say less of a
+# column than all of them with what was filled in.
+LEAST_WHOLE = 0.1
+_ROWS = 10_000  # made at a time
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedData:
     """A frame, scaled, with its calendar, cut into splits.
 
-    splits: the target rows of each split. targets: the numbers of the T target columns.
+    splits: the target rows of each split. targets: the numbers of the T target columns. encoding: of the calendar.
     series (N, C + F) float32: scaled values, then known features.
     """
 
@@ -26,6 +35,7 @@ class PreparedData:
     targets: tuple[int, ...]
     seq_len: int
     pred_len: int
+    encoding: Encoding
     series: Tensor
 
     @property
@@ -50,19 +60,46 @@ class PreparedData:
         return std
 
     def windows(self, split: str) -> WindowDataset:
-        """All windows whose targets lie in the rows of a split."""
-        return WindowDataset(
+        """All windows whose targets lie in the rows of a split, less those that the gaps forbid.
+
+        UserError when the gaps leave none.
+        """
+        rows = window_rows(self.splits[split], seq_len=self.seq_len)
+        chosen = open_windows(self.frame, rows, seq_len=self.seq_len, pred_len=self.pred_len)
+        windows = WindowDataset(
             self.series,
             n_columns=self.n_columns,
-            rows=window_rows(self.splits[split], seq_len=self.seq_len),
+            rows=rows,
             seq_len=self.seq_len,
             pred_len=self.pred_len,
             targets=self.targets,
+            chosen=chosen,
         )
+        if chosen is not None and not len(windows):
+            raise UserError(
+                f"{self.frame.name}: with data.gaps={self.frame.repair.policy} the gaps leave {split} no window: all "
+                f"{windows.left_out} of seq_len {self.seq_len} + pred_len {self.pred_len} rows are lost. Choose "
+                "shorter lengths, data.gaps=forward_fill, or another data.split, or drop the columns with most gaps."
+            )
+        return windows
 
     def original(self, scaled: np.ndarray) -> np.ndarray:
         """Target values (..., T) in original units."""
         return self.scaler.inverse(scaled, self.targets)
+
+
+def fitted_rows(frame: SeriesFrame, splits: dict[str, range]) -> slice | npt.NDArray[np.intp]:
+    """The rows of a frame that its scaler is fitted on: the train rows that were measured as they stand.
+
+    A row that was filled in repeats its neighbours, or lies between them: it would make the columns look calmer than
+    they are, and one drawn towards the row behind the train rows would let that one in.
+    """
+    train = splits["train"]
+    if frame.filled is None:
+        return slice(train.start, train.stop)
+    whole = train.start + np.flatnonzero(~frame.filled[train.start : train.stop])
+    least = 0.0 if frame.repair.policy == "mask" else LEAST_WHOLE * len(train)
+    return whole if len(whole) > least else slice(train.start, train.stop)
 
 
 def prepare(
@@ -81,9 +118,7 @@ def prepare(
     encoding: how the calendar is given, see `time_features`.
     """
     if scaler is None:
-        train = splits["train"]
-        scaler = Scaler.fit(frame.values[train.start : train.stop], frame.columns)
-    known = time_features(frame.timestamps, frame.freq, encoding=encoding)
+        scaler = Scaler.fit(frame.values[fitted_rows(frame, splits)], frame.columns)
     return PreparedData(
         frame=frame,
         splits=splits,
@@ -91,5 +126,17 @@ def prepare(
         targets=targets,
         seq_len=seq_len,
         pred_len=pred_len,
-        series=stack_series(scaler.transform(frame.values), known),
+        encoding=encoding,
+        series=_series(frame, scaler, encoding),
     )
+
+
+def _series(frame: SeriesFrame, scaler: Scaler, encoding: Encoding) -> Tensor:
+    """(N, C + F) float32, made some rows at a time: whole, the steps between would take several times its memory."""
+    width = len(frame.columns) + len(feature_names(frame.freq, encoding))
+    series = torch.empty((len(frame), width))
+    for start in range(0, len(frame), _ROWS):
+        rows = slice(start, start + _ROWS)
+        known = time_features(frame.timestamps[rows], frame.freq, encoding=encoding)
+        series[rows] = stack_series(scaler.transform(frame.values[rows]), known)
+    return series

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from forecast.data import catalog, demo
 from forecast.data.frame import SeriesFrame, read_columns, read_frame
+from forecast.data.gaps import Gaps
 from forecast.data.split import Split
 from forecast.errors import UserError, closest
 
@@ -50,6 +51,11 @@ class Source(ABC):
         """What the column of timestamps is called."""
         return "date"
 
+    @property
+    def gaps(self) -> Gaps:
+        """What becomes of missing rows and cells."""
+        return "refuse"
+
     def path_used(self) -> Path | None:
         """The file that `frame` reads; None when there is none."""
         return None
@@ -62,6 +68,7 @@ class Source(ABC):
             features=self.features,
             target=self.target,
             batch_size=self.batch_size,
+            gaps=self.gaps,
             **self._layout(),
         )
 
@@ -95,11 +102,17 @@ class Source(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class FileSource(Source):
-    """A source that is a CSV file, and how the file is written."""
+    """A source that is a CSV file, how the file is written, and what becomes of its gaps."""
 
     time_column: str = "date"
     separator: str = ","
     decimal: str = "."
+    gaps: Gaps = "refuse"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.gaps not in get_args(Gaps):
+            raise UserError(f"data.gaps is {self.gaps!r}; choose one of {', '.join(get_args(Gaps))}.")
 
     @abstractmethod
     def path_used(self) -> Path:
@@ -109,7 +122,7 @@ class FileSource(Source):
         """The series in the file; errors as `read_frame`, and for a target that it does not hold."""
         path = self.path_used()
         columns = read_columns(path, time_column=self.time_column, separator=self.separator)
-        return read_frame(path, columns=self._chosen(columns, str(path)), **self._layout())
+        return read_frame(path, columns=self._chosen(columns, str(path)), gaps=self.gaps, **self._layout())
 
     def checksum(self) -> str:
         """The MD5 of the file."""

@@ -96,6 +96,24 @@ def time_features(timestamps: pd.DatetimeIndex, freq: str, *, encoding: Encoding
     return np.stack(columns, axis=1) if columns else np.empty((len(timestamps), 0))
 
 
+def feature_rules(freq: str, encoding: Encoding) -> list[dict[str, str | int]]:
+    """How each of the F features is made of a timestamp, in plain values for programs that do without this module.
+
+    attribute: what pandas counts, `week` the ISO week. With first and last: (number - first) / (last - first) - 0.5;
+    with every: number // every; else the number itself.
+    """
+    return [{"name": name, **_rule(name)} for name in feature_names(freq, encoding)]
+
+
+def _rule(name: str) -> dict[str, str | int]:
+    if name in _PLACES:
+        attribute, first, last = _PLACES[name]
+        return {"attribute": attribute, "first": first, "last": last}
+    if name == "quarter_hour":
+        return {"attribute": "minute", "every": 15}
+    return {"attribute": "day_of_week" if name == "weekday" else name}
+
+
 def _feature(name: str, timestamps: pd.DatetimeIndex) -> npt.NDArray[np.float64]:
     if name == "quarter_hour":
         return _numbers("minute", timestamps) // 15

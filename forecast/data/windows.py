@@ -42,7 +42,7 @@ def as_batch(batch: Batch) -> Batch:
 
 
 class WindowDataset(Dataset[Batch]):
-    """All windows of seq_len + pred_len consecutive rows inside `rows`, one starting at each row.
+    """All windows of seq_len + pred_len consecutive rows inside `rows`, one starting at each row, less those in gaps.
 
     A window is a view of the series: a batch is one indexing operation, with no Python per sample.
     """
@@ -56,10 +56,12 @@ class WindowDataset(Dataset[Batch]):
         seq_len: int,
         pred_len: int,
         targets: Sequence[int],
+        chosen: npt.NDArray[np.int64] | None = None,
     ) -> None:
         """Windows of a series (N, C + F) made by `stack_series`, on any device: batches live there.
 
         n_columns: C. rows: what the windows may touch (`split.window_rows`). targets: T of the C columns.
+        chosen (W,): the numbers of the windows that are served, counted from the first row; None serves all.
         """
         assert series.ndim == 2 and series.is_contiguous()
         assert rows.start >= 0 and rows.stop <= len(series) and rows.step == 1
@@ -74,13 +76,20 @@ class WindowDataset(Dataset[Batch]):
             (width, 1),
             series.storage_offset() + rows.start * width,
         )
+        self._chosen = None if chosen is None else torch.as_tensor(chosen, device=series.device)
 
     def __len__(self) -> int:
-        return self._windows.shape[0]
+        return self._windows.shape[0] if self._chosen is None else len(self._chosen)
+
+    @property
+    def left_out(self) -> int:
+        """How many windows are not served."""
+        return self._windows.shape[0] - len(self)
 
     def __getitems__(self, indices: Sequence[int]) -> Batch:
         """The windows `indices` (B of them) as one batch. This is what a DataLoader calls."""
         index = torch.as_tensor(indices, dtype=torch.int64, device=self._windows.device)
+        index = index if self._chosen is None else self._chosen.index_select(0, index)
         both = self._windows.index_select(0, index).view(len(indices), -1, self._width)  # (B, L + P, C + F)
         past, future = both[:, : self._seq_len], both[:, self._seq_len :]
         c = self._n_columns
@@ -94,7 +103,7 @@ class WindowDataset(Dataset[Batch]):
     def start_row(self, index: int) -> int:
         """The row of the series at which window `index` begins; its first target row is seq_len further."""
         assert 0 <= index < len(self)
-        return self._rows.start + index
+        return self._rows.start + (index if self._chosen is None else int(self._chosen[index]))
 
 
 def _slice_or_list(targets: Sequence[int]) -> slice | list[int]:

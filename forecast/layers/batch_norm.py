@@ -18,7 +18,7 @@ class BatchNorm(nn.Module):
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""
         steps = x.flatten(0, 1)
-        normed: Tensor = self.norm(steps) if len(steps) > 1 else self._by_running_statistics(steps)
+        normed: Tensor = self.norm(steps) if steps.shape[0] > 1 else self._by_running_statistics(steps)
         return normed.reshape(x.shape)
 
     def _by_running_statistics(self, steps: Tensor) -> Tensor:

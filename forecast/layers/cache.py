@@ -75,7 +75,7 @@ class LayerCache:
             sizes = (*k.shape[:2], self.capacity, k.shape[3])
             self._kept = k.new_empty(sizes), v.new_empty(sizes)
         keys, values = self._kept
-        if len(keys) != len(k):  # one window would be copied to all
+        if keys.shape[0] != k.shape[0]:  # one window would be copied to all
             raise ValueError(f"the cache is of {len(keys)} windows, got steps of {len(k)}: reset it between batches")
         keys[:, :, start:stop], values[:, :, start:stop] = k, v
         self.length = stop

@@ -75,7 +75,7 @@ class PatchTST(ForecastModel):
         patches = self.embedding(cut_patches(columns, self.patch_len, self.stride))  # (B * C, N, D)
         encoded = self.encoder(self.dropout(patches + self.positions))
         forecast: Tensor = self.head(encoded.flatten(1))  # (B * C, P)
-        by_column = forecast.reshape(len(past), -1, self.window.pred_len)  # (B, C, P)
+        by_column = forecast.reshape(past.shape[0], -1, self.window.pred_len)  # (B, C, P)
         return by_column[:, list(self.window.targets)].transpose(1, 2)
 
 

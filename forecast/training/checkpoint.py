@@ -1,11 +1,14 @@
 """Writing checkpoints."""
 
 import math
+import os
 from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
+
+from forecast.errors import UserError
 
 MONITOR = "val/mse_scaled"
 
@@ -14,8 +17,8 @@ class CheckpointFiles(Checkpoint):
     """Keeps two files in RUN/checkpoints: best.ckpt, of the lowest validation MSE, and last.ckpt.
 
     best.ckpt is written after a validation only, and only for a finite, strictly lower MSE. last.ckpt is written every
-    `every_n_train_steps` steps, after each validation and at the end. A file is written beside its place and renamed
-    into it, so that a run killed while writing leaves the previous one.
+    `every_n_train_steps` steps (one later at the end of an epoch), after each validation and at the end, always where a
+    run that goes on from it ends as if it had never stopped.
     """
 
     def __init__(self, *, every_n_train_steps: int = 500) -> None:
@@ -26,6 +29,7 @@ class CheckpointFiles(Checkpoint):
         self.every_n_train_steps = every_n_train_steps
         self.best_mse = math.inf
         self.saved_step = 0
+        self.due = False
 
     def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
         """A run that starts from another run's checkpoint has no best.ckpt of its own yet."""
@@ -36,9 +40,13 @@ class CheckpointFiles(Checkpoint):
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
         """Writes last.ckpt every N steps."""
         step = trainer.global_step
-        if step % self.every_n_train_steps == 0 and step != self.saved_step:  # some batches only gather gradients
-            self.saved_step = step
-            self._save(trainer, "last")
+        if step == self.saved_step:  # the batch only gathered gradients
+            return
+        self.saved_step = step
+        self.due = self.due or step % self.every_n_train_steps == 0 or step == trainer.max_steps
+        if self.due and is_between_batches(trainer):
+            self.due = False
+            save_checkpoint(trainer, "last")
 
     def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Writes best.ckpt when the validation MSE is the lowest yet, and last.ckpt."""
@@ -48,12 +56,15 @@ class CheckpointFiles(Checkpoint):
         if mse < self.best_mse:  # never true for NaN
             self.best_mse = mse
             module.record["best_step"] = trainer.global_step  # type: ignore[operator,index]
-            self._save(trainer, "best")
-        self._save(trainer, "last")
+            save_checkpoint(trainer, "best")
+        self.due = trainer.fit_loop._should_accumulate()  # gathered gradients are in no checkpoint
+        if not self.due:
+            save_checkpoint(trainer, "last")
 
     def on_train_end(self, trainer: pl.Trainer, *_: Any) -> None:
-        """Writes last.ckpt."""
-        self._save(trainer, "last")
+        """Writes last.ckpt, unless trainer.max_steps ended an epoch: Lightning counts it as whole by now."""
+        if trainer.global_step != trainer.max_steps or trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:
+            save_checkpoint(trainer, "last")
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps of this callback."""
@@ -63,13 +74,6 @@ class CheckpointFiles(Checkpoint):
         """Goes on with the best MSE of the run that is continued."""
         self.best_mse = state_dict["best_mse"]
 
-    def _save(self, trainer: pl.Trainer, name: str) -> None:
-        path = checkpoint_path(trainer.default_root_dir, name)
-        unfinished = path.with_suffix(".part")
-        trainer.save_checkpoint(unfinished, weights_only=False)  # weights alone could not be resumed from
-        if trainer.is_global_zero:
-            unfinished.replace(path)
-
 
 class EarlyStop(EarlyStopping):
     """Ends the training when `patience` validations in a row did not lower the validation MSE, or it is not finite."""
@@ -77,6 +81,10 @@ class EarlyStop(EarlyStopping):
     def __init__(self, *, patience: int = 3) -> None:
         # not at the end of an epoch: without validations there is nothing to stop on
         super().__init__(MONITOR, patience=patience, check_on_train_epoch_end=False)
+
+    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
+        """A run that had stopped does not begin again."""
+        trainer.should_stop = trainer.should_stop or self.wait_count >= self.patience
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Goes on counting, with the patience that is asked for now."""
@@ -86,3 +94,44 @@ class EarlyStop(EarlyStopping):
 def checkpoint_path(run_dir: str | Path, name: str) -> Path:
     """RUN/checkpoints/best.ckpt or last.ckpt."""
     return Path(run_dir) / "checkpoints" / f"{name}.ckpt"
+
+
+def is_between_batches(trainer: pl.Trainer) -> bool:
+    """Whether the batch that ends is followed by another one at once, by no validation and no end of the epoch.
+
+    Lightning, resumed from there, would leave the validation out or lose count of the epochs.
+    """
+    loop = trainer.fit_loop.epoch_loop
+    fetcher = trainer.fit_loop._data_fetcher
+    assert fetcher is not None
+    return not loop.batch_progress.is_last_batch and not loop._should_check_val_fx(fetcher)
+
+
+def save_checkpoint(trainer: pl.Trainer, name: str) -> None:
+    """Writes a checkpoint beside its place and renames it into it: a run killed meanwhile leaves the previous one.
+
+    Every process must call this. Raises UserError when the file cannot be written.
+    """
+    path = checkpoint_path(trainer.default_root_dir, name)
+    unfinished = path.with_suffix(".part")
+    try:
+        trainer.save_checkpoint(unfinished, weights_only=False)  # weights alone could not be resumed from
+        if trainer.is_global_zero:
+            with unfinished.open("rb+") as file:
+                os.fsync(file.fileno())  # renamed first and written later, it could be empty after a power cut
+            unfinished.replace(path)
+        trainer.strategy.barrier("renamed")  # now every process sees it
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise UserError(
+            f"{path} cannot be written at step {trainer.global_step}: {error.strerror or error}. "
+            f"{resume_hint(trainer.default_root_dir, 'Make room or make the folder writable')}"
+        ) from error
+
+
+def resume_hint(run_dir: str | Path, first: str) -> str:
+    """What to do after a run has failed. first: what to do before, without a full stop."""
+    last = checkpoint_path(run_dir, "last")
+    if not last.exists():
+        return f"{first}, then start again: no checkpoint was written yet."
+    return f"{first}, then go on from the last good checkpoint: python train.py ckpt_path={last}"

@@ -2,14 +2,19 @@
 
 import logging
 import signal
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
+from forecast.config.refusals import UNWRITABLE
 from forecast.errors import UserError
+from forecast.training.checkpoint import resume_hint
 
 # An advertisement, with a link.
 ADVERTISEMENT = "Tip: For seamless cloud"
@@ -20,6 +25,8 @@ HARMLESS = (
     r"The '\w+' does not have many workers",
     # trainer.log_every_n_steps is what the user set, or our default; a short epoch is logged at its end
     r"The number of training batches \(\d+\) is smaller than the logging interval",
+    # ours goes on behind the batches that were trained on: the datamodule keeps how many
+    r"You're resuming from a checkpoint that ended before the epoch ended and your dataloader is not resumable",
     # best.ckpt of the run that is continued stays where it is
     r"Checkpoint directory .* exists and is not empty",
 )
@@ -38,6 +45,7 @@ def lightning_without_noise() -> Iterator[None]:
         return ADVERTISEMENT not in record.getMessage()
 
     source.addFilter(worth_reading)
+    excepthook, threading.excepthook = threading.excepthook, quiet_about_disks
     with warnings.catch_warnings():
         for message in HARMLESS:
             warnings.filterwarnings("ignore", message=message)
@@ -45,13 +53,21 @@ def lightning_without_noise() -> Iterator[None]:
             yield
         finally:
             source.removeFilter(worth_reading)
+            threading.excepthook = excepthook
+
+
+def quiet_about_disks(failed: threading.ExceptHookArgs) -> None:
+    """TensorBoard writes in a thread, and raises in the main one as well when it cannot: no traceback for that."""
+    if not isinstance(failed.exc_value, OSError) or failed.exc_value.errno not in UNWRITABLE:
+        threading.__excepthook__(failed)
 
 
 @contextmanager
-def lightnings_refusals() -> Iterator[None]:
+def lightnings_refusals(run_dir: Path) -> Iterator[None]:
     """Turns what Lightning or torch.optim refuse into a UserError, and their exit after Ctrl-C into KeyboardInterrupt.
 
-    What they refuse is told from a bug of ours by where it was raised.
+    What they refuse is told from a bug of ours by where it was raised. A GPU that is full or lost is a UserError too,
+    with the checkpoint to go on from.
     """
     handler = signal.getsignal(signal.SIGINT)
     try:
@@ -62,8 +78,38 @@ def lightnings_refusals() -> Iterator[None]:
             signal.signal(signal.SIGINT, handler)
             raise KeyboardInterrupt from stop
         raise
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        hint = resume_hint(run_dir, "Make room or make the folder writable")
+        raise UserError(f"{where}{error.strerror}, in the run folder {run_dir}. {hint}") from error
+    except torch.OutOfMemoryError as error:
+        raise UserError(
+            f"the GPU has too little memory: {_first_line(error)} Take a smaller data.batch_size, seq_len or "
+            "model.d_model, or device memory that other programs do not use."
+        ) from error
+    except RuntimeError as error:
+        if not is_device_failure(error):
+            raise
+        raise UserError(
+            f"the GPU failed: {_first_line(error)} {resume_hint(run_dir, 'See that it works (nvidia-smi)')}"
+        ) from error
     except (ValueError, TypeError, MisconfigurationException) as error:
         raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
         if isinstance(error, UserError) or not any(part in raised_in for part in ("/lightning/", "/torch/optim/")):
             raise
         raise UserError(str(error)) from error
+
+
+def is_device_failure(error: RuntimeError) -> bool:
+    """Whether a GPU was lost or broke down, as torch tells it."""
+    # AcceleratorError exists from torch 2.8 on; before, its text is all that tells
+    kind = getattr(torch, "AcceleratorError", ())
+    return isinstance(error, kind) or str(error).startswith(("CUDA error", "NCCL", "cuDNN error", "CUBLAS"))
+
+
+def _first_line(error: BaseException) -> str:
+    """What follows are hints for programmers."""
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    return line if line.endswith(".") else line + "."

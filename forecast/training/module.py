@@ -37,6 +37,7 @@ class ForecastModule(pl.LightningModule):
         self.schedule = schedule
         self.record = record | {"parameters": sum(p.numel() for p in model.parameters() if p.requires_grad)}
         self.validation_errors: ErrorSums | None = None
+        self.loss = torch.tensor(0.0)  # of the last training batch
 
     def forward(self, past: Tensor, past_known: Tensor, future_known: Tensor) -> Tensor:
         """Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T) scaled."""
@@ -48,7 +49,13 @@ class ForecastModule(pl.LightningModule):
         pair = self.model.training_pair(batch.past, batch.past_known, batch.future_known, batch.future)
         loss = mean_squared_error(*pair)
         self.log("train/mse_scaled", loss, prog_bar=True, batch_size=len(batch.target))
-        return loss
+        self.loss = loss.detach()
+        return loss * self._weight()
+
+    def _weight(self) -> float:
+        """Processes average their gradients; this makes it the mean over windows where their batches differ in size."""
+        batches = getattr(getattr(self.trainer, "datamodule", None), "batches", None)
+        return 1.0 if batches is None else float(batches.weight)
 
     def on_validation_epoch_start(self) -> None:
         """Starts the sums over all validation windows."""
@@ -65,9 +72,17 @@ class ForecastModule(pl.LightningModule):
         """Logs the errors over all windows: a mean of batch means would favour the last, smaller batch."""
         if self.validation_errors is None:
             return
+        if self.trainer.world_size > 1:
+            self.validation_errors.reduce(self._summed)
         mse, mae = self.validation_errors.by_step()
-        self.log("val/mse_scaled", torch.tensor(mse.mean()), prog_bar=True)
-        self.log("val/mae_scaled", torch.tensor(mae.mean()))
+        self.log("val/mse_scaled", torch.tensor(mse.mean()), prog_bar=True, sync_dist=True)
+        self.log("val/mae_scaled", torch.tensor(mae.mean()), sync_dist=True)
+
+    def _summed(self, sums: Tensor) -> Tensor:
+        """The sum over all processes."""
+        total = self.trainer.strategy.reduce(sums.to(self.device), reduce_op="sum")
+        assert isinstance(total, Tensor)
+        return total
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """The optimizer, its rate scheduled by epoch."""

@@ -1,6 +1,8 @@
 """What a checkpoint holds beside Lightning's part: all that evaluating and forecasting need, in plain values."""
 
+import logging
 import platform
+from dataclasses import asdict
 from typing import Any
 
 import lightning
@@ -14,6 +16,8 @@ from forecast.checkpoint import FORMAT, calendar_encoding
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
+
+log = logging.getLogger(__name__)
 
 
 def versions() -> dict[str, str]:
@@ -64,4 +68,14 @@ def describe_data(config: dict[str, Any], source: Source, data: PreparedData) ->
         "scaler": data.scaler.state(),
         "splits": {name: [rows.start, rows.stop] for name, rows in data.splits.items()},
         "trained_until": str(timestamps[data.splits["train"].stop - 1]),
+        "gaps": describe_gaps(data),
     }
+
+
+def describe_gaps(data: PreparedData) -> dict[str, Any]:
+    """What was filled in, and how many windows of each split that cost."""
+    left_out = {name: data.windows(name).left_out for name in ("train", "val", "test")}
+    if any(left_out.values()):
+        counts = ", ".join(f"{count} of {name}" for name, count in left_out.items())
+        log.info("data.gaps=%s: windows left out beside gaps: %s", data.frame.repair.policy, counts)
+    return {**asdict(data.frame.repair), "windows_left_out": left_out}

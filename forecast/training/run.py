@@ -1,7 +1,6 @@
 """One training, from the config to the files in its run folder."""
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,27 +8,24 @@ import lightning.pytorch as pl
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.checkpoint import Checkpoint, build_model, calendar_encoding, load_checkpoint
+from forecast.checkpoint import Checkpoint, calendar_encoding, load_checkpoint
 from forecast.config.build import build
 from forecast.config.check import check_config
 from forecast.config.entry import choices, run_folder, task_overrides
+from forecast.config.launch import rank
 from forecast.config.resume import resumed_config
 from forecast.data.prepare import PreparedData, prepare
 from forecast.data.sources import Source
 from forecast.data.split import split_rows
 from forecast.errors import UserError
 from forecast.evaluation import Evaluation, Protocol, counted_windows, evaluate, fit_baselines, split_metrics
-from forecast.models.base import ForecastModel
 from forecast.report import print_report, write_json
 from forecast.results import best_reachable, make_metrics, step_errors, write_results
-from forecast.training.checkpoint import checkpoint_path
+from forecast.training.checkpoint import checkpoint_path, resume_hint
 from forecast.training.cost import Cost
-from forecast.training.datamodule import ForecastDataModule
+from forecast.training.fit import Plan, fit
 from forecast.training.hyperparameters import log_hyperparameters
-from forecast.training.lightning_manners import lightning_without_noise, lightnings_refusals
-from forecast.training.module import ForecastModule
 from forecast.training.record import make_record, versions
-from forecast.training.trial import try_out
 
 log = logging.getLogger(__name__)
 
@@ -37,38 +33,38 @@ log = logging.getLogger(__name__)
 EVALUATED = ("val", "test")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What a training is to do.
-
-    config: resolved, plain. choices: the chosen option of each config group. source: where the data come from. folder:
-    where everything is written. start: the checkpoint to go on from, None for a new training.
-    """
-
-    config: dict[str, Any]
-    choices: dict[str, str | None]
-    source: Source
-    folder: Path
-    start: Checkpoint | None
-
-
 def train(cfg: DictConfig) -> None:
     """Trains, evaluates best.ckpt on all test windows, writes the run folder and prints the comparison.
 
-    Raises UserError for whatever the user can mend; then run.json and the log are all that was written.
+    After Ctrl-C it does so too, when there is a checkpoint, and raises KeyboardInterrupt at the end. Raises UserError
+    for whatever the user can mend; then run.json, the log and the checkpoints so far are all that was written.
     """
     plan = make_plan(cfg)
-    if plan.start is None:
+    if plan.start is None and rank() == 0:
         remove_results(plan.folder)
     account: dict[str, Any] = {"status": "running", "versions": versions()}
-    write_json(plan.folder / "run.json", account)
+    write_account(plan.folder, account)
     try:
-        account |= {**run(plan), "status": "finished"}
+        account |= run(plan)
     except BaseException as error:
         account |= {"status": "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", "error": str(error)}
         raise
     finally:
-        write_json(plan.folder / "run.json", account)
+        write_account(plan.folder, account)
+    if account["status"] == "interrupted":
+        raise KeyboardInterrupt
+
+
+def write_account(folder: Path, account: dict[str, Any]) -> None:
+    """Writes run.json. Where that fails, whatever else has happened is what the user should hear of."""
+    if rank() != 0:
+        return
+    try:
+        write_json(folder / "run.json", account)
+    except OSError as error:
+        if account["status"] in ("running", "finished"):
+            raise
+        log.error("%s cannot be written: %s", folder / "run.json", error.strerror)
 
 
 def remove_results(folder: Path) -> None:
@@ -82,6 +78,7 @@ def make_plan(cfg: DictConfig) -> Plan:
     chosen = choices()
     start = load_checkpoint(cfg.ckpt_path) if cfg.ckpt_path else None
     if start is not None:
+        check_trained(start)
         cfg = resumed_config(start.config, start.record["choices"], cfg, task_overrides(), chosen)
         chosen = start.record["choices"]
     check_config(cfg)
@@ -110,7 +107,10 @@ def run(plan: Plan) -> dict[str, Any]:
     record = make_record(config, plan.choices, source, data, fit_baselines(data))
 
     cost = Cost()
-    trainer = fit(plan, data, record, cost)
+    trainer, finished = fit(plan, data, record, cost)
+    status = {"status": "finished" if finished else "interrupted"}
+    if not trainer.is_global_zero:
+        return status  # one process evaluates: every window once, whatever their number
     checkpoint, parts = evaluate_best(plan, data, protocol, trainer.strategy.root_device)
 
     best_mse = best_reachable(source, data)
@@ -120,13 +120,16 @@ def run(plan: Plan) -> dict[str, Any]:
         ),
         "val": validation_block(parts["val"], data),
         "cost": cost.figures(trainer),
+        **status,
     }
     by_step = step_errors(parts["test"], best_mse)
     write_results(plan.folder, metrics, evaluation=parts["test"], data=data, by_step=by_step)
     log_hyperparameters(trainer, config, metrics)
     print_report(metrics, "test", by_step)
+    if not finished:
+        log.warning("The training was interrupted. %s", resume_hint(plan.folder, "These are the figures so far"))
     log.info("Everything about this run is in %s", plan.folder)
-    return {"data": record["data"], **metrics["cost"]}
+    return {"data": record["data"], **metrics["cost"], **status}
 
 
 def read_data(source: Source, config: dict[str, Any]) -> PreparedData:
@@ -142,6 +145,15 @@ def read_data(source: Source, config: dict[str, Any]) -> PreparedData:
     )
 
 
+def check_trained(start: Checkpoint) -> None:
+    """Raises UserError for a checkpoint that no training of ours has written: it holds no optimizer to go on with."""
+    if "imported" in start.record:
+        raise UserError(
+            f"ckpt_path={start.path} was imported from {start.record['imported']['file']}: it holds weights only, and "
+            "no training can go on from them. evaluate.py and predict.py take it; train anew without ckpt_path."
+        )
+
+
 def check_same_data(start: Checkpoint, source: Source) -> None:
     """Raises UserError when a training would go on with other data than it began with."""
     before, now = start.data["checksum"], source.checksum()
@@ -150,47 +162,6 @@ def check_same_data(start: Checkpoint, source: Source) -> None:
             f"{start.path} was trained on other data: {start.data['path'] or start.data['name']} had checksum "
             f"{before}, now it is {now}. Restore the file, or start a new run without ckpt_path."
         )
-
-
-def fit(plan: Plan, data: PreparedData, record: dict[str, Any], cost: Cost) -> pl.Trainer:
-    """Builds model and trainer and fits, from the beginning or from a checkpoint."""
-    config = plan.config
-    model = build_model(config, record["data"])
-    try_out(model)
-    say_ignored(model)
-    module = ForecastModule(
-        model,
-        optimizer=build(config["optim"]),
-        schedule=build(config["schedule"]),
-        record=record,
-    )
-    callbacks = [build(callback) for callback in config["callbacks"].values() if callback is not None]
-    if config["trainer"]["enable_progress_bar"] is False:  # Lightning refuses a progress bar beside it
-        callbacks = [c for c in callbacks if not isinstance(c, pl.callbacks.ProgressBar)]
-    datamodule = ForecastDataModule(data, batch_size=config["data"]["batch_size"], seed=config["seed"])
-    with lightning_without_noise(), lightnings_refusals():
-        trainer: pl.Trainer = build(
-            {**config["trainer"], "default_root_dir": str(plan.folder)},
-            logger=build(config["logger"], save_dir=str(plan.folder)),
-            callbacks=[cost, *callbacks],
-        )
-        start = str(plan.start.path) if plan.start else None
-        trainer.fit(module, datamodule, ckpt_path=start, weights_only=True)
-    if not any(checkpoint_path(plan.folder, name).exists() for name in ("best", "last")):
-        limits = ", ".join(
-            f"trainer.{key}={config['trainer'][key]}" for key in ("max_epochs", "max_steps", "limit_train_batches")
-        )
-        raise UserError(
-            f"nothing was trained: {limits}. Raise what ends the training, or evaluate the checkpoint with evaluate.py."
-        )
-    return trainer
-
-
-def say_ignored(model: ForecastModel) -> None:
-    """Logs once that single-head attention takes no notice of model.n_heads."""
-    ignored = {getattr(part, "ignored_heads", None) for part in model.modules()} - {None}
-    for n_heads in ignored:
-        log.info("Single-head attention has one head: model.n_heads=%d is ignored in its slots", n_heads)
 
 
 def evaluate_best(

@@ -1,5 +1,6 @@
 """Every mistake of the user's: one message that names it, status 1, and nothing written but the log."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,20 @@ FILES = {
     "text": (lines((5, f"{HOURS[5]},high,2")), ["own.csv", "line 7", "load", "high"]),
     "missing value": (lines((5, f"{HOURS[5]},,2")), ["own.csv", "line 7", "load", "missing"]),
     "infinite value": (lines((5, f"{HOURS[5]},1,inf")), ["own.csv", "line 7", "OT", "inf"]),
+    "header only": ("date,load,OT\n", ["own.csv", "a header and no rows", "Add one line per time step"]),
+    "duplicate columns": (lines(header="date,OT,OT"), ["own.csv", "line 1", "'OT' stands twice", "columns 2 and 3"]),
+    "several series": (
+        lines() + lines()[len("date,load,OT\n") :],
+        ["own.csv", "line 26", "24 of 48", "several series"],
+    ),
+    "mixed time zones": (
+        lines((5, f"{HOURS[5]}+01:00,1,2"), (6, f"{HOURS[6]}+02:00,1,2")),
+        ["own.csv", "line 7", "+01:00", "time zone"],
+    ),
+    "semicolons": (lines().replace(",", ";"), ["own.csv", "line 1 is one column", "data.separator=';'"]),
+    "decimal commas": (lines((5, f'{HOURS[5]},"1,5",2')), ["own.csv", "line 7", "'1,5'", "data.decimal=','"]),
+    "not UTF-8": (lines(header="date,Läufe,OT").encode("cp1252"), ["own.csv", "not UTF-8", "0xe4 in line 1"]),
+    "Excel workbook": (b"PK\x03\x04" + bytes(99), ["own.csv", "Excel workbook", "as CSV"]),
     "too short": (lines(), ["own.csv", "24 rows", "seq_len"]),
 }
 
@@ -50,10 +65,33 @@ def workplace(tmp_path, monkeypatch):
 @pytest.mark.parametrize("problem", FILES)
 def test_a_broken_file_is_refused_with_file_line_column_value_and_fix(workplace, capsys, problem):
     content, words = FILES[problem]
-    (workplace / "own.csv").write_text(content)
+    (workplace / "own.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
     said = refusal(capsys, "train", *SMALL, "data=csv", "data.path=own.csv")
     assert all(word in said for word in words), said
     assert written(workplace / "outputs") == []
+
+
+def test_a_pipe_is_refused_and_not_waited_for(workplace, capsys):
+    os.mkfifo(workplace / "own.csv")
+    said = refusal(capsys, "train", *SMALL, "data=csv", "data.path=own.csv")
+    assert "own.csv is a pipe or a device" in said
+
+
+def test_without_a_network_a_data_set_is_refused_with_what_to_do(workplace, capsys, monkeypatch):
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there: no network, wherever this runs
+    monkeypatch.setenv("no_proxy", "")
+    said = refusal(capsys, "train", *SMALL, "data=ETTm1", "data.root=empty")
+    for words in ("empty/ETTm1.csv is not there", "raw.githubusercontent.com", "10360719 bytes", "data=demo needs no"):
+        assert words in said
+    assert "HTTPSConnectionPool" not in said
+    assert written(workplace) == []
+
+
+def test_a_data_set_that_is_not_the_published_file_is_refused(workplace, capsys):
+    (workplace / "ETTh1.csv").write_text(lines())
+    said = refusal(capsys, "train", *SMALL, "data=ETTh1", "data.root=.")
+    assert "ETTh1.csv is not the published file" in said and "8381763947c85f4be6ac456c508460d6" in said
 
 
 WRONG = {

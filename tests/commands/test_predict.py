@@ -113,3 +113,48 @@ def test_any_frequency_goes_all_the_way_from_a_csv_to_a_forecast(tmp_path, freq)
     forecast = predicted(tmp_path, tmp_path / "run/checkpoints/best.ckpt")
     expected = pd.date_range("1901-01-01", periods=175, freq=freq)[-5:]
     assert pd.DatetimeIndex(pd.to_datetime(forecast["when"])).tolist() == expected.tolist()
+
+
+def test_the_files_columns_are_found_by_name(tmp_path, best):
+    write_csv(tmp_path / "a.csv", rows=29)
+    lines = [line.split(";") for line in (tmp_path / "a.csv").read_text().splitlines()]
+    moved = [";".join([wind, "7", time, load]) for time, load, wind in lines]
+    (tmp_path / "b.csv").write_text("\n".join(["wind;extra;when;load", *moved[1:]]))
+    a, b = (predicted(tmp_path, best, f"data.path={tmp_path}/{name}.csv") for name in "ab")
+    pd.testing.assert_frame_equal(a, b)
+
+
+def test_a_byte_order_mark_and_other_line_ends_change_nothing(tmp_path, best):
+    write_csv(tmp_path / "a.csv", rows=29)
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    (tmp_path / "b.csv").write_bytes("\r\n".join(["\ufeff" + lines[0], *lines[1:], "", ""]).encode())
+    a, b = (predicted(tmp_path, best, f"data.path={tmp_path}/{name}.csv") for name in "ab")
+    pd.testing.assert_frame_equal(a, b)
+
+
+OTHER_FILES = {
+    "other columns": ({"columns": ("load", "winds")}, ["no column 'wind'", "load, winds", "Did you mean 'winds'?"]),
+    "another frequency": ({"freq": "h"}, ["the frequency 'h'; the model was trained on '15min'", "Resample"]),
+    "a frequency of two rows": ({"freq": "h", "rows": 2}, ["line 3", "'15min'", "expects 2021-03-01 00:15:00"]),
+    "header only": ({"rows": 0}, ["a header and no rows"]),
+}
+
+
+@pytest.mark.parametrize("other", OTHER_FILES)
+def test_a_file_unlike_the_one_trained_on_is_refused(tmp_path, best, capsys, other):
+    options, words = OTHER_FILES[other]
+    write_csv(tmp_path / "other.csv", **options)
+    paths = [f"data.path={tmp_path}/other.csv", f"output={tmp_path}/f.csv", f"hydra.run.dir={tmp_path}/r"]
+    said = refusal(capsys, "predict", f"ckpt_path={best}", *paths)
+    assert all(word in said for word in [f"{tmp_path}/other.csv", *words]), said
+    assert not (tmp_path / "f.csv").exists()
+
+
+@pytest.mark.parametrize("features", ["M", "MS", "S"])
+def test_one_column_goes_all_the_way_from_a_csv_to_a_forecast(tmp_path, features):
+    write_csv(tmp_path / "own.csv", rows=170, columns=("load",))
+    few = ["trainer.limit_train_batches=1", f"data.features={features}", f"hydra.run.dir={tmp_path}/run"]
+    call("train", *OWN, *LAYOUT, f"data.path={tmp_path}/own.csv", "data.target=load", *few)
+    forecast = predicted(tmp_path, tmp_path / "run/checkpoints/best.ckpt")
+    assert forecast.columns.tolist() == ["when", "load"]
+    assert forecast["load"].between(5_000, 15_000).all()

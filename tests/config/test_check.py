@@ -6,7 +6,7 @@ import pytest
 from config.composed import composed
 
 from forecast.config.check import check_config, read_settings
-from forecast.config.settings import EvaluateSettings, History, PredictSettings, TrainSettings
+from forecast.config.settings import Checks, EvaluateSettings, History, PredictSettings, TrainSettings
 from forecast.config.values import chosen_groups, options
 from forecast.errors import UserError
 
@@ -31,6 +31,7 @@ REFUSED = {
     "missing": ("data/split=dates", "data.split.val_start is missing: say data.split.val_start=VALUE"),
     "deleted": ("~seed", "seed is missing: say seed=VALUE"),
     "value for a group": ("data.split=dates", "data.split=dates: must be chosen as a group: data/split=NAME"),
+    "value for keys": ("checks=false", "checks=false: it only has keys: say checks.leakage=VALUE"),
     "value for a part": ("attention.mechanism=full", "must be chosen as a group: attention=NAME"),
     "missing argument": ("~model.d_model", "model.d_model is missing"),
     "foreign key": ("+attention.mechanism.sub_len=3", "ProbAttention takes no 'sub_len'"),
@@ -110,6 +111,7 @@ ACCEPTED = [
     "trainer.gradient_clip_val=0",
     "trainer.log_every_n_steps=null",
     "data.target=null",
+    "checks.leakage=false",
 ]
 
 
@@ -175,8 +177,8 @@ def test_a_slots_own_mistake_is_reported_at_the_slot():
 
 def test_the_fields_of_train_settings_are_the_plain_keys_of_train_yaml():
     cfg = composed()
-    plain = {key for key in cfg if not hasattr(cfg[key], "keys")}
-    assert plain - {"experiment"} == set(TrainSettings.__dataclass_fields__)
+    assert cfg.keys() - chosen_groups("train").keys() == set(TrainSettings.__dataclass_fields__)
+    assert cfg.checks.keys() == set(Checks.__dataclass_fields__)
 
 
 def test_evaluate_settings_hold_what_evaluate_yaml_says():

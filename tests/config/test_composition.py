@@ -64,6 +64,7 @@ def test_trainer_yaml_has_every_argument_of_lightnings_trainer_with_its_default(
         "max_epochs": 6,
         "num_sanity_val_steps": 0,
         "log_every_n_steps": 10,
+        "use_distributed_sampler": False,
         "enable_model_summary": False,
     }
     theirs = {name: p.default for name, p in inspect.signature(Trainer).parameters.items()}

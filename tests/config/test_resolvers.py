@@ -117,6 +117,7 @@ SAME = [
     "hydra.verbose=true",
     "attention=prob",
     "hydra.sweep.dir=x",
+    "checks.leakage=false",
 ]
 
 

@@ -46,6 +46,7 @@ def test_without_overrides_it_is_the_saved_config_with_the_new_path():
         ("trainer.max_epochs=9", "trainer.max_epochs", 9),
         ("callbacks.early_stopping.patience=7", "callbacks.early_stopping.patience", 7),
         ("logger.name=other", "logger.name", "other"),
+        ("checks.leakage=false", "checks.leakage", False),
         ("++trainer.max_time={hours:1}", "trainer.max_time", {"hours": 1}),
         ("+callbacks.early_stopping.min_delta=0.5", "callbacks.early_stopping.min_delta", 0.5),
         ("trainer.max_epochs=${seed}", "trainer.max_epochs", 1),
@@ -53,6 +54,15 @@ def test_without_overrides_it_is_the_saved_config_with_the_new_path():
 )
 def test_what_may_change_changes(override, key, value):
     assert OmegaConf.select(resumed(override), key) == value
+
+
+def test_a_run_from_before_there_were_checks_gets_those_of_the_command():
+    saved = composed(*SAVED, hydra=True)
+    old = {key: value for key, value in plain(saved).items() if key != "checks"}
+    for overrides, leakage in (([], True), (["checks.leakage=false"], False)):
+        asked = composed(*overrides, hydra=True)
+        cfg = resumed_config(old, choices_of(saved), asked, overrides, choices_of(asked))
+        assert cfg.checks == {"leakage": leakage}
 
 
 def test_what_may_be_deleted_is():

@@ -1,6 +1,10 @@
 """Named data sets: the published bytes, or an error that says how to get them."""
 
 import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +62,8 @@ def test_an_absent_file_is_downloaded_to_its_place_with_its_checksum(
 ) -> None:
     asked = {}
 
-    def retrieve(url: str, known_hash: str, fname: str, path: Path, progressbar: bool) -> str:
-        asked.update(url=url, known_hash=known_hash, progressbar=progressbar)
+    def retrieve(url: str, known_hash: str, fname: str, path: Path, downloader: pooch.HTTPDownloader) -> str:
+        asked.update(url=url, known_hash=known_hash, progressbar=downloader.progressbar)
         path.mkdir(parents=True)
         (path / fname).write_bytes(b"hello")
         return str(path / fname)
@@ -76,17 +80,20 @@ def test_an_absent_file_is_downloaded_to_its_place_with_its_checksum(
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "reason"),
     [
-        requests.ConnectionError("no route to host\nand more"),
-        requests.HTTPError("404 Client Error"),
-        ValueError("MD5 hash of downloaded file does not match the known hash"),
-        PermissionError("read-only file system"),
+        (
+            requests.ConnectionError("HTTPSConnectionPool(host=x)\nand more"),
+            "no network, or the server cannot be reached",
+        ),
+        (requests.HTTPError("404 Client Error"), "404 Client Error"),
+        (ValueError("MD5 hash of downloaded file does not match the known hash"), "does not match the known hash"),
+        (PermissionError("read-only file system"), "read-only file system"),
     ],
     ids=lambda e: type(e).__name__,
 )
 def test_a_failed_download_says_where_to_get_the_file_and_where_to_put_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
 ) -> None:
     no_download(monkeypatch, error)
     with pytest.raises(UserError) as caught:
@@ -94,9 +101,64 @@ def test_a_failed_download_says_where_to_get_the_file_and_where_to_put_it(
     message = str(caught.value)
     for part in (str(tmp_path / "hello.csv"), "https://example.org/hello.csv", "5 bytes", HELLO_MD5):
         assert part in message
-    for part in (str(error).split("\n")[0], "FORECAST_DATA", "data.root", "data=demo"):
+    for part in (f"its download failed: {reason}" if "hash" not in reason else reason, "FORECAST_DATA", "data.root"):
         assert part in message
+    assert "data=demo needs no download" in message
     assert "\n" not in message
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """A server that takes connections and says nothing; the catalog's address is its."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(catalog, "_PATIENCE", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setitem(CATALOG, "hello", Entry(5, HELLO_MD5, f"http://127.0.0.1:{server.getsockname()[1]}/hello"))
+        yield server
+
+
+def test_a_server_that_does_not_answer_is_not_waited_for(tmp_path: Path, server: socket.socket) -> None:
+    started = time.monotonic()
+    with pytest.raises(UserError, match="download failed: the server does not answer"):
+        locate("hello", tmp_path)
+    assert time.monotonic() - started < 10
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_is_not_there_is_no_network(tmp_path: Path, server: socket.socket) -> None:
+    server.close()
+    with pytest.raises(UserError, match="download failed: no network, or the server cannot be reached"):
+        locate("hello", tmp_path)
+
+
+@pytest.mark.parametrize(("sent", "says"), [(b"hello", None), (b"hell", "does not match the known hash")])
+def test_what_is_downloaded_is_kept_only_when_it_is_the_published_file(
+    tmp_path: Path, server: socket.socket, monkeypatch: pytest.MonkeyPatch, sent: bytes, says: str | None
+) -> None:
+    monkeypatch.setattr(catalog, "_PATIENCE", 30)
+
+    def answer() -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(10_000)
+            connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(sent), sent))
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    if says is None:
+        assert locate("hello", tmp_path).read_bytes() == b"hello"
+    else:
+        with pytest.raises(UserError, match=says):
+            locate("hello", tmp_path)
+        assert list(tmp_path.iterdir()) == [], "neither the file nor a part of it"
+    thread.join()
+
+
+def test_a_published_file_that_was_cut_off_is_refused(tmp_path: Path, ett_root: Path) -> None:
+    content = (ett_root / "ETTh1.csv").read_bytes()
+    (tmp_path / "ETTh1.csv").write_bytes(content[:-1])
+    with pytest.raises(UserError, match=f"not the published file: expected {len(content)} bytes"):
+        locate("ETTh1", tmp_path)
 
 
 def test_a_failed_download_leaves_pooch_as_talkative_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,6 +81,8 @@ def test_wrong_features_and_batch_sizes_are_refused() -> None:
     object.__setattr__(source, "features", "SM")  # past the constructor, where the tests' type checker would be first
     with pytest.raises(UserError, match=r"data.features is 'SM'; choose one of M, S, MS"):
         source.__post_init__()
+    with pytest.raises(UserError, match=r"data.gaps is 'fill'; choose one of refuse, interpolate, forward_fill, mask"):
+        CsvSource(path="my.csv", split=SPLIT, gaps="fill")  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"data.batch_size is 0; it must be at least 1"):
         DemoSource(split=SPLIT, batch_size=0)
 
@@ -158,6 +160,7 @@ def test_another_file_is_used_as_the_first(csv: Path) -> None:
         time_column="when",
         separator=";",
         decimal=",",
+        gaps="mask",
     )
     other = first.with_file(csv)
     assert other == CsvSource(
@@ -169,6 +172,7 @@ def test_another_file_is_used_as_the_first(csv: Path) -> None:
         time_column="when",
         separator=";",
         decimal=",",
+        gaps="mask",
     )
     assert other.with_file(csv) == other
 

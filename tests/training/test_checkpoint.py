@@ -1,5 +1,6 @@
 """Checkpoints: what they hold, when they are written, how training goes on from one."""
 
+import errno
 import json
 import math
 import shutil
@@ -112,11 +113,32 @@ class Trainer:
     sanity_checking = False
     is_global_zero = True
     global_step = 0
+    max_steps = -1
+    strategy = types.SimpleNamespace(barrier=lambda name: None)
 
     def __init__(self, folder):
         self.default_root_dir = str(folder)
         (folder / "checkpoints").mkdir()
         self.callback_metrics = {}
+        self.accumulating = self.last_batch = self.validation_follows = False
+        self.fit_loop = types.SimpleNamespace(
+            _data_fetcher="fetcher",
+            _should_accumulate=lambda: self.accumulating,
+            epoch_loop=types.SimpleNamespace(
+                batch_progress=self._progress, _should_check_val_fx=lambda fetcher: self.validation_follows
+            ),
+        )
+
+    @property
+    def _progress(self):
+        trainer = self
+
+        class Progress:
+            @property
+            def is_last_batch(self):
+                return trainer.last_batch
+
+        return Progress()
 
     def save_checkpoint(self, path, weights_only):
         path.write_text(str(self.callback_metrics))
@@ -162,6 +184,43 @@ def test_last_is_written_every_n_steps_after_validation_and_at_the_end(tmp_path)
     assert last.exists()
 
 
+@pytest.mark.parametrize("pause", ["last_batch", "validation_follows"])
+def test_where_lightning_would_not_go_on_exactly_last_is_written_a_step_later(tmp_path, pause):
+    callback, trainer = CheckpointFiles(every_n_train_steps=3), Trainer(tmp_path)
+    last = tmp_path / "checkpoints/last.ckpt"
+    written = []
+    for trainer.global_step in range(1, 6):
+        setattr(trainer, pause, trainer.global_step == 3)
+        callback.on_train_batch_end(trainer)
+        written.append(last.exists())
+        last.unlink(missing_ok=True)
+    assert written == [False, False, False, True, False]
+
+
+def test_while_gradients_are_gathered_a_validation_writes_best_and_the_next_step_last(tmp_path):
+    callback, trainer = CheckpointFiles(every_n_train_steps=100), Trainer(tmp_path)
+    trainer.accumulating = True
+    validate(callback, trainer, 1.0)
+    assert [path.name for path in tmp_path.glob("checkpoints/*")] == ["best.ckpt"]
+    trainer.global_step += 1
+    callback.on_train_batch_end(trainer)
+    assert (tmp_path / "checkpoints/last.ckpt").exists()
+
+
+def test_a_run_that_max_steps_ends_in_the_middle_of_an_epoch_keeps_what_the_last_step_wrote(tmp_path):
+    callback, trainer = CheckpointFiles(every_n_train_steps=100), Trainer(tmp_path)
+    last = tmp_path / "checkpoints/last.ckpt"
+    trainer.max_steps = trainer.global_step = 7
+    callback.on_train_batch_end(trainer)
+    assert last.exists()
+    last.unlink()
+    callback.on_train_end(trainer)
+    assert not last.exists()
+    trainer.last_batch = True
+    callback.on_train_end(trainer)
+    assert last.exists()
+
+
 def test_a_validation_without_the_monitored_error_is_not_the_best(tmp_path):
     callback, trainer = CheckpointFiles(), Trainer(tmp_path)
     callback.on_validation_end(trainer, types.SimpleNamespace(record={}))
@@ -197,11 +256,12 @@ def test_a_save_that_fails_leaves_the_previous_file(tmp_path):
 
     def full(path, weights_only):
         path.write_text("half")
-        raise OSError("No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     trainer.save_checkpoint = full
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(UserError, match=r"last\.ckpt cannot be written at step 0: No space left on device\. Make room"):
         callback.on_train_end(trainer)
+    assert not list(tmp_path.glob("checkpoints/*.part"))
     assert (tmp_path / "checkpoints/last.ckpt").read_text() == before
 
 

@@ -1,5 +1,7 @@
 """What a training step and a validation see and log."""
 
+import types
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,7 +26,8 @@ def data():
 def order(data, *, validations):
     module = ForecastDataModule(data, batch_size=5, seed=1)
     epochs = []
-    for _ in range(2):
+    for epoch in range(2):
+        module.order.set_epoch(epoch)
         epochs.append(torch.cat([batch.past for batch in module.train_dataloader()]))
         for _ in range(validations):
             list(module.val_dataloader())
@@ -43,6 +46,7 @@ def test_the_validation_error_is_the_mean_over_all_windows_steps_and_columns(dat
             return torch.zeros(len(past), P, 2)
 
     module = ForecastModule(Zero(), optimizer=torch.optim.Adam, schedule=lambda epoch: 1.0, record={})
+    module.trainer = types.SimpleNamespace(world_size=1)
     logged = {}
     module.log = lambda name, value, **_: logged.update({name: float(value)})
     module.on_validation_epoch_start()

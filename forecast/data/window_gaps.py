@@ -1,0 +1,46 @@
+"""Which windows may be used beside rows that were filled in."""
+
+import numpy as np
+import numpy.typing as npt
+
+from forecast.data.frame import SeriesFrame
+from forecast.errors import UserError
+
+
+def open_windows(frame: SeriesFrame, rows: range, *, seq_len: int, pred_len: int) -> npt.NDArray[np.int64] | None:
+    """The numbers (W,) of the windows inside `rows` that the gaps leave; None when they leave all.
+
+    mask: those that touch no filled row. interpolate: those whose last past row is not filled, since its value was
+    drawn towards the row behind the gap, a row of the future; nor may the values of the split's last rows come from
+    rows behind the split. forward_fill: all.
+    """
+    filled = frame.filled
+    length = seq_len + pred_len
+    count = len(rows) - length + 1
+    if filled is None or count < 1 or frame.repair.policy == "forward_fill":
+        return None
+    filled = filled[rows.start : rows.stop]
+    if frame.repair.policy == "mask":
+        before = np.concatenate([[0], np.cumsum(filled)])
+        shut = before[length:] > before[:-length]
+    else:
+        known = np.flatnonzero(~filled)
+        end = int(known[-1]) + 1 if known.size else 0
+        shut = filled[seq_len - 1 : seq_len - 1 + count] | (np.arange(count) + length > end)
+    return np.flatnonzero(~shut) if shut.any() else None
+
+
+def refuse_filled_past(frame: SeriesFrame, *, seq_len: int) -> None:
+    """UserError when the last `seq_len` rows are none that a forecast may start from."""
+    last = frame.tail(seq_len)
+    left = open_windows(last, range(seq_len), seq_len=seq_len, pred_len=0)
+    if left is not None:
+        assert last.filled is not None
+        gap = last.timestamps[last.filled]
+        raise UserError(
+            f"{frame.name}: of the last seq_len = {seq_len} rows, {last.timestamps[0]} to {last.timestamps[-1]}, "
+            f"{len(gap)} were missing or incomplete (the first at {gap[0]}, the last at {gap[-1]}), and with "
+            f"data.gaps={frame.repair.policy} no forecast starts from such rows. Give a history that goes on for "
+            f"{seq_len} whole rows behind the gap or ends before it, fill the gap in the file, or train with "
+            "data.gaps=forward_fill."
+        )

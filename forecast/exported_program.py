@@ -1,0 +1,191 @@
+"""A model as a torch.export program: a graph that runs without this package and draws no random numbers."""
+
+import json
+import re
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.export import Dim, ExportedProgram
+
+from forecast.attention import logsparse, lsh, two_part
+from forecast.attention.key_sampling import KeySampler
+from forecast.attention.lsh import Rotations
+from forecast.errors import UserError
+
+INPUTS = ("past", "past_known", "future_known")
+Inputs = Sequence[Tensor]
+# Traced with so many windows when the program is to take any number: 0 and 1 would be taken for constants.
+TRACED_WINDOWS = 3
+# What torch.export.save writes, and torch.export.load reads without pickle.
+MEMBERS = re.compile(
+    r"models/model\.json|data/(weights/weight|constants/tensor)_\d+|data/(weights|constants)/model_\w+_config\.json|"
+    r"data/sample_inputs/model\.pt|archive_format|archive_version|byteorder|\.data/(version|serialization_id)"
+)
+# nn.LSTM lists its weights once more as plain attributes; they are parameters and exported as such.
+HARMLESS = r"The tensor attributes .*_flat_weights"
+
+
+class StoredDraws(nn.Module):
+    """The draws of a sampler in evaluation as constants, one for each size that a first forward pass asks for."""
+
+    def __init__(self, sampler: nn.Module) -> None:
+        super().__init__()
+        self.sampler = sampler
+
+    def forward(self, *sizes: int | torch.device) -> Tensor:
+        """What the sampler gives for these sizes and, last, a device: drawn once, then stored."""
+        name = "_".join(("draw", *map(str, sizes[:-1])))
+        if not hasattr(self, name):
+            self.register_buffer(name, self.sampler(*sizes))
+        draw: Tensor = getattr(self, name)
+        return draw
+
+
+@torch.no_grad()
+def trace(model: nn.Module, inputs: Inputs, *, batch: int | None) -> ExportedProgram:
+    """A model in evaluation mode as a program for `batch` windows, None for any number. Changes the model.
+
+    inputs: past (B, L, C), past_known (B, L, F), future_known (B, P, F), at least as many windows as are traced.
+    Raises UserError, with torch's reason, when the model cannot be traced, and when it would draw random numbers.
+    """
+    store_draws(model)
+    traced = tuple(part[: TRACED_WINDOWS if batch is None else batch] for part in inputs)
+    model(*traced)  # the draws are stored now
+    sizes = {0: Dim("batch", min=1)} if batch is None else None
+    with any_batch_size(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=HARMLESS)
+        try:
+            program = torch.export.export(
+                model, traced, dynamic_shapes=dict.fromkeys(INPUTS, sizes) if sizes else None, strict=False
+            )
+        except Exception as error:  # of many kinds, by what the model does
+            how = "" if batch is not None else " A fixed number of windows may do: --batch 1."
+            raise UserError(f"torch.export cannot trace this model.{how} It says: {first_line(error)}") from error
+    check_no_draws(program.graph.nodes)
+    return program
+
+
+def store_draws(model: nn.Module) -> None:
+    """Replaces what draws random numbers in evaluation by what it draws there."""
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, KeySampler | Rotations):
+                module.add_module(name, StoredDraws(child))
+
+
+@contextmanager
+def any_batch_size() -> Iterator[None]:
+    """Attentions cut their work into parts in one way, whatever the number of windows: a graph cannot ask for it.
+
+    LSH attention takes one round after the other, strided and fixed one head, LogSparse everything at once; the results
+    are the same.
+    """
+    before = lsh.SCORES_AT_ONCE, logsparse.pieces, two_part.at_once
+    lsh.SCORES_AT_ONCE, logsparse.pieces, two_part.at_once = 0, one_piece, one_head
+    try:
+        yield
+    finally:
+        lsh.SCORES_AT_ONCE, logsparse.pieces, two_part.at_once = before
+
+
+def one_piece(x: Tensor) -> Iterator[tuple[slice, slice]]:
+    """All batch items and heads of x (B, H, L, E) together, see `logsparse.pieces`."""
+    del x
+    yield slice(None), slice(None)
+
+
+def one_head(n_scores: int, n_heads: int) -> tuple[int, int]:
+    """One head after the other, whole, see `two_part.at_once`."""
+    del n_scores, n_heads
+    return 1, 1
+
+
+def check_no_draws(nodes: Iterable[fx.Node]) -> None:
+    """Raises UserError when an operator of a graph would draw random numbers."""
+    drawing = sorted({str(node.target) for node in nodes if draws(node)})
+    if drawing:
+        raise UserError(
+            f"its forward pass draws random numbers ({', '.join(drawing)}), so that two runs of a program would "
+            "disagree. A draw of an attention must come from a module that `store_draws` knows."
+        )
+
+
+def draws(node: fx.Node) -> bool:
+    """Whether a node of a graph draws random numbers. Dropout that is switched off draws none."""
+    if not isinstance(node.target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in node.target.tags:
+        return False
+    names = [argument.name for argument in node.target._schema.arguments]
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    if "train" in names:
+        return given.get("train") is not False
+    return "dropout_p" not in names or bool(given.get("dropout_p"))  # of scaled_dot_product_attention
+
+
+def largest_difference(program: ExportedProgram, model: nn.Module, inputs: Inputs, batches: Iterable[int]) -> float:
+    """How far forecasts of a program are from those of its model, scaled units, on batches of these sizes.
+
+    inputs: as in `trace`; each batch takes the windows after those of the one before.
+    """
+    run, first, found = program.module(), 0, []
+    for size in batches:
+        windows = [part[first : first + size] for part in inputs]
+        first += size
+        with torch.no_grad():
+            found.append((run(*windows) - model(*windows)).abs().max())
+    return float(torch.stack(found).max())  # NaN if one is
+
+
+def save_program(program: ExportedProgram, path: Path) -> None:
+    """Writes a program as a .pt2 file."""
+    for name, value in program.constants.items():
+        if isinstance(value, Tensor):  # a view would take the whole that it is of into the file, with a warning
+            program.constants[name] = value.clone(memory_format=torch.contiguous_format)
+    torch.export.save(program, path)
+
+
+def load_program(path: Path) -> ExportedProgram:
+    """Reads a program that `save_program` has written.
+
+    torch.export.load unpickles whatever an archive says is a pickle. Raises UserError for one with any such part.
+    """
+    try:
+        foreign = _pickled(path)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path} is not a torch.export program, or is damaged.") from error
+    if foreign:
+        raise UserError(f"{path} holds {foreign}, which could execute code on loading, so it was not loaded.")
+    return torch.export.load(path)
+
+
+def _pickled(path: Path) -> str:
+    """The first part of an archive that torch.export.load might unpickle; empty when there is none."""
+    with zipfile.ZipFile(path) as archive:
+        if not any(member.endswith("/models/model.json") for member in archive.namelist()):
+            raise KeyError("models/model.json")  # what is left of a file may be another archive that was in it
+        for member in archive.namelist():
+            name = member.partition("/")[2]
+            if not MEMBERS.fullmatch(name):
+                return f"'{name}'"
+            if name.endswith("_config.json"):
+                for entry in json.loads(archive.read(member))["config"].values():
+                    if entry["use_pickle"] is not False:
+                        return f"'{entry['path_name']}'"
+            if name.endswith(".pt"):
+                try:
+                    with archive.open(member) as file:
+                        torch.load(file, weights_only=True)
+                except Exception:  # torch.export.load would try once more, without the safety
+                    return f"'{name}'"
+    return ""
+
+
+def first_line(error: Any) -> str:
+    """The beginning of what torch says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:2])[:300] if lines else type(error).__name__

@@ -1,0 +1,121 @@
+"""The one place that maps the authors' names of tensors to ours.
+
+scripts/import_informer2020.py reads their checkpoints with it, and the tests their reference tensors.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from forecast.errors import UserError
+from forecast.layers.blocks import EncoderLayer
+from forecast.layers.distil import Distil
+
+FUSED = "projection.query_key_value."
+THIRDS = ("query", "key", "value")  # of the fused projection, in its order
+TABLES = ("month", "day", "weekday", "hour", "minute")  # the frozen calendar tables, in the order of our known features
+STEPS = {EncoderLayer: "attn_layers.{}.", Distil: "conv_layers.{}.", nn.LayerNorm: "norm."}
+RENAMED = (
+    (r"^encoder_embedding\.", "enc_embedding."),
+    (r"^decoder_embedding\.", "dec_embedding."),
+    (r"\bvalues\.conv\.", "value_embedding.tokenConv."),
+    (r"\bpositions$", "position_embedding.pe"),
+    *((rf"\bcalendar\.table_{i}$", f"temporal_embedding.{name}_embed.emb.weight") for i, name in enumerate(TABLES)),
+    (r"\bcalendar\.", "temporal_embedding.embed."),
+    (r"^decoder\.", "decoder.layers."),
+    (r"^decoder_norm\.", "decoder.norm."),
+    (r"^head\.", "projection."),
+    (r"\boutput\.", "out_projection."),
+    (r"\bfeed_forward\.widen\.", "conv1."),
+    (r"\bfeed_forward\.narrow\.", "conv2."),
+    (r"\bconv\.", "downConv."),
+)
+# Sines of a frequency that another machine rounds otherwise, a thousand steps on.
+TABLE_TOLERANCE = 1e-4
+
+
+def in_their_names(module: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors under our names -> views of them under the authors' names, in their shapes.
+
+    module: what the tensors belong to (parameters, gradients, buffers), a whole Informer or a part of one.
+    """
+    steps = _encoder_steps(module)
+    found: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        theirs = re.sub(r"^encoder\.(encoders\.\d+\.)?\d+\.", lambda match: steps[match[0]], name)
+        for pattern, new in RENAMED:
+            theirs = re.sub(pattern, new, theirs)
+        if FUSED in theirs:
+            for which, third in zip(THIRDS, tensor.chunk(3), strict=True):
+                found[theirs.replace(FUSED, f"{which}_projection.")] = third
+        elif re.search(r"\bconv[12]\.weight$", theirs):  # a linear layer of ours, a convolution over one step of theirs
+            found[theirs] = tensor.unsqueeze(-1)
+        else:
+            found[theirs] = tensor
+    return found
+
+
+def _encoder_steps(module: nn.Module) -> dict[str, str]:
+    """Our prefix of each step of each encoder -> theirs: ours are numbered in one row, theirs kind by kind."""
+    found = {}
+    for name, encoder in module.named_modules():
+        if isinstance(encoder, nn.Sequential) and name.startswith("encoder"):
+            before: Counter[str] = Counter()
+            for number, step in encoder.named_children():
+                kind = STEPS[type(step)]
+                found[f"{name}.{number}."] = f"{name}.{kind.format(before[kind])}"
+                before[kind] += 1
+    return found
+
+
+def constants(model: nn.Module) -> dict[str, Tensor]:
+    """The sinusoid tables under the authors' names, positions (R, D) in as many rows as are used.
+
+    A formula here, stored with the weights there.
+    """
+    tables = {name: table for name, table in model.named_buffers() if re.search(r"\b(positions|table_\d)$", name)}
+    return in_their_names(model, tables)
+
+
+def differences(model: nn.Module, theirs: Mapping[str, Tensor]) -> list[str]:
+    """What keeps the authors' tensors from being the model's, a line a name: missing, extra, another shape or table.
+
+    The constant tables may be missing; but some of a calendar without the others are another calendar.
+    """
+    needed, tables = in_their_names(model, model.state_dict()), constants(model)
+    begun = {name.split(".")[0] for name in theirs if name.endswith("_embed.emb.weight")}
+    needed |= {name: table for name, table in tables.items() if "_embed." in name and name.split(".")[0] in begun}
+    lines = [f"missing: {name} {_size(tensor)}" for name, tensor in needed.items() if name not in theirs]
+    known = needed | tables
+    lines += [f"extra: {name} {_size(tensor)}" for name, tensor in theirs.items() if name not in known]
+    for name in (name for name in known if name in theirs):
+        if name in tables and not _same_table(theirs[name], tables[name]):
+            lines.append(f"values: {name} {_size(theirs[name])} is not the table of sines that the model computes")
+        elif name not in tables and theirs[name].shape != needed[name].shape:
+            lines.append(f"shape: {name} is {_size(theirs[name])}, expected {_size(needed[name])}")
+    return lines
+
+
+def _same_table(theirs: Tensor, ours: Tensor) -> bool:
+    """Whether their table, positions with an axis of one in front and rows to spare, begins with ours."""
+    rows = theirs[0] if theirs.dim() == 3 else theirs
+    if rows.shape[1:] != ours.shape[1:] or len(rows) < len(ours):
+        return False
+    return torch.allclose(rows[: len(ours)].to(ours.dtype), ours, rtol=0, atol=TABLE_TOLERANCE)
+
+
+def _size(tensor: Tensor) -> str:
+    return f"({', '.join(map(str, tensor.shape))})"
+
+
+def copy_in(module: nn.Module, theirs: Mapping[str, Tensor]) -> None:
+    """Copies the authors' tensors into a module. Raises UserError, and copies nothing, unless they fit."""
+    lines = differences(module, theirs)
+    if lines:
+        raise UserError("\n".join(lines))
+    with torch.no_grad():
+        for name, ours in in_their_names(module, module.state_dict()).items():
+            ours.copy_(theirs[name])

@@ -1,0 +1,123 @@
+"""The options of the authors' training command, and what they are in our config."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+DATA = ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "custom")
+FEATURES = ("M", "S", "MS")
+# Which key of our config an option decides.
+KEYS = {
+    **{name: name for name in ("seq_len", "label_len", "pred_len")},
+    **{name: f"data.{name}" for name in ("features", "target", "batch_size")},
+    **{name: f"model.{name}" for name in ("d_model", "n_heads", "d_ff", "dropout", "activation", "distil", "mix")},
+    "e_layers": "model.encoder_layers",
+    "s_layers": "model.stack_layers",
+    "d_layers": "model.decoder_layers",
+    "embed": "model.embedding",
+    "factor": "attention.mechanism.factor",
+}
+# Of these a wrong value gives wrong forecasts, and nothing in the weights contradicts it.
+UNSEEN = ("seq_len", "label_len", "pred_len", "attn", "factor", "n_heads", "activation", "mix")
+# How a model was trained and on which machine; freq is read off the weights and the data.
+UNUSED = (
+    *("freq", "checkpoints", "itr", "train_epochs", "patience", "learning_rate", "des", "loss", "lradj"),
+    *("num_workers", "use_gpu", "gpu", "devices"),
+)
+UNUSED_FLAGS = ("output_attention", "do_predict", "inverse", "use_amp", "use_multi_gpu")
+
+
+def make_parser(description: str) -> argparse.ArgumentParser:
+    """Two files, then the authors' options with their defaults (main_informer.py at 29f2a73)."""
+    parser = argparse.ArgumentParser(description=description, allow_abbrev=False)
+    parser.add_argument("checkpoint", type=Path, help="their checkpoint.pth: a state dict")
+    parser.add_argument("output", type=Path, help="our checkpoint, written anew")
+    add_data_options(parser.add_argument_group("the data and the windows"))
+    add_model_options(parser.add_argument_group("the model, as it was trained"))
+    unused = parser.add_argument_group(
+        "taken, so that their command can be pasted, and not used",
+        ", ".join(f"--{name}" for name in UNUSED + UNUSED_FLAGS),
+    )
+    for name in UNUSED:
+        unused.add_argument(f"--{name}", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
+    for name in UNUSED_FLAGS:
+        unused.add_argument(f"--{name}", help=argparse.SUPPRESS, default=argparse.SUPPRESS, action="store_true")
+    return parser
+
+
+def add_option(
+    group: argparse._ArgumentGroup, name: str, default: Any, text: str, choices: Sequence[Any] | None = None
+) -> None:
+    """An option of the type of its default."""
+    shown = f"{text} (default {default})".replace("%", "%%")
+    group.add_argument(f"--{name}", default=default, type=type(default), choices=choices, help=shown)
+
+
+def add_data_options(group: argparse._ArgumentGroup) -> None:
+    """Which file, which columns, which windows."""
+    group.add_argument("--data", required=True, choices=DATA, help="custom: any other file, also WTH and ECL")
+    group.add_argument("--root_path", type=Path, help="the folder of the file (default: FORECAST_DATA; custom: here)")
+    group.add_argument("--data_path", type=Path, help="the file in it (default: DATA.csv)")
+    add_option(group, "features", "M", "M: all from all columns; S: the target from itself; MS: it from all", FEATURES)
+    add_option(group, "target", "OT", "the column that S and MS forecast; a custom file needs it always")
+    add_option(group, "seq_len", 96, "steps the encoder reads")
+    add_option(group, "label_len", 48, "steps of them the decoder begins with")
+    add_option(group, "pred_len", 24, "steps to forecast")
+    add_option(group, "batch_size", 32, "windows that evaluate.py gathers at a time")
+    for name, what in (("enc_in", "the encoder reads"), ("dec_in", "the decoder reads"), ("c_out", "are forecast")):
+        group.add_argument(f"--{name}", type=int, help=f"how many columns {what}: only compared with the data")
+
+
+def add_model_options(group: argparse._ArgumentGroup) -> None:
+    """What their command says of the model."""
+    add_option(group, "model", "informer", "informerstack: encoders side by side", ("informer", "informerstack"))
+    add_option(group, "d_model", 512, "width")
+    add_option(group, "n_heads", 8, "heads, which the weights do not show")
+    add_option(group, "e_layers", 2, "layers of the encoder of an informer")
+    text = "layers of each encoder of an informerstack (default 3,2,1)"
+    group.add_argument("--s_layers", type=layer_numbers, default=[3, 2, 1], metavar="N,N", help=text)
+    add_option(group, "d_layers", 1, "layers of the decoder")
+    add_option(group, "d_ff", 2048, "width inside the feed-forward network")
+    add_option(group, "factor", 5, "of --attn prob: how many keys and queries, which the weights do not show")
+    add_option(group, "padding", 0, "what the decoder reads in place of the future; only 0 can be imported", (0, 1))
+    group.add_argument("--distil", action="store_false", help="given, there is NO distilling, as in their command")
+    add_option(group, "dropout", 0.05, "only matters in training")
+    add_option(group, "attn", "prob", "the attention, which the weights do not show", ("prob", "full"))
+    add_option(group, "embed", "timeF", "the calendar; learned cannot be imported", ("timeF", "fixed", "learned"))
+    add_option(group, "activation", "gelu", "which the weights do not show", ("gelu", "relu"))
+    group.add_argument("--mix", action="store_false", help="given, heads are NOT mixed, as in their command")
+
+
+def layer_numbers(text: str) -> list[int]:
+    """'3,2,1' -> [3, 2, 1]."""
+    return [int(number) for number in text.split(",")]
+
+
+def overrides(arguments: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
+    """The options of our config groups, and the values of our keys."""
+    stack, custom, full = arguments.model == "informerstack", arguments.data == "custom", arguments.attn == "full"
+    groups = [f"model={'informer_stack' if stack else 'informer2020'}", f"data={'csv' if custom else arguments.data}"]
+    groups += ["attention=full"] * full
+    foreign = {"e_layers" if stack else "s_layers"} | ({"factor"} if full else set())
+    values = {key: getattr(arguments, name) for name, key in KEYS.items() if name not in foreign}
+    folder = arguments.root_path
+    if arguments.data_path:
+        values["data.path"] = str(folder / arguments.data_path if folder else arguments.data_path)
+    elif folder:
+        values["data.root"] = str(folder)
+    return groups, values
+
+
+def in_their_options(text: str) -> str:
+    """A message about our config in the words of this command line."""
+    for name, key in {**KEYS, "data_path": "data.path", "root_path": "data.root"}.items():
+        text = text.replace(key, f"--{name}") if "." in key else text
+    return text
+
+
+def spoken(name: str, value: Any) -> str:
+    """An option as it is typed."""
+    if isinstance(value, bool):
+        return f"(no --{name})" if value else f"--{name}"
+    return f"--{name} {','.join(map(str, value)) if isinstance(value, list) else value}"

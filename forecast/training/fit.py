@@ -1,0 +1,123 @@
+"""The training itself: a model, a trainer, and what ends it."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+
+from forecast.checkpoint import Checkpoint, build_model
+from forecast.checkpoint_file import read_plain
+from forecast.config.build import build
+from forecast.config.entry import in_sweep
+from forecast.config.launch import rank
+from forecast.data.prepare import PreparedData
+from forecast.data.sources import Source
+from forecast.errors import UserError
+from forecast.leakage import check_leakage
+from forecast.models.base import ForecastModel
+from forecast.training.checkpoint import checkpoint_path
+from forecast.training.cost import Cost
+from forecast.training.datamodule import ForecastDataModule
+from forecast.training.guards import StopOnCtrlC, StopOnNonFinite
+from forecast.training.lightning_manners import lightning_without_noise, lightnings_refusals
+from forecast.training.module import ForecastModule
+from forecast.training.processes import SameFolder, check_processes, were_spawned
+from forecast.training.random_states import RandomStates
+from forecast.training.trial import try_out
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a training is to do.
+
+    config: resolved, plain. choices: the chosen option of each config group. source: where the data come from. folder:
+    where everything is written. start: the checkpoint to go on from, None for a new training.
+    """
+
+    config: dict[str, Any]
+    choices: dict[str, str | None]
+    source: Source
+    folder: Path
+    start: Checkpoint | None
+
+
+def fit(plan: Plan, data: PreparedData, record: dict[str, Any], cost: Cost) -> tuple[pl.Trainer, bool]:
+    """Builds model and trainer and fits, from the beginning or from a checkpoint.
+
+    False beside the trainer: Ctrl-C ended the training, and there is a checkpoint. Without one, KeyboardInterrupt.
+    """
+    config = plan.config
+    model = build_model(config, record["data"])
+    if plan.start is not None:
+        plan.start.check_fits(model)
+    try_out(model)
+    say_ignored(model)
+    if config["checks"]["leakage"] and rank() == 0:
+        check_leakage(model, data, device=torch.device("cpu"))
+    module = ForecastModule(
+        model,
+        optimizer=build(config["optim"]),
+        schedule=build(config["schedule"]),
+        record=record,
+    )
+    datamodule = ForecastDataModule(data, batch_size=config["data"]["batch_size"], seed=config["seed"])
+    with lightning_without_noise(), lightnings_refusals(plan.folder):
+        trainer = make_trainer(plan, cost)
+    start = str(plan.start.path) if plan.start else None
+    finished = True
+    try:
+        with lightning_without_noise(), lightnings_refusals(plan.folder):
+            trainer.fit(module, datamodule, ckpt_path=start, weights_only=True)
+    except KeyboardInterrupt:
+        finished = False
+    if were_spawned(trainer):
+        content = read_plain(checkpoint_path(plan.folder, "last"))
+        cost.load_state_dict(content["callbacks"][cost.state_key])
+    if trainer.is_global_zero and not any(checkpoint_path(plan.folder, name).exists() for name in ("best", "last")):
+        if not finished:
+            raise KeyboardInterrupt
+        limits = ", ".join(
+            f"trainer.{key}={config['trainer'][key]}" for key in ("max_epochs", "max_steps", "limit_train_batches")
+        )
+        raise UserError(
+            f"nothing was trained: {limits}. Raise what ends the training, or evaluate the checkpoint with evaluate.py."
+        )
+    return trainer, finished
+
+
+def checked_model(config: dict[str, Any], data: PreparedData, record: dict[str, Any]) -> ForecastModel:
+    """The model with fresh weights. Raises UserError for sizes that cannot work together, and when something leaks."""
+    model = build_model(config, record["data"])
+    try_out(model)
+    say_ignored(model)
+    if config["checks"]["leakage"] and rank() == 0:
+        check_leakage(model, data, device=torch.device("cpu"))
+    return model
+
+
+def make_trainer(plan: Plan, cost: Cost) -> pl.Trainer:
+    """The trainer with its logger and callbacks. Raises UserError for processes that a sweep cannot start."""
+    config = plan.config
+    callbacks = [build(callback) for callback in config["callbacks"].values() if callback is not None]
+    if config["trainer"]["enable_progress_bar"] is False:  # Lightning refuses a progress bar beside it
+        callbacks = [c for c in callbacks if not isinstance(c, pl.callbacks.ProgressBar)]
+    own = [SameFolder(), cost, RandomStates(seed=config["seed"]), StopOnNonFinite()]
+    trainer: pl.Trainer = build(
+        {**config["trainer"], "default_root_dir": str(plan.folder)},
+        logger=build(config["logger"], save_dir=str(plan.folder)),
+        callbacks=[*own, *callbacks, StopOnCtrlC()],
+    )
+    check_processes(trainer, strategy=config["trainer"]["strategy"], in_sweep=in_sweep())
+    return trainer
+
+
+def say_ignored(model: ForecastModel) -> None:
+    """Logs once that single-head attention takes no notice of model.n_heads."""
+    ignored = {getattr(part, "ignored_heads", None) for part in model.modules()} - {None}
+    for n_heads in ignored:
+        log.info("Single-head attention has one head: model.n_heads=%d is ignored in its slots", n_heads)

@@ -1,0 +1,99 @@
+"""What ends a training before its time: numbers that are no numbers, and Ctrl-C."""
+
+import logging
+import math
+import signal
+import threading
+from typing import Any
+
+import lightning.pytorch as pl
+import pandas as pd
+import torch
+from lightning.pytorch.callbacks import Callback, Checkpoint
+
+from forecast.errors import UserError
+from forecast.training.checkpoint import is_between_batches, resume_hint, save_checkpoint
+
+log = logging.getLogger(__name__)
+
+
+class StopOnNonFinite(Callback):
+    """Stops before a step whose loss or gradients are NaN or inf: the weights stay those of the step before.
+
+    In float16 the gradients alone may overflow: there the scaler leaves such a step out, which is no fault.
+    """
+
+    def on_before_optimizer_step(self, trainer: pl.Trainer, module: pl.LightningModule, *_: Any) -> None:
+        """Raises UserError that names the step, the windows and the last good checkpoint."""
+        gradients = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
+        loss = module.loss
+        assert isinstance(loss, torch.Tensor)
+        checked = [loss.float()]
+        if not trainer.precision.startswith("16"):
+            # the largest element: a Euclidean norm would overflow before the gradients do
+            checked.append(torch.nn.utils.get_total_norm(list(gradients.values()), norm_type=math.inf).float())
+        if torch.stack([value.to(loss.device) for value in checked]).isfinite().all():
+            return
+        what = f"the loss is {loss.item()}"
+        if loss.isfinite():
+            named = next(name for name, gradient in gradients.items() if not gradient.isfinite().all())
+            what = f"the gradient of {named.removeprefix('model.')} is not finite"
+        raise UserError(
+            f"step {trainer.global_step + 1} (epoch {trainer.current_epoch + 1}): {what}, {batch_in_words(trainer)}. "
+            "The training has diverged: try a lower optim.lr or trainer.gradient_clip_val=1.0 in a new run. "
+            + resume_hint(trainer.default_root_dir, "If the fault was passing (a GPU, an override)")
+        )
+
+
+def batch_in_words(trainer: pl.Trainer) -> str:
+    """From when the windows of the current step are; all of them go to the log."""
+    origins = trainer.datamodule.origins_of_step()  # type: ignore[attr-defined]
+    if origins is None:
+        return "on the windows that trainer.overfit_batches chose"
+    assert isinstance(origins, pd.DatetimeIndex)
+    log.info("The windows of the step, by their last known timestamps: %s", ", ".join(map(str, origins)))
+    return f"on {len(origins)} windows whose last known timestamps lie between {origins[0]} and {origins[-1]}"
+
+
+class StopOnCtrlC(Checkpoint):
+    """The first Ctrl-C ends the training after the running step, when last.ckpt is exact; the second ends it at once.
+
+    A Checkpoint to Lightning, so that it is called after `CheckpointFiles`. Several processes would stop at different
+    steps: they end at once.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.before: Any = None
+
+    def on_fit_start(self, trainer: pl.Trainer, *_: Any) -> None:
+        """Takes over Ctrl-C."""
+        if trainer.world_size == 1 and threading.current_thread() is threading.main_thread():
+            self.before = signal.signal(signal.SIGINT, self._ask)
+
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+        """Stops, unless a validation follows: then after it."""
+        if self.asked and is_between_batches(trainer) and not trainer.fit_loop._should_accumulate():
+            save_checkpoint(trainer, "last")
+            raise KeyboardInterrupt
+
+    def on_validation_end(self, trainer: pl.Trainer, *_: Any) -> None:
+        """Stops."""
+        if self.asked and not trainer.sanity_checking:
+            raise KeyboardInterrupt
+
+    def on_exception(self, *_: Any) -> None:
+        """Gives Ctrl-C back."""
+        self.teardown()
+
+    def teardown(self, *_: Any, **__: Any) -> None:
+        """Gives Ctrl-C back."""
+        if self.before is not None:
+            signal.signal(signal.SIGINT, self.before)
+            self.before = None
+
+    def _ask(self, *_: Any) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        log.warning("Interrupted: the training ends after this step. Ctrl-C again ends it at once.")

@@ -1,0 +1,88 @@
+"""The random generators of a training, kept in its checkpoints."""
+
+import logging
+import random
+from typing import Any
+
+import lightning.pytorch as pl
+import numpy as np
+import torch
+from lightning.pytorch.callbacks import Callback
+
+from forecast.errors import UserError
+
+log = logging.getLogger(__name__)
+
+STATES = "random_states"  # the key in a checkpoint
+
+
+class RandomStates(Callback):
+    """Keeps the states of all generators, and sets them before the first batch of a resumed run.
+
+    So dropout and ProbSparse's keys are those of the run that was never interrupted. Of several processes each has its
+    own, seeded by `seed` and its number: the same draws in all of them would be draws wasted.
+    """
+
+    def __init__(self, *, seed: int) -> None:
+        self.seed = seed
+        self.resumed: dict[str, Any] | None = None
+
+    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
+        """Lets the processes draw differently; the first one goes on as a single one would."""
+        if trainer.global_rank:
+            pl.seed_everything((self.seed + trainer.global_rank) % 2**32, verbose=False)
+
+    def on_train_batch_start(self, *_: Any) -> None:
+        """The last moment before the first draw of the training: whatever was drawn since loading is undone."""
+        if self.resumed is not None:
+            set_states(self.resumed)
+            self.resumed = None
+
+    def on_save_checkpoint(self, trainer: pl.Trainer, _module: Any, checkpoint: dict[str, Any]) -> None:
+        """Every process calls this, one writes."""
+        checkpoint[STATES] = gathered(get_states(trainer.strategy.root_device), trainer.world_size)
+
+    def on_load_checkpoint(self, trainer: pl.Trainer, _module: Any, checkpoint: dict[str, Any]) -> None:
+        """Keeps this process's states until they are needed."""
+        states = checkpoint.get(STATES)
+        if states is None:
+            log.warning("The checkpoint holds no random states: the run goes on, but not to the same bits.")
+        elif len(states) != trainer.world_size:
+            raise UserError(
+                f"ckpt_path: the run was trained by {len(states)} processes, now there are {trainer.world_size}, which "
+                f"would share the windows otherwise. Go on with trainer.devices * trainer.num_nodes = {len(states)}."
+            )
+        else:
+            self.resumed = states[trainer.global_rank]
+
+
+def get_states(device: torch.device) -> dict[str, Any]:
+    """The states of Python's, NumPy's and torch's generators, of the GPU's too, as plain containers and tensors."""
+    version, words, gauss = random.getstate()
+    name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 - that of libraries
+    return {
+        "python": [version, list(words), gauss],
+        "numpy": [name, torch.from_numpy(np.asarray(keys, dtype=np.int64)), position, has_gauss, cached],
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
+    }
+
+
+def set_states(states: dict[str, Any]) -> None:
+    """Undoes every draw since `get_states`. A state of a GPU is left out where there is none."""
+    version, words, gauss = states["python"]
+    random.setstate((version, tuple(words), gauss))
+    name, keys, position, has_gauss, cached = states["numpy"]
+    np.random.set_state((name, keys.numpy().astype(np.uint32), position, has_gauss, cached))  # noqa: NPY002
+    torch.set_rng_state(states["torch"])
+    if states["cuda"] is not None and torch.cuda.is_available():
+        torch.cuda.set_rng_state(states["cuda"])
+
+
+def gathered(states: dict[str, Any], world: int) -> list[dict[str, Any]]:
+    """The states of all processes, by rank."""
+    if world == 1:
+        return [states]
+    everyone: list[Any] = [None] * world
+    torch.distributed.all_gather_object(everyone, states)
+    return everyone

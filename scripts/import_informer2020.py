@@ -1,0 +1,233 @@
+"""A checkpoint of the authors' Informer becomes one that evaluate.py and predict.py take.
+
+Usage: python scripts/import_informer2020.py checkpoint.pth out.ckpt --data ETTh1 [the options of their command]
+"""
+
+import argparse
+import hashlib
+import io
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from forecast.errors import UserError, closest
+from forecast.informer2020.options import UNSEEN, in_their_options, make_parser, overrides, spoken
+
+if TYPE_CHECKING:  # seconds, which --help does not take
+    from torch import Tensor
+
+    from forecast.data.prepare import PreparedData
+    from forecast.data.sources import FileSource
+    from forecast.models.base import ForecastModel
+
+
+def main() -> None:
+    """Imports what the command line names."""
+    arguments = make_parser((__doc__ or "").splitlines()[0]).parse_args()
+    try:
+        import_checkpoint(arguments)
+    except UserError as error:
+        if os.environ.get("FORECAST_TRACEBACK") == "1":
+            raise
+        sys.exit(in_their_options(str(error)))
+
+
+def import_checkpoint(arguments: argparse.Namespace) -> None:
+    """From their file to ours. Raises UserError for what the user can mend; then nothing is written."""
+    from forecast.checkpoint import build_model
+    from forecast.config.build import build
+    from forecast.evaluation import fit_baselines
+    from forecast.informer2020.adapting import add_finer_calendar, order_columns
+    from forecast.informer2020.files import read_weights
+    from forecast.informer2020.names import copy_in
+    from forecast.training.record import describe_data, make_record
+    from forecast.training.run import read_data
+
+    check_arguments(arguments)
+    weights = read_weights(arguments.checkpoint)
+    config, choices = make_config(arguments)
+    source: FileSource = build(config["data"])
+    check_target(arguments, source)
+    data = read_data(source, config)
+    check_columns(arguments, data)
+    described = describe_data(config, source, data)
+    model = build_model(config, described)
+    added = add_finer_calendar(weights, described["known"])
+    check_weights(arguments, weights, model, data)
+    order_columns(weights, their_columns(arguments, data), data.frame.columns)
+    copy_in(model, weights)
+    record = {
+        **make_record(config, choices, source, data, fit_baselines(data)),
+        "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
+        "imported": {"file": arguments.checkpoint.name, "sha256": sha256(arguments.checkpoint)},
+    }
+    write_checkpoint(arguments.output, model, record, data)
+    tell(arguments, record, n_names=len(weights), added=added)
+
+
+def check_arguments(arguments: argparse.Namespace) -> None:
+    """Raises UserError for what their code can and ours cannot, and for a place that is none."""
+    output = arguments.output
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise UserError(f"{output}: there is no folder {output.absolute().parent} to write a file of this name in.")
+    if output.resolve() == arguments.checkpoint.resolve():
+        raise UserError(f"{output} is the file to import and would be overwritten; choose another name.")
+    if arguments.padding:
+        raise UserError("--padding 1: the decoder of this program reads zeros in place of the future, never ones.")
+    if arguments.embed == "learned":
+        raise UserError("--embed learned: this program has no learned tables of the calendar, only timeF and fixed.")
+    if arguments.data == "custom" and not arguments.data_path:
+        raise UserError("--data custom: which file? Say --data_path FILE.csv, and --root_path FOLDER if it is there.")
+
+
+def make_config(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str | None]]:
+    """The resolved config of a training of this model, and the chosen option of each group."""
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
+    from forecast.config import resolvers
+    from forecast.config.check import check_config
+    from forecast.config.values import CONF
+    from forecast.training.run import with_absolute_paths
+
+    groups, values = overrides(arguments)
+    resolvers.register()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose("train", overrides=groups, return_hydra_config=True)
+    choices = {str(group): option for group, option in cfg.hydra.runtime.choices.items()}
+    cfg = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+    for key, value in values.items():
+        OmegaConf.update(cfg, key, value)
+    check_config(cfg)
+    config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
+    return config, {group: option for group, option in choices.items() if not group.startswith("hydra/")}
+
+
+def check_target(arguments: argparse.Namespace, source: "FileSource") -> None:
+    """Raises UserError unless the file has the target, and where their code would forecast another column."""
+    from forecast.data.frame import read_columns
+
+    path, target = source.path_used(), arguments.target
+    columns = read_columns(path)
+    if target not in columns:
+        hint = closest(target, columns)
+        raise UserError(f"--target {target}: {path} has no such column, only {', '.join(columns)}.{hint}")
+    if arguments.data != "custom" and arguments.features == "MS" and target != columns[-1]:
+        raise UserError(
+            f"--target {target} --features MS: of an ETT file the authors' code forecasts the last column, "
+            f"{columns[-1]}, whatever --target says. Say --target {columns[-1]}."
+        )
+
+
+def check_columns(arguments: argparse.Namespace, data: "PreparedData") -> None:
+    """Raises UserError when --enc_in, --dec_in or --c_out is given and the data have another number."""
+    for name, found in column_counts(data).items():
+        given = getattr(arguments, name)
+        if given not in (None, found):
+            raise UserError(
+                f"--{name} {given}: {data.frame.name} with --features {arguments.features} has {found}. "
+                "Check --data, --data_path and --features, or leave the option out."
+            )
+
+
+def column_counts(data: "PreparedData") -> dict[str, int]:
+    """The three numbers that their command gives and the data decide."""
+    return {"enc_in": data.n_columns, "dec_in": data.n_columns, "c_out": len(data.targets)}
+
+
+def their_columns(arguments: argparse.Namespace, data: "PreparedData") -> list[str]:
+    """The columns as their loader orders them: those of an ETT file as they are, a custom file's target last."""
+    columns = list(data.frame.columns)
+    if arguments.data == "custom":
+        columns.sort(key=lambda name: name == arguments.target)
+    return columns
+
+
+def check_weights(
+    arguments: argparse.Namespace, weights: dict[str, "Tensor"], model: "ForecastModel", data: "PreparedData"
+) -> None:
+    """Raises one UserError with all names that are missing, extra or differ, and the options that look wrong."""
+    from forecast.informer2020.files import seen_options
+    from forecast.informer2020.names import differences, in_their_names
+
+    wrong = differences(model, weights)
+    if not wrong:
+        return
+    if not in_their_names(model, model.state_dict()).keys() & weights.keys():
+        raise UserError(
+            f"{arguments.checkpoint} is no Informer of the authors: none of its {len(weights)} names, such as "
+            f"{next(iter(weights))}, is one of theirs, such as projection.weight."
+        )
+    seen, found = seen_options(weights), {**column_counts(data), "d_time": data.n_known}
+    hints = [
+        f"{name}: the file says {seen[name]}, {data.frame.name} with --features {arguments.features} says {number}: "
+        + ("another --freq or --embed than for these data" if name == "d_time" else "check --data and --features")
+        for name, number in found.items()
+        if seen.get(name, number) != number
+    ]
+    shown = {name: value for name, value in seen.items() if name not in found}
+    options = [spoken(name, value) for name, value in shown.items() if value != getattr(arguments, name)]
+    if options:
+        hints.append(f"The names and shapes in the file look like {' '.join(options)}.")
+    head = f"{arguments.checkpoint} does not hold the model that these options and data make:"
+    raise UserError("\n".join([head, *wrong, *hints]))
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def write_checkpoint(path: Path, model: "ForecastModel", record: dict[str, Any], data: "PreparedData") -> None:
+    """Writes our checkpoint beside its place, forecasts with what was written, and renames it.
+
+    There is no optimizer in it, so no training can go on from it.
+    """
+    import torch
+
+    from forecast.checkpoint import RECORD, WEIGHTS_PREFIX, load_checkpoint
+
+    content = {
+        "state_dict": {f"{WEIGHTS_PREFIX}{name}": value for name, value in model.state_dict().items()},
+        RECORD: record,
+        "global_step": 0,
+        "loops": {"fit_loop": {"epoch_progress": {"current": {"started": 0}}}},
+    }
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    unfinished = path.with_name(path.name + ".part")
+    try:
+        unfinished.write_bytes(buffer.getvalue())
+        batch = data.windows("test").__getitems__(range(1))
+        with torch.inference_mode():
+            forecast = load_checkpoint(unfinished).model()(batch.past, batch.past_known, batch.future_known)
+        if not torch.isfinite(forecast).all():
+            raise UserError("The forecast of the imported model for the first test window is not finite.")
+        unfinished.replace(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}.") from error
+    finally:
+        if unfinished.is_file():
+            unfinished.unlink()
+
+
+def tell(arguments: argparse.Namespace, record: dict[str, Any], *, n_names: int, added: list[str]) -> None:
+    """Prints what was imported, what was believed, and what to do next."""
+    data, output = record["data"], shlex.quote(str(arguments.output))
+    print(f"{n_names} names of {arguments.checkpoint}, {record['parameters']:,} parameters, are now in {output}.")
+    print(f"Data: {data['name']} ({data['path']}), {len(data['columns'])} columns in, {len(data['targets'])} forecast.")
+    if added:
+        print(f"Trained without {', '.join(added)} (another --freq than these data have): its weights are zero.")
+    trusted = " ".join(spoken(name, getattr(arguments, name)) for name in UNSEEN)
+    print(f"The weights do not show these, and with a wrong one the forecasts are wrong: {trusted}")
+    print(f"""
+Next:
+  python evaluate.py ckpt_path={output}                          every test window
+  python evaluate.py ckpt_path={output} protocol=informer2021    the windows that the authors count
+  python predict.py ckpt_path={output}                           what comes after the data""")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""Checkpoints with first weights, written in a moment instead of trained: what a program does with one is the same."""
+
+import torch
+from config.composed import composed
+from omegaconf import OmegaConf, open_dict
+
+from forecast.checkpoint import RECORD, build_model
+from forecast.config import resolvers
+from forecast.config.build import build
+from forecast.evaluation import fit_baselines
+from forecast.training.record import make_record
+from forecast.training.run import read_data
+
+DEMO = ["data=demo", "data.rows=700"]
+LENGTHS = ["seq_len=22", "label_len=11", "pred_len=5"]
+SIZES = {"d_model": 14, "n_heads": 2, "d_ff": 28}
+
+
+def write_untrained(path, *overrides, sizes=SIZES):
+    """A checkpoint as train.py OVERRIDES would leave it, of these sizes where the model has them. Returns the path."""
+    resolvers.register()
+    cfg = composed(*overrides, hydra=True)
+    choices = {k: v for k, v in cfg.hydra.runtime.choices.items() if not k.startswith("hydra/")}
+    with open_dict(cfg):
+        del cfg["hydra"]
+    config = OmegaConf.to_container(cfg, resolve=True)
+    config["model"] |= {key: value for key, value in sizes.items() if key in config["model"]}
+    source = build(config["data"])
+    data = read_data(source, config)
+    record = make_record(config, choices, source, data, fit_baselines(data))
+    torch.manual_seed(3)
+    model = build_model(config, record["data"])
+    record["parameters"] = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    content = {
+        "state_dict": {f"model.{name}": value for name, value in model.state_dict().items()},
+        "global_step": 0,
+        "loops": {"fit_loop": {"epoch_progress": {"current": {"started": 0}}}},
+        RECORD: record,
+    }
+    torch.save(content, path)
+    return path

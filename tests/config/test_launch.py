@@ -1,0 +1,82 @@
+"""Which process this is and which folder it shares, by what the launchers leave in the environment."""
+
+import datetime
+import re
+from pathlib import Path
+
+import pytest
+
+from forecast.config import launch, resolvers
+from forecast.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch):
+    for name in ("RANK", "LOCAL_RANK", "GROUP_WORLD_SIZE", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def set_all(monkeypatch, **environment):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_a_process_alone_is_the_first_and_shares_nothing():
+    assert launch.rank() == 0
+    assert launch.shared_folder() is None
+    assert resolvers.log_name("train") == "train.log"
+
+
+@pytest.mark.parametrize(
+    ("environment", "rank"),
+    [
+        ({"RANK": "5", "LOCAL_RANK": "1"}, 5),  # torchrun, second machine
+        ({"LOCAL_RANK": "1"}, 1),  # started by Lightning
+        ({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"}, 3),
+        ({"SLURM_PROCID": "3"}, 0),  # python without srun in a job of several tasks
+    ],
+)
+def test_the_rank_is_what_the_launcher_says(monkeypatch, environment, rank):
+    set_all(monkeypatch, **environment)
+    assert launch.rank() == rank
+
+
+def test_only_the_first_process_writes_hydras_folder_and_each_has_its_log(monkeypatch):
+    assert resolvers.hydra_dir(None) == ".hydra"
+    monkeypatch.setenv("RANK", "2")
+    assert resolvers.hydra_dir(None) is None
+    assert resolvers.log_name("train") == "train-process2.log"
+
+
+def test_torchrun_processes_share_the_folder_of_its_id_and_a_restart_gets_another(monkeypatch):
+    set_all(monkeypatch, TORCHELASTIC_RUN_ID="abc", TORCHELASTIC_RESTART_COUNT="0")
+    assert launch.shared_folder() == Path("torchrun-abc")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "2")
+    assert launch.shared_folder() == Path("torchrun-abc-restart2")
+
+
+def test_without_an_id_the_folder_is_named_by_when_torchrun_began(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    folder = launch.shared_folder()
+    assert folder == launch.shared_folder()
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)/(\d\d-\d\d-\d\d)-torchrun-\d+", str(folder))
+    began = datetime.datetime.strptime(f"{found[1]} {found[2]}", "%Y-%m-%d %H-%M-%S")
+    assert datetime.timedelta(0) <= datetime.datetime.now() - began < datetime.timedelta(days=30)
+
+
+def test_several_machines_without_an_id_are_told_to_give_one(monkeypatch):
+    set_all(monkeypatch, TORCHELASTIC_RUN_ID="none", GROUP_WORLD_SIZE="2")
+    with pytest.raises(UserError, match=r"torchrun --rdzv-id=NAME, or hydra\.run\.dir=FOLDER"):
+        launch.shared_folder()
+
+
+def test_the_tasks_of_a_slurm_step_share_the_folder_of_its_numbers(monkeypatch):
+    set_all(monkeypatch, SLURM_JOB_ID="77", SLURM_STEP_ID="1", SLURM_STEP_NUM_TASKS="2")
+    assert launch.shared_folder() == Path("slurm-77-1")
+
+
+def test_a_single_task_of_slurm_gets_a_folder_of_its_own(monkeypatch):
+    set_all(monkeypatch, SLURM_JOB_ID="77", SLURM_STEP_ID="0", SLURM_STEP_NUM_TASKS="1")
+    assert launch.shared_folder() is None

@@ -1,0 +1,150 @@
+"""Damaged files: the reader gives a valid series that the file really holds, or words that name the file; no third."""
+
+import csv
+import io
+import re
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pandas as pd
+import pytest
+from data.damaged import Given, files
+from hypothesis import HealthCheck, given, settings
+from hypothesis.configuration import set_hypothesis_home_dir
+
+from forecast.data.frame import SeriesFrame, read_frame
+from forecast.errors import UserError
+
+set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "forecast-hypothesis")  # nothing is left in the project's tree
+
+EXAMPLES = 2_000
+SECONDS = 300  # for all of them; more is a hang
+
+
+# what is demanded
+
+
+def assert_usable(message: str, path: str) -> None:
+    """A person can act on it: it names the file, says more than that, and holds no name of an exception."""
+    assert path in message or re.match(r"data\.\w+ (is|and) ", message)
+    words = message.replace(path, "")
+    assert len(re.findall(r"[.:?] [A-Z]", words)) >= 1, f"what is wrong and what to do are two sentences: {message}"
+    assert len(words) < 900, message
+    assert not re.search(r"\b\w*(Error|Exception|Warning)\b|C error|Traceback|<class|dtype|object at 0x", words), (
+        message
+    )
+
+
+def assert_valid(frame: SeriesFrame, path: str) -> None:
+    """What SeriesFrame promises of itself."""
+    assert frame.values.shape == (len(frame.timestamps), len(frame.columns))
+    assert frame.values.dtype == np.float64
+    assert np.isfinite(frame.values).all()
+    assert frame.timestamps.tz is None
+    assert frame.name == path
+    assert len(set(frame.columns)) == len(frame.columns) > 0
+    regular = pd.date_range(frame.timestamps[0], periods=len(frame), freq=frame.freq)
+    assert (frame.timestamps == regular).all()
+
+
+STAMP = re.compile(
+    r"\s*(\d{4})(?:[-/. ]?(\d\d?)(?:[-/. ]?(\d\d?))?)?"
+    r"(?:[T ](\d\d?)(?::?(\d\d?)(?::?(\d\d?)(?:\.(\d*))?)?)?)?\s*",
+    re.ASCII,
+)
+
+
+def stamp_of(cell: str) -> np.datetime64:
+    found = STAMP.fullmatch(cell)
+    assert found, f"{cell!r} was taken for a timestamp"
+    year, month, day, hour, minute, second = (
+        int(part or low) for part, low in zip(found.groups()[:6], (1, 1, 1, 0, 0, 0), strict=True)
+    )
+    fraction = (found[7] or "").ljust(9, "0")[:9]
+    return np.datetime64(f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction}")
+
+
+def number_of(cell: str, decimal: str) -> float:
+    cell = cell.strip()
+    if cell.lower() in {"true", "false"}:
+        return float(cell.lower() == "true")
+    assert cell.isascii() and "_" not in cell, f"{cell!r} was taken for a number"
+    return float(cell.replace(decimal, ".") or "nan") if cell.lower() not in {"na", "null", "n/a"} else float("nan")
+
+
+def held(content: bytes, frame: SeriesFrame, options: dict[str, Any]) -> Iterator[tuple[np.datetime64, list[float]]]:
+    """The rows of a file, read without pandas: cell by cell, with a pattern for the timestamps."""
+    separator = options["separator"].replace("\\t", "\t")
+    text = io.StringIO(content.decode("utf-8-sig"), newline=None)
+    rows = [
+        row
+        for row in csv.reader(text, delimiter=separator, skipinitialspace=True)
+        if "".join(row).strip() or len(row) > 1
+    ]
+    places = [rows[0].index(name) for name in frame.columns]
+    time = rows[0].index(options.get("time_column", "date"))
+    for row in rows[1:]:
+        cells = row + [""] * (len(rows[0]) - len(row))
+        yield stamp_of(cells[time]), [number_of(cells[at], options["decimal"]) for at in places]
+
+
+def assert_is_what_the_file_holds(frame: SeriesFrame, content: bytes, options: dict[str, Any]) -> None:
+    known = list(held(content, frame, options))
+    at = frame.timestamps.get_indexer(pd.DatetimeIndex([stamp for stamp, _ in known]))
+    assert (at >= 0).all()
+    values = np.array([values for _, values in known])
+    there = np.isfinite(values)
+    assert not np.isinf(values).any()
+    np.testing.assert_allclose(frame.values[at][there], values[there], rtol=1e-14, atol=1e-300)
+    if options.get("gaps", "refuse") == "refuse":
+        assert there.all()
+        assert at.tolist() == list(range(len(frame)))
+    else:
+        untouched = np.ones(len(frame), bool) if frame.filled is None else ~frame.filled
+        assert untouched.sum() == there.all(axis=1).sum()
+        assert untouched[at[there.all(axis=1)]].all()
+
+
+@pytest.fixture(autouse=True)
+def no_hang() -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"more than {SECONDS} s: the reader hangs")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@settings(
+    max_examples=EXAMPLES,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[hypothesis.Phase.generate],
+)
+@given(case=files())
+def test_a_damaged_file_is_read_as_it_is_or_refused_in_words(
+    tmp_path_factory: pytest.TempPathFactory, case: Given
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged.csv"
+    path.write_bytes(case.content)
+    try:
+        frame = read_frame(path, **case.options)
+    except UserError as error:
+        assert case.truth is None, error
+        assert_usable(str(error), str(path))
+        return
+    assert_valid(frame, str(path))
+    assert_is_what_the_file_holds(frame, case.content, case.options)
+    if case.truth is not None:
+        values, stamps = case.truth
+        np.testing.assert_allclose(frame.values, values, rtol=1e-15)
+        assert (frame.timestamps == stamps).all()

@@ -1,0 +1,242 @@
+"""Gaps are refused, or filled by the rule that was asked for; a frame says which rows are made up."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast.data.frame import read_frame
+from forecast.data.frequency import infer_frequency
+from forecast.data.gaps import Repair, runs
+from forecast.errors import UserError
+
+POLICIES = ("interpolate", "forward_fill", "mask")
+HOURS = pd.date_range("2021-03-01", periods=13, freq="h")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "my.csv"
+
+
+def write(path, stamps, cells, header="date,a,b"):
+    path.write_text("\n".join([header, *(f"{stamp},{cell}" for stamp, cell in zip(stamps, cells, strict=True))]) + "\n")
+
+
+def gappy(path):
+    """Hours 3, 4 and 9 are no rows; b is empty at hour 5 and a says NA at hour 11. a = hour, b = 100 + hour squared."""
+    cells = [f"{h},{100 + h * h}" for h in range(13)]
+    cells[5], cells[11] = "5,", "NA,221"
+    kept = [h for h in range(13) if h not in (3, 4, 9)]
+    write(path, HOURS[kept], [cells[h] for h in kept])
+
+
+FILLED = [3, 4, 5, 9, 11]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_grid_is_whole_and_says_which_rows_are_made_up_and_what_was_done(path, policy):
+    gappy(path)
+    frame = read_frame(path, gaps=policy)
+    assert (frame.freq, frame.timestamps.tolist()) == ("h", HOURS.tolist())
+    assert np.flatnonzero(frame.filled).tolist() == FILLED
+    assert frame.repair == Repair(policy, rows_added=3, cells_filled=2, longest_run=3)
+    assert frame.values.dtype == np.float64
+    assert frame.values[[0, 1, 2, 6, 7, 8, 10, 12]].tolist() == [
+        [h, 100 + h * h] for h in (0, 1, 2, 6, 7, 8, 10, 12)
+    ]  # what was measured stays as it is
+
+
+def test_interpolate_draws_a_line_in_time_to_the_next_value(path):
+    gappy(path)
+    values = read_frame(path, gaps="interpolate").values
+    np.testing.assert_allclose(values[FILLED, 0], FILLED, rtol=1e-15)
+    # b: from 104 at hour 2 to 136 at hour 6, from 164 at 8 to 200 at 10; at 11 it was measured
+    np.testing.assert_allclose(values[FILLED, 1], [112, 120, 128, 182, 221], rtol=1e-15)
+
+
+def test_interpolate_counts_time_and_not_rows(path):
+    """From January to March are 31 and 28 days."""
+    months = pd.DatetimeIndex(["2021-01-01", "2021-02-01", "2021-03-01", "2021-04-01", "2021-05-01"])
+    write(path, months, ["0,1", ",2", "59,3", "0,4", "0,5"])
+    assert read_frame(path, gaps="interpolate").values[1, 0] == pytest.approx(31, rel=1e-15)
+
+
+def test_forward_fill_repeats_the_last_value(path):
+    gappy(path)
+    values = read_frame(path, gaps="forward_fill").values
+    assert values[FILLED].tolist() == [[2, 104], [2, 104], [5, 104], [8, 164], [10, 221]]
+
+
+def test_mask_keeps_every_row_and_any_finite_number_stands_in_it(path):
+    write(path, HOURS[:5], [",1", "1,", "2,2", "3,3", ",4"])
+    frame = read_frame(path, gaps="mask")
+    assert np.isfinite(frame.values).all()
+    assert frame.values[[2, 3]].tolist() == [[2, 2], [3, 3]]
+    assert frame.filled.tolist() == [True, True, False, False, True]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_file_without_gaps_is_read_to_the_same_bits(path, policy):
+    rng = np.random.default_rng(0)
+    write(path, HOURS, [f"{x},{y}" for x, y in rng.normal(size=(13, 2))])
+    plain, frame = read_frame(path), read_frame(path, gaps=policy)
+    assert (frame.filled, frame.repair) == (None, Repair(policy))
+    assert frame.values.tobytes() == plain.values.tobytes()
+    assert frame.timestamps.equals(plain.timestamps) and frame.freq == plain.freq
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_only_the_columns_that_are_read_have_gaps(path, policy):
+    gappy(path)
+    frame = read_frame(path, columns=["a"], gaps=policy)
+    assert np.flatnonzero(frame.filled).tolist() == [3, 4, 9, 11]
+    assert frame.repair == Repair(policy, rows_added=3, cells_filled=1, longest_run=2)
+
+
+WORDS = ["", "nan", "NaN", "NAN", "NA", "na", "N/A", "n/a", "null", "NULL", "None", "none", "<NA>", "#N/A"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_every_word_for_a_missing_value_is_a_gap(path, word):
+    write(path, HOURS[:4], ["1,1", f"{word},2", "3,3", "4,4"])
+    assert read_frame(path, gaps="interpolate").values[:, 0].tolist() == [1, 2, 3, 4]
+
+
+def test_a_row_that_ends_early_lacks_its_last_cells(path):
+    path.write_text("date,a,b\n" + "".join(f"{t},{i},{i}\n" for i, t in enumerate(HOURS[:5])) + f"{HOURS[5]},5\n")
+    assert read_frame(path, gaps="forward_fill").values[-1].tolist() == [5, 4]
+
+
+FREQUENCIES = [
+    *("100ms", "s", "30s", "min", "7min", "15min", "h", "3h", "D", "5D", "B", "W-SUN", "W-WED", "MS", "ME"),
+    *("QS-FEB", "QE-NOV", "YS-APR", "YE-DEC", "BMS", "BME"),
+]
+
+
+@pytest.mark.parametrize("missing", [[11], [5, 6, 7, 23], [*range(3, 40, 3)]], ids=["one", "few", "every third"])
+@pytest.mark.parametrize("freq", FREQUENCIES)
+def test_the_frequency_is_found_in_spite_of_gaps(path, freq, missing):
+    whole = pd.date_range("2016-03-05", periods=41, freq=freq)
+    kept = whole.delete(missing)
+    write(path, kept, [f"{i},1" for i in range(len(kept))])
+    frame = read_frame(path, gaps="forward_fill")
+    assert frame.timestamps.tolist() == whole.tolist()
+    assert frame.timestamps.tolist() == pd.date_range(whole[0], periods=41, freq=frame.freq).tolist()
+    assert frame.repair.rows_added == len(missing)
+    unit = infer_frequency(whole).split("-")[0]  # QS-FEB is QS-MAY, but a week is not 7D
+    assert frame.freq.split("-")[0] == unit
+
+
+def test_a_file_of_a_known_frequency_may_have_two_rows_and_a_gap_between(path):
+    write(path, HOURS[[0, 2]], ["1,1", "3,5"])
+    assert read_frame(path, freq="h", gaps="interpolate").values.tolist() == [[1, 1], [2, 3], [3, 5]]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_coarser_frequency_is_not_a_finer_one_with_gaps(path, policy):
+    write(path, pd.date_range("2021", periods=7, freq="2h"), ["1,1"] * 7)
+    with pytest.raises(UserError, match=r"has the frequency '2h'; the model was trained on 'h'"):
+        read_frame(path, freq="h", gaps=policy)
+
+
+def test_a_known_frequency_off_whose_grid_a_row_lies_is_refused(path):
+    write(path, [*HOURS[:4], *(HOURS[5:9] + pd.Timedelta("30min"))], ["1,1"] * 8)
+    with pytest.raises(UserError, match=r"my.csv: line 6: .*05:30:00 follows .*03:00:00.*'h' expects .*04:00:00"):
+        read_frame(path, freq="h", gaps="mask")
+
+
+REFUSED = {
+    "one of many repeated": ([*HOURS, HOURS[12]], ["1,1"] * 14, r"line 15: the timestamp .* already in line 14\. Drop"),
+    "unsorted": ([HOURS[1], HOURS[0], *HOURS[2:]], ["1,1"] * 13, r"line 3: .* Sort the rows by time"),
+    "off the grid": (
+        [*HOURS[:3], *HOURS[5:7], HOURS[7] + pd.Timedelta("7min"), *HOURS[8:]],
+        ["1,1"] * 11,
+        r"line 7: the timestamps are not regular: 2021-03-01 07:07:00 follows 2021-03-01 06:00:00 \(line 6\), where",
+    ),
+    "text": (HOURS, ["1,1"] * 12 + ["1,high"], r"line 14, column 'b': 'high' is no number"),
+    "infinite": (HOURS, ["1,1"] * 12 + ["1,inf"], r"line 14, column 'b': 'inf' is not a finite number"),
+    "a timestamp missing": (["", *HOURS[1:]], ["1,1"] * 13, r"line 2.*the timestamp is missing"),
+    "a padded word": (
+        HOURS,
+        ["1,1"] * 12 + ["NA ,1"],
+        r"line 14, column 'a': .*written as 'NA '.*Write NaN, or nothing",
+    ),
+    "more than half of the rows": (
+        HOURS[[0, 1, 2, 7, 12]],
+        ["1,1"] * 5,
+        r"2021-03-01 00:00:00 to 2021-03-01 12:00:00 the frequency 'h' has 13 rows, of which 8 are missing.*resample",
+    ),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_gap_is_refused_with_every_rule(path, case, policy):
+    stamps, cells, says = REFUSED[case]
+    write(path, stamps, cells)
+    with pytest.raises(UserError, match=rf"my.csv.*{says}"):
+        read_frame(path, gaps=policy)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_column_of_which_more_than_half_is_missing_is_refused_and_half_is_not(path, policy):
+    write(path, HOURS, ["1,1"] * 6 + ["1,"] * 6 + ["1,1"])
+    assert read_frame(path, gaps=policy).repair.cells_filled == 6
+    write(path, HOURS, ["1,1"] * 5 + ["1,"] * 7 + ["1,1"])
+    with pytest.raises(UserError, match=r"my.csv: column 'b' has no value in 7 of 13 rows.*drop the column"):
+        read_frame(path, gaps=policy)
+
+
+def test_exactly_half_of_the_rows_may_be_missing(path):
+    write(path, HOURS[[0, 1, 4, 5, 6, 11]], ["1,1"] * 6)
+    assert read_frame(path, gaps="forward_fill").repair.rows_added == 6
+
+
+def test_years_of_missing_nanoseconds_are_counted_and_not_listed(path):
+    write(path, [*pd.date_range("2021", periods=5, freq="100ns"), pd.Timestamp("2022")], ["1,1"] * 6)
+    with pytest.raises(UserError, match=r"'100ns' has 315360000000001 rows, of which 315359999999995 are missing"):
+        read_frame(path, gaps="mask")
+
+
+@pytest.mark.parametrize(
+    ("policy", "row", "other"),
+    [("interpolate", 0, "mask"), ("interpolate", 12, "forward_fill"), ("forward_fill", 0, "mask")],
+)
+def test_a_gap_without_a_neighbour_to_fill_it_from_is_refused_with_the_rules_that_can(path, policy, row, other):
+    cells = ["1,1"] * 13
+    cells[row] = "1,"
+    write(path, HOURS, cells)
+    where = "before it" if row == 0 else "behind it"
+    says = rf"my.csv: line {row + 2}, column 'b': .*{where} from which data.gaps={policy}.*Cut the file.*gaps={other}"
+    with pytest.raises(UserError, match=says):
+        read_frame(path, gaps=policy)
+    assert read_frame(path, gaps=other).repair.cells_filled == 1
+
+
+def test_a_refused_gap_names_the_rules_that_fill_it(path):
+    write(path, HOURS.delete(7), ["1,1"] * 12)
+    with pytest.raises(UserError, match=r"line 9: .*2021-03-01 08:00:00 follows.*or set data.gaps=interpolate, forw"):
+        read_frame(path)
+    write(path, HOURS, ["1,1"] * 12 + ["1,"])
+    with pytest.raises(UserError, match=r"line 14, column 'b': the value is missing.*or set data.gaps=interpolate"):
+        read_frame(path)
+
+
+def test_timestamps_that_no_rule_fills_are_refused_without_naming_one(path):
+    write(path, [*HOURS[:7], HOURS[7] + pd.Timedelta("7min"), *HOURS[8:]], ["1,1"] * 13)
+    with pytest.raises(UserError, match=r"resample the file to one frequency\.$"):
+        read_frame(path)
+
+
+def test_the_last_rows_of_a_frame_know_which_of_them_are_made_up(path):
+    gappy(path)
+    frame = read_frame(path, gaps="mask")
+    last = frame.tail(5)
+    assert last.filled.tolist() == [False, True, False, True, False]
+    assert (last.repair, last.freq, last.columns, last.name) == (frame.repair, "h", ("a", "b"), str(path))
+    assert last.timestamps.tolist() == HOURS[-5:].tolist() and last.values.tolist() == frame.values[-5:].tolist()
+
+
+def test_runs_are_first_and_behind_last():
+    assert runs(np.array([1, 1, 0, 0, 1, 0, 1, 1, 1], dtype=bool)) == [(0, 2), (4, 5), (6, 9)]
+    assert runs(np.zeros(3, dtype=bool)) == []

@@ -1,0 +1,89 @@
+"""Large files, each read in a process of its own: time and memory go with the numbers in them, not with the text."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from program import TINY, call
+
+MEASURE = """
+import json, resource, sys, time
+
+def peak():  # bytes
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+from forecast.data.frame import read_frame
+from forecast.data.prepare import prepare
+from forecast.data.split import ShareSplit, split_rows
+
+before, started = peak(), time.process_time()
+frame = read_frame(sys.argv[1])
+read = {"seconds": time.process_time() - started, "bytes": peak() - before}
+lengths = {"seq_len": 96, "pred_len": 24}
+splits = split_rows(frame, ShareSplit(), **lengths)
+data = prepare(frame, splits=splits, targets=tuple(range(len(frame.columns))), encoding="timeF", **lengths)
+batch = data.windows("test").__getitems__(range(32))
+print(json.dumps({
+    "read": read,
+    "seconds": time.process_time() - started,
+    "numbers": frame.values.nbytes + frame.timestamps.nbytes,
+    "shape": frame.values.shape,
+    "freq": frame.freq,
+    "last": frame.values[-1].tolist()[-1],
+    "batch": batch.past.shape,
+}))
+"""
+
+
+def write_large(path: Path, rows: int, columns: int) -> None:
+    """A minute a row; cell i of the file, counted row by row, is i / 8."""
+    stamps = np.datetime_as_string(np.datetime64("2000-01-01T00:00") + np.arange(rows)).tolist()
+    with path.open("w") as file:
+        file.write(",".join(["date", *(f"c{i}" for i in range(columns))]) + "\n")
+        for row, stamp in enumerate(stamps):
+            cells = [repr(i / 8) for i in range(row * columns, (row + 1) * columns)]
+            file.write(f"{stamp},{','.join(cells)}\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "columns"), [(1_000_000, 2), (7_000, 1_000)])
+def test_a_large_file_takes_seconds_and_a_few_times_the_memory_of_its_numbers(
+    tmp_path: Path, rows: int, columns: int
+) -> None:
+    path = tmp_path / "large.csv"
+    write_large(path, rows, columns)
+    run = subprocess.run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert (found["shape"], found["freq"], found["batch"]) == ([rows, columns], "min", [32, 96, columns])
+    assert found["last"] == (rows * columns - 1) / 8
+    assert found["seconds"] < 60, found
+    assert found["read"]["bytes"] < 4 * found["numbers"], found
+
+
+@pytest.mark.slow
+def test_an_error_in_the_last_of_a_million_rows_is_found_in_seconds(tmp_path: Path) -> None:
+    path = tmp_path / "large.csv"
+    write_large(path, 1_000_000, 1)
+    with path.open("a") as file:
+        file.write("2030-01-01T00:00,1\n")
+    code = f"from forecast.data.frame import read_frame; read_frame({str(path)!r})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    assert "line 1000002: the timestamps are not regular: 2030-01-01 00:00:00 follows" in run.stderr
+
+
+@pytest.mark.slow
+def test_a_thousand_columns_are_trained_and_forecast(tmp_path: Path) -> None:
+    path, run = tmp_path / "wide.csv", tmp_path / "run"
+    write_large(path, 300, 1_000)
+    own = [change for change in TINY if not change.startswith("data")]
+    few = ["data.target=null", "trainer.limit_train_batches=2", f"hydra.run.dir={run}"]
+    call("train", *own, "data=csv", f"data.path={path}", *few)
+    output = tmp_path / "forecast.csv"
+    call("predict", f"ckpt_path={run}/checkpoints/best.ckpt", f"output={output}", f"hydra.run.dir={tmp_path}/predicted")
+    header, *rows = output.read_text().splitlines()
+    assert header == ",".join(["date", *(f"c{i}" for i in range(1_000))])
+    assert [row.split(",")[0] for row in rows] == [f"2000-01-01 05:0{minute}:00" for minute in range(5)]

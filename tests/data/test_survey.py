@@ -1,0 +1,420 @@
+"""A survey reads any file, finds all that is wrong at once, and suggests what the strict reader then takes."""
+
+import random
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+
+from forecast.data.frame import read_frame
+from forecast.data.survey.check import survey_file
+from forecast.data.survey.columns import find_outliers
+from forecast.data.survey.command import hydra_value, train_command
+from forecast.data.survey.season import Season, autocorrelation, find_season, suggest_lengths
+from forecast.data.survey.text import guess_separator
+
+ROWS = 613
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "my.csv"
+
+
+def table(rows=ROWS, freq="h", start="2021-01-05", seed=0):
+    """A daily season of 24 rows, and noise."""
+    noise = np.random.default_rng(seed).normal(size=(rows, 2)) / 10
+    values = np.sin(2 * np.pi * np.arange(rows) / 24)[:, None] * [1, 3] + noise + [0, 50]
+    data = pd.DataFrame(values.round(4), columns=["load", "temp"])
+    data.insert(0, "date", pd.date_range(start, periods=rows, freq=freq))
+    return data
+
+
+def lines_of(data):
+    return data.to_csv(index=False).splitlines()
+
+
+def surveyed(path, lines, **options):
+    path.write_text("\n".join(lines) + "\n")
+    return survey_file(str(path), **options)
+
+
+def said(survey, level):
+    return [finding.text for finding in survey.findings if finding.level == level]
+
+
+def only(survey, level):
+    (text,) = said(survey, level)
+    return text
+
+
+# a file that is well
+
+
+def test_a_healthy_file_has_no_findings_and_the_command_names_nothing_but_its_lengths(path):
+    survey = surveyed(path, lines_of(table()))
+    assert survey.findings == []
+    assert (survey.clock.freq, survey.clock.missing, survey.time_column) == ("h", 0, "date")
+    assert survey.season[:2] == (24, "a day") and survey.season.autocorrelation > 0.9
+    assert survey.windows == {"train": 429 - 119, "val": 62 - 23, "test": 122 - 23}
+    assert survey.command == f"python train.py data=csv data.path={path} seq_len=96 label_len=48 pred_len=24"
+
+
+@pytest.mark.parametrize(("separator", "decimal"), [(";", ","), ("\t", "."), ("|", ","), (";", ".")])
+def test_separator_decimal_and_time_column_are_guessed_and_named_in_the_command(path, separator, decimal):
+    data = table().rename(columns={"date": "when"})[["load", "when", "temp"]]
+    data.to_csv(path, index=False, sep=separator, decimal=decimal)
+    survey = survey_file(str(path))
+    assert survey.findings == []
+    given = dict(word.split("=", 1) for word in shlex.split(survey.command)[3:])
+    shown = r"'\t'" if separator == "\t" else f"'{separator}'"
+    expected = {"data.separator": shown, "data.time_column": "when"}
+    if decimal == ",":
+        expected["data.decimal"] = "','"
+    assert {key: given.get(key) for key in ("data.separator", "data.time_column")} == {
+        key: expected[key] for key in ("data.separator", "data.time_column")
+    }
+    assert given.get("data.decimal") == expected.get("data.decimal")
+
+
+def test_the_separator_is_the_one_that_cuts_header_and_lines_alike():
+    assert guess_separator("date;a;b\n2020;1,5;2,5\n2021;1,5;2,5\n") == ";"
+    assert guess_separator("date,a|b\n2020,1\n2021,2\n") == ","
+    assert guess_separator("one column") == ","
+
+
+# gaps
+
+
+def test_missing_rows_and_values_are_counted_with_the_first_runs_and_the_longest(path):
+    lines = lines_of(table())
+    lines[400] = lines[400].rsplit(",", 1)[0] + ",NA"
+    lines[402] = lines[402].rsplit(",", 1)[0] + ","
+    lines[403] = lines[403].rsplit(",", 1)[0] + ","
+    for first, last in ((500, 503), (300, 301), (200, 211), (100, 102)):
+        del lines[first:last]
+    survey = surveyed(path, lines)
+    rows, values = said(survey, "gap")
+    assert survey.clock.missing == 17
+    assert "17 of 613 rows are missing (2.77%) in 4 gaps: 2 rows from 2021-01-09 03:00:00, 11 rows from " in rows
+    assert "1 row from 2021-01-17 11:00:00, ...; the longest has 11 rows, from 2021-01-13 07:00:00." in rows
+    assert values == ("Column 'temp': 3 values of 596 missing, the first in line 387 ('NA'), at most 2 in succession.")
+    assert said(survey, "stop") == []
+
+
+@pytest.mark.parametrize(
+    ("cut", "emptied", "policy"),
+    [
+        (range(300, 303), [], "interpolate"),
+        (range(200, 240), [], "mask"),  # longer than half of the forecast: a line over it says nothing
+        ([], [613], "forward_fill"),
+        ([], [1], "mask"),
+    ],
+)
+def test_the_rule_for_gaps_is_one_that_the_strict_reader_takes(path, cut, emptied, policy):
+    lines = lines_of(table())
+    for line in emptied:
+        lines[line] = lines[line].rsplit(",", 1)[0] + ","
+    survey = surveyed(path, [line for i, line in enumerate(lines) if i not in cut])
+    assert (survey.gaps, said(survey, "stop")) == (policy, [])
+    assert f"data.gaps={policy}" in survey.command
+    frame = read_frame(path, gaps=policy)
+    assert frame.filled.sum() == len(cut) + len(emptied)
+
+
+def test_more_than_half_of_the_rows_missing_is_no_gap(path):
+    lines = lines_of(table())
+    survey = surveyed(path, [*lines[:100], *lines[400:]])
+    assert said(survey, "stop") == []
+    survey = surveyed(path, [*lines[:100], *lines[600:]])
+    assert "500 of the 613 rows that the frequency 'h' has" in only(survey, "stop")
+    assert survey.command is None
+
+
+# time
+
+
+BERLIN = pd.date_range("2018-12-31 23:00", "2020-12-31", freq="h", tz="UTC").tz_convert("Europe/Berlin")
+NEW_YORK = pd.date_range("2019-01-01", "2020-12-31", freq="30min", tz="UTC").tz_convert("America/New_York")
+
+
+@pytest.mark.parametrize(
+    ("zone", "spring", "autumn"),
+    [(BERLIN, "2019-03-31 02:00:00", "2019-10-27 02:00:00"), (NEW_YORK, "2019-03-10 02:00:00", "2019-11-03 01:00:00")],
+    ids=["Berlin", "New York"],
+)
+def test_a_clock_set_on_and_back_is_recognised(path, zone, spring, autumn):
+    local = zone.tz_localize(None)
+    survey = surveyed(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(local))])
+    (told,) = [text for text in said(survey, "stop") if "clock" in text]
+    assert f"the hour of {spring} is missing and that of {autumn} stands twice" in told
+    assert "(2 springs, 2 autumns)" in told and "UTC" in told
+
+
+def test_a_clock_of_which_only_the_missing_hours_are_left_is_noted(path):
+    local = BERLIN.tz_localize(None).unique()
+    survey = surveyed(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(local))])
+    assert "the hour of 2019-03-31 02:00:00 is missing, as daylight" in said(survey, "note")[0]
+    assert survey.gaps == "interpolate" and survey.command
+
+
+@pytest.mark.parametrize(
+    "absent", ["2021-03-21 02:00:00", "2021-03-28 12:00:00", "2021-05-30 02:00:00", "2021-03-27 02:00:00"]
+)
+def test_another_missing_hour_is_no_change_of_the_clock(path, absent):
+    lines = [line for line in lines_of(table(rows=5000)) if not line.startswith(absent)]
+    assert not any("clock" in finding.text for finding in surveyed(path, lines).findings)
+
+
+def test_time_zones_are_told_with_their_kinds(path):
+    survey = surveyed(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(BERLIN))])
+    assert "Line 2: '2019-01-01 00:00:00+01:00' carries a time zone, as 17522 of 17522" in said(survey, "stop")[0]
+    assert "2 of them: +01:00, +02:00" in said(survey, "stop")[0]
+    survey = surveyed(path, ["date,a", "2020-01-01T00:00:00Z,1", "2020-01-01T01:00:00Z,1", "2020-01-01T02:00:00Z,1"])
+    assert "'2020-01-01T00:00:00Z' carries a time zone, as 3 of 3 timestamps do. Convert" in said(survey, "stop")[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda x: x.insert(8, x[7]), "Line 9: 2021-01-05 06:00:00 stands already in line 8; 1 of 614 rows repeat"),
+        (lambda x: x.insert(8, x.pop(9)), "Line 10: 2021-01-05 07:00:00 comes after 2021-01-05 08:00:00, but is earl"),
+        (lambda x: x.__setitem__(slice(1, None), x[:0:-1]), "The newest row stands first"),
+        (lambda x: x.__setitem__(4, "01.02.2021 03:00,1,2"), "Line 5: '01.02.2021 03:00' cannot be read as a time"),
+        (lambda x: x.__setitem__(4, ",1,2"), "Line 5: no timestamp; 1 row"),
+        (lambda x: x.__setitem__(4, "now,1,2"), "Line 5: 'now' cannot be read as a time"),
+        (lambda x: x.__setitem__(4, "-0,1,2"), "Line 5: '-0' cannot be read as a time"),  # pandas: the year 0
+        (
+            lambda x: x.__setitem__(4, "2021-01-05 03:20,1,2"),
+            "Line 5: the timestamps are not regular: 2021-01-05 03:20",
+        ),
+        (lambda x: x.__setitem__(4, x[4] + ",9"), "Line 5 has 4 cells, the header names 3 columns; 1 such line"),
+        (lambda x: x.__setitem__(4, x[4].split(",")[0] + ",high,1"), "Column 'load': 'high' in line 5 is no number"),
+        (lambda x: x.__setitem__(4, x[4].split(",")[0] + ",1e999,1"), "Column 'load': '1e999' in line 5 is not finite"),
+        (
+            lambda x: x.__setitem__(4, x[4].split(",")[0] + ',"1,5",1'),
+            "'1,5' in line 5 is no number; 1 such cell. Write all",
+        ),
+        (lambda x: x.__setitem__(0, "date,load,load"), "Line 1: the name 'load' stands 2 times"),
+        (lambda x: x.__setitem__(0, "date,load,"), "Line 1: column 3 has no name"),
+        (lambda x: x.pop(0), "Line 1: names of columns look like numbers ('0.0126')"),
+        (lambda x: x.__setitem__(0, "date,load,lo\xf6"), "my.csv is not UTF-8 text: byte 0xf6 in line 1"),
+        (lambda x: x.__setitem__(4, x[4].replace(",", ',"', 1)), "Line 5: a cell goes over the end of its line"),
+    ],
+    ids=lambda x: x[:25] if isinstance(x, str) else "",
+)
+def test_what_stops_a_training_is_told_with_its_line(path, change, says):
+    lines = lines_of(table())
+    change(lines)
+    path.write_bytes(("\n".join(lines) + "\n").encode("latin-1"))
+    survey = survey_file(str(path))
+    assert any(says in text for text in said(survey, "stop")), survey.findings
+    assert survey.command is None
+
+
+def test_everything_is_found_at_once(path):
+    lines = lines_of(table())
+    lines.insert(8, lines[7])
+    lines[20] = lines[20].split(",")[0] + ",x,NA"
+    lines[30] = lines[30].split(",")[0] + ",inf,-9999"
+    del lines[100:103]
+    survey = surveyed(path, lines)
+    levels = [finding.level for finding in survey.findings]
+    assert sorted(levels) == ["gap", "gap", "note", "stop", "stop", "stop"]
+
+
+def test_series_below_each_other_are_recognised_and_not_taken_for_disorder(path):
+    parts = [table(rows=97, seed=i).assign(place="abc"[i]) for i in range(3)]
+    survey = surveyed(path, lines_of(pd.concat(parts)))
+    stacked, text = said(survey, "stop")
+    assert "194 of 291 rows repeat a timestamp. This looks like 3 series below each other" in stacked
+    assert "Column 'place': holds text (3 different words, 'a' in line 2)" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "is empty"),
+        (b"\n \n", "is empty"),
+        (b"date,a\n", "a header and no row"),
+        (b"date\n2020-01-01\n2020-01-02\n2020-01-03\n", "no column beside 'date'"),
+        (b"a,b\n1,2\n3,4\n", "No column of a, b holds timestamps"),
+        (b"\x1f\x8b\x08\x00\x00", "gzip"),
+        (b"PK\x03\x04\x14\x00\x00", "Excel"),
+        (bytes(range(256)), "no text"),
+        ("date,a\n2020-01-01,1\n".encode("utf-16"), "UTF-16"),
+    ],
+)
+def test_what_is_no_table_is_told_in_words(path, content, says):
+    path.write_bytes(content)
+    survey = survey_file(str(path))
+    assert any(says in text for text in said(survey, "stop")), survey.findings
+    assert survey.command is None
+
+
+def test_places_without_a_file_are_told_in_words(tmp_path):
+    assert "does not exist" in only(survey_file(str(tmp_path / "none.csv")), "stop")
+    assert "is a folder" in only(survey_file(str(tmp_path)), "stop")
+    assert "no regular file" in only(survey_file("/dev/zero"), "stop")  # and it does not hang
+
+
+JUNK = [
+    "",
+    "NA",
+    "inf",
+    "1e400",
+    '"',
+    "x",
+    "1,5",
+    "\u0663",
+    "\0",
+    "9" * 300,
+    "now",
+    "0000-00-00",
+    "2016-01-01 00:00Z",
+    "-0",
+]
+
+
+def test_no_damage_makes_a_survey_fail(path):
+    """Neither an exception nor a warning; and whatever has a command is read by the strict reader."""
+    lines, commands = lines_of(table(rows=211)), 0
+    for seed in range(300):
+        rng = random.Random(seed)
+        rows = [line.split(",") for line in lines[: rng.choice([1, 2, 4, 12, 212])]]
+        for _ in range(rng.randint(0, 4)):
+            row = rng.choice(rows)
+            row[rng.randrange(3)] = rng.choice(JUNK)
+            if rng.random() < 0.2:
+                rows.insert(rng.randrange(len(rows)), row)
+        end, between = rng.choice(["\n", "\r\n", "\r"]), rng.choice([",", ";"])
+        data = bytearray(end.join(between.join(row) for row in rows).encode())
+        if rng.random() < 0.3:
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        path.write_bytes(data[: rng.randrange(len(data))] if rng.random() < 0.1 else data)
+        survey = survey_file(str(path))
+        assert (survey.command is None) == bool(said(survey, "stop")), seed
+        commands += survey.command is not None
+    assert commands > 5
+
+
+# columns
+
+
+def test_outliers_are_far_from_all_others_or_jump_there_and_back():
+    values = np.random.default_rng(0).normal(size=997)
+    assert find_outliers(values).tolist() == []
+    values[313] = 50.0
+    values[400:500] = np.nan
+    assert find_outliers(values).tolist() == [313]
+    slow = 100 * np.sin(np.arange(997) / 100) + values.clip(-3, 3) / 10
+    slow[701] += 30.0  # well inside the range of the column
+    assert find_outliers(slow).tolist() == [701]
+    step = np.r_[np.zeros(500), np.full(497, 50.0)] + values.clip(-3, 3)
+    assert find_outliers(step).tolist() == []
+    step[40:80] = -999.0  # a code for "no value"
+    assert find_outliers(np.where(step > 25, np.nan, step)).tolist() == list(range(40, 80))
+
+
+def test_a_column_that_hardly_moves_has_no_outliers():
+    assert find_outliers(np.r_[np.zeros(90), 1.0, np.zeros(9)]).tolist() == []
+
+
+def test_the_farthest_outlier_is_named_with_its_line_and_a_constant_column_with_its_value(path):
+    data = table().assign(flat=7.5)
+    data.loc[[17, 230], "temp"] = [-9999.0, 500.0]
+    outlier, constant = said(surveyed(path, lines_of(data)), "note")
+    assert "Column 'temp': 2 outliers; the farthest, -9999 in line 19," in outlier
+    assert constant == "Column 'flat': is always 7.5. It says nothing: better drop it."
+
+
+# season and lengths
+
+
+def test_the_autocorrelation_is_that_of_the_series_without_its_trend():
+    steps = np.arange(2400)
+    season = np.sin(2 * np.pi * steps / 24)
+    assert autocorrelation(season + steps / 50, 24) == pytest.approx(1, abs=1e-6)
+    assert autocorrelation(season, 12) == pytest.approx(-1, abs=0.01)
+    assert abs(autocorrelation(np.random.default_rng(0).normal(size=24_000), 24)) < 0.08
+    assert autocorrelation(np.ones(2400), 24) == 0
+
+
+def test_a_longer_season_is_taken_only_when_it_is_clearer():
+    steps = np.arange(2400)
+    day, week = np.sin(2 * np.pi * steps / 24), np.sin(2 * np.pi * steps / 168)
+    assert find_season(day[:, None], "h")[:2] == (24, "a day")
+    weekend = np.where(steps // 24 % 7 < 5, day, 0.1 * day)
+    assert find_season((weekend + week)[:, None], "h")[:2] == (168, "a week")
+    assert find_season(day[:, None], "YS-JAN") is None
+    assert find_season(np.c_[np.ones(2400), day], "h").autocorrelation > 0.9  # what never moves has no say
+
+
+@pytest.mark.parametrize(
+    ("rows", "period", "expected"),
+    [
+        (17420, 24, (96, 48, 24)),
+        (69680, 96, (192, 96, 96)),
+        (500, 24, (72, 36, 24)),
+        (2000, 7, (98, 49, 21)),
+        (200, 12, (24, 12, 12)),
+        (600, 12, (96, 48, 24)),
+        (100_000, 1440, (720, 360, 24)),
+        (11, 24, None),
+    ],
+)
+def test_lengths_are_whole_seasons_that_fit_the_rows(rows, period, expected):
+    found = suggest_lengths(rows, Season(period, "", 0.9))
+    assert found == expected
+    if found is not None and period <= 720:
+        assert found.seq_len % period == found.pred_len % period == 0
+
+
+def test_a_weak_season_does_not_bind_the_lengths():
+    assert suggest_lengths(17420, Season(7, "a week", 0.1)) == suggest_lengths(17420, None) == (96, 48, 24)
+
+
+# the command
+
+
+NAMES = [
+    *("my.csv", "/data/a b.csv", "it's.csv", 'a"b.csv', "a=b.csv", "a,b.csv", "a;b.csv", "$HOME.csv", "a$(x).csv"),
+    *(
+        "${oc.env:HOME}.csv",
+        "a\\b.csv",
+        "a\\",
+        "\\'x",
+        "null",
+        "true",
+        "12",
+        "1e5",
+        "1_0",
+        ".5e-3",
+        "[a].csv",
+        "{a: b}.csv",
+        "*.csv",
+    ),
+    *("~/a.csv", "a#b.csv", "a!b.csv", "Größe.csv", "a:b.csv", " a.csv", "a%b@c.csv", "-.5", "x`y`.csv"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_text_survives_the_shell_and_the_override_grammar(name):
+    from omegaconf import OmegaConf
+
+    words = shlex.split(train_command(name, {"data.time_column": name, "seq_len": 96}))
+    assert words[:3] == ["python", "train.py", "data=csv"]
+    for override in OverridesParser.create().parse_overrides(words[3:5]):
+        assert isinstance(override.value(), str)
+        read = OmegaConf.create({"x": override.value()})
+        assert read.x == name
+    assert words[5] == "seq_len=96"
+
+
+def test_a_plain_value_is_not_quoted():
+    assert hydra_value("/data/my-file_1.csv") == "/data/my-file_1.csv"
+    assert train_command("a b.csv", {"data.separator": ";"}) == (
+        "python train.py data=csv data.path=\"'a b.csv'\" data.separator=\"';'\""
+    )

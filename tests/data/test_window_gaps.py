@@ -1,0 +1,206 @@
+"""No window reads what its gaps forbid; what is left out is counted."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from forecast.data.frame import SeriesFrame, read_frame
+from forecast.data.gaps import Repair
+from forecast.data.prepare import fitted_rows, prepare
+from forecast.data.window_gaps import refuse_filled_past
+from forecast.data.windows import as_batch
+from forecast.errors import UserError
+
+N, L, P = 131, 7, 3
+SPLITS = {"train": range(71), "val": range(71, 97), "test": range(97, N)}
+STAMPS = pd.date_range("2021-03-01", periods=N, freq="h")
+GAPS = (2, 3, 19, 20, 21, 22, 41, 68, 69, 70, 71, 72, 80, 95, 96, 97, 113, 128)
+
+
+def frame_of(policy, filled=GAPS):
+    flags = np.zeros(N, dtype=bool)
+    flags[list(filled)] = True
+    values = np.random.default_rng(0).normal(size=(N, 2)).cumsum(0)
+    return SeriesFrame(
+        values, STAMPS, ("a", "b"), "h", "my.csv", filled=flags if filled else None, repair=Repair(policy)
+    )
+
+
+def prepared(frame, splits=SPLITS):
+    return prepare(frame, splits=splits, targets=(0, 1), seq_len=L, pred_len=P, encoding="timeF")
+
+
+def all_starts(split):
+    """The first row of every window of a split: its targets lie in the split, its past may lie before it."""
+    rows = SPLITS[split]
+    return range(max(0, rows.start - L), rows.stop - L - P + 1)
+
+
+def starts(windows):
+    return [windows.start_row(i) for i in range(len(windows))]
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_mask_leaves_out_exactly_the_windows_that_touch_a_filled_row(split):
+    windows = prepared(frame_of("mask")).windows(split)
+    expected = [s for s in all_starts(split) if not set(range(s, s + L + P)) & set(GAPS)]
+    assert starts(windows) == expected
+    assert windows.left_out == len(all_starts(split)) - len(expected) > 0
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_interpolate_leaves_out_windows_that_end_their_past_or_their_split_in_a_gap(split):
+    """Rows 70 and 96 end train and val inside a gap: their values were drawn from rows behind the split."""
+    windows = prepared(frame_of("interpolate")).windows(split)
+    behind = {"train": {68, 69, 70}, "val": {95, 96}, "test": set()}[split]
+    expected = [s for s in all_starts(split) if s + L - 1 not in GAPS and not set(range(s, s + L + P)) & behind]
+    assert starts(windows) == expected
+    assert windows.left_out == len(all_starts(split)) - len(expected) > 0
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_forward_fill_leaves_out_no_window(split):
+    windows = prepared(frame_of("forward_fill")).windows(split)
+    assert (starts(windows), windows.left_out) == (list(all_starts(split)), 0)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_chosen_window_is_the_batch_that_it_was_among_all_windows(split):
+    data, whole = prepared(frame_of("mask")), prepared(replace(frame_of("mask"), filled=None))
+    whole = replace(whole, series=data.series)
+    left, every = data.windows(split), whole.windows(split)
+    numbers = [s - all_starts(split).start for s in starts(left)]
+    order = [len(left) - 1, 0, len(left) // 2]
+    for chosen, expected in zip(left.__getitems__(order), every.__getitems__([numbers[i] for i in order]), strict=True):
+        assert torch.equal(chosen, expected)
+
+
+@pytest.mark.parametrize("index", [-1, 42])
+def test_a_window_behind_the_chosen_ones_is_an_error(index):
+    windows = prepared(frame_of("mask", filled=(20, 40))).windows("train")
+    assert len(windows) == 71 - L - P + 1 - 2 * (L + P) == 42
+    with pytest.raises((IndexError, RuntimeError)):
+        windows[index]
+    with pytest.raises(AssertionError):
+        windows.start_row(index)
+
+
+def test_a_loader_serves_each_chosen_window_once():
+    windows = prepared(frame_of("mask")).windows("train")
+    loader = DataLoader(windows, 5, shuffle=True, collate_fn=as_batch, generator=torch.Generator().manual_seed(3))
+    served = torch.cat([batch.past for batch in loader])
+    expected = windows.__getitems__(range(len(windows))).past
+    assert sorted(served[:, 0, 0].tolist()) == sorted(expected[:, 0, 0].tolist())
+
+
+@pytest.mark.parametrize("policy", ["interpolate", "forward_fill", "mask"])
+def test_without_gaps_every_policy_serves_the_same_bits_by_the_same_way(policy):
+    plain, data = prepared(frame_of("refuse", filled=())), prepared(frame_of(policy, filled=()))
+    assert torch.equal(plain.series, data.series)
+    for split in SPLITS:
+        windows = data.windows(split)
+        assert windows._chosen is None and windows.left_out == 0  # no indirection where nothing is left out
+        assert len(windows) == len(plain.windows(split))
+
+
+# what a window must not know
+
+
+def planted(path, policy, behind):
+    """Hours 30 to 33 are missing; the value behind them is `behind`."""
+    values = np.random.default_rng(5).normal(size=N).round(4)
+    values[34] = behind
+    lines = [f"{t},{v}" for i, (t, v) in enumerate(zip(STAMPS, values, strict=True)) if not 30 <= i < 34]
+    path.write_text("\n".join(["date,a", *lines]) + "\n")
+    frame = read_frame(path, gaps=policy)
+    scaler = prepare(frame_of("refuse"), splits=SPLITS, targets=(0,), seq_len=L, pred_len=P, encoding="timeF").scaler
+    scaler = replace(scaler, mean=scaler.mean[:1], std=scaler.std[:1], columns=("a",))
+    return prepare(frame, splits=SPLITS, targets=(0,), seq_len=L, pred_len=P, encoding="timeF", scaler=scaler)
+
+
+def pasts(data, forbidden=True):
+    data = data if forbidden else replace(data, frame=replace(data.frame, filled=None))
+    windows = data.windows("train")
+    rows = np.array(starts(windows))
+    return rows, windows.__getitems__(range(len(windows))).past
+
+
+@pytest.mark.parametrize("policy", ["interpolate", "forward_fill", "mask"])
+def test_no_past_changes_with_a_value_behind_its_end(tmp_path, policy):
+    """The leak is planted: the value behind the gap moves by 1000."""
+    (rows, one), (again, other) = (pasts(planted(tmp_path / "my.csv", policy, behind)) for behind in (1.0, 1001.0))
+    assert rows.tolist() == again.tolist()
+    before = rows + L - 1 < 34
+    assert before.sum() > 5
+    assert torch.equal(one[before], other[before])
+
+
+def test_interpolation_would_leak_without_the_guard(tmp_path):
+    found = [pasts(planted(tmp_path / "my.csv", "interpolate", behind), forbidden=False) for behind in (1.0, 1001.0)]
+    rows = found[0][0]
+    changed = (found[0][1] != found[1][1]).flatten(1).any(1).numpy()
+    leaks = {int(r) + L - 1 for r in rows[changed] if r + L - 1 < 34}
+    assert leaks == {30, 31, 32, 33}
+
+
+# the scaler
+
+
+@pytest.mark.parametrize("policy", ["interpolate", "forward_fill", "mask"])
+def test_the_scaler_is_fitted_without_filled_rows(policy):
+    frame = frame_of(policy)
+    rows = [i for i in SPLITS["train"] if i not in GAPS]
+    assert frame.values[fitted_rows(frame, SPLITS)].tolist() == frame.values[rows].tolist()
+    scaler = prepared(frame).scaler
+    np.testing.assert_allclose(scaler.mean, frame.values[rows].mean(0), rtol=1e-12)
+    np.testing.assert_allclose(scaler.std, frame.values[rows].std(0), rtol=1e-12)
+
+
+def test_a_scaler_needs_a_tenth_of_the_train_rows_whole_unless_windows_need_them_whole_too():
+    """With gaps scattered over many columns no row is whole; the values that are there are not to be lost."""
+    for whole, policy, expected in ((7, "forward_fill", 71), (8, "forward_fill", 8), (7, "mask", 7)):
+        frame = frame_of(policy, filled=range(whole, 71))
+        assert len(frame.values[fitted_rows(frame, SPLITS)]) == expected
+
+
+# refusals
+
+
+def test_a_split_that_gaps_leave_no_window_is_refused_with_what_they_cost():
+    data = prepared(frame_of("mask", filled=range(71, 97, 4)))
+    with pytest.raises(
+        UserError, match=r"my.csv: with data.gaps=mask the gaps leave val no window: all 24 of seq_len 7"
+    ):
+        data.windows("val")
+    assert len(data.windows("train")) == 62
+
+
+def test_a_training_without_one_whole_train_row_is_refused_by_its_windows_and_not_by_its_scaler():
+    with pytest.raises(UserError, match=r"the gaps leave train no window: all 62"):
+        prepared(frame_of("mask", filled=range(71))).windows("train")
+
+
+@pytest.mark.parametrize(
+    ("policy", "filled", "refused"),
+    [
+        ("mask", (N - L,), True),
+        ("mask", (N - L - 1,), False),
+        ("interpolate", (N - 1,), True),
+        ("interpolate", (N - 2,), False),
+        ("forward_fill", (N - 1,), False),
+    ],
+)
+def test_a_forecast_starts_from_rows_that_its_windows_were_made_of(policy, filled, refused):
+    frame = frame_of(policy, filled=filled)
+    if not refused:
+        return refuse_filled_past(frame, seq_len=L)
+    with pytest.raises(UserError) as caught:
+        refuse_filled_past(frame, seq_len=L)
+    said = str(caught.value)
+    for words in ("my.csv", "last seq_len = 7", f"{STAMPS[-L]} to {STAMPS[-1]}", str(STAMPS[filled[0]]), policy):
+        assert words in said
+    return None

@@ -1,0 +1,256 @@
+"""scripts/export.py: what it writes forecasts as the checkpoint does, without this package."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import safetensors.torch
+import torch
+from checkpoints import DEMO, LENGTHS, SIZES, write_untrained
+from commands.files import LAYOUT, write_csv
+from program import call
+from script import call_script
+
+from forecast import export as export_module
+from forecast.checkpoint import load_checkpoint
+from forecast.config.values import options
+from forecast.data.time_features import feature_rules, time_features
+from forecast.export import export, made_up_windows, new_folder
+from forecast.exported_program import largest_difference, load_program
+
+SNIPPET = Path(__file__).with_name("exported_forecast.py")
+WITHOUT_FORECAST = (
+    "import runpy, sys; sys.modules['forecast'] = None; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0])"
+)
+
+
+@pytest.fixture(scope="module")
+def informer(tmp_path_factory):
+    """A checkpoint of the default model."""
+    return write_untrained(tmp_path_factory.mktemp("informer") / "best.ckpt", *DEMO, *LENGTHS)
+
+
+@pytest.fixture(scope="module")
+def linear(tmp_path_factory):
+    """A checkpoint of the model that is exported fastest."""
+    return write_untrained(tmp_path_factory.mktemp("linear") / "best.ckpt", *DEMO, *LENGTHS, "model=nlinear")
+
+
+@pytest.fixture(scope="module")
+def exported(informer, tmp_path_factory):
+    """It, exported."""
+    out = tmp_path_factory.mktemp("exported") / "out"
+    export(load_checkpoint(informer), out, batch=None)
+    return out
+
+
+def exports(path, out, *, batch=None, sizes=(1, 4, 11)):
+    """The description of an export, whose program is compared with the model on other windows than its own check is."""
+    checkpoint = load_checkpoint(path)
+    description = export(checkpoint, out, batch=batch)
+    assert "refused" not in description["program"], description["program"]
+    past, *known = made_up_windows(checkpoint, sum(sizes))
+    windows = (past.flip(0) * 1.7 + 0.3, *known)
+    assert largest_difference(load_program(out / "model.pt2"), checkpoint.model(), windows, sizes) <= 1e-5
+    return description
+
+
+def test_the_folder_holds_the_weights_the_description_and_the_program(informer, exported):
+    assert sorted(file.name for file in exported.iterdir()) == ["config.json", "model.pt2", "model.safetensors"]
+    checkpoint, about = load_checkpoint(informer), json.loads((exported / "config.json").read_text())
+    weights = safetensors.torch.load_file(exported / "model.safetensors")
+    assert weights.keys() == checkpoint.weights.keys()
+    assert all(torch.equal(value, checkpoint.weights[name]) for name, value in weights.items())
+    for entry in (about["weights"], about["program"]):
+        content = (exported / entry["file"]).read_bytes()
+        assert (entry["sha256"], entry["bytes"]) == (hashlib.sha256(content).hexdigest(), len(content))
+    assert about["checkpoint"]["sha256"] == hashlib.sha256(informer.read_bytes()).hexdigest()
+
+
+def test_the_description_says_all_that_a_caller_needs(informer, exported):
+    checkpoint, about = load_checkpoint(informer), json.loads((exported / "config.json").read_text())
+    scaler = checkpoint.data["scaler"]
+    assert about["scaler"] == {"mean": scaler["mean"], "std": scaler["std"]}  # to the last bit
+    assert about["columns"] == about["targets"] == ["HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"]
+    assert [rule["name"] for rule in about["known"]] == checkpoint.data["known"]
+    assert (about["freq"], about["seq_len"], about["label_len"], about["pred_len"]) == ("h", 22, 11, 5)
+    assert [(part["name"], part["shape"]) for part in about["inputs"]] == [
+        ("past", ["B", 22, 7]),
+        ("past_known", ["B", 22, 4]),
+        ("future_known", ["B", 5, 4]),
+    ]
+    assert about["output"]["shape"] == ["B", 5, 7]
+    assert about["config"] == checkpoint.config and about["chosen"]["attention"] == "prob"
+    assert about["parameters"] == checkpoint.record["parameters"] > 0
+    assert about["trained_by"]["torch"] == about["exported_by"]["torch"] == torch.__version__
+    assert about["data"]["checksum"] == "demo-seed7-rows700"
+    assert about["program"]["windows"] is None and about["program"]["largest_difference_scaled"] <= 1e-5
+
+
+def test_the_program_draws_no_random_numbers_and_gives_one_answer(exported, informer):
+    program = load_program(exported / "model.pt2")
+    names = {str(node.target) for node in program.graph.nodes}
+    assert not [name for name in names if "rand" in name or "bernoulli" in name]
+    windows, run, before = made_up_windows(load_checkpoint(informer), 3), program.module(), torch.get_rng_state()
+    assert torch.equal(run(*windows), run(*windows))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_draws_of_each_layer_are_its_own(exported):
+    draws = {name: value for name, value in load_program(exported / "model.pt2").state_dict.items() if "draw_" in name}
+    # two encoder layers, the second of half the length, and the decoder; each queries, keys, samples
+    assert sorted(name.split("draw_")[1] for name in draws) == ["11_11_11", "16_16_15", "22_22_20"]
+
+
+def test_a_fixed_number_of_windows_can_be_exported(linear, tmp_path):
+    about = exports(linear, tmp_path / "out", batch=3, sizes=(3, 3))
+    assert about["inputs"][0]["shape"] == [3, 22, 7] and about["program"]["windows"] == 3
+    with pytest.raises(Exception, match="3"):
+        load_program(tmp_path / "out/model.pt2").module()(*made_up_windows(load_checkpoint(linear), 2))
+
+
+MODELS = [f"model={name}" for name in options("model")]
+ATTENTIONS = [f"attention={name}" for name in options("attention", but="inherit")]
+VARIANTS = {
+    "decode": ["attention=full", "model.decode=dynamic"],
+    "embedding": ["model.embedding=fixed"],
+    "instance_norm": ["model.instance_norm=true", "data.features=MS"],
+    "one column": ["data.features=S", "label_len=0"],
+    "mix": ["model.mix=true", "model.distil=false"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", [*MODELS, *ATTENTIONS])
+def test_every_model_and_attention_is_exported(tmp_path, choice):
+    exports(write_untrained(tmp_path / "best.ckpt", *DEMO, *LENGTHS, choice), tmp_path / "out")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_is_exported(tmp_path, variant):
+    exports(write_untrained(tmp_path / "best.ckpt", *DEMO, *LENGTHS, *VARIANTS[variant]), tmp_path / "out")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "choice", ["model=sparse_transformer", *(f"attention={name}" for name in ("prob", "logsparse", "lsh", "fixed"))]
+)
+def test_the_forms_for_long_sequences_are_exported(tmp_path, choice):
+    lengths = ["data=demo", "data.rows=9000", "seq_len=601", "label_len=7", "pred_len=3"]
+    exports(write_untrained(tmp_path / "best.ckpt", *lengths, choice), tmp_path / "out", sizes=(1, 4))
+
+
+def test_a_linear_model_is_exported(linear, tmp_path):
+    exports(linear, tmp_path / "out")
+
+
+# What is refused
+
+
+def test_a_checkpoint_without_one_answer_gets_weights_and_description_alone(tmp_path, capsys):
+    path = write_untrained(tmp_path / "best.ckpt", *DEMO, *LENGTHS, "eval_seed=null")
+    status, said, complaint = call_script(capsys, "export", path, tmp_path / "out")
+    assert status == 1
+    assert "model.encoder_attention.mechanism.eval_seed, model.decoder_attention.mechanism.eval_seed: null" in complaint
+    assert "Train with eval_seed=0" in complaint and "config.json" in said
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["config.json", "model.safetensors"]
+    assert json.loads((tmp_path / "out/config.json").read_text())["program"]["refused"] in complaint
+
+
+def test_a_program_that_forecasts_otherwise_is_not_kept(linear, tmp_path, monkeypatch):
+    monkeypatch.setattr(export_module, "TOLERANCE", -1.0)
+    about = export(load_checkpoint(linear), tmp_path / "out", batch=None)
+    assert "away from the model's, scaled units" in about["program"]["refused"]
+    assert not (tmp_path / "out/model.pt2").exists()
+
+
+def test_a_folder_that_holds_something_is_not_written_to(informer, tmp_path, capsys):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/mine").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    for taken in ("notes", "file"):
+        status, said, complaint = call_script(capsys, "export", informer, tmp_path / taken)
+        assert (status, said) == (1, "") and f"{taken} exists and is no empty folder" in complaint
+    assert [file.read_text() for file in tmp_path.rglob("*") if file.is_file()] == ["mine", "mine"]
+
+
+def test_a_folder_that_cannot_be_made_is_named(informer, tmp_path, capsys):
+    (tmp_path / "file").write_text("mine")
+    status, _, complaint = call_script(capsys, "export", informer, tmp_path / "file/out")
+    assert status == 1 and "file/out cannot be written: Not a directory" in complaint
+
+
+def test_an_export_that_ends_before_its_time_leaves_nothing(tmp_path):
+    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "out") as folder:
+        (folder / "half").write_text("a")
+        assert not (tmp_path / "out").exists()
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_folder_is_filled(tmp_path):
+    (tmp_path / "out").mkdir()
+    with new_folder(tmp_path / "out") as folder:
+        (folder / "whole").write_text("a")
+    assert [file.name for file in tmp_path.rglob("*")] == ["out", "whole"]
+
+
+@pytest.mark.parametrize("given", ["0", "-3", "some"])
+def test_a_wrong_number_of_windows_is_refused(informer, tmp_path, capsys, given):
+    status, _, complaint = call_script(capsys, "export", informer, tmp_path / "out", "--batch", given)
+    assert status == 2 and "say dynamic, or a number from 1 on" in complaint
+
+
+# Without this package
+
+
+MORE = ["model.embedding=fixed", "data.features=MS", "data.target=load"]
+
+
+@pytest.mark.parametrize("changes", [[], pytest.param(MORE, marks=pytest.mark.slow)], ids=str)
+def test_without_this_package_the_folder_forecasts_as_predict_does(tmp_path, changes):
+    write_csv(tmp_path / "own.csv")
+    trained = [*LAYOUT, f"data.path={tmp_path}/own.csv", *LENGTHS, *changes]
+    path = write_untrained(tmp_path / "best.ckpt", *trained)
+    write_csv(tmp_path / "history.csv", rows=101, start="2022-12-31 03:15", seed=3)
+    (tmp_path / "predicted").mkdir()
+    arguments = [f"ckpt_path={path}", f"data.path={tmp_path}/history.csv", f"output={tmp_path}/forecast.csv"]
+    call("predict", *arguments, f"hydra.run.dir={tmp_path}/predicted")
+    export(load_checkpoint(path), tmp_path / "out", batch=None)
+    command = [sys.executable, "-c", WITHOUT_FORECAST, SNIPPET, tmp_path / "out", tmp_path / "history.csv"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "snippet.csv").write_text(done.stdout)
+    ours, theirs = (pd.read_csv(tmp_path / f"{name}.csv", parse_dates=["when"]) for name in ("forecast", "snippet"))
+    pd.testing.assert_frame_equal(ours, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("encoding", ["timeF", "fixed"])
+@pytest.mark.parametrize("freq", ["s", "15min", "h", "D", "W-SUN", "MS", "QS-JAN"])
+def test_the_described_calendar_is_the_models(freq, encoding):
+    times = pd.date_range("2019-11-03", periods=211, freq=freq)
+    expected = time_features(times, freq, encoding=encoding)
+    for column, rule in zip(expected.T, feature_rules(freq, encoding), strict=True):
+        week = rule["attribute"] == "week"
+        number = np.asarray(times.isocalendar()["week"] if week else getattr(times, rule["attribute"]), dtype=float)
+        scaled = (number - rule["first"]) / (rule["last"] - rule["first"]) - 0.5 if "last" in rule else number
+        np.testing.assert_array_equal(column, scaled // rule["every"] if "every" in rule else scaled, rule["name"])
+
+
+@pytest.mark.slow
+def test_the_script_exports_in_a_process_of_its_own_and_says_what_it_did(informer, tmp_path):
+    script = Path(__file__).parents[2] / "scripts/export.py"
+    shutil.copy(informer, tmp_path / "best.ckpt")
+    command = [sys.executable, "-W", "error", script, "best.ckpt", "out"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "out/model.pt2: takes any number of windows at once" in done.stdout
+    assert "its forecasts of 1, 2, 7 windows differ from the model's by 0.0e+00 at most" in done.stdout
+    assert sum(SIZES.values()) and len(list((tmp_path / "out").iterdir())) == 3

@@ -1,0 +1,274 @@
+"""scripts/import_informer2020.py: a state dict of the authors' becomes a checkpoint with the authors' forecasts."""
+
+import hashlib
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from informer2020 import hand_in, samples, tensors
+from program import call
+from scripts.imports import (
+    COLUMNS,
+    SCRIPT,
+    batch,
+    close,
+    forecast,
+    golden_case,
+    imported,
+    options,
+    refused,
+    script,
+    weights,
+    write_csv,
+)
+
+from forecast.checkpoint import build_model, load_checkpoint
+from forecast.errors import UserError
+from forecast.informer2020.names import copy_in, in_their_names
+from forecast.layers.distil import Distil
+from forecast.layers.embedding import sinusoid_table
+
+INFORMERS = pytest.mark.golden_family("informer_full", "informer_prob", "informer_stack")
+
+
+@pytest.fixture
+def prob(golden):
+    return golden_case(golden, "informer_prob")
+
+
+@INFORMERS
+def test_an_imported_reference_file_forecasts_as_the_authors_code_did(case, tmp_path):
+    path = imported(tmp_path, weights(case), *write_csv(tmp_path / "own.csv"), *options(case))
+    close(forecast(path, case, *batch(case)), tensors(case, "outputs/")["forecast_eval"])
+
+
+def test_evaluate_and_predict_take_it(prob, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    path = imported(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv"), *options(prob))
+    said = capsys.readouterr().out
+    call("evaluate", f"ckpt_path={path}", "hydra.run.dir=evaluated", "device=cpu")
+    metrics = json.loads((tmp_path / "evaluated" / "metrics.json").read_text())
+    assert metrics["model"] == "informer2020" and metrics["attention"] == "prob_informer2020"
+    assert metrics["attention_slots"] == {
+        "encoder": "prob_informer2020",
+        "decoder": "prob_informer2020",
+        "cross": "full",
+    }
+    assert metrics["best_epoch"] is None and metrics["test"]["windows"] == 42 - 8 + 1
+    counted = sum(v.numel() for name, v in weights(prob).items() if "running" not in name and "batches" not in name)
+    assert metrics["parameters"] == counted
+    call("predict", f"ckpt_path={path}", "output=next.csv", "device=cpu")
+    table = pd.read_csv(tmp_path / "next.csv")
+    assert list(table.columns) == ["date", *COLUMNS] and len(table) == 8
+    assert table["date"][0] == str(pd.Timestamp("2021-03-01") + pd.Timedelta(hours=211))
+    assert f"79 names of {tmp_path}/checkpoint.pth, {counted:,} parameters" in said
+    for program in ("evaluate", "predict"):
+        assert f"python {program}.py ckpt_path={path} " in said
+    assert "--seq_len 24 --label_len 12 --pred_len 8 --attn prob --factor 1 --n_heads 2 --activation gelu" in said
+
+
+def test_the_record_is_that_of_a_training_on_these_data_and_tells_of_the_import(prob, tmp_path):
+    command = [*write_csv(tmp_path / "own.csv"), *options(prob, "dropout"), "--dropout", "0.25", "--batch_size", "7"]
+    checkpoint = load_checkpoint(imported(tmp_path, weights(prob), *command))
+    train = pd.read_csv(tmp_path / "own.csv")[list(COLUMNS)].to_numpy()[: int(0.7 * 211)]
+    np.testing.assert_allclose(checkpoint.scaler.mean, train.mean(0))
+    np.testing.assert_allclose(checkpoint.scaler.std, train.std(0))
+    data, config = checkpoint.data, checkpoint.config
+    assert data["path"] == str(tmp_path / "own.csv") and data["columns"] == list(COLUMNS)
+    assert data["checksum"] == hashlib.md5((tmp_path / "own.csv").read_bytes()).hexdigest()
+    assert data["splits"] == {"train": [0, 147], "val": [147, 169], "test": [169, 211]}
+    assert checkpoint.record["nlinear_weight"].shape == (8, 24)
+    digest = hashlib.sha256((tmp_path / "checkpoint.pth").read_bytes()).hexdigest()
+    assert checkpoint.record["imported"] == {"file": "checkpoint.pth", "sha256": digest}
+    assert (config["model"]["dropout"], config["data"]["batch_size"]) == (0.25, 7)
+    assert "hydra" not in config and not any(group.startswith("hydra") for group in checkpoint.record["choices"])
+
+
+WRAPPED = {
+    "as it is": lambda state: state,
+    "of several GPUs": lambda state: {f"module.{name}": value for name, value in state.items()},
+    "under state_dict": lambda state: {"state_dict": state, "epoch": 6},
+    "under model": lambda state: {"model": {f"module.{name}": value for name, value in state.items()}},
+}
+
+
+@pytest.mark.parametrize("wrapped", WRAPPED)
+def test_a_state_dict_is_found_where_people_put_it(wrapped, prob, tmp_path):
+    path = imported(tmp_path, WRAPPED[wrapped](weights(prob)), *write_csv(tmp_path / "own.csv"), *options(prob))
+    close(forecast(path, prob, *batch(prob)), tensors(prob, "outputs/")["forecast_eval"])
+
+
+def test_a_file_of_an_old_torch_is_read(prob, tmp_path):
+    torch.save(weights(prob), tmp_path / "checkpoint.pth", _use_new_zipfile_serialization=False)
+    path = imported(tmp_path, None, *write_csv(tmp_path / "own.csv"), *options(prob))
+    close(forecast(path, prob, *batch(prob)), tensors(prob, "outputs/")["forecast_eval"])
+
+
+def with_positions(case, rows=5000):
+    """Their state dict as it is saved: the position tables too, of one more axis."""
+    tables = {f"{part}_embedding.position_embedding.pe": sinusoid_table(rows, 16)[None] for part in ("enc", "dec")}
+    return {**weights(case), **tables}
+
+
+def test_position_tables_may_be_there_and_must_be_those_of_the_formula(prob, tmp_path):
+    command = [*write_csv(tmp_path / "own.csv"), *options(prob)]
+    other = with_positions(prob)
+    other["dec_embedding.position_embedding.pe"][0, 19, 3] += 0.01  # the last row in use: 12 + 8 = 20
+    name = "values: dec_embedding.position_embedding.pe (1, 5000, 16) is not the table of sines"
+    assert refused(tmp_path, other, *command).splitlines()[1].startswith(name)
+    assert "values: enc_embedding.position_embedding.pe (1, 23, 16)" in refused(
+        tmp_path, with_positions(prob, 23), *command
+    )
+    path = imported(tmp_path, with_positions(prob), *command)
+    close(forecast(path, prob, *batch(prob)), tensors(prob, "outputs/")["forecast_eval"])
+
+
+SIZES = {"month": 13, "day": 32, "weekday": 7, "hour": 24}
+
+
+def with_calendar_tables(case, sizes=SIZES):
+    """The state dict of --embed fixed: frozen tables in place of a linear map."""
+    state = {name: value for name, value in weights(case).items() if ".temporal_embedding." not in name}
+    for part in ("enc", "dec"):
+        for name, size in sizes.items():
+            state[f"{part}_embedding.temporal_embedding.{name}_embed.emb.weight"] = sinusoid_table(size, 16)
+    return state
+
+
+def test_calendar_tables_may_be_missing_and_must_be_those_of_the_formula(prob, tmp_path):
+    command = [*write_csv(tmp_path / "own.csv"), *options(prob, "embed"), "--embed", "fixed"]
+    other = with_calendar_tables(prob)
+    other["enc_embedding.temporal_embedding.day_embed.emb.weight"][31, 5] += 0.01
+    values = "values: enc_embedding.temporal_embedding.day_embed.emb.weight (32, 16) is not the table of sines"
+    assert values in refused(tmp_path, other, *command)
+    minutes = refused(tmp_path, with_calendar_tables(prob, {**SIZES, "minute": 4}), *command)
+    assert "extra: dec_embedding.temporal_embedding.minute_embed.emb.weight (4, 16)" in minutes
+    for state in (with_calendar_tables(prob), with_calendar_tables(prob, {})):
+        config = load_checkpoint(imported(tmp_path, state, *command)).config
+        assert config["model"]["embedding"] == "fixed"
+    quarter_hours = [*write_csv(tmp_path / "own.csv", freq="15min"), *command[6:]]
+    (tmp_path / "out.ckpt").unlink()
+    said = refused(tmp_path, with_calendar_tables(prob), *quarter_hours)
+    assert "missing: enc_embedding.temporal_embedding.minute_embed.emb.weight (4, 16)" in said
+
+
+def test_quarter_hours_trained_with_the_calendar_of_hours_keep_their_forecasts(prob, tmp_path, capsys):
+    path = imported(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv", freq="15min"), *options(prob))
+    assert "Trained without minute_of_hour (another --freq than these data have)" in capsys.readouterr().out
+    past, *calendar = batch(prob)
+    minutes = [torch.cat([torch.rand_like(marks[..., :1]), marks], dim=-1) for marks in calendar]
+    close(forecast(path, prob, past, *minutes), tensors(prob, "outputs/")["forecast_eval"])
+
+
+def cut_to(state, *, inputs, outputs):
+    """A state dict that reads the columns `inputs` of theirs and forecasts `outputs`."""
+    for part in ("enc", "dec"):
+        name = f"{part}_embedding.value_embedding.tokenConv.weight"
+        state[name] = state[name][:, inputs]
+    for name in ("projection.weight", "projection.bias"):
+        state[name] = state[name][outputs]
+    return state
+
+
+def test_ms_forecasts_the_target_from_all_columns_and_s_from_itself(prob, tmp_path):
+    command = [*write_csv(tmp_path / "own.csv"), *options(prob, "enc_in", "dec_in", "c_out")]
+    path = imported(tmp_path, cut_to(weights(prob), inputs=[0, 1, 2, 3], outputs=[3]), *command, "--features", "MS")
+    model = load_checkpoint(path).model()
+    hand_in(model, samples(prob)[:3])
+    with torch.inference_mode():
+        close(model(*batch(prob)), tensors(prob, "outputs/")["forecast_eval"][..., 3:])
+    state = cut_to(weights(prob), inputs=[3], outputs=[3])
+    data = load_checkpoint(imported(tmp_path, state, *command, "--features", "S")).data
+    assert data["columns"] == data["targets"] == ["OT"]
+
+
+def test_nothing_is_copied_unless_everything_fits():
+    distil = Distil(3)
+    before = distil.conv.bias.clone()
+    with pytest.raises(UserError, match=r"^missing: downConv\.weight \(3, 3, 3\)\n(missing: norm\.\w+ .*\n?)+$"):
+        copy_in(distil, {"downConv.bias": torch.full((3,), 7.0)})
+    assert torch.equal(distil.conv.bias, before)
+
+
+def test_their_whole_command_can_be_pasted(prob, tmp_path):
+    pasted = ["--itr", "5", "--des", "Exp", "--freq", "h", "--learning_rate", "0.0001", "--output_attention"]
+    path = imported(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv"), *options(prob, "freq"), *pasted)
+    close(forecast(path, prob, *batch(prob)), tensors(prob, "outputs/")["forecast_eval"])
+
+
+def test_each_option_is_explained_and_help_does_not_load_torch():
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", SCRIPT, "--help"], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and " torch\n" not in done.stderr and " hydra\n" not in done.stderr
+    from forecast.informer2020.options import UNUSED, UNUSED_FLAGS, make_parser
+
+    unused = {*UNUSED, *UNUSED_FLAGS}
+    for action in make_parser("")._actions:
+        assert (action.help or "").strip() and (action.dest in unused) == (action.help == "==SUPPRESS==")
+    assert all(f"--{name}" in done.stdout for name in unused)
+
+
+@pytest.mark.parametrize("word", ["--dist", "--cols"])
+def test_what_is_not_wholly_an_option_of_theirs_is_refused(word, capsys):
+    with pytest.raises(SystemExit) as stop:
+        script.make_parser("").parse_args(["checkpoint.pth", "out.ckpt", "--data", "ETTh1", word])
+    assert stop.value.code == 2 and f"unrecognized arguments: {word}" in capsys.readouterr().err
+
+
+def their_state(path, command):
+    """A state dict of random weights with the authors' names for a command, as large as it says."""
+    arguments = script.make_parser("").parse_args(["a", "b", *map(str, command)])
+    config, _ = script.make_config(arguments)
+    names = ["HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"]
+    columns = ["OT"] if arguments.features == "S" else names
+    known = ["hour_of_day", "day_of_week", "day_of_month", "day_of_year"]
+    torch.manual_seed(11)
+    model = build_model(config, {"columns": columns, "targets": columns, "known": known})
+    state = {name: value.clone() for name, value in in_their_names(model, model.state_dict()).items()}
+    torch.save(state, path)
+    return model.eval()
+
+
+PUBLISHED = {
+    "7 columns": ([], 11_330_055),
+    "the target": (["--features", "S"], 11_308_545),
+    "3 and 2 layers": (["--e_layers", "3", "--d_layers", "2"], 19_474_439),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", PUBLISHED)
+def test_a_model_of_the_authors_sizes_has_as_many_parameters_as_theirs(which, ett_root, tmp_path):
+    more, parameters = PUBLISHED[which]
+    command = ["--data", "ETTh1", "--root_path", ett_root, *more]
+    model = their_state(tmp_path / "checkpoint.pth", command)
+    checkpoint = load_checkpoint(imported(tmp_path, None, *command))
+    assert checkpoint.record["parameters"] == parameters
+    found = checkpoint.model().state_dict()
+    assert all(torch.equal(value, found[name]) for name, value in model.state_dict().items())
+    assert checkpoint.data["name"] == "ETTh1" and checkpoint.config["attention"]["mechanism"]["factor"] == 5
+    assert (checkpoint.config["model"]["distil"], checkpoint.config["model"]["mix"]) == (True, True)
+
+
+@pytest.mark.slow
+def test_an_import_on_etth1_is_evaluated_on_its_test_windows(ett_root, tmp_path):
+    command = ["--data", "ETTh1", "--root_path", ett_root, "--seq_len", "48", "--factor", "3"]
+    command = [*map(str, command), "--d_model", "16", "--n_heads", "2", "--d_ff", "32"]
+    their_state(tmp_path / "checkpoint.pth", command)
+    path = tmp_path / "out.ckpt"
+    done = subprocess.run(
+        [sys.executable, SCRIPT, tmp_path / "checkpoint.pth", path, *command],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and done.stderr == ""
+    call("evaluate", f"ckpt_path={path}", f"hydra.run.dir={tmp_path}/evaluated", "device=cpu")
+    metrics = json.loads((tmp_path / "evaluated" / "metrics.json").read_text())
+    assert metrics["test"]["windows"] == 2857 and metrics["data"] == "ETTh1"
+    assert metrics["baselines"]["closed_form_nlinear"]["scaled"]["mse"] == pytest.approx(0.33, abs=0.05)

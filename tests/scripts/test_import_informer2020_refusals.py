@@ -1,0 +1,187 @@
+"""scripts/import_informer2020.py: what it does not take, and in which words."""
+
+import os
+import pickle
+import sys
+from unittest import mock
+
+import pytest
+import torch
+from scripts.imports import COLUMNS, golden_case, imported, options, refused, script, weights, write_csv
+
+
+@pytest.fixture
+def prob(golden):
+    return golden_case(golden, "informer_prob")
+
+
+class Hostile:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def test_what_would_execute_code_is_named_and_not_executed(tmp_path):
+    said = refused(tmp_path, {"projection.weight": Hostile(tmp_path / "trace")}, "--data", "ETTh1")
+    assert "holds 'posix.mkdir', an object that could execute code on loading" in said
+    assert "so it was not loaded" in said and "torch.save(model.state_dict(), FILE)" in said
+    assert not (tmp_path / "trace").exists()
+    assert "holds 'torch.nn.modules.linear.Linear'" in refused(tmp_path, torch.nn.Linear(3, 5), "--data", "ETTh1")
+
+
+NOT_ONE = {
+    "text": (b"0.5,0.25\n", "is not a file of torch.save, or is damaged"),
+    "nothing": (b"", "is not a file of torch.save, or is damaged"),
+    "a pickle of bytes": (pickle.dumps(b"abc"), "is not a file of torch.save, or is damaged"),
+    "missing": (None, "no such file. The authors' code writes"),
+    "a tensor": (torch.zeros(2), "holds a Tensor, but a state dict is needed"),
+    "an empty dict": ({}, "holds a dict, but a state dict is needed"),
+    "numbers": ({"projection.weight": 3.5}, "'projection.weight' is a float and no tensor"),
+    "one of ours": ({"forecast": {}, "state_dict": {}}, "is a checkpoint of this program already"),
+    "another model": (
+        {"fc.weight": torch.zeros(2, 3)},
+        "is no Informer of the authors: none of its 1 names, such as fc",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NOT_ONE)
+def test_what_is_no_state_dict_of_theirs_is_refused_in_words(what, tmp_path):
+    content, says = NOT_ONE[what]
+    if isinstance(content, bytes):
+        (tmp_path / "checkpoint.pth").write_bytes(content)
+        content = None
+    assert says in refused(tmp_path, content, *write_csv(tmp_path / "own.csv"), "--pred_len", "19")
+
+
+def test_a_file_with_a_damaged_weight_is_refused(prob, tmp_path):
+    torch.save(weights(prob), tmp_path / "checkpoint.pth")
+    content = bytearray((tmp_path / "checkpoint.pth").read_bytes())
+    content[content.index(prob["params/projection.weight"].tobytes()) + 5] ^= 1
+    (tmp_path / "checkpoint.pth").write_bytes(content)
+    said = refused(tmp_path, None, *write_csv(tmp_path / "own.csv"), *options(prob))
+    assert "checkpoint.pth is damaged: the checksum of its part 'checkpoint/data/" in said
+
+
+def test_missing_extra_and_misshapen_names_are_listed_together_with_their_shapes(prob, tmp_path):
+    state = weights(prob)
+    del state["encoder.norm.bias"], state["decoder.layers.0.self_attention.key_projection.weight"]
+    state["decoder.norm.gain"] = torch.zeros(3, 5)
+    state["projection.weight"] = torch.zeros(7, 16)
+    state["decoder.layers.0.conv1.weight"] = torch.zeros(32, 16)  # a linear layer of ours has this shape
+    said = refused(tmp_path, state, *write_csv(tmp_path / "own.csv"), *options(prob)).splitlines()
+    assert said[0].endswith("checkpoint.pth does not hold the model that these options and data make:")
+    assert said[1:6] == [
+        "missing: encoder.norm.bias (16)",
+        "missing: decoder.layers.0.self_attention.key_projection.weight (16, 16)",
+        "extra: decoder.norm.gain (3, 5)",
+        "shape: decoder.layers.0.conv1.weight is (32, 16), expected (32, 16, 1)",
+        "shape: projection.weight is (7, 16), expected (4, 16)",
+    ]
+    assert said[6:] == [
+        f"c_out: the file says 7, {tmp_path}/own.csv with --features M says 4: check --data and --features"
+    ]
+
+
+# What is said otherwise than the file was trained: the end of the message.
+WRONG = {
+    "distilling": (["informer_prob", "--distil"], "(no --distil)"),
+    "no distilling": (["informer_full_nodistil_nomix", "-distil"], "--distil"),
+    "layers of the encoder": (["informer_prob_deep", "--e_layers", "2"], "--e_layers 3"),
+    "layers of the decoder": (["informer_prob_deep", "--d_layers", "1"], "--d_layers 2"),
+    "widths": (["informer_prob", "--d_model", "12", "--d_ff", "28"], "--d_model 16 --d_ff 32"),
+    "one encoder": (["informer_stack", "--model", "informer"], "--model informerstack"),
+    "several encoders": (["informer_prob", "--model", "informerstack"], "--model informer"),
+    "layers of a stack": (["informer_stack", "--s_layers", "2,1,1"], "--s_layers 3,2,1"),
+    "the calendar": (["informer_prob", "--embed", "fixed"], "--embed timeF"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_option_is_guessed_from_the_file(wrong, golden, tmp_path):
+    (name, *said), guess = WRONG[wrong]
+    case = golden_case(golden, name)
+    command = options(case, *(word.removeprefix("--") for word in said))
+    command = [word for word in command if word != "--distil"] if "-distil" in said else [*command, *said]
+    message = refused(tmp_path, weights(case), *write_csv(tmp_path / "own.csv"), *command)
+    assert message.splitlines()[-1] == f"The names and shapes in the file look like {guess}."
+
+
+def test_other_columns_than_trained_on_are_put_down_to_data_and_features(prob, tmp_path):
+    command = [
+        *write_csv(tmp_path / "own.csv", columns=(*COLUMNS, "snow")),
+        *options(prob, "enc_in", "dec_in", "c_out"),
+    ]
+    said = refused(tmp_path, weights(prob), *command).splitlines()
+    where = f"{tmp_path}/own.csv with --features M says 5: check --data and --features"
+    assert said[-3:] == [f"{name}: the file says 4, {where}" for name in ("enc_in", "dec_in", "c_out")]
+    assert "shape: enc_embedding.value_embedding.tokenConv.weight is (16, 4, 3), expected (16, 5, 3)" in said
+
+
+def test_learned_calendar_tables_are_refused(prob, tmp_path):
+    said = refused(
+        tmp_path, weights(prob), *write_csv(tmp_path / "own.csv"), *options(prob, "embed"), "--embed", "learned"
+    )
+    assert said == "--embed learned: this program has no learned tables of the calendar, only timeF and fixed."
+
+
+def test_a_calendar_that_cannot_be_completed_is_refused(prob, tmp_path):
+    command = [*write_csv(tmp_path / "own.csv", freq="D"), *options(prob)]
+    said = refused(tmp_path, weights(prob), *command)
+    assert "shape: enc_embedding.temporal_embedding.embed.weight is (16, 4), expected (16, 3)" in said
+    name = "enc_embedding.temporal_embedding.embed.weight"
+    said += refused(tmp_path, {**weights(prob), name: torch.zeros(16, 2)}, *command)
+    assert f"shape: {name} is (16, 2), expected (16, 3)" in said
+    assert "d_time: the file says 4," in said and "another --freq or --embed than for these data" in said
+
+
+REFUSED = {
+    "another number of columns": (["--enc_in", "7"], "--enc_in 7: "),
+    "another number of targets": (["--c_out", "1"], "--c_out 1: "),
+    "ones in place of the future": (["--padding", "1"], "--padding 1: the decoder of this program reads zeros"),
+    "no such target": (["--target", "wint"], "such column, only sun, OT, wind, rain. Did you mean 'wind'?"),
+    "a start token longer than the window": (["--label_len", "25"], "label_len=25: the decoder starts with the last"),
+    "heads that do not share the width": (["--n_heads", "3"], "--d_model"),
+    "no such file": (["--data_path", "other.csv"], "other.csv: there is no such file"),
+    "dropout": (["--dropout", "1.5"], "--dropout=1.5: must be at least 0 and less than 1"),
+}
+
+
+@pytest.mark.parametrize("wrong", REFUSED)
+def test_options_that_cannot_be_are_refused_in_their_words(wrong, prob, tmp_path):
+    given, says = REFUSED[wrong]
+    said = refused(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv"), *options(prob), *given)
+    assert says in said and "model." not in said
+
+
+def test_custom_data_need_a_file_and_ms_of_an_ett_file_its_last_column(prob, tmp_path):
+    assert refused(tmp_path, weights(prob), "--data", "custom").startswith(
+        "--data custom: which file? Say --data_path FILE.csv"
+    )
+    write_csv(tmp_path / "own.csv")
+    command = ["--data", "ETTh1", "--data_path", tmp_path / "own.csv", "--features", "MS", "--target", "OT"]
+    assert "the authors' code forecasts the last column, rain, whatever" in refused(tmp_path, weights(prob), *command)
+
+
+def test_what_is_not_finite_is_not_written(prob, tmp_path):
+    state = weights(prob)
+    state["encoder.norm.bias"][5] = torch.nan
+    said = refused(tmp_path, state, *write_csv(tmp_path / "own.csv"), *options(prob))
+    assert said == "The forecast of the imported model for the first test window is not finite."
+
+
+def test_a_refusal_leaves_the_file_of_before_and_a_place_that_is_none_is_said(prob, tmp_path):
+    command = [*write_csv(tmp_path / "own.csv"), *options(prob)]
+    before = imported(tmp_path, weights(prob), *command).read_bytes()
+    with pytest.raises(SystemExit):
+        imported(tmp_path, {"projection.weight": torch.zeros(4, 16)}, *command)
+    assert (tmp_path / "out.ckpt").read_bytes() == before and not (tmp_path / "out.ckpt.part").exists()
+    (tmp_path / "out.ckpt.part").mkdir()  # in the way of what is written beside the place
+    with pytest.raises(SystemExit, match=r"out\.ckpt cannot be written: Is a directory\.$"):
+        imported(tmp_path, weights(prob), *command)
+    for output, says in (("no/out.ckpt", "there is no folder"), ("checkpoint.pth", "is the file to import")):
+        argv = ["x", tmp_path / "checkpoint.pth", tmp_path / output, *command]
+        with mock.patch.object(sys, "argv", list(map(str, argv))), pytest.raises(SystemExit, match=says):
+            script.main()

@@ -1,0 +1,145 @@
+"""scripts/inspect_checkpoint.py: a checkpoint on one page."""
+
+import json
+import re
+import shlex
+import shutil
+
+import pytest
+import torch
+from checkpoints import DEMO, LENGTHS, write_untrained
+from commands.files import LAYOUT, OWN, write_csv
+from program import call
+from script import call_script
+
+from forecast.checkpoint import RECORD
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The run folder of a tiny training on a file of the user's own."""
+    folder = tmp_path_factory.mktemp("inspected")
+    write_csv(folder / "own.csv")
+    call("train", *OWN, *LAYOUT, f"data.path={folder}/own.csv", f"hydra.run.dir={folder}/run")
+    return folder / "run"
+
+
+@pytest.fixture
+def untrained(tmp_path):
+    """A checkpoint without its run."""
+    return write_untrained(tmp_path / "alone.ckpt", *DEMO, *LENGTHS)
+
+
+def card(capsys, path):
+    status, said, complaint = call_script(capsys, "inspect_checkpoint", path)
+    assert (status, complaint) == (0, "")
+    return said
+
+
+def changed(path, target, change):
+    content = torch.load(path, weights_only=True)
+    change(content)
+    torch.save(content, target)
+    return target
+
+
+def test_the_card_tells_what_the_checkpoint_is(run, capsys):
+    said = " ".join(card(capsys, run / "checkpoints/best.ckpt").split())
+    metrics = json.loads((run / "metrics.json").read_text())
+    for words in (
+        f"{run}/checkpoints/best.ckpt: format 1",
+        f"model informer, {metrics['parameters']:,} parameters",
+        "d_model 14, n_heads 2, d_ff 17, encoder_layers 2",
+        "attention cross full, decoder prob, encoder prob",
+        "lengths seq_len 19, label_len 7, pred_len 5",
+        "trained epoch 1, step 9, seed 1; the best of its run so far",
+        "columns 2: load, wind; every 15min",
+        "targets 2: load, wind; features M",
+        "known 5: minute_of_hour",
+        "rows train 0 to 279, val 280 to 319, test 320 to 399; trained until 2021-03-03 21:45:00",
+        f"{run.parent}/own.csv",
+        f"validation MSE {metrics['val']['scaled']['mse']:.4f}",
+        f"test MSE {metrics['test']['scaled']['mse']:.4f}",
+        f"MAE {metrics['test']['scaled']['mae']:.4f}, scaled, 76 windows; of best.ckpt",
+        f"torch {torch.__version__}",
+        "scaler column mean std load ",
+    ):
+        assert words in said, words
+
+
+def test_the_card_is_one_page(run, untrained, capsys):
+    for path in (run / "checkpoints/best.ckpt", untrained):
+        lines = card(capsys, path).splitlines()
+        assert len(lines) <= 40
+        assert all(len(line) <= 120 for line in lines if str(path.parent) not in line)
+
+
+def test_the_next_commands_run(run, capsys, tmp_path, monkeypatch):
+    said = card(capsys, run / "checkpoints/best.ckpt")
+    commands = [shlex.split(line) for line in re.findall(r"python (\w+\.py .*)", said)]
+    assert [command[0] for command in commands] == ["evaluate.py", "predict.py", "train.py"]
+    assert commands[2][1].endswith("last.ckpt") and commands[2][2] == "trainer.max_epochs=2"
+    monkeypatch.chdir(tmp_path)
+    for program, *arguments in commands[:2]:
+        call(program.removesuffix(".py"), *arguments, f"hydra.run.dir={tmp_path}/{program}")
+    assert (tmp_path / "forecast.csv").exists() and (tmp_path / "evaluate.py/metrics.json").exists()
+
+
+def test_json_holds_the_same(run, capsys):
+    status, said, _ = call_script(capsys, "inspect_checkpoint", run / "checkpoints/last.ckpt", "--json")
+    found = json.loads(said)
+    content = torch.load(run / "checkpoints/last.ckpt", weights_only=True)
+    assert status == 0
+    assert (found["epoch"], found["step"], found["is_best"]) == (1, content["global_step"], True)
+    data = content[RECORD]["data"]
+    assert found["scaler"]["wind"] == {"mean": data["scaler"]["mean"][1], "std": data["scaler"]["std"][1]}
+    assert found["data"]["splits"] == {"train": [0, 280], "val": [280, 320], "test": [320, 400]}
+    assert found["metrics"]["test"]["mse"] == json.loads((run / "metrics.json").read_text())["test"]["scaled"]["mse"]
+
+
+def test_a_checkpoint_without_its_run_has_no_figures(run, untrained, capsys, tmp_path):
+    shutil.copy(run / "checkpoints/best.ckpt", tmp_path / "best.ckpt")
+    for path in (tmp_path / "best.ckpt", untrained):
+        said = card(capsys, path)
+        assert "MSE" not in said and f"train.py ckpt_path={path}" in said
+
+
+def test_whether_it_is_the_best_is_said_in_words(run, untrained, capsys, tmp_path):
+    assert "seed 1; no validation so far" in card(capsys, untrained)
+    later = changed(run / "checkpoints/last.ckpt", tmp_path / "later.ckpt", lambda c: c.update(global_step=12))
+    assert "step 12, seed 1; not the best of its run, which was at step 9" in card(capsys, later)
+
+
+def test_an_imported_checkpoint_says_so_and_is_not_trained_further(untrained, capsys, tmp_path):
+    def change(content):
+        content[RECORD]["imported"] = {"file": "checkpoint.pth", "sha256": "0"}
+
+    said = card(capsys, changed(untrained, tmp_path / "imported.ckpt", change))
+    assert "imported from checkpoint.pth" in said and "train.py" not in said
+
+
+def test_many_columns_are_counted_and_a_path_with_a_space_is_quoted(untrained, capsys, tmp_path):
+    def change(content):
+        data = content[RECORD]["data"]
+        names = [f"c{i}" for i in range(1000)]
+        data |= {"columns": names, "targets": names}
+        data["scaler"] = {"columns": names, "mean": [0.5] * 1000, "std": [2.0] * 1000}
+
+    said = card(capsys, changed(untrained, tmp_path / "many columns.ckpt", change))
+    assert "1000: c0, c1, c2, c3, c4, c5, c6, c7 and 992 more" in said
+    assert "and 992 more; --json shows all" in said and len(said.splitlines()) <= 40
+    assert f"evaluate.py 'ckpt_path={tmp_path}/many columns.ckpt'" in said
+
+
+def test_gaps_are_told(untrained, capsys, tmp_path):
+    def change(content):
+        content[RECORD]["data"]["gaps"] = {"policy": "mask", "rows_added": 3, "windows_left_out": {"train": 5}}
+
+    assert "gaps        policy mask, rows_added 3\n" in card(capsys, changed(untrained, tmp_path / "a.ckpt", change))
+
+
+def test_a_file_that_is_no_checkpoint_is_one_message(tmp_path, capsys):
+    (tmp_path / "a.ckpt").write_text("no")
+    status, said, complaint = call_script(capsys, "inspect_checkpoint", tmp_path / "a.ckpt")
+    assert (status, said) == (1, "")
+    assert "a.ckpt is not a checkpoint, or is damaged" in complaint and complaint.count("\n") == 1

@@ -1,0 +1,144 @@
+"""A run that was interrupted ends with the bits of the run that was not."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from program import TINY, call
+
+import forecast.training.checkpoint
+from forecast.checkpoint import RECORD
+
+LONG = [*TINY, "data.rows=400", "trainer.max_epochs=3", "model.dropout=0.1"]
+
+
+def content(run, name):
+    return torch.load(run / "checkpoints" / f"{name}.ckpt", weights_only=True)
+
+
+def results(run):
+    """All that must not depend on interruptions: the weights of both checkpoints and the metrics."""
+    metrics = json.loads((run / "metrics.json").read_text())
+    metrics.pop("cost")
+    found = {
+        name: content(run, name)["state_dict"]
+        for name in ("best", "last")
+        if (run / f"checkpoints/{name}.ckpt").exists()
+    }
+    return found, metrics
+
+
+def assert_equal_results(run, whole):
+    (weights, metrics), (whole_weights, whole_metrics) = results(run), results(whole)
+    assert metrics == whole_metrics
+    assert weights.keys() == whole_weights.keys()
+    for name, tensors in whole_weights.items():
+        for key, value in tensors.items():
+            assert torch.equal(weights[name][key], value), f"{name}.ckpt: {key}"
+
+
+@pytest.fixture
+def interrupted(tmp_path, monkeypatch):
+    """Trains, and copies the run folder each time that last.ckpt has been written: what a kill then would leave."""
+    save = forecast.training.checkpoint.save_checkpoint
+    copies = []
+
+    def save_and_copy(trainer, name):
+        save(trainer, name)
+        if name == "last":
+            copies.append(tmp_path / f"killed-at-{trainer.global_step}-{len(copies)}")
+            shutil.copytree(trainer.default_root_dir, copies[-1])
+
+    def train(*arguments):
+        with monkeypatch.context() as patch:
+            patch.setattr(forecast.training.checkpoint, "save_checkpoint", save_and_copy)
+            call("train", *LONG, *arguments, f"hydra.run.dir={tmp_path / 'whole'}")
+        return tmp_path / "whole", copies
+
+    return train
+
+
+@pytest.mark.parametrize(
+    ("arguments", "chosen"),
+    [
+        # 9 steps an epoch: in the middle of one, after a validation, at the end of the first and of the last one
+        (["callbacks.checkpoint.every_n_train_steps=4"], (0, 2, 4, -1)),
+    ],
+)
+def test_a_run_resumed_from_any_last_checkpoint_ends_with_the_same_bits(interrupted, arguments, chosen):
+    whole, copies = interrupted(*arguments)
+    steps = [content(copy, "last")["global_step"] for copy in copies]
+    assert steps == [4, 8, 9, 12, 16, 18, 20, 24, 27, 27]
+    for copy in [copies[i] for i in chosen]:
+        call("train", f"ckpt_path={copy}/checkpoints/last.ckpt")
+        assert_equal_results(copy, whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["trainer.limit_val_batches=0"],
+        ["trainer.val_check_interval=0.3"],
+        ["trainer.check_val_every_n_epoch=2"],
+        ["trainer.accumulate_grad_batches=3", "trainer.val_check_interval=0.4"],
+        ["trainer.limit_train_batches=4"],
+        ["trainer.max_steps=13"],
+        ["callbacks.early_stopping.patience=1", "optim.lr=0.02", "trainer.max_epochs=6"],
+        ["model=reformer", "trainer.gradient_clip_val=0.1"],
+    ],
+    ids=" ".join,
+)
+def test_whatever_ends_an_epoch_or_starts_a_validation_resuming_is_exact(interrupted, arguments):
+    whole, copies = interrupted("callbacks.checkpoint.every_n_train_steps=1", *arguments)
+    for copy in copies[:: max(1, len(copies) // 4)]:
+        call("train", f"ckpt_path={copy}/checkpoints/last.ckpt")
+        assert_equal_results(copy, whole)
+
+
+def test_a_run_ended_by_max_steps_in_the_middle_of_an_epoch_goes_on_exactly(tmp_path):
+    call("train", *LONG, f"hydra.run.dir={tmp_path / 'whole'}")
+    call("train", *LONG, "trainer.max_steps=13", f"hydra.run.dir={tmp_path / 'run'}")  # 9 steps an epoch
+    call("train", f"ckpt_path={tmp_path}/run/checkpoints/last.ckpt", "trainer.max_steps=-1")
+    assert_equal_results(tmp_path / "run", tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_twenty_kills_at_random_moments_change_no_bit(tmp_path):
+    script = Path(__file__).with_name("killed.py")
+    done = subprocess.run([sys.executable, script, tmp_path, "20", "3"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads(done.stdout)
+    assert report["kills"] == 20
+    assert report["while_writing"] >= 1
+    assert report["completed"] and all(report["completed"])
+
+
+def test_a_resumed_run_needs_the_random_states_of_the_checkpoint(tiny_run, tmp_path):
+    """Without them dropout and ProbSparse draw otherwise: what the other tests show is not true by itself."""
+    folder = tmp_path / "run"
+    call("train", *LONG, "trainer.max_epochs=2", f"hydra.run.dir={folder}")
+    weights = []
+    for states in ("kept", "removed"):
+        copy = tmp_path / states
+        shutil.copytree(folder, copy)
+        file = copy / "checkpoints" / "last.ckpt"
+        saved = torch.load(file, weights_only=True)
+        if states == "removed":
+            del saved["random_states"]
+            torch.save(saved, file)
+        call("train", f"ckpt_path={file}", "trainer.max_epochs=3")
+        weights.append(content(copy, "last")["state_dict"])
+    assert not torch.equal(weights[0]["model.head.weight"], weights[1]["model.head.weight"])
+
+
+def test_a_checkpoint_holds_the_states_of_all_generators_as_plain_values(tiny_run):
+    (states,) = content(tiny_run, "last")["random_states"]
+    assert states.keys() == {"python", "numpy", "torch", "cuda"}
+    assert states["cuda"] is None
+    assert len(states["python"][1]) == 625 and len(states["numpy"][1]) == 624
+    assert content(tiny_run, "last")[RECORD]["best_step"] is not None

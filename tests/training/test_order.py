@@ -1,0 +1,110 @@
+"""Which windows a process trains on and validates on, and in which order."""
+
+import itertools
+
+import pytest
+
+from forecast.errors import UserError
+from forecast.training.order import EpochOrder, TrainBatches, ValidationBatches
+
+SIZES = [
+    (windows, batch_size, world)
+    for windows, batch_size, world in itertools.product((1, 2, 3, 5, 31, 64, 65, 67, 97), (1, 3, 16), (1, 2, 3, 7))
+]
+
+
+def flat(lists):
+    return list(itertools.chain(*lists))
+
+
+def epoch_of(windows, batch_size, world, seed=5, epoch=0):
+    """For each process the batches of an epoch."""
+    shares = []
+    for rank in range(world):
+        order = EpochOrder(windows, seed=seed)
+        order.set_epoch(epoch)
+        shares.append(list(TrainBatches(order, batch_size=batch_size, rank=rank, world=world)))
+    return shares
+
+
+@pytest.mark.parametrize(("windows", "batch_size", "world"), [s for s in SIZES if s[0] >= s[2]])
+def test_the_processes_train_on_every_window_once(windows, batch_size, world):
+    shares = epoch_of(windows, batch_size, world)
+    assert sorted(n for share in shares for batch in share for n in batch) == list(range(windows))
+    assert len({len(share) for share in shares}) == 1  # all take part in every step
+    assert all(batch for share in shares for batch in share)
+    assert len(shares[0]) == len(TrainBatches(EpochOrder(windows, seed=5), batch_size=batch_size, world=world))
+
+
+@pytest.mark.parametrize(("windows", "world"), [(96, 2), (97, 2), (99, 3), (64, 1)])
+def test_a_step_of_all_processes_is_the_step_of_one_with_their_batches_together(windows, world):
+    alone = epoch_of(windows, 12, 1)[0]
+    shares = epoch_of(windows, 12 // world, world)
+    together = [sorted(flat(step)) for step in zip(*shares, strict=True)]
+    assert together[:-1] == [sorted(batch) for batch in alone[: len(together) - 1]]
+
+
+def test_one_process_takes_batches_of_the_asked_size_and_then_the_rest():
+    assert [len(batch) for batch in epoch_of(67, 16, 1)[0]] == [16, 16, 16, 16, 3]
+    # 65 = 2 * 2 * 16 + 1: the one window that two processes cannot share goes to the step before
+    assert [[len(batch) for batch in share] for share in epoch_of(65, 16, 2)] == [[16, 17], [16, 16]]
+
+
+def test_the_weighted_means_of_the_processes_average_to_the_mean_over_the_windows():
+    batches = [TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=rank, world=2) for rank in range(2)]
+    for mine in zip(*batches, strict=True):
+        windows = flat(mine)
+        means = [b.weight * sum(part) / len(part) for b, part in zip(batches, mine, strict=True)]
+        assert sum(means) / 2 == pytest.approx(sum(windows) / len(windows))
+
+
+def test_the_order_depends_on_seed_and_epoch_alone():
+    assert epoch_of(97, 16, 1, seed=5, epoch=3) == epoch_of(97, 16, 1, seed=5, epoch=3)
+    orders = [tuple(flat(epoch_of(97, 16, 1, seed=s, epoch=e)[0])) for s in (5, 6) for e in (0, 1)]
+    assert len(set(orders)) == 4
+    assert tuple(range(97)) not in orders
+
+
+def test_a_resumed_epoch_goes_on_behind_the_batches_done_and_the_next_one_begins_anew():
+    order = EpochOrder(67, seed=5)
+    whole = TrainBatches(order, batch_size=16)
+    order.set_epoch(2)
+    second = list(whole)
+    resumed = TrainBatches(order, batch_size=16)
+    resumed.resumed = {"epoch": 2, "batches": 3}
+    assert list(resumed) == second[3:]
+    assert resumed.position == {"epoch": 2, "batches": 5}
+    order.set_epoch(3)
+    assert list(resumed) == list(whole) and len(list(resumed)) == 5
+
+
+def test_the_windows_of_the_last_step_are_those_of_all_processes():
+    for rank in range(2):
+        batches = TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=rank, world=2)
+        alone = TrainBatches(EpochOrder(65, seed=3), batch_size=32)
+        for _, step in zip(batches, alone, strict=False):
+            found = batches.windows_of_step()
+            assert found[:32] == step
+
+
+def test_a_mean_of_batches_resumed_in_the_middle_has_its_weight(rank=0):
+    batches = TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=rank, world=2)
+    batches.resumed = {"epoch": 0, "batches": 1}
+    assert len(next(iter(batches))) == 17
+    assert batches.weight == pytest.approx(17 * 2 / 33)
+
+
+@pytest.mark.parametrize(("windows", "batch_size", "world"), [s for s in SIZES if s[0] >= 2 * s[2]])
+def test_the_processes_validate_every_window_once_in_equally_many_batches(windows, batch_size, world):
+    shares = [list(ValidationBatches(windows, batch_size=batch_size, rank=rank, world=world)) for rank in range(world)]
+    assert sorted(n for share in shares for batch in share for n in batch) == list(range(windows))
+    assert len({len(share) for share in shares}) == 1
+    sizes = {len(batch) for share in shares for batch in share}
+    assert min(sizes) >= 1 and max(sizes) <= max(batch_size, 2)
+
+
+def test_more_processes_than_windows_are_refused():
+    with pytest.raises(UserError, match=r"7 processes cannot share 5 train windows\. Start fewer"):
+        TrainBatches(EpochOrder(5, seed=1), batch_size=2, world=7)
+    with pytest.raises(UserError, match=r"3 processes cannot share 5 validation windows\. Start fewer"):
+        ValidationBatches(5, batch_size=2, rank=0, world=3)

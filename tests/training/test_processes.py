@@ -1,0 +1,198 @@
+"""Several processes on one machine train one model: real ones, started by Lightning, by torchrun and as SLURM does."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from program import TINY, call, refusal
+
+ROOT = Path(__file__).parents[2]
+DDP = ["trainer=ddp", "trainer.accelerator=cpu"]
+TWO = [*DDP, "trainer.devices=2"]
+# one step changes each weight by its gradient; nothing that draws, and no statistics of a batch
+PLAIN = [
+    *("attention=full", "model.dropout=0.0", "model.distil=false"),
+    *("optim._target_=torch.optim.SGD", "~optim.betas", "~optim.eps", "optim.lr=0.05"),
+]
+
+pytestmark = pytest.mark.slow
+
+
+def launch(folder, *command, **environment):
+    """Runs a command in a folder; returns what it said. It must succeed."""
+    variables = {k: v for k, v in os.environ.items() if k not in ("PL_GLOBAL_SEED", "LOCAL_RANK", "WORLD_SIZE")}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=folder,
+        env=variables | {"OMP_NUM_THREADS": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    return done.stdout + done.stderr
+
+
+def torchrun(folder, *arguments):
+    start = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", ROOT / "train.py"]
+    return launch(folder, *start, *arguments)
+
+
+def only_run(folder):
+    (run,) = {path.parent for path in folder.glob("outputs/**/train*.log")}
+    return run
+
+
+def checkpoint(run, name="last"):
+    return torch.load(run / "checkpoints" / f"{name}.ckpt", weights_only=True)
+
+
+def metrics(run):
+    found = json.loads((run / "metrics.json").read_text())
+    found.pop("cost")
+    return found
+
+
+def largest_difference(run, other):
+    weights = checkpoint(other)["state_dict"]
+    return max((value - weights[name]).abs().max().item() for name, value in checkpoint(run)["state_dict"].items())
+
+
+@pytest.fixture(scope="module")
+def by_lightning(tmp_path_factory):
+    """`train.py trainer=ddp trainer.devices=2` with batches of 16: its folder and what it said."""
+    folder = tmp_path_factory.mktemp("lightning")
+    said = launch(folder, sys.executable, ROOT / "train.py", *TINY, *PLAIN, "data.batch_size=16", *TWO)
+    return only_run(folder), said
+
+
+@pytest.fixture(scope="module")
+def by_torchrun(tmp_path_factory):
+    """The same under torchrun."""
+    folder = tmp_path_factory.mktemp("torchrun")
+    said = torchrun(folder, *TINY, *DDP, *PLAIN, "data.batch_size=16")
+    return only_run(folder), said
+
+
+@pytest.mark.parametrize("how", ["by_lightning", "by_torchrun"])
+def test_two_processes_write_one_folder_one_log_each_and_one_report(how, request):
+    run, said = request.getfixturevalue(how)
+    assert {path.name for path in run.glob("*.log")} == {"train.log", "train-process1.log"}
+    assert (run / ".hydra" / "config.yaml").exists()
+    assert len(list(run.glob("tensorboard/events*"))) == 2  # of the training, and of the hyper-parameters at its end
+    assert said.count("MSE by step") == 1
+    assert said.count("Everything about this run is in") == 1
+    assert "GLOBAL_RANK: 1" in (run / "train-process1.log").read_text()
+    assert metrics(run)["status"] == "finished"
+
+
+def test_one_step_of_two_processes_has_the_gradient_of_one_with_their_batches_together(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    step = [*TINY, *PLAIN, "trainer.max_steps=1"]
+    call("train", *step, "data.batch_size=32", f"hydra.run.dir={one}")
+    torchrun(tmp_path, *step, *DDP, "data.batch_size=16", f"hydra.run.dir={two}")
+    assert largest_difference(one, two) / 0.05 <= 1e-5  # the learning rate
+
+
+@pytest.mark.parametrize("how", ["by_lightning", "by_torchrun"])
+def test_two_processes_end_where_one_ends_with_batches_twice_as_large(how, request, tmp_path):
+    """Every window once in each epoch, none twice: the last, smaller steps would show it."""
+    run, _ = request.getfixturevalue(how)
+    call("train", *TINY, *PLAIN, "data.batch_size=32", f"hydra.run.dir={tmp_path / 'one'}")
+    assert checkpoint(run)["global_step"] == checkpoint(tmp_path / "one")["global_step"] == 15  # of 466 windows
+    assert largest_difference(run, tmp_path / "one") <= 1e-6
+    two, one = metrics(run), metrics(tmp_path / "one")
+    assert two["test"]["windows"] == one["test"]["windows"] == 136
+    for split in ("test", "val"):
+        for error in ("mse", "mae"):
+            assert two[split]["scaled"][error] == pytest.approx(one[split]["scaled"][error], abs=1e-6)
+
+
+def test_the_validation_error_that_chooses_the_best_is_that_over_all_windows(by_torchrun):
+    run, _ = by_torchrun
+    monitored = checkpoint(run, "best")["callbacks"]["CheckpointFiles"]["best_mse"]
+    assert monitored == pytest.approx(metrics(run)["val"]["scaled"]["mse"], abs=1e-6)
+
+
+def test_the_test_metrics_are_those_of_one_process(by_torchrun, tmp_path):
+    run, _ = by_torchrun
+    call("evaluate", f"ckpt_path={run}/checkpoints/best.ckpt", f"hydra.run.dir={tmp_path / 'one'}")
+    assert metrics(tmp_path / "one")["test"] == metrics(run)["test"]
+
+
+def test_two_processes_resume_to_the_same_bits_and_draw_differently(tmp_path):
+    """Dropout and ProbSparse's keys: each process has states of its own in the checkpoint."""
+    drawing = [*TINY, *DDP, "model.dropout=0.1", "data.batch_size=16", "callbacks.checkpoint.every_n_train_steps=4"]
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    torchrun(tmp_path, *drawing, "trainer.max_epochs=2", f"hydra.run.dir={whole}")
+    torchrun(tmp_path, *drawing, "trainer.max_epochs=2", "trainer.max_steps=20", f"hydra.run.dir={part}")
+    first, second = checkpoint(part)["random_states"]
+    assert not torch.equal(first["torch"], second["torch"])
+    torchrun(tmp_path, f"ckpt_path={part}/checkpoints/last.ckpt", "trainer.max_steps=-1")
+    assert checkpoint(part)["global_step"] == checkpoint(whole)["global_step"] == 30
+    assert largest_difference(part, whole) == 0.0
+    assert metrics(part) == metrics(whole)
+
+
+def test_another_number_of_processes_cannot_go_on(by_torchrun, capsys):
+    run, _ = by_torchrun
+    said = refusal(
+        capsys,
+        "train",
+        f"ckpt_path={run}/checkpoints/last.ckpt",
+        "trainer=default",
+        "trainer.accelerator=cpu",
+        "trainer.max_epochs=2",
+        "trainer.enable_progress_bar=false",
+    )
+    assert "the run was trained by 2 processes, now there are 1" in said
+
+
+def test_a_sweep_with_processes_that_run_the_command_again_is_refused_with_the_alternatives(tmp_path, capsys):
+    said = refusal(capsys, "train", "-m", *TINY, *TWO, "seed=1,2", f"hydra.sweep.dir={tmp_path}")
+    assert "trainer.strategy=ddp in a sweep (-m): each of its processes would run the whole sweep again" in said
+    assert "trainer.strategy=ddp_spawn" in said and "one process per run" in said.replace("\n", " ")
+
+
+def test_a_sweep_with_spawned_processes_runs(tmp_path):
+    spawned = ["trainer.strategy=ddp_spawn", "trainer.devices=2", "trainer.accelerator=cpu", "seed=1,2"]
+    launch(tmp_path, sys.executable, ROOT / "train.py", "-m", *TINY, *spawned)
+    runs = list(tmp_path.glob("multirun/sweep/*/metrics.json"))
+    assert len(runs) == 2
+    for file in runs:
+        cost = json.loads(file.read_text())["cost"]
+        assert cost["train_seconds"] > 0 and cost["train_samples_per_second"] > 0
+
+
+SRUN = """#!/usr/bin/env bash
+# what srun does, on one machine: as many processes as the step has tasks, each with its numbers
+export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=$SLURM_NTASKS SLURM_NODEID=0
+for task in $(seq 0 $((SLURM_NTASKS - 1))); do
+    SLURM_PROCID=$task SLURM_LOCALID=$task "$@" trainer.accelerator=cpu &
+done
+wait -n && wait -n
+"""
+
+
+def test_the_slurm_script_trains_and_goes_on_when_the_job_is_requeued(tmp_path):
+    srun = tmp_path / "srun"
+    srun.write_text(SRUN)
+    srun.chmod(0o755)
+    (tmp_path / "train.py").symlink_to(ROOT / "train.py")
+    slurm = {
+        "SLURM_JOB_ID": "77", "SLURM_JOB_NAME": "forecast", "SLURM_NTASKS": "2", "SLURM_NTASKS_PER_NODE": "2",
+        "SLURM_NNODES": "1", "SLURM_NODELIST": "localhost", "PYTHONPATH": str(ROOT),
+        "PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }  # fmt: skip
+    arguments = [*TINY, "trainer.max_epochs=2"]
+    launch(tmp_path, "bash", ROOT / "scripts" / "slurm.sh", *arguments, "trainer.max_steps=10", **slurm)
+    run = tmp_path / "outputs" / "slurm-77-0"
+    assert checkpoint(run)["global_step"] == 10
+    assert {path.name for path in run.glob("*.log")} == {"train.log", "train-process1.log"}
+    said = launch(tmp_path, "bash", ROOT / "scripts" / "slurm.sh", *arguments, **slurm)
+    assert "Restoring states from the checkpoint" in said
