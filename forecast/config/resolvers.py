@@ -66,7 +66,11 @@ def hydra_dir(ckpt_path: str | None) -> str | None:
 
 
 def log_name(program: str) -> str:
-    """The file name of this process's log: train.log, train-process1.log."""
+    """The file name of this process's log: train.log, train-process1.log.
+
+    program: Hydra's name of the job, to which Lightning adds in the processes that it starts.
+    """
+    program = program.split("_ddp_process_", maxsplit=1)[0]
     return f"{program}-process{launch.rank()}.log" if launch.rank() else f"{program}.log"
 
 

@@ -48,6 +48,7 @@ def test_only_the_first_process_writes_hydras_folder_and_each_has_its_log(monkey
     monkeypatch.setenv("RANK", "2")
     assert resolvers.hydra_dir(None) is None
     assert resolvers.log_name("train") == "train-process2.log"
+    assert resolvers.log_name("train_ddp_process_2") == "train-process2.log"
 
 
 def test_torchrun_processes_share_the_folder_of_its_id_and_a_restart_gets_another(monkeypatch):

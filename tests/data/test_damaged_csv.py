@@ -122,6 +122,7 @@ def no_hang() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=EXAMPLES,
     derandomize=True,

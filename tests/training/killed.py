@@ -25,6 +25,7 @@ from program import TINY, call  # noqa: E402
 
 ARGUMENTS = [
     *TINY,
+    "data.rows=500",
     "trainer.max_epochs=3",
     "trainer.val_check_interval=0.4",
     "callbacks.checkpoint.every_n_train_steps=2",

@@ -37,6 +37,7 @@ def metrics_of(folder):
     return json.loads((folder / "metrics.json").read_text())
 
 
+@pytest.mark.slow
 @needs_ett
 @pytest.mark.parametrize("model", options("model"))
 def test_every_model_trains_on_etth1_and_its_checkpoint_evaluates_to_the_same_figures(model, tmp_path):
@@ -55,6 +56,7 @@ def test_every_model_trains_on_etth1_and_its_checkpoint_evaluates_to_the_same_fi
     assert metrics_of(again)["test"] == trained["test"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features, targets", [("M", 7), ("MS", 1), ("S", 1)])
 @pytest.mark.parametrize("model", [name for name in options("model") if name not in WITHOUT_ATTENTION])
 def test_every_model_forecasts_the_targets_of_each_kind_of_features(model, features, targets, tmp_path):
