@@ -1,7 +1,11 @@
-"""The one exception for what a user can cause, and the hint for a name that is nearly right."""
+"""The exceptions for what a user or a scheduler can cause, and the hint for a name that is nearly right."""
 
 import difflib
 from collections.abc import Iterable
+
+
+class Terminated(BaseException):
+    """SIGTERM has ended a training; its text says how to go on. No Exception: nobody but the entry point catches it."""
 
 
 class UserError(ValueError):

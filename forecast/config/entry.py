@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import launch, refusals, resolvers
 from forecast.config.values import CONF
-from forecast.errors import UserError, closest
+from forecast.errors import Terminated, UserError, closest
 
 Main = Callable[[DictConfig], None]
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class _Refused(BaseException):
 def run(main: Main, *, config_name: str) -> None:
     """Run `main` with the config that the command line asks for; never returns after an error.
 
-    A user's mistake: one message on stderr, status 1. Ctrl-C: status 130. A bug keeps its traceback, and
+    A user's mistake: one message on stderr, status 1. Ctrl-C: status 130, SIGTERM: 143. A bug keeps its traceback, and
     FORECAST_TRACEBACK=1 shows that of a mistake as well.
     """
     # Without it Hydra prints its refusals itself and exits, before anyone could say them better.
@@ -43,6 +43,9 @@ def run(main: Main, *, config_name: str) -> None:
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         sys.exit(130)
+    except Terminated as stop:
+        print(stop, file=sys.stderr)
+        sys.exit(143)
     except BrokenPipeError:  # `| head` has read enough; Python would complain once more when it flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)

@@ -21,7 +21,7 @@ from forecast.models.base import ForecastModel
 from forecast.training.checkpoint import checkpoint_path
 from forecast.training.cost import Cost
 from forecast.training.datamodule import ForecastDataModule
-from forecast.training.guards import StopOnCtrlC, StopOnNonFinite
+from forecast.training.guards import StopOnNonFinite, StopOnSignal
 from forecast.training.lightning_manners import lightning_without_noise, lightnings_refusals
 from forecast.training.module import ForecastModule
 from forecast.training.processes import SameFolder, check_processes, were_spawned
@@ -110,7 +110,7 @@ def make_trainer(plan: Plan, cost: Cost) -> pl.Trainer:
     trainer: pl.Trainer = build(
         {**config["trainer"], "default_root_dir": str(plan.folder)},
         logger=build(config["logger"], save_dir=str(plan.folder)),
-        callbacks=[*own, *callbacks, StopOnCtrlC()],
+        callbacks=[*own, *callbacks, StopOnSignal()],
     )
     check_processes(trainer, strategy=config["trainer"]["strategy"], in_sweep=in_sweep())
     return trainer

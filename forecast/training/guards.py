@@ -1,4 +1,4 @@
-"""What ends a training before its time: numbers that are no numbers, and Ctrl-C."""
+"""What ends a training before its time: numbers that are no numbers, Ctrl-C, and SIGTERM."""
 
 import logging
 import math
@@ -55,11 +55,11 @@ def batch_in_words(trainer: pl.Trainer) -> str:
     return f"on {len(origins)} windows whose last known timestamps lie between {origins[0]} and {origins[-1]}"
 
 
-class StopOnCtrlC(Checkpoint):
+class StopOnSignal(Checkpoint):
     """The first Ctrl-C ends the training after the running step, when last.ckpt is exact; the second ends it at once.
 
-    A Checkpoint to Lightning, so that it is called after `CheckpointFiles`. Several processes would stop at different
-    steps: they end at once.
+    SIGTERM, by which schedulers end a job, does as the first one does. A Checkpoint to Lightning, so that it is called
+    after `CheckpointFiles`. Several processes would stop at different steps: they end at once.
     """
 
     def __init__(self) -> None:
@@ -73,9 +73,11 @@ class StopOnCtrlC(Checkpoint):
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
         """Stops, unless a validation follows: then after it."""
-        if self.asked and is_between_batches(trainer) and not trainer.fit_loop._should_accumulate():
+        terminated = trainer.received_sigterm and trainer.world_size == 1
+        if (self.asked or terminated) and is_between_batches(trainer) and not trainer.fit_loop._should_accumulate():
             save_checkpoint(trainer, "last")
-            raise KeyboardInterrupt
+            if self.asked:
+                raise KeyboardInterrupt  # after SIGTERM Lightning itself ends the training now
 
     def on_validation_end(self, trainer: pl.Trainer, *_: Any) -> None:
         """Stops."""

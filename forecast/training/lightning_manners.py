@@ -11,9 +11,10 @@ from pathlib import Path
 
 import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 from forecast.config.refusals import UNWRITABLE
-from forecast.errors import UserError
+from forecast.errors import Terminated, UserError
 from forecast.training.checkpoint import resume_hint
 
 # An advertisement, with a link.
@@ -64,7 +65,7 @@ def quiet_about_disks(failed: threading.ExceptHookArgs) -> None:
 
 @contextmanager
 def lightnings_refusals(run_dir: Path) -> Iterator[None]:
-    """Turns what Lightning or torch.optim refuse into a UserError, and their exit after Ctrl-C into KeyboardInterrupt.
+    """Turns what Lightning or torch.optim refuse into a UserError, their exits into KeyboardInterrupt and Terminated.
 
     What they refuse is told from a bug of ours by where it was raised. A GPU that is full or lost is a UserError too,
     with the checkpoint to go on from.
@@ -72,6 +73,8 @@ def lightnings_refusals(run_dir: Path) -> Iterator[None]:
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
+    except SIGTERMException as stop:
+        raise Terminated(resume_hint(run_dir, "SIGTERM ended the training. See that nothing ends it again")) from stop
     except SystemExit as stop:
         # Lightning answers Ctrl-C with exit status 1, and goes on ignoring it
         if isinstance(stop.__context__, KeyboardInterrupt):

@@ -17,7 +17,7 @@ from forecast.config.resume import resumed_config
 from forecast.data.prepare import PreparedData, prepare
 from forecast.data.sources import Source
 from forecast.data.split import split_rows
-from forecast.errors import UserError
+from forecast.errors import Terminated, UserError
 from forecast.evaluation import Evaluation, Protocol, counted_windows, evaluate, fit_baselines, split_metrics
 from forecast.report import print_report, write_json
 from forecast.results import best_reachable, make_metrics, step_errors, write_results
@@ -47,7 +47,8 @@ def train(cfg: DictConfig) -> None:
     try:
         account |= run(plan)
     except BaseException as error:
-        account |= {"status": "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", "error": str(error)}
+        ended = isinstance(error, KeyboardInterrupt | Terminated)
+        account |= {"status": "interrupted" if ended else "failed", "error": str(error)}
         raise
     finally:
         write_account(plan.folder, account)

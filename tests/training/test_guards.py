@@ -148,6 +148,27 @@ def test_ctrl_c_before_any_checkpoint_ends_at_once_without_figures(tmp_path):
     assert not (run / "metrics.json").exists()
 
 
+@pytest.mark.slow
+def test_sigterm_ends_the_training_after_its_step_with_status_143_and_a_checkpoint_to_go_on_from(tmp_path):
+    run = tmp_path / "run"
+    endless = ["trainer.max_epochs=100000", "callbacks.early_stopping.patience=100000"]
+    command = [sys.executable, Path(__file__).parents[2] / "train.py", *TINY, *endless, f"hydra.run.dir={run}"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    last = run / "checkpoints" / "last.ckpt"
+    while not last.exists():
+        time.sleep(0.05)
+        assert process.poll() is None
+    process.terminate()
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 143, said
+    assert f"python train.py ckpt_path={last}" in said and "Traceback" not in said
+    assert run_json(run)["status"] == "interrupted"
+    before = torch.load(last, weights_only=True)
+    assert before["random_states"]
+    call("train", f"ckpt_path={last}", f"trainer.max_epochs={before['epoch'] + 1}")
+    assert run_json(run)["status"] == "finished"
+
+
 @contextmanager
 def files_of_at_most(size):
     """The operating system refuses longer files, as a full disk refuses all."""
