@@ -105,7 +105,8 @@ def write_results(
         columns=np.array(data.target_names),
     )
     shown = shown_windows(evaluation, data)
-    np.savez(folder / "forecasts.npz", **shown)
+    arrays: dict[str, Any] = shown
+    np.savez(folder / "forecasts.npz", **arrays)
     draw_windows(folder / "forecast.png", shown, title=f"{metrics['model']} on {metrics['data']}")
     write_json(folder / "metrics.json", metrics)  # last: where it stands, all else is complete
 
