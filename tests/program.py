@@ -2,6 +2,7 @@
 
 import importlib
 import logging
+import signal
 import sys
 from unittest import mock
 
@@ -22,6 +23,11 @@ TINY = [
     "trainer.enable_progress_bar=false",
     "callbacks.figures=null",
 ]
+
+
+def heed_ctrl_c():
+    """A shell lets what it starts in the background ignore Ctrl-C, and so everything that is started from there."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def call(program, *arguments):

@@ -67,8 +67,9 @@ class StopOnSignal(Checkpoint):
         self.before: Any = None
 
     def on_fit_start(self, trainer: pl.Trainer, *_: Any) -> None:
-        """Takes over Ctrl-C."""
-        if trainer.world_size == 1 and threading.current_thread() is threading.main_thread():
+        """Takes over Ctrl-C, unless it is ignored: a shell starts what runs in the background so."""
+        ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+        if trainer.world_size == 1 and not ignored and threading.current_thread() is threading.main_thread():
             self.before = signal.signal(signal.SIGINT, self._ask)
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:

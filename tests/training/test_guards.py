@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from program import TINY, call, refusal
+from program import TINY, call, heed_ctrl_c, refusal
 
 from forecast.checkpoint import load_checkpoint
 from forecast.errors import UserError
@@ -108,6 +108,7 @@ def ctrl_c_when(condition):
 def test_ctrl_c_ends_with_the_best_checkpoint_evaluated_and_says_so(tmp_path, capsys):
     run = tmp_path / "run"
     best = run / "checkpoints" / "best.ckpt"
+    heed_ctrl_c()
     before = signal.getsignal(signal.SIGINT)
     endless = ["trainer.max_epochs=100000", "callbacks.early_stopping.patience=100000"]
     with ctrl_c_when(best.exists), pytest.raises(SystemExit) as stop:
@@ -125,6 +126,15 @@ def test_ctrl_c_ends_with_the_best_checkpoint_evaluated_and_says_so(tmp_path, ca
     assert torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["random_states"]
 
 
+def last_words(process):
+    """What a process says; one that does not end within a minute is killed."""
+    try:
+        return process.communicate(timeout=60)[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()[0]
+
+
 @pytest.mark.slow
 def test_ctrl_c_before_any_checkpoint_ends_at_once_without_figures(tmp_path):
     run = tmp_path / "run"
@@ -135,13 +145,14 @@ def test_ctrl_c_before_any_checkpoint_ends_at_once_without_figures(tmp_path):
         "data.rows=200000",
         f"hydra.run.dir={run}",
     ]
+    heed_ctrl_c()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     while not (run / "run.json").exists():
         time.sleep(0.05)
         assert process.poll() is None
     time.sleep(0.5)  # the data are being read
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=60)
+    said = last_words(process)
     assert process.returncode == 130, said
     assert said.endswith("Interrupted.\n") and "Traceback" not in said
     assert run_json(run)["status"] == "interrupted"
@@ -159,7 +170,7 @@ def test_sigterm_ends_the_training_after_its_step_with_status_143_and_a_checkpoi
         time.sleep(0.05)
         assert process.poll() is None
     process.terminate()
-    said, _ = process.communicate(timeout=60)
+    said = last_words(process)
     assert process.returncode == 143, said
     assert f"python train.py ckpt_path={last}" in said and "Traceback" not in said
     assert run_json(run)["status"] == "interrupted"

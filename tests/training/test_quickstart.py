@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from program import TINY
+from program import TINY, heed_ctrl_c
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 
 def start(*arguments, cwd):
     command = [sys.executable, str(ROOT / "train.py"), *map(str, arguments)]
+    heed_ctrl_c()
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # two threads beside a busy process are far slower
     return subprocess.Popen(
         command, cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
