@@ -125,8 +125,10 @@ def lines(card: dict[str, Any]) -> Iterator[str]:
 
 
 def row(name: str, text: str) -> str:
-    """One line of the card, or more where it is long."""
-    return textwrap.fill(text, WIDTH, initial_indent=f"  {name:11} ", subsequent_indent=" " * 14)
+    """One line of the card, or more where it is long; names of files stay whole, to be copied."""
+    whole = textwrap.TextWrapper(WIDTH, break_on_hyphens=False, break_long_words=False)
+    whole.initial_indent, whole.subsequent_indent = f"  {name:11} ", " " * 14
+    return whole.fill(text)
 
 
 def words(values: dict[str, Any]) -> str:

@@ -140,7 +140,7 @@ def test_every_variant_is_exported(tmp_path, variant):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("choice", [f"attention={name}" for name in ("prob", "logsparse", "fixed")])
+@pytest.mark.parametrize("choice", [f"attention={name}" for name in ("prob", "fixed")])
 def test_the_forms_for_long_sequences_are_exported(tmp_path, choice):
     lengths = ["data=demo", "data.rows=9000", "seq_len=601", "label_len=7", "pred_len=3"]
     exports(write_untrained(tmp_path / "best.ckpt", *lengths, choice), tmp_path / "out", sizes=(1, 4))

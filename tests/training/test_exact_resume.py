@@ -95,7 +95,7 @@ def test_a_run_resumed_from_any_last_checkpoint_ends_with_the_same_bits(interrup
 )
 def test_whatever_ends_an_epoch_or_starts_a_validation_resuming_is_exact(interrupted, arguments):
     whole, copies = interrupted("callbacks.checkpoint.every_n_train_steps=1", *arguments)
-    for copy in copies[1 :: max(1, len(copies) // 2)]:
+    for copy in copies[1 :: len(copies) // 2 + 1]:
         call("train", f"ckpt_path={copy}/checkpoints/last.ckpt")
         assert_equal_results(copy, whole)
 

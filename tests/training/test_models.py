@@ -42,10 +42,11 @@ def metrics_of(folder):
 @pytest.mark.parametrize("model", options("model"))
 def test_every_model_trains_on_etth1_and_its_checkpoint_evaluates_to_the_same_figures(model, tmp_path):
     run = tmp_path / "run"
-    call("train", f"model={model}", *A_FEW_STEPS, *sizes(model), f"hydra.run.dir={run}")
+    fewer = ["data.split.val=500", "data.split.test=700"]  # rows: most of the time would go into evaluations
+    call("train", f"model={model}", *A_FEW_STEPS, *fewer, *sizes(model), f"hydra.run.dir={run}")
     trained = metrics_of(run)
     assert trained["model"] == model
-    assert trained["test"]["windows"] == 2880 - 6 + 1
+    assert trained["test"]["windows"] == 700 - 6 + 1
     assert trained["test"]["scaled"]["mse"] < 10
     if model in WITHOUT_ATTENTION:
         assert trained["attention"] is None and trained["attention_slots"] == {}
@@ -57,7 +58,7 @@ def test_every_model_trains_on_etth1_and_its_checkpoint_evaluates_to_the_same_fi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("features, targets", [("M", 7), ("MS", 1), ("S", 1)])
+@pytest.mark.parametrize("features, targets", [("MS", 1), ("S", 1)])
 @pytest.mark.parametrize("model", [name for name in options("model") if name not in WITHOUT_ATTENTION])
 def test_every_model_forecasts_the_targets_of_each_kind_of_features(model, features, targets, tmp_path):
     run = tmp_path / "run"

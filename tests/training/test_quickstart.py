@@ -57,13 +57,11 @@ def test_ctrl_c_ends_with_one_word_and_a_checkpoint_to_go_on_from(tmp_path):
 
 
 def test_a_sweep_has_one_folder_for_each_combination(tmp_path):
-    process = start("-m", *TINY, "attention=full,prob", "seed=1,2", "trainer.limit_train_batches=2", cwd=tmp_path)
+    process = start("-m", *TINY, "attention=full,prob", "seed=2", "trainer.limit_train_batches=2", cwd=tmp_path)
     _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     runs = [json.loads(f.read_text()) for f in tmp_path.glob("multirun/sweep/*/metrics.json")]
     assert sorted((run["attention"], run["seed"]) for run in runs) == [
-        ("full", 1),
         ("full", 2),
-        ("prob", 1),
         ("prob", 2),
     ]
