@@ -21,7 +21,8 @@ _NO_OPTION = "Config group override must be a string or a list"
 
 # What a file system refuses to whoever writes; a file that is not there is a matter of its own.
 UNWRITABLE = {
-    getattr(errno, f"E{name}") for name in ("ACCES", "PERM", "ROFS", "NOSPC", "DQUOT", "FBIG", "NOTDIR", "EXIST")
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
 }
 
 

@@ -7,7 +7,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
+from forecast.config.hints import signature
 from forecast.config.refusals import groups
+from forecast.config.targets import resolve_target
 from forecast.config.values import shown
 from forecast.errors import UserError
 
@@ -89,6 +91,8 @@ def _set(config: DictConfig, composed: DictConfig, override: Override) -> list[s
     """Lay one value over `config`; the lines that say why not."""
     key = override.key_or_group
     kept, asked = _asked(config, key), _asked(composed, key)
+    if kept is _ABSENT:
+        kept = _default(config, key)
     if _same(kept, asked):
         return []
     if key.split(".")[0] not in FREE_GROUPS and key not in FREE_KEYS:
@@ -106,6 +110,14 @@ def _asked(config: DictConfig, key: str) -> Any:
     """The plain, resolved value at `key`, or _ABSENT."""
     value = OmegaConf.select(config, key, default=_ABSENT)
     return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+
+
+def _default(config: DictConfig, key: str) -> Any:
+    """What a key that `config` lacks, being older or not said, comes to: its class's own default, or _ABSENT."""
+    node, _, name = key.rpartition(".")
+    target = OmegaConf.select(config, f"{node}._target_") if node else None
+    parameter = None if target is None else signature(resolve_target(target, node)).get(name)
+    return _ABSENT if parameter is None or parameter.default is parameter.empty else parameter.default
 
 
 def _same(kept: object, asked: object) -> bool:

@@ -52,15 +52,8 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], cost: Cost) -> t
     False beside the trainer: Ctrl-C ended the training, and there is a checkpoint. Without one, KeyboardInterrupt.
     """
     config = plan.config
-    model = build_model(config, record["data"])
-    if plan.start is not None:
-        plan.start.check_fits(model)
-    try_out(model)
-    say_ignored(model)
-    if config["checks"]["leakage"] and rank() == 0:
-        check_leakage(model, data, device=torch.device("cpu"))
     module = ForecastModule(
-        model,
+        checked_model(plan, data, record),
         optimizer=build(config["optim"]),
         schedule=build(config["schedule"]),
         record=record,
@@ -78,24 +71,36 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], cost: Cost) -> t
     if were_spawned(trainer):
         content = read_plain(checkpoint_path(plan.folder, "last"))
         cost.load_state_dict(content["callbacks"][cost.state_key])
-    if trainer.is_global_zero and not any(checkpoint_path(plan.folder, name).exists() for name in ("best", "last")):
-        if not finished:
-            raise KeyboardInterrupt
-        limits = ", ".join(
-            f"trainer.{key}={config['trainer'][key]}" for key in ("max_epochs", "max_steps", "limit_train_batches")
-        )
-        raise UserError(
-            f"nothing was trained: {limits}. Raise what ends the training, or evaluate the checkpoint with evaluate.py."
-        )
+    if trainer.is_global_zero:
+        check_trained(plan, finished=finished)
     return trainer, finished
 
 
-def checked_model(config: dict[str, Any], data: PreparedData, record: dict[str, Any]) -> ForecastModel:
-    """The model with fresh weights. Raises UserError for sizes that cannot work together, and when something leaks."""
-    model = build_model(config, record["data"])
+def check_trained(plan: Plan, *, finished: bool) -> None:
+    """Raises UserError when the training has left no checkpoint to evaluate, or KeyboardInterrupt after Ctrl-C."""
+    if any(checkpoint_path(plan.folder, name).exists() for name in ("best", "last")):
+        return
+    if not finished:
+        raise KeyboardInterrupt
+    limits = ", ".join(
+        f"trainer.{key}={plan.config['trainer'][key]}" for key in ("max_epochs", "max_steps", "limit_train_batches")
+    )
+    raise UserError(
+        f"nothing was trained: {limits}. Raise what ends the training, or evaluate the checkpoint with evaluate.py."
+    )
+
+
+def checked_model(plan: Plan, data: PreparedData, record: dict[str, Any]) -> ForecastModel:
+    """The model with fresh weights.
+
+    Raises UserError for sizes that cannot work together, for a checkpoint of another model, and when something leaks.
+    """
+    model = build_model(plan.config, record["data"])
+    if plan.start is not None:
+        plan.start.check_fits(model)
     try_out(model)
     say_ignored(model)
-    if config["checks"]["leakage"] and rank() == 0:
+    if plan.config["checks"]["leakage"] and rank() == 0:
         check_leakage(model, data, device=torch.device("cpu"))
     return model
 

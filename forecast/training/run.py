@@ -79,7 +79,7 @@ def make_plan(cfg: DictConfig) -> Plan:
     chosen = choices()
     start = load_checkpoint(cfg.ckpt_path) if cfg.ckpt_path else None
     if start is not None:
-        check_trained(start)
+        check_resumable(start)
         cfg = resumed_config(start.config, start.record["choices"], cfg, task_overrides(), chosen)
         chosen = start.record["choices"]
     check_config(cfg)
@@ -146,7 +146,7 @@ def read_data(source: Source, config: dict[str, Any]) -> PreparedData:
     )
 
 
-def check_trained(start: Checkpoint) -> None:
+def check_resumable(start: Checkpoint) -> None:
     """Raises UserError for a checkpoint that no training of ours has written: it holds no optimizer to go on with."""
     if "imported" in start.record:
         raise UserError(

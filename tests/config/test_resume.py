@@ -65,6 +65,20 @@ def test_a_run_from_before_there_were_checks_gets_those_of_the_command():
         assert cfg.checks == {"leakage": leakage}
 
 
+def test_a_key_that_an_older_run_lacks_has_the_default_of_its_class():
+    saved = composed("data=ETTh1", hydra=True)
+    old = plain(saved)
+    del old["data"]["gaps"]
+
+    def again(*overrides):
+        asked = composed(*overrides, hydra=True)
+        return resumed_config(old, choices_of(saved), asked, list(overrides), choices_of(asked))
+
+    assert again("data.gaps=refuse") == again() == {**old, "ckpt_path": None}
+    with pytest.raises(UserError, match=r"^data\.gaps=mask: the saved run has data\.gaps=refuse"):
+        again("data.gaps=mask")
+
+
 def test_what_may_be_deleted_is():
     cfg = resumed("~callbacks.early_stopping", "~logger.version")
     assert "early_stopping" not in cfg.callbacks
@@ -123,7 +137,8 @@ def test_repeating_what_is_so_changes_nothing(override):
         ("data=ETTh1", r"^data=ETTh1: the saved run has data=demo"),
         ("optim.lr=1", r"^optim\.lr=1: the saved run has optim\.lr=0\.002"),
         ("~optim.lr", r"^optim\.lr=\(none\): the saved run has optim\.lr=0\.002"),
-        ("+optim.amsgrad=true", r"^optim\.amsgrad=true: the saved run has optim\.amsgrad=\(none\)"),
+        ("+optim.amsgrad=true", r"^optim\.amsgrad=true: the saved run has optim\.amsgrad=false"),
+        ("+optim.momentum=1", r"^\+?optim\.momentum=1: the saved run has optim\.momentum=\(none\)"),
         ("experiment=quickstart", r"^experiment=quickstart: the saved run has experiment=null"),
         ("protocol=informer2021", r"^protocol=informer2021: the saved run has protocol=all_windows"),
         ("data.path=x.csv", r"^data\.path=x\.csv: the saved run's data takes no 'path'"),
