@@ -4,6 +4,7 @@ import json
 import logging
 import time
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -22,6 +23,7 @@ from forecast.errors import UserError, closest
 from forecast.evaluation import Protocol
 from forecast.evaluation import evaluate as evaluate_windows
 from forecast.memory import PeakMemory
+from forecast.offsets import check_offsets, offset_metrics
 from forecast.prediction import predict as predict_steps
 from forecast.report import print_report, verdict
 from forecast.results import best_reachable, make_metrics, step_errors, write_results
@@ -37,31 +39,29 @@ def evaluate(cfg: DictConfig) -> None:
     device = find_device(settings.device)
     checkpoint = load_checkpoint(settings.ckpt_path)
     source = data_source(checkpoint, root=settings.data.root)
+    protocol = build_protocol(cfg)
     data = evaluated_data(checkpoint, source, settings)
+    check_offsets(data, settings.split, protocol)
     started, memory = time.perf_counter(), PeakMemory()
     model = checkpoint.model().to(device)
+    batch_size = settings.data.batch_size or source.batch_size
     evaluation = evaluate_windows(
         model,
         data,
         split=settings.split,
-        protocol=build_protocol(cfg),
+        protocol=protocol,
         nlinear_weight=checkpoint.record["nlinear_weight"],
-        batch_size=settings.data.batch_size or source.batch_size,
+        batch_size=batch_size,
         device=device,
     )
+    offsets = offset_metrics(model, data, split=settings.split, protocol=protocol, batch_size=batch_size, device=device)
     best_mse = None if settings.data.path else best_reachable(source, data)
     metrics = {
         **make_metrics(
             checkpoint, evaluation, data, split=settings.split, protocol=chosen("protocol"), best_mse=best_mse
         ),
-        "cost": {
-            "train_seconds": None,
-            "train_samples_per_second": None,
-            "evaluate_seconds": time.perf_counter() - started,
-            "peak_memory_mb": memory.megabytes(device),
-            "device": device.type,
-            "precision": "32-true",
-        },
+        **offsets,
+        "cost": cost(time.perf_counter() - started, memory, device),
     }
     if settings.data.path:
         metrics["evaluated_file"] = data.frame.name
@@ -71,6 +71,18 @@ def evaluate(cfg: DictConfig) -> None:
     write_results(run_folder(), metrics, evaluation=evaluation, data=data, by_step=by_step)
     print_report(metrics, settings.split, by_step)
     log.info("Everything about this evaluation is in %s", run_folder())
+
+
+def cost(seconds: float, memory: PeakMemory, device: torch.device) -> dict[str, Any]:
+    """The block `cost` of an evaluation that took so many seconds; nothing was trained."""
+    return {
+        "train_seconds": None,
+        "train_samples_per_second": None,
+        "evaluate_seconds": seconds,
+        "peak_memory_mb": memory.megabytes(device),
+        "device": device.type,
+        "precision": "32-true",
+    }
 
 
 def predict(cfg: DictConfig) -> None:

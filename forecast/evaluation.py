@@ -1,6 +1,6 @@
 """Evaluating a model and its baselines on every window of a split."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -29,10 +29,17 @@ class Protocol:
 
     drop_last_of: None counts every window; 32 counts full batches of 32 only, as the authors do, which leaves out the
     latest windows of the split.
+    offsets: steps between a window and its forecast. Beside the forecasts that begin right after their windows, which
+    always count, the evaluated split is forecast once more for each offset; see `offset_metrics`.
+    Raises UserError when an offset is named twice.
     """
 
-    def __init__(self, *, drop_last_of: int | None = None) -> None:
+    def __init__(self, *, drop_last_of: int | None = None, offsets: Sequence[int] = ()) -> None:
+        twice = [offset for offset in offsets if offsets.count(offset) > 1]
+        if twice:
+            raise UserError(f"protocol.offsets={list(offsets)}: {twice[0]} is named twice; name each offset once")
         self.drop_last_of = drop_last_of
+        self.offsets = tuple(offsets)
 
     def count(self, windows: int) -> int:
         """How many of a split's first windows count."""
@@ -73,12 +80,16 @@ def spread(count: int, wanted: int) -> list[int]:
 
 def make_baselines(data: PreparedData, nlinear_weight: Tensor) -> dict[str, Baseline]:
     """The baselines on a data set. A season longer than the window, or unknown, makes the seasonal one a last value."""
+    nlinear = ClosedFormNLinear(data.targets, data.pred_len, weight=nlinear_weight)
+    return {**naive_baselines(data), "closed_form_nlinear": nlinear}
+
+
+def naive_baselines(data: PreparedData, *, offset: int = 0) -> dict[str, Baseline]:
+    """The baselines that need no fit, for forecasts that begin `offset` steps after their windows."""
     targets, pred_len = data.targets, data.pred_len
-    period = usable_period(data)
     return {
         "last_value": LastValue(targets, pred_len),
-        "seasonal_naive": SeasonalNaive(targets, pred_len, period=period or 1),
-        "closed_form_nlinear": ClosedFormNLinear(targets, pred_len, weight=nlinear_weight),
+        "seasonal_naive": SeasonalNaive(targets, pred_len, period=usable_period(data) or 1, offset=offset),
     }
 
 
@@ -95,7 +106,6 @@ def fit_baselines(data: PreparedData) -> Tensor:
     return fit_nlinear((batch.past[:, :, targets], batch.target) for batch in every)
 
 
-@torch.inference_mode()
 def evaluate(
     model: nn.Module,
     data: PreparedData,
@@ -116,13 +126,7 @@ def evaluate(
     shown = spread(count, SHOWN_WINDOWS)
     runs = {MODEL: Run(model, data)}
     runs |= {name: Run(baseline, data) for name, baseline in make_baselines(data, nlinear_weight).items()}
-    done = 0
-    with exact_float32():
-        for batch in batches(windows, batch_size, count=count, device=device):
-            rows = [i - done for i in shown if done <= i < done + len(batch.target)]
-            for run in runs.values():
-                run.add(batch, shown=rows)
-            done += len(batch.target)
+    run_through(runs.values(), batches(windows, batch_size, count=count, device=device), shown=shown)
     return Evaluation(
         errors=runs[MODEL].errors,
         baselines={name: run.errors for name, run in runs.items() if name != MODEL},
@@ -152,6 +156,18 @@ class Run:
         self.squared.append(squared)
         self.absolute.append(absolute)
         self.shown.append(forecast[shown].cpu().numpy())
+
+
+@torch.inference_mode()
+def run_through(runs: Collection[Run], windows: Iterator[Batch], *, shown: Sequence[int] = ()) -> None:
+    """Takes every run through all batches, in order, in float32. shown: the windows whose forecasts they keep."""
+    done = 0
+    with exact_float32():
+        for batch in windows:
+            rows = [i - done for i in shown if done <= i < done + len(batch.target)]
+            for run in runs:
+                run.add(batch, shown=rows)
+            done += len(batch.target)
 
 
 def counted_windows(data: PreparedData, split: str, protocol: Protocol) -> int:
@@ -199,8 +215,8 @@ def split_metrics(evaluation: Evaluation, data: PreparedData) -> dict[str, Any]:
     }
 
 
-def baseline_metrics(evaluation: Evaluation, data: PreparedData) -> dict[str, Any]:
-    """The block `baselines` of metrics.json."""
-    blocks: dict[str, Any] = {name: sums.overall(data.target_std) for name, sums in evaluation.baselines.items()}
+def baseline_metrics(baselines: Mapping[str, ErrorSums], data: PreparedData) -> dict[str, Any]:
+    """The block `baselines` of metrics.json, from the errors of each."""
+    blocks: dict[str, Any] = {name: sums.overall(data.target_std) for name, sums in baselines.items()}
     blocks["seasonal_naive"] = {"period": usable_period(data), **blocks["seasonal_naive"]}
     return blocks

@@ -74,7 +74,7 @@ def attention_figure(weights: Float[np.ndarray, "Q K"], active: Integer[np.ndarr
 
     active: numbers of the rows that ProbSparse chose, marked at the right side; None for other attentions.
     """
-    figure = _figure(7.5, 6.4, title)
+    figure = blank_figure(7.5, 6.4, title)
     axes = figure.add_subplot()
     # Root scale: one weight near 1, as in the first rows of a causal layer, would pale all others.
     image = axes.imshow(weights, aspect="auto", cmap="Blues", norm=PowerNorm(0.5, vmin=0.0))
@@ -109,14 +109,14 @@ def active_rows_figure(shares: Float[np.ndarray, " Q"], title: str) -> Figure:
             f"shares lie between 0 and 1, got {shares.min():g} to {shares.max():g}; "
             "divide the counts by windows * heads"
         )
-    figure = _figure(9.0, 3.6, title)
+    figure = blank_figure(9.0, 3.6, title)
     axes = figure.add_subplot()
     axes.bar(np.arange(len(shares)), shares, width=0.9, color=STYLES["forecast"]["color"])
     axes.set_xlim(-0.5, len(shares) - 0.5)
     axes.set_ylim(bottom=0.0)
     _count_steps(axes, "query step")
     axes.set_ylabel("active\n(share of windows and heads)")
-    _lighten(axes)
+    lighten(axes)
     return figure
 
 
@@ -136,7 +136,7 @@ def _check(
         raise ValueError(f"expected {targets} column names, got {len(columns)}: {', '.join(columns)}")
 
 
-def _figure(width: float, height: float, title: str) -> Figure:
+def blank_figure(width: float, height: float, title: str) -> Figure:
     """An empty figure of that size in inches, with its own canvas and the title broken to fit."""
     figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08))
     FigureCanvasAgg(figure)
@@ -149,7 +149,7 @@ def _figure(width: float, height: float, title: str) -> Figure:
 def _grid(rows: int, columns: int, title: str) -> tuple[Figure, np.ndarray]:
     """A figure and its axes (rows, columns)."""
     width = 9.0 if columns == 1 else 4.8 * columns
-    figure = _figure(width, 1.2 + (3.2 if rows == 1 else 2.2 * rows), title)
+    figure = blank_figure(width, 1.2 + (3.2 if rows == 1 else 2.2 * rows), title)
     return figure, figure.subplots(rows, columns, squeeze=False, sharex="col")
 
 
@@ -173,7 +173,7 @@ def _draw_panel(
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     axes.margins(x=0.01)
-    _lighten(axes)
+    lighten(axes)
 
 
 def _add_legend(figure: Figure, axes: Axes, names: dict[str, str]) -> None:
@@ -188,7 +188,8 @@ def _count_steps(axes: Axes, label: str) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _lighten(axes: Axes) -> None:
+def lighten(axes: Axes) -> None:
+    """A pale grid behind the lines, no frame above and at the right."""
     axes.grid(True, color="#e5e5e5", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

@@ -19,9 +19,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from forecast.error_tables import offsets_table, short_number, steps_table
+
 DECIMALS = 6
 LOG_WIDTH = 100
-STEP_MSE = "mse_scaled"
 FLAT_COLUMNS_NAMED = 8
 ADVICE = "try a longer seq_len, more epochs (trainer.max_epochs) or a smaller optim.lr"
 
@@ -65,7 +66,7 @@ def table(metrics: Mapping[str, Any], split: str) -> Table:
         skill = block.get("skill") if number == 0 else _skill(row.get("mse"), reference)
         cells = [row.get(error, units) for units in ("scaled", "original") for error in ("mse", "mae")]
         label = f"{row.name} ({row.note})" if row.note else row.name
-        result.add_row(Text(label), *map(_number, cells), "-" if skill is None else f"{skill:.3f}")
+        result.add_row(Text(label), *map(short_number, cells), "-" if skill is None else f"{skill:.3f}")
     return result
 
 
@@ -89,23 +90,6 @@ def verdict(metrics: Mapping[str, Any], split: str) -> list[str]:
     return sentences + [_against_the_best(model, best) for best in _best_reachable(metrics, block)]
 
 
-def steps_table(by_step: Mapping[str, Sequence[float]]) -> Table:
-    """How the error grows: the MSE, scaled units, of every forecaster at a few of the P steps.
-
-    by_step: the columns of metrics_by_step.csv, P figures each; those that end in STEP_MSE are shown.
-    """
-    shown = {name.removesuffix(STEP_MSE).strip("_"): v for name, v in by_step.items() if name.endswith(STEP_MSE)}
-    n_steps = max(map(len, shown.values()))
-    steps = sorted({max(1, round(n_steps * part / 4)) for part in range(5)})
-    result = Table(title="MSE by step, scaled", title_justify="left", box=box.SIMPLE_HEAD)
-    result.add_column("")
-    for step in steps:
-        result.add_column(f"step {step}", justify="right")
-    for name, values in shown.items():
-        result.add_row(name.replace("_", " ") or "the model", *(_number(values[step - 1]) for step in steps))
-    return result
-
-
 def print_report(
     metrics: Mapping[str, Any],
     split: str,
@@ -119,6 +103,8 @@ def print_report(
     console.print(table(metrics, split))
     if by_step is not None:
         console.print(steps_table(by_step))
+    if "offsets" in metrics:
+        console.print(offsets_table(metrics, split))
     for sentence in verdict(metrics, split):
         console.print(Text(sentence))  # a Text: a column called "[bold]" or ":dog:" must come out as it is
 
@@ -185,7 +171,7 @@ def _title(metrics: Mapping[str, Any], split: str) -> str:
     file = metrics.get("evaluated_file")  # evaluate.py on another file than the one trained on
     data = line("data") if file is None else f"evaluated on {file}, trained on {metrics.get('data', '?')}"
     lines = (
-        [line("model", "attention"), data, line("features")],
+        [line("model", "variant", "attention"), data, line("features")],
         [line("seq_len", "label_len", "pred_len", "seed")],
         [f"{metrics[split].get('windows', '?')} windows of {split}", line("protocol")],
     )
@@ -233,12 +219,6 @@ def _skill(mse: float | None, reference: float | None) -> float | None:
     return None if mse is None or not reference else 1.0 - mse / reference
 
 
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.4f}" if value == 0.0 or 1e-3 <= abs(value) < 1e5 else f"{value:.3e}"
-
-
 def _against_baselines(model: Row, rivals: Sequence[Rival]) -> list[str]:
     mse = model.scores["scaled"]["mse"]  # finite: an evaluation of forecasts that are not has raised
     if not rivals:
@@ -274,7 +254,7 @@ def _mae_disagrees(mae: float | None, mse: float, rivals: Sequence[Rival]) -> li
 
 def _against_the_best(model: Row, best: Row) -> str:
     mse, bound = model.scores["scaled"]["mse"], best.scores["scaled"]["mse"]
-    start = f"No forecaster can expect an MSE below {_number(bound)} on this data"
+    start = f"No forecaster can expect an MSE below {short_number(bound)} on this data"
     if mse <= bound:  # the bound is an expectation: the error on a finite sample can lie below it
         return f"{start}; the model's is not above it, so nothing is left to gain."
     return f"{start}; the model's is {_percent(mse, bound) if bound else 'far'} above it."

@@ -40,12 +40,13 @@ def make_metrics(
     """
     config, choices = checkpoint.config, checkpoint.record["choices"]
     slots = slot_names(choices)
-    baselines = baseline_metrics(evaluation, data)
+    baselines = baseline_metrics(evaluation.baselines, data)
     if best_mse is not None:
         baselines["best_reachable"] = {"scaled": {"mse": float(best_mse.mean())}}
     return {
         "status": "finished",
         "model": choices["model"],
+        **({"variant": choices["variant"]} if choices.get("variant") else {}),
         "attention": choices["attention"] if slots else None,
         "attention_slots": slots,
         "data": config["data"]["name"],

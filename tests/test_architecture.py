@@ -18,19 +18,25 @@ ARROWS = {
     "informer2020": {"informer2020", "checkpoint", "layers", "data"} | BASE,
     "metrics": set(),
     "data": {"data"} | BASE,
-    "config": {"config"} | BASE,
+    "runs": set(),
+    "config": {"config", "runs"} | BASE,
     "checkpoint_file": BASE,
     "checkpoint": {"checkpoint_file", "models", "config", "data"} | BASE,
     "exported_program": {"attention"} | BASE,
     "export": {"exported_program", "checkpoint", "config", "data"} | BASE,
-    "report": BASE,
+    "error_tables": set(),
+    "report": {"error_tables"} | BASE,
     "figures": BASE,
+    "comparison": {"comparison", "runs", "report", "figures"} | BASE,
+    "reproduction": {"reproduction", "comparison", "runs", "report", "config"} | BASE,
     "evaluation": {"models", "metrics", "data"} | BASE,
+    "offsets": {"evaluation", "models", "data"} | BASE,
     "prediction": {"evaluation", "data"} | BASE,
     "leakage": {"evaluation", "models", "data"} | BASE,
     "memory": set(),
     "results": {"checkpoint", "evaluation", "report", "figures", "data"} | BASE,
-    "commands": {"checkpoint", "memory", "evaluation", "prediction", "results", "report", "figures", "data", "config"}
+    "commands": {"checkpoint", "memory", "evaluation", "offsets", "prediction", "results", "report", "figures", "data"}
+    | {"config"}
     | BASE,
     "training": None,  # everything
     "pytest_golden": set(),
@@ -41,7 +47,7 @@ FORBIDDEN = {
     "hydra": lambda part: part != "config",
     "omegaconf": lambda part: part not in {"config", "commands", "training"},
     "pandas": lambda part: part in {"attention", "layers", "models", "metrics", "config"},
-    "torch": lambda part: part in {"config", "report", "figures", "errors"},
+    "torch": lambda part: part in {"config", "report", "figures", "errors", "runs", "comparison", "reproduction"},
 }
 
 

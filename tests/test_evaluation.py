@@ -166,6 +166,9 @@ def test_the_authors_protocol_counts_full_batches_of_32(data, model):
 def test_a_protocol_that_counts_no_window_is_refused(data):
     with pytest.raises(UserError, match="the split val has 26 windows, of which the protocol counts none"):
         counted_windows(data, "val", Protocol(drop_last_of=32))
+    short = replace(data, splits={**SPLITS, "test": range(131, 131 + P - 1)})
+    with pytest.raises(UserError, match="the split test has 0 windows, of which the protocol counts none"):
+        counted_windows(short, "test", Protocol())
 
 
 def test_a_forecast_that_is_not_finite_is_refused(data, model):

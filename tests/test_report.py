@@ -348,20 +348,3 @@ def test_neither_the_report_nor_the_figures_import_the_heavy_packages():
     code = f"import sys, forecast.report, forecast.figures; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-def test_the_table_by_step_shows_the_first_the_last_and_three_between() -> None:
-    figures = [float(step) for step in range(1, 25)]
-    names = ("mse_scaled", "mae_scaled", "last_value_mse_scaled", "best_reachable_mse_scaled")
-    stream = io.StringIO()
-    Console(width=100, file=stream).print(report.steps_table(dict.fromkeys(names, figures)))
-    text = stream.getvalue()
-    assert [word for word in text.split() if word.isdigit()] == ["1", "6", "12", "18", "24"]
-    for name in ("the model", "last value", "best reachable"):
-        (line,) = (line for line in text.splitlines() if name in line)
-        assert line.split()[-5:] == ["1.0000", "6.0000", "12.0000", "18.0000", "24.0000"]
-    assert "mae" not in text.lower()
-
-
-def test_one_step_is_shown_once() -> None:
-    assert len(report.steps_table({"mse_scaled": [0.5]}).columns) == 2

@@ -13,9 +13,9 @@ BLOCK_QUERIES = 512
 
 
 class KeySampler(nn.Module):
-    """Draws the keys of each query: uniform over the keys, independent from query to query.
+    """Draws the keys of each query, or of each head: uniform over the keys, independent of what the others draw.
 
-    replacement: a query may draw a key twice, as in the authors' code.
+    replacement: one may draw a key twice, as in the authors' code.
     eval_seed: in evaluation the draw comes from a CPU generator that (eval_seed, layer) seed anew at every call,
         so that equal calls draw equal keys; None takes fresh keys from torch's global generator there too.
     """
@@ -27,7 +27,7 @@ class KeySampler(nn.Module):
         self.layer = layer
 
     def forward(self, n_queries: int, n_keys: int, n_samples: int, device: torch.device) -> Int[Tensor, "Q U"]:
-        """Key numbers (Q, U) in [0, n_keys), U = n_samples <= n_keys."""
+        """Key numbers (Q, U) in [0, n_keys), U = n_samples <= n_keys; (H, U) where Q is the number of heads."""
         draw = draw_with_replacement if self.replacement else draw_without_replacement
         if self.training or self.eval_seed is None:
             return draw(n_queries, n_keys, n_samples, device=device, generator=None)

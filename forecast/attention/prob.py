@@ -8,8 +8,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from forecast.attention.base import Mechanism, check_causal_lengths
-from forecast.attention.key_sampling import KeySampler, sampled_scores
-from forecast.attention.running_sum import running_sum
+from forecast.attention.key_sampling import KeySampler
+from forecast.attention.prob_parts import (
+    AVERAGES,
+    COUNTED,
+    KEYS,
+    PAST,
+    CausalMeasureName,
+    DivisorName,
+    InactiveName,
+    KeysName,
+    largest,
+)
 
 
 def n_active(length: int, factor: int) -> int:
@@ -35,17 +45,35 @@ class ProbAttention(Mechanism):
 
     Exception to the law of causality: *which* rows are active depends on the whole sequence. Rows compete for being
     active, so a later step can make an earlier row active or not.
+
+    keys: which keys measure a query: distinct ones of its own; repeated, where it may draw one of its own twice; shared
+        by all queries of a head.
+    divisor: the sum of its scores with them is divided by the number of those that were sampled, or of all keys.
+    causal_measure: which of the sampled keys count in a causal layer: the past, or all, later ones too.
+    inactive: what an inactive row of a causal layer gets of the values up to its own step: their mean, or their sum.
     """
 
-    replacement = False
-
     def __init__(
-        self, *, causal: bool, layer: int, factor: int = 5, dropout: float = 0.0, eval_seed: int | None = 0
+        self,
+        *,
+        causal: bool,
+        layer: int,
+        factor: int = 5,
+        keys: KeysName = "distinct",
+        divisor: DivisorName = "sampled",
+        causal_measure: CausalMeasureName = "past",
+        inactive: InactiveName = "mean",
+        dropout: float = 0.0,
+        eval_seed: int | None = 0,
     ) -> None:
         super().__init__(causal=causal, layer=layer)
         self.factor = factor
         self.dropout = dropout
-        self.sampler = KeySampler(replacement=self.replacement, eval_seed=eval_seed, layer=layer)
+        self.keys = KEYS[keys]()
+        self.average = AVERAGES[divisor]
+        self.counted = COUNTED[causal_measure if causal else "all"]
+        self.past = PAST[inactive]
+        self.sampler = KeySampler(replacement=self.keys.replacement, eval_seed=eval_seed, layer=layer)
 
     def forward(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
@@ -68,28 +96,14 @@ class ProbAttention(Mechanism):
 
     def _measured(self, q: Tensor, k: Tensor) -> Tensor:
         """The measure of all rows on freshly sampled keys: (B, H, Q)."""
-        n_keys = k.shape[2]
-        sample = self.sampler(q.shape[2], n_keys, n_active(n_keys, self.factor), q.device)
-        return self._measure(sampled_scores(q, k, sample), sample, n_keys)
-
-    def _measure(self, scores: Tensor, sample: Tensor, n_keys: int) -> Tensor:
-        """How far a query is from uniform attention: scores (B, H, Q, U), sample (Q, U) -> (B, H, Q)."""
-        del n_keys
-        if not self.causal:
-            return scores.amax(-1) - scores.mean(-1)
-        allowed = sample <= torch.arange(len(sample), device=sample.device).unsqueeze(1)
-        count = allowed.sum(-1)
-        mean = scores.masked_fill(~allowed, 0.0).sum(-1) / count.clamp(min=1)
-        # without an allowed key the maximum, and so the measure, is -inf
-        return scores.masked_fill(~allowed, -math.inf).amax(-1) - mean
+        n_queries, n_keys = q.shape[2], k.shape[2]
+        sample = self.keys.draw(self.sampler, q, n_keys, n_active(n_keys, self.factor))
+        scores, counted = self.keys.scores(q, k, sample), self.counted(sample, n_queries)
+        return largest(scores, counted) - self.average(scores, counted, n_keys)
 
     def _inactive(self, v: Tensor, n_queries: int) -> Tensor:
         """What a row gets that is not active: v (B, H, K, V) -> (B, H, Q, V)."""
-        if not self.causal:
-            return v.mean(2, keepdim=True).expand(-1, -1, n_queries, -1)
-        total = running_sum(v)
-        steps = torch.arange(1, n_queries + 1, device=v.device, dtype=total.dtype)
-        return (total / steps.unsqueeze(-1)).to(v.dtype)
+        return self.past(v) if self.causal else v.mean(2, keepdim=True).expand(-1, -1, n_queries, -1)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, active: Tensor) -> Tensor:
         """Full attention of the active rows: q (B, H, U, E), k, v, active (B, H, U) -> (B, H, U, V)."""

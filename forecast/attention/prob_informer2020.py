@@ -1,9 +1,6 @@
 """ProbSparse attention as in the authors' code, defects included."""
 
-from torch import Tensor
-
 from forecast.attention.prob import ProbAttention
-from forecast.attention.running_sum import running_sum
 
 
 class Informer2020ProbAttention(ProbAttention):
@@ -15,14 +12,14 @@ class Informer2020ProbAttention(ProbAttention):
     `eval_seed=None`.
     """
 
-    replacement = True
-
     def __init__(self, *, causal: bool, layer: int, factor: int = 5, eval_seed: int | None = 0) -> None:
-        super().__init__(causal=causal, layer=layer, factor=factor, eval_seed=eval_seed)
-
-    def _measure(self, scores: Tensor, sample: Tensor, n_keys: int) -> Tensor:
-        del sample
-        return scores.amax(-1) - scores.sum(-1) / n_keys
-
-    def _inactive(self, v: Tensor, n_queries: int) -> Tensor:
-        return running_sum(v).to(v.dtype) if self.causal else super()._inactive(v, n_queries)
+        super().__init__(
+            causal=causal,
+            layer=layer,
+            factor=factor,
+            keys="repeated",
+            divisor="all",
+            causal_measure="all",
+            inactive="sum",
+            eval_seed=eval_seed,
+        )

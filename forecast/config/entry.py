@@ -1,7 +1,9 @@
 """How an entry point starts: Hydra around a main function, and one plain message when the user errs."""
 
 import argparse
+import contextlib
 import functools
+import json
 import logging
 import os
 import sys
@@ -18,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config import launch, refusals, resolvers
 from forecast.config.values import CONF
 from forecast.errors import Terminated, UserError, closest
+from forecast.runs import ACCOUNT, is_finished, read_run
 
 Main = Callable[[DictConfig], None]
 log = logging.getLogger(__name__)
@@ -25,6 +28,14 @@ log = logging.getLogger(__name__)
 
 class _Refused(BaseException):
     """Carries a UserError past Hydra, which would print a line of its own for an Exception."""
+
+
+class JobFailed(UserError):
+    """A job of a sweep has failed; the others have run nevertheless. Its log and run.json say more."""
+
+    def __str__(self) -> str:
+        after = "What has finished is kept: the same command runs the rest, and scripts/report.py FOLDER compares it."
+        return f"{super().__str__()}\n{after}"
 
 
 def run(main: Main, *, config_name: str) -> None:
@@ -80,22 +91,39 @@ def _command_line() -> argparse.Namespace:
 
 
 def _task(main: Main) -> Main:
-    """`main` as Hydra runs it: in a sweep, a job's mistake is logged at once and the other jobs still run."""
+    """`main` as Hydra runs it.
+
+    In a sweep, a job that has finished before is left out, before torch is there; what fails in one is logged at once
+    and kept in its run.json, and the other jobs still run.
+    """
 
     @functools.wraps(main)
     def task(cfg: DictConfig) -> None:
         launch.leave_console_to_first_process()
+        if in_sweep() and is_finished(run_folder()):
+            log.info("%s has finished before: it is not run again", run_folder())
+            return
         try:
             main(cfg)
         except Exception as error:
-            if refusals.message(error, config_name="", overrides=[], multirun=True) is None:
-                raise
+            mistake = refusals.message(error, config_name="", overrides=[], multirun=True) is not None
             if in_sweep():
-                log.error("%s", error)
+                log.error("%s", error, exc_info=None if mistake else error)
+                _keep_failure(error)
+                raise JobFailed(str(error)) from error
+            if not mistake:
                 raise
             raise _Refused from error
 
     return task
+
+
+def _keep_failure(error: Exception) -> None:
+    """Sees that run.json tells why a job failed, also where the training was not reached that would write it."""
+    if launch.rank() == 0:
+        account = {**read_run(run_folder()).account, "status": "failed", "error": str(error)}
+        with contextlib.suppress(OSError):
+            (run_folder() / ACCOUNT).write_text(json.dumps(account, indent=2) + "\n")
 
 
 def choices() -> dict[str, str | None]:

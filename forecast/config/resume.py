@@ -123,6 +123,8 @@ def _default(config: DictConfig, key: str) -> Any:
 def _same(kept: object, asked: object) -> bool:
     if isinstance(kept, bool) is not isinstance(asked, bool):
         return False
+    if isinstance(kept, tuple) and isinstance(asked, list):
+        kept = list(kept)  # a default of Python beside a list of YAML
     return kept is asked or kept == asked
 
 

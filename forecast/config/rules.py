@@ -54,6 +54,7 @@ RANGES: Mapping[str, tuple[Test, str]] = {
     "patience": _at_least(1),
     "every_n_train_steps": _at_least(1),
     "drop_last_of": _at_least(1),
+    "offsets": _at_least(1),  # the forecasts right after the windows are made anyway
     "dropout": _SHARE,
     "lr": (lambda value: value > 0, "must be greater than 0"),
     "betas": _SHARE,

@@ -64,24 +64,27 @@ class PreparedData:
 
         UserError when the gaps leave none.
         """
-        rows = window_rows(self.splits[split], seq_len=self.seq_len)
-        chosen = open_windows(self.frame, rows, seq_len=self.seq_len, pred_len=self.pred_len)
-        windows = WindowDataset(
-            self.series,
-            n_columns=self.n_columns,
-            rows=rows,
-            seq_len=self.seq_len,
-            pred_len=self.pred_len,
-            targets=self.targets,
-            chosen=chosen,
-        )
-        if chosen is not None and not len(windows):
+        windows = self.windows_at(split, 0)
+        if windows.left_out and not len(windows):
             raise UserError(
                 f"{self.frame.name}: with data.gaps={self.frame.repair.policy} the gaps leave {split} no window: all "
                 f"{windows.left_out} of seq_len {self.seq_len} + pred_len {self.pred_len} rows are lost. Choose "
                 "shorter lengths, data.gaps=forward_fill, or another data.split, or drop the columns with most gaps."
             )
         return windows
+
+    def windows_at(self, split: str, offset: int) -> WindowDataset:
+        """`windows` with `offset` rows between past and targets, which stay in the rows of the split; perhaps none."""
+        rows = window_rows(self.splits[split], seq_len=self.seq_len)
+        lengths = {"seq_len": self.seq_len, "pred_len": self.pred_len, "offset": offset}
+        return WindowDataset(
+            self.series,
+            n_columns=self.n_columns,
+            rows=rows,
+            targets=self.targets,
+            chosen=open_windows(self.frame, rows, **lengths),
+            **lengths,
+        )
 
     def original(self, scaled: np.ndarray) -> np.ndarray:
         """Target values (..., T) in original units."""

@@ -44,7 +44,8 @@ def as_batch(batch: Batch) -> Batch:
 class WindowDataset(Dataset[Batch]):
     """All windows of seq_len + pred_len consecutive rows inside `rows`, one starting at each row, less those in gaps.
 
-    A window is a view of the series: a batch is one indexing operation, with no Python per sample.
+    With an offset so many rows lie between the past and the forecast steps. A window is a view of the series: a batch
+    is one indexing operation, with no Python per sample.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class WindowDataset(Dataset[Batch]):
         seq_len: int,
         pred_len: int,
         targets: Sequence[int],
+        offset: int = 0,
         chosen: npt.NDArray[np.int64] | None = None,
     ) -> None:
         """Windows of a series (N, C + F) made by `stack_series`, on any device: batches live there.
@@ -66,10 +68,12 @@ class WindowDataset(Dataset[Batch]):
         assert series.ndim == 2 and series.is_contiguous()
         assert rows.start >= 0 and rows.stop <= len(series) and rows.step == 1
         assert targets and all(0 <= t < n_columns <= series.shape[1] for t in targets)
+        assert offset >= 0
         self._rows, self._seq_len, self._n_columns = rows, seq_len, n_columns
+        self._first_step = seq_len + offset
         self._targets = _slice_or_list(targets)
         self._width = width = series.shape[1]
-        length = seq_len + pred_len
+        length = self._first_step + pred_len
         # Row i of this view is window i, flat: overlapping rows of one memory, each a contiguous piece of it.
         self._windows = series.as_strided(
             (max(0, len(rows) - length + 1), length * width),
@@ -90,8 +94,8 @@ class WindowDataset(Dataset[Batch]):
         """The windows `indices` (B of them) as one batch. This is what a DataLoader calls."""
         index = torch.as_tensor(indices, dtype=torch.int64, device=self._windows.device)
         index = index if self._chosen is None else self._chosen.index_select(0, index)
-        both = self._windows.index_select(0, index).view(len(indices), -1, self._width)  # (B, L + P, C + F)
-        past, future = both[:, : self._seq_len], both[:, self._seq_len :]
+        both = self._windows.index_select(0, index).view(len(indices), -1, self._width)  # (B, L + offset + P, C + F)
+        past, future = both[:, : self._seq_len], both[:, self._first_step :]
         c = self._n_columns
         target = future[..., self._targets]
         return Batch(past[..., :c], past[..., c:], future[..., c:], target, future[..., :c])
@@ -101,7 +105,7 @@ class WindowDataset(Dataset[Batch]):
         return self.__getitems__([index])
 
     def start_row(self, index: int) -> int:
-        """The row of the series at which window `index` begins; its first target row is seq_len further."""
+        """The row of the series at which window `index` begins; its first target row is seq_len + offset further."""
         assert 0 <= index < len(self)
         return self._rows.start + (index if self._chosen is None else int(self._chosen[index]))
 

@@ -84,6 +84,13 @@ class ForecastModel(nn.Module):
         """
         return self(past, past_known, future_known), future[:, :, list(self.window.targets)]
 
+    def can_skip_ahead(self) -> bool:
+        """Whether the calendar says which steps to forecast: given that of later steps, the forecast is of those.
+
+        A model that cannot forecasts the steps right after its window, whatever calendar it is given.
+        """
+        return False
+
     @classmethod
     def has_start_token(cls) -> bool:
         """Whether a decoder begins with the last label_len known steps; then label_len must be at most seq_len."""

@@ -45,15 +45,18 @@ class LastValue(Baseline):
 
 
 class SeasonalNaive(Baseline):
-    """The last full period of the window, repeated. period: its steps, at most L."""
+    """The last full period of the window, repeated.
 
-    def __init__(self, targets: Sequence[int], pred_len: int, *, period: int) -> None:
+    period: its steps, at most L. offset: how many steps lie between the window and the first forecast step.
+    """
+
+    def __init__(self, targets: Sequence[int], pred_len: int, *, period: int, offset: int = 0) -> None:
         super().__init__(targets, pred_len)
-        self.period = period
+        self.period, self.offset = period, offset
 
     def extend(self, past: Tensor) -> Tensor:
         """(B, L, T) -> (B, P, T)."""
-        steps = torch.arange(self.pred_len, device=past.device) % self.period
+        steps = (torch.arange(self.pred_len, device=past.device) + self.offset) % self.period
         return past[:, past.shape[1] - self.period + steps]
 
 

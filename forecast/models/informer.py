@@ -149,6 +149,10 @@ class Informer(ForecastModel):
         assert isinstance(embedding, CausalDataEmbedding), "the generative decoder's embedding is circular"
         return embedding
 
+    def can_skip_ahead(self) -> bool:
+        """When all steps are made in one pass, each from its own calendar."""
+        return self.decoding.can_skip_ahead
+
     @classmethod
     def has_start_token(cls) -> bool:
         """The decoder begins with the last `label_len` steps of the window."""

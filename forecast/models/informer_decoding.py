@@ -16,9 +16,13 @@ if TYPE_CHECKING:  # informer.py imports this file; below its name is written ou
 
 
 class Decoding:
-    """A way to go on. embedding: what makes the decoder's rows of values and calendar."""
+    """A way to go on. embedding: what makes the decoder's rows of values and calendar.
+
+    can_skip_ahead: see `ForecastModel.can_skip_ahead`.
+    """
 
     embedding: type[DataEmbedding]
+    can_skip_ahead: bool
 
     def n_forecast_rows(self, pred_len: int) -> int:
         """How many rows follow the start token."""
@@ -56,6 +60,7 @@ class Generative(Decoding):
     """
 
     embedding = DataEmbedding
+    can_skip_ahead = True
 
     def n_forecast_rows(self, pred_len: int) -> int:
         """A row of zeros for each step."""
@@ -86,6 +91,7 @@ class Dynamic(Decoding):
     """
 
     embedding = CausalDataEmbedding
+    can_skip_ahead = False  # a step is made from the one right before it
 
     def n_forecast_rows(self, pred_len: int) -> int:
         """One less: the first step is predicted by the start token."""

@@ -19,6 +19,7 @@ from forecast.data.sources import Source
 from forecast.data.split import split_rows
 from forecast.errors import Terminated, UserError
 from forecast.evaluation import Evaluation, Protocol, counted_windows, evaluate, fit_baselines, split_metrics
+from forecast.offsets import check_offsets, offset_metrics
 from forecast.report import print_report, write_json
 from forecast.results import best_reachable, make_metrics, step_errors, write_results
 from forecast.training.checkpoint import checkpoint_path, resume_hint
@@ -101,10 +102,11 @@ def run(plan: Plan) -> dict[str, Any]:
     """The training itself; returns what run.json tells of it."""
     config, source = plan.config, plan.source
     pl.seed_everything(config["seed"], workers=True, verbose=False)
-    data = read_data(source, config)
     protocol: Protocol = build(config["protocol"])
+    data = read_data(source, config)
     for split in EVALUATED:
         counted_windows(data, split, protocol)  # refused now and not after the training
+    check_offsets(data, "test", protocol)
     record = make_record(config, plan.choices, source, data, fit_baselines(data))
 
     cost = Cost()
@@ -112,13 +114,14 @@ def run(plan: Plan) -> dict[str, Any]:
     status = {"status": "finished" if finished else "interrupted"}
     if not trainer.is_global_zero:
         return status  # one process evaluates: every window once, whatever their number
-    checkpoint, parts = evaluate_best(plan, data, protocol, trainer.strategy.root_device)
+    checkpoint, parts, offsets = evaluate_best(plan, data, protocol, trainer.strategy.root_device)
 
     best_mse = best_reachable(source, data)
     metrics = {
         **make_metrics(
             checkpoint, parts["test"], data, split="test", protocol=plan.choices["protocol"], best_mse=best_mse
         ),
+        **offsets,
         "val": validation_block(parts["val"], data),
         "cost": cost.figures(trainer),
         **status,
@@ -167,11 +170,15 @@ def check_same_data(start: Checkpoint, source: Source) -> None:
 
 def evaluate_best(
     plan: Plan, data: PreparedData, protocol: Protocol, device: torch.device
-) -> tuple[Checkpoint, dict[str, Evaluation]]:
-    """best.ckpt, or last.ckpt when no validation ran, read back from its file and evaluated on val and test."""
+) -> tuple[Checkpoint, dict[str, Evaluation], dict[str, Any]]:
+    """best.ckpt, or last.ckpt when no validation ran, read back from its file and evaluated on val and test.
+
+    Last comes what `offset_metrics` says of test.
+    """
     best = checkpoint_path(plan.folder, "best")
     checkpoint = load_checkpoint(best if best.exists() else checkpoint_path(plan.folder, "last"))
     model = checkpoint.model().to(device)
+    batch_size = plan.config["data"]["batch_size"]
     parts = {
         split: evaluate(
             model,
@@ -179,12 +186,13 @@ def evaluate_best(
             split=split,
             protocol=protocol,
             nlinear_weight=checkpoint.record["nlinear_weight"],
-            batch_size=plan.config["data"]["batch_size"],
+            batch_size=batch_size,
             device=device,
         )
         for split in EVALUATED
     }
-    return checkpoint, parts
+    offsets = offset_metrics(model, data, split="test", protocol=protocol, batch_size=batch_size, device=device)
+    return checkpoint, parts, offsets
 
 
 def validation_block(evaluation: Evaluation, data: PreparedData) -> dict[str, Any]:

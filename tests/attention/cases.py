@@ -16,6 +16,7 @@ from forecast.attention.lsh import LshAttention
 from forecast.attention.prob import ProbAttention
 from forecast.attention.prob_causal import CausalProbAttention
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
+from forecast.attention.prob_scrambled import ScrambledProbAttention
 from forecast.attention.strided import StridedAttention
 from forecast.attention.topk import TopKAttention
 
@@ -46,6 +47,18 @@ class Case:
     cheap: bool = False
 
 
+class InOrder(ScrambledProbAttention):
+    """Its rows back in their places.
+
+    As it is it breaks the laws of heads, of causality and of the dense limit, because heads and steps change places;
+    test_prob_scrambled.py shows that and that nothing else is wrong with it.
+    """
+
+    def forward(self, q, k, v):
+        out = super().forward(q, k, v)
+        return out.transpose(1, 2).reshape(out.shape)
+
+
 CASES = [
     Case("full", FullAttention, FullAttention, oracles.full),
     Case("single_head", FullAttention, FullAttention, oracles.full),  # its own part is the projection
@@ -64,6 +77,14 @@ CASES = [
         oracles.prob_informer2020,
         selects=True,
         averages=False,  # an inactive row of the causal form is a sum
+        cheap=True,
+    ),
+    Case(
+        "prob_scrambled",
+        partial(InOrder, factor=1),
+        partial(InOrder, factor=1000),
+        oracles.prob,
+        selects=True,
         cheap=True,
     ),
     Case("topk", partial(TopKAttention, k=3), partial(TopKAttention, k=1000), oracles.topk),

@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 import torch
 from attention.cases import CASES
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from attention.watched import LargestTensor
 
 from forecast.attention import reference
 from forecast.attention.base import Mechanism, NotCacheable, SelfMechanism
 
 B, H, Q, K, E = 2, 3, 11, 13, 5
 # mechanism files that hold what several attentions share
-SHARED: set[str] = {"pattern", "two_part"}
+SHARED: set[str] = {"pattern", "prob_parts", "two_part"}
 BOTH = pytest.mark.parametrize("causal", [False, True], ids=["plain", "causal"])
 
 
@@ -221,15 +220,6 @@ def test_causal_attention_across_two_sequences_is_refused(law):
     q, k, v = qkv(Q, K)
     with pytest.raises(ValueError, match=f"{Q} queries and {K} keys"):
         made(law.make, causal=True)(q, k, v)
-
-
-class LargestTensor(TorchDispatchMode):
-    """The most elements of any tensor that an operation gives."""
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        self.most = max([getattr(self, "most", 0), *(t.numel() for t in tree_leaves(result) if torch.is_tensor(t))])
-        return result
 
 
 @BOTH

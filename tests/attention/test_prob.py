@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from torch import nn
+from attention.watched import Given
 
 from forecast.attention import key_sampling
 from forecast.attention.key_sampling import KeySampler, draw_with_replacement, draw_without_replacement, sampled_scores
@@ -15,17 +15,6 @@ CPU = torch.device("cpu")
 B, H, L, E = 2, 3, 11, 5
 # Zhou et al.: u = c ceil(ln L); steps of ceil(ln L) at 3, 8, 21, 55, 149, 404, 1097
 TABLE = {24: 20, 25: 20, 48: 20, 49: 20, 72: 25, 96: 25, 144: 25, 168: 30, 336: 30, 384: 30, 480: 35, 720: 35, 1440: 40}
-
-
-class Given(nn.Module):
-    """A sampler whose keys the test chose."""
-
-    def __init__(self, sample):
-        super().__init__()
-        self.sample = torch.tensor(sample)
-
-    def forward(self, n_queries, n_keys, n_samples, device):
-        return self.sample
 
 
 def qkv(length=L, dtype=torch.float64):

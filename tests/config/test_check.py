@@ -67,6 +67,8 @@ REFUSED = {
     "negative decay": ("optim.weight_decay=-0.1", "optim.weight_decay=-0.1: must be at least 0"),
     "beta of 1": ("optim.betas=[0.9,1]", "optim.betas[1]=1: must be at least 0 and less than 1"),
     "negative beta": ("optim.betas=[-0.1,0.9]", "optim.betas[0]=-0.1: must be at least 0 and less than 1"),
+    "no offset": ("protocol.offsets=[3,0]", "protocol.offsets[1]=0: must be at least 1"),
+    "half an offset": ("protocol.offsets=[1.5]", "protocol.offsets=[1.5]: must be a list"),
     "no picture": ("callbacks.figures.windows=0", "callbacks.figures.windows=0: must be at least 1"),
     "no log": ("trainer.log_every_n_steps=-1", "trainer.log_every_n_steps=-1: must be at least 0"),
     "negative least epochs": ("trainer.min_epochs=-1", "trainer.min_epochs=-1: must be at least 0"),

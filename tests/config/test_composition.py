@@ -17,8 +17,15 @@ NEEDS = {
     "data=csv": ["data.path={csv}"],
     "data/split=dates": ["data.split.val_start=2017-01-01", "data.split.test_start=2017-02-01"],
 }
-CHOICES = [f"{group}={option}" for group, names in sorted(groups().items()) for option in names if option != "inherit"]
-EXPERIMENTS = sorted(file.stem for file in (CONF / "experiment").rglob("*.yaml"))
+CHOICES = [
+    f"{group}={option}"
+    for group, names in sorted(groups().items())
+    for option in names
+    if option != "inherit" and not group.startswith("experiment")
+]
+FOLDER = CONF / "experiment"
+EXPERIMENTS = sorted(file.relative_to(FOLDER).with_suffix("").as_posix() for file in FOLDER.rglob("*.yaml"))
+OF_EACH_KIND = {name.rpartition("/")[0] or name: name for name in EXPERIMENTS}.values()
 
 
 def test_every_yaml_is_an_entry_point_or_an_option_of_a_group():
@@ -42,12 +49,17 @@ def test_every_option_passes_the_check(choice, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_an_experiments_own_keys_survive_and_the_command_line_wins(experiment):
-    file = next((CONF / "experiment").rglob(f"{experiment}.yaml"))
-    own = {k: v for k, v in yaml.safe_load(file.read_text()).items() if isinstance(v, int | float | str)}
-    assert own, "an experiment without keys of its own proves nothing here"
+def test_an_experiment_passes_the_check_and_its_own_keys_survive(experiment):
+    said = yaml.safe_load((FOLDER / f"{experiment}.yaml").read_text())
+    own = {k: v for k, v in said.items() if isinstance(v, int | float | str)}
+    assert own or experiment.startswith("ablation/"), "an experiment without keys of its own proves nothing here"
     cfg = composed(f"experiment={experiment}")
     assert {key: cfg[key] for key in own} == own
+    check_config(cfg)
+
+
+@pytest.mark.parametrize("experiment", OF_EACH_KIND)
+def test_the_command_line_wins_over_an_experiment(experiment):
     assert composed(f"experiment={experiment}", "pred_len=7").pred_len == 7
     assert composed(f"experiment={experiment}", "data=ETTh2").data.name == "ETTh2"
 

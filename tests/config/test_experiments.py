@@ -1,7 +1,17 @@
-"""The published recipes in conf/experiment."""
+"""The published recipes in conf/experiment, and the ablations."""
+
+import re
+from functools import cache
+from itertools import product
+from pathlib import Path
 
 import pytest
 from config.composed import composed
+from program import TINY, call
+
+from forecast.config import resolvers
+from forecast.config.check import check_config
+from forecast.config.values import options
 
 LINEAR = {"lr": 5e-3, "batch": 32, "epochs": 10, "patience": 3, "schedule": "type1"}
 RECIPES = {
@@ -21,7 +31,9 @@ RECIPES = {
 
 @pytest.mark.parametrize("model", RECIPES)
 def test_an_experiment_is_the_published_recipe(model):
-    cfg = composed(f"experiment={model}_etth1_96", hydra=True)
+    chosen = {"dlinear": ["dlinear/etth1_m_96"], "nlinear": ["dlinear/etth1_m_96", "model=nlinear"]}
+    experiment, *more = chosen.get(model, ["patchtst/etth1_96"])
+    cfg = composed(f"experiment={experiment}", *more, hydra=True)
     assert (cfg.data.name, cfg.data.features, cfg.seq_len, cfg.pred_len) == ("ETTh1", "M", 336, 96)
     assert RECIPES[model] == {
         "target": cfg.model._target_.rsplit(".", 1)[-1],
@@ -35,7 +47,7 @@ def test_an_experiment_is_the_published_recipe(model):
 
 
 def test_the_command_line_wins_over_an_experiments_choices():
-    cfg = composed("experiment=patchtst_etth1_96", "model=dlinear", "schedule=constant", "data=ETTh2")
+    cfg = composed("experiment=patchtst/etth1_96", "model=dlinear", "schedule=constant", "data=ETTh2")
     assert cfg.model._target_.endswith("DLinear")
     assert cfg.schedule._target_.endswith("constant")
     assert cfg.data.name == "ETTh2"
@@ -47,5 +59,87 @@ def test_patchtst_brings_full_attention_and_the_command_line_wins():
 
     assert mechanism("model=patchtst") == "FullAttention"
     assert mechanism("model=patchtst", "attention=prob") == "ProbAttention"
-    assert mechanism("experiment=patchtst_etth1_96", "attention=prob") == "ProbAttention"
+    assert mechanism("experiment=patchtst/etth1_96", "attention=prob") == "ProbAttention"
     assert mechanism("model=patchtst", "attention@model.encoder_attention=lsh") == "LshAttention"
+
+
+SIZES = ("_target_", "d_model", "n_heads", "d_ff", "encoder_layers", "decoder_layers", "dropout", "distil", "decode")
+# the first value of each is the reference row
+ABLATIONS = {
+    "attention": {"attention": "full,prob,prob_causal,prob_informer2020,logsparse,lsh,strided,fixed,topk,single_head"},
+    "distilling": {"model.distil": "true,false", "seq_len": "336,720"},
+    "decoder": {"model.decode": "generative,dynamic"},
+    "fidelity": {
+        "variant": "corrected,divisor_all_keys,measure_future,inactive_sum,mix,with_replacement,keys_per_head,"
+        "no_weight_dropout,fresh_eval_keys,informer2020"
+    },
+    "instance_norm": {"model.instance_norm": "false,true"},
+    "scramble": {"attention": "prob,prob_scrambled"},
+    "factor": {"attention.mechanism.factor": "5,1,3,10"},
+}
+
+
+@cache
+def no_experiment():
+    return composed()
+
+
+def swept(ablation):
+    params = composed(f"experiment=ablation/{ablation}", hydra=True).hydra.sweeper.params
+    return {key: str(value) for key, value in params.items()}
+
+
+def test_every_ablation_is_tested_here():
+    assert set(options("experiment/ablation")) == set(ABLATIONS)
+
+
+@pytest.mark.parametrize("ablation", ABLATIONS)
+def test_every_job_of_an_ablation_passes_the_check_and_is_a_run_of_its_own(ablation):
+    """With the first seed; another seed is another run whatever else there is."""
+    resolvers.register()
+    params = swept(ablation)
+    assert params == {**ABLATIONS[ablation], "seed": "1,2,3"}
+    names = list(ABLATIONS[ablation])
+    jobs = [
+        [f"{name}={value}" for name, value in zip(names, values, strict=True)]
+        for values in product(*(params[name].split(",") for name in names))
+    ]
+    found = []
+    for job in [*(["seed=1", *job] for job in jobs), ["seed=3", *jobs[0]]]:
+        cfg = composed(f"experiment=ablation/{ablation}", "data=ETTh1", *job)
+        check_config(cfg)
+        found.append(resolvers.identity(_root_=cfg))
+    assert len(set(found)) == len(jobs) + 1
+
+
+@pytest.mark.parametrize("ablation", ABLATIONS)
+def test_an_ablation_leaves_data_and_sizes_to_the_command_line(ablation):
+    cfg = composed(f"experiment=ablation/{ablation}", "data=ETTh2", "model.d_model=64", "pred_len=48")
+    assert (cfg.data.name, cfg.model.d_model, cfg.pred_len) == ("ETTh2", 64, 48)
+    plain, cfg = no_experiment(), composed(f"experiment=ablation/{ablation}")
+    assert (cfg.data, cfg.optim, cfg.trainer) == (plain.data, plain.optim, plain.trainer)
+    assert (cfg.seq_len, cfg.label_len, cfg.pred_len) == (96, 48, 24)
+    assert {key: cfg.model[key] for key in SIZES} == {key: plain.model[key] for key in SIZES}
+
+
+def test_the_attentions_compared_are_all_there_are_but_the_scrambled_one():
+    compared = [*ABLATIONS["attention"]["attention"].split(","), "prob_scrambled"]
+    assert sorted(compared) == options("attention", but="inherit")
+
+
+def test_the_decoders_are_compared_with_full_attention_and_at_offsets():
+    cfg = composed("experiment=ablation/decoder")
+    assert cfg.attention.mechanism._target_.endswith("FullAttention")
+    assert cfg.protocol.offsets == [12, 24, 48, 72]
+
+
+@pytest.mark.slow
+def test_a_sweep_of_an_ablation_runs_each_of_its_jobs(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    call("train", "-m", "experiment=ablation/scramble", "hydra.sweeper.params.seed=2", *TINY)
+    configs = [file.read_text() for file in Path("multirun/ablation-scramble").glob("*/.hydra/config.yaml")]
+    assert sorted(re.findall(r"Scrambled|forecast.attention.prob.Prob", "".join(configs))) == [
+        "Scrambled",
+        "forecast.attention.prob.Prob",
+    ]
+    assert all(re.search("^seed: 2$", config, re.MULTILINE) for config in configs)

@@ -8,7 +8,7 @@ from config.composed import composed
 from forecast.config.check import check_config
 from forecast.errors import UserError
 
-CROSS = "These can: full, prob, prob_causal, prob_informer2020, single_head, topk"
+CROSS = "These can: full, prob, prob_causal, prob_informer2020, prob_scrambled, single_head, topk"
 CACHED = "These can: fixed, full, logsparse, single_head, strided, topk"
 REFUSED = {
     "lsh across two sequences": (

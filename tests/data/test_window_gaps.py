@@ -63,6 +63,24 @@ def test_interpolate_leaves_out_windows_that_end_their_past_or_their_split_in_a_
 
 
 @pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("offset", [1, 5])
+@pytest.mark.parametrize("policy", ["mask", "interpolate"])
+def test_at_an_offset_the_rows_between_past_and_targets_may_be_filled(policy, split, offset):
+    windows = prepared(frame_of(policy)).windows_at(split, offset)
+    behind = {"train": {68, 69, 70}, "val": {95, 96}, "test": set()}[split]
+    every, expected = all_starts(split)[:-offset], []
+    for s in every:
+        past, targets = range(s, s + L), range(s + L + offset, s + L + offset + P)
+        if policy == "mask":
+            left = not {*past, *targets} & set(GAPS)
+        else:
+            left = past[-1] not in GAPS and not set(targets) & behind
+        expected += [s] if left else []
+    assert starts(windows) == expected
+    assert windows.left_out == len(every) - len(expected) > 0
+
+
+@pytest.mark.parametrize("split", SPLITS)
 def test_forward_fill_leaves_out_no_window(split):
     windows = prepared(frame_of("forward_fill")).windows(split)
     assert (starts(windows), windows.left_out) == (list(all_starts(split)), 0)

@@ -30,32 +30,41 @@ def known() -> np.ndarray:
 
 
 def windows(
-    values: np.ndarray, known: np.ndarray, rows: range = range(N), targets: tuple[int, ...] = (1, 2)
+    values: np.ndarray,
+    known: np.ndarray,
+    rows: range = range(N),
+    targets: tuple[int, ...] = (1, 2),
+    offset: int = 0,
 ) -> WindowDataset:
     series = stack_series(values, known)
-    return WindowDataset(series, n_columns=C, rows=rows, seq_len=L, pred_len=P, targets=targets)
+    return WindowDataset(series, n_columns=C, rows=rows, seq_len=L, pred_len=P, targets=targets, offset=offset)
 
 
 @pytest.mark.parametrize("rows", [range(N), range(23), range(19, 83), range(90 - 7, N)])
 @pytest.mark.parametrize("targets", [(0, 1, 2, 3, 4), (4,), (0,), (1, 3), (3, 1)])
+@pytest.mark.parametrize("offset", [0, 1, 5])
 def test_a_batch_holds_the_rows_that_a_loop_would_copy(
-    values: np.ndarray, known: np.ndarray, rows: range, targets: tuple[int, ...]
+    values: np.ndarray, known: np.ndarray, rows: range, targets: tuple[int, ...], offset: int
 ) -> None:
-    dataset = windows(values, known, rows, targets)
+    dataset = windows(values, known, rows, targets, offset)
+    assert len(dataset) == max(0, len(rows) - L - offset - P + 1)
+    if not len(dataset):
+        return
     indices = [len(dataset) - 1, 0, len(dataset) // 2]
     batch = dataset.__getitems__(indices)
     for b, index in enumerate(indices):
         t = dataset.start_row(index)
         assert t == rows.start + index
+        later = t + L + offset
         expected = Batch(
             *(
                 torch.tensor(x, dtype=torch.float32)
                 for x in (
                     values[t : t + L],
                     known[t : t + L],
-                    known[t + L : t + L + P],
-                    values[t + L : t + L + P][:, list(targets)],
-                    values[t + L : t + L + P],
+                    known[later : later + P],
+                    values[later : later + P][:, list(targets)],
+                    values[later : later + P],
                 )
             )
         )

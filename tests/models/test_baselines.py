@@ -35,6 +35,9 @@ def test_seasonal_naive_repeats_the_last_full_period(period):
     out = SeasonalNaive([0, 4], P, period=period)(x, *NOTHING)
     for step in range(P):
         assert torch.equal(out[:, step], x[:, L - period + step % period, [0, 4]])
+    later = SeasonalNaive([0, 4], P, period=period, offset=13).extend(x)
+    longer = SeasonalNaive([0, 4], 13 + P, period=period).extend(x)
+    assert torch.equal(later, longer[:, 13:])
 
 
 def test_closed_form_nlinear_is_the_ridge_solution_over_all_windows_and_columns():

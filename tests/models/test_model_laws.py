@@ -105,6 +105,14 @@ def test_noise_in_place_of_all_values_after_the_origin_changes_no_bit_of_the_for
     assert not torch.allclose(truth, noise)
 
 
+def test_only_a_decoder_that_makes_all_steps_at_once_from_their_calendar_can_skip_ahead(name):
+    asked = {"informer", "informer2020", "informer_stack", "transformer"}
+    assert made(name).can_skip_ahead() == (name in asked)
+    if name in asked:
+        stepwise = made(name, "attention=full", "model.decode=dynamic", mix=False)
+        assert not stepwise.can_skip_ahead()
+
+
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 def test_any_window_is_learned_from_and_forecast(name, window):
     if window.get("label_len") == 23 and type(made(name)).has_start_token():

@@ -1,0 +1,120 @@
+"""The parts that a ProbSparse attention is made of; each table gives a part's names in YAML."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from forecast.attention.key_sampling import sampled_scores
+from forecast.attention.running_sum import running_sum
+
+KeysName = Literal["distinct", "repeated", "shared"]
+DivisorName = Literal["sampled", "all"]
+CausalMeasureName = Literal["past", "all"]
+InactiveName = Literal["mean", "sum"]
+Sampler = Callable[[int, int, int, torch.device], Tensor]  # a KeySampler, or what stands in for one
+
+
+class OwnKeys:
+    """Each query is measured on keys that were drawn for it."""
+
+    replacement = False
+
+    def draw(self, sampler: Sampler, q: Float[Tensor, "B H Q E"], n_keys: int, n_samples: int) -> Int[Tensor, "Q U"]:
+        """The numbers of the keys that measure each query: q (B, H, Q, E) -> (Q, U), U = n_samples."""
+        return sampler(q.shape[2], n_keys, n_samples, q.device)
+
+    def scores(
+        self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], sample: Int[Tensor, "Q U"]
+    ) -> Float[Tensor, "B H Q U"]:
+        """Dot products of every query with its keys: q (B, H, Q, E), k (B, H, K, E), sample (Q, U) -> (B, H, Q, U)."""
+        return sampled_scores(q, k, sample)
+
+
+class RepeatedKeys(OwnKeys):
+    """The same, and a query may draw a key twice."""
+
+    replacement = True
+
+
+class SharedKeys:
+    """All queries of a head are measured on the same keys: one matrix product, and no key is copied for each query."""
+
+    replacement = False
+
+    def draw(self, sampler: Sampler, q: Float[Tensor, "B H Q E"], n_keys: int, n_samples: int) -> Int[Tensor, "H 1 U"]:
+        """The numbers of the keys that measure the queries of each head: q (B, H, Q, E) -> (H, 1, U), U = n_samples."""
+        return sampler(q.shape[1], n_keys, n_samples, q.device).unsqueeze(1)
+
+    def scores(
+        self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], sample: Int[Tensor, "H 1 U"]
+    ) -> Float[Tensor, "B H Q U"]:
+        """Dot products with the keys of the head: q (B, H, Q, E), k (B, H, K, E), sample (H, 1, U) -> (B, H, Q, U)."""
+        heads = torch.arange(k.shape[1], device=k.device).unsqueeze(1)
+        return q @ k[:, heads, sample.squeeze(1)].transpose(-2, -1)
+
+
+KEYS: Mapping[KeysName, type[OwnKeys] | type[SharedKeys]] = {
+    "distinct": OwnKeys,
+    "repeated": RepeatedKeys,
+    "shared": SharedKeys,
+}
+
+
+def past_keys(sample: Int[Tensor, "... U"], n_queries: int) -> Bool[Tensor, "... Q U"]:
+    """Which sampled keys are no later than the query: sample (Q, U) or (H, 1, U) -> (Q, U) or (H, Q, U)."""
+    return sample <= torch.arange(n_queries, device=sample.device).unsqueeze(1)
+
+
+def all_keys(sample: Int[Tensor, "... U"], n_queries: int) -> None:
+    """All of them count, later ones too."""
+    del sample, n_queries
+
+
+COUNTED: Mapping[CausalMeasureName, Callable[[Tensor, int], Tensor | None]] = {"past": past_keys, "all": all_keys}
+
+
+def largest(scores: Float[Tensor, "B H Q U"], counted: Bool[Tensor, "... Q U"] | None) -> Float[Tensor, "B H Q"]:
+    """The maximum over the counted keys, -inf without one. counted: None is all."""
+    return (scores if counted is None else scores.masked_fill(~counted, -math.inf)).amax(-1)
+
+
+def mean_of_counted(
+    scores: Float[Tensor, "B H Q U"], counted: Bool[Tensor, "... Q U"] | None, n_keys: int
+) -> Float[Tensor, "B H Q"]:
+    """The mean over the counted keys, 0 without one. counted: None is all."""
+    del n_keys
+    if counted is None:
+        return scores.mean(-1)
+    return scores.masked_fill(~counted, 0.0).sum(-1) / counted.sum(-1).clamp(min=1)
+
+
+def sum_by_all_keys(
+    scores: Float[Tensor, "B H Q U"], counted: Bool[Tensor, "... Q U"] | None, n_keys: int
+) -> Float[Tensor, "B H Q"]:
+    """The sum over the counted keys, divided by the number of all keys, sampled or not. counted: None is all."""
+    return (scores if counted is None else scores.masked_fill(~counted, 0.0)).sum(-1) / n_keys
+
+
+AVERAGES: Mapping[DivisorName, Callable[[Tensor, Tensor | None, int], Tensor]] = {
+    "sampled": mean_of_counted,
+    "all": sum_by_all_keys,
+}
+
+
+def past_mean(v: Float[Tensor, "B H L V"]) -> Float[Tensor, "B H L V"]:
+    """At step t the mean of the values up to t: (B, H, L, V) -> (B, H, L, V)."""
+    total = running_sum(v)
+    steps = torch.arange(1, v.shape[2] + 1, device=v.device, dtype=total.dtype)
+    return (total / steps.unsqueeze(-1)).to(v.dtype)
+
+
+def past_sum(v: Float[Tensor, "B H L V"]) -> Float[Tensor, "B H L V"]:
+    """At step t the sum of the values up to t: (B, H, L, V) -> (B, H, L, V)."""
+    return running_sum(v).to(v.dtype)
+
+
+PAST: Mapping[InactiveName, Callable[[Tensor], Tensor]] = {"mean": past_mean, "sum": past_sum}

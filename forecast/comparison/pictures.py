@@ -1,0 +1,194 @@
+"""Pictures of a comparison: errors with their spread, error against cost, error by step, forecasts side by side."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+
+from forecast.comparison.rows import Row, Setting
+from forecast.comparison.tables import BASELINES
+from forecast.figures import blank_figure, lighten
+from forecast.runs import FORECASTS, STEP_ERRORS, Run
+
+# Okabe and Ito's palette; a second and third round of it has other dashes and markers.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#000000")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.2)), (0, (1, 1.2)))
+MARKERS = "osD"
+BASELINE: dict[str, Any] = {"color": "#8c8c8c", "linewidth": 2.5}
+TRUTH: dict[str, Any] = {"color": "#000000", "linewidth": 1.6}
+SHOWN_WINDOWS, SHOWN_COLUMNS = 3, 2
+# A baseline further off than this many times the worst row would squeeze the rows together.
+FAR = 1.5
+
+
+def figures(setting: Setting) -> dict[str, Figure]:
+    """The pictures of one table by file name, without those that its runs give nothing for."""
+    rows = [row for row in setting.rows if row.finished]
+    drawn = {
+        "errors.png": errors_figure(rows, _title(setting, "test error, a dot a seed")),
+        "cost.png": cost_figure(rows, _title(setting, "error against cost")),
+        "steps.png": steps_figure(rows, _title(setting, "error by forecast step")),
+        "forecasts.png": forecasts_figure(rows, _title(setting, "the same windows")),
+    }
+    return {name: figure for name, figure in drawn.items() if figure is not None}
+
+
+def errors_figure(rows: Sequence[Row], title: str) -> Figure:
+    """A line a row, best above: a dot a seed, a bar from mean - sd to mean + sd; baselines as upright lines."""
+    rows = sorted(rows, key=_mse, reverse=True)
+    figure = blank_figure(8.0, 1.8 + 0.34 * len(rows), title)
+    axes = figure.add_subplot()
+    for place, row in enumerate(rows):
+        spread = row.spread("test", "scaled", "mse")
+        assert spread is not None, "a finished run has an error"
+        axes.errorbar(spread.mean, place, xerr=spread.sd, fmt="|", color="#000000", capsize=3, markersize=9)
+        seeds = [run.metrics["test"]["scaled"]["mse"] for run in row.finished]
+        axes.plot(seeds, [place] * len(seeds), "o", color=COLOURS[0], markersize=4, alpha=0.7)
+    worst = _mse(rows[0])
+    for number, (key, name) in enumerate(BASELINES.items(), start=1):
+        mse = rows[0].one("baselines", key, "scaled", "mse")
+        if mse is not None and mse <= FAR * worst:
+            axes.axvline(mse, color=COLOURS[number], linestyle=DASHES[1], label=f"{name} {mse:.3f}")
+    axes.set_yticks(range(len(rows)), [row.name for row in rows], parse_math=False)
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_xlabel("MSE, scaled units")
+    lighten(axes)
+    if axes.get_legend_handles_labels()[0]:
+        figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def cost_figure(rows: Sequence[Row], title: str) -> Figure | None:
+    """Mean error against seconds of training and against peak memory; the line joins what nothing beats in both."""
+    figure = blank_figure(11.0, 4.6, title)
+    panels = figure.subplots(1, 2, sharey=True)
+    kinds = (("train_seconds", "seconds of training"), ("peak_memory_mb", "peak memory, MB"))
+    for axes, (key, label) in zip(panels, kinds, strict=True):
+        points = [(row, cost.mean, _mse(row)) for row in rows if (cost := row.spread("cost", key)) is not None]
+        if not points:
+            return None
+        for number, (row, mean, mse) in enumerate(points):
+            axes.plot(mean, mse, label=row.name, markersize=7, linestyle="none", **_style(number, marker=True))
+        front = pareto([(mean, mse) for _, mean, mse in points])
+        axes.step(*zip(*front, strict=True), where="post", color="#8c8c8c", linewidth=1.0, zorder=0)
+        axes.set_xlabel(label)
+        axes.set_xlim(0, 1.08 * max(mean for _, mean, _ in points))
+        lighten(axes)
+    panels[0].set_ylabel("MSE, scaled units")
+    _legend(figure, panels[0])
+    return figure
+
+
+def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Those points that no other one beats in cost and in error, by cost."""
+    front: list[tuple[float, float]] = []
+    for cost, error in sorted(points):
+        if not front or error < front[-1][1]:
+            front.append((cost, error))
+    return front
+
+
+def steps_figure(rows: Sequence[Row], title: str) -> Figure | None:
+    """The mean MSE over seeds at each step, a line a row, and the best baseline."""
+    figure = blank_figure(8.5, 5.0, title)
+    axes = figure.add_subplot()
+    for number, row in enumerate(rows):
+        curves = [steps for run in row.finished if (steps := _steps(run, "mse_scaled"))]
+        if not curves:
+            return None
+        mean = np.mean(curves, axis=0)
+        axes.plot(np.arange(1, len(mean) + 1), mean, label=row.name, **_style(number, marker=len(mean) == 1))
+    baseline = _steps(rows[0].finished[0], "closed_form_nlinear_mse_scaled")
+    if baseline:
+        axes.plot(np.arange(1, len(baseline) + 1), baseline, label=BASELINES["closed_form_nlinear"], **BASELINE)
+    axes.set_xlabel("forecast step")
+    axes.set_ylabel("MSE, scaled units")
+    lighten(axes)
+    _legend(figure, axes)
+    return figure
+
+
+def forecasts_figure(rows: Sequence[Row], title: str) -> Figure | None:
+    """The forecasts of each row's first seed on the windows that all have kept, original units."""
+    kept = [_forecasts(row.finished[0]) for row in rows]
+    shared = set.intersection(*(set(windows) for windows in kept))
+    if not shared:
+        return None
+    origins = sorted(shared)
+    origins = [origins[i] for i in sorted({0, len(origins) // 2, len(origins) - 1})][:SHOWN_WINDOWS]
+    columns = list(kept[0][origins[0]]["columns"])[-SHOWN_COLUMNS:]
+    figure = blank_figure(4.8 * len(origins), 1.6 + 2.6 * len(columns), title)
+    panels = figure.subplots(len(columns), len(origins), squeeze=False, sharex="col")
+    for line, column in enumerate(columns):
+        for place, origin in enumerate(origins):
+            _draw_window(panels[line, place], rows, [windows[origin] for windows in kept], column)
+            if not line:
+                panels[line, place].set_title(f"from {str(origin)[:16]}", fontsize="medium")
+        panels[line, 0].set_ylabel(f"{column}\noriginal units", parse_math=False)
+    _legend(figure, panels[0, 0])
+    return figure
+
+
+def _draw_window(axes: Axes, rows: Sequence[Row], windows: Sequence[dict[str, Any]], column: str) -> None:
+    first = windows[0]
+    place = list(first["columns"]).index(column)
+    axes.plot(first["times"], first["truth"][:, place], label="truth", **TRUTH)
+    for number, (row, window) in enumerate(zip(rows, windows, strict=True)):
+        index = list(window["columns"]).index(column)
+        axes.plot(window["times"], window["forecast"][:, index], label=row.name, **_style(number, marker=False))
+    locator = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    lighten(axes)
+
+
+def _forecasts(run: Run) -> dict[Any, dict[str, Any]]:
+    """First forecast time -> the window's times, truth and forecast (P, T)."""
+    try:
+        with np.load(run.path / FORECASTS) as arrays:
+            content = dict(arrays)
+    except (OSError, ValueError):
+        return {}
+    past = content["past"].shape[1]
+    return {
+        pd.Timestamp(times[past]): {"times": times[past:], "truth": truth, "forecast": forecast, "columns": columns}
+        for times, truth, forecast in zip(content["timestamps"], content["truth"], content["forecast"], strict=True)
+        for columns in [[str(name) for name in content["columns"]]]
+    }
+
+
+def _steps(run: Run, column: str) -> list[float]:
+    """A column of metrics_by_step.csv; empty when it is not there."""
+    path: Path = run.path / STEP_ERRORS
+    if not path.is_file():
+        return []
+    with path.open(newline="") as lines:
+        table = list(csv.DictReader(lines))
+    return [float(line[column]) for line in table] if table and column in table[0] else []
+
+
+def _style(number: int, *, marker: bool) -> dict[str, Any]:
+    turn, colour = divmod(number, len(COLOURS))
+    turn %= len(DASHES)
+    style: dict[str, Any] = {"color": COLOURS[colour]}
+    return style | ({"marker": MARKERS[turn]} if marker else {"linestyle": DASHES[turn], "linewidth": 1.3})
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False)
+
+
+def _title(setting: Setting, says: str) -> str:
+    return f"{setting.data}, {setting.features}, {setting.pred_len} steps ahead: {says}"
+
+
+def _mse(row: Row) -> float:
+    spread = row.spread("test", "scaled", "mse")
+    return spread.mean if spread else float("inf")

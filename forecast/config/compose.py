@@ -1,0 +1,44 @@
+"""The config that a command line would give, without running it."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from forecast.config import refusals, resolvers
+from forecast.config.values import CONF
+from forecast.errors import UserError
+
+
+class Composed(NamedTuple):
+    """A config of train.py as plain values, and the identity that a sweep would give it."""
+
+    identity: str
+    values: dict[str, Any]
+
+
+def composed(overrides: Sequence[str]) -> Composed:
+    """What `train.py OVERRIDES` would run. Raises UserError for overrides that train.py would refuse."""
+    resolvers.register()
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            cfg = compose("train", overrides=list(overrides))
+    except (HydraException, OmegaConfBaseException) as error:
+        said = refusals.message(error, config_name="train", overrides=list(overrides), multirun=False)
+        raise UserError(said or str(error)) from error
+    values = OmegaConf.to_container(cfg, resolve=True)
+    assert isinstance(values, dict)
+    return Composed(resolvers.identity(_root_=cfg), {str(key): value for key, value in values.items()})
+
+
+def experiment_file(name: str) -> dict[str, Any]:
+    """What the file of an experiment says, uncomposed: far quicker than `composed`. `data` has a `name` as well."""
+    said = OmegaConf.to_container(OmegaConf.load(CONF / "experiment" / f"{name}.yaml"))
+    assert isinstance(said, dict)
+    chosen = {key.split("/")[-1]: option for choice in said["defaults"] for key, option in choice.items()}
+    return {**said, "data": {"name": chosen["data"], **said["data"]}}

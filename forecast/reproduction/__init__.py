@@ -1,0 +1,1 @@
+"""Published tables: their rows as trainings, what came of them, and how far off it is."""

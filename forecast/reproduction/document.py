@@ -1,0 +1,187 @@
+"""docs/results.md: published beside ours, row by row, made from results/runs.jsonl and nothing else."""
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from forecast.comparison.rows import Spread
+from forecast.comparison.tables import BASELINES, markdown, plus_minus
+from forecast.errors import UserError
+from forecast.reproduction.published import Published
+from forecast.reproduction.records import of_table
+from forecast.reproduction.tables import TABLES, Contender, Table, natural, printed_beside, printed_rows
+
+# A row is reproduced when it is at most so far off, or this many standard deviations over seeds.
+TOLERANCE, DEVIATIONS = 0.02, 2.0
+CLOSED_FORM = "closed-form NLinear"
+HEADING = ("row", "windows", "model", "published MSE", "ours", "difference", "published MAE", "ours", "verdict")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A row of a published table by a model of ours, with all its seeds. offset: steps between window and forecast."""
+
+    row: str
+    name: str
+    lines: Sequence[Mapping[str, Any]]
+    published: Published | None
+    baseline: str | None = None
+    offset: int = 0
+
+    def spread(self, error: str) -> Spread | None:
+        """Of "mse" or "mae" over seeds, scaled units; a baseline has none."""
+        found = [block["scaled"][error] for line in self.lines if (block := self._block(line)) is not None]
+        if not found:
+            return None
+        once = self.baseline is not None or len(found) == 1
+        return Spread(statistics.fmean(found), None if once else statistics.stdev(found), 1 if once else len(found))
+
+    def windows(self) -> int:
+        """How many windows the errors are means over."""
+        blocks = (line["offsets"][str(self.offset)] if self.offset else line["test"] for line in self.lines)
+        return next(int(block["windows"]) for block in blocks if block is not None)
+
+    def _block(self, line: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if self.offset:
+            found = line["offsets"][str(self.offset)]
+        else:
+            found = line["baselines"][self.baseline] if self.baseline else line["test"]
+        block: Mapping[str, Any] | None = found
+        return block
+
+
+def verdict(published: float, ours: Spread) -> str:
+    """Whether a printed error was met: by at most TOLERANCE, or DEVIATIONS standard deviations over our seeds."""
+    allowed = max(TOLERANCE, DEVIATIONS * (ours.sd or 0.0))
+    difference = ours.mean - published
+    if abs(difference) <= allowed:
+        return "reproduced"
+    return f"missed: ours is {'higher' if difference > 0 else 'lower, so better'}"
+
+
+def entries(table: Table, lines: Iterable[Mapping[str, Any]], printed: Sequence[Published]) -> list[Entry]:
+    """What has been run of a table, as its rows and contenders are ordered; other precisions and protocols apart."""
+    found: list[Entry] = []
+    for contender in table.contenders:
+        groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+        for line in lines:
+            if line["contender"] == contender.name:
+                groups.setdefault((str(line["row"]), variant(line)), []).append(line)
+        for members in groups.values():
+            found += _entries(table, contender, members, printed)
+    order = table.rows()
+    return sorted(found, key=lambda entry: (order.index(entry.row) if entry.row in order else len(order), entry.offset))
+
+
+def _entries(
+    table: Table, contender: Contender, members: Sequence[Mapping[str, Any]], printed: Sequence[Published]
+) -> list[Entry]:
+    """A contender's row, at each offset that it was asked for, and beside NLinear its closed form."""
+    first = members[0]
+    row, name = str(first["row"]), f"{contender.name}{variant(first)}"
+    offsets = [0, *(int(offset) for offset, block in (first.get("offsets") or {}).items() if block is not None)]
+    made = [
+        Entry(
+            row=row,
+            name=f"{name}, offset {offset}" if offset else name,
+            lines=members,
+            published=printed_beside(printed, table, contender, first, offset=offset),
+            offset=offset,
+        )
+        for offset in offsets
+    ]
+    if contender.published == "NLinear":
+        baseline = "closed_form_nlinear"
+        made.append(Entry(row=row, name=CLOSED_FORM, lines=members, published=made[0].published, baseline=baseline))
+    return made
+
+
+def variant(line: Mapping[str, Any]) -> str:
+    """What a line has beside the recipe: another precision or protocol."""
+    precision, protocol = line["cost"]["precision"], line["protocol"]
+    said = [precision] * (precision != "32-true") + [protocol] * (protocol != "all_windows")
+    return f" ({', '.join(said)})" if said else ""
+
+
+def table_lines(
+    table: Table, lines: Iterable[Mapping[str, Any]], printed: Sequence[Published], notes: Mapping[str, str]
+) -> list[str]:
+    """The section of a table: rows and verdicts, baselines, what was tried for those missed, what was not run."""
+    mine = of_table(lines, table.name)
+    found = entries(table, mine, printed)
+    text = [f"## {table.name}: {table.title}", ""]
+    if found:
+        text += [*markdown([HEADING, *map(_cells, found)], left=3), "", *_baselines(table, mine), ""]
+    remarks = {entry.row: notes[f"{table.name}/{entry.row}"] for entry in found if f"{table.name}/{entry.row}" in notes}
+    text += [f"{row}: {remark}" for row, remark in remarks.items()]
+    if table.name in notes:
+        text.append(notes[table.name].strip())
+    queue = waiting(table, mine, printed)
+    if queue:
+        text += ["", f"Not run yet: {queue}. `python scripts/reproduce.py --table {table.name}` goes on with them."]
+    return [*text, ""]
+
+
+def _cells(entry: Entry) -> list[str]:
+    mse, mae = entry.spread("mse"), entry.spread("mae")
+    assert mse is not None and mae is not None, "an entry has lines"
+    ours = [entry.row, f"{entry.windows():,}", entry.name]
+    if entry.published is None:
+        return [*ours, "-", plus_minus(mse), "-", "-", plus_minus(mae), "nothing is printed"]
+    difference = f"{mse.mean - entry.published.mse:+.3f}"
+    said = verdict(entry.published.mse, mse)
+    return [
+        *ours,
+        f"{entry.published.mse:.3f}",
+        plus_minus(mse),
+        difference,
+        f"{entry.published.mae:.3f}",
+        plus_minus(mae),
+        said,
+    ]
+
+
+def _baselines(table: Table, lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The baselines of each row, on the same windows."""
+    rows = {str(line["row"]): line for line in lines}
+    heading = ["baselines, MSE / MAE", *BASELINES.values()]
+    cells = [
+        [row, *(_pair(rows[row]["baselines"].get(key)) for key in BASELINES)]
+        for row in sorted(rows, key=natural)
+        if row in table.rows()
+    ]
+    return markdown([heading, *cells])
+
+
+def _pair(block: Mapping[str, Any] | None) -> str:
+    return f"{block['scaled']['mse']:.3f} / {block['scaled']['mae']:.3f}" if block else "-"
+
+
+def waiting(table: Table, lines: Sequence[Mapping[str, Any]], printed: Sequence[Published]) -> str:
+    """The rows that no line tells of, by contender."""
+    expected: dict[str, list[str]] = {}
+    for row, contender in printed_rows(table, printed):
+        expected.setdefault(contender.name, []).append(row)
+    parts = []
+    for name, rows in expected.items():
+        there = {line["row"] for line in lines if line["contender"] == name}
+        missing = [row for row in rows if row not in there]
+        if missing:
+            every = len(missing) == len(rows) == len(table.rows())
+            parts.append(f"{name} ({'all rows' if every else ', '.join(missing)})")
+    return "; ".join(parts)
+
+
+def read_notes(path: Path) -> dict[str, str]:
+    """TABLE or TABLE/ROW -> what was tried and noticed. Raises UserError for a table that is not there."""
+    if not path.is_file():
+        return {}
+    notes = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    for key in notes:
+        if str(key).split("/")[0] not in TABLES:
+            raise UserError(f"{path}: '{key}' is no table. Tables: {', '.join(TABLES)}")
+    return {str(key): str(value) for key, value in notes.items()}

@@ -1,0 +1,120 @@
+"""What a run folder holds, read without torch: whether the run has finished, what it was asked for, how well it did."""
+
+import json
+import math
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+State = Literal["finished", "failed", "interrupted", "unfinished", "foreign"]
+
+METRICS, ACCOUNT, OVERRIDES = "metrics.json", "run.json", ".hydra/overrides.yaml"
+WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step.csv", "forecasts.npz"
+
+
+DATA_KEYS = ("name", "checksum", "columns", "targets", "known", "freq", "splits", "trained_until", "gaps")
+# Without these metrics.json is another program's.
+KEYS = ("model", "data", "features", "protocol", "seed", "seq_len", "pred_len", "test", "baselines", "cost")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run folder.
+
+    reason: why it is not `finished`, in words. overrides: key -> value of the command line, in its order. metrics,
+    account: metrics.json and run.json, empty where they are not there.
+    """
+
+    path: Path
+    state: State
+    reason: str = ""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    account: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_run(folder: Path) -> Run:
+    """The run in `folder`, whatever state it is in."""
+    try:
+        overrides = _overrides(folder / OVERRIDES)
+        account = _json(folder / ACCOUNT)
+        metrics = _json(folder / METRICS)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        return Run(path=folder, state="foreign", reason=str(error).splitlines()[0])
+    state, reason = _state(folder, metrics, account)
+    return Run(path=folder, state=state, reason=reason, overrides=overrides, metrics=metrics, account=account)
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a run has left all its results in `folder`."""
+    return read_run(folder).state == "finished"
+
+
+def result_line(run: Run) -> dict[str, Any]:
+    """The keys of metrics.json and run.json in one: what a result can be judged by on another machine.
+
+    What run.json says of the data is under `data_read`, since `data` is their name; without the path.
+    """
+    described = run.account.get("data") or {}
+    return {**run.account, **run.metrics, "data_read": {key: described[key] for key in DATA_KEYS if key in described}}
+
+
+def _state(folder: Path, metrics: Mapping[str, Any], account: Mapping[str, Any]) -> tuple[State, str]:
+    status, error = account.get("status"), account.get("error")
+    unfinished = _unfinished(folder, metrics, account)
+    if status == "failed":
+        found: tuple[State, str] = "failed", str(error or "no reason is known")
+    elif status == "interrupted":
+        found = "interrupted", str(error or "Ctrl-C, or a signal")
+    elif unfinished:
+        found = "unfinished", unfinished
+    elif lacking := [key for key in KEYS if key not in metrics]:
+        found = "foreign", f"{METRICS} has no {', '.join(lacking)}"
+    elif not _finite(metrics):
+        found = "failed", "its test error is not a finite number"
+    else:
+        found = "finished", ""
+    return found
+
+
+def _unfinished(folder: Path, metrics: Mapping[str, Any], account: Mapping[str, Any]) -> str:
+    """What is missing, empty when nothing is."""
+    if account.get("status") == "running":
+        return "it is running, or was killed"
+    for name, there in ((ACCOUNT, account), (METRICS, metrics)):
+        if not there:
+            return f"there is no {name}"
+    return "" if zipfile.is_zipfile(folder / WINDOW_ERRORS) else f"{WINDOW_ERRORS} is missing or cut off"
+
+
+def _finite(metrics: Mapping[str, Any]) -> bool:
+    try:
+        errors = [metrics["test"]["scaled"][name] for name in ("mse", "mae")]
+    except (KeyError, TypeError):
+        return False
+    return all(isinstance(error, int | float) and math.isfinite(error) for error in errors)
+
+
+def _overrides(path: Path) -> dict[str, str]:
+    """{"seed": "1", ...}. Raises OSError without the file, ValueError when it holds something else."""
+    if not path.is_file():
+        raise ValueError(f"there is no {OVERRIDES}: no run of train.py")
+    lines = yaml.safe_load(path.read_text())
+    if not isinstance(lines, list):
+        raise ValueError(f"{OVERRIDES} is not a list")
+    pairs = (str(line).partition("=") for line in lines)
+    return {key.lstrip("+"): value for key, _, value in pairs}
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """Empty when there is no such file. Raises ValueError for anything but an object."""
+    if not path.is_file():
+        return {}
+    content = json.loads(path.read_text())
+    if not isinstance(content, dict):
+        raise ValueError(f"{path.name} is not an object")
+    return content

@@ -1,0 +1,157 @@
+"""Runs published tables and sets ours beside theirs. Usage: python scripts/reproduce.py --table etth1_m [--help]
+
+A row is an experiment in conf/experiment/TABLE. Each training is a process of its own; its result becomes a line of
+results/runs.jsonl. What is there is not run again; what was stopped or killed goes on from its last checkpoint.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from forecast.reproduction.tables import Job
+    from forecast.runs import Run
+
+
+def main() -> None:
+    """Runs what is missing, then prints the tables."""
+    arguments = command_line()
+
+    from forecast.errors import UserError
+
+    try:
+        complete = run(arguments)
+        show(arguments)
+    except UserError as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        print("Interrupted: the same command goes on from here.", file=sys.stderr)
+        sys.exit(130)
+    if not complete:
+        print("The time is up: the same command goes on from here.")
+
+
+def command_line() -> argparse.Namespace:
+    """The arguments."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0].split(" Usage")[0])
+    parser.add_argument("--table", required=True, help="etth1_m, etth1_s, ..., dlinear, patchtst, or all")
+    parser.add_argument("--rows", default="", help="some of its rows, such as 24,48; default: all")
+    parser.add_argument("--models", default="", help="some of its models, by semicolons: 'informer2020;informer'")
+    parser.add_argument("--seeds", type=positive, default=3, help="so many seeds, from 1 (default 3)")
+    parser.add_argument("--jobs", type=positive, default=1, help="so many trainings side by side (default 1)")
+    parser.add_argument("--minutes", type=minutes, help="stop after so long; the same command goes on next time")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="for every training, as train.py"
+    )
+    parser.add_argument("--results", type=Path, default=Path("results/runs.jsonl"), help="the file of results")
+    parser.add_argument("--runs", type=Path, default=Path("multirun/reproduce"), help="the folder of the runs")
+    return parser.parse_args()
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number from 1 on")
+    return int(text)
+
+
+def minutes(text: str) -> float:
+    """A number from 0 on."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no number of minutes from 0 on")
+    return number
+
+
+def run(arguments: argparse.Namespace) -> bool:
+    """Runs the trainings that no line of the results tells of; whether all have been run."""
+    from forecast.errors import UserError
+    from forecast.reproduction import records
+    from forecast.reproduction.running import run_all
+    from forecast.runs import read_run
+
+    known = records.read(arguments.results)
+    failed: list[str] = []
+
+    def done(job: "Job", ended: "Run") -> None:
+        what = f"{job.table} {job.row}, {job.contender}, seed {job.seed}"
+        if ended.state != "finished":
+            failed.append(what) if ended.state == "failed" else None
+            print(f"{clock()} {ended.state}: {what}: {ended.reason} ({ended.path})", flush=True)
+            return
+        records.append(arguments.results, records.record(job, ended))
+        mse = ended.metrics["test"]["scaled"]["mse"]
+        print(f"{clock()} {what}: MSE {mse:.4f}, {ended.metrics['cost']['train_seconds']:.0f} s", flush=True)
+
+    def missing() -> Iterator["Job"]:
+        for job in asked(arguments):
+            if job.identity in known:
+                continue
+            earlier = read_run(arguments.runs.absolute() / job.identity)
+            if earlier.state == "finished":
+                done(job, earlier)
+            else:
+                yield job
+
+    seconds = None if arguments.minutes is None else 60 * arguments.minutes
+    complete = run_all(
+        missing(), folder=arguments.runs.absolute(), side_by_side=arguments.jobs, seconds=seconds, done=done
+    )
+    if failed:
+        raise UserError("failed, and to be run again by the same command:\n" + "\n".join(failed))
+    return complete
+
+
+def asked(arguments: argparse.Namespace) -> "Iterator[Job]":
+    """The trainings that the command names. Raises UserError for a table, row or model that is not there."""
+    from forecast.reproduction.published import read_published
+    from forecast.reproduction.tables import jobs
+
+    for table in tables(arguments.table):
+        yield from jobs(
+            table,
+            read_published(),
+            rows=[row for row in arguments.rows.split(",") if row],
+            contenders=[name.strip() for name in arguments.models.split(";") if name.strip()],
+            seeds=range(1, arguments.seeds + 1),
+            extra=arguments.set,
+        )
+
+
+def tables(name: str) -> list:  # type: ignore[type-arg]
+    """The tables that --table names."""
+    from forecast.errors import UserError, closest
+    from forecast.reproduction.tables import TABLES
+
+    if name == "all":
+        return list(TABLES.values())
+    if name not in TABLES:
+        raise UserError(f"--table {name}: choose of {', '.join(TABLES)}, all.{closest(name, TABLES)}")
+    return [TABLES[name]]
+
+
+def show(arguments: argparse.Namespace) -> None:
+    """Prints the tables as docs/results.md has them."""
+    from forecast.reproduction import records
+    from forecast.reproduction.document import read_notes, table_lines
+    from forecast.reproduction.published import RESULTS, read_published
+
+    lines = records.read(arguments.results).values()
+    notes = read_notes(RESULTS / "notes.yaml")
+    for table in tables(arguments.table):
+        print("\n".join(table_lines(table, lines, read_published(), notes)))
+
+
+def clock() -> str:
+    """The time of day, for the log."""
+    return time.strftime("%H:%M:%S")
+
+
+if __name__ == "__main__":
+    main()

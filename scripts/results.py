@@ -1,0 +1,80 @@
+"""Writes docs/results.md from results/. Usage: python scripts/results.py [--check] [--help]
+
+From results/runs.jsonl (scripts/reproduce.py), results/published.csv, results/notes.yaml, and the comparisons in
+results/NAME/report.md (scripts/report.py FOLDER --to results/NAME). Nothing in docs/results.md is written by hand.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DOCUMENT = ROOT / "docs" / "results.md"
+INTRODUCTION = """# Results
+
+Made by `python scripts/results.py` from results/; not written by hand.
+
+Errors are in scaled units (the columns of the train rows have mean 0 and variance 1), over all test windows unless the
+model's name says another protocol: mean ± standard deviation (number of seeds). A printed MSE is *reproduced* when ours
+is at most 0.02 away, or two standard deviations over our seeds. The printed Informer tables were made with the code of
+March 2021, which had another attention and padding; the authors' last commit, which `informer2020` follows, does not
+give them either. Baselines are computed on the same windows; the closed-form NLinear has the row's own look-back.
+"""
+
+
+def main() -> None:
+    """Writes the document; with --check says only whether it is up to date."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0].split(" Usage")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 when it is out of date")
+    arguments = parser.parse_args()
+
+    from forecast.comparison.tables import write
+    from forecast.errors import UserError
+
+    try:
+        text = document(ROOT / "results")
+    except UserError as error:
+        sys.exit(str(error))
+    if not arguments.check:
+        write(DOCUMENT, text)
+    elif not DOCUMENT.is_file() or DOCUMENT.read_text(encoding="utf-8") != text:
+        sys.exit("docs/results.md is not what results/ gives: run python scripts/results.py")
+
+
+def document(results: Path) -> str:
+    """The whole text. Raises UserError for files that are not ours."""
+    from forecast.reproduction import records
+    from forecast.reproduction.document import read_notes, table_lines
+    from forecast.reproduction.published import read_published
+    from forecast.reproduction.tables import TABLES
+
+    lines = list(records.read(results / "runs.jsonl").values())
+    printed, notes = read_published(results / "published.csv"), read_notes(results / "notes.yaml")
+    parts = [INTRODUCTION.rstrip(), "", made_with(lines), ""]
+    for table in TABLES.values():
+        parts += table_lines(table, lines, printed, notes)
+    for report in sorted(results.glob("*/report.md")):
+        parts += comparison(report)
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def made_with(lines: list[dict]) -> str:  # type: ignore[type-arg]
+    """One sentence on how many trainings there are, and on what."""
+    if not lines:
+        return "No training has been run yet."
+    torch = sorted({line["versions"]["torch"] for line in lines})
+    devices = sorted({line["cost"]["device"] for line in lines})
+    hours = sum(line["cost"]["train_seconds"] for line in lines) / 3600
+    return f"{len(lines)} trainings, {hours:.1f} hours on {', '.join(devices)}, torch {', '.join(torch)}."
+
+
+def comparison(report: Path) -> list[str]:
+    """A report as a part of the document: headings one deeper, pictures by their place."""
+    text = report.read_text(encoding="utf-8")
+    text = re.sub(r"^#", "##", text, flags=re.MULTILINE)
+    return [re.sub(r"!\[\]\((.*)\)", rf"![](../results/{report.parent.name}/\1)", text)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Run folders as train.py leaves them, with errors that a test chooses."""
+
+import json
+
+import numpy as np
+
+N_WINDOWS, PRED_LEN, COLUMNS = 211, 3, ("a", "b")
+
+
+def make_run(
+    folder, *, errors, seed=1, number=0, seq_len=7, data="ETTh1", first=11, seconds=10.0, memory=100.0, **more
+):
+    """errors (N,): the squared error of each window. more: overrides, group or key with __ for a dot."""
+    asked = {key.replace("__", "."): value for key, value in more.items()} | {"seed": seed}
+    (folder / ".hydra").mkdir(parents=True)
+    (folder / ".hydra" / "overrides.yaml").write_text("".join(f"- {k}={v}\n" for k, v in asked.items()))
+    (folder / ".hydra" / "hydra.yaml").write_text(f"hydra:\n  job:\n    name: train\n    num: {number}\n")
+    mse, mae = float(np.mean(errors)), float(np.mean(np.sqrt(errors)))
+    both = {"scaled": {"mse": mse, "mae": mae}, "original": {"mse": 4 * mse, "mae": 2 * mae}}
+    metrics = {
+        "status": "finished",
+        "model": "informer",
+        "attention": "prob",
+        "data": data,
+        "features": "M",
+        "protocol": "all_windows",
+        "seed": seed,
+        "seq_len": seq_len,
+        "label_len": 2,
+        "pred_len": PRED_LEN,
+        "parameters": 1234567,
+        "best_epoch": 2,
+        "test": {"windows": len(errors), **both, "skill": 0.25, "flat": []},
+        "baselines": {
+            "last_value": {"scaled": {"mse": 0.9, "mae": 0.8}},
+            "seasonal_naive": {"period": None, "scaled": {"mse": 0.7, "mae": 0.6}},
+            "closed_form_nlinear": {"scaled": {"mse": 0.4, "mae": 0.3}},
+        },
+        "cost": {"train_seconds": seconds, "train_samples_per_second": 5.0, "peak_memory_mb": memory, "device": "cpu",
+                 "precision": "32-true"},
+    }  # fmt: skip
+    account = {"status": "finished", "versions": {"torch": "2.13.0"}, "data": {"name": data, "checksum": "c0ffee"}}
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    (folder / "run.json").write_text(json.dumps(account))
+    (folder / "metrics_by_step.csv").write_text(
+        "step,mse_scaled,closed_form_nlinear_mse_scaled\n" + "".join(f"{s},{s / 10},{s / 20}\n" for s in (1, 2, 3))
+    )
+    starts = np.arange(first - seq_len, first - seq_len + len(errors))
+    np.savez(
+        folder / "errors_by_window.npz",
+        start=starts,
+        squared_scaled=np.stack([errors - 0.1, errors + 0.1], axis=1),
+        absolute_scaled=np.stack([errors, errors], axis=1),
+        columns=np.array(COLUMNS),
+    )
+    times = np.datetime64("2020-01-01T00", "ns") + np.arange(seq_len + PRED_LEN) * np.timedelta64(1, "h")
+    shift = np.timedelta64(first - seq_len, "h")  # windows that begin their forecast at the same row show the same time
+    np.savez(
+        folder / "forecasts.npz",
+        past=np.zeros((1, seq_len, 2)),
+        truth=np.ones((1, PRED_LEN, 2)),
+        forecast=np.full((1, PRED_LEN, 2), mse),
+        timestamps=(times + shift)[None],
+        columns=np.array(COLUMNS),
+    )
+    return folder
+
+
+def wave(level, n=N_WINDOWS, seed=0):
+    """Window errors around `level` that hang together, as those of overlapping windows do."""
+    noise = np.random.default_rng(seed).normal(size=n + 9)
+    return level + 0.05 * np.convolve(noise, np.ones(10) / 10, "valid")

@@ -1,0 +1,65 @@
+"""What the pictures of a comparison show."""
+
+import numpy as np
+import pytest
+from comparison.folders import make_run, wave
+
+from forecast.comparison.pictures import figures, pareto
+from forecast.comparison.rows import read_folder, settings
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    costs = {"full": (0.5, 10, 300), "prob": (0.4, 20, 100), "lsh": (0.6, 30, 200)}
+    for number, (name, (level, seconds, memory)) in enumerate(costs.items()):
+        for seed in (1, 2):
+            folder = tmp_path / f"{name}{seed}"
+            errors = wave(level + 0.01 * seed)
+            make_run(folder, errors=errors, seed=seed, number=number, seconds=seconds, memory=memory, attention=name)
+    (setting,) = settings(read_folder(tmp_path))
+    return figures(setting)
+
+
+def test_all_four_are_drawn(drawn):
+    assert list(drawn) == ["errors.png", "cost.png", "steps.png", "forecasts.png"]
+
+
+def test_errors_best_above_with_a_dot_a_seed_and_near_baselines(drawn):
+    (axes,) = drawn["errors.png"].axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["lsh", "full", "prob"]
+    dots = [line for line in axes.lines if line.get_marker() == "o"]
+    assert [len(line.get_xdata()) for line in dots] == [2, 2, 2]
+    np.testing.assert_allclose(dots[2].get_xdata(), [wave(0.41).mean(), wave(0.42).mean()])
+    legend = [text.get_text() for text in drawn["errors.png"].legends[0].get_texts()]
+    assert legend == ["last value 0.900", "seasonal naive 0.700", "closed-form NLinear 0.400"]
+
+
+def test_the_front_joins_what_nothing_beats(drawn):
+    assert pareto([(3, 1.0), (1, 3.0), (2, 4.0), (4, 1.0), (2, 2.0)]) == [(1, 3.0), (2, 2.0), (3, 1.0)]
+    seconds, memory = drawn["cost.png"].axes
+    front = [line for line in seconds.lines if line.get_drawstyle() == "steps-post"]
+    assert list(front[0].get_xdata()) == [10, 20]  # full is cheap, prob is good, lsh neither
+    front = [line for line in memory.lines if line.get_drawstyle() == "steps-post"]
+    assert list(front[0].get_xdata()) == [100]
+
+
+def test_steps_are_means_over_seeds_from_one_on(drawn):
+    (axes,) = drawn["steps.png"].axes
+    np.testing.assert_allclose(axes.lines[0].get_xydata(), [[1, 0.1], [2, 0.2], [3, 0.3]])
+    assert [line.get_label() for line in axes.lines] == ["full", "prob", "lsh", "closed-form NLinear"]
+
+
+def test_forecasts_of_all_rows_stand_on_the_same_windows(drawn):
+    axes = drawn["forecasts.png"].axes
+    assert len(axes) == 2  # one window, two columns
+    assert [line.get_label() for line in axes[0].lines] == ["truth", "full", "prob", "lsh"]
+    assert axes[0].get_title() == "from 2020-01-01 11:00"  # row 4 and seven past hours
+    np.testing.assert_allclose(axes[1].lines[1].get_ydata(), [wave(0.51).mean()] * 3)
+
+
+def test_files_that_are_missing_leave_their_picture_out(tmp_path):
+    folder = make_run(tmp_path / "run", errors=wave(0.5))
+    (folder / "metrics_by_step.csv").unlink()
+    (folder / "forecasts.npz").unlink()
+    (setting,) = settings(read_folder(tmp_path))
+    assert list(figures(setting)) == ["errors.png", "cost.png"]

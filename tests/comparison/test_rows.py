@@ -1,0 +1,151 @@
+"""Which runs are a row, which rows a table, and what two rows are compared on."""
+
+import json
+
+import numpy as np
+import pytest
+from comparison.folders import N_WINDOWS, make_run, wave
+
+from forecast.comparison.rows import compare, read_folder, settings, shared_windows
+from forecast.errors import UserError
+from forecast.runs import is_finished, read_run
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """Two attentions, two seeds: lsh errs by 0.02 more than full in every window."""
+    jobs = [("full", 1, 0.5), ("full", 2, 0.6), ("lsh", 1, 0.52), ("lsh", 2, 0.62)]
+    for number, (name, seed, level) in enumerate(jobs):
+        errors = wave(level, seed=seed)
+        make_run(
+            tmp_path / f"id{9 - number}", errors=errors, seed=seed, number=number, attention=name, model__d_model=8
+        )
+    return tmp_path
+
+
+def test_runs_that_differ_in_their_seed_are_one_row(sweep):
+    (setting,) = settings(read_folder(sweep))
+    assert [row.name for row in setting.rows] == ["full", "lsh"]  # in the order of the jobs, not of the folders
+    full = setting.row("full")
+    assert [run.metrics["seed"] for run in full.finished] == [1, 2]
+    values = [wave(0.5, seed=1).mean(), wave(0.6, seed=2).mean()]
+    spread = full.spread("test", "scaled", "mse")
+    assert spread == pytest.approx((np.mean(values), np.std(values, ddof=1), 2))
+
+
+def test_the_difference_is_taken_window_by_window(sweep):
+    (setting,) = settings(read_folder(sweep))
+    interval = compare(setting.row("lsh"), setting.row("full"))
+    assert interval.difference == pytest.approx(0.02)
+    assert interval.blocks == N_WINDOWS // 10
+
+
+def test_rows_of_another_look_back_are_compared_where_their_forecasts_begin_alike(tmp_path):
+    make_run(tmp_path / "short", errors=wave(0.5), number=0)
+    errors = np.concatenate([np.full(5, 99.0), wave(0.4)[:-5]])  # begins five rows earlier
+    make_run(tmp_path / "long", errors=errors, seq_len=13, first=6, number=1, model="informer")
+    (setting,) = settings(read_folder(tmp_path))
+    assert shared_windows(setting.rows) == N_WINDOWS - 5
+    assert compare(setting.rows[1], setting.rows[0]).difference == pytest.approx(-0.1)
+    assert compare(setting.rows[1], setting.rows[0]).blocks == (N_WINDOWS - 5) // (13 + 3)
+
+
+def test_no_shared_window_no_comparison(tmp_path):
+    make_run(tmp_path / "a", errors=wave(0.5), attention="full")
+    make_run(tmp_path / "b", errors=wave(0.5), attention="lsh", first=9000)
+    (setting,) = settings(read_folder(tmp_path))
+    assert compare(*setting.rows) is None
+
+
+def test_other_data_are_another_table(tmp_path):
+    for data in ("ETTh1", "ETTh2"):
+        for name in ("full", "lsh"):
+            make_run(tmp_path / f"{data}{name}", errors=wave(0.5), data=data, data__name=data, attention=name)
+    tables = settings(read_folder(tmp_path))
+    assert [(t.data, [row.name for row in t.rows]) for t in tables] == [
+        ("ETTh1", ["full", "lsh"]),
+        ("ETTh2", ["full", "lsh"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "names"),
+    [
+        ([{"model__distil": "true"}, {"model__distil": "false"}], ["model.distil=true", "model.distil=false"]),
+        ([{"attention": "full"}, {}], ["full", "attention as it is"]),
+        (
+            [
+                {"attention": "full", "seq_len": 5},
+                {"attention": "lsh", "seq_len": 5},
+                {"attention": "lsh", "seq_len": 3},
+            ],
+            ["attention=full, seq_len=5", "attention=lsh, seq_len=5", "attention=lsh, seq_len=3"],
+        ),
+        ([{"callbacks__progress": "null"}, {"data__root": "/x", "hydra__run__dir": "y"}], ["all runs"]),
+    ],
+)
+def test_a_row_is_named_by_what_sets_it_apart(tmp_path, overrides, names):
+    for number, said in enumerate(overrides):
+        folder = make_run(tmp_path / str(number), errors=wave(0.5), number=number)
+        lines = [f"- {key.replace('__', '.')}={value}\n" for key, value in said.items()]
+        (folder / ".hydra" / "overrides.yaml").write_text("".join(lines) or "[]\n")
+    (setting,) = settings(read_folder(tmp_path))
+    assert [row.name for row in setting.rows] == names
+
+
+def test_of_two_runs_of_a_seed_the_newer_one_counts(tmp_path):
+    import os
+
+    for age, level in ((100, 0.5), (50, 0.3)):
+        folder = make_run(tmp_path / str(level), errors=wave(level), attention="full")
+        os.utime(folder, (1e9 - age, 1e9 - age))
+    (setting,) = settings(read_folder(tmp_path))
+    assert setting.rows[0].spread("test", "scaled", "mse")[::2] == pytest.approx((wave(0.3).mean(), 1))
+
+
+BROKEN = {
+    "failed": ("run.json", {"status": "failed", "error": "the loss is not finite"}, "failed", "the loss is not finite"),
+    "interrupted": ("run.json", {"status": "interrupted", "error": ""}, "interrupted", "Ctrl-C, or a signal"),
+    "killed": ("run.json", {"status": "running"}, "unfinished", "it is running, or was killed"),
+    "no account": ("run.json", None, "unfinished", "there is no run.json"),
+    "no metrics": ("metrics.json", None, "unfinished", "there is no metrics.json"),
+    "no window errors": ("errors_by_window.npz", None, "unfinished", "errors_by_window.npz is missing or cut off"),
+    "cut window errors": ("errors_by_window.npz", "PK", "unfinished", "errors_by_window.npz is missing or cut off"),
+    "cut metrics": ("metrics.json", '{"model": "inf', "foreign", "Unterminated string"),
+    "another program's": ("metrics.json", {"accuracy": 1.0}, "foreign", "metrics.json has no model, data, features"),
+    "no overrides": (".hydra/overrides.yaml", None, "foreign", "there is no .hydra/overrides.yaml: no run of train.py"),
+    "overrides of another kind": (".hydra/overrides.yaml", "a: 1", "foreign", "is not a list"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_run_that_is_not_whole_is_known_as_such(tmp_path, case):
+    name, content, state, reason = BROKEN[case]
+    folder = make_run(tmp_path / "run", errors=wave(0.5))
+    assert is_finished(folder)
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    run = read_run(folder)
+    assert (run.state, is_finished(folder)) == (state, False)
+    assert reason in run.reason
+
+
+@pytest.mark.parametrize("mse", [None, "NaN", float("nan")])
+def test_an_error_that_is_no_number_is_a_failure(tmp_path, mse):
+    folder = make_run(tmp_path / "run", errors=wave(0.5))
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["test"]["scaled"]["mse"] = mse
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    assert read_run(folder).reason == "its test error is not a finite number"
+
+
+def test_a_folder_without_runs_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"nothing: there is no such folder\. It is multirun/NAME"):
+        read_folder(tmp_path / "nothing")
+    with pytest.raises(UserError, match=r"holds no runs\. A sweep writes them"):
+        read_folder(tmp_path)
+    make_run(tmp_path / "run", errors=wave(0.5))
+    with pytest.raises(UserError, match=r"run is a single run: say the folder that holds the runs"):
+        read_folder(tmp_path / "run")

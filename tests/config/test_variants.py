@@ -1,0 +1,127 @@
+"""The variants: each is one change to the corrected Informer, and it has its effect."""
+
+import re
+from functools import cache
+
+import pytest
+import torch
+from config.composed import composed
+from omegaconf import OmegaConf
+
+from forecast.config import resolvers
+from forecast.config.build import build
+from forecast.config.check import check_config
+from forecast.config.resolvers import identity
+from forecast.config.values import CONF, options
+from forecast.errors import UserError
+from forecast.models.base import WindowShape
+
+MECHANISM = "attention.mechanism"
+# what each changes of the resolved config: its keys with their values
+CHANGES = {
+    "corrected": {},
+    "divisor_all_keys": {f"{MECHANISM}.divisor": "all"},
+    "measure_future": {f"{MECHANISM}.causal_measure": "all"},
+    "inactive_sum": {f"{MECHANISM}.inactive": "sum"},
+    "mix": {"model.mix": True},
+    "with_replacement": {f"{MECHANISM}.keys": "repeated"},
+    "keys_per_head": {f"{MECHANISM}.keys": "shared"},
+    "no_weight_dropout": {f"{MECHANISM}.dropout": 0.0},
+    "fresh_eval_keys": {f"{MECHANISM}.eval_seed": None},
+    "scrambled": {f"{MECHANISM}._target_": "forecast.attention.prob_scrambled.ScrambledProbAttention"},
+}
+SMALL = ["model.d_model=14", "model.n_heads=2", "model.d_ff=17", f"{MECHANISM}.factor=1"]
+
+
+@pytest.fixture(autouse=True)
+def words():
+    resolvers.register()
+
+
+def flat(node, path=""):
+    """The values of a resolved config by path; a model's slots repeat what attention= chose and are left out."""
+    found = {}
+    for key, value in node.items():
+        here = f"{path}{key}"
+        if not here.endswith("_attention"):
+            found |= flat(value, f"{here}.") if isinstance(value, dict) else {here: value}
+    return found
+
+
+@cache
+def resolved(*overrides):
+    return flat(OmegaConf.to_container(composed(*overrides), resolve=True))
+
+
+def test_every_variant_is_tested_here():
+    assert set(options("variant")) == {*CHANGES, "informer2020"}
+
+
+@pytest.mark.parametrize("variant", CHANGES)
+def test_a_variant_is_one_change_with_one_line_that_says_what_it_is(variant):
+    lines = (CONF / "variant" / f"{variant}.yaml").read_text().splitlines()
+    assert lines[0] == "# @package _global_"
+    assert [line.startswith("# ") for line in lines[:3]].count(True) == 2
+    before, after = resolved(), resolved(f"variant={variant}")
+    assert {key: value for key, value in after.items() if key not in before or before[key] != value} == CHANGES[variant]
+    assert before.keys() <= after.keys()
+
+
+def test_corrected_is_the_run_without_a_variant_and_informer2020_that_model():
+    assert identity(_root_=composed("variant=corrected")) == identity(_root_=composed())
+    assert identity(_root_=composed("variant=informer2020")) == identity(_root_=composed("model=informer2020"))
+    assert composed("variant=informer2020", hydra=True).hydra.runtime.choices.model == "informer2020"
+
+
+def test_a_variant_wins_over_an_experiment_and_the_command_line_over_both():
+    both = ["experiment=patchtst_etth1_96", "variant=informer2020"]
+    assert composed(*both).model._target_.endswith("Informer")
+    assert composed(*both).model.mix is True
+    assert composed(*both, "model.mix=false").model.mix is False
+    assert composed(*both, "model=dlinear").model._target_.endswith("DLinear")
+    assert composed("variant=no_weight_dropout", f"{MECHANISM}.dropout=0.5").attention.mechanism.dropout == 0.5
+    assert composed("variant=no_weight_dropout", "experiment=etth1_small").attention.mechanism.dropout == 0
+
+
+REFUSED = {
+    ("divisor_all_keys", "attention=full"): "attention.mechanism.divisor=all: FullAttention takes no 'divisor'.",
+    ("keys_per_head", "attention=prob_causal"): "attention.mechanism.keys=shared: CausalProbAttention takes no 'keys'.",
+    ("with_replacement", "attention=topk"): "attention.mechanism.keys=repeated: TopKAttention takes no 'keys'. ",
+    ("inactive_sum", "model=informer2020"): "attention.mechanism.inactive=sum: Informer2020ProbAttention takes no",
+    ("measure_future", "model=dlinear"): "attention: this model has none; leave attention= and attention.KEY= out",
+    ("fresh_eval_keys", "attention=full"): "attention.mechanism.eval_seed=null: FullAttention takes no 'eval_seed'",
+    ("mix", "model=dlinear"): "model.mix=true: DLinear takes no 'mix'.",
+    ("corrected", "+attention.mechanism.divisor=some"): "attention.mechanism.divisor=some: must be one of sampled, all",
+}
+
+
+@pytest.mark.parametrize("variant, override", REFUSED)
+def test_a_variant_of_what_has_no_such_part_is_refused_in_one_line(variant, override):
+    with pytest.raises(UserError, match=re.escape(REFUSED[variant, override].strip())) as error:
+        check_config(composed(f"variant={variant}", override))
+    assert len(str(error.value).splitlines()) == 1
+
+
+@cache
+def forecasts(variant):
+    """Two forecasts in evaluation and one in training without dropout in the layers, of equal weights and windows."""
+    window = WindowShape(n_columns=3, targets=(0, 1, 2), n_known=2, seq_len=59, label_len=31, pred_len=7)
+    torch.manual_seed(0)
+    model = build(composed(f"variant={variant}", *SMALL).model, window=window)
+    generator = torch.Generator().manual_seed(1)
+    batch = [torch.randn(5, n, c, generator=generator) for n, c in ((59, 3), (59, 2), (7, 2))]
+    with torch.no_grad():
+        found = [model.eval()(*batch), model(*batch)]
+    torch.manual_seed(2)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return [*found, model.train()(*batch).detach()]
+
+
+@pytest.mark.parametrize("variant", sorted(set(CHANGES) - {"corrected"} | {"informer2020"}))
+def test_a_variant_changes_the_forecast_where_it_says(variant):
+    (first, again, trained), corrected = forecasts(variant), forecasts("corrected")
+    assert torch.equal(first, corrected[0]) == (variant == "no_weight_dropout")
+    assert torch.equal(again, first) == (variant != "fresh_eval_keys")
+    assert torch.equal(trained, corrected[2]) == (variant == "fresh_eval_keys")

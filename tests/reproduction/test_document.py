@@ -1,0 +1,121 @@
+"""Published beside ours: the rows, the verdicts, what is still to be run."""
+
+import pytest
+from reproduction.lines import line
+
+from forecast.comparison.rows import Spread
+from forecast.errors import UserError
+from forecast.reproduction.document import read_notes, table_lines, verdict
+from forecast.reproduction.published import read_published
+from forecast.reproduction.tables import TABLES
+
+PRINTED = read_published()
+
+
+def shown(table, *lines, **notes):
+    return table_lines(TABLES[table], lines, PRINTED, notes)
+
+
+def row(text, *start):
+    (found,) = [cells for said in text if (cells := said.strip("| ").split(" | "))[: len(start)] == list(start)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "said"),
+    [
+        (0.577, None, "reproduced"),
+        (0.5969, None, "reproduced"),
+        (0.5571, 0.001, "reproduced"),
+        (0.5975, None, "missed: ours is higher"),
+        (0.5565, 0.010, "missed: ours is lower, so better"),
+        (0.540, 0.020, "reproduced"),  # two deviations
+        (0.540, 0.018, "missed: ours is lower, so better"),
+    ],
+)
+def test_reproduced_is_within_two_hundredths_or_two_deviations(mean, sd, said):
+    assert verdict(0.577, Spread(mean, sd, 1 if sd is None else 3)) == said
+
+
+def test_a_row_is_the_mean_over_its_seeds_beside_the_printed_one():
+    seeds = [line("etth1_m", "24", "informer2020", mse=mse, seed=seed) for seed, mse in ((1, 0.57), (2, 0.59))]
+    text = shown("etth1_m", *seeds)
+    mse, mae = ("0.577", "0.5800 ± 0.0141 (2)", "+0.003"), ("0.549", "0.6800 ± 0.0141 (2)")
+    assert row(text, "24", "2,857") == ["24", "2,857", "informer2020", *mse, *mae, "reproduced"]
+    assert row(text, "24", "1.222 / 1.222") == ["24", "1.222 / 1.222", "0.424 / 0.424", "0.318 / 0.318"]
+
+
+def test_each_model_stands_beside_its_own_column_and_rows_in_their_order():
+    text = shown(
+        "etth1_m",
+        line("etth1_m", "168", "informer2020", mse=0.9, pred_len=168),
+        line("etth1_m", "24", "informer, full attention", mse=0.6),
+        line("etth1_m", "24", "informer", mse=0.5),
+        line("etth2_m", "24", "informer", mse=0.1, data="ETTh2"),
+    )
+    found = [said.strip("| ").split(" | ")[:4] for said in text if said.startswith("|") and "2,857" in said]
+    assert found == [
+        ["24", "2,857", "informer", "0.577"],
+        ["24", "2,857", "informer, full attention", "0.620"],
+        ["168", "2,857", "informer2020", "0.931"],
+    ]
+
+
+def test_another_precision_or_protocol_is_a_row_of_its_own():
+    bf16 = {"cost": {"precision": "bf16-mixed", "device": "cpu", "train_seconds": 1.0}}
+    text = shown(
+        "etth1_m",
+        line("etth1_m", "24", "informer2020", mse=0.52),
+        line("etth1_m", "24", "informer2020", mse=0.53, **bf16),
+        line("etth1_m", "24", "informer2020", mse=0.54, protocol="informer2021", **bf16),
+    )
+    names = [said.split(" | ")[2] for said in text if "2,857" in said]
+    assert names == ["informer2020", "informer2020 (bf16-mixed)", "informer2020 (bf16-mixed, informer2021)"]
+
+
+def test_offsets_are_rows_and_a_model_that_cannot_has_none():
+    blocks = {"336": None, "12": {"windows": 2533, "scaled": {"mse": 0.2, "mae": 0.3}}}
+    kept = {"offsets": {"12": blocks["12"]}, "seq_len": 720, "pred_len": 336, "features": "S"}
+    text = shown(
+        "decoder",
+        line("decoder", "336", "informer2020", mse=0.21, **kept),
+        line("decoder", "336", "informer, full attention, dynamic", mse=0.22, **{**kept, "offsets": {"12": None}}),
+    )
+    assert row(text, "336", "2,533") == [
+        "336", "2,533", "informer2020, offset 12", "0.209", "0.2000 (1)", "-0.009", "0.387", "0.3000 (1)", "reproduced",
+    ]  # fmt: skip
+    assert sum("dynamic |" in said for said in text) == 1
+
+
+def test_the_closed_form_stands_beside_nlinear_without_a_spread():
+    lines = [line("dlinear", "etth1_m_96", "nlinear", mse=0.38, seed=s, seq_len=336, pred_len=96) for s in (1, 2)]
+    text = shown("dlinear", *lines)
+    assert row(text, "etth1_m_96", "2,857", "closed-form NLinear")[3:6] == ["0.374", "0.3180 (1)", "-0.056"]
+
+
+def test_what_has_not_been_run_is_said_with_the_command():
+    text = shown("etth1_m", line("etth1_m", "24", "informer2020", mse=0.5))
+    (said,) = [part for part in text if part.startswith("Not run yet")]
+    assert said == (
+        "Not run yet: informer2020 (48, 168, 336, 720); informer (all rows); informer, full attention (all rows). "
+        "`python scripts/reproduce.py --table etth1_m` goes on with them."
+    )
+
+
+def test_rows_that_print_nothing_are_not_in_the_queue():
+    (said,) = [part for part in shown("probsparse") if part.startswith("Not run yet")]
+    assert "informer, full attention (336_336, 336_720, 720_720)" in said
+
+
+def test_what_was_tried_stands_below_the_table():
+    text = shown(
+        "etth1_m", line("etth1_m", "24", "informer2020", mse=0.5), **{"etth1_m/24": "Tried lr 2e-4: no better."}
+    )
+    assert "24: Tried lr 2e-4: no better." in text
+
+
+def test_a_note_on_a_table_that_is_not_there_is_refused(tmp_path):
+    (tmp_path / "notes.yaml").write_text("etth9_m: x\n")
+    with pytest.raises(UserError, match="'etth9_m' is no table"):
+        read_notes(tmp_path / "notes.yaml")
+    assert read_notes(tmp_path / "none.yaml") == {}

@@ -1,0 +1,60 @@
+"""Lines of results: appended whole, read back, robust against a crash in the middle of one."""
+
+import json
+
+import pytest
+from comparison.folders import make_run, wave
+from reproduction.lines import line
+
+from forecast.errors import UserError
+from forecast.reproduction import records
+from forecast.reproduction.tables import Job
+from forecast.runs import read_run
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "new" / "runs.jsonl"
+
+
+def test_a_line_has_what_was_asked_and_the_keys_of_both_files_without_a_path(tmp_path):
+    folder = make_run(tmp_path / "run", errors=wave(0.5), seed=3)
+    account = json.loads((folder / "run.json").read_text())
+    account["data"] |= {"path": "/home/me/ETTh1.csv", "columns": ["a", "b"]}
+    (folder / "run.json").write_text(json.dumps(account))
+    job = Job(table="t", row="r", contender="c", seed=3, overrides=("seed=3",), identity="abc", values={})
+    found = records.record(job, read_run(folder))
+    assert {key: found[key] for key in ("identity", "table", "row", "contender", "overrides", "seed")} == {
+        "identity": "abc", "table": "t", "row": "r", "contender": "c", "overrides": ["seed=3"], "seed": 3
+    }  # fmt: skip
+    assert found["test"]["scaled"]["mse"] == pytest.approx(wave(0.5).mean())
+    assert found["versions"] == {"torch": "2.13.0"} and found["data"] == "ETTh1"
+    assert found["data_read"] == {"name": "ETTh1", "checksum": "c0ffee", "columns": ["a", "b"]}
+    assert "/home/me" not in json.dumps(found)
+
+
+def test_lines_come_back_by_identity_the_last_one_counts(file):
+    assert records.read(file) == {}
+    for mse in (0.5, 0.4):
+        records.append(file, line("t", "r", "c", mse=mse))
+    records.append(file, line("t", "r", "c", mse=0.3, seed=2))
+    found = records.read(file)
+    assert [entry["test"]["scaled"]["mse"] for entry in found.values()] == [0.4, 0.3]
+    assert len(file.read_text().splitlines()) == 3
+
+
+def test_a_line_cut_off_by_a_crash_is_left_out_and_the_next_one_stays_whole(file):
+    records.append(file, line("t", "r", "c", mse=0.5))
+    with file.open("a") as opened:
+        opened.write('{"identity": "x", "te')
+    assert len(records.read(file)) == 1
+    records.append(file, line("t", "r", "c", mse=0.4, seed=2))
+    assert [entry["seed"] for entry in records.read(file).values()] == [1, 2]
+
+
+@pytest.mark.parametrize("text", ["[1]\n", "{}\n", "text\n"])
+def test_a_line_of_something_else_is_refused(file, text):
+    file.parent.mkdir()
+    file.write_text(text)
+    with pytest.raises(UserError, match=r"runs\.jsonl, line 1 is no result: .*Remove the line"):
+        records.read(file)

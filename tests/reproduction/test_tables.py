@@ -1,0 +1,122 @@
+"""Which trainings a published table is, in whose words."""
+
+import pytest
+from config.composed import composed
+
+from forecast.config.check import check_config
+from forecast.errors import UserError
+from forecast.reproduction.published import PUBLISHED, read_published
+from forecast.reproduction.tables import TABLES, fits, jobs, natural, printed_rows
+
+PRINTED = read_published()
+
+
+def asked(table, **which):
+    return list(jobs(TABLES[table], PRINTED, **{"seeds": (1,), **which}))
+
+
+def test_a_row_is_a_training_for_each_printed_model():
+    found = asked("etth1_m", rows=["24"])
+    assert [(job.row, job.contender, job.overrides) for job in found] == [
+        ("24", "informer2020", ("experiment=etth1_m/24", "seed=1")),
+        ("24", "informer", ("experiment=etth1_m/24", "model=informer", "seed=1")),
+        (
+            "24",
+            "informer, full attention",
+            ("experiment=etth1_m/24", "model=informer", "attention=full", "~attention.mechanism.factor", "seed=1"),
+        ),
+    ]
+    lengths = {(job.values["seq_len"], job.values["label_len"], job.values["pred_len"]) for job in found}
+    assert lengths == {(48, 48, 24)}
+    assert len({job.identity for job in found}) == 3
+
+
+def test_a_factor_that_a_row_does_not_name_is_not_dropped():
+    assert asked("etth1_m", rows=["48"])[2].overrides == (
+        *("experiment=etth1_m/48", "model=informer", "attention=full", "seed=1"),
+    )
+
+
+def test_all_rows_get_a_seed_before_the_next_one():
+    found = asked("decoder", seeds=(1, 2))
+    assert [(job.row, job.seed) for job in found] == [("336", 1)] * 2 + [("480", 1)] * 2 + [("336", 2)] * 2 + [
+        ("480", 2)
+    ] * 2
+
+
+def test_what_the_command_adds_is_part_of_the_identity():
+    (plain,), (half,) = (
+        asked("dlinear", rows=["etth1_m_96"], contenders=["nlinear"], extra=extra)
+        for extra in ((), ("trainer.precision=bf16-mixed",))
+    )
+    assert half.overrides[-1] == "trainer.precision=bf16-mixed" and plain.identity != half.identity
+
+
+@pytest.mark.parametrize(("name", "asked_for", "yes"), [
+    ("etth1_m_96", "etth1", True), ("etth1_m_96", "96", True), ("etth1_m_96", "h1", False), ("336_720", "720", True),
+    ("24", "24", True), ("240", "24", False),
+])  # fmt: skip
+def test_a_row_may_be_said_in_parts(name, asked_for, yes):
+    assert fits(name, asked_for) == yes
+
+
+def test_rows_are_sorted_by_number():
+    assert sorted(["a_720", "a_96", "b_96", "a_192"], key=natural) == ["a_96", "a_192", "a_720", "b_96"]
+
+
+def test_an_unknown_row_or_model_is_refused_with_those_there_are():
+    with pytest.raises(UserError, match=r"--rows 25: etth1_m has no such row\. Rows: 24, 48, 168, 336, 720"):
+        asked("etth1_m", rows=["25"])
+    with pytest.raises(
+        UserError, match=r"--models informr: choose of informer2020; informer; .*Did you mean 'informer'"
+    ):
+        asked("etth1_m", contenders=["informr"])
+
+
+def test_every_printed_row_of_the_papers_has_its_experiment():
+    counts = {name: len(printed_rows(table, PRINTED)) for name, table in TABLES.items()}
+    assert counts == {
+        **{f"{data}_{features}": 15 for data in ("etth1", "etth2", "ettm1") for features in "ms"},
+        "probsparse": 6 + 6 + 3,
+        "distilling": 10 + 3,
+        "decoder": 4,
+        "dlinear": 2 * 24 - 4,  # no DLinear for ETTm1 alone
+        "patchtst": 24,
+    }
+    assert PUBLISHED.parent.name == "results"
+
+
+# the authors' scripts, SPEC 1.8: pred_len seq_len/label_len/encoder layers/decoder layers
+SCRIPTS = {
+    "etth1_m": "24 48/48/2/1, 48 96/48/2/1, 168 168/168/2/1, 336 168/168/2/1, 720 336/336/2/1",
+    "etth1_s": "24 720/168/2/1, 48 720/168/2/1, 168 720/336/2/1, 336 720/336/2/1, 720 720/336/2/1",
+    "etth2_m": "24 48/48/2/1, 48 96/96/2/1, 168 336/336/3/2, 336 336/168/3/2, 720 720/336/3/2",
+    "etth2_s": "24 48/48/2/1, 48 96/96/2/1, 168 336/336/2/1, 336 336/168/3/2, 720 336/336/3/2",
+    "ettm1_m": "24 672/96/2/1, 48 96/48/2/1, 96 384/384/2/1, 288 672/288/2/1, 672 672/384/2/1",
+    "ettm1_s": "24 96/48/2/1, 48 96/48/2/1, 96 384/384/2/1, 288 384/384/2/1, 672 384/384/2/1",
+}
+
+
+@pytest.mark.parametrize("table", SCRIPTS)
+def test_the_informers_rows_are_those_of_the_authors_scripts(table):
+    said = []
+    for row in TABLES[table].rows():
+        cfg = composed(f"experiment={table}/{row}")
+        check_config(cfg)
+        sizes = (cfg.seq_len, cfg.label_len, cfg.model.encoder_layers, cfg.model.decoder_layers)
+        said.append(f"{cfg.pred_len} {'/'.join(map(str, sizes))}")
+        assert (cfg.data.name.lower(), cfg.data.features.lower()) == tuple(table.split("_"))
+        factor = 3 if (table, cfg.pred_len) in {("etth1_m", 24), ("etth2_s", 24)} else 5
+        assert cfg.attention.mechanism.factor == factor
+        common = (
+            cfg.model.d_model,
+            cfg.model.n_heads,
+            cfg.model.d_ff,
+            cfg.model.dropout,
+            cfg.model.mix,
+            cfg.model.distil,
+        )
+        assert common == (512, 8, 2048, 0.05, True, True)
+        assert (cfg.optim.lr, cfg.data.batch_size, cfg.trainer.max_epochs) == (1e-4, 32, 6)
+        assert (cfg.callbacks.early_stopping.patience, cfg.schedule._target_.split(".")[-1]) == (3, "type1")
+    assert ", ".join(said) == SCRIPTS[table]

@@ -1,0 +1,141 @@
+"""scripts/report.py on folders of all kinds: what it writes, what it makes bold, and what it says of failed runs."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from comparison.folders import make_run, wave
+from script import call_script
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """prob errs as full does, give or take noise; lsh errs 0.02 more, surely."""
+    noise = wave(0.0, seed=5)
+    for number, (name, extra) in enumerate({"full": 0.0, "prob": noise - noise.mean(), "lsh": 0.02}.items()):
+        for seed in (1, 2, 3):
+            errors = wave(0.5 + 1e-4 * seed) + extra
+            make_run(tmp_path / f"{name}{seed}", errors=errors, seed=seed, number=number, attention=name)
+    return tmp_path
+
+
+def cells(text, row):
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| {row} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_a_sweep_becomes_a_table_a_csv_and_pictures(capsys, sweep):
+    status, said, _ = call_script(capsys, "report", sweep)
+    assert status == 0
+    assert (sweep / "report.md").read_text().startswith(said[: said.index("In ")].rstrip())
+    names = ["report.md", "report.csv", "runs.jsonl", "errors.png", "cost.png", "steps.png", "forecasts.png"]
+    assert said.splitlines()[-1] == f"In {sweep}: {', '.join(names)}"
+    assert all((sweep / name).stat().st_size for name in names)
+    assert f"# {sweep.name}\n\n9 runs: 9 finished." in said
+    mse = wave(0.5002).mean()
+    full = cells(said, "full")
+    assert full[:2] == ["full", f"{mse:.4f} ± 0.0001 (3)"]
+    assert full[3:] == ["the row compared with", "0.250", "10", "5", "100", "1,234,567"]
+    assert cells(said, "*seasonal naive*")[1:3] == ["0.7000", "0.6000"]
+
+
+def test_only_a_difference_whose_interval_leaves_zero_out_is_bold(capsys, sweep):
+    said = call_script(capsys, "report", sweep)[1]
+    assert cells(said, "lsh")[3].startswith("**+0.0200 [+0.01")
+    prob = cells(said, "prob")[3]
+    assert "*" not in prob and prob.split("[")[1].startswith("-")
+    assert said.count("**") == 2
+
+
+def test_the_csv_has_the_same_figures(capsys, sweep):
+    call_script(capsys, "report", sweep)
+    with (sweep / "report.csv").open() as lines:
+        full, _, lsh = list(csv.DictReader(lines))
+    assert (full["row"], full["seeds"], full["compared_with"]) == ("full", "3", "")
+    assert float(full["mse_scaled_mean"]) == pytest.approx(wave(0.5002).mean())
+    assert (lsh["compared_with"], lsh["blocks"]) == ("full", "21")
+    assert float(lsh["mse_difference"]) == pytest.approx(0.02)
+    assert float(lsh["low"]) < 0.02 < float(lsh["high"])
+
+
+def test_the_row_to_compare_with_can_be_chosen(capsys, sweep, tmp_path):
+    said = call_script(capsys, "report", sweep, "--against", "lsh", "--to", tmp_path / "new" / "place")[1]
+    assert cells(said, "full")[3].startswith("**-0.0200")
+    assert (tmp_path / "new" / "place" / "report.md").is_file() and not (sweep / "report.md").exists()
+    status, _, error = call_script(capsys, "report", sweep, "--against", "fulll")
+    assert (status, error) == (1, "--against=fulll: there is no such row. Rows: full, prob, lsh\n")
+
+
+def test_no_run(capsys, tmp_path):
+    status, _, error = call_script(capsys, "report", tmp_path)
+    assert (status, error) == (
+        1,
+        f"{tmp_path} holds no runs. A sweep writes them: train.py -m experiment=ablation/attention\n",
+    )
+
+
+def test_one_run(capsys, tmp_path):
+    make_run(tmp_path / "only", errors=wave(0.5), attention="full")
+    status, said, _ = call_script(capsys, "report", tmp_path)
+    assert status == 0
+    assert "1 run: 1 finished." in said
+    assert "One row: there is nothing to compare it with." in said
+    assert "**" not in said
+
+
+def test_failed_nan_killed_and_foreign_runs_are_named_with_their_reason(capsys, sweep):
+    account = sweep / "prob2" / "run.json"
+    account.write_text(json.dumps({"status": "failed", "error": "the loss is not finite at step 7\nmore"}))
+    metrics = sweep / "lsh1" / "metrics.json"
+    metrics.write_text(metrics.read_text().replace('"mse": 0.5', '"mse": NaN, "was": 0.5', 1))
+    (sweep / "full3" / "run.json").write_text('{"status": "running"}')
+    (sweep / "notes").mkdir()
+    status, said, _ = call_script(capsys, "report", sweep)
+    assert status == 0
+    assert "9 runs: 6 finished, 2 failed, 1 unfinished." in said
+    listed = said[said.index("## Not finished") :].splitlines()[2:6]
+    assert listed == [
+        "- full3 (attention=full seed=3): unfinished: it is running, or was killed",
+        "- prob2 (attention=prob seed=2): failed: the loss is not finite at step 7",
+        "- lsh1 (attention=lsh seed=1): failed: its test error is not a finite number",
+        "- notes: foreign: there is no .hydra/overrides.yaml: no run of train.py",
+    ]
+    assert cells(said, "prob")[1].endswith("(2), 1 not finished")
+
+
+def test_a_row_of_which_nothing_has_finished_stands_in_the_table(capsys, sweep):
+    for seed in (1, 2, 3):
+        (sweep / f"prob{seed}" / "run.json").write_text('{"status": "failed", "error": "no"}')
+    said = call_script(capsys, "report", sweep)[1]
+    assert cells(said, "prob")[1] == "failed (3)"
+
+
+def test_nothing_but_failures(capsys, tmp_path):
+    make_run(tmp_path / "run", errors=wave(0.5), attention="full")
+    (tmp_path / "run" / "run.json").write_text('{"status": "failed", "error": "no room"}')
+    status, said, _ = call_script(capsys, "report", tmp_path)
+    assert status == 0
+    assert "1 run: 1 failed." in said and "- run (attention=full seed=1): failed: no room" in said
+
+
+def test_different_versions_are_said(capsys, sweep):
+    account = sweep / "prob2" / "run.json"
+    account.write_text(account.read_text().replace("2.13.0", "2.12.0"))
+    assert "made with different versions: torch 2.12.0, 2.13.0." in call_script(capsys, "report", sweep)[1]
+
+
+def test_a_folder_that_cannot_be_written_is_said(capsys, sweep, tmp_path):
+    (tmp_path / "file").write_text("")
+    status, _, error = call_script(capsys, "report", sweep, "--to", tmp_path / "file" / "below")
+    assert status == 1
+    assert "Choose a folder that you can write to: --to DIR" in error
+
+
+def test_few_windows_give_differences_without_an_interval(capsys, tmp_path):
+    for number, (name, level) in enumerate({"full": 0.5, "lsh": 0.6}.items()):
+        make_run(tmp_path / name, errors=np.full(49, level), number=number, attention=name)
+    said = call_script(capsys, "report", tmp_path)[1]
+    assert cells(said, "lsh")[3] == "+0.1000 (only 4 blocks)"
+    assert "Fewer than 5 blocks give no interval." in said
+    assert "A row of one seed knows nothing of the spread over seeds" in said

@@ -1,0 +1,116 @@
+"""scripts/reproduce.py with real trainings: results appended, stopped in time, gone on with, failures named."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from script import call_script
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+# small enough for seconds, on data that need no file
+SMALL = [
+    *("data=demo", "data.rows=1500", "seq_len=24", "label_len=12", "pred_len=6"),
+    *("trainer.max_epochs=1", "trainer.accelerator=cpu", "callbacks.figures=null"),
+]
+
+
+def reproduced(folder, *arguments, settings=SMALL):
+    """Its exit status, stdout and stderr."""
+    said = [part for setting in settings for part in ("--set", setting)]
+    command = [
+        sys.executable,
+        str(SCRIPTS / "reproduce.py"),
+        "--table",
+        "dlinear",
+        "--rows",
+        "etth1_m_96",
+        *arguments,
+        *said,
+    ]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "results" / "runs.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.slow
+def test_results_are_appended_and_what_is_there_is_not_run_again(tmp_path):
+    status, said, _ = reproduced(tmp_path, "--seeds", "1", "--jobs", "2")
+    assert status == 0
+    assert sorted((line["contender"], line["seed"]) for line in lines(tmp_path)) == [("dlinear", 1), ("nlinear", 1)]
+    line = lines(tmp_path)[0]
+    assert {"versions", "data_read", "test", "cost", "baselines", "identity", "overrides"} <= line.keys()
+    assert str(tmp_path) not in json.dumps(line)
+    assert "| row | windows | model | published MSE | ours |" in said
+
+    status, said, _ = reproduced(tmp_path, "--seeds", "2", "--models", "nlinear")
+    assert status == 0 and said.count("MSE 0.") == 1
+    assert len(lines(tmp_path)) == 3
+
+    # a line that is lost comes back from its run's folder, without a training
+    (tmp_path / "results" / "runs.jsonl").write_text(json.dumps(lines(tmp_path)[0]) + "\n")
+    folders = {path: path.stat().st_mtime_ns for path in (tmp_path / "multirun" / "reproduce").glob("*/run.json")}
+    assert reproduced(tmp_path, "--seeds", "1")[0] == 0
+    assert len(lines(tmp_path)) == 2
+    assert folders == {path: path.stat().st_mtime_ns for path in folders}
+
+
+@pytest.mark.slow
+def test_after_its_minutes_it_stops_and_goes_on_next_time(tmp_path):
+    endless = [*SMALL, "trainer.max_epochs=100000", "callbacks.early_stopping.patience=100000"]
+    arguments = ("--seeds", "1", "--models", "nlinear")
+    steps = []
+    for minutes in ("0.4", "0.4"):
+        status, said, _ = reproduced(tmp_path, *arguments, "--minutes", minutes, settings=endless)
+        assert status == 0 and "The time is up: the same command goes on from here." in said
+        assert "interrupted: dlinear etth1_m_96, nlinear, seed 1: SIGTERM" in said
+        (log,) = (tmp_path / "multirun" / "reproduce").glob("*/tensorboard")
+        steps.append(len(list(log.iterdir())))
+        assert not (tmp_path / "results" / "runs.jsonl").exists()
+    (output,) = (tmp_path / "multirun" / "reproduce").glob("*/output.txt")
+    assert output.read_text().count("Restored all states") == 1  # Lightning's word for the second leg
+
+
+@pytest.mark.slow
+def test_a_training_that_fails_is_named_and_leaves_no_line(tmp_path):
+    diverging = [*SMALL, "optim.lr=1e30"]
+    status, said, error = reproduced(tmp_path, "--seeds", "1", settings=diverging)
+    assert status == 1 and "Traceback" not in error
+    assert error.splitlines()[0] == "failed, and to be run again by the same command:"
+    assert error.splitlines()[1:] == [f"dlinear etth1_m_96, {name}, seed 1" for name in ("dlinear", "nlinear")]
+    assert said.count("failed: dlinear etth1_m_96") == 2
+    assert not (tmp_path / "results" / "runs.jsonl").exists()
+
+
+WRONG = {
+    ("--table", "etth9_m"): "--table etth9_m: choose of etth1_m, etth1_s",
+    ("--table", "etth1_m", "--rows", "25"): "--rows 25: etth1_m has no such row. Rows: 24, 48, 168, 336, 720",
+    ("--table", "etth1_m", "--models", "x"): "--models x: choose of informer2020; informer; informer, full attention.",
+    ("--table", "etth1_m", "--set", "model.dmodel=3"): "Did you mean 'model.d_model'?",
+    ("--table", "etth1_m", "--seeds", "0"): "0 is no whole number from 1 on",
+    ("--table", "etth1_m", "--jobs", "-1"): "-1 is no whole number from 1 on",
+    ("--table", "etth1_m", "--minutes", "nan"): "nan is no number of minutes from 0 on",
+    (): "the following arguments are required: --table",
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG)
+def test_a_wrong_argument_is_answered(capsys, monkeypatch, tmp_path, arguments):
+    monkeypatch.chdir(tmp_path)
+    status, _, error = call_script(capsys, "reproduce", *arguments)
+    assert status in (1, 2)
+    assert WRONG[arguments] in error
+
+
+def test_no_time_at_all_shows_what_is_there(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    status, said, _ = call_script(capsys, "reproduce", "--table", "etth1_m", "--minutes", "0")
+    assert status == 0
+    assert "Not run yet: informer2020 (all rows)" in said
+    assert not (tmp_path / "results").exists()

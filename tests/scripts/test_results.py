@@ -1,0 +1,36 @@
+"""docs/results.md is what results/ gives."""
+
+import json
+
+from reproduction.lines import line
+from script import SCRIPTS, call_script
+
+RESULTS = SCRIPTS.parent / "results"
+
+
+def test_the_document_is_up_to_date(capsys):
+    assert call_script(capsys, "results", "--check")[0] == 0
+
+
+def test_every_result_has_its_versions_data_and_cost():
+    for text in (RESULTS / "runs.jsonl").read_text().splitlines():
+        found = json.loads(text)
+        assert found["versions"].keys() >= {"forecast", "torch", "lightning", "python"}
+        assert found["data_read"]["checksum"] and found["status"] == "finished"
+        assert found["cost"]["device"] and found["cost"]["train_seconds"] > 0
+
+
+def test_tables_and_comparisons_become_one_text(tmp_path):
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("script_results", SCRIPTS / "results.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    (tmp_path / "published.csv").write_bytes((RESULTS / "published.csv").read_bytes())
+    (tmp_path / "runs.jsonl").write_text(json.dumps(line("etth1_m", "24", "informer2020", mse=0.5)) + "\n")
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep" / "report.md").write_text("# sweep\n\n## ETTh1\n\n![](errors.png)\n")
+    text = module.document(tmp_path)
+    assert "1 trainings, 0.0 hours on cpu, torch 2.13.0." in text.replace("1 training,", "1 trainings,")
+    assert "| 24 | 2,857 | informer2020 | 0.577 | 0.5000 (1) | -0.077 |" in text
+    assert text.endswith("## sweep\n\n### ETTh1\n\n![](../results/sweep/errors.png)\n")

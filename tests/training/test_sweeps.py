@@ -1,0 +1,107 @@
+"""Sweeps with real processes: killed, begun again, with jobs that fail, side by side."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from program import TINY
+
+from forecast.comparison.rows import read_folder, settings
+
+TRAIN = Path(__file__).parents[2] / "train.py"
+# lasts long enough to be caught in the middle
+JOBS = ["data.rows=900", "attention=full,prob", "seed=1,2"]
+
+
+def command(*overrides, options=()):
+    return [sys.executable, *options, str(TRAIN), "-m", *TINY, *overrides]
+
+
+def swept(folder, *overrides, options=()):
+    """Its exit status and what it said, of the logs and the messages alike."""
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(
+        command(*overrides, options=options),
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def runs(folder):
+    return {path.parent.name: path for path in (folder / "multirun" / "sweep").glob("*/run.json")}
+
+
+def states(folder):
+    return {name: json.loads(path.read_text())["status"] for name, path in runs(folder).items()}
+
+
+def written(folder):
+    """When each run that has finished wrote its results."""
+    finished = [name for name, state in states(folder).items() if state == "finished"]
+    return {name: (runs(folder)[name].parent / "metrics.json").stat().st_mtime_ns for name in finished}
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_redoes_exactly_the_unfinished_jobs(tmp_path):
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with (tmp_path / "output").open("wb") as output:
+        sweep = subprocess.Popen(
+            command(*JOBS), cwd=tmp_path, env=env, stdout=output, stderr=output, start_new_session=True
+        )
+    deadline = time.monotonic() + 200
+    while list(states(tmp_path).values()).count("finished") < 2 or "running" not in states(tmp_path).values():
+        assert time.monotonic() < deadline and sweep.poll() is None, (tmp_path / "output").read_text()
+        time.sleep(0.01)
+    os.killpg(sweep.pid, signal.SIGKILL)
+    sweep.wait()
+    before = written(tmp_path)
+    assert len(before) == 2 and len(states(tmp_path)) == 3
+
+    status, said = swept(tmp_path, *JOBS)
+    assert status == 0, said
+    assert list(states(tmp_path).values()) == ["finished"] * 4
+    assert before.items() <= written(tmp_path).items()  # not touched again
+    assert sorted(name for name in runs(tmp_path) if f"{name} has finished before" in said) == sorted(before)
+
+    # all recognised, and torch never imported, which would take seconds
+    status, said = swept(tmp_path, *JOBS, options=["-X", "importtime"])
+    assert status == 0 and said.count("has finished before: it is not run again") == 4
+    imported = {line.rpartition("|")[2].strip() for line in said.splitlines() if line.startswith("import time:")}
+    assert "hydra" in imported and "torch" not in imported
+    (setting,) = settings(read_folder(tmp_path / "multirun" / "sweep"))
+    assert [(row.name, len(row.finished)) for row in setting.rows] == [("full", 2), ("prob", 2)]
+
+
+@pytest.mark.slow
+def test_a_job_that_fails_does_not_stop_the_others_and_is_done_again(tmp_path):
+    wrong = ["model.n_heads=2,3", "seed=1"]  # d_model 14 is not divisible by 3
+    status, said = swept(tmp_path, *wrong)
+    assert status == 1 and "Traceback" not in said
+    assert "scripts/report.py FOLDER compares it" in said
+    assert sorted(states(tmp_path).values()) == ["failed", "finished"]
+    (setting,) = settings(read_folder(tmp_path / "multirun" / "sweep"))
+    failed = next(row for row in setting.rows if not row.finished)
+    assert failed.name == "model.n_heads=3" and "n_heads" in failed.failed[0].reason
+
+    before = written(tmp_path)
+    assert swept(tmp_path, *wrong)[0] == 1
+    assert written(tmp_path) == before
+
+
+@pytest.mark.slow
+def test_jobs_side_by_side_are_the_same_jobs(tmp_path):
+    """With the joblib launcher, of the extra `sweep`."""
+    status, said = swept(tmp_path, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "seed=1,2")
+    assert status == 0, said
+    assert list(states(tmp_path).values()) == ["finished"] * 2
+    assert swept(tmp_path, "seed=1,2")[1].count("has finished before") == 2
