@@ -66,7 +66,8 @@ def made_with(lines: list[dict]) -> str:  # type: ignore[type-arg]
     torch = sorted({line["versions"]["torch"] for line in lines})
     devices = sorted({line["cost"]["device"] for line in lines})
     hours = sum(line["cost"]["train_seconds"] for line in lines) / 3600
-    return f"{len(lines)} trainings, {hours:.1f} hours on {', '.join(devices)}, torch {', '.join(torch)}."
+    trainings = "1 training" if len(lines) == 1 else f"{len(lines)} trainings"
+    return f"{trainings}, {hours:.1f} hours on {', '.join(devices)}, torch {', '.join(torch)}."
 
 
 def comparison(report: Path) -> list[str]:

@@ -18,7 +18,18 @@ from forecast.reproduction.tables import TABLES, Contender, Table, natural, prin
 # A row is reproduced when it is at most so far off, or this many standard deviations over seeds.
 TOLERANCE, DEVIATIONS = 0.02, 2.0
 CLOSED_FORM = "closed-form NLinear"
-HEADING = ("row", "windows", "model", "published MSE", "ours", "difference", "published MAE", "ours", "verdict")
+HEADING = (
+    "row",
+    "look-back",
+    "windows",
+    "model",
+    "published MSE",
+    "ours",
+    "difference",
+    "published MAE",
+    "ours",
+    "verdict",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,21 +126,21 @@ def table_lines(
     found = entries(table, mine, printed)
     text = [f"## {table.name}: {table.title}", ""]
     if found:
-        text += [*markdown([HEADING, *map(_cells, found)], left=3), "", *_baselines(table, mine), ""]
+        text += [*markdown([HEADING, *map(_cells, found)], left=4), "", *_baselines(table, mine), ""]
     remarks = {entry.row: notes[f"{table.name}/{entry.row}"] for entry in found if f"{table.name}/{entry.row}" in notes}
-    text += [f"{row}: {remark}" for row, remark in remarks.items()]
+    text += [f"- {row}: {remark.strip()}" for row, remark in remarks.items()] + [""] * bool(remarks)
     if table.name in notes:
-        text.append(notes[table.name].strip())
+        text += [notes[table.name].strip(), ""]
     queue = waiting(table, mine, printed)
     if queue:
-        text += ["", f"Not run yet: {queue}. `python scripts/reproduce.py --table {table.name}` goes on with them."]
-    return [*text, ""]
+        text += [f"Not run yet: {queue}. `python scripts/reproduce.py --table {table.name}` goes on with them.", ""]
+    return text
 
 
 def _cells(entry: Entry) -> list[str]:
     mse, mae = entry.spread("mse"), entry.spread("mae")
     assert mse is not None and mae is not None, "an entry has lines"
-    ours = [entry.row, f"{entry.windows():,}", entry.name]
+    ours = [entry.row, str(entry.lines[0]["seq_len"]), f"{entry.windows():,}", entry.name]
     if entry.published is None:
         return [*ours, "-", plus_minus(mse), "-", "-", plus_minus(mae), "nothing is printed"]
     difference = f"{mse.mean - entry.published.mse:+.3f}"

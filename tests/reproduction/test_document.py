@@ -41,7 +41,7 @@ def test_a_row_is_the_mean_over_its_seeds_beside_the_printed_one():
     seeds = [line("etth1_m", "24", "informer2020", mse=mse, seed=seed) for seed, mse in ((1, 0.57), (2, 0.59))]
     text = shown("etth1_m", *seeds)
     mse, mae = ("0.577", "0.5800 ± 0.0141 (2)", "+0.003"), ("0.549", "0.6800 ± 0.0141 (2)")
-    assert row(text, "24", "2,857") == ["24", "2,857", "informer2020", *mse, *mae, "reproduced"]
+    assert row(text, "24", "48") == ["24", "48", "2,857", "informer2020", *mse, *mae, "reproduced"]
     assert row(text, "24", "1.222 / 1.222") == ["24", "1.222 / 1.222", "0.424 / 0.424", "0.318 / 0.318"]
 
 
@@ -53,11 +53,11 @@ def test_each_model_stands_beside_its_own_column_and_rows_in_their_order():
         line("etth1_m", "24", "informer", mse=0.5),
         line("etth2_m", "24", "informer", mse=0.1, data="ETTh2"),
     )
-    found = [said.strip("| ").split(" | ")[:4] for said in text if said.startswith("|") and "2,857" in said]
-    assert found == [
-        ["24", "2,857", "informer", "0.577"],
-        ["24", "2,857", "informer, full attention", "0.620"],
-        ["168", "2,857", "informer2020", "0.931"],
+    found = [said.strip("| ").split(" | ") for said in text if said.startswith("|") and "2,857" in said]
+    assert [(cells[0], *cells[3:5]) for cells in found] == [
+        ("24", "informer", "0.577"),
+        ("24", "informer, full attention", "0.620"),
+        ("168", "informer2020", "0.931"),
     ]
 
 
@@ -69,7 +69,7 @@ def test_another_precision_or_protocol_is_a_row_of_its_own():
         line("etth1_m", "24", "informer2020", mse=0.53, **bf16),
         line("etth1_m", "24", "informer2020", mse=0.54, protocol="informer2021", **bf16),
     )
-    names = [said.split(" | ")[2] for said in text if "2,857" in said]
+    names = [said.split(" | ")[3] for said in text if "2,857" in said]
     assert names == ["informer2020", "informer2020 (bf16-mixed)", "informer2020 (bf16-mixed, informer2021)"]
 
 
@@ -81,16 +81,17 @@ def test_offsets_are_rows_and_a_model_that_cannot_has_none():
         line("decoder", "336", "informer2020", mse=0.21, **kept),
         line("decoder", "336", "informer, full attention, dynamic", mse=0.22, **{**kept, "offsets": {"12": None}}),
     )
-    assert row(text, "336", "2,533") == [
-        "336", "2,533", "informer2020, offset 12", "0.209", "0.2000 (1)", "-0.009", "0.387", "0.3000 (1)", "reproduced",
-    ]  # fmt: skip
+    later = row(text, "336", "720", "2,533")
+    assert later[3:] == [
+        *("informer2020, offset 12", "0.209", "0.2000 (1)", "-0.009", "0.387", "0.3000 (1)", "reproduced"),
+    ]
     assert sum("dynamic |" in said for said in text) == 1
 
 
 def test_the_closed_form_stands_beside_nlinear_without_a_spread():
     lines = [line("dlinear", "etth1_m_96", "nlinear", mse=0.38, seed=s, seq_len=336, pred_len=96) for s in (1, 2)]
     text = shown("dlinear", *lines)
-    assert row(text, "etth1_m_96", "2,857", "closed-form NLinear")[3:6] == ["0.374", "0.3180 (1)", "-0.056"]
+    assert row(text, "etth1_m_96", "336", "2,857", "closed-form NLinear")[4:7] == ["0.374", "0.3180 (1)", "-0.056"]
 
 
 def test_what_has_not_been_run_is_said_with_the_command():
@@ -111,7 +112,7 @@ def test_what_was_tried_stands_below_the_table():
     text = shown(
         "etth1_m", line("etth1_m", "24", "informer2020", mse=0.5), **{"etth1_m/24": "Tried lr 2e-4: no better."}
     )
-    assert "24: Tried lr 2e-4: no better." in text
+    assert "- 24: Tried lr 2e-4: no better." in text
 
 
 def test_a_note_on_a_table_that_is_not_there_is_refused(tmp_path):

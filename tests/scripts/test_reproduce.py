@@ -47,7 +47,7 @@ def test_results_are_appended_and_what_is_there_is_not_run_again(tmp_path):
     line = lines(tmp_path)[0]
     assert {"versions", "data_read", "test", "cost", "baselines", "identity", "overrides"} <= line.keys()
     assert str(tmp_path) not in json.dumps(line)
-    assert "| row | windows | model | published MSE | ours |" in said
+    assert "| row | look-back | windows | model | published MSE | ours |" in said
 
     status, said, _ = reproduced(tmp_path, "--seeds", "2", "--models", "nlinear")
     assert status == 0 and said.count("MSE 0.") == 1

@@ -31,6 +31,6 @@ def test_tables_and_comparisons_become_one_text(tmp_path):
     (tmp_path / "sweep").mkdir()
     (tmp_path / "sweep" / "report.md").write_text("# sweep\n\n## ETTh1\n\n![](errors.png)\n")
     text = module.document(tmp_path)
-    assert "1 trainings, 0.0 hours on cpu, torch 2.13.0." in text.replace("1 training,", "1 trainings,")
-    assert "| 24 | 2,857 | informer2020 | 0.577 | 0.5000 (1) | -0.077 |" in text
+    assert "1 training, 0.0 hours on cpu, torch 2.13.0." in text
+    assert "| 24 | 48 | 2,857 | informer2020 | 0.577 | 0.5000 (1) | -0.077 |" in text
     assert text.endswith("## sweep\n\n### ETTh1\n\n![](../results/sweep/errors.png)\n")
