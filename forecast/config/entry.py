@@ -100,6 +100,12 @@ def _task(main: Main) -> Main:
     @functools.wraps(main)
     def task(cfg: DictConfig) -> None:
         launch.leave_console_to_first_process()
+        varied = OmegaConf.select(HydraConfig.get(), "sweeper.params")
+        if varied and not in_sweep():
+            names = ", ".join(map(str, varied))
+            raise _Refused from UserError(
+                f"experiment={chosen('experiment')} is a sweep over {names}: add -m to run it"
+            )
         if in_sweep() and is_finished(run_folder()):
             log.info("%s has finished before: it is not run again", run_folder())
             return

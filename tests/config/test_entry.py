@@ -253,5 +253,25 @@ def test_a_failing_job_of_a_sweep_is_told_and_the_others_run(tmp_path):
     assert len(shown(end)) == 2
     assert Path(shown(end)[0]["folder"]).parent == tmp_path / "multirun" / "quickstart"
     assert end.returncode == 1
-    assert end.stderr.splitlines()[-1] == "refused inside main"
+    told, after = end.stderr.splitlines()[-2:]
+    assert told == "refused inside main"
+    assert after == (
+        "What has finished is kept: the same command runs the rest, and scripts/report.py FOLDER compares it."
+    )
     assert "Traceback" not in end.stdout + end.stderr
+
+
+def test_an_ablation_without_m_is_refused(tmp_path):
+    end = ran(tmp_path, STUB, "experiment=ablation/scramble")
+    assert end.returncode == 1 and shown(end) == []
+    assert end.stderr == "experiment=ablation/scramble is a sweep over attention, seed: add -m to run it\n"
+
+
+@pytest.mark.slow
+def test_the_command_line_wins_over_what_an_ablation_varies(tmp_path):
+    told = shown(ran(tmp_path, STUB, "-m", "experiment=ablation/scramble", "data=demo", "seed=7"))
+    wanted = [
+        {"experiment=ablation/scramble", "data=demo", f"attention={name}", "seed=7"}
+        for name in ("prob", "prob_scrambled")
+    ]
+    assert [set(said["overrides"]) for said in told] == wanted

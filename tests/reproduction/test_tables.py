@@ -4,6 +4,7 @@ import pytest
 from config.composed import composed
 
 from forecast.config.check import check_config
+from forecast.config.compose import experiment_file
 from forecast.errors import UserError
 from forecast.reproduction.published import PUBLISHED, read_published
 from forecast.reproduction.tables import TABLES, fits, jobs, natural, printed_rows
@@ -120,3 +121,35 @@ def test_the_informers_rows_are_those_of_the_authors_scripts(table):
         assert (cfg.optim.lr, cfg.data.batch_size, cfg.trainer.max_epochs) == (1e-4, 32, 6)
         assert (cfg.callbacks.early_stopping.patience, cfg.schedule._target_.split(".")[-1]) == (3, "type1")
     assert ", ".join(said) == SCRIPTS[table]
+
+
+@pytest.mark.parametrize("table", ["probsparse", "distilling", "decoder", "dlinear", "patchtst"])
+def test_the_other_rows_are_what_their_names_say(table):
+    for row in TABLES[table].rows():
+        said = experiment_file(f"{table}/{row}")
+        found = {"ETTh1": "etth1", "ETTh2": "etth2", "ETTm1": "ettm1"}[said["data"]["name"]]
+        words = {
+            "probsparse": (said["pred_len"], said["seq_len"]),
+            "distilling": (said["pred_len"], said["seq_len"]),
+            "decoder": (said["pred_len"],),
+            "dlinear": (found, said["data"]["features"].lower(), said["pred_len"]),
+            "patchtst": (found, said["pred_len"]),
+        }
+        assert row == "_".join(map(str, words[table]))
+        assert said["data"]["features"] == ("M" if table == "patchtst" or "_m_" in row else "S")
+
+
+def test_the_recipes_follow_their_papers():
+    linear = {row: experiment_file(f"dlinear/{row}") for row in TABLES["dlinear"].rows()}
+    rates = {"etth1": (5e-3, 32), "etth2": (5e-2, 32), "ettm1": (1e-4, 8)}
+    for row, said in linear.items():
+        assert (said["optim"]["lr"], said["data"]["batch_size"]) == rates[row.split("_")[0]]
+        assert (said["seq_len"], said["trainer"]["max_epochs"]) == (336, 10)
+    for row in TABLES["patchtst"].rows():
+        said = experiment_file(f"patchtst/{row}")
+        sizes = {"d_model": 128, "n_heads": 16, "d_ff": 256, "dropout": 0.2} if row.startswith("ettm1") else None
+        assert said.get("model") == sizes
+        assert (said["seq_len"], said["data"]["batch_size"], said["optim"]["lr"]) == (336, 128, 1e-4)
+    for pred_len, offsets in ((336, [12, 24, 48, 72]), (480, [48, 96, 144, 168])):
+        assert experiment_file(f"decoder/{pred_len}")["protocol"]["offsets"] == offsets
+    assert {experiment_file(f"probsparse/{row}")["data"]["batch_size"] for row in TABLES["probsparse"].rows()} == {8}

@@ -83,25 +83,17 @@ def test_a_killed_sweep_redoes_exactly_the_unfinished_jobs(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_job_that_fails_does_not_stop_the_others_and_is_done_again(tmp_path):
+def test_a_job_that_fails_does_not_stop_the_others_side_by_side_or_in_turn(tmp_path):
+    """Side by side with the joblib launcher, of the extra `sweep`."""
     wrong = ["model.n_heads=2,3", "seed=1"]  # d_model 14 is not divisible by 3
-    status, said = swept(tmp_path, *wrong)
-    assert status == 1 and "Traceback" not in said
-    assert "scripts/report.py FOLDER compares it" in said
+    status, said = swept(tmp_path, *wrong, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    assert status == 1 and "scripts/report.py FOLDER compares it" in said
     assert sorted(states(tmp_path).values()) == ["failed", "finished"]
     (setting,) = settings(read_folder(tmp_path / "multirun" / "sweep"))
     failed = next(row for row in setting.rows if not row.finished)
     assert failed.name == "model.n_heads=3" and "n_heads" in failed.failed[0].reason
 
     before = written(tmp_path)
-    assert swept(tmp_path, *wrong)[0] == 1
+    status, said = swept(tmp_path, *wrong)
+    assert status == 1 and "Traceback" not in said and said.count("has finished before") == 1
     assert written(tmp_path) == before
-
-
-@pytest.mark.slow
-def test_jobs_side_by_side_are_the_same_jobs(tmp_path):
-    """With the joblib launcher, of the extra `sweep`."""
-    status, said = swept(tmp_path, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "seed=1,2")
-    assert status == 0, said
-    assert list(states(tmp_path).values()) == ["finished"] * 2
-    assert swept(tmp_path, "seed=1,2")[1].count("has finished before") == 2
