@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,23 +17,41 @@ METRICS, ACCOUNT, OVERRIDES = "metrics.json", "run.json", ".hydra/overrides.yaml
 WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step.csv", "forecasts.npz"
 
 
+# What may differ between two runs that are one experiment: who watches, where files lie, how it is shown.
+NOT_IDENTITY = (
+    "hydra",
+    "logger",
+    "callbacks.progress",
+    "ckpt_path",
+    "checks",
+    "data.root",
+    "data.path",
+    "trainer.default_root_dir",
+    "trainer.enable_progress_bar",
+    "trainer.log_every_n_steps",
+)
 DATA_KEYS = ("name", "checksum", "columns", "targets", "known", "freq", "splits", "trained_until", "gaps")
 # Without these metrics.json is another program's.
-KEYS = ("model", "data", "features", "protocol", "seed", "seq_len", "pred_len", "test", "baselines", "cost")
+KEYS: Mapping[str, type] = {
+    **dict.fromkeys(("model", "data", "features", "protocol"), str),
+    **dict.fromkeys(("seed", "seq_len", "pred_len"), int),
+    **dict.fromkeys(("test", "baselines", "cost"), dict),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """A run folder.
 
-    reason: why it is not `finished`, in words. overrides: key -> value of the command line, in its order. metrics,
-    account: metrics.json and run.json, empty where they are not there.
+    reason: why it is not `finished`, in words. overrides: key -> value of the command line, in its order. job: its
+    number in its sweep. metrics, account: metrics.json and run.json, empty where they are not there.
     """
 
     path: Path
     state: State
     reason: str = ""
     overrides: Mapping[str, str] = field(default_factory=dict)
+    job: int = 0
     metrics: Mapping[str, Any] = field(default_factory=dict)
     account: Mapping[str, Any] = field(default_factory=dict)
 
@@ -40,13 +59,13 @@ class Run:
 def read_run(folder: Path) -> Run:
     """The run in `folder`, whatever state it is in."""
     try:
-        overrides = _overrides(folder / OVERRIDES)
         account = _json(folder / ACCOUNT)
         metrics = _json(folder / METRICS)
+        overrides, job = _asked(folder, account)
     except (OSError, ValueError, yaml.YAMLError) as error:
         return Run(path=folder, state="foreign", reason=str(error).splitlines()[0])
     state, reason = _state(folder, metrics, account)
-    return Run(path=folder, state=state, reason=reason, overrides=overrides, metrics=metrics, account=account)
+    return Run(path=folder, state=state, reason=reason, overrides=overrides, job=job, metrics=metrics, account=account)
 
 
 def is_finished(folder: Path) -> bool:
@@ -72,7 +91,7 @@ def _state(folder: Path, metrics: Mapping[str, Any], account: Mapping[str, Any])
         found = "interrupted", str(error or "Ctrl-C, or a signal")
     elif unfinished:
         found = "unfinished", unfinished
-    elif lacking := [key for key in KEYS if key not in metrics]:
+    elif lacking := [key for key, kind in KEYS.items() if not isinstance(metrics.get(key), kind)]:
         found = "foreign", f"{METRICS} has no {', '.join(lacking)}"
     elif not _finite(metrics):
         found = "failed", "its test error is not a finite number"
@@ -99,15 +118,25 @@ def _finite(metrics: Mapping[str, Any]) -> bool:
     return all(isinstance(error, int | float) and math.isfinite(error) for error in errors)
 
 
-def _overrides(path: Path) -> dict[str, str]:
-    """{"seed": "1", ...}. Raises OSError without the file, ValueError when it holds something else."""
-    if not path.is_file():
-        raise ValueError(f"there is no {OVERRIDES}: no run of train.py")
-    lines = yaml.safe_load(path.read_text())
+def _asked(folder: Path, account: Mapping[str, Any]) -> tuple[dict[str, str], int]:
+    """The overrides, {"seed": "1", ...}, and the number of the job.
+
+    As run.json has them: Hydra's own files are written anew each time a sweep comes by. Raises ValueError where neither
+    has them.
+    """
+    lines, job = account.get("overrides"), account.get("job")
+    if not isinstance(lines, list):
+        if not (folder / OVERRIDES).is_file():
+            raise ValueError(f"there is no {OVERRIDES}: no run of train.py")
+        lines = yaml.safe_load((folder / OVERRIDES).read_text())
     if not isinstance(lines, list):
         raise ValueError(f"{OVERRIDES} is not a list")
+    if not isinstance(job, int):
+        hydra = folder / ".hydra" / "hydra.yaml"
+        found = re.search(r"^    num: (\d+)$", hydra.read_text() if hydra.is_file() else "", re.MULTILINE)
+        job = int(found[1]) if found else 0
     pairs = (str(line).partition("=") for line in lines)
-    return {key.lstrip("+"): value for key, _, value in pairs}
+    return {key.lstrip("+"): value for key, _, value in pairs}, job
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from forecast.reproduction import SEEDS
+
 if TYPE_CHECKING:
-    from forecast.reproduction.tables import Job
+    from forecast.reproduction.tables import Job, Table
     from forecast.runs import Run
 
 
@@ -40,7 +42,7 @@ def command_line() -> argparse.Namespace:
     parser.add_argument("--table", required=True, help="etth1_m, etth1_s, ..., dlinear, patchtst, or all")
     parser.add_argument("--rows", default="", help="some of its rows, such as 24,48; default: all")
     parser.add_argument("--models", default="", help="some of its models, by semicolons: 'informer2020;informer'")
-    parser.add_argument("--seeds", type=positive, default=3, help="so many seeds, from 1 (default 3)")
+    parser.add_argument("--seeds", type=positive, default=SEEDS, help=f"seeds 1 to N (default {SEEDS})", metavar="N")
     parser.add_argument("--jobs", type=positive, default=1, help="so many trainings side by side (default 1)")
     parser.add_argument("--minutes", type=minutes, help="stop after so long; the same command goes on next time")
     parser.add_argument(
@@ -76,55 +78,64 @@ def run(arguments: argparse.Namespace) -> bool:
     from forecast.reproduction.running import run_all
     from forecast.runs import read_run
 
-    known = records.read(arguments.results)
+    known = {records.key(line): line for line in records.read(arguments.results)}
+    trained = {line["identity"]: line for line in known.values()}
+    twins: dict[str, list[Job]] = {}
     failed: list[str] = []
+    folder = arguments.runs.absolute()
 
     def done(job: "Job", ended: "Run") -> None:
-        what = f"{job.table} {job.row}, {job.contender}, seed {job.seed}"
         if ended.state != "finished":
-            failed.append(what) if ended.state == "failed" else None
-            print(f"{clock()} {ended.state}: {what}: {ended.reason} ({ended.path})", flush=True)
+            failed.append(f"{title(job)}: {ended.path / 'output.txt'}") if ended.state == "failed" else None
+            print(f"{clock()} {ended.state}: {title(job)}: {ended.reason}", flush=True)
             return
-        records.append(arguments.results, records.record(job, ended))
+        for each in (job, *twins.pop(job.identity, ())):
+            records.append(arguments.results, records.record(each, ended))
         mse = ended.metrics["test"]["scaled"]["mse"]
-        print(f"{clock()} {what}: MSE {mse:.4f}, {ended.metrics['cost']['train_seconds']:.0f} s", flush=True)
+        print(f"{clock()} {title(job)}: MSE {mse:.4f}, {ended.metrics['cost']['train_seconds']:.0f} s", flush=True)
 
-    def missing() -> Iterator["Job"]:
+    def missing() -> "Iterator[Job]":
+        started: set[str] = set()
         for job in asked(arguments):
-            if job.identity in known:
+            if records.key(records.asked(job)) in known:
                 continue
-            earlier = read_run(arguments.runs.absolute() / job.identity)
-            if earlier.state == "finished":
+            if job.identity in trained:  # the same training stands in another table
+                records.append(arguments.results, {**trained[job.identity], **records.asked(job)})
+            elif job.identity in started:
+                twins.setdefault(job.identity, []).append(job)
+            elif (earlier := read_run(folder / job.identity)).state == "finished":
                 done(job, earlier)
             else:
+                started.add(job.identity)
                 yield job
 
     seconds = None if arguments.minutes is None else 60 * arguments.minutes
-    complete = run_all(
-        missing(), folder=arguments.runs.absolute(), side_by_side=arguments.jobs, seconds=seconds, done=done
-    )
+    complete = run_all(missing(), folder=folder, side_by_side=arguments.jobs, seconds=seconds, done=done)
     if failed:
         raise UserError("failed, and to be run again by the same command:\n" + "\n".join(failed))
     return complete
 
 
+def title(job: "Job") -> str:
+    """A training in words."""
+    return f"{job.table} {job.row}, {job.contender}, seed {job.seed}"
+
+
 def asked(arguments: argparse.Namespace) -> "Iterator[Job]":
-    """The trainings that the command names. Raises UserError for a table, row or model that is not there."""
+    """The trainings that the command names. Raises UserError for a table, row, model or setting that is none."""
     from forecast.reproduction.published import read_published
-    from forecast.reproduction.tables import jobs
+    from forecast.reproduction.tables import cells, jobs
 
-    for table in tables(arguments.table):
-        yield from jobs(
-            table,
-            read_published(),
-            rows=[row for row in arguments.rows.split(",") if row],
-            contenders=[name.strip() for name in arguments.models.split(";") if name.strip()],
-            seeds=range(1, arguments.seeds + 1),
-            extra=arguments.set,
-        )
+    wanted = cells(
+        tables(arguments.table),
+        read_published(),
+        rows=[row for row in arguments.rows.split(",") if row],
+        contenders=[name.strip() for name in arguments.models.split(";") if name.strip()],
+    )
+    return jobs(wanted, seeds=range(1, arguments.seeds + 1), extra=arguments.set)
 
 
-def tables(name: str) -> list:  # type: ignore[type-arg]
+def tables(name: str) -> "list[Table]":
     """The tables that --table names."""
     from forecast.errors import UserError, closest
     from forecast.reproduction.tables import TABLES
@@ -142,7 +153,7 @@ def show(arguments: argparse.Namespace) -> None:
     from forecast.reproduction.document import read_notes, table_lines
     from forecast.reproduction.published import RESULTS, read_published
 
-    lines = records.read(arguments.results).values()
+    lines = records.read(arguments.results)
     notes = read_notes(RESULTS / "notes.yaml")
     for table in tables(arguments.table):
         print("\n".join(table_lines(table, lines, read_published(), notes)))

@@ -15,11 +15,10 @@ INTRODUCTION = """# Results
 
 Made by `python scripts/results.py` from results/; not written by hand.
 
-Errors are in scaled units (the columns of the train rows have mean 0 and variance 1), over all test windows unless the
-model's name says another protocol: mean ± standard deviation (number of seeds). A printed MSE is *reproduced* when ours
-is at most 0.02 away, or two standard deviations over our seeds. The printed Informer tables were made with the code of
-March 2021, which had another attention and padding; the authors' last commit, which `informer2020` follows, does not
-give them either. Baselines are computed on the same windows; the closed-form NLinear has the row's own look-back.
+Errors are in scaled units (the columns of the train rows have mean 0 and variance 1): mean ± standard deviation (number
+of seeds). In brackets after a model's name: what its command had beside the recipe in conf/experiment. A printed MSE is
+*reproduced* when ours is at most 0.02 away, or two standard deviations over our seeds; one seed has no deviation. The
+baselines are computed on the same windows, closed-form NLinear with the row's own look-back.
 """
 
 
@@ -49,7 +48,7 @@ def document(results: Path) -> str:
     from forecast.reproduction.published import read_published
     from forecast.reproduction.tables import TABLES
 
-    lines = list(records.read(results / "runs.jsonl").values())
+    lines = records.read(results / "runs.jsonl")
     printed, notes = read_published(results / "published.csv"), read_notes(results / "notes.yaml")
     parts = [INTRODUCTION.rstrip(), "", made_with(lines), ""]
     for table in TABLES.values():

@@ -1,6 +1,7 @@
 """Pictures of a comparison: errors with their spread, error against cost, error by step, forecasts side by side."""
 
 import csv
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
 from forecast.comparison.rows import Row, Setting
-from forecast.comparison.tables import BASELINES
+from forecast.comparison.tables import BASELINES, heading
 from forecast.figures import blank_figure, lighten
 from forecast.runs import FORECASTS, STEP_ERRORS, Run
 
@@ -72,7 +73,7 @@ def cost_figure(rows: Sequence[Row], title: str) -> Figure | None:
     for axes, (key, label) in zip(panels, kinds, strict=True):
         points = [(row, cost.mean, _mse(row)) for row in rows if (cost := row.spread("cost", key)) is not None]
         if not points:
-            return None
+            return None  # a system that does not tell its memory
         for number, (row, mean, mse) in enumerate(points):
             axes.plot(mean, mse, label=row.name, markersize=7, linestyle="none", **_style(number, marker=True))
         front = pareto([(mean, mse) for _, mean, mse in points])
@@ -101,9 +102,11 @@ def steps_figure(rows: Sequence[Row], title: str) -> Figure | None:
     for number, row in enumerate(rows):
         curves = [steps for run in row.finished if (steps := _steps(run, "mse_scaled"))]
         if not curves:
-            return None
+            continue
         mean = np.mean(curves, axis=0)
         axes.plot(np.arange(1, len(mean) + 1), mean, label=row.name, **_style(number, marker=len(mean) == 1))
+    if not axes.lines:
+        return None
     baseline = _steps(rows[0].finished[0], "closed_form_nlinear_mse_scaled")
     if baseline:
         axes.plot(np.arange(1, len(baseline) + 1), baseline, label=BASELINES["closed_form_nlinear"], **BASELINE)
@@ -116,8 +119,9 @@ def steps_figure(rows: Sequence[Row], title: str) -> Figure | None:
 
 def forecasts_figure(rows: Sequence[Row], title: str) -> Figure | None:
     """The forecasts of each row's first seed on the windows that all have kept, original units."""
+    rows = [row for row in rows if _forecasts(row.finished[0])]
     kept = [_forecasts(row.finished[0]) for row in rows]
-    shared = set.intersection(*(set(windows) for windows in kept))
+    shared = set.intersection(*map(set, kept)) if kept else set()
     if not shared:
         return None
     origins = sorted(shared)
@@ -150,10 +154,11 @@ def _draw_window(axes: Axes, rows: Sequence[Row], windows: Sequence[dict[str, An
 
 def _forecasts(run: Run) -> dict[Any, dict[str, Any]]:
     """First forecast time -> the window's times, truth and forecast (P, T)."""
-    try:
-        with np.load(run.path / FORECASTS) as arrays:
-            content = dict(arrays)
-    except (OSError, ValueError):
+    if not zipfile.is_zipfile(run.path / FORECASTS):
+        return {}
+    with np.load(run.path / FORECASTS) as arrays:
+        content = dict(arrays)
+    if not {"past", "truth", "forecast", "timestamps", "columns"} <= content.keys():
         return {}
     past = content["past"].shape[1]
     return {
@@ -186,7 +191,7 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 
 def _title(setting: Setting, says: str) -> str:
-    return f"{setting.data}, {setting.features}, {setting.pred_len} steps ahead: {says}"
+    return f"{heading(setting)}: {says}"
 
 
 def _mse(row: Row) -> float:

@@ -1,7 +1,7 @@
 """Which runs of a folder are one row of a table, and which rows may stand in one table."""
 
+import json
 import math
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ import numpy as np
 
 from forecast.comparison.bootstrap import Interval, paired_interval
 from forecast.errors import UserError
-from forecast.runs import OVERRIDES, WINDOW_ERRORS, Run, read_run
+from forecast.runs import NOT_IDENTITY, OVERRIDES, WINDOW_ERRORS, Run, read_run
 
 # What a row averages over.
 REPEATS = "seed"
-# Overrides that say how a run is shown or where its files lie.
-UNNAMED = ("callbacks.", "logger.", "hydra.", "trainer.enable_", "data.root", "data.path")
+# Overrides that make no other experiment of a run: pictures for TensorBoard, beside what its identity leaves out.
+UNNAMED = (*NOT_IDENTITY, "callbacks.figures")
 
 
 class Spread(NamedTuple):
@@ -32,16 +32,18 @@ class Spread(NamedTuple):
 class Row:
     """The runs that differ in their seed alone.
 
-    name: what sets them apart from the other rows. finished: one run a seed, by seed. failed: the other runs.
+    name: what sets them apart from the other rows. finished: one run a seed, by seed. lost: those without results, of
+    seeds that no other run has. superseded: older runs of a seed.
     """
 
     name: str
     finished: tuple[Run, ...]
-    failed: tuple[Run, ...] = ()
+    lost: tuple[Run, ...] = ()
+    superseded: tuple[Run, ...] = ()
 
     def spread(self, *path: str) -> Spread | None:
         """Of the figure at that place of metrics.json, such as ("test", "scaled", "mse"); None when no run has it."""
-        found = (_at(run.metrics, path) for run in self.finished)
+        found = (at(run.metrics, path) for run in self.finished)
         values = [float(value) for value in found if isinstance(value, int | float) and math.isfinite(value)]
         if not values:
             return None
@@ -49,25 +51,26 @@ class Row:
 
     def one(self, *path: str) -> Any:
         """What the first finished run says at that place of metrics.json; None without one."""
-        return _at(self.finished[0].metrics, path) if self.finished else None
+        return at(self.finished[0].metrics, path) if self.finished else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What rows must share to be compared: data, columns, horizon, windows. Its rows are in the order of the sweep."""
+    """What rows must share to be compared: data, target columns, splits, horizon, protocol.
+
+    Its rows are in the order of the sweep.
+    """
 
     data: str
     features: str
+    targets: tuple[str, ...]
     pred_len: int
     protocol: str
     rows: tuple[Row, ...]
 
-    def row(self, name: str) -> Row:
-        """The row of that name. Raises UserError naming those that there are."""
-        for row in self.rows:
-            if row.name == name:
-                return row
-        raise UserError(f"--against={name}: there is no such row. Rows: {', '.join(row.name for row in self.rows)}")
+    def row(self, name: str) -> Row | None:
+        """The row of that name, None when there is none."""
+        return next((row for row in self.rows if row.name == name), None)
 
 
 def read_folder(folder: Path) -> list[Run]:
@@ -86,8 +89,8 @@ def read_folder(folder: Path) -> list[Run]:
 
 
 def settings(runs: Sequence[Run]) -> list[Setting]:
-    """The runs as rows of as many tables as are needed. Foreign runs are left out."""
-    tables: dict[tuple[Any, ...], list[Run]] = {}
+    """The runs as rows of as many tables as are needed. Foreign runs are left out; none when nothing has finished."""
+    tables: dict[str, list[Run]] = {}
     lost = []
     for run in runs:
         if run.state == "finished":
@@ -99,10 +102,30 @@ def settings(runs: Sequence[Run]) -> list[Setting]:
     # a run without results is shown where its overrides fit best: data and horizon as asked for
     for run in lost:
         tables[max(tables, key=lambda key: _fit(run, tables[key]))].append(run)
-    return [
-        Setting(data=data, features=features, pred_len=pred_len, protocol=protocol, rows=_rows(members))
-        for (data, _, features, pred_len, protocol), members in tables.items()
-    ]
+    return [_table(members) for members in tables.values()]
+
+
+def check_reference(tables: Sequence[Setting], name: str | None) -> None:
+    """Raises UserError unless a row of that name has results in some table; None is always fine."""
+    rows = [row for table in tables for row in table.rows]
+    if name is not None and not any(row.name == name and row.finished for row in rows):
+        there = ", ".join(dict.fromkeys(row.name for row in rows if row.finished))
+        says = "has no finished run" if any(row.name == name for row in rows) else "is no row"
+        raise UserError(f"--against={name}: that {says}. Rows with results: {there}")
+
+
+def _table(members: Sequence[Run]) -> Setting:
+    finished = next(run for run in members if run.state == "finished")
+    metrics, path = finished.metrics, at(finished.account, ("data", "path"))
+    named = metrics["data"] if metrics["data"] != "csv" or not path else Path(path).name
+    return Setting(
+        data=named,
+        features=metrics["features"],
+        targets=tuple(at(finished.account, ("data", "targets")) or ()),
+        pred_len=metrics["pred_len"],
+        protocol=metrics["protocol"],
+        rows=_rows(members),
+    )
 
 
 def compare(row: Row, reference: Row) -> Interval | None:
@@ -148,20 +171,24 @@ def _rows(runs: Sequence[Run]) -> tuple[Row, ...]:
 
 def _row(name: str, runs: Sequence[Run]) -> Row:
     """One run a seed: of several the newest, since the older ones were made with another version or config."""
-    finished: dict[int, Run] = {}
+    finished: dict[str, Run] = {}
+    superseded = []
     for run in sorted((run for run in runs if run.state == "finished"), key=lambda run: run.path.stat().st_mtime):
-        finished[int(run.metrics["seed"])] = run
-    others = tuple(run for run in runs if run.state != "finished")
-    return Row(name=name, finished=tuple(finished[seed] for seed in sorted(finished)), failed=others)
+        seed = str(run.metrics["seed"])
+        superseded += [finished[seed]] if seed in finished else []
+        finished[seed] = run
+    lost = tuple(run for run in runs if run.state != "finished" and run.overrides.get(REPEATS, "") not in finished)
+    ordered = tuple(finished[seed] for seed in sorted(finished, key=int))
+    return Row(name=name, finished=ordered, lost=lost, superseded=tuple(superseded))
 
 
 def _varying(runs: Sequence[Run]) -> list[str]:
     names = dict.fromkeys(name for run in runs for name in run.overrides)
-    return [
-        name
-        for name in names
-        if name != REPEATS and not name.startswith(UNNAMED) and len({run.overrides.get(name) for run in runs}) > 1
-    ]
+    return [name for name in names if _tells(name) and len({run.overrides.get(name) for run in runs}) > 1]
+
+
+def _tells(name: str) -> bool:
+    return name != REPEATS and not any(name == other or name.startswith(f"{other}.") for other in UNNAMED)
 
 
 def _name(names: Sequence[str], values: Sequence[str | None]) -> str:
@@ -174,10 +201,12 @@ def _name(names: Sequence[str], values: Sequence[str | None]) -> str:
     return ", ".join(said) or "as it is"
 
 
-def _setting(run: Run) -> tuple[Any, ...]:
-    metrics = run.metrics
-    checksum = _at(run.account, ("data", "checksum"))
-    return metrics["data"], checksum, metrics["features"], metrics["pred_len"], metrics["protocol"]
+def _setting(run: Run) -> str:
+    """Equal for runs whose window errors may be compared: the same columns of the same rows, scaled alike."""
+    described = at(run.account, ("data",)) or {}
+    data = {key: described.get(key) for key in ("checksum", "targets", "splits", "gaps")}
+    asked = [run.metrics[key] for key in ("data", "features", "pred_len", "protocol")]
+    return json.dumps([asked, data], sort_keys=True)
 
 
 def _fit(run: Run, members: Sequence[Run]) -> int:
@@ -185,16 +214,12 @@ def _fit(run: Run, members: Sequence[Run]) -> int:
 
 
 def _job(run: Run) -> tuple[bool, int, str]:
-    """Sorts by the number of the job in its sweep, from Hydra's own file; what is no run comes last."""
-    try:
-        text = (run.path / ".hydra" / "hydra.yaml").read_text()
-    except OSError:
-        text = ""
-    number = re.search(r"^    num: (\d+)$", text, re.MULTILINE)
-    return run.state == "foreign", int(number[1]) if number else 0, run.path.name
+    """Sorts by the number of the job in its sweep; what is no run comes last."""
+    return run.state == "foreign", run.job, run.path.name
 
 
-def _at(values: Any, path: Sequence[str]) -> Any:
+def at(values: Any, path: Sequence[str]) -> Any:
+    """What stands at that place of nested mappings; None where nothing does."""
     for key in path:
         values = values.get(key) if isinstance(values, Mapping) else None
     return values

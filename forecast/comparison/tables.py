@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from forecast.comparison.bootstrap import LEAST_BLOCKS, Interval
-from forecast.comparison.rows import Row, Setting, Spread, block_length, compare, shared_windows
+from forecast.comparison.rows import Row, Setting, Spread, block_length, check_reference, compare, shared_windows
 from forecast.runs import Run, State
 
 BASELINES = {
@@ -29,6 +29,8 @@ FIGURES = {
     "parameters": ("parameters",),
 }
 
+# Characters of a reason that a cell holds; the list below the tables has all.
+REASON = 80
 COSTS = ("train_seconds", "train_samples_per_second", "peak_memory_mb", "parameters")
 
 
@@ -62,6 +64,7 @@ def report(name: str, setting_list: Sequence[Setting], runs: Sequence[Run], agai
 
     Raises UserError when there is no such row.
     """
+    check_reference(setting_list, against)
     lines = [f"# {name}", "", counts(runs), ""]
     for setting in setting_list:
         lines += section(setting, reference(setting, against))
@@ -70,17 +73,16 @@ def report(name: str, setting_list: Sequence[Setting], runs: Sequence[Run], agai
 
 
 def reference(setting: Setting, against: str | None) -> Row:
-    """The row of that name; None: the first one that has a finished run."""
-    if against is not None:
-        return setting.row(against)
-    return next(row for row in setting.rows if row.finished)
+    """The row of that name; without it, or without results for it here, the first one that has a finished run."""
+    named = None if against is None else setting.row(against)
+    return named if named and named.finished else next(row for row in setting.rows if row.finished)
 
 
 def counts(runs: Sequence[Run]) -> str:
     """`33 runs: 31 finished, 1 failed, 1 unfinished.`, and the versions where they differ."""
-    states = [run.state for run in runs if run.state != "foreign"]
-    parts = [f"{states.count(state)} {state}" for state in get_args(State) if state in states]
-    text = f"{len(states)} run{'s' * (len(states) != 1)}{': ' * bool(parts)}{', '.join(parts)}."
+    ours = [run for run in runs if run.state != "foreign"]
+    parts = states(ours)
+    text = f"{len(ours)} run{'s' * (len(ours) != 1)}{': ' * bool(parts)}{parts}."
     versions: dict[str, set[str]] = {}
     for run in runs:
         for package, version in (run.account.get("versions") or {}).items():
@@ -94,20 +96,28 @@ def section(setting: Setting, against: Row) -> list[str]:
     rows = [row for row in setting.rows if row.finished]
     windows = {row.one("test", "windows") for row in rows}
     lines = [
-        f"## {setting.data}, features {setting.features}, {setting.pred_len} steps ahead",
+        f"## {heading(setting)}",
         "",
         f"Protocol {setting.protocol}, {_range(windows)} test windows. "
         "Errors in scaled units, mean ± standard deviation (seeds).",
         "",
-        *markdown([_heading(against), *(_cells(row, against) for row in setting.rows), *_baseline_rows(rows[0])]),
+        *markdown([_heading(against), *(_cells(row, against) for row in setting.rows), *_baseline_rows(rows)]),
         "",
     ]
     lines += _offsets(rows)
+    if older := sum(len(row.superseded) for row in setting.rows):
+        lines += [f"Left out: {older} older run{'s' * (older != 1)} of a row and seed that a newer one has.", ""]
     if len(rows) > 1:
         lines += [_explanation(rows, against), ""]
     else:
         lines += ["One row: there is nothing to compare it with.", ""]
     return lines
+
+
+def heading(setting: Setting) -> str:
+    """`ETTh1, features M, 24 steps ahead`, with the target where there is but one."""
+    target = f" ({setting.targets[0]})" if len(setting.targets) == 1 else ""
+    return f"{setting.data}, features {setting.features}{target}, {setting.pred_len} steps ahead"
 
 
 def _heading(against: Row) -> list[str]:
@@ -116,22 +126,37 @@ def _heading(against: Row) -> list[str]:
 
 def _cells(row: Row, against: Row) -> list[str]:
     if not row.finished:
-        return [row.name, f"failed ({len(row.failed)})", *[""] * 7]
+        return [row.name, without_results(row), *[""] * 7]
     mse, mae = (plus_minus(row.spread(*FIGURES[key])) for key in ("mse_scaled", "mae_scaled"))
-    failed = f", {len(row.failed)} not finished" if row.failed else ""
+    lost = f", {states(row.lost)}" if row.lost else ""
     difference = "the row compared with" if row is against else interval_words(compare(row, against))
     costs = [_mean(row, key, 0) for key in COSTS]
-    return [row.name, f"{mse}{failed}", mae, difference, _mean(row, "skill", 3), *costs]
+    return [row.name, f"{mse}{lost}", mae, difference, _mean(row, "skill", 3), *costs]
 
 
-def _baseline_rows(row: Row) -> list[list[str]]:
-    """The baselines as the first run measured them: they have no seed."""
+def states(runs: Sequence[Run]) -> str:
+    """`1 failed, 2 interrupted`."""
+    found = [run.state for run in runs]
+    return ", ".join(f"{found.count(state)} {state}" for state in get_args(State) if state in found)
+
+
+def without_results(row: Row) -> str:
+    """`3 failed: the loss is not finite`, with the reason of the first one."""
+    return f"{states(row.lost)}: {_first_line(row.lost[0].reason)[:REASON]}"
+
+
+def _baseline_rows(rows: Sequence[Row]) -> list[list[str]]:
+    """The baselines, which have no seed; once for each look-back, since the closed form and the season depend on it."""
+    by_look_back = {row.one("seq_len"): row for row in reversed(rows)}
     cells = []
     for key, name in BASELINES.items():
-        mse, mae = (row.one("baselines", key, "scaled", error) for error in ("mse", "mae"))
-        if mse is not None:
-            cells.append([f"*{name}*", f"{mse:.4f}", f"{mae:.4f}", *[""] * 6])
-    return cells
+        for seq_len, row in sorted(by_look_back.items()):
+            mse, mae = (row.one("baselines", key, "scaled", error) for error in ("mse", "mae"))
+            said = f"{name}, look-back {seq_len}" if len(by_look_back) > 1 and key != "last_value" else name
+            line = [f"*{said}*", f"{mse:.4f}" if mse is not None else "", f"{mae:.4f}" if mae is not None else ""]
+            if mse is not None and line not in cells:
+                cells.append(line)
+    return [[*line, *[""] * 6] for line in cells]
 
 
 def _explanation(rows: Sequence[Row], against: Row) -> str:
@@ -188,7 +213,7 @@ def csv_text(setting_list: Sequence[Setting], against: str | None) -> str:
             interval = None if row is chosen else compare(row, chosen)
             place = [setting.data, setting.features, setting.pred_len, setting.protocol, row.one("test", "windows")]
             compared = [chosen.name, *interval] if interval else [None] * len(comparison)
-            writer.writerow([*place, row.name, len(row.finished), len(row.failed), *figures, *compared])
+            writer.writerow([*place, row.name, len(row.finished), len(row.lost), *figures, *compared])
     return text.getvalue()
 
 

@@ -100,13 +100,13 @@ def _task(main: Main) -> Main:
     @functools.wraps(main)
     def task(cfg: DictConfig) -> None:
         launch.leave_console_to_first_process()
-        varied = OmegaConf.select(HydraConfig.get(), "sweeper.params")
+        varied = getattr(HydraConfig.get().sweeper, "params", None)
         if varied and not in_sweep():
             names = ", ".join(map(str, varied))
             raise _Refused from UserError(
                 f"experiment={chosen('experiment')} is a sweep over {names}: add -m to run it"
             )
-        if in_sweep() and is_finished(run_folder()):
+        if in_sweep() and not cfg.get("ckpt_path") and is_finished(run_folder()):
             log.info("%s has finished before: it is not run again", run_folder())
             return
         try:
@@ -147,6 +147,11 @@ def chosen(name: str) -> str | None:
 def in_sweep() -> bool:
     """Whether this run is one of a sweep's (-m)."""
     return bool(HydraConfig.get().mode == RunMode.MULTIRUN)
+
+
+def job_number() -> int | None:
+    """The number of this run in its sweep, None outside one."""
+    return int(HydraConfig.get().job.num) if in_sweep() else None
 
 
 def run_folder() -> Path:

@@ -13,24 +13,11 @@ from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config import launch
 from forecast.errors import UserError
-
-# What may differ between two runs that are one experiment: who watches, where files lie, how it is shown.
-NOT_IDENTITY = (
-    "hydra",
-    "logger",
-    "callbacks.progress",
-    "ckpt_path",
-    "checks",
-    "data.root",
-    "data.path",
-    "trainer.default_root_dir",
-    "trainer.enable_progress_bar",
-    "trainer.log_every_n_steps",
-)
+from forecast.runs import NOT_IDENTITY
 
 
 def register() -> None:
-    """Register the resolvers; any number of times."""
+    """Register the resolvers, for one command; any number of times."""
     words: dict[str, Callable[..., Any]] = {
         "run_dir": run_dir,
         "new_run_dir": new_run_dir,
@@ -41,6 +28,7 @@ def register() -> None:
     }
     for name, function in words.items():
         OmegaConf.register_new_resolver(name, function, replace=True)
+    _names.clear()
 
 
 def run_dir(ckpt_path: str | None) -> str:
@@ -112,9 +100,18 @@ def _new_folder() -> Path:
 
 
 def sweep_name(*, _root_: DictConfig) -> str:
-    """The chosen experiment's name, as one folder name; `sweep` without one."""
+    """The chosen experiment's name, as one folder name; `sweep` without one, or when the experiment is what varies."""
     name = OmegaConf.select(_root_, "hydra.runtime.choices.experiment")
-    return str(name).replace("/", "-") if name else "sweep"
+    return _first_name(str(name).replace("/", "-") if name else "sweep")
+
+
+_names: list[str] = []
+
+
+def _first_name(name: str) -> str:
+    """The name that was asked for first: before the jobs, when what varies is not chosen yet."""
+    _names.append(name)
+    return _names[0]
 
 
 def identity(*, _root_: DictConfig) -> str:

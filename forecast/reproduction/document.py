@@ -11,12 +11,14 @@ import yaml
 from forecast.comparison.rows import Spread
 from forecast.comparison.tables import BASELINES, markdown, plus_minus
 from forecast.errors import UserError
-from forecast.reproduction.published import Published
+from forecast.reproduction import SEEDS
+from forecast.reproduction.published import Published, offset_of
 from forecast.reproduction.records import of_table
 from forecast.reproduction.tables import TABLES, Contender, Table, natural, printed_beside, printed_rows
 
 # A row is reproduced when it is at most so far off, or this many standard deviations over seeds.
 TOLERANCE, DEVIATIONS = 0.02, 2.0
+REPRODUCED = "reproduced"
 CLOSED_FORM = "closed-form NLinear"
 HEADING = (
     "row",
@@ -70,20 +72,22 @@ def verdict(published: float, ours: Spread) -> str:
     allowed = max(TOLERANCE, DEVIATIONS * (ours.sd or 0.0))
     difference = ours.mean - published
     if abs(difference) <= allowed:
-        return "reproduced"
+        return REPRODUCED
     return f"missed: ours is {'higher' if difference > 0 else 'lower, so better'}"
 
 
 def entries(table: Table, lines: Iterable[Mapping[str, Any]], printed: Sequence[Published]) -> list[Entry]:
-    """What has been run of a table, as its rows and contenders are ordered; other precisions and protocols apart."""
+    """What has been run of a table, as its rows and contenders are ordered; trainings with other settings apart."""
+    lines = list(lines)
     found: list[Entry] = []
     for contender in table.contenders:
-        groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+        groups: dict[tuple[str, str], dict[int, Mapping[str, Any]]] = {}
         for line in lines:
             if line["contender"] == contender.name:
-                groups.setdefault((str(line["row"]), variant(line)), []).append(line)
-        for members in groups.values():
-            found += _entries(table, contender, members, printed)
+                # a seed that was run again, by a newer version, counts once
+                groups.setdefault((str(line["row"]), variant(line)), {})[line["seed"]] = line
+        for seeds in groups.values():
+            found += _entries(table, contender, list(seeds.values()), printed)
     order = table.rows()
     return sorted(found, key=lambda entry: (order.index(entry.row) if entry.row in order else len(order), entry.offset))
 
@@ -112,9 +116,9 @@ def _entries(
 
 
 def variant(line: Mapping[str, Any]) -> str:
-    """What a line has beside the recipe: another precision or protocol."""
-    precision, protocol = line["cost"]["precision"], line["protocol"]
-    said = [precision] * (precision != "32-true") + [protocol] * (protocol != "all_windows")
+    """What a line's command has beside the recipe: the overrides after its seed, ` (trainer.precision=bf16-mixed)`."""
+    overrides = list(line["overrides"])
+    said = [str(override) for override in overrides[overrides.index(f"seed={line['seed']}") + 1 :]]
     return f" ({', '.join(said)})" if said else ""
 
 
@@ -126,15 +130,38 @@ def table_lines(
     found = entries(table, mine, printed)
     text = [f"## {table.name}: {table.title}", ""]
     if found:
-        text += [*markdown([HEADING, *map(_cells, found)], left=4), "", *_baselines(table, mine), ""]
-    remarks = {entry.row: notes[f"{table.name}/{entry.row}"] for entry in found if f"{table.name}/{entry.row}" in notes}
-    text += [f"- {row}: {remark.strip()}" for row, remark in remarks.items()] + [""] * bool(remarks)
-    if table.name in notes:
-        text += [notes[table.name].strip(), ""]
+        text += [*markdown([HEADING, *map(_cells, found)], left=4), "", *_baselines(mine), ""]
+        text += [*_sources(found), *_remarks(table, found, notes), ""]
     queue = waiting(table, mine, printed)
     if queue:
         text += [f"Not run yet: {queue}. `python scripts/reproduce.py --table {table.name}` goes on with them.", ""]
     return text
+
+
+def _sources(found: Sequence[Entry]) -> list[str]:
+    """What the sources say of their own figures."""
+    notes = dict.fromkeys(p.note for entry in found if (p := entry.published) and p.note and not offset_of(p))
+    return [f"Of the published figures: {'; '.join(notes)}.", ""] if notes else []
+
+
+def _remarks(table: Table, found: Sequence[Entry], notes: Mapping[str, str]) -> list[str]:
+    """What was tried and noticed, by table and by row; a row that misses is never without a word."""
+    remarks = [f"- {notes[table.name].strip()}"] if table.name in notes else []
+    silent = []
+    for row in dict.fromkeys(entry.row for entry in found):
+        remark = notes.get(f"{table.name}/{row}")
+        if remark is not None:
+            remarks.append(f"- {row}: {remark.strip()}")
+        elif any(entry.row == row and _missed(entry) for entry in found):
+            silent.append(row)
+    if silent and table.name not in notes:
+        remarks.append(f"- Missed, and nothing tried yet: {', '.join(silent)}.")
+    return remarks
+
+
+def _missed(entry: Entry) -> bool:
+    mse = entry.spread("mse")
+    return mse is not None and entry.published is not None and verdict(entry.published.mse, mse) != REPRODUCED
 
 
 def _cells(entry: Entry) -> list[str]:
@@ -156,16 +183,17 @@ def _cells(entry: Entry) -> list[str]:
     ]
 
 
-def _baselines(table: Table, lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The baselines of each row, on the same windows."""
-    rows = {str(line["row"]): line for line in lines}
-    heading = ["baselines, MSE / MAE", *BASELINES.values()]
-    cells = [
-        [row, *(_pair(rows[row]["baselines"].get(key)) for key in BASELINES)]
-        for row in sorted(rows, key=natural)
-        if row in table.rows()
+def _baselines(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The baselines on the windows of each row; a row with several look-backs or protocols has several lines."""
+    places = {(str(line["row"]), line["seq_len"], line["test"]["windows"]): line["baselines"] for line in lines}
+    heading = ["baselines, MSE / MAE", "look-back", "windows", *BASELINES.values()]
+    rows = [
+        [row, str(seq_len), f"{windows:,}", *(_pair(baselines.get(key)) for key in BASELINES)]
+        for (row, seq_len, windows), baselines in sorted(
+            places.items(), key=lambda item: (natural(item[0][0]), item[0][1:])
+        )
     ]
-    return markdown([heading, *cells])
+    return markdown([heading, *rows], left=3)
 
 
 def _pair(block: Mapping[str, Any] | None) -> str:
@@ -173,18 +201,33 @@ def _pair(block: Mapping[str, Any] | None) -> str:
 
 
 def waiting(table: Table, lines: Sequence[Mapping[str, Any]], printed: Sequence[Published]) -> str:
-    """The rows that no line tells of, by contender."""
-    expected: dict[str, list[str]] = {}
-    for row, contender in printed_rows(table, printed):
-        expected.setdefault(contender.name, []).append(row)
+    """The rows with fewer than SEEDS seeds of the recipe itself: `informer (24: 1 of 3 seeds; 48, 168)`."""
     parts = []
-    for name, rows in expected.items():
-        there = {line["row"] for line in lines if line["contender"] == name}
-        missing = [row for row in rows if row not in there]
-        if missing:
-            every = len(missing) == len(rows) == len(table.rows())
-            parts.append(f"{name} ({'all rows' if every else ', '.join(missing)})")
-    return "; ".join(parts)
+    rows: dict[str, list[str]] = {}
+    for row, contender in printed_rows(table, printed):
+        rows.setdefault(contender.name, []).append(row)
+    for name, expected in rows.items():
+        done = {
+            row: len(
+                {
+                    line["seed"]
+                    for line in lines
+                    if (line["contender"], line["row"]) == (name, row) and not variant(line)
+                }
+            )
+            for row in expected
+        }
+        groups: dict[int, list[str]] = {}
+        for row in expected:
+            if done[row] < SEEDS:
+                groups.setdefault(done[row], []).append(row)
+        said = []
+        for count in sorted(groups, reverse=True):
+            listed = "all rows" if groups[count] == expected == table.rows() else ", ".join(groups[count])
+            said.append(f"{listed}: {count} of {SEEDS} seeds" if count else listed)
+        if said:
+            parts.append(f"{name} ({'; '.join(said)})")
+    return ", ".join(parts)
 
 
 def read_notes(path: Path) -> dict[str, str]:

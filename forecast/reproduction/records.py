@@ -8,49 +8,80 @@ from typing import Any
 
 from forecast.errors import UserError
 from forecast.report import rounded
+from forecast.reproduction.locks import locked
 from forecast.reproduction.tables import Job
 from forecast.runs import Run, result_line
+
+# Without these a line is no result.
+KEYS = (
+    *("identity", "table", "row", "contender", "overrides", "seed", "seq_len", "protocol"),
+    *("versions", "test", "baselines", "cost"),
+)
+
+
+def key(line: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a line stands for. Two tables may hold the same training: the identity alone is not enough."""
+    return line["identity"], line["table"], line["row"], line["contender"]
+
+
+def asked(job: Job) -> dict[str, Any]:
+    """What a line says of its job."""
+    names = {"identity": job.identity, "table": job.table, "row": job.row, "contender": job.contender}
+    return {**names, "overrides": list(job.overrides)}
 
 
 def record(job: Job, run: Run) -> dict[str, Any]:
     """The line of a finished run."""
-    asked = {"identity": job.identity, "table": job.table, "row": job.row, "contender": job.contender}
-    return {**asked, "overrides": list(job.overrides), **result_line(run)}
+    return {**result_line(run), **asked(job)}
 
 
 def append(path: Path, line: Mapping[str, Any]) -> None:
     """Adds a line, on the disk when this returns. What a crash has left of a line is removed: its run comes again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(rounded(line), allow_nan=False) + "\n"
-    with path.open("ab+") as file:
+    with path.open("ab+") as file, locked(file):
         file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
+        content = file.read()
+        tail = content[content.rfind(b"\n") + 1 :]
+        if tail and _is_json(tail):  # an editor has left out the last end of line
+            text = "\n" + text
+        else:
+            file.truncate(len(content) - len(tail))
         file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())
 
 
-def read(path: Path) -> dict[str, dict[str, Any]]:
-    """Identity -> line, the last one where there are several; empty without a file.
+def read(path: Path) -> list[dict[str, Any]]:
+    """The lines, of several with the same key the last one; none without a file.
 
     A cut-off last line is left out: its run is done again. Raises UserError for any other line that is none of ours.
     """
     if not path.is_file():
-        return {}
+        return []
     found = {}
     lines = path.read_bytes().splitlines(keepends=True)
     for number, raw in enumerate(lines, start=1):
-        if not raw.strip():
-            continue
-        try:
-            line = json.loads(raw)
-            found[line["identity"]] = line
-        except (ValueError, KeyError, TypeError) as error:
-            if number < len(lines) or raw.endswith(b"\n"):
+        if raw.strip() and (_is_json(raw) or number < len(lines) or raw.endswith(b"\n")):
+            try:
+                line = json.loads(raw)
+                missing = [name for name in KEYS if name not in line]
+            except (ValueError, TypeError) as error:
                 raise UserError(f"{path}, line {number} is no result: {error}. Remove the line.") from error
-    return found
+            if missing:
+                raise UserError(f"{path}, line {number} is no result: it has no {missing[0]}. Remove the line.")
+            found[key(line)] = line
+    return list(found.values())
 
 
 def of_table(lines: Iterable[Mapping[str, Any]], table: str) -> list[Mapping[str, Any]]:
     """The lines of one table, in their order."""
-    return [line for line in lines if line.get("table") == table]
+    return [line for line in lines if line["table"] == table]
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        json.loads(raw)
+    except ValueError:
+        return False
+    return True

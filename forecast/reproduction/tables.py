@@ -1,8 +1,9 @@
 """The published tables that can be run: which rows, by which of our models, beside which printed column."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from forecast.config.compose import composed, experiment_file
 from forecast.config.values import CONF
@@ -83,6 +84,7 @@ TABLES = {
             source="informer-aaai2021-table6-decoder",
             contenders=(
                 Contender(name="informer2020", published="Informer‡ generative"),
+                Contender(name="informer, full attention", published="Informer‡ generative", overrides=FULL),
                 Contender(
                     name="informer, full attention, dynamic",
                     published="Informer§ dynamic",
@@ -125,31 +127,46 @@ class Job:
     values: dict[str, Any]
 
 
-def jobs(
-    table: Table,
-    printed: Sequence[Published],
-    *,
-    rows: Sequence[str] = (),
-    contenders: Sequence[str] = (),
-    seeds: Sequence[int],
-    extra: Sequence[str] = (),
-) -> Iterator[Job]:
-    """The trainings of a table that stand beside a printed figure, a seed of all before the next seed.
+class Cell(NamedTuple):
+    """A row of a table by one of its contenders."""
+
+    table: Table
+    row: str
+    contender: Contender
+
+
+def cells(
+    tables: Sequence[Table], printed: Sequence[Published], *, rows: Sequence[str] = (), contenders: Sequence[str] = ()
+) -> list[Cell]:
+    """What the tables hold beside a printed figure.
 
     rows, contenders: which ones, empty for all; a row may be said by any part of its name between underscores: 24, or
-    etth1. extra: overrides for all. Raises UserError for a row or contender that is not there.
+    etth1. Raises UserError for a row or contender that no table has.
     """
+    where = ", ".join(table.name for table in tables)
+    names = [row for table in tables for row in table.rows()]
     for asked in rows:
-        if not any(fits(row, asked) for row in table.rows()):
-            raise UserError(f"--rows {asked}: {table.name} has no such row. Rows: {', '.join(table.rows())}")
-    names = [contender.name for contender in table.contenders]
+        if not any(fits(row, asked) for row in names):
+            raise UserError(f"--rows {asked}: {where} has no such row. Rows: {', '.join(dict.fromkeys(names))}")
+    models = list(dict.fromkeys(contender.name for table in tables for contender in table.contenders))
     for asked in contenders:
-        if asked not in names:
-            raise UserError(f"--models {asked}: choose of {'; '.join(names)}.{closest(asked, names)}")
-    for seed in seeds:
-        for row, contender in printed_rows(table, printed):
-            if (not rows or any(fits(row, asked) for asked in rows)) and contender.name in (contenders or names):
-                yield job(table, row, contender, seed=seed, extra=extra)
+        if asked not in models:
+            raise UserError(f"--models {asked}: choose of {'; '.join(models)}.{closest(asked, models)}")
+    return [
+        Cell(table, row, contender)
+        for table in tables
+        for row, contender in printed_rows(table, printed)
+        if (not rows or any(fits(row, asked) for asked in rows)) and contender.name in (contenders or models)
+    ]
+
+
+def jobs(wanted: Sequence[Cell], *, seeds: Sequence[int], extra: Sequence[str] = ()) -> Iterator[Job]:
+    """The trainings of the cells, a seed of all before the next seed. extra: overrides for all.
+
+    Raises UserError at once when train.py would refuse one of them.
+    """
+    first = [job(cell, seed=seed, extra=extra) for seed in seeds[:1] for cell in wanted]
+    return itertools.chain(first, (job(cell, seed=seed, extra=extra) for seed in seeds[1:] for cell in wanted))
 
 
 def printed_rows(table: Table, printed: Sequence[Published]) -> list[tuple[str, Contender]]:
@@ -165,8 +182,9 @@ def printed_rows(table: Table, printed: Sequence[Published]) -> list[tuple[str, 
     return found
 
 
-def job(table: Table, row: str, contender: Contender, *, seed: int, extra: Sequence[str]) -> Job:
+def job(cell: Cell, *, seed: int, extra: Sequence[str]) -> Job:
     """One training of a table."""
+    table, row, contender = cell
     experiment = f"{table.name}/{row}"
     dropped = [f"~{key}" for key in contender.drops if has(experiment_file(experiment), key)]
     overrides = (f"experiment={experiment}", *contender.overrides, *dropped, f"seed={seed}", *extra)

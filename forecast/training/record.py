@@ -1,8 +1,11 @@
 """What a checkpoint holds beside Lightning's part: all that evaluating and forecasting need, in plain values."""
 
+import functools
+import hashlib
 import logging
 import platform
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import lightning
@@ -24,12 +27,23 @@ def versions() -> dict[str, str]:
     """The versions that a result depends on."""
     return {
         "forecast": forecast.__version__,
+        "code": code_hash(),
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "lightning": lightning.__version__,
         "numpy": numpy.__version__,
         "pandas": pandas.__version__,
     }
+
+
+@functools.cache
+def code_hash() -> str:
+    """12 hex digits that tell one state of this package's code from another, also between releases."""
+    digest = hashlib.sha256()
+    folder = Path(forecast.__file__).parent
+    for file in sorted(folder.rglob("*.py")):
+        digest.update(file.relative_to(folder).as_posix().encode() + file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def make_record(

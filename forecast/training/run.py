@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.checkpoint import Checkpoint, calendar_encoding, load_checkpoint
 from forecast.config.build import build
 from forecast.config.check import check_config
-from forecast.config.entry import choices, run_folder, task_overrides
+from forecast.config.entry import choices, in_sweep, job_number, run_folder, task_overrides
 from forecast.config.launch import rank
 from forecast.config.resume import resumed_config
 from forecast.data.prepare import PreparedData, prepare
@@ -22,6 +22,7 @@ from forecast.evaluation import Evaluation, Protocol, counted_windows, evaluate,
 from forecast.offsets import check_offsets, offset_metrics
 from forecast.report import print_report, write_json
 from forecast.results import best_reachable, make_metrics, step_errors, write_results
+from forecast.runs import read_run
 from forecast.training.checkpoint import checkpoint_path, resume_hint
 from forecast.training.cost import Cost
 from forecast.training.fit import Plan, fit
@@ -43,7 +44,7 @@ def train(cfg: DictConfig) -> None:
     plan = make_plan(cfg)
     if plan.start is None and rank() == 0:
         remove_results(plan.folder)
-    account: dict[str, Any] = {"status": "running", "versions": versions()}
+    account: dict[str, Any] = {"status": "running", "versions": versions(), **asked(plan)}
     write_account(plan.folder, account)
     try:
         account |= run(plan)
@@ -55,6 +56,13 @@ def train(cfg: DictConfig) -> None:
         write_account(plan.folder, account)
     if account["status"] == "interrupted":
         raise KeyboardInterrupt
+
+
+def asked(plan: Plan) -> dict[str, Any]:
+    """What run.json keeps of the command: its overrides and the job's number; of a run that goes on, the first ones."""
+    before = read_run(plan.folder).account if plan.start is not None else {}
+    keys = ("overrides", "job")
+    return {key: before[key] for key in keys if key in before} or {"overrides": task_overrides(), "job": job_number()}
 
 
 def write_account(folder: Path, account: dict[str, Any]) -> None:
@@ -78,6 +86,8 @@ def remove_results(folder: Path) -> None:
 def make_plan(cfg: DictConfig) -> Plan:
     """The checked config of the command line, or that of the checkpoint with the command's overrides laid over it."""
     chosen = choices()
+    if cfg.ckpt_path and in_sweep():
+        raise UserError("ckpt_path cannot be swept: a run goes on by itself, without -m, one command for each")
     start = load_checkpoint(cfg.ckpt_path) if cfg.ckpt_path else None
     if start is not None:
         check_resumable(start)

@@ -81,7 +81,7 @@ def test_other_data_are_another_table(tmp_path):
             ],
             ["attention=full, seq_len=5", "attention=lsh, seq_len=5", "attention=lsh, seq_len=3"],
         ),
-        ([{"callbacks__progress": "null"}, {"data__root": "/x", "hydra__run__dir": "y"}], ["all runs"]),
+        ([{"callbacks__progress": "null"}, {"data__root": "/x", "checks__leakage": "false"}], ["all runs"]),
     ],
 )
 def test_a_row_is_named_by_what_sets_it_apart(tmp_path, overrides, names):
@@ -93,6 +93,52 @@ def test_a_row_is_named_by_what_sets_it_apart(tmp_path, overrides, names):
     assert [row.name for row in setting.rows] == names
 
 
+def test_other_target_columns_or_splits_are_another_table(tmp_path):
+    for number, (key, value) in enumerate({"targets": ["OT"], "splits": {"test": [3, 9]}, "gaps": {}}.items()):
+        folder = make_run(tmp_path / key, errors=wave(0.5), number=number, data__target=key)
+        account = json.loads((folder / "run.json").read_text())
+        account["data"][key] = value
+        (folder / "run.json").write_text(json.dumps(account))
+    tables = settings(read_folder(tmp_path))
+    assert [(table.targets, len(table.rows)) for table in tables] == [(("OT",), 1), ((), 1), ((), 1)]
+
+
+def test_an_own_file_is_named(tmp_path):
+    folder = make_run(tmp_path / "run", errors=wave(0.5), data="csv")
+    account = json.loads((folder / "run.json").read_text())
+    account["data"]["path"] = "/somewhere/my.csv"
+    (folder / "run.json").write_text(json.dumps(account))
+    assert settings(read_folder(tmp_path))[0].data == "my.csv"
+
+
+def test_what_run_json_has_of_the_command_counts_since_hydra_writes_its_files_anew(tmp_path):
+    for number, name in enumerate(("full", "lsh")):
+        folder = make_run(tmp_path / name, errors=wave(0.5), number=1 - number, attention="typed anew")
+        account = json.loads((folder / "run.json").read_text())
+        (folder / "run.json").write_text(
+            json.dumps({**account, "overrides": [f"attention={name}", "seed=1"], "job": number})
+        )
+    (setting,) = settings(read_folder(tmp_path))
+    assert [row.name for row in setting.rows] == ["full", "lsh"]
+
+
+def test_early_stopping_makes_another_row_and_what_is_only_shown_does_not(tmp_path):
+    for number, patience in enumerate((1, 3)):
+        make_run(
+            tmp_path / str(patience), errors=wave(0.5), number=number, callbacks__early_stopping__patience=patience
+        )
+    (setting,) = settings(read_folder(tmp_path))
+    assert [row.name for row in setting.rows] == [f"callbacks.early_stopping.patience={n}" for n in (1, 3)]
+
+
+def test_a_lost_run_of_a_seed_that_has_finished_does_not_count(tmp_path):
+    make_run(tmp_path / "new", errors=wave(0.5), attention="full")
+    make_run(tmp_path / "old", errors=wave(0.5), attention="full")
+    (tmp_path / "old" / "run.json").write_text('{"status": "failed", "error": "no"}')
+    (setting,) = settings(read_folder(tmp_path))
+    assert (len(setting.rows[0].finished), setting.rows[0].lost) == (1, ())
+
+
 def test_of_two_runs_of_a_seed_the_newer_one_counts(tmp_path):
     import os
 
@@ -101,6 +147,7 @@ def test_of_two_runs_of_a_seed_the_newer_one_counts(tmp_path):
         os.utime(folder, (1e9 - age, 1e9 - age))
     (setting,) = settings(read_folder(tmp_path))
     assert setting.rows[0].spread("test", "scaled", "mse")[::2] == pytest.approx((wave(0.3).mean(), 1))
+    assert len(setting.rows[0].superseded) == 1
 
 
 BROKEN = {
@@ -112,6 +159,7 @@ BROKEN = {
     "no window errors": ("errors_by_window.npz", None, "unfinished", "errors_by_window.npz is missing or cut off"),
     "cut window errors": ("errors_by_window.npz", "PK", "unfinished", "errors_by_window.npz is missing or cut off"),
     "cut metrics": ("metrics.json", '{"model": "inf', "foreign", "Unterminated string"),
+    "no seed": ("metrics.json", "SEED", "foreign", "metrics.json has no seed"),
     "another program's": ("metrics.json", {"accuracy": 1.0}, "foreign", "metrics.json has no model, data, features"),
     "no overrides": (".hydra/overrides.yaml", None, "foreign", "there is no .hydra/overrides.yaml: no run of train.py"),
     "overrides of another kind": (".hydra/overrides.yaml", "a: 1", "foreign", "is not a list"),
@@ -125,6 +173,8 @@ def test_a_run_that_is_not_whole_is_known_as_such(tmp_path, case):
     assert is_finished(folder)
     if content is None:
         (folder / name).unlink()
+    elif content == "SEED":
+        (folder / name).write_text((folder / name).read_text().replace('"seed": 1', '"seed": null'))
     else:
         (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
     run = read_run(folder)

@@ -67,7 +67,7 @@ SIZES = ("_target_", "d_model", "n_heads", "d_ff", "encoder_layers", "decoder_la
 # the first value of each is the reference row
 ABLATIONS = {
     "attention": {"attention": "full,prob,prob_causal,prob_informer2020,logsparse,lsh,strided,fixed,topk,single_head"},
-    "distilling": {"model.distil": "true,false", "seq_len": "336,720"},
+    "distilling": {"model.distil": "true,false", "seq_len": "96,336"},
     "decoder": {"model.decode": "generative,dynamic"},
     "fidelity": {
         "variant": "corrected,divisor_all_keys,measure_future,inactive_sum,mix,with_replacement,keys_per_head,"

@@ -3,12 +3,13 @@
 
 def line(table, row, contender, *, mse, seed=1, seq_len=48, pred_len=24, data="ETTh1", features="M", **more):
     blocks = {"scaled": {"mse": mse, "mae": mse + 0.1}}
+    extra = list(more.pop("extra", ()))
     return {
-        "identity": f"{table}-{row}-{contender}-{seed}-{more}",
+        "identity": f"{table}-{row}-{contender}-{seed}-{extra}-{more}",
         "table": table,
         "row": row,
         "contender": contender,
-        "overrides": [],
+        "overrides": [f"experiment={table}/{row}", f"seed={seed}", *extra],
         "versions": {"torch": "2.13.0"},
         "data": data,
         "features": features,

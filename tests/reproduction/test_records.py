@@ -34,12 +34,12 @@ def test_a_line_has_what_was_asked_and_the_keys_of_both_files_without_a_path(tmp
 
 
 def test_lines_come_back_by_identity_the_last_one_counts(file):
-    assert records.read(file) == {}
+    assert records.read(file) == []
     for mse in (0.5, 0.4):
         records.append(file, line("t", "r", "c", mse=mse))
     records.append(file, line("t", "r", "c", mse=0.3, seed=2))
     found = records.read(file)
-    assert [entry["test"]["scaled"]["mse"] for entry in found.values()] == [0.4, 0.3]
+    assert [entry["test"]["scaled"]["mse"] for entry in found] == [0.4, 0.3]
     assert len(file.read_text().splitlines()) == 3
 
 
@@ -49,10 +49,36 @@ def test_a_line_cut_off_by_a_crash_is_left_out_and_the_next_one_stays_whole(file
         opened.write('{"identity": "x", "te')
     assert len(records.read(file)) == 1
     records.append(file, line("t", "r", "c", mse=0.4, seed=2))
-    assert [entry["seed"] for entry in records.read(file).values()] == [1, 2]
+    assert [entry["seed"] for entry in records.read(file)] == [1, 2]
 
 
-@pytest.mark.parametrize("text", ["[1]\n", "{}\n", "text\n"])
+def test_a_whole_last_line_without_its_end_is_kept(file):
+    records.append(file, line("t", "r", "c", mse=0.5))
+    file.write_text(file.read_text().rstrip("\n"))
+    records.append(file, line("t", "r", "c", mse=0.4, seed=2))
+    assert [entry["seed"] for entry in records.read(file)] == [1, 2]
+
+
+def test_the_same_training_may_stand_in_two_tables(file):
+    first = line("etth1_s", "336", "informer2020", mse=0.5)
+    records.append(file, first)
+    records.append(file, {**first, "table": "distilling", "row": "336_720"})
+    assert [entry["table"] for entry in records.read(file)] == ["etth1_s", "distilling"]
+
+
+def test_lines_of_two_processes_do_not_cut_each_other(file):
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
+        ended = [pool.submit(records.append, file, line("t", "r", "c", mse=0.5, seed=seed)) for seed in range(60)]
+        assert [future.result() for future in ended] == [None] * 60
+    assert sorted(entry["seed"] for entry in records.read(file)) == list(range(60))
+
+
+@pytest.mark.parametrize(
+    "text", ["[1]\n", "{}\n", "text\n", '{"identity": "x", "table": "t", "row": "r", "contender": "c"}\n']
+)
 def test_a_line_of_something_else_is_refused(file, text):
     file.parent.mkdir()
     file.write_text(text)

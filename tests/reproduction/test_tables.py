@@ -7,13 +7,13 @@ from forecast.config.check import check_config
 from forecast.config.compose import experiment_file
 from forecast.errors import UserError
 from forecast.reproduction.published import PUBLISHED, read_published
-from forecast.reproduction.tables import TABLES, fits, jobs, natural, printed_rows
+from forecast.reproduction.tables import TABLES, cells, fits, jobs, natural, printed_rows
 
 PRINTED = read_published()
 
 
-def asked(table, **which):
-    return list(jobs(TABLES[table], PRINTED, **{"seeds": (1,), **which}))
+def asked(*tables, seeds=(1,), extra=(), **which):
+    return list(jobs(cells([TABLES[name] for name in tables], PRINTED, **which), seeds=seeds, extra=extra))
 
 
 def test_a_row_is_a_training_for_each_printed_model():
@@ -40,9 +40,9 @@ def test_a_factor_that_a_row_does_not_name_is_not_dropped():
 
 def test_all_rows_get_a_seed_before_the_next_one():
     found = asked("decoder", seeds=(1, 2))
-    assert [(job.row, job.seed) for job in found] == [("336", 1)] * 2 + [("480", 1)] * 2 + [("336", 2)] * 2 + [
-        ("480", 2)
-    ] * 2
+    assert [(job.row, job.seed) for job in found] == [
+        (row, seed) for seed in (1, 2) for row in ("336", "480") for _ in "abc"
+    ]
 
 
 def test_what_the_command_adds_is_part_of_the_identity():
@@ -74,13 +74,29 @@ def test_an_unknown_row_or_model_is_refused_with_those_there_are():
         asked("etth1_m", contenders=["informr"])
 
 
+def test_of_several_tables_a_row_need_be_in_one():
+    found = asked("etth1_m", "decoder", rows=["24", "480"], contenders=["informer2020"])
+    assert [(job.table, job.row) for job in found] == [("etth1_m", "24"), ("decoder", "480")]
+
+
+def test_a_setting_that_one_of_them_cannot_take_is_refused_before_anything_runs():
+    wanted = cells([TABLES["dlinear"]], PRINTED, rows=["etth1_m_96"])
+    with pytest.raises(UserError, match=r"'model\.kernel_size' is no key of the config"):
+        jobs(wanted, seeds=(1,), extra=["model.kernel_size=5"])
+
+
+def test_two_tables_may_hold_the_same_training():
+    first, second = asked("etth1_s", rows=["336"], contenders=["informer2020"]), asked("distilling", rows=["336_720"])
+    assert first[0].identity == second[0].identity
+
+
 def test_every_printed_row_of_the_papers_has_its_experiment():
     counts = {name: len(printed_rows(table, PRINTED)) for name, table in TABLES.items()}
     assert counts == {
         **{f"{data}_{features}": 15 for data in ("etth1", "etth2", "ettm1") for features in "ms"},
         "probsparse": 6 + 6 + 3,
         "distilling": 10 + 3,
-        "decoder": 4,
+        "decoder": 6,
         "dlinear": 2 * 24 - 4,  # no DLinear for ETTm1 alone
         "patchtst": 24,
     }

@@ -64,7 +64,7 @@ def test_the_row_to_compare_with_can_be_chosen(capsys, sweep, tmp_path):
     assert cells(said, "full")[3].startswith("**-0.0200")
     assert (tmp_path / "new" / "place" / "report.md").is_file() and not (sweep / "report.md").exists()
     status, _, error = call_script(capsys, "report", sweep, "--against", "fulll")
-    assert (status, error) == (1, "--against=fulll: there is no such row. Rows: full, prob, lsh\n")
+    assert (status, error) == (1, "--against=fulll: that is no row. Rows with results: full, prob, lsh\n")
 
 
 def test_no_run(capsys, tmp_path):
@@ -101,14 +101,16 @@ def test_failed_nan_killed_and_foreign_runs_are_named_with_their_reason(capsys, 
         "- lsh1 (attention=lsh seed=1): failed: its test error is not a finite number",
         "- notes: foreign: there is no .hydra/overrides.yaml: no run of train.py",
     ]
-    assert cells(said, "prob")[1].endswith("(2), 1 not finished")
+    assert cells(said, "prob")[1].endswith("(2), 1 failed")
 
 
 def test_a_row_of_which_nothing_has_finished_stands_in_the_table(capsys, sweep):
     for seed in (1, 2, 3):
         (sweep / f"prob{seed}" / "run.json").write_text('{"status": "failed", "error": "no"}')
     said = call_script(capsys, "report", sweep)[1]
-    assert cells(said, "prob")[1] == "failed (3)"
+    assert cells(said, "prob")[1] == "3 failed: no"
+    status, _, error = call_script(capsys, "report", sweep, "--against", "prob")
+    assert (status, error) == (1, "--against=prob: that has no finished run. Rows with results: full, lsh\n")
 
 
 def test_nothing_but_failures(capsys, tmp_path):
@@ -130,6 +132,42 @@ def test_a_folder_that_cannot_be_written_is_said(capsys, sweep, tmp_path):
     status, _, error = call_script(capsys, "report", sweep, "--to", tmp_path / "file" / "below")
     assert status == 1
     assert "Choose a folder that you can write to: --to DIR" in error
+
+
+def test_baselines_stand_there_for_each_look_back(capsys, tmp_path):
+    for number, (seq_len, error) in enumerate({7: 0.4, 13: 0.3}.items()):
+        folder = make_run(
+            tmp_path / str(seq_len), errors=wave(0.5), seq_len=seq_len, number=number, model__seq_len=seq_len
+        )
+        metrics = json.loads((folder / "metrics.json").read_text())
+        metrics["baselines"]["closed_form_nlinear"]["scaled"] = {"mse": error, "mae": error}
+        (folder / "metrics.json").write_text(json.dumps(metrics))
+    said = call_script(capsys, "report", tmp_path)[1]
+    assert cells(said, "*last value*")[1] == "0.9000"
+    assert cells(said, "*closed-form NLinear, look-back 7*")[1] == "0.4000"
+    assert cells(said, "*closed-form NLinear, look-back 13*")[1] == "0.3000"
+
+
+def test_offsets_have_a_table_of_their_own(capsys, tmp_path):
+    later = {"12": {"windows": 5, "scaled": {"mse": 0.7, "mae": 0.6}}}
+    for number, (name, offsets) in enumerate({"generative": later, "dynamic": {"12": None}}.items()):
+        folder = make_run(tmp_path / name, errors=wave(0.5), number=number, model__decode=name)
+        metrics = json.loads((folder / "metrics.json").read_text())
+        (folder / "metrics.json").write_text(json.dumps({**metrics, "offsets": offsets}))
+    said = call_script(capsys, "report", tmp_path)[1]
+    assert "| MSE at offset | 0 | 12 |" in said
+    assert f"| model.decode=generative | {wave(0.5).mean():.4f} (1) | 0.7000 (1) |" in said
+    assert f"| model.decode=dynamic | {wave(0.5).mean():.4f} (1) | - |" in said
+
+
+def test_odd_files_cost_a_picture_and_not_the_report(capsys, sweep):
+    (sweep / "prob1" / "forecasts.npz").write_bytes(b"")
+    (sweep / "lsh1" / "forecasts.npz").write_bytes((sweep / "lsh2" / "forecasts.npz").read_bytes()[:50])
+    for seed in (1, 2, 3):
+        (sweep / f"full{seed}" / "metrics_by_step.csv").unlink()
+    status, said, _ = call_script(capsys, "report", sweep)
+    assert status == 0
+    assert said.splitlines()[-1].endswith("errors.png, cost.png, steps.png, forecasts.png")
 
 
 def test_few_windows_give_differences_without_an_interval(capsys, tmp_path):

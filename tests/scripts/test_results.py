@@ -13,7 +13,9 @@ def test_the_document_is_up_to_date(capsys):
 
 
 def test_every_result_has_its_versions_data_and_cost():
-    for text in (RESULTS / "runs.jsonl").read_text().splitlines():
+    lines = (RESULTS / "runs.jsonl").read_text().splitlines()
+    assert lines
+    for text in lines:
         found = json.loads(text)
         assert found["versions"].keys() >= {"forecast", "torch", "lightning", "python"}
         assert found["data_read"]["checksum"] and found["status"] == "finished"
