@@ -86,7 +86,7 @@ def entries(table: Table, lines: Iterable[Mapping[str, Any]], printed: Sequence[
             if line["contender"] == contender.name:
                 # a seed that was run again, by a newer version, counts once
                 groups.setdefault((str(line["row"]), variant(line)), {})[line["seed"]] = line
-        for seeds in groups.values():
+        for _, seeds in sorted(groups.items(), key=lambda group: group[0][1]):  # the recipe itself first
             found += _entries(table, contender, list(seeds.values()), printed)
     order = table.rows()
     return sorted(found, key=lambda entry: (order.index(entry.row) if entry.row in order else len(order), entry.offset))
