@@ -2,6 +2,7 @@
 
 import difflib
 import errno
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,6 +19,9 @@ from forecast.errors import UserError, closest
 
 _NO_OPTION = "Config group override must be a string or a list"
 
+
+# So many combinations of a sweep that Hydra has refused are looked at for the reason.
+COMBINATIONS = 50
 
 # What a file system refuses to whoever writes; a file that is not there is a matter of its own.
 UNWRITABLE = {
@@ -77,7 +81,20 @@ def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[
     places = [str(place) for place in config.hydra.runtime.choices]
     keys = dotted_keys(config)
     lines = [line for override in parsed if (line := _place(override, places) or _key(override, keys, names))]
-    return lines or _missing(config, parsed)
+    return lines or _missing(config, parsed) or _combination(parsed, config_name=config_name)
+
+
+def _combination(parsed: list[Override], *, config_name: str) -> list[str]:
+    """What is wrong with the first of a sweep's combinations that cannot be, though each of its values can."""
+    swept = [o for o in parsed if o.is_sweep_override() and o.is_discrete_sweep()]
+    if not swept:
+        return []
+    rest = [str(o.input_line) for o in parsed if o not in swept]
+    values = [[f"{o.get_key_element()}={value}" for value in o.sweep_string_iterator()] for o in swept]
+    for job in itertools.islice(itertools.product(*values), COMBINATIONS):
+        if lines := diagnose([*job, *rest], config_name=config_name, multirun=False):
+            return [f"{' '.join(job)}: {line}" for line in lines]
+    return []
 
 
 def _parse(overrides: list[str]) -> tuple[list[Override], list[str]]:

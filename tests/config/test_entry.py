@@ -98,6 +98,15 @@ def test_a_sweep_is_right_with_m_and_its_options_are_looked_at():
     assert "Did you mean 'prob'?" in line
 
 
+def test_of_a_sweep_the_combination_that_cannot_be_is_named():
+    swept = ["attention=prob,full", "attention.mechanism.factor=3", "seed=1,2"]
+    assert diagnose(swept, config_name="train", multirun=True) == [
+        "attention=full seed=1: 'attention.mechanism.factor' is no key of the config. "
+        "attention.mechanism has _target_, _partial_, dropout"
+    ]
+    assert diagnose(["attention=prob,full", "seed=1,2"], config_name="train", multirun=True) == []
+
+
 def test_a_missing_key_of_evaluate_is_asked_for():
     (line,) = diagnose(["split=val"], config_name="evaluate", multirun=False)
     assert line == "ckpt_path is missing: say ckpt_path=RUN/checkpoints/best.ckpt"
