@@ -1,7 +1,8 @@
-"""Writes docs/results.md from results/. Usage: python scripts/results.py [--check] [--help]
+"""Writes docs/results.md and an excerpt in README.md. Usage: python scripts/results.py [--check] [--help]
 
 From results/runs.jsonl (scripts/reproduce.py), results/published.csv, results/notes.yaml, and the comparisons in
-results/NAME/report.md (scripts/report.py FOLDER --to results/NAME). Nothing in docs/results.md is written by hand.
+results/NAME/report.md (scripts/report.py FOLDER --to results/NAME). Nothing in docs/results.md, or between the two marks
+in README.md, is written by hand.
 """
 
 import argparse
@@ -10,7 +11,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
 DOCUMENT = ROOT / "docs" / "results.md"
+README = ROOT / "README.md"
+# The excerpt stands between these two lines of README.md.
+BEGIN, END = "<!-- made by scripts/results.py -->", "<!-- until here -->"
+# What it shows: a table of publications, a sweep, and two of its pictures.
+EXCERPT_TABLE, EXCERPT_SWEEP, EXCERPT_PICTURES = "etth1_m", "ablation-attention", ("errors.png", "cost.png")
 INTRODUCTION = """# Results
 
 Made by `python scripts/results.py` from results/; not written by hand.
@@ -32,13 +39,17 @@ def main() -> None:
     from forecast.errors import UserError
 
     try:
-        text = document(ROOT / "results")
+        texts = {
+            DOCUMENT: document(RESULTS),
+            README: with_excerpt(README.read_text(encoding="utf-8"), excerpt(RESULTS)),
+        }
     except UserError as error:
         sys.exit(str(error))
-    if not arguments.check:
-        write(DOCUMENT, text)
-    elif not DOCUMENT.is_file() or DOCUMENT.read_text(encoding="utf-8") != text:
-        sys.exit("docs/results.md is not what results/ gives: run python scripts/results.py")
+    for path, text in texts.items():
+        if not arguments.check:
+            write(path, text)
+        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+            sys.exit(f"{path.name} is not what results/ gives: run python scripts/results.py")
 
 
 def document(results: Path) -> str:
@@ -67,6 +78,30 @@ def made_with(lines: list[dict]) -> str:  # type: ignore[type-arg]
     hours = sum(line["cost"]["train_seconds"] for line in lines) / 3600
     trainings = "1 training" if len(lines) == 1 else f"{len(lines)} trainings"
     return f"{trainings}, {hours:.1f} hours on {', '.join(devices)}, torch {', '.join(torch)}."
+
+
+def excerpt(results: Path) -> list[str]:
+    """The rows of one published table, then the table and two pictures of one sweep."""
+    from forecast.reproduction import records
+    from forecast.reproduction.document import row_lines
+    from forecast.reproduction.published import read_published
+    from forecast.reproduction.tables import TABLES
+
+    lines, printed = records.read(results / "runs.jsonl"), read_published(results / "published.csv")
+    found = row_lines(TABLES[EXCERPT_TABLE], lines, printed)
+    report = (results / EXCERPT_SWEEP / "report.md").read_text(encoding="utf-8").splitlines()
+    table = [line for line in report if line.startswith("|")]
+    pictures = [f"![{name.removesuffix('.png')}](results/{EXCERPT_SWEEP}/{name})" for name in EXCERPT_PICTURES]
+    command = f"`python scripts/reproduce.py --table {EXCERPT_TABLE}`:"
+    sweep = f"`python scripts/report.py multirun/{EXCERPT_SWEEP}`, of a sweep at sizes that a CPU trains in minutes:"
+    return [command, "", *found, "", sweep, "", *table, "", *pictures]
+
+
+def with_excerpt(readme: str, lines: list[str]) -> str:
+    """The README with the excerpt between its two marks."""
+    before, _, rest = readme.partition(BEGIN)
+    after = rest.partition(END)[2]
+    return "\n".join([f"{before}{BEGIN}", *lines, f"{END}{after}"])
 
 
 def comparison(report: Path) -> list[str]:

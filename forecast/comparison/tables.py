@@ -121,7 +121,7 @@ def heading(setting: Setting) -> str:
 
 
 def _heading(against: Row) -> list[str]:
-    return ["", "MSE", "MAE", f"MSE less that of {against.name}", "skill", "seconds", "samples/s", "MB", "parameters"]
+    return ["", "MSE", "MAE", f"MSE minus {against.name}", "skill", "seconds", "samples/s", "MB", "parameters"]
 
 
 def _cells(row: Row, against: Row) -> list[str]:

@@ -130,12 +130,17 @@ def table_lines(
     found = entries(table, mine, printed)
     text = [f"## {table.name}: {table.title}", ""]
     if found:
-        text += [*markdown([HEADING, *map(_cells, found)], left=4), "", *_baselines(mine), ""]
+        text += [*row_lines(table, mine, printed), "", *_baselines(mine), ""]
         text += [*_sources(found), *_remarks(table, found, notes), ""]
     queue = waiting(table, mine, printed)
     if queue:
         text += [f"Not run yet: {queue}. `python scripts/reproduce.py --table {table.name}` goes on with them.", ""]
     return text
+
+
+def row_lines(table: Table, lines: Iterable[Mapping[str, Any]], printed: Sequence[Published]) -> list[str]:
+    """The rows of a table with their verdicts, as Markdown."""
+    return markdown([HEADING, *map(_cells, entries(table, of_table(lines, table.name), printed))], left=4)
 
 
 def _sources(found: Sequence[Entry]) -> list[str]:
