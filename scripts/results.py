@@ -1,8 +1,8 @@
 """Writes docs/results.md and an excerpt in README.md. Usage: python scripts/results.py [--check] [--help]
 
 From results/runs.jsonl (scripts/reproduce.py), results/published.csv, results/notes.yaml, and the comparisons in
-results/NAME/report.md (scripts/report.py FOLDER --to results/NAME). Nothing in docs/results.md, or between the two marks
-in README.md, is written by hand.
+results/NAME/report.md (scripts/report.py FOLDER --to results/NAME). Nothing in docs/results.md, or between the two
+marks in README.md, is written by hand.
 """
 
 import argparse
@@ -82,6 +82,7 @@ def made_with(lines: list[dict]) -> str:  # type: ignore[type-arg]
 
 def excerpt(results: Path) -> list[str]:
     """The rows of one published table, then the table and two pictures of one sweep."""
+    from forecast.comparison.tables import COMMON
     from forecast.reproduction import records
     from forecast.reproduction.document import row_lines
     from forecast.reproduction.published import read_published
@@ -91,9 +92,10 @@ def excerpt(results: Path) -> list[str]:
     found = row_lines(TABLES[EXCERPT_TABLE], lines, printed)
     report = (results / EXCERPT_SWEEP / "report.md").read_text(encoding="utf-8").splitlines()
     table = [line for line in report if line.startswith("|")]
+    common = next((line for line in report if line.startswith(COMMON)), "")
     pictures = [f"![{name.removesuffix('.png')}](results/{EXCERPT_SWEEP}/{name})" for name in EXCERPT_PICTURES]
     command = f"`python scripts/reproduce.py --table {EXCERPT_TABLE}`:"
-    sweep = f"`python scripts/report.py multirun/{EXCERPT_SWEEP}`, of a sweep at sizes that a CPU trains in minutes:"
+    sweep = f"`python scripts/report.py multirun/{EXCERPT_SWEEP}`. {common}"
     return [command, "", *found, "", sweep, "", *table, "", *pictures]
 
 

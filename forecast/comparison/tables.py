@@ -29,6 +29,7 @@ FIGURES = {
     "parameters": ("parameters",),
 }
 
+COMMON = "All runs:"
 # Characters of a reason that a cell holds; the list below the tables has all.
 REASON = 80
 COSTS = ("train_seconds", "train_samples_per_second", "peak_memory_mb", "parameters")
@@ -66,6 +67,8 @@ def report(name: str, setting_list: Sequence[Setting], runs: Sequence[Run], agai
     """
     check_reference(setting_list, against)
     lines = [f"# {name}", "", counts(runs), ""]
+    if common := common_overrides(runs):
+        lines += [f"{COMMON} `{' '.join(common)}`.", ""]
     for setting in setting_list:
         lines += section(setting, reference(setting, against))
     lines += absent(runs)
@@ -76,6 +79,13 @@ def reference(setting: Setting, against: str | None) -> Row:
     """The row of that name; without it, or without results for it here, the first one that has a finished run."""
     named = None if against is None else setting.row(against)
     return named if named and named.finished else next(row for row in setting.rows if row.finished)
+
+
+def common_overrides(runs: Sequence[Run]) -> list[str]:
+    """What the command line said of all runs alike."""
+    ours = [run.overrides.items() for run in runs if run.state != "foreign"]
+    shared = set.intersection(*map(set, ours)) if len(ours) > 1 else set()
+    return [f"{key}={value}" for key, value in ours[0] if (key, value) in shared] if shared else []
 
 
 def counts(runs: Sequence[Run]) -> str:

@@ -32,12 +32,18 @@ def test_a_sweep_becomes_a_table_a_csv_and_pictures(capsys, sweep):
     names = ["report.md", "report.csv", "runs.jsonl", "errors.png", "cost.png", "steps.png", "forecasts.png"]
     assert said.splitlines()[-1] == f"In {sweep}: {', '.join(names)}"
     assert all((sweep / name).stat().st_size for name in names)
-    assert f"# {sweep.name}\n\n9 runs: 9 finished." in said
+    assert f"# {sweep.name}\n\n9 runs: 9 finished.\n\n## ETTh1, features M, 3 steps ahead" in said
     mse = wave(0.5002).mean()
     full = cells(said, "full")
     assert full[:2] == ["full", f"{mse:.4f} ± 0.0001 (3)"]
     assert full[3:] == ["the row compared with", "0.250", "10", "5", "100", "1,234,567"]
     assert cells(said, "*seasonal naive*")[1:3] == ["0.7000", "0.6000"]
+
+
+def test_what_all_runs_were_asked_alike_is_said(capsys, tmp_path):
+    for number, name in enumerate(("full", "lsh")):
+        make_run(tmp_path / name, errors=wave(0.5), number=number, attention=name, model__d_model=64)
+    assert "\n\nAll runs: `model.d_model=64 seed=1`.\n\n" in call_script(capsys, "report", tmp_path)[1]
 
 
 def test_only_a_difference_whose_interval_leaves_zero_out_is_bold(capsys, sweep):
