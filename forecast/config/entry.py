@@ -18,6 +18,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import launch, refusals, resolvers
+from forecast.config.help import help_text
 from forecast.config.values import CONF
 from forecast.errors import Terminated, UserError, closest
 from forecast.runs import ACCOUNT, is_finished, read_run
@@ -50,6 +51,9 @@ def run(main: Main, *, config_name: str) -> None:
     arguments = argparse.Namespace(overrides=[], multirun=False, config_name=None)
     try:
         arguments = _command_line()
+        if arguments.help:
+            print(help_text(config_name))
+            return
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(_task(main))()
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)

@@ -116,6 +116,11 @@ def options(group: str, but: str = "") -> list[str]:
     return sorted(file.stem for file in (CONF / group).glob("*.yaml") if file.stem != but)
 
 
+def natural(name: str) -> list[tuple[int, str]]:
+    """A key that sorts etth1_96 before etth1_192."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in name.split("_")]
+
+
 def chosen_groups(name: str) -> dict[str, str | None]:
     """The groups that conf/NAME.yaml chooses from, each with its option; None for one that is left open."""
     entries = OmegaConf.to_container(OmegaConf.load(CONF / f"{name}.yaml").defaults)

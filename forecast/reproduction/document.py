@@ -10,11 +10,12 @@ import yaml
 
 from forecast.comparison.rows import Spread
 from forecast.comparison.tables import BASELINES, markdown, plus_minus
+from forecast.config.values import natural
 from forecast.errors import UserError
 from forecast.reproduction import SEEDS
 from forecast.reproduction.published import Published, offset_of
 from forecast.reproduction.records import of_table
-from forecast.reproduction.tables import TABLES, Contender, Table, natural, printed_beside, printed_rows
+from forecast.reproduction.tables import TABLES, Contender, Table, printed_beside, printed_rows
 
 # A row is reproduced when it is at most so far off, or this many standard deviations over seeds.
 TOLERANCE, DEVIATIONS = 0.02, 2.0

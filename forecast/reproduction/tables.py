@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from forecast.config.compose import composed, experiment_file
-from forecast.config.values import CONF
+from forecast.config.values import CONF, natural
 from forecast.errors import UserError, closest
 from forecast.reproduction.published import Published, find
 
@@ -198,11 +198,6 @@ def job(cell: Cell, *, seed: int, extra: Sequence[str]) -> Job:
         identity=identity,
         values=values,
     )
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """A key that sorts etth1_96 before etth1_192."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in name.split("_")]
 
 
 def fits(row: str, asked: str) -> bool:

@@ -5,9 +5,10 @@ from config.composed import composed
 
 from forecast.config.check import check_config
 from forecast.config.compose import experiment_file
+from forecast.config.values import natural
 from forecast.errors import UserError
 from forecast.reproduction.published import PUBLISHED, read_published
-from forecast.reproduction.tables import TABLES, cells, fits, jobs, natural, printed_rows
+from forecast.reproduction.tables import TABLES, cells, fits, jobs, printed_rows
 
 PRINTED = read_published()
 
