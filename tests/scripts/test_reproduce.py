@@ -83,7 +83,9 @@ def test_a_training_that_fails_is_named_and_leaves_no_line(tmp_path):
     status, said, error = reproduced(tmp_path, "--seeds", "1", settings=diverging)
     assert status == 1 and "Traceback" not in error
     assert error.splitlines()[0] == "failed, and to be run again by the same command:"
-    assert error.splitlines()[1:] == [f"dlinear etth1_m_96, {name}, seed 1" for name in ("dlinear", "nlinear")]
+    named = [line.split(": ") for line in error.splitlines()[1:]]
+    assert [title for title, _ in named] == [f"dlinear etth1_m_96, {name}, seed 1" for name in ("dlinear", "nlinear")]
+    assert all(Path(output).is_file() for _, output in named)
     assert said.count("failed: dlinear etth1_m_96") == 2
     assert not (tmp_path / "results" / "runs.jsonl").exists()
 

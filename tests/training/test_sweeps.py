@@ -91,7 +91,7 @@ def test_a_job_that_fails_does_not_stop_the_others_side_by_side_or_in_turn(tmp_p
     assert sorted(states(tmp_path).values()) == ["failed", "finished"]
     (setting,) = settings(read_folder(tmp_path / "multirun" / "sweep"))
     failed = next(row for row in setting.rows if not row.finished)
-    assert failed.name == "model.n_heads=3" and "n_heads" in failed.failed[0].reason
+    assert failed.name == "model.n_heads=3" and "n_heads" in failed.lost[0].reason
 
     before = written(tmp_path)
     status, said = swept(tmp_path, *wrong)
