@@ -249,8 +249,8 @@ def measured(run: Callable[[], None], device: str) -> dict[str, float]:
         if device == "cuda":
             torch.cuda.synchronize()
 
-    before = torch.cuda.memory_allocated() if device == "cuda" else resident()
     memory = PeakMemory()
+    before = torch.cuda.memory_allocated() if device == "cuda" else resident()
     synchronised()
     peak = memory.megabytes(torch.device(device))
     seconds: list[float] = []

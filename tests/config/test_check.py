@@ -126,7 +126,7 @@ GROUPS = ["attention", "model", "data", "optim", "schedule", "trainer", "callbac
 
 
 def test_the_groups_that_must_be_there_are_all_that_train_yaml_chooses():
-    assert list(chosen_groups("train")) == [*GROUPS, "experiment"]
+    assert list(chosen_groups("train")) == [*GROUPS, "experiment", "variant"]
 
 
 @pytest.mark.parametrize("group", GROUPS)

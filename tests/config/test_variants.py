@@ -74,7 +74,7 @@ def test_corrected_is_the_run_without_a_variant_and_informer2020_that_model():
 
 
 def test_a_variant_wins_over_an_experiment_and_the_command_line_over_both():
-    both = ["experiment=patchtst_etth1_96", "variant=informer2020"]
+    both = ["experiment=patchtst/etth1_96", "variant=informer2020"]
     assert composed(*both).model._target_.endswith("Informer")
     assert composed(*both).model.mix is True
     assert composed(*both, "model.mix=false").model.mix is False
