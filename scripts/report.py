@@ -7,6 +7,7 @@ pictures into the folder. Failed and unfinished runs are listed with the reason.
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ def main() -> None:
         compare(arguments.folder, arguments.to or arguments.folder, arguments.against)
     except UserError as error:
         sys.exit(str(error))
+    except BrokenPipeError:  # `| head` has read enough; the files are written
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         sys.exit(f"{error.filename}: {error.strerror}. Choose a folder that you can write to: --to DIR")
 
