@@ -124,7 +124,7 @@ def rounded(value: Any) -> Any:
 
 def write_json(path: Path, value: Any) -> None:
     """Write `rounded(value)` as JSON. A killed run leaves the old file or the new one, never half of one."""
-    _replace(path, json.dumps(rounded(value), indent=2, allow_nan=False) + "\n")
+    replace_text(path, json.dumps(rounded(value), indent=2, allow_nan=False) + "\n")
 
 
 def write_steps_csv(path: Path, columns: Mapping[str, Sequence[float]]) -> None:
@@ -140,10 +140,10 @@ def write_steps_csv(path: Path, columns: Mapping[str, Sequence[float]]) -> None:
     writer.writerow(["step", *columns])
     for step, values in enumerate(zip(*columns.values(), strict=True), start=1):
         writer.writerow([step, *(f"{value:.{DECIMALS}f}" for value in values)])
-    _replace(path, text.getvalue())
+    replace_text(path, text.getvalue())
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_text(path: Path, text: str) -> None:
     """Put `text` at `path` in one step, through a temporary file in the same folder."""
     # Not tempfile: its files are readable by their owner only, and the mode would stay.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -63,7 +63,7 @@ def read_run(folder: Path) -> Run:
         metrics = _json(folder / METRICS)
         overrides, job = _asked(folder, account)
     except (OSError, ValueError, yaml.YAMLError) as error:
-        return Run(path=folder, state="foreign", reason=str(error).splitlines()[0])
+        return Run(path=folder, state="foreign", reason=(str(error) or type(error).__name__).splitlines()[0])
     state, reason = _state(folder, metrics, account)
     return Run(path=folder, state=state, reason=reason, overrides=overrides, job=job, metrics=metrics, account=account)
 

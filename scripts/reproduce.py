@@ -29,6 +29,8 @@ def main() -> None:
         show(arguments)
     except UserError as error:
         sys.exit(str(error))
+    except OSError as error:
+        sys.exit(f"{error.filename}: {error.strerror}. Choose places that you can write to: --results FILE, --runs DIR")
     except KeyboardInterrupt:
         print("Interrupted: the same command goes on from here.", file=sys.stderr)
         sys.exit(130)

@@ -35,8 +35,8 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 when it is out of date")
     arguments = parser.parse_args()
 
-    from forecast.comparison.tables import write
     from forecast.errors import UserError
+    from forecast.report import replace_text
 
     try:
         texts = {
@@ -45,9 +45,11 @@ def main() -> None:
         }
     except UserError as error:
         sys.exit(str(error))
+    except FileNotFoundError as error:
+        sys.exit(f"{error.filename} is not there: it is part of the repository, or made as results/README.md says")
     for path, text in texts.items():
         if not arguments.check:
-            write(path, text)
+            replace_text(path, text)
         elif not path.is_file() or path.read_text(encoding="utf-8") != text:
             sys.exit(f"{path.name} is not what results/ gives: run python scripts/results.py")
 

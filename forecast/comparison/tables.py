@@ -3,7 +3,6 @@
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, get_args
 
 from forecast.comparison.bootstrap import LEAST_BLOCKS, Interval
@@ -238,10 +237,3 @@ def _range(values: set[Any]) -> str:
 
 def _first_line(text: str) -> str:
     return text.strip().splitlines()[0] if text.strip() else ""
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file in one step."""
-    unfinished = path.with_name(f".{path.name}.part")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)

@@ -20,7 +20,6 @@ from forecast.reproduction.tables import TABLES, Contender, Table, printed_besid
 # A row is reproduced when it is at most so far off, or this many standard deviations over seeds.
 TOLERANCE, DEVIATIONS = 0.02, 2.0
 REPRODUCED = "reproduced"
-CLOSED_FORM = "closed-form NLinear"
 HEADING = (
     "row",
     "look-back",
@@ -112,7 +111,8 @@ def _entries(
     ]
     if contender.published == "NLinear":
         baseline = "closed_form_nlinear"
-        made.append(Entry(row=row, name=CLOSED_FORM, lines=members, published=made[0].published, baseline=baseline))
+        name = BASELINES[baseline]
+        made.append(Entry(row=row, name=name, lines=members, published=made[0].published, baseline=baseline))
     return made
 
 

@@ -196,6 +196,9 @@ def test_a_folder_without_runs_is_refused(tmp_path):
         read_folder(tmp_path / "nothing")
     with pytest.raises(UserError, match=r"holds no runs\. A sweep writes them"):
         read_folder(tmp_path)
+    (tmp_path / "notes").mkdir()  # what is no run does not make it a sweep's folder, into which a report is written
+    with pytest.raises(UserError, match=r"holds no runs\. A sweep writes them"):
+        read_folder(tmp_path)
     make_run(tmp_path / "run", errors=wave(0.5))
     with pytest.raises(UserError, match=r"run is a single run: say the folder that holds the runs"):
         read_folder(tmp_path / "run")

@@ -110,6 +110,16 @@ def test_a_wrong_argument_is_answered(capsys, monkeypatch, tmp_path, arguments):
     assert WRONG[arguments] in error
 
 
+def test_a_place_that_cannot_be_written_is_said(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    arguments = ("--table", "etth1_m", "--rows", "24", "--runs", tmp_path / "file" / "below")
+    status, _, error = call_script(capsys, "reproduce", *arguments)
+    assert status == 1 and error.endswith(
+        "Not a directory. Choose places that you can write to: --results FILE, --runs DIR\n"
+    )
+
+
 def test_no_time_at_all_shows_what_is_there(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     status, said, _ = call_script(capsys, "reproduce", "--table", "etth1_m", "--minutes", "0")
