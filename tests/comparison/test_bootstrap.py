@@ -37,11 +37,12 @@ def test_equal_models_differ_by_nothing_and_that_is_never_sure():
     assert not paired_interval(same, same, block=7).excludes_zero()
 
 
-def test_without_overlap_a_block_of_one_gives_the_textbook_interval():
+@pytest.mark.parametrize("n", [997, LEAST_BLOCKS])
+def test_without_overlap_a_block_of_one_gives_the_textbook_interval(n):
     from scipy import stats
 
-    difference = noise(3, 997)
-    interval = paired_interval(difference[None], np.zeros((1, 997)), block=1)
+    difference = noise(3, n)
+    interval = paired_interval(difference[None], np.zeros((1, n)), block=1)
     textbook = stats.ttest_1samp(difference, 0.0).confidence_interval(0.95)
     assert interval.low == pytest.approx(textbook.low, abs=0.03 * (textbook.high - textbook.low))
     assert interval.high == pytest.approx(textbook.high, abs=0.03 * (textbook.high - textbook.low))
