@@ -16,7 +16,11 @@ class Mechanism(nn.Module):
 
     causal: step t does not see the steps after t; then Q must equal K.
     layer: the number of the attention layer in its model, from 0. Random draws in evaluation depend on it.
+    independent_rows: whether a row of the result depends on its own query alone, so that a row that nobody reads need
+        not be computed.
     """
+
+    independent_rows = False
 
     def __init__(self, *, causal: bool, layer: int) -> None:
         super().__init__()

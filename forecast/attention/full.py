@@ -1,25 +1,20 @@
 """Full attention."""
 
-import torch
-import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from forecast.attention.base import Mechanism, check_causal_lengths
-
-
-def causal_rows(n_queries: int, n_keys: int, device: torch.device) -> Bool[Tensor, "Q K"]:
-    """Which keys the last Q of K steps may see: (Q, K), row i those up to step K - Q + i."""
-    steps = torch.arange(n_keys, device=device)
-    return steps <= steps[n_keys - n_queries :].unsqueeze(1)
+from forecast.attention.softmax import attend, causal_rows
 
 
 class FullAttention(Mechanism):
     """softmax(q k^T / sqrt(E)) v over all keys, or over those up to the query's own step when causal.
 
-    Vaswani et al. 2017, "Attention is all you need"; computed by torch's scaled_dot_product_attention.
+    Vaswani et al. 2017, "Attention is all you need"; computed by `attend`.
     dropout: share of the attention weights that is dropped in training.
     """
+
+    independent_rows = True
 
     def __init__(self, *, causal: bool, layer: int, dropout: float = 0.0) -> None:
         super().__init__(causal=causal, layer=layer)
@@ -33,7 +28,7 @@ class FullAttention(Mechanism):
             # torch aligns its causal mask at the first key: right only when both lengths are equal
             check_causal_lengths("full attention", q.shape[2], k.shape[2])
         dropout = self.dropout if self.training else 0.0
-        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=self.causal)
+        return attend(q, k, v, causal=self.causal, dropout=dropout)
 
     def last_rows(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"], *, length: int
@@ -43,4 +38,4 @@ class FullAttention(Mechanism):
         # a mask of our own: torch's is_causal would show the first key alone to a single query
         allowed = causal_rows(q.shape[2], k.shape[2], q.device)
         dropout = self.dropout if self.training else 0.0
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout)
+        return attend(q, k, v, allowed=allowed, dropout=dropout)

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from forecast.attention.base import SelfMechanism, check_self_lengths, evaluation_generator
+from forecast.attention.dropout import drop
 
 BLOCK_STEPS = 128  # steps hashed at once
 SCORES_AT_ONCE = 2**22  # rounds whose scores are more than that are computed one after the other
@@ -106,7 +107,7 @@ class LshAttention(SelfMechanism):
         scores = taken(q, steps) @ taken(k, seen).transpose(-2, -1)  # (B, H, R, N, M, 2M)
         hidden, alone = unseen(steps, seen, length, causal=self.causal)
         exp, top = exponentials(scores, hidden)
-        mixed = F.dropout(exp.to(v.dtype), self.dropout, self.training) @ taken(v, seen)  # (B, H, R, N, M, V)
+        mixed = drop(exp.to(v.dtype), self.dropout, training=self.training) @ taken(v, seen)  # (B, H, R, N, M, V)
         place = steps.flatten(3).argsort(-1)[..., :length]  # back from sorted order, without the pads
         by_step = taken(mixed.flatten(3, 4).flatten(1, 2), place.flatten(1, 2).unsqueeze(2))  # (B, H R, 1, L, V)
         rows = (x.flatten(3).gather(3, place).unsqueeze(-1) for x in (exp.sum(-1), top, alone))

@@ -9,6 +9,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from forecast.attention.base import SelfMechanism, check_causal_lengths, check_self_lengths
+from forecast.attention.dropout import drop
+from forecast.attention.softmax import attend
 
 # up to this many steps an (L, L) mask is small, and torch's attention under it the fastest form
 DENSE_STEPS = 512
@@ -96,7 +98,7 @@ class PatternAttention(SelfMechanism):
 
     def _masked(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor) -> Tensor:
         dropout = self.dropout if self.training else 0.0
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout)
+        return attend(q, k, v, allowed=allowed, dropout=dropout)
 
     def _dense(self, length: int, device: torch.device) -> Tensor:
         return self._keep(length, device, lambda: (self.allowed(length, device=device),))[0]
@@ -113,7 +115,7 @@ class PatternAttention(SelfMechanism):
     def _weigh(self, scores: Tensor, like: Tensor) -> Tensor:
         """Softmax over the last axis, in float32 for half precision, and dropout; in the dtype of `like`."""
         weights = torch.softmax(scores, dim=-1, dtype=torch.promote_types(like.dtype, torch.float32)).to(like.dtype)
-        return F.dropout(weights, self.dropout, self.training)
+        return drop(weights, self.dropout, training=self.training)
 
 
 def log2_ceil(number: int) -> int:

@@ -5,7 +5,6 @@ import math
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn import functional as F
 
 from forecast.attention.base import Mechanism, check_causal_lengths
 from forecast.attention.key_sampling import KeySampler
@@ -20,6 +19,7 @@ from forecast.attention.prob_parts import (
     KeysName,
     largest,
 )
+from forecast.attention.softmax import attend
 
 
 def n_active(length: int, factor: int) -> int:
@@ -109,4 +109,4 @@ class ProbAttention(Mechanism):
         """Full attention of the active rows: q (B, H, U, E), k, v, active (B, H, U) -> (B, H, U, V)."""
         allowed = torch.arange(k.shape[2], device=k.device) <= active.unsqueeze(-1) if self.causal else None
         dropout = self.dropout if self.training else 0.0
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout)
+        return attend(q, k, v, allowed=allowed, dropout=dropout)

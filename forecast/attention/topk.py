@@ -3,12 +3,12 @@
 import math
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from forecast.attention.base import Mechanism, check_causal_lengths
-from forecast.attention.full import causal_rows
+from forecast.attention.dropout import drop
+from forecast.attention.softmax import causal_rows
 
 
 class TopKAttention(Mechanism):
@@ -19,6 +19,8 @@ class TopKAttention(Mechanism):
 
     k: how many keys at least. dropout: share of the attention weights that is dropped in training.
     """
+
+    independent_rows = True
 
     def __init__(self, *, causal: bool, layer: int, k: int = 8, dropout: float = 0.0) -> None:
         super().__init__(causal=causal, layer=layer)
@@ -52,4 +54,4 @@ class TopKAttention(Mechanism):
                 least = scores.topk(self.k, dim=-1).values[..., -1:]
             scores = scores.masked_fill(scores < least, -math.inf)
         weights = torch.softmax(scores, dim=-1, dtype=torch.promote_types(q.dtype, torch.float32)).to(v.dtype)
-        return F.dropout(weights, self.dropout, self.training) @ v
+        return drop(weights, self.dropout, training=self.training) @ v

@@ -51,6 +51,11 @@ class AttentionLayer(nn.Module):
         attended: Tensor = self.output(self.merge(self.mechanism(q, k, v)))
         return attended
 
+    @property
+    def independent_rows(self) -> bool:
+        """Whether a row of the result depends on no other row of x."""
+        return self.mechanism.independent_rows and not self.projection.lookback and self.merge is merge_heads
+
     def new_cache(self, capacity: int) -> LayerCache:
         """The empty cache of a causal self-attention on `capacity` steps, for `next_rows`."""
         return LayerCache(capacity, lookback=self.projection.lookback)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from forecast.layers.attention_layer import AttentionFactories, AttentionLayer, HeadMerge
 from forecast.layers.cache import CrossedCache
+from forecast.layers.dropout import Dropout
 from forecast.layers.feed_forward import Activation, FeedForward
 from forecast.layers.heads import merge_heads
 
@@ -55,7 +56,7 @@ class EncoderLayer(nn.Module):
         self.feed_forward = sizes.feed_forward()
         self.norm1 = norm(sizes.d_model)
         self.norm2 = norm(sizes.d_model)
-        self.dropout = nn.Dropout(sizes.dropout)
+        self.dropout = Dropout(sizes.dropout)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""
@@ -87,11 +88,20 @@ class DecoderLayer(nn.Module):
         self.norm1 = nn.LayerNorm(sizes.d_model)
         self.norm2 = nn.LayerNorm(sizes.d_model)
         self.norm3 = nn.LayerNorm(sizes.d_model)
-        self.dropout = nn.Dropout(sizes.dropout)
+        self.dropout = Dropout(sizes.dropout)
 
-    def forward(self, x: Float[Tensor, "B Q D"], encoded: Float[Tensor, "B K D"]) -> Float[Tensor, "B Q D"]:
-        """X (B, Q, D), the encoder's output (B, K, D) -> (B, Q, D)."""
-        return self._around(x, lambda x: self.self_attention(x, x), lambda x: self.cross_attention(x, encoded))
+    def forward(
+        self, x: Float[Tensor, "B Q D"], encoded: Float[Tensor, "B K D"], *, last: int | None = None
+    ) -> Float[Tensor, "B R D"]:
+        """X (B, Q, D), the encoder's output (B, K, D) -> (B, Q, D), or its `last` rows.
+
+        Behind the self-attention no row needs another, and what nobody reads is not computed.
+        """
+        first = x.shape[1] - last if last is not None and self.cross_attention.independent_rows else 0
+        attended = self._around(
+            x, lambda x: self.self_attention(x, x), lambda x: self.cross_attention(x, encoded), first=first
+        )
+        return attended if last is None else attended[:, -last:]
 
     def new_cache(self, capacity: int) -> CrossedCache:
         """The empty cache of `capacity` steps, for `next_rows`."""
@@ -110,8 +120,10 @@ class DecoderLayer(nn.Module):
             lambda x: self.cross_attention.recall(x, encoded, cache.memory),
         )
 
-    def _around(self, x: Tensor, attend: Callable[[Tensor], Tensor], cross: Callable[[Tensor], Tensor]) -> Tensor:
-        x = self.norm1(x + self.dropout(attend(x)))
+    def _around(
+        self, x: Tensor, attend: Callable[[Tensor], Tensor], cross: Callable[[Tensor], Tensor], *, first: int = 0
+    ) -> Tensor:
+        x = self.norm1((x + self.dropout(attend(x)))[:, first:])
         x = self.norm2(x + self.dropout(cross(x)))
         normed: Tensor = self.norm3(x + self.feed_forward(x))
         return normed
@@ -124,11 +136,15 @@ class DecoderStack(nn.ModuleList):
         """The layers in order."""
         return cast(Iterator[DecoderLayer], super().__iter__())
 
-    def forward(self, x: Float[Tensor, "B Q D"], encoded: Float[Tensor, "B K D"]) -> Float[Tensor, "B Q D"]:
-        """X (B, Q, D), the encoder's output (B, K, D) -> (B, Q, D)."""
-        for layer in self:
+    def forward(
+        self, x: Float[Tensor, "B Q D"], encoded: Float[Tensor, "B K D"], *, last: int | None = None
+    ) -> Float[Tensor, "B R D"]:
+        """X (B, Q, D), the encoder's output (B, K, D) -> (B, Q, D), or its `last` rows."""
+        layers = list(self)
+        for layer in layers[:-1]:
             x = layer(x, encoded)
-        return x
+        rows: Tensor = layers[-1](x, encoded, last=last)
+        return rows
 
     def new_caches(self, capacity: int) -> list[CrossedCache]:
         """The empty caches of `capacity` steps, for `next_rows`."""

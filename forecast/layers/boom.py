@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.layers.dropout import Dropout
+
 
 class Boom(nn.Module):
     """A linear map to d_ff = N * D numbers, an activation, and the sum of the N runs of D: (B, L, D) -> (B, L, D).
@@ -23,7 +25,7 @@ class Boom(nn.Module):
             )
         self.d_model = d_model
         self.widen = nn.Linear(d_model, d_ff)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes
 from forecast.layers.cache import LayerCache
+from forecast.layers.dropout import Dropout
 
 
 class CausalLayer(nn.Module):
@@ -23,7 +24,7 @@ class CausalLayer(nn.Module):
         self.feed_forward = sizes.feed_forward()
         self.norm1 = nn.LayerNorm(sizes.d_model)
         self.norm2 = nn.LayerNorm(sizes.d_model)
-        self.dropout = nn.Dropout(sizes.dropout)
+        self.dropout = Dropout(sizes.dropout)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""

@@ -1,7 +1,10 @@
 """Distilling: between two encoder layers the sequence is halved."""
 
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from forecast.layers.circular_conv import CircularConv
 
 
 class Distil(nn.Module):
@@ -13,12 +16,14 @@ class Distil(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
-        self.conv = nn.Conv1d(d_model, d_model, kernel_size=3, padding=1, padding_mode="circular")
+        self.conv = CircularConv(d_model, d_model)
         self.norm = nn.BatchNorm1d(d_model)
         self.activation = nn.ELU()
-        self.pool = nn.MaxPool1d(kernel_size=3, stride=2, padding=1)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B M D"]:
         """(B, L, D) -> (B, M, D), M = ceil(L / 2)."""
-        pooled: Tensor = self.pool(self.activation(self.norm(self.conv(x.transpose(1, 2)))))
-        return pooled.transpose(1, 2)
+        convolved = self.conv(x)
+        activated = self.activation(self.norm(convolved.flatten(0, 1))).view_as(convolved)
+        # as a picture one element high, (B, D, L, 1), for which torch pools all elements of a step at once
+        pooled = F.max_pool2d(activated.mT.unsqueeze(-1), (3, 1), stride=(2, 1), padding=(1, 0))
+        return pooled.squeeze(-1).mT

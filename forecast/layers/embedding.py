@@ -8,6 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.layers.circular_conv import CircularConv
+from forecast.layers.dropout import Dropout
+
 CalendarEncoding = Literal["timeF", "fixed"]
 
 # Rows of the sinusoid tables: month 1-12, day 1-31, weekday 0-6, hour 0-23, quarter of the hour 0-3.
@@ -35,13 +38,13 @@ class TokenEmbedding(nn.Module):
 
     def __init__(self, n_columns: int, d_model: int) -> None:
         super().__init__()
-        self.conv = nn.Conv1d(n_columns, d_model, kernel_size=3, padding=1, padding_mode="circular")
+        self.conv = CircularConv(n_columns, d_model)
         nn.init.kaiming_normal_(self.conv.weight, mode="fan_in", nonlinearity="leaky_relu")
 
     def forward(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L D"]:
         """(B, L, C) in scaled units -> (B, L, D)."""
-        embedded: Tensor = self.conv(x.transpose(1, 2))
-        return embedded.transpose(1, 2)
+        embedded: Tensor = self.conv(x)
+        return embedded
 
 
 class FixedCalendarEmbedding(nn.Module):
@@ -94,7 +97,7 @@ class DataEmbedding(nn.Module):
         if n_known:
             fixed = encoding == "fixed"
             self.calendar = FixedCalendarEmbedding(n_known, d_model) if fixed else nn.Linear(n_known, d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "B L C"], known: Float[Tensor, "B L F"]) -> Float[Tensor, "B L D"]:
         """Values (B, L, C) in scaled units and known features (B, L, F) -> (B, L, D)."""

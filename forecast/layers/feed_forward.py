@@ -5,6 +5,8 @@ from typing import Literal
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.layers.dropout import Dropout
+
 Activation = Literal["gelu", "relu"]
 
 
@@ -19,9 +21,11 @@ class FeedForward(nn.Module):
         self.widen = nn.Linear(d_model, d_ff)
         self.activation = nn.GELU() if activation == "gelu" else nn.ReLU()
         self.narrow = nn.Linear(d_ff, d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
+        # of gelu's result nothing is kept for the backward pass, so that it can be dropped where it stands
+        self.inner_dropout = Dropout(dropout, inplace=activation == "gelu")
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""
-        narrowed: Tensor = self.dropout(self.narrow(self.dropout(self.activation(self.widen(x)))))
+        narrowed: Tensor = self.dropout(self.narrow(self.inner_dropout(self.activation(self.widen(x)))))
         return narrowed

@@ -4,6 +4,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.layers.attention_layer import AttentionLayer
+from forecast.layers.dropout import Dropout
 
 
 class PreNorm(nn.Module):
@@ -16,7 +17,7 @@ class PreNorm(nn.Module):
         super().__init__()
         self.norm = nn.LayerNorm(d_model)
         self.inner = inner
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.layers.dropout import Dropout
 from forecast.layers.heads import split_heads
 
 
@@ -167,7 +168,7 @@ class SingleHeadProjection(Projection):
         self.query = nn.Linear(d_model, d_model)
         self.norm = nn.LayerNorm(d_model, eps=1e-12)
         self.gates = _Gates(d_model) if gates else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def queries(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B H Q E"]:
         """(B, Q, D) -> (B, 1, Q, D)."""

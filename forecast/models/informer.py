@@ -119,8 +119,8 @@ class Informer(ForecastModel):
         self, values: Float[Tensor, "B R C"], known: Float[Tensor, "B R F"], encoded: Float[Tensor, "B M D"]
     ) -> Float[Tensor, "B P T"]:
         """The last P rows (B, P, T) that the decoder makes of R: values (B, R, C), known (B, R, F)."""
-        x = self.decoder(self.decoder_embedding(values, known), encoded)
-        rows: Tensor = self.head(self.decoder_norm(x[:, -self.pred_len :]))
+        x = self.decoder(self.decoder_embedding(values, known), encoded, last=self.pred_len)
+        rows: Tensor = self.head(self.decoder_norm(x))
         return rows
 
     def new_cache(self) -> DecoderCache[CrossedCache]:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.batch_norm import BatchNorm
 from forecast.layers.blocks import BlockSizes, EncoderLayer
+from forecast.layers.dropout import Dropout
 from forecast.layers.feed_forward import Activation
 from forecast.models.base import ForecastModel, WindowShape
 
@@ -57,7 +58,7 @@ class PatchTST(ForecastModel):
 
         self.embedding = nn.Linear(patch_len, d_model)
         self.positions = nn.Parameter(torch.empty(n_patches, d_model).uniform_(-POSITION_RANGE, POSITION_RANGE))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.encoder = nn.Sequential(
             *(EncoderLayer(sizes, encoder_attention, layer=i, norm=BatchNorm) for i in range(encoder_layers))
         )

@@ -1,0 +1,87 @@
+"""Dropout that costs on a CPU what it drops, not what it keeps."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+def drop(x: Float[Tensor, "..."], p: float, *, training: bool, inplace: bool = False) -> Float[Tensor, "..."]:
+    """Each element is zero with probability p and scaled by 1 / (1 - p) else, independent of the others, in training.
+
+    x and the result have one shape, any. Hinton et al. 2012, "Improving neural networks by preventing co-adaptation of
+    feature detectors". On a GPU, and inside torch.compile, it is torch's own. On a CPU that draws a number for each
+    element on one thread; here a number is drawn for each dropped one. The draws are decided by torch's global
+    generator, and the backward pass keeps the dropped places, not a mask. inplace: x itself becomes the result; nobody
+    may need it any more, for a backward pass neither.
+    """
+    if not training or p == 0.0:
+        return x
+    if x.device.type != "cpu" or p == 1.0 or torch.compiler.is_compiling():
+        return F.dropout(x, p, inplace=inplace)
+    function = DropPlacesOfX if inplace and x.is_contiguous() else DropPlaces
+    dropped: Tensor = function.apply(x, dropped_places(x.numel(), p), 1.0 / (1.0 - p))  # type: ignore[no-untyped-call]
+    return dropped
+
+
+def dropped_places(count: int, p: float) -> Int[Tensor, " N"]:
+    """Which of `count` elements are dropped, in ascending order: (N,), each with probability p in (0, 1).
+
+    The distance from one dropped element to the next is geometric: 1 and the whole part of an exponential variable of
+    rate -ln(1 - p).
+    """
+    seed = int(torch.randint(2**63 - 1, ()))  # torch's state alone decides, so that a resumed training goes on
+    generator = np.random.Generator(np.random.SFC64(seed))
+    enough = math.ceil(count * p + 6 * math.sqrt(count * p) + 8)  # six standard deviations: one batch, nearly always
+    batches, last = [], -1
+    while last < count:
+        gaps = generator.standard_exponential(enough)
+        gaps /= -math.log1p(-p)
+        # a gap beyond the end may be beyond int64, too
+        places = last + np.cumsum(np.minimum(gaps, count).astype(np.int64) + 1)
+        batches.append(places)
+        last = int(places[-1])
+    every = batches[0] if len(batches) == 1 else np.concatenate(batches)
+    return torch.from_numpy(every[: every.searchsorted(count)])
+
+
+class DropPlaces(torch.autograd.Function):
+    """x times `scale`, but 0 at `places` (N,) of its elements counted row by row."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, places: Tensor, scale: float) -> Tensor:
+        """(...) -> (...)."""
+        ctx.save_for_backward(places)
+        ctx.scale = scale
+        return scaled_and_dropped(x, places, scale)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        """What was dropped has no gradient."""
+        return scaled_and_dropped(grad, ctx.saved_tensors[0], ctx.scale), None, None
+
+
+class DropPlacesOfX(DropPlaces):
+    """The same in x itself, which is contiguous."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, places: Tensor, scale: float) -> Tensor:
+        """(...) -> (...)."""
+        ctx.save_for_backward(places)
+        ctx.scale = scale
+        ctx.mark_dirty(x)
+        x.mul_(scale).view(-1).index_fill_(0, places, 0.0)
+        return x
+
+
+def scaled_and_dropped(x: Tensor, places: Tensor, scale: float) -> Tensor:
+    """A new contiguous tensor of x's shape."""
+    kept = (x * scale).contiguous()
+    kept.view(-1).index_fill_(0, places, 0.0)
+    return kept
