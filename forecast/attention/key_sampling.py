@@ -1,5 +1,7 @@
 """Which keys each query is measured against in ProbSparse attention, and its scores with them."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
@@ -12,27 +14,30 @@ DENSE_KEYS = 512
 BLOCK_QUERIES = 512
 
 
+# (n_queries, n_keys, n_samples, *, device, generator) -> key numbers (n_queries, n_samples)
+Draw = Callable[..., Tensor]
+
+
 class KeySampler(nn.Module):
     """Draws the keys of each query, or of each head: uniform over the keys, independent of what the others draw.
 
-    replacement: one may draw a key twice, as in the authors' code.
+    draw: how, `draw_with_replacement` as in the authors' code or another function of this file.
     eval_seed: in evaluation the draw comes from a CPU generator that (eval_seed, layer) seed anew at every call,
         so that equal calls draw equal keys; None takes fresh keys from torch's global generator there too.
     """
 
-    def __init__(self, *, replacement: bool, eval_seed: int | None, layer: int) -> None:
+    def __init__(self, *, draw: Draw, eval_seed: int | None, layer: int) -> None:
         super().__init__()
-        self.replacement = replacement
+        self.draw = draw
         self.eval_seed = eval_seed
         self.layer = layer
 
     def forward(self, n_queries: int, n_keys: int, n_samples: int, device: torch.device) -> Int[Tensor, "Q U"]:
         """Key numbers (Q, U) in [0, n_keys), U = n_samples <= n_keys; (H, U) where Q is the number of heads."""
-        draw = draw_with_replacement if self.replacement else draw_without_replacement
         if self.training or self.eval_seed is None:
-            return draw(n_queries, n_keys, n_samples, device=device, generator=None)
+            return self.draw(n_queries, n_keys, n_samples, device=device, generator=None)
         generator = evaluation_generator(self.eval_seed, self.layer)
-        return draw(n_queries, n_keys, n_samples, device=torch.device("cpu"), generator=generator).to(device)
+        return self.draw(n_queries, n_keys, n_samples, device=torch.device("cpu"), generator=generator).to(device)
 
 
 def draw_with_replacement(
@@ -58,6 +63,17 @@ def draw_without_replacement(
         taken = (chosen[:, :j] == chosen[:, j : j + 1]).any(dim=1)
         chosen[:, j] = torch.where(taken, last[j], chosen[:, j])
     return chosen
+
+
+def draw_by_order(
+    n_queries: int, n_keys: int, n_samples: int, *, device: torch.device, generator: Generator | None
+) -> Int[Tensor, "Q U"]:
+    """The same sets by another way, for few queries: the places of the U largest of n_keys random numbers.
+
+    It takes a (Q, K) tensor, and two steps where Floyd's algorithm takes U.
+    """
+    numbers = torch.rand(n_queries, n_keys, device=device, generator=generator)
+    return numbers.topk(n_samples, dim=-1, sorted=False).indices
 
 
 def sampled_scores(

@@ -18,7 +18,9 @@ from forecast.attention.prob_parts import (
     InactiveName,
     KeysName,
     largest,
+    mean_of_all,
 )
+from forecast.attention.rows import put_rows, take_rows
 from forecast.attention.softmax import attend
 
 
@@ -73,7 +75,7 @@ class ProbAttention(Mechanism):
         self.average = AVERAGES[divisor]
         self.counted = COUNTED[causal_measure if causal else "all"]
         self.past = PAST[inactive]
-        self.sampler = KeySampler(replacement=self.keys.replacement, eval_seed=eval_seed, layer=layer)
+        self.sampler = KeySampler(draw=self.keys.draw_keys, eval_seed=eval_seed, layer=layer)
 
     def forward(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
@@ -85,9 +87,7 @@ class ProbAttention(Mechanism):
 
     def _activate(self, active: Tensor, context: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """The context (B, H, Q, V) with attention in its active rows (B, H, U)."""
-        rows = active.unsqueeze(-1)  # (B, H, U, 1)
-        attended = self._attend(q.gather(2, rows.expand(-1, -1, -1, q.shape[-1])), k, v, active)
-        return context.scatter(2, rows.expand(-1, -1, -1, v.shape[-1]), attended.to(context.dtype))
+        return put_rows(context, active, self._attend(take_rows(q, active), k, v, active))
 
     @torch.no_grad()  # row numbers carry no gradient
     def selected(self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"]) -> Int[Tensor, "B H U"]:
@@ -103,7 +103,7 @@ class ProbAttention(Mechanism):
 
     def _inactive(self, v: Tensor, n_queries: int) -> Tensor:
         """What a row gets that is not active: v (B, H, K, V) -> (B, H, Q, V)."""
-        return self.past(v) if self.causal else v.mean(2, keepdim=True).expand(-1, -1, n_queries, -1)
+        return self.past(v) if self.causal else mean_of_all(v).expand(-1, -1, n_queries, -1)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, active: Tensor) -> Tensor:
         """Full attention of the active rows: q (B, H, U, E), k, v, active (B, H, U) -> (B, H, U, V)."""

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from forecast.attention.base import check_causal_lengths
 from forecast.attention.prob import ProbAttention, n_active
+from forecast.attention.prob_parts import KeysName
 
 BLOCK_ROWS = 256  # compared with each other at once
 
@@ -37,10 +38,11 @@ class CausalProbAttention(ProbAttention):
         layer: int,
         factor: int = 5,
         budget: int = 4,
+        keys: KeysName = "distinct",
         dropout: float = 0.0,
         eval_seed: int | None = 0,
     ) -> None:
-        super().__init__(causal=causal, layer=layer, factor=factor, dropout=dropout, eval_seed=eval_seed)
+        super().__init__(causal=causal, layer=layer, factor=factor, keys=keys, dropout=dropout, eval_seed=eval_seed)
         if budget < 1:
             raise ValueError(f"causal ProbSparse attention needs a budget of at least 1, got budget={budget}")
         self.budget = budget

@@ -8,7 +8,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from forecast.attention.key_sampling import sampled_scores
+from forecast.attention.key_sampling import (
+    draw_by_order,
+    draw_with_replacement,
+    draw_without_replacement,
+    sampled_scores,
+)
+from forecast.attention.rows import take_rows
 from forecast.attention.running_sum import running_sum
 
 KeysName = Literal["distinct", "repeated", "shared"]
@@ -21,7 +27,7 @@ Sampler = Callable[[int, int, int, torch.device], Tensor]  # a KeySampler, or wh
 class OwnKeys:
     """Each query is measured on keys that were drawn for it."""
 
-    replacement = False
+    draw_keys = staticmethod(draw_without_replacement)
 
     def draw(self, sampler: Sampler, q: Float[Tensor, "B H Q E"], n_keys: int, n_samples: int) -> Int[Tensor, "Q U"]:
         """The numbers of the keys that measure each query: q (B, H, Q, E) -> (Q, U), U = n_samples."""
@@ -37,13 +43,13 @@ class OwnKeys:
 class RepeatedKeys(OwnKeys):
     """The same, and a query may draw a key twice."""
 
-    replacement = True
+    draw_keys = staticmethod(draw_with_replacement)
 
 
 class SharedKeys:
     """All queries of a head are measured on the same keys: one matrix product, and no key is copied for each query."""
 
-    replacement = False
+    draw_keys = staticmethod(draw_by_order)
 
     def draw(self, sampler: Sampler, q: Float[Tensor, "B H Q E"], n_keys: int, n_samples: int) -> Int[Tensor, "H 1 U"]:
         """The numbers of the keys that measure the queries of each head: q (B, H, Q, E) -> (H, 1, U), U = n_samples."""
@@ -53,8 +59,8 @@ class SharedKeys:
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], sample: Int[Tensor, "H 1 U"]
     ) -> Float[Tensor, "B H Q U"]:
         """Dot products with the keys of the head: q (B, H, Q, E), k (B, H, K, E), sample (H, 1, U) -> (B, H, Q, U)."""
-        heads = torch.arange(k.shape[1], device=k.device).unsqueeze(1)
-        return q @ k[:, heads, sample.squeeze(1)].transpose(-2, -1)
+        keys = take_rows(k, sample.squeeze(1).expand(k.shape[0], -1, -1))
+        return q @ keys.transpose(-2, -1)
 
 
 KEYS: Mapping[KeysName, type[OwnKeys] | type[SharedKeys]] = {
@@ -103,6 +109,13 @@ AVERAGES: Mapping[DivisorName, Callable[[Tensor, Tensor | None, int], Tensor]] =
     "sampled": mean_of_counted,
     "all": sum_by_all_keys,
 }
+
+
+def mean_of_all(v: Float[Tensor, "B H L V"]) -> Float[Tensor, "B H 1 V"]:
+    """The mean over all steps: (B, H, L, V) -> (B, H, 1, V), summed in float32 at least."""
+    # not mean(): its backward pass divides the gradient of each step, where that of their sum will do
+    total = v.sum(2, keepdim=True, dtype=torch.promote_types(v.dtype, torch.float32))
+    return (total / v.shape[2]).to(v.dtype)
 
 
 def past_mean(v: Float[Tensor, "B H L V"]) -> Float[Tensor, "B H L V"]:

@@ -18,6 +18,8 @@ class CircularConv(nn.Conv1d):
 
     def forward(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L D"]:
         """(B, L, C) -> (B, L, D)."""
+        if torch.is_autocast_enabled(x.device.type):
+            x = x.to(torch.get_autocast_dtype(x.device.type))  # once, and not the three copies
         closed = torch.cat([x[:, -1:], x, x[:, :1]], dim=1)
         beside = torch.cat([closed[:, :-2], x, closed[:, 2:]], dim=-1)  # (B, L, 3 C)
         return F.linear(beside, self.weight.transpose(1, 2).flatten(1), self.bias)

@@ -8,7 +8,7 @@ from attention.test_laws import LargestTensor
 from torch.nn import functional as F
 
 from forecast.attention import lsh, reference
-from forecast.attention.key_sampling import KeySampler
+from forecast.attention.key_sampling import KeySampler, draw_with_replacement
 from forecast.attention.lsh import LshAttention, Rotations, default_bucket, hashed, sorted_steps
 
 B, H, L, E = 2, 3, 29, 5
@@ -183,7 +183,7 @@ def test_all_mechanisms_seed_their_draws_by_the_same_rule():
     assert torch.equal(Rotations(eval_seed=8, layer=3).eval()(E, 4, 3, CPU), expected)
     generator = torch.Generator().manual_seed(8 * 1009 + 3)
     keys = torch.randint(97, (17, 5), generator=generator)
-    assert torch.equal(KeySampler(replacement=True, eval_seed=8, layer=3).eval()(17, 97, 5, CPU), keys)
+    assert torch.equal(KeySampler(draw=draw_with_replacement, eval_seed=8, layer=3).eval()(17, 97, 5, CPU), keys)
 
 
 def test_half_of_the_weights_are_dropped_in_training_and_none_in_evaluation():

@@ -7,11 +7,18 @@ import torch
 from attention.watched import Given
 
 from forecast.attention import key_sampling
-from forecast.attention.key_sampling import KeySampler, draw_with_replacement, draw_without_replacement, sampled_scores
+from forecast.attention.key_sampling import (
+    KeySampler,
+    draw_by_order,
+    draw_with_replacement,
+    draw_without_replacement,
+    sampled_scores,
+)
 from forecast.attention.prob import ProbAttention, n_active
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
 
 CPU = torch.device("cpu")
+DRAWS = [draw_with_replacement, draw_without_replacement, draw_by_order]
 B, H, L, E = 2, 3, 11, 5
 # Zhou et al.: u = c ceil(ln L); steps of ceil(ln L) at 3, 8, 21, 55, 149, 404, 1097
 TABLE = {24: 20, 25: 20, 48: 20, 49: 20, 72: 25, 96: 25, 144: 25, 168: 30, 336: 30, 384: 30, 480: 35, 720: 35, 1440: 40}
@@ -33,8 +40,9 @@ def test_active_rows_are_at_least_one_and_at_most_all():
     assert n_active(1, 1) == 1  # ln 1 is 0
 
 
-def test_keys_drawn_without_replacement_are_distinct_and_uniform():
-    drawn = draw_without_replacement(4000, 13, 5, device=CPU, generator=torch.Generator().manual_seed(0))
+@pytest.mark.parametrize("draw", [draw_without_replacement, draw_by_order])
+def test_keys_drawn_without_replacement_are_distinct_and_uniform(draw):
+    drawn = draw(4000, 13, 5, device=CPU, generator=torch.Generator().manual_seed(0))
     assert drawn.shape == (4000, 5)
     assert all(len(set(row)) == 5 for row in drawn.tolist())
     share = torch.bincount(drawn.flatten(), minlength=13) / 4000
@@ -45,8 +53,9 @@ def test_keys_drawn_without_replacement_are_distinct_and_uniform():
         assert abs(both.float().mean() - 20 / 156) < 5 * math.sqrt(20 / 156 * 136 / 156 / 4000)
 
 
-def test_all_keys_are_drawn_when_as_many_are_wanted():
-    drawn = draw_without_replacement(7, 5, 5, device=CPU, generator=None)
+@pytest.mark.parametrize("draw", [draw_without_replacement, draw_by_order])
+def test_all_keys_are_drawn_when_as_many_are_wanted(draw):
+    drawn = draw(7, 5, 5, device=CPU, generator=None)
     assert drawn.sort(1).values.tolist() == [[0, 1, 2, 3, 4]] * 7
 
 
@@ -56,37 +65,39 @@ def test_keys_drawn_with_replacement_repeat():
     assert drawn.min() == 0 and drawn.max() == 12
 
 
-@pytest.mark.parametrize("replacement", [False, True])
-def test_evaluation_draws_by_seed_and_layer_and_leaves_the_global_generator_alone(replacement):
-    def draw(seed, layer):
-        return KeySampler(replacement=replacement, eval_seed=seed, layer=layer).eval()(17, 97, 5, CPU)
+@pytest.mark.parametrize("draw", DRAWS)
+def test_evaluation_draws_by_seed_and_layer_and_leaves_the_global_generator_alone(draw):
+    def drawn(seed, layer):
+        return KeySampler(draw=draw, eval_seed=seed, layer=layer).eval()(17, 97, 5, CPU)
 
     before = torch.get_rng_state()
-    assert torch.equal(draw(0, 1), draw(0, 1))
-    assert not torch.equal(draw(0, 1), draw(0, 2))
-    assert not torch.equal(draw(0, 1), draw(1, 1))
+    assert torch.equal(drawn(0, 1), drawn(0, 1))
+    assert not torch.equal(drawn(0, 1), drawn(0, 2))
+    assert not torch.equal(drawn(0, 1), drawn(1, 1))
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_no_two_pairs_of_seed_and_layer_share_their_draws():
     pairs = [(seed, layer) for seed in range(5) for layer in range(9)]
     drawn = {
-        tuple(KeySampler(replacement=False, eval_seed=s, layer=n).eval()(17, 97, 5, CPU).flatten().tolist())
+        tuple(KeySampler(draw=draw_without_replacement, eval_seed=s, layer=n).eval()(17, 97, 5, CPU).flatten().tolist())
         for s, n in pairs
     }
     assert len(drawn) == len(pairs)
 
 
-@pytest.mark.parametrize("kind, replacement", [(ProbAttention, False), (Informer2020ProbAttention, True)])
-def test_an_attention_draws_in_its_own_way_from_its_seed_and_layer(kind, replacement):
+@pytest.mark.parametrize(
+    "kind, draw", [(ProbAttention, draw_without_replacement), (Informer2020ProbAttention, draw_with_replacement)]
+)
+def test_an_attention_draws_in_its_own_way_from_its_seed_and_layer(kind, draw):
     mechanism = kind(causal=False, layer=3, eval_seed=8).eval()
-    expected = KeySampler(replacement=replacement, eval_seed=8, layer=3).eval()
+    expected = KeySampler(draw=draw, eval_seed=8, layer=3).eval()
     assert torch.equal(mechanism.sampler(17, 97, 5, CPU), expected(17, 97, 5, CPU))
 
 
 @pytest.mark.parametrize("training, eval_seed", [(True, 0), (False, None)])
 def test_training_and_a_null_eval_seed_draw_fresh_keys(training, eval_seed):
-    sampler = KeySampler(replacement=False, eval_seed=eval_seed, layer=0).train(training)
+    sampler = KeySampler(draw=draw_without_replacement, eval_seed=eval_seed, layer=0).train(training)
     assert not torch.equal(sampler(17, 97, 5, CPU), sampler(17, 97, 5, CPU))
 
 

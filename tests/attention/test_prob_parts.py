@@ -9,7 +9,7 @@ import torch
 from attention import oracles
 from attention.watched import Given, LargestTensor
 
-from forecast.attention.key_sampling import KeySampler
+from forecast.attention.key_sampling import KeySampler, draw_by_order, draw_with_replacement
 from forecast.attention.prob import ProbAttention, n_active
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
 from forecast.attention.prob_parts import AVERAGES, COUNTED, KEYS, PAST
@@ -105,7 +105,7 @@ def test_repeated_keys_are_drawn_with_replacement_and_nothing_else_changes(causa
     q, k, v = qkv()
     mechanism = made(causal, keys="repeated")
     drawn = mechanism.sampler(L, L, U, CPU)
-    assert torch.equal(drawn, KeySampler(replacement=True, eval_seed=8, layer=3).eval()(L, L, U, CPU))
+    assert torch.equal(drawn, KeySampler(draw=draw_with_replacement, eval_seed=8, layer=3).eval()(L, L, U, CPU))
     assert any(len(set(row)) < U for row in drawn.tolist())
     assert torch.equal(made(causal, drawn.tolist())(q, k, v), mechanism(q, k, v))
     assert active_rows(mechanism, q, k) != active_rows(made(causal), q, k)
@@ -115,7 +115,7 @@ def test_repeated_keys_are_drawn_with_replacement_and_nothing_else_changes(causa
 def test_shared_keys_are_one_set_a_head_drawn_without_replacement_by_seed_and_layer(n_keys):
     q, k, v = qkv(n_keys)
     mechanism = made(False, keys="shared")
-    drawn = KeySampler(replacement=False, eval_seed=8, layer=3).eval()(H, n_keys, U, CPU)
+    drawn = KeySampler(draw=draw_by_order, eval_seed=8, layer=3).eval()(H, n_keys, U, CPU)
     assert len({tuple(head) for head in drawn.tolist()}) == H
     by_query = made(False)
     for h in range(H):  # a head alone, whose queries are all given the same keys

@@ -172,7 +172,7 @@ def test_a_causal_attention_gives_back_the_dtype_that_it_got(case):
 
 
 def test_no_float_is_summed_along_time_by_cumsum():
-    """first_rows counts rows and dropped_places adds distances on the CPU: sums of whole numbers are the same in any order."""
+    """first_rows and dropped_places add whole numbers: their sums are the same in any order."""
     found = [
         (file.name, function.name)
         for folder in ("attention", "layers", "models")

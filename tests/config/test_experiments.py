@@ -70,7 +70,7 @@ ABLATIONS = {
     "distilling": {"model.distil": "true,false", "seq_len": "96,336"},
     "decoder": {"model.decode": "generative,dynamic"},
     "fidelity": {
-        "variant": "corrected,divisor_all_keys,measure_future,inactive_sum,mix,with_replacement,keys_per_head,"
+        "variant": "corrected,divisor_all_keys,measure_future,inactive_sum,mix,with_replacement,keys_per_query,"
         "no_weight_dropout,fresh_eval_keys,informer2020"
     },
     "instance_norm": {"model.instance_norm": "false,true"},

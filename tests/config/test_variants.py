@@ -25,7 +25,7 @@ CHANGES = {
     "inactive_sum": {f"{MECHANISM}.inactive": "sum"},
     "mix": {"model.mix": True},
     "with_replacement": {f"{MECHANISM}.keys": "repeated"},
-    "keys_per_head": {f"{MECHANISM}.keys": "shared"},
+    "keys_per_query": {f"{MECHANISM}.keys": "distinct"},
     "no_weight_dropout": {f"{MECHANISM}.dropout": 0.0},
     "fresh_eval_keys": {f"{MECHANISM}.eval_seed": None},
     "scrambled": {f"{MECHANISM}._target_": "forecast.attention.prob_scrambled.ScrambledProbAttention"},
@@ -85,7 +85,7 @@ def test_a_variant_wins_over_an_experiment_and_the_command_line_over_both():
 
 REFUSED = {
     ("divisor_all_keys", "attention=full"): "attention.mechanism.divisor=all: FullAttention takes no 'divisor'.",
-    ("keys_per_head", "attention=prob_causal"): "attention.mechanism.keys=shared: CausalProbAttention takes no 'keys'.",
+    ("keys_per_query", "attention=full"): "attention.mechanism.keys=distinct: FullAttention takes no 'keys'.",
     ("with_replacement", "attention=topk"): "attention.mechanism.keys=repeated: TopKAttention takes no 'keys'. ",
     ("inactive_sum", "model=informer2020"): "attention.mechanism.inactive=sum: Informer2020ProbAttention takes no",
     ("measure_future", "model=dlinear"): "attention: this model has none; leave attention= and attention.KEY= out",
