@@ -64,13 +64,11 @@ class Evaluation:
 
 
 def batches(windows: WindowDataset, batch_size: int, *, count: int, device: torch.device) -> Iterator[Batch]:
-    """The first `count` windows in order, CHUNK at a time; about `batch_size` at a time are moved to the device."""
+    """The first `count` windows in order on the device, CHUNK at a time; about `batch_size` are gathered at a time."""
     gathered = max(1, round(batch_size / CHUNK)) * CHUNK
-    for start in range(0, count, gathered):
-        batch = windows.__getitems__(range(start, min(start + gathered, count)))
-        batch = Batch(*(part.to(device) for part in batch))
-        for first in range(0, len(batch.target), CHUNK):
-            yield Batch(*(part[first : first + CHUNK] for part in batch))
+    for numbers in torch.split(torch.arange(count, device=windows.home), gathered):
+        for batch in windows.in_batches(numbers, CHUNK):
+            yield Batch(*(part.to(device) for part in batch))
 
 
 def spread(count: int, wanted: int) -> list[int]:
@@ -121,11 +119,13 @@ def evaluate(
     The model must be in evaluation mode and on the device. Raises UserError when no window counts, or a forecast is
     not finite.
     """
+    data = data.on(device)
     windows = data.windows(split)
     count = counted_windows(data, split, protocol)
     shown = spread(count, SHOWN_WINDOWS)
     runs = {MODEL: Run(model, data)}
-    runs |= {name: Run(baseline, data) for name, baseline in make_baselines(data, nlinear_weight).items()}
+    for name, baseline in make_baselines(data, nlinear_weight).items():
+        runs[name] = Run(baseline.to(device), data)
     run_through(runs.values(), batches(windows, batch_size, count=count, device=device), shown=shown)
     return Evaluation(
         errors=runs[MODEL].errors,

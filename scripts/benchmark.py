@@ -1,63 +1,136 @@
-"""Time and memory of the parts of the program. Usage: python scripts/benchmark.py attention|decoding [--help]
+"""Time and memory of the parts of the program, beside those of other implementations.
 
-Each measurement runs in a process of its own: its peak memory is its own, and running out of it ends nothing else.
+Usage: python scripts/benchmark.py PART|all [--peer informer2020=FOLDER] [--peer neuralforecast] [--json FILE] [--help]
+
+Contenders run in turns on equal tensors, or as paired processes; a ratio above 1 says how many times faster we are.
 """
 
 import argparse
-import json
-import math
-import platform
-import resource
-import statistics
-import subprocess
+import os
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-LENGTHS = (96, 192, 336, 720, 1024, 2048, 4096, 8192, 16384)
-GROWTH_FROM = 1024  # the growth exponent is fitted from this length on
-LEAST_SECONDS, LEAST_REPEATS = 0.5, 3
-PASSES = ("forward", "forward+backward")
+from forecast.benchmark.setting import DECODERS, DUEL_LENGTHS, LENGTHS
+
+HELP = {
+    "data": "windows per second of a shuffled epoch",
+    "attention": "mechanisms alone: ProbSparse against the peers', then every attention of conf/attention by length",
+    "step": "a training step, its memory, and its share of the machine's rate",
+    "epoch": "from the CSV file to the first validation metric",
+    "evaluation": "the ETTh1 test split by the same weights",
+    "predict": "predict.py from the shell to the CSV",
+    "startup": "how long programs take to start",
+    "decoding": "forecasting step by step with and without the cache",
+}
+# What `all` measures less of, so that it ends within 25 minutes on two cores.
+SHORT = {
+    "data": ["--budget", "15"],
+    "attention": [
+        *("--budget", "4", "--limit", "4", "--both_only"),
+        *("--memory_lengths", "1440", "5760", "--lengths", "1024", "4096", "16384"),
+    ],
+    "step": ["--budget", "20", "--rounds", "12"],
+    "epoch": ["--budget", "150", "--fraction", "0.15"],
+    "evaluation": ["--budget", "60"],
+    "predict": [],
+    "startup": [],
+    "decoding": ["--batch", "4", "--pred_lens", "24", "48"],
+}
+SIZES = ("seq_len", "label_len", "pred_len", "batch", "factor", "d_model", "n_heads", "d_ff")
 
 
 def main() -> None:
-    """Runs the benchmark that the command line names."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = parser.add_subparsers(dest="part", required=True)
-    attention = parts.add_parser("attention", help="every attention of conf/attention by length")
-    attention.add_argument("--only", nargs="+", metavar="NAME", help="these attentions alone")
-    attention.add_argument("--lengths", nargs="+", type=int, default=LENGTHS, metavar="L")
-    attention.add_argument("--batch", type=int, default=1, help="B")
-    attention.add_argument("--heads", type=int, default=8, help="H")
-    attention.add_argument("--width", type=int, default=64, help="E, the width of a head")
-    attention.add_argument("--causal", action="store_true", help="the form of a decoder")
-    attention.add_argument(
-        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="of the mechanism, such as factor=3"
-    )
-    decoding = parts.add_parser("decoding", help="forecasting step by step with and without the cache")
-    decoding.add_argument("--model", choices=("gpt", "logtrans", "sparse_transformer"), default="gpt")
-    decoding.add_argument("--seq_len", type=int, default=96)
-    decoding.add_argument("--pred_lens", nargs="+", type=int, default=(24, 48, 96, 192), metavar="P")
-    decoding.add_argument("--batch", type=int, default=32, help="B")
-    for part in (attention, decoding):
-        part.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-        part.add_argument("--threads", type=int, default=1, help="CPU threads")
-        part.add_argument("--limit", type=float, default=60.0, help="seconds after which longer ones are left out")
-        part.add_argument("--memory", type=float, default=12.0, help="10^9 bytes a process may take")
-        part.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-        part.add_argument("--measure", help=argparse.SUPPRESS)  # the measuring process itself
+    """Runs the parts that the command line names."""
+    parser = make_parser()
     arguments = parser.parse_args()
     check_arguments(parser, arguments)
-    if arguments.measure:
-        measures: dict[str, Callable[..., dict[str, float]]]
-        measures = {"attention": measure_attention, "decoding": measure_decoding}
-        print(json.dumps(measures[arguments.part](arguments, *json.loads(arguments.measure))))
-    elif arguments.part == "attention":
-        benchmark_attention(arguments)
-    else:
-        benchmark_decoding(arguments)
+    parts = list(HELP) if arguments.part == "all" else [arguments.part]
+
+    from forecast.benchmark.peers import load_peer
+    from forecast.benchmark.running import absolute, measure
+    from forecast.errors import UserError
+
+    try:
+        for peer in arguments.peer:
+            load_peer(absolute(peer))
+        for part in parts:
+            words = sys.argv[2:] if arguments.part == "all" else []
+            measure(part, parser.parse_args([part, *SHORT[part], *words]) if arguments.part == "all" else arguments)
+    except UserError as error:
+        if os.environ.get("FORECAST_TRACEBACK") == "1":
+            raise
+        sys.exit(str(error))
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    summary = (__doc__ or "").splitlines()[0]
+    shared = shared_options()
+    parser = argparse.ArgumentParser(description=summary)
+    parts = parser.add_subparsers(dest="part", required=True)
+    for name, text in HELP.items():
+        part = parts.add_parser(name, help=text, description=text, parents=[shared])
+        if name == "attention":
+            add_attention_options(part)
+        elif name == "decoding":
+            add_decoding_options(part)
+        else:
+            add_size_options(part)
+        if name in ("data", "epoch"):
+            part.add_argument("--fraction", type=float, default=1.0, metavar="F", help="of the batches of an epoch")
+        if name == "step":
+            part.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these contenders, as printed")
+            part.add_argument("--no_memory", action="store_true", help="times alone, no processes for memory")
+    parts.add_parser("all", help="all of them, shortened", parents=[shared])
+    return parser
+
+
+def shared_options() -> argparse.ArgumentParser:
+    """What every part takes."""
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--peer", action="append", default=[], help="informer2020=FOLDER or neuralforecast; repeatable")
+    shared.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    shared.add_argument("--threads", type=int, help="of torch on the CPU; as many as torch takes")
+    shared.add_argument("--json", type=Path, metavar="FILE", help="write there; other parts of a file there are kept")
+    shared.add_argument("--csv", metavar="FILE", help="in place of ETTh1.csv: hourly, as many rows, columns and names")
+    shared.add_argument("--memory", type=float, default=12.0, help="10^9 bytes a process may take")
+    shared.add_argument("--rounds", type=int, default=25, help="turns at most")
+    shared.add_argument("--budget", type=float, default=20.0, help="seconds of turns after which no round begins")
+    return shared
+
+
+def add_attention_options(part: argparse.ArgumentParser) -> None:
+    """Lengths and sizes of both tables."""
+    part.add_argument("--tables", nargs="+", choices=("duel", "sweep"), default=["duel", "sweep"], help="which to make")
+    part.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these attentions of ours alone")
+    part.add_argument("--heads", type=int, default=8, help="H")
+    part.add_argument("--width", type=int, default=64, help="E, the width of a head")
+    part.add_argument("--duel_lengths", nargs="+", type=int, default=DUEL_LENGTHS, metavar="L")
+    part.add_argument(
+        "--memory_lengths", nargs="+", type=int, metavar="L", help="of the duel, where peaks are measured"
+    )
+    part.add_argument("--duel_batch", type=int, default=4, help="B of the duel")
+    part.add_argument("--lengths", nargs="+", type=int, default=LENGTHS, metavar="L", help="of the sweep")
+    part.add_argument("--batch", type=int, default=1, help="B of the sweep")
+    part.add_argument("--causal", action="store_true", help="the sweep in the form of a decoder")
+    part.add_argument("--both_only", action="store_true", help="no forward pass alone")
+    part.add_argument("--limit", type=float, default=60.0, help="seconds after which longer ones are left out")
+    part.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="of the sweep's mechanisms: factor=3")
+
+
+def add_decoding_options(part: argparse.ArgumentParser) -> None:
+    """Of the models that decode step by step."""
+    part.add_argument("--model", choices=DECODERS, default="gpt")
+    part.add_argument("--seq_len", type=int, default=96)
+    part.add_argument("--pred_lens", nargs="+", type=int, default=(24, 48, 96, 192), metavar="P")
+    part.add_argument("--batch", type=int, default=32, help="B")
+
+
+def add_size_options(part: argparse.ArgumentParser) -> None:
+    """The sizes of model and batches; `step` measures several when none is named."""
+    for name in SIZES:
+        part.add_argument(f"--{name}", type=int, help="of the model and its batches, both sides alike")
 
 
 def check_arguments(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
@@ -68,228 +141,39 @@ def check_arguments(parser: argparse.ArgumentParser, arguments: argparse.Namespa
         parser.error("--device cuda: torch sees no GPU here. Use --device cpu, or install torch's CUDA build")
     if arguments.json and not arguments.json.absolute().parent.is_dir():
         parser.error(f"--json {arguments.json}: there is no folder {arguments.json.absolute().parent}. Make it first")
-    for name in ("batch", "heads", "width", "threads", "seq_len", "lengths", "pred_lens"):
-        given = getattr(arguments, name, 1)
-        wrong = [size for size in (given if isinstance(given, list | tuple) else [given]) if size < 1]
+    if arguments.csv and not Path(arguments.csv).is_file():
+        parser.error(f"--csv {arguments.csv}: there is no such file")
+    for name in (*SIZES, "heads", "width", "threads", "rounds", "lengths", "duel_lengths", "duel_batch", "pred_lens"):
+        wrong = [size for size in numbers(getattr(arguments, name, None)) if size < 1]
         if wrong:
             parser.error(f"--{name} {wrong[0]}: must be at least 1")
+    check_together(parser, arguments)
 
 
-def benchmark_attention(arguments: argparse.Namespace) -> None:
-    """Prints a table and the growth exponents, and writes them when asked to."""
-    unknown = [name for name in arguments.only or [] if name not in attentions()]
-    if unknown:
-        sys.exit(f"--only {unknown[0]}: there is no such attention. It is one of {', '.join(attentions())}")
-    form = "causal" if arguments.causal else "not causal"
-    print(f"B {arguments.batch}, H {arguments.heads}, E {arguments.width}, {form}, {machine(arguments)}")
-    print("The mechanism alone, float32: median time, and memory above the inputs; forward | forward+backward\n")
-    figures = {}
-    for name in arguments.only or attentions():
-        figures[name] = rows = measure_lengths(arguments, name)
-        slopes = {each: growth({row["L"]: row[each]["seconds"] for row in rows if each in row}) for each in PASSES}
-        for row in rows:
-            print(f"{name:18} L {row['L']:6}  " + "  |  ".join(shown(row.get(each)) for each in PASSES), flush=True)
-        print(f"{name:18} growth of time from L = {GROWTH_FROM}: {' | '.join(exponent(s) for s in slopes.values())}\n")
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"machine": machine(arguments), "attention": figures}, indent=1) + "\n")
-
-
-def attentions() -> list[str]:
-    """The options of the group attention."""
-    folder = Path(__file__).resolve().parents[1] / "conf" / "attention"
-    return sorted(file.stem for file in folder.glob("*.yaml") if file.stem != "inherit")
-
-
-def measure_lengths(arguments: argparse.Namespace, name: str) -> list[dict[str, Any]]:
-    """One row a length, until the time or the memory is used up."""
-    rows: list[dict[str, Any]] = []
-    for length in sorted(arguments.lengths):
-        row: dict[str, Any] = {"L": length}
-        for each in PASSES:
-            figures = in_own_process([name, length, each])
-            if isinstance(figures, str):
-                print(f"{name:18} L {length:6}  {each} not measured: {figures}", flush=True)
-                break
-            row[each] = figures
-        rows.append(row)
-        if len(row) <= len(PASSES) or row[PASSES[-1]]["seconds"] > arguments.limit:
-            break
-    return rows
-
-
-def in_own_process(what: list[Any]) -> dict[str, Any] | str:
-    """What the measuring process found for `what`, or the last line of its complaint."""
-    command = [sys.executable, __file__, *sys.argv[1:], "--measure", json.dumps(what)]
-    child = subprocess.run(command, capture_output=True, text=True, check=False)
-    if child.returncode:
-        return (child.stderr.strip().splitlines() or [f"ended with status {child.returncode}"])[-1][:120]
-    figures: dict[str, Any] = json.loads(child.stdout)
-    return figures
-
-
-def measure_attention(arguments: argparse.Namespace, name: str, length: int, which: str) -> dict[str, float]:
-    """Seconds and 10^6 bytes of one pass of an attention at one length."""
-    import torch
-
-    prepare_process(arguments)
-    mechanism = built_mechanism(name, causal=arguments.causal, settings=arguments.set).to(arguments.device)
-    heads, width = (
-        (1, arguments.heads * arguments.width) if name == "single_head" else (arguments.heads, arguments.width)
+def check_together(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """Values that do not fit each other."""
+    d_model, n_heads = (
+        getattr(arguments, name, None) or default for name, default in (("d_model", 512), ("n_heads", 8))
     )
-    sizes = (arguments.batch, heads, length, width)
-    q, k, v = (torch.randn(sizes, device=arguments.device, requires_grad=True) for _ in range(3))
+    if d_model % n_heads:
+        parser.error(f"--d_model {d_model}: must be a multiple of --n_heads {n_heads}")
+    fraction = getattr(arguments, "fraction", 1.0)
+    if not 0.0 < fraction <= 1.0:
+        parser.error(f"--fraction {fraction}: must be above 0 and at most 1")
+    if arguments.part == "attention" and arguments.only:
+        from forecast.config.values import options
 
-    def forward() -> None:
-        with torch.no_grad():
-            mechanism(q, k, v)
-
-    def both() -> None:
-        torch.autograd.grad(mechanism(q, k, v).sum(), (q, k, v))
-
-    return measured(forward if which == "forward" else both, arguments.device)
-
-
-def prepare_process(arguments: argparse.Namespace) -> None:
-    """Threads, random numbers, and a bound on the memory."""
-    import torch
-
-    limit = int(arguments.memory * 1e9)
-    if arguments.device == "cpu":  # CUDA reserves address space that it never uses
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(0)
+        known = options("attention", but="inherit")
+        unknown = [name for name in arguments.only if name not in known]
+        if unknown:
+            parser.error(f"--only {unknown[0]}: there is no such attention. It is one of {', '.join(known)}")
 
 
-def benchmark_decoding(arguments: argparse.Namespace) -> None:
-    """Prints seconds and computed rows of a forecast with and without the cache, by pred_len."""
-    print(f"{arguments.model}, B {arguments.batch}, seq_len {arguments.seq_len}, {machine(arguments)}")
-    print("A forecast of a batch, default sizes, 2 layers; rows: of a window, through the head\n")
-    rows = []
-    for pred_len in arguments.pred_lens:
-        cached, plain = (in_own_process([pred_len, how]) for how in ("cached", "uncached"))
-        if isinstance(cached, str) or isinstance(plain, str):
-            print(f"P {pred_len:4}  not measured: {cached if isinstance(cached, str) else plain}", flush=True)
-            break
-        rows.append({"pred_len": pred_len, "cached": cached, "uncached": plain})
-        times = "  |  ".join(f"{each['seconds']:8.3f} s {each['rows']:6} rows" for each in (cached, plain))
-        print(f"P {pred_len:4}  cached | not: {times}  |  {plain['seconds'] / cached['seconds']:.1f} times", flush=True)
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"machine": machine(arguments), "decoding": rows}, indent=1) + "\n")
-
-
-def measure_decoding(arguments: argparse.Namespace, pred_len: int, how: str) -> dict[str, float]:
-    """Seconds of a forecast, its memory, and how many rows of a window its last map computes."""
-    import torch
-
-    from forecast.models.base import WindowShape
-
-    prepare_process(arguments)
-    n_columns, n_known = 7, 4
-    window = WindowShape(
-        n_columns=n_columns,
-        targets=tuple(range(n_columns)),
-        n_known=n_known,
-        seq_len=arguments.seq_len,
-        label_len=0,
-        pred_len=pred_len,
-    )
-    model = built_model(arguments.model, window).to(arguments.device).eval()
-    sizes = ((arguments.seq_len, n_columns), (arguments.seq_len, n_known), (pred_len, n_known))
-    inputs = [torch.randn(arguments.batch, *size, device=arguments.device) for size in sizes]
-    rows: list[int] = []
-    model.head.register_forward_hook(lambda _, taken, __: rows.append(taken[0].shape[1]))
-    forecast = model.forecast if how == "cached" else model.forecast_uncached
-
-    def run() -> None:
-        rows.clear()
-        with torch.inference_mode():
-            forecast(*inputs)
-
-    return {**measured(run, arguments.device), "rows": sum(rows)}
-
-
-def built_model(name: str, window: Any) -> Any:
-    """The model of conf/model/NAME.yaml with its paper's attention."""
-    from hydra import compose, initialize_config_dir
-
-    from forecast.config import resolvers
-    from forecast.config.build import build
-    from forecast.config.values import CONF
-
-    resolvers.register()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("train", overrides=[f"model={name}", "model.decoder_layers=2"])
-    return build(cfg.model, window=window)
-
-
-def built_mechanism(name: str, *, causal: bool, settings: list[str]) -> Any:
-    """The mechanism of conf/attention/NAME.yaml, without dropout, in training mode: fresh random draws at each call."""
-    from omegaconf import OmegaConf
-
-    from forecast.config.build import build
-    from forecast.config.values import CONF
-
-    around = {"model": {"dropout": 0.0}, "eval_seed": 0}
-    chosen = OmegaConf.load(CONF / "attention" / f"{name}.yaml").mechanism
-    config = OmegaConf.merge(
-        OmegaConf.create({**around, "mechanism": chosen}), {"mechanism": OmegaConf.from_dotlist(settings)}
-    )
-    node: Any = OmegaConf.to_container(config, resolve=True)
-    return build(node["mechanism"])(causal=causal, layer=0)
-
-
-def measured(run: Callable[[], None], device: str) -> dict[str, float]:
-    """Median seconds of a call after one to warm up, and the bytes that it takes at its peak."""
-    import torch
-
-    from forecast.memory import PeakMemory
-
-    def synchronised() -> None:
-        run()
-        if device == "cuda":
-            torch.cuda.synchronize()
-
-    memory = PeakMemory()
-    before = torch.cuda.memory_allocated() if device == "cuda" else resident()
-    synchronised()
-    peak = memory.megabytes(torch.device(device))
-    seconds: list[float] = []
-    while len(seconds) < LEAST_REPEATS or sum(seconds) < LEAST_SECONDS:
-        start = time.perf_counter()
-        synchronised()
-        seconds.append(time.perf_counter() - start)
-        if seconds[0] > 20 * LEAST_SECONDS:
-            break
-    return {"seconds": statistics.median(seconds), "megabytes": (peak or math.nan) - before / 1e6}
-
-
-def resident() -> int:
-    """Bytes of this process in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-
-
-def growth(seconds: dict[int, float]) -> float | None:
-    """The exponent e of seconds ~ L^e, fitted to the lengths from GROWTH_FROM on; None for fewer than two."""
-    points = [(math.log(length), math.log(value)) for length, value in seconds.items() if length >= GROWTH_FROM]
-    return statistics.linear_regression(*zip(*points, strict=True)).slope if len(points) > 1 else None
-
-
-def exponent(value: float | None) -> str:
-    """An exponent in words."""
-    return "-" if value is None else f"L^{value:.2f}"
-
-
-def shown(figures: dict[str, float] | None) -> str:
-    """Milliseconds and 10^6 bytes in columns."""
-    return f"{figures['seconds'] * 1e3:10.2f} ms {figures['megabytes']:9.1f} MB" if figures else "-"
-
-
-def machine(arguments: argparse.Namespace) -> str:
-    """What was measured on."""
-    import torch
-
-    device = torch.cuda.get_device_name() if arguments.device == "cuda" else f"CPU, {arguments.threads} threads"
-    return f"{device}, torch {torch.__version__}, Python {platform.python_version()}"
+def numbers(given: int | Sequence[int] | None) -> Sequence[int]:
+    """One, several or none."""
+    if given is None:
+        return []
+    return given if isinstance(given, list | tuple) else [given]  # type: ignore[list-item]
 
 
 if __name__ == "__main__":

@@ -39,11 +39,12 @@ ARROWS = {
     | {"config"}
     | BASE,
     "training": None,  # everything
+    "benchmark": None,
     "pytest_golden": set(),
     "__init__": set(),
 }
 FORBIDDEN = {
-    "lightning": lambda part: part != "training",
+    "lightning": lambda part: part not in {"training", "benchmark"},
     "hydra": lambda part: part != "config",
     "omegaconf": lambda part: part not in {"config", "commands", "training"},
     "pandas": lambda part: part in {"attention", "layers", "models", "metrics", "config"},

@@ -1,16 +1,26 @@
 """On a GPU: the same forecasts as on a CPU, the same figures each time. Skipped where there is none."""
 
+import contextlib
 import json
+import time
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from attention.cases import CASES
-from models.small import FULL, PROB, informer
+from models.small import FULL, PROB, WINDOW, informer
 from models.test_informer import batch
 from models.test_model_laws import inputs, made
 from program import TINY, call
 
 from forecast.config.values import options
+from forecast.data.frame import SeriesFrame
+from forecast.data.prepare import prepare
+from forecast.evaluation import Protocol, evaluate, fit_baselines
+from forecast.training.idle import Idle
+from forecast.training.loader import WindowLoader
+from forecast.training.order import EpochOrder, TrainBatches
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 
@@ -89,3 +99,86 @@ def test_a_resumed_run_ends_with_the_same_bits_on_a_gpu_too(tmp_path, attention)
     )
     assert whole["global_step"] == part["global_step"]
     assert all(torch.equal(value, part["state_dict"][name]) for name, value in whole["state_dict"].items())
+
+
+GPU = torch.device("cuda")
+
+
+def windows_of(targets=(0, 1, 2)):
+    """A data set that fits the small model."""
+    sizes = {"seq_len": WINDOW["seq_len"], "pred_len": WINDOW["pred_len"]}
+    values = np.random.default_rng(0).normal(size=(331, WINDOW["n_columns"])).cumsum(0)
+    stamps = pd.date_range("2020-01-01", periods=331, freq="h")
+    splits = {"train": range(211), "val": range(211, 271), "test": range(271, 331)}
+    return prepare(
+        SeriesFrame(values, stamps, ("a", "b", "c"), "h", "test"),
+        splits=splits,
+        targets=targets,
+        encoding="timeF",
+        **sizes,
+    )
+
+
+@contextlib.contextmanager
+def without_waiting():
+    """Whatever makes the program wait for the GPU is an error."""
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("fits", [True, False])
+@pytest.mark.parametrize("targets", [(0, 1, 2), (2, 0)])
+def test_the_batches_of_an_epoch_on_the_gpu_are_those_of_the_cpu_and_nobody_waits_for_them(monkeypatch, fits, targets):
+    data = windows_of(targets)
+    if not fits:
+        monkeypatch.setattr("forecast.data.windows.free_bytes", lambda device: 1)
+    placed = data.on(GPU)
+    assert placed.series.is_cuda is fits
+    here, there = (
+        WindowLoader(some.windows("train"), TrainBatches(EpochOrder(len(data.windows("train")), seed=5), batch_size=13))
+        for some in (data, placed)
+    )
+    started = iter(there)
+    found = [next(started)]  # moves the order of the epoch
+    with without_waiting():
+        found += started
+    expected = list(here)
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert all(x.is_cuda and torch.equal(x.cpu(), y) for x, y in zip(one, other, strict=True))
+
+
+def test_an_evaluation_on_the_gpu_agrees_with_that_on_the_cpu():
+    data, model = windows_of(), informer().eval()
+    common = {"split": "test", "protocol": Protocol(), "nlinear_weight": fit_baselines(data), "batch_size": 64}
+    here = evaluate(model, data, device=torch.device("cpu"), **common)
+    there = evaluate(model.to(GPU), data, device=GPU, **common)
+    np.testing.assert_allclose(there.squared, here.squared, rtol=1e-4, atol=1e-5)
+    assert there.starts.tolist() == here.starts.tolist()
+    for name, sums in here.baselines.items():
+        np.testing.assert_allclose(there.baselines[name].squared, sums.squared, rtol=1e-4, atol=1e-5)
+
+
+def test_a_gpu_with_work_does_not_count_as_waiting_and_one_without_does():
+    factors = torch.randn(2, 4096, 4096, device=GPU)
+
+    def gap(*, work, pause):
+        idle = Idle(GPU, clock=time.perf_counter)
+        torch.cuda.synchronize()
+        for _ in range(work):
+            factors[0] @ factors[1]
+        idle.leave()
+        time.sleep(pause)
+        idle.enter(fetching=pause, apart=0.0)
+        idle.settle(last=True)
+        return idle.waiting
+
+    gap(work=3, pause=0.0)
+    started = time.perf_counter()
+    gap(work=100, pause=0.0)
+    busy = time.perf_counter() - started
+    assert gap(work=100, pause=busy / 10) < busy / 20
+    assert gap(work=0, pause=0.05) == pytest.approx(0.05, rel=0.2)

@@ -1,6 +1,6 @@
 """From a frame to scaled windows: everything a training, an evaluation or a forecast reads."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from forecast.data.scaling import Scaler
 from forecast.data.split import window_rows
 from forecast.data.time_features import Encoding, feature_names, time_features
 from forecast.data.window_gaps import open_windows
-from forecast.data.windows import WindowDataset, stack_series
+from forecast.data.windows import WindowDataset, moved_if_it_fits, stack_series
 from forecast.errors import UserError
 
 # Share of the train rows: with gaps scattered over many columns hardly a row is whole, and a few rows say less of a
@@ -26,7 +26,8 @@ class PreparedData:
     """A frame, scaled, with its calendar, cut into splits.
 
     splits: the target rows of each split. targets: the numbers of the T target columns. encoding: of the calendar.
-    series (N, C + F) float32: scaled values, then known features.
+    series (N, C + F) float32: scaled values, then known features. device: where batches are wanted, None: where the
+    series lives.
     """
 
     frame: SeriesFrame
@@ -37,6 +38,7 @@ class PreparedData:
     pred_len: int
     encoding: Encoding
     series: Tensor
+    device: torch.device | None = None
 
     @property
     def n_columns(self) -> int:
@@ -83,8 +85,13 @@ class PreparedData:
             rows=rows,
             targets=self.targets,
             chosen=open_windows(self.frame, rows, **lengths),
+            device=self.device,
             **lengths,
         )
+
+    def on(self, device: torch.device) -> "PreparedData":
+        """The same data with batches on a device. The series is moved there once, when it fits."""
+        return replace(self, series=moved_if_it_fits(self.series, device), device=device)
 
     def original(self, scaled: np.ndarray) -> np.ndarray:
         """Target values (..., T) in original units."""

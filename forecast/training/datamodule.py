@@ -5,18 +5,18 @@ from typing import Any
 import lightning.pytorch as pl
 import pandas as pd
 import torch
-from torch.utils.data import DataLoader
 
 from forecast.data.prepare import PreparedData
-from forecast.data.windows import Batch, WindowDataset, as_batch
-from forecast.training.order import EpochOrder, TrainBatches, ValidationBatches
+from forecast.data.windows import WindowDataset
+from forecast.training.loader import WindowLoader
+from forecast.training.order import BatchesInOrder, EpochOrder, TrainBatches
 
 
 class ForecastDataModule(pl.LightningDataModule):
     """Train windows in an order drawn from `seed`, validation windows in order, none dropped.
 
-    A batch is gathered in one indexing operation in the main process: workers would only copy it about. Several
-    processes share the windows, `batch_size` is that of each.
+    The series is moved to the device that trains once, when it fits there, and batches are gathered on it in the main
+    process: workers would only copy them about. Several processes share the windows, `batch_size` is that of each.
     """
 
     def __init__(self, data: PreparedData, *, batch_size: int, seed: int) -> None:
@@ -26,23 +26,25 @@ class ForecastDataModule(pl.LightningDataModule):
         self.order = EpochOrder(len(data.windows("train")), seed=seed)
         self.batches: TrainBatches | None = None
         self.resumed: dict[str, Any] = {}
+        self.placed: PreparedData | None = None  # the data on the device that trains
 
-    def train_dataloader(self) -> DataLoader[Batch]:
+    def train_dataloader(self) -> WindowLoader:
         """Batches of train windows, in another order each epoch."""
-        windows = self.data.windows("train")
+        windows = self._windows("train")
         if self.trainer is not None and self.trainer.overfit_batches:  # type: ignore[attr-defined]
-            return self._loader(windows, batch_size=self.batch_size)  # the same batches in every epoch
+            return WindowLoader(windows, self._in_order(windows))  # the same batches in every epoch
         self.batches = TrainBatches(self.order, batch_size=self.batch_size, **self._processes())
         self.batches.resumed = self.batches.position = self.resumed or self.batches.position
-        return self._loader(windows, batch_sampler=self.batches)
+        return WindowLoader(windows, self.batches)
 
-    def val_dataloader(self) -> DataLoader[Batch]:
+    def val_dataloader(self) -> WindowLoader:
         """Batches of validation windows, in order."""
-        windows, processes = self.data.windows("val"), self._processes()
-        if processes["world"] == 1:
-            return self._loader(windows, batch_size=self.batch_size)
-        shares = ValidationBatches(len(windows), batch_size=self.batch_size, **processes)
-        return self._loader(windows, batch_sampler=shares)
+        windows = self._windows("val")
+        return WindowLoader(windows, self._in_order(windows))
+
+    def teardown(self, stage: str) -> None:
+        """Gives the device's memory back."""
+        self.placed = None
 
     def origins_of_step(self) -> pd.DatetimeIndex | None:
         """The last known timestamps of the windows that the last step trained on, sorted; None before the first."""
@@ -66,8 +68,12 @@ class ForecastDataModule(pl.LightningDataModule):
             return {"rank": 0, "world": 1}
         return {"rank": self.trainer.global_rank, "world": self.trainer.world_size}
 
-    def _loader(self, windows: WindowDataset, **batching: Any) -> DataLoader[Batch]:
-        # torch's type of collate_fn does not know that __getitems__ may give the whole batch
-        collate: Any = as_batch
-        # a loader draws from its generator even when it does not shuffle: the training's draws must not depend on that
-        return DataLoader(windows, collate_fn=collate, generator=torch.Generator(), **batching)
+    def _in_order(self, windows: WindowDataset) -> BatchesInOrder:
+        return BatchesInOrder(len(windows), batch_size=self.batch_size, **self._processes())
+
+    def _windows(self, split: str) -> WindowDataset:
+        """The windows of a split on the device that trains. Both splits share one series there."""
+        if self.placed is None:
+            device = torch.device("cpu") if self.trainer is None else self.trainer.strategy.root_device
+            self.placed = self.data.on(device)
+        return self.placed.windows(split)

@@ -1,11 +1,8 @@
 """In which order windows are trained on, and which process trains on which of them."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Sampler
 
 from forecast.errors import UserError
 
@@ -28,7 +25,7 @@ class EpochOrder:
         return torch.randperm(self.count, generator=torch.Generator().manual_seed(seed))
 
 
-class TrainBatches(Sampler[list[int]]):
+class TrainBatches:
     """The batches of one process of `world`: window numbers, at most `batch_size` but for the last step.
 
     A step of all processes together takes world * batch_size windows of the order, so that N processes with batches of
@@ -54,37 +51,46 @@ class TrainBatches(Sampler[list[int]]):
         steps, rest = divmod(self.sampler.count, self.step_size)
         return steps + 1 if rest >= self.world or not steps else steps
 
-    def __iter__(self) -> Iterator[list[int]]:
-        # a generator: it begins with the first batch, after Lightning has set the epoch
-        epoch = self.sampler.epoch
-        done = self.resumed["batches"] if self.resumed["epoch"] == epoch else 0
-        numbers = self.sampler.numbers()
-        for step in range(done, len(self)):
-            windows = self._of_step(numbers, step)
-            mine = windows.tensor_split(self.world)[self.rank]
-            self.position = {"epoch": epoch, "batches": step + 1}
-            self.weight = len(mine) * self.world / len(windows)
-            yield mine.tolist()
+    def first(self) -> int:
+        """The number of the first step of the epoch that begins; not 0 where it is resumed."""
+        return self.resumed["batches"] if self.resumed["epoch"] == self.sampler.epoch else 0
+
+    def shares(self, device: torch.device) -> list[Tensor]:
+        """For each step of the epoch the numbers (B,) of this process's windows, views of one tensor on the device."""
+        numbers = self.sampler.numbers().to(device)
+        last = (len(self) - 1) * self.step_size
+        steps = [*torch.split(numbers[:last], self.step_size), numbers[last:]] if last else [numbers]
+        return steps if self.world == 1 else [step.tensor_split(self.world)[self.rank] for step in steps]
+
+    def taken(self, step: int, size: int) -> None:
+        """To be called before this process's batch of a step, of `size` windows, is handed out."""
+        self.position = {"epoch": self.sampler.epoch, "batches": step + 1}
+        self.weight = size * self.world / len(self._windows(step))
 
     def windows_of_step(self) -> list[int]:
         """The numbers of the windows that all processes together took last."""
-        windows: list[int] = self._of_step(self.sampler.numbers(), self.position["batches"] - 1).tolist()
+        taken = self._windows(self.position["batches"] - 1)
+        windows: list[int] = self.sampler.numbers()[taken.start : taken.stop].tolist()
         return windows
 
-    def _of_step(self, numbers: Tensor, step: int) -> Tensor:
-        end = None if step == len(self) - 1 else (step + 1) * self.step_size
-        return numbers[step * self.step_size : end]
+    def _windows(self, step: int) -> range:
+        """The piece of the order that a step of all processes takes."""
+        start = step * self.step_size
+        return range(start, self.sampler.count if step == len(self) - 1 else start + self.step_size)
 
 
-class ValidationBatches(Sampler[list[int]]):
+class BatchesInOrder:
     """The share of one process of `world` in `count` windows, in order: every window once, none twice.
 
     Every process gets equally many batches, none empty, since the processes run each of them together.
 
-    Raises UserError for fewer than two windows for each process.
+    Raises UserError for fewer than two windows for each of several processes.
     """
 
-    def __init__(self, count: int, *, batch_size: int, rank: int, world: int) -> None:
+    def __init__(self, count: int, *, batch_size: int, rank: int = 0, world: int = 1) -> None:
+        if world == 1:
+            self.parts = torch.split(torch.arange(count), batch_size)
+            return
         if count < 2 * world:
             raise UserError(f"{world} processes cannot share {count} validation windows. Start fewer processes.")
         batches = -(-count // (max(batch_size, 2) * world))
@@ -93,5 +99,13 @@ class ValidationBatches(Sampler[list[int]]):
     def __len__(self) -> int:
         return len(self.parts)
 
-    def __iter__(self) -> Iterator[list[int]]:
-        return (part.tolist() for part in self.parts)
+    def first(self) -> int:
+        """Each pass begins at the beginning."""
+        return 0
+
+    def shares(self, device: torch.device) -> list[Tensor]:
+        """The numbers (B,) of the windows of each batch."""
+        return [part.to(device) for part in self.parts]
+
+    def taken(self, step: int, size: int) -> None:
+        """Nothing is kept of a pass."""

@@ -140,6 +140,8 @@ def run(plan: Plan) -> dict[str, Any]:
     write_results(plan.folder, metrics, evaluation=parts["test"], data=data, by_step=by_step)
     log_hyperparameters(trainer, config, metrics)
     print_report(metrics, "test", by_step)
+    for sentence in cost.speed():
+        log.info(sentence)
     if not finished:
         log.warning("The training was interrupted. %s", resume_hint(plan.folder, "These are the figures so far"))
     log.info("Everything about this run is in %s", plan.folder)
@@ -187,7 +189,7 @@ def evaluate_best(
     """
     best = checkpoint_path(plan.folder, "best")
     checkpoint = load_checkpoint(best if best.exists() else checkpoint_path(plan.folder, "last"))
-    model = checkpoint.model().to(device)
+    model, data = checkpoint.model().to(device), data.on(device)
     batch_size = plan.config["data"]["batch_size"]
     parts = {
         split: evaluate(

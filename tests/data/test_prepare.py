@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from copies import Copies
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
@@ -37,3 +39,22 @@ def test_a_given_scaler_is_used_as_it_is_whatever_the_frame(frame):
     np.testing.assert_allclose(data.series[:, 1].numpy(), (frame.values[:, 1] - 2.0) / 5.0, rtol=1e-5)
     np.testing.assert_allclose(data.original(np.array([[0.5]])), [[4.5]])
     assert (data.target_names, data.target_std.tolist(), data.n_columns, data.n_known) == (["b"], [5.0], 2, 4)
+
+
+def test_data_on_a_device_share_one_series_there_and_give_batches_there(frame):
+    data = prepared(frame)
+    placed = data.on(torch.device("meta"))
+    assert placed.series.device.type == "meta" and data.series.device.type == "cpu"
+    assert {part.device.type for split in SPLITS for part in placed.windows(split)[0]} == {"meta"}
+    with Copies() as copies:
+        again = placed.on(torch.device("meta"))
+        for split in SPLITS:
+            again.windows(split).in_batches(torch.arange(3, device="meta"), 2)
+    assert copies.seen == [] and copies.gathered == 3
+
+
+def test_a_series_too_large_for_the_device_stays_and_batches_come_there_all_the_same(frame, monkeypatch):
+    monkeypatch.setattr("forecast.data.prepare.moved_if_it_fits", lambda series, device: series)
+    windows = prepared(frame).on(torch.device("meta")).windows("train")
+    assert windows.home.type == "cpu"
+    assert {part.device.type for part in windows[0]} == {"meta"}

@@ -12,7 +12,6 @@ from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.gaps import Repair
 from forecast.data.prepare import fitted_rows, prepare
 from forecast.data.window_gaps import refuse_filled_past
-from forecast.data.windows import as_batch
 from forecast.errors import UserError
 
 N, L, P = 131, 7, 3
@@ -109,7 +108,9 @@ def test_a_window_behind_the_chosen_ones_is_an_error(index):
 
 def test_a_loader_serves_each_chosen_window_once():
     windows = prepared(frame_of("mask")).windows("train")
-    loader = DataLoader(windows, 5, shuffle=True, collate_fn=as_batch, generator=torch.Generator().manual_seed(3))
+    loader = DataLoader(
+        windows, 5, shuffle=True, collate_fn=lambda batch: batch, generator=torch.Generator().manual_seed(3)
+    )
     served = torch.cat([batch.past for batch in loader])
     expected = windows.__getitems__(range(len(windows))).past
     assert sorted(served[:, 0, 0].tolist()) == sorted(expected[:, 0, 0].tolist())

@@ -1,21 +1,29 @@
 """Windows: the right rows, whole batches, no copies of the series, fast."""
 
 import json
+import re
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from copies import Copies
 from torch.utils.data import DataLoader
 
 from forecast.data.frame import read_frame
 from forecast.data.scaling import Scaler
 from forecast.data.split import RowSplit, split_rows, window_rows
 from forecast.data.time_features import time_features
-from forecast.data.windows import Batch, WindowDataset, as_batch, stack_series
+from forecast.data.windows import SERIES_SHARE, Batch, WindowDataset, moved_if_it_fits, stack_series
 
 N, C, F, L, P = 101, 5, 3, 11, 7
+
+
+def as_batch(batch: Batch) -> Batch:
+    """For a DataLoader's collate_fn: `__getitems__` has made the batch already."""
+    return batch
 
 
 @pytest.fixture
@@ -133,6 +141,82 @@ def test_a_data_loader_shuffles_and_keeps_the_ragged_last_batch(
     starts = torch.cat([batch.past[:, 0, 0] for batch in batches]).tolist()
     assert starts != sorted(starts)
     assert sorted(starts) == list(range(84))
+
+
+@pytest.mark.parametrize("targets", [(1, 2), (3, 1)])
+@pytest.mark.parametrize("size", [1, 13, 41, 43])
+def test_windows_gathered_at_once_are_those_gathered_batch_by_batch(
+    values: np.ndarray, known: np.ndarray, targets: tuple[int, ...], size: int
+) -> None:
+    dataset = windows(values, known, targets=targets)
+    numbers = torch.randperm(84, generator=torch.Generator().manual_seed(3))[:41]
+    found = dataset.in_batches(numbers, size)
+    expected = [dataset.__getitems__(part.tolist()) for part in numbers.split(size)]
+    assert [len(batch.target) for batch in found] == [len(batch.target) for batch in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert isinstance(one, Batch)
+        assert all(torch.equal(x, y) for x, y in zip(one, other, strict=True))
+
+
+def test_a_batch_gathered_with_others_may_be_changed_without_changing_them(
+    values: np.ndarray, known: np.ndarray
+) -> None:
+    first, second = windows(values, known).in_batches(range(26), 13)
+    first.past.add_(1000)
+    assert first.past.min() >= 1000 and second.past.max() < 1000
+
+
+def test_batches_wanted_elsewhere_are_gathered_at_home_and_copied_at_once(
+    values: np.ndarray, known: np.ndarray
+) -> None:
+    """With a series too large for the device: one copy for many batches, and none for their fields."""
+    series = stack_series(values, known)
+    meta = torch.device("meta")
+    dataset = WindowDataset(series, n_columns=C, rows=range(N), seq_len=L, pred_len=P, targets=(3, 1), device=meta)
+    assert (dataset.home.type, dataset.device.type) == ("cpu", "meta")
+    with Copies() as copies:
+        batches = dataset.in_batches(torch.arange(26), 13)
+    assert copies.seen == ["meta"]
+    assert {part.device.type for batch in batches for part in batch} == {"meta"}
+
+
+@pytest.mark.parametrize(("rows", "moves"), [(1000, True), (1001, False)])
+def test_a_series_is_moved_to_a_gpu_when_it_takes_a_quarter_of_its_free_memory_at_most(
+    monkeypatch: pytest.MonkeyPatch, rows: int, moves: bool
+) -> None:
+    monkeypatch.setattr("forecast.data.windows.free_bytes", lambda device: int(1000 * 44 / SERIES_SHARE))
+    series = SimpleNamespace(nbytes=rows * 44, device=torch.device("cpu"), to=lambda device: f"on {device}")
+    found = moved_if_it_fits(series, torch.device("cuda", 1))  # type: ignore[arg-type]
+    assert found == ("on cuda:1" if moves else series)
+
+
+def test_a_series_that_is_there_already_is_not_copied(values: np.ndarray, known: np.ndarray) -> None:
+    series = stack_series(values, known)
+    assert moved_if_it_fits(series, torch.device("cpu")) is series
+
+
+def test_a_memory_mapped_series_is_read_only_where_its_windows_are(tmp_path: Path) -> None:
+    rows = 10_000_000
+    mapped = np.memmap(tmp_path / "series.f32", dtype=np.float32, mode="w+", shape=(rows, C + F))
+    late = rows - 23
+    mapped[late : late + L + P] = np.arange((L + P) * (C + F)).reshape(L + P, C + F)
+    series = torch.from_numpy(mapped)
+    before = resident_bytes()
+    dataset = WindowDataset(series, n_columns=C, rows=range(rows), seq_len=L, pred_len=P, targets=(1, 2))
+    batch = dataset.__getitems__([late, 5])
+    assert len(dataset) == rows - L - P + 1
+    assert batch.past[0, :, 0].tolist() == [(C + F) * row for row in range(L)]
+    assert batch.target[0, 0].tolist() == [(C + F) * L + 1, (C + F) * L + 2]
+    assert batch.past[1].abs().max() == 0
+    assert resident_bytes() - before < mapped.nbytes / 10
+
+
+def resident_bytes() -> int:
+    """What this process holds in memory, mapped files included (Linux)."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        pytest.skip("only Linux tells")
+    return 1024 * int(re.findall(r"VmRSS:\s*(\d+) kB", status.read_text())[0])
 
 
 def test_datasets_share_the_memory_of_the_series(values: np.ndarray, known: np.ndarray) -> None:

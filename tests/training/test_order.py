@@ -3,14 +3,27 @@
 import itertools
 
 import pytest
+import torch
+from copies import Copies
 
 from forecast.errors import UserError
-from forecast.training.order import EpochOrder, TrainBatches, ValidationBatches
+from forecast.training.order import BatchesInOrder, EpochOrder, TrainBatches
 
 SIZES = [
     (windows, batch_size, world)
     for windows, batch_size, world in itertools.product((1, 2, 3, 5, 31, 64, 65, 67, 97), (1, 3, 16), (1, 2, 3, 7))
 ]
+
+
+CPU = torch.device("cpu")
+
+
+def taken(batches):
+    """The numbers of the batches that a pass has, each when it is handed out."""
+    first = batches.first()
+    for step, share in enumerate(batches.shares(CPU)[first:], start=first):
+        batches.taken(step, len(share))
+        yield share.tolist()
 
 
 def flat(lists):
@@ -23,7 +36,7 @@ def epoch_of(windows, batch_size, world, seed=5, epoch=0):
     for rank in range(world):
         order = EpochOrder(windows, seed=seed)
         order.set_epoch(epoch)
-        shares.append(list(TrainBatches(order, batch_size=batch_size, rank=rank, world=world)))
+        shares.append(list(taken(TrainBatches(order, batch_size=batch_size, rank=rank, world=world))))
     return shares
 
 
@@ -52,7 +65,7 @@ def test_one_process_takes_batches_of_the_asked_size_and_then_the_rest():
 
 def test_the_weighted_means_of_the_processes_average_to_the_mean_over_the_windows():
     batches = [TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=rank, world=2) for rank in range(2)]
-    for mine in zip(*batches, strict=True):
+    for mine in zip(*map(taken, batches), strict=True):
         windows = flat(mine)
         means = [b.weight * sum(part) / len(part) for b, part in zip(batches, mine, strict=True)]
         assert sum(means) / 2 == pytest.approx(sum(windows) / len(windows))
@@ -69,20 +82,20 @@ def test_a_resumed_epoch_goes_on_behind_the_batches_done_and_the_next_one_begins
     order = EpochOrder(67, seed=5)
     whole = TrainBatches(order, batch_size=16)
     order.set_epoch(2)
-    second = list(whole)
+    second = list(taken(whole))
     resumed = TrainBatches(order, batch_size=16)
     resumed.resumed = {"epoch": 2, "batches": 3}
-    assert list(resumed) == second[3:]
+    assert list(taken(resumed)) == second[3:]
     assert resumed.position == {"epoch": 2, "batches": 5}
     order.set_epoch(3)
-    assert list(resumed) == list(whole) and len(list(resumed)) == 5
+    assert list(taken(resumed)) == list(taken(whole)) and len(list(taken(resumed))) == 5
 
 
 def test_the_windows_of_the_last_step_are_those_of_all_processes():
     for rank in range(2):
         batches = TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=rank, world=2)
         alone = TrainBatches(EpochOrder(65, seed=3), batch_size=32)
-        for _, step in zip(batches, alone, strict=False):
+        for _, step in zip(taken(batches), taken(alone), strict=False):
             found = batches.windows_of_step()
             assert found[:32] == step
 
@@ -90,21 +103,35 @@ def test_the_windows_of_the_last_step_are_those_of_all_processes():
 def test_a_mean_of_batches_resumed_in_the_middle_has_its_weight(rank=0):
     batches = TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=rank, world=2)
     batches.resumed = {"epoch": 0, "batches": 1}
-    assert len(next(iter(batches))) == 17
+    assert len(next(taken(batches))) == 17
     assert batches.weight == pytest.approx(17 * 2 / 33)
 
 
 @pytest.mark.parametrize(("windows", "batch_size", "world"), [s for s in SIZES if s[0] >= 2 * s[2]])
 def test_the_processes_validate_every_window_once_in_equally_many_batches(windows, batch_size, world):
-    shares = [list(ValidationBatches(windows, batch_size=batch_size, rank=rank, world=world)) for rank in range(world)]
+    shares = [
+        list(taken(BatchesInOrder(windows, batch_size=batch_size, rank=rank, world=world))) for rank in range(world)
+    ]
     assert sorted(n for share in shares for batch in share for n in batch) == list(range(windows))
     assert len({len(share) for share in shares}) == 1
     sizes = {len(batch) for share in shares for batch in share}
     assert min(sizes) >= 1 and max(sizes) <= max(batch_size, 2)
 
 
+def test_one_process_takes_whole_batches_in_order_and_then_the_rest():
+    assert list(taken(BatchesInOrder(7, batch_size=3))) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert list(taken(BatchesInOrder(1, batch_size=3))) == [[0]]
+
+
+def test_the_order_of_an_epoch_is_moved_to_the_device_once():
+    with Copies() as copies:
+        shares = TrainBatches(EpochOrder(67, seed=5), batch_size=16).shares(torch.device("meta"))
+    assert copies.seen == ["meta"]
+    assert [(share.device.type, len(share)) for share in shares] == [("meta", n) for n in (16, 16, 16, 16, 3)]
+
+
 def test_more_processes_than_windows_are_refused():
     with pytest.raises(UserError, match=r"7 processes cannot share 5 train windows\. Start fewer"):
         TrainBatches(EpochOrder(5, seed=1), batch_size=2, world=7)
     with pytest.raises(UserError, match=r"3 processes cannot share 5 validation windows\. Start fewer"):
-        ValidationBatches(5, batch_size=2, rank=0, world=3)
+        BatchesInOrder(5, batch_size=2, rank=0, world=3)

@@ -58,6 +58,7 @@ def test_metrics_json_is_the_contract(metrics):
     assert set(metrics["cost"]) == {
         "train_seconds",
         "train_samples_per_second",
+        "train_limit_samples_per_second",
         "peak_memory_mb",
         "device",
         "precision",

@@ -1,0 +1,81 @@
+"""Writes the tables of docs/performance.md and docs/performance.png. Usage: python scripts/performance.py [--check]
+
+From results/performance/cpu.json and cuda.json, which scripts/benchmark.py --json writes. The text outside the two
+marks is written by hand.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "performance"
+DOCUMENT = ROOT / "docs" / "performance.md"
+PICTURE = ROOT / "docs" / "performance.png"
+# The tables stand between these two lines.
+BEGIN, END = "<!-- made by scripts/performance.py -->", "<!-- until here -->"
+
+
+def main() -> None:
+    """Writes both files; with --check says only whether they are up to date."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0].split(" Usage")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 when one is out of date")
+    check = parser.parse_args().check
+
+    from forecast.errors import UserError
+
+    try:
+        work(check=check)
+    except UserError as error:
+        sys.exit(str(error))
+
+
+def work(*, check: bool) -> None:
+    """Writes or checks. Raises UserError for a file that is not ours and for what is out of date."""
+    from forecast.benchmark import picture
+    from forecast.errors import UserError
+    from forecast.report import replace_text
+
+    files = read_files()
+    if not DOCUMENT.is_file():
+        raise UserError(f"{DOCUMENT} is not there: it is part of the repository, with the lines {BEGIN} and {END}")
+    before = DOCUMENT.read_text(encoding="utf-8")
+    text, source, figure = with_tables(before, files), picture.source_of(files), picture.growth_figure(files)
+    if not check:
+        replace_text(DOCUMENT, text)
+        if figure is not None:
+            picture.write(figure, PICTURE, source)
+        return
+    drawn = figure is None or picture.is_of(PICTURE, source)
+    for path, good in ((DOCUMENT, before == text), (PICTURE, drawn)):
+        if not good:
+            raise UserError(f"{path.name} is not what results/performance gives: run python scripts/performance.py")
+
+
+def read_files() -> dict[str, Any]:
+    """Kind -> content of what was measured. Raises UserError for a file that is not ours."""
+    from forecast.benchmark import record
+    from forecast.benchmark.document import KINDS
+
+    paths = {kind: RESULTS / f"{kind}.json" for kind in KINDS}
+    return {kind: record.read(path) for kind, path in paths.items() if path.is_file()}
+
+
+def with_tables(document: str, files: dict[str, Any]) -> str:
+    """The document with the tables between its two marks. Raises UserError when it has not both."""
+    from forecast.benchmark import document as tables
+    from forecast.benchmark.picture import has_sweep
+    from forecast.errors import UserError
+
+    before, begin, rest = document.partition(f"{BEGIN}\n")
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise UserError(f"{DOCUMENT.name} needs the two lines {BEGIN} and {END}: the tables stand between them")
+    shown = ["![time and memory against length](performance.png)", ""] if any(map(has_sweep, files.values())) else []
+    lines = [*shown, *tables.document_lines(files)]
+    return "\n".join([f"{before}{BEGIN}", "", *lines, "", f"{END}{after}"])
+
+
+if __name__ == "__main__":
+    main()

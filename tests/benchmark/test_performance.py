@@ -1,0 +1,121 @@
+"""docs/performance.md and its picture are what results/performance gives."""
+
+import importlib.util
+import json
+
+import pytest
+from PIL import Image
+from script import SCRIPTS, call_script
+
+MARKS = "<!-- made by scripts/performance.py -->", "<!-- until here -->"
+
+
+def contender(seconds, **more):
+    return {"seconds": seconds, "low": seconds, "high": seconds, "rounds": 3, "ratios": {}, **more}
+
+
+def figures():
+    """A small file of every part."""
+    ratio = {"theirs fp32": {"median": 1.75, "low": 1.5, "high": 2.25}}
+    pair = {
+        "ours": contender(0.2, ratios=ratio, share=0.5, megabytes=11.0),
+        "theirs fp32": contender(0.35),
+    }
+    rows = [{"L": n, "forward+backward": {"seconds": n * 1e-3, "megabytes": n * 2.0}} for n in (1024, 4096)]
+    sizes = {"seq_len": 13, "label_len": 7, "pred_len": 5, "batch": 3}
+    machine = {"device": "a CPU", "kind": "cpu", "threads": 3, "torch": "2.0", "python": "3", "date": "today"}
+    rates = {"before": {"fp32": 211.0}, "after": {"fp32": 199.0}, "date": "today", "commit": "abc"}
+    return {
+        "machine": {**machine, "commit": "abc", "rates": {"step": rates}},
+        "parts": {
+            "step": [{**sizes, "gflop": 1.5, "contenders": pair}],
+            "duel": [{"L": 96, "causal": True, "contenders": pair}],
+            "attention": {"full": {"rows": rows, "growth": {"forward+backward": 2.0}}},
+            "data": {**sizes, "contenders": {"ours": contender(0.1, windows_per_second=12345.6)}},
+            "epoch": {**sizes, "fraction": 0.25, "contenders": pair},
+            "decoding": [
+                {"model": "gpt", "batch": 2, "pred_len": 5, "cached": contender(0.01), "uncached": contender(1)}
+            ],
+        },
+    }
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The script's module on a project of its own, with figures of a CPU."""
+    spec = importlib.util.spec_from_file_location("script_performance", SCRIPTS / "performance.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in ("RESULTS", "DOCUMENT", "PICTURE"):
+        monkeypatch.setattr(module, name, tmp_path / getattr(module, name).name)
+    module.RESULTS.mkdir()
+    (module.RESULTS / "cpu.json").write_text(json.dumps(figures()))
+    module.DOCUMENT.write_text("\n".join(["# Title", *MARKS, "By hand.\n"]))
+    module.work(check=False)
+    module.work(check=True)
+    return module
+
+
+def refused(module, says):
+    from forecast.errors import UserError
+
+    with pytest.raises(UserError, match=says):
+        module.work(check=True)
+
+
+def test_the_project_s_own_document_is_up_to_date(capsys):
+    status, _, said = call_script(capsys, "performance", "--check")
+    assert status == 0, said
+
+
+def test_the_tables_stand_between_the_marks_and_what_is_written_by_hand_stays(folder):
+    text = folder.DOCUMENT.read_text()
+    assert text.startswith("# Title\n<!-- made") and text.endswith("until here -->\nBy hand.\n")
+    assert "| 13/7/5, 3 | ours | 0.2 s | 1.75 (1.50 to 2.25) | 50% | 11 MB |" in text
+    assert "| causal | 96 | theirs fp32 | 0.35 s | - | - |" in text
+    assert "| full | 1.02 s, 2,048 MB | 4.1 s, 8,192 MB | L^2.00 |" in text
+    assert "| ours | 0.1 s | 12,346 |" in text
+    assert "From the CSV file to the first validation metric, 25% of its batches." in text
+    assert "| gpt | 2 | 5 | 10 ms | 1 s |" in text
+    assert "GFLOP/s: 211 and 199 in fp32. today, commit abc." in text
+
+
+def test_writing_twice_changes_nothing(folder):
+    before = folder.DOCUMENT.read_text(), folder.PICTURE.read_bytes()
+    folder.work(check=False)
+    assert (folder.DOCUMENT.read_text(), folder.PICTURE.read_bytes()) == before
+
+
+def test_check_notices_an_edited_number(folder):
+    folder.DOCUMENT.write_text(folder.DOCUMENT.read_text().replace("1.75 (", "3.75 (", 1))
+    refused(folder, "performance.md is not what results/performance gives: run python scripts/performance.py")
+
+
+def test_check_notices_an_edited_picture(folder):
+    with Image.open(folder.PICTURE) as image:
+        info = image.info
+        image.putpixel((17, 19), (1, 2, 3, 255))
+        from PIL import PngImagePlugin
+
+        kept = PngImagePlugin.PngInfo()
+        for name in ("Source", "Pixels"):
+            kept.add_text(name, info[name])
+        image.save(folder.PICTURE, pnginfo=kept)
+    refused(folder, "performance.png is not what")
+
+
+def test_check_notices_a_picture_of_earlier_figures(folder):
+    later = figures()
+    later["parts"]["attention"]["full"]["rows"][0]["forward+backward"]["megabytes"] += 0.25
+    (folder.RESULTS / "cpu.json").write_text(json.dumps(later))
+    refused(folder, "performance.png is not what")
+
+
+def test_check_notices_that_the_picture_is_missing(folder):
+    folder.PICTURE.unlink()
+    refused(folder, "performance.png is not what")
+
+
+def test_a_document_without_the_marks_is_refused(folder):
+    folder.DOCUMENT.write_text("# Title\n")
+    refused(folder, "needs the two lines <!-- made by scripts/performance.py --> and <!-- until here -->")

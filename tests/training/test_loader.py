@@ -1,0 +1,137 @@
+"""The batches of an epoch: the right ones, without a copy from the host for each, and how long they took to come."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from copies import Copies
+from lightning.fabric.utilities.data import _set_sampler_epoch
+
+from forecast.data.frame import SeriesFrame
+from forecast.data.prepare import prepare
+from forecast.training import loader as loading
+from forecast.training.datamodule import ForecastDataModule
+from forecast.training.loader import WindowLoader
+from forecast.training.order import EpochOrder, TrainBatches
+
+N, C, L, P, B = 149, 2, 7, 3, 5
+WINDOWS = 97 - L - P + 1
+SPLITS = {"train": range(97), "val": range(97, 127), "test": range(127, N)}
+META = torch.device("meta")
+
+
+@pytest.fixture
+def data():
+    values = np.random.default_rng(0).normal(size=(N, C))
+    frame = SeriesFrame(values, pd.date_range("2020-01-01", periods=N, freq="h"), ("a", "b"), "h", "test")
+    return prepare(frame, splits=SPLITS, targets=(0, 1), seq_len=L, pred_len=P, encoding="timeF")
+
+
+def batches_of(**changes):
+    return TrainBatches(EpochOrder(WINDOWS, seed=3), batch_size=B, **changes)
+
+
+def equal(batch, other):
+    return all(torch.equal(x, y) for x, y in zip(batch, other, strict=True))
+
+
+@pytest.mark.parametrize("world", [1, 2, 3])
+@pytest.mark.parametrize("block_bytes", [1, 2000, 2**20])
+def test_the_batches_are_those_of_the_order_however_many_are_gathered_at_once(data, monkeypatch, world, block_bytes):
+    monkeypatch.setattr(loading, "BLOCK_BYTES", block_bytes)
+    windows = data.windows("train")
+    for rank in range(world):
+        loader = WindowLoader(windows, batches_of(rank=rank, world=world))
+        shares = batches_of(rank=rank, world=world).shares(torch.device("cpu"))
+        found = list(loader)
+        assert len(found) == len(loader) == len(shares)
+        assert all(equal(batch, windows.__getitems__(share)) for batch, share in zip(found, shares, strict=True))
+
+
+def test_lightning_sets_the_epoch_whose_order_is_taken(data):
+    loader = WindowLoader(data.windows("train"), batches_of())
+    epochs = []
+    for epoch in (0, 1, 0):
+        started = iter(loader)  # Lightning asks for the iterator before it sets the epoch
+        _set_sampler_epoch(loader, epoch)
+        epochs.append(torch.cat([batch.past for batch in started]))
+    assert torch.equal(epochs[0], epochs[2]) and not torch.equal(epochs[0], epochs[1])
+
+
+def test_how_far_the_epoch_is_follows_what_was_handed_out_not_what_was_gathered(data):
+    batches = batches_of()
+    handed_out = iter(WindowLoader(data.windows("train"), batches))
+    for step in range(3):
+        next(handed_out)
+        assert batches.position == {"epoch": 0, "batches": step + 1}
+
+
+def test_a_resumed_epoch_goes_on_behind_the_batches_done(data):
+    batches = batches_of()
+    batches.resumed = {"epoch": 0, "batches": 15}
+    whole, rest = (list(WindowLoader(data.windows("train"), b)) for b in (batches_of(), batches))
+    assert len(rest) == len(whole) - 15 == 3
+    assert all(equal(batch, other) for batch, other in zip(rest, whole[15:], strict=True))
+
+
+@pytest.mark.parametrize("targets", [(0, 1), (1, 0)])
+def test_an_epoch_on_a_device_copies_the_order_there_and_nothing_more(data, targets):
+    data = prepare(data.frame, splits=SPLITS, targets=targets, seq_len=L, pred_len=P, encoding="timeF").on(META)
+    loader = WindowLoader(data.windows("train"), batches_of())
+    with Copies() as copies:
+        batches = list(loader)
+    assert copies.seen == ["meta"]
+    assert {part.device.type for batch in batches for part in batch} == {"meta"}
+
+
+def test_few_indexing_operations_gather_an_epoch(data):
+    loader = WindowLoader(data.windows("train"), batches_of())
+    with Copies() as copies:
+        count = len(list(loader))
+    assert (count, copies.gathered) == (18, 2)  # whole batches, and the smaller last one
+
+
+def test_training_and_validation_share_one_series_on_the_device_that_trains(data):
+    module = ForecastDataModule(data, batch_size=B, seed=3)
+    module.trainer = SimpleNamespace(
+        strategy=SimpleNamespace(root_device=META), overfit_batches=0, global_rank=0, world_size=1
+    )
+    with Copies() as copies:
+        train, val = module.train_dataloader(), module.val_dataloader()
+    assert copies.seen == ["meta"]
+    assert train.windows.home == val.windows.home == META
+    module.teardown("fit")
+    assert module.placed is None
+
+
+def test_overfitting_takes_the_first_windows_in_order_in_every_epoch(data):
+    module = ForecastDataModule(data, batch_size=B, seed=3)
+    module.trainer = SimpleNamespace(
+        strategy=SimpleNamespace(root_device=torch.device("cpu")), overfit_batches=2, global_rank=0, world_size=1
+    )
+    loader = module.train_dataloader()
+    first, second = itertools.islice(loader, 2)
+    assert equal(first, data.windows("train").__getitems__(range(B)))
+    assert equal(second, data.windows("train").__getitems__(range(B, 2 * B)))
+    assert equal(first, next(iter(loader)))
+
+
+def test_it_tells_how_long_the_last_batch_took_to_come_and_not_how_long_it_was_used(data):
+    now = [0.0]
+    windows = data.windows("train")
+    gather = windows.in_batches
+
+    def slow(*arguments):
+        now[0] += 7.0
+        return gather(*arguments)
+
+    windows.in_batches = slow
+    loader = WindowLoader(windows, batches_of(), clock=lambda: now[0])
+    waited = []
+    for _ in loader:
+        waited.append(loader.waited)
+        now[0] += 100.0  # the step
+    assert waited == [7.0, *[0.0] * 16, 7.0]  # the first 17 are gathered at once, the smaller last one alone
