@@ -13,6 +13,7 @@ from forecast.benchmark.machine import available_memory
 from forecast.benchmark.peers import load_peers
 from forecast.benchmark.setting import Setting, Sizes
 from forecast.config.build import build
+from forecast.training.optimizers import in_one_step
 
 SIZES = (
     Sizes(seq_len=48, label_len=48, pred_len=24, factor=3),
@@ -98,7 +99,7 @@ def timed(setting: Setting, chosen: Sequence[Contender], sizes: Sizes) -> dict[s
 
 
 def make_step(contender: Contender, setting: Setting, sizes: Sizes) -> Step:
-    """A training step on `ours.random_batch`, with the optimizer of conf/optim for all."""
+    """A training step on `ours.random_batch`, with the optimizer of conf/optim, ours fused as in a training."""
     torch.manual_seed(0)
     batch = ours.random_batch(sizes, setting.device)
     config = ours.config_of(contender.whose if not contender.is_peer else "informer2020", sizes)
@@ -116,7 +117,8 @@ def make_step(contender: Contender, setting: Setting, sizes: Sizes) -> Step:
             found: tuple[torch.Tensor, torch.Tensor] = pair(*inputs)
             return found
 
-    optimizer = build(config["optim"])(model.parameters())
+    make = build(config["optim"])
+    optimizer = make(model.parameters(), **({} if contender.is_peer else in_one_step(make, may=True)))
     return ours.training_step(forecast, optimizer, precision=contender.precision, device=setting.device)
 
 

@@ -15,7 +15,7 @@ from forecast.errors import UserError
 
 # How long and under whose eyes a run trains, and where its file lies: the model and the data stay.
 FREE_GROUPS = ("trainer", "callbacks", "logger")
-FREE_KEYS = ("data.root", "data.path", "ckpt_path", "checks.leakage")
+FREE_KEYS = ("data.root", "data.path", "ckpt_path", "checks.leakage", "compile")
 
 _ABSENT = object()
 
@@ -35,7 +35,7 @@ def resumed_config(
 
     Raises one UserError that lists all overrides which would change the model or the data.
     """
-    config = OmegaConf.create({"checks": composed.get("checks"), **saved})  # older runs have no checks
+    config = OmegaConf.create({"checks": composed.get("checks"), "compile": None, **saved})  # older runs have neither
     parsed = [o for o in OverridesParser.create().parse_overrides(overrides) if not _of_hydra(o)]
     names = groups()
     refused = [
@@ -50,7 +50,8 @@ def resumed_config(
     if refused:
         raise UserError(
             "\n".join(refused) + "\nA continued run keeps its model and data. Start a new run without ckpt_path, "
-            f"or change only {', '.join(f'{name}.*' for name in FREE_GROUPS)}, data.root, data.path and checks.leakage"
+            f"or change only {', '.join(f'{name}.*' for name in FREE_GROUPS)}, data.root, data.path, checks.leakage "
+            "and compile"
         )
     config.ckpt_path = composed.get("ckpt_path")
     return config

@@ -1,6 +1,7 @@
 """The plain keys at the top of conf/train.yaml, evaluate.yaml and predict.yaml, with their types."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,7 @@ class TrainSettings:
     seq_len: int
     label_len: int
     pred_len: int
+    compile: Literal["default", "reduce-overhead", "max-autotune"] | None
     ckpt_path: str | None
     checks: Checks
 

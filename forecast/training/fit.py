@@ -57,6 +57,7 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], cost: Cost) -> t
         optimizer=build(config["optim"]),
         schedule=build(config["schedule"]),
         record=record,
+        compiled=config["compile"],
     )
     datamodule = ForecastDataModule(data, batch_size=config["data"]["batch_size"], seed=config["seed"])
     with lightning_without_noise(), lightnings_refusals(plan.folder):

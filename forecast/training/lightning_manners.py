@@ -22,8 +22,6 @@ ADVERTISEMENT = "Tip: For seamless cloud"
 HARMLESS = (
     # Lightning 2.6 with torch 2.13; Lightning's own affair
     r"`isinstance\(treespec, LeafSpec\)` is deprecated",
-    # a batch is one indexing operation: workers would only copy it about
-    r"The '\w+' does not have many workers",
     # trainer.log_every_n_steps is what the user set, or our default; a short epoch is logged at its end
     r"The number of training batches \(\d+\) is smaller than the logging interval",
     # ours goes on behind the batches that were trained on: the datamodule keeps how many

@@ -14,13 +14,15 @@ from forecast.checkpoint import RECORD
 from forecast.data.windows import Batch
 from forecast.metrics import ErrorSums, mean_squared_error
 from forecast.models.base import ForecastModel
+from forecast.training.optimizers import in_one_step
 
 
 class ForecastModule(pl.LightningModule):
     """Trains a model on the mean squared error in scaled units.
 
     optimizer: from parameters to an optimizer. schedule: from an epoch, counted from 0, to a factor on its rate.
-    record: what a checkpoint holds beside Lightning's own: plain containers and tensors.
+    record: what a checkpoint holds beside Lightning's own: plain containers and tensors. compiled: the mode of
+    torch.compile for the training step, None leaves it as it is.
     """
 
     def __init__(
@@ -30,9 +32,14 @@ class ForecastModule(pl.LightningModule):
         optimizer: Callable[..., Optimizer],
         schedule: Callable[[int], float],
         record: dict[str, Any],
+        compiled: str | None = None,
     ) -> None:
         super().__init__()
         self.model = model
+        # the function and not the model: the names of the weights stay
+        self.training_pair = (
+            model.training_pair if compiled is None else torch.compile(model.training_pair, mode=compiled)
+        )
         self.make_optimizer = optimizer
         self.schedule = schedule
         self.record = record | {"parameters": sum(p.numel() for p in model.parameters() if p.requires_grad)}
@@ -46,7 +53,7 @@ class ForecastModule(pl.LightningModule):
 
     def training_step(self, batch: Batch) -> Tensor:
         """The loss of a batch, a scalar."""
-        pair = self.model.training_pair(batch.past, batch.past_known, batch.future_known, batch.future)
+        pair = self.training_pair(batch.past, batch.past_known, batch.future_known, batch.future)
         loss = mean_squared_error(*pair)
         self.log("train/mse_scaled", loss, prog_bar=True, batch_size=len(batch.target))
         self.loss = loss.detach()
@@ -86,7 +93,8 @@ class ForecastModule(pl.LightningModule):
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """The optimizer, its rate scheduled by epoch."""
-        optimizer = self.make_optimizer(self.parameters())
+        clipped_in_mixed = bool(self.trainer.gradient_clip_val) and "mixed" in str(self.trainer.precision)
+        optimizer = self.make_optimizer(self.parameters(), **in_one_step(self.make_optimizer, not clipped_in_mixed))
         return {"optimizer": optimizer, "lr_scheduler": LambdaLR(optimizer, self.schedule)}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:

@@ -1,0 +1,17 @@
+"""How an optimizer is asked for."""
+
+import inspect
+from collections.abc import Callable
+
+from torch.optim import Optimizer
+
+
+def in_one_step(make: Callable[..., Optimizer], may: bool) -> dict[str, bool]:
+    """The keyword by which an optimizer of torch changes all weights in one pass over them, where it has one.
+
+    may: not, where Lightning clips gradients in mixed precision, which it refuses to do beside a fused optimizer. A
+    partial function whose keywords name `fused` keeps its own.
+    """
+    named = getattr(make, "keywords", {})
+    has = "fused" in inspect.signature(getattr(make, "func", make)).parameters
+    return {"fused": True} if may and has and named.get("fused") is None else {}

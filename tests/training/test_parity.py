@@ -1,0 +1,142 @@
+"""The same training step, compiled, in mixed precision, with the optimizer in one pass: the same numbers."""
+
+import functools
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jaxtyping
+import pytest
+import torch
+from torch.nn.functional import cosine_similarity, mse_loss
+
+from forecast.attention.full import FullAttention
+from forecast.attention.prob import ProbAttention
+from forecast.attention.prob_informer2020 import Informer2020ProbAttention
+from forecast.layers.projections import StandardProjection
+from forecast.models.base import WindowShape
+from forecast.models.informer import Informer
+from forecast.training.optimizers import in_one_step
+
+B, L, S, P, C, F = 3, 29, 13, 7, 2, 5
+ROOT = Path(__file__).parents[2]
+MECHANISMS = {
+    "full": FullAttention,
+    "prob": functools.partial(ProbAttention, factor=1, keys="shared"),
+    "prob, own keys": functools.partial(ProbAttention, factor=1, keys="distinct"),
+    "prob_informer2020": functools.partial(Informer2020ProbAttention, factor=1),
+}
+
+
+def informer(mechanism):
+    slot = {"projection": StandardProjection, "mechanism": mechanism}
+    torch.manual_seed(0)
+    return Informer(
+        window=WindowShape(n_columns=C, targets=(0, 1), n_known=F, seq_len=L, label_len=S, pred_len=P),
+        d_model=22,
+        n_heads=2,
+        d_ff=17,
+        encoder_layers=2,
+        decoder_layers=1,
+        dropout=0.0,
+        activation="gelu",
+        distil=True,
+        mix=True,
+        embedding="timeF",
+        encoder_attention=slot,
+        decoder_attention=slot,
+        cross_attention={"projection": StandardProjection, "mechanism": FullAttention},
+    ).train()
+
+
+def step(model, pair, *, autocast=False):
+    """Forecast, loss and gradients of a step; the draws are those of one seed."""
+    generator = torch.Generator().manual_seed(1)
+    past, past_known, future_known, future = (
+        torch.randn(B, *sizes, generator=generator) for sizes in ((L, C), (L, F), (P, F), (P, C))
+    )
+    torch.manual_seed(2)
+    model.zero_grad()
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        forecast, truth = pair(past, past_known, future_known, future)
+        loss = mse_loss(forecast, truth)
+    loss.backward()
+    return forecast.detach().float(), torch.cat([p.grad.flatten() for p in model.parameters()])
+
+
+@pytest.fixture
+def unchecked():
+    """Without the shape checks that tests put around each function: torch.compile cannot look through them."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # torch's own, of a Function with a context
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_compiled_step_gives_the_same_forecast_and_gradients_without_a_break(name):
+    model = informer(MECHANISMS[name])
+    forecast, gradient = step(model, model.training_pair)
+    torch.compiler.reset()
+    compiled = step(model, torch.compile(model.training_pair, backend="aot_eager", fullgraph=True))
+    torch.testing.assert_close(compiled[0], forecast, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(compiled[1], gradient, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler on a CPU")
+def test_training_with_compile_ends_with_the_figures_of_training_without(tmp_path):
+    figures = {}
+    for mode in ("null", "default"):
+        sizes = "data=demo seq_len=24 label_len=12 pred_len=6 model.d_model=16 model.n_heads=2 model.d_ff=32 "
+        words = sizes + "attention=full model.dropout=0 trainer.max_steps=3 trainer.limit_val_batches=1"
+        command = [sys.executable, "train.py", *words.split(), f"compile={mode}", f"hydra.run.dir={tmp_path / mode}"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        figures[mode] = (tmp_path / mode / "metrics.json").read_text()
+    plain, compiled = (json.loads(figures[mode])["test"]["scaled"]["mse"] for mode in ("null", "default"))
+    assert compiled == pytest.approx(plain, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["full"])  # bfloat16 scores choose other active rows
+def test_a_step_in_mixed_precision_agrees_to_the_digits_of_bfloat16(name):
+    model = informer(MECHANISMS[name])
+    forecast, gradient = step(model, model.training_pair)
+    mixed = step(model, model.training_pair, autocast=True)
+    torch.testing.assert_close(mixed[0], forecast, rtol=0.05, atol=0.05)
+    assert not torch.equal(mixed[0], forecast)
+    assert cosine_similarity(mixed[1], gradient, dim=0) > 0.999
+
+
+def test_an_optimizer_in_one_pass_takes_the_same_steps():
+    ends = []
+    for may in (False, True):
+        torch.manual_seed(3)
+        weights = torch.nn.Parameter(torch.randn(5, 3))
+        optimizer = functools.partial(torch.optim.Adam, lr=1e-2)
+        optimizer = optimizer([weights], **in_one_step(optimizer, may))
+        assert bool(optimizer.defaults["fused"]) == may
+        for _ in range(7):
+            weights.grad = torch.randn(5, 3)
+            optimizer.step()
+        ends.append(weights.detach())
+    torch.testing.assert_close(ends[1], ends[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "may", "asked"),
+    [
+        (torch.optim.Adam, True, {"fused": True}),
+        (torch.optim.Adam, False, {}),  # Lightning refuses to clip gradients in mixed precision beside it
+        (functools.partial(torch.optim.AdamW, fused=False), True, {}),  # the user's word stands
+        (functools.partial(torch.optim.AdamW, fused=None), True, {"fused": True}),
+        (torch.optim.LBFGS, True, {}),  # has no such form
+    ],
+    ids=["has it", "may not", "named", "left open", "has none"],
+)
+def test_one_pass_is_asked_for_where_there_is_one_and_nobody_says_otherwise(make, may, asked):
+    assert in_one_step(make, may) == asked
