@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from forecast.layers.circular_conv import CircularConv
 from forecast.layers.distil import Distil
 from forecast.layers.embedding import DataEmbedding, FixedCalendarEmbedding, TokenEmbedding, sinusoid_table
 from forecast.layers.feed_forward import FeedForward
@@ -143,3 +144,24 @@ def test_dropout_acts_in_training():
     for module, arguments in inputs.items():
         module.train()
         assert not torch.equal(module(*arguments), module(*arguments))
+
+
+@pytest.mark.parametrize("length", [1, 2, 11])
+def test_a_circular_convolution_is_torchs_with_the_same_weights(length):
+    conv = CircularConv(5, 13).double()
+    torchs = torch.nn.Conv1d(5, 13, kernel_size=3, padding=1, padding_mode="circular").double()
+    torchs.load_state_dict(conv.state_dict())
+    x = torch.randn(3, length, 5, dtype=torch.float64, requires_grad=True)
+    expected = torchs(x.transpose(1, 2)).transpose(1, 2)
+    torch.testing.assert_close(conv(x), expected)
+    weights = torch.randn_like(expected)
+    found, wanted = (torch.autograd.grad((out * weights).sum(), x) for out in (conv(x), expected))
+    torch.testing.assert_close(found, wanted)
+
+
+def test_a_circular_convolution_is_computed_in_the_dtype_of_autocast():
+    conv, x = CircularConv(5, 13), torch.randn(3, 7, 5)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = conv(x)
+    assert mixed.dtype == torch.bfloat16
+    torch.testing.assert_close(mixed.float(), conv(x), rtol=0.05, atol=0.05)
