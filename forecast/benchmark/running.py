@@ -5,7 +5,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from forecast.benchmark import attention, data, decoding, epoch, evaluation, machine, programs, record, step, tables
+from forecast.benchmark import (
+    attention,
+    changes,
+    data,
+    decoding,
+    epoch,
+    evaluation,
+    machine,
+    ours,
+    programs,
+    record,
+    step,
+    tables,
+)
 from forecast.benchmark.fresh import prepare_process
 from forecast.benchmark.peers import load_peer
 from forecast.benchmark.setting import Setting, Sizes
@@ -171,6 +184,17 @@ def run_startup(setting: Setting, arguments: argparse.Namespace) -> Figures:
     return {"startup": found}
 
 
+def run_changes(setting: Setting, arguments: argparse.Namespace) -> Figures:
+    """What each change of our step is worth."""
+    sizes = Sizes(**given_sizes(arguments))
+    found = {}
+    for recipe in ours.RECIPES:
+        found[recipe] = changes.compare(setting, sizes=sizes, recipe=recipe)
+        say(f"A step of {recipe}, {sizes}, and how many times slower it is without each of its changes")
+        say(*tables.changes_lines(found[recipe]))
+    return {"changes": found}
+
+
 def run_decoding(setting: Setting, arguments: argparse.Namespace) -> Figures:
     """With and without the cache."""
     say(f"{arguments.model}, B {arguments.batch}, seq_len {arguments.seq_len}, 2 layers")
@@ -194,4 +218,5 @@ PARTS: dict[str, Callable[[Setting, argparse.Namespace], Figures]] = {
     "predict": run_predict,
     "startup": run_startup,
     "decoding": run_decoding,
+    "changes": run_changes,
 }

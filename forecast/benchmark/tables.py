@@ -28,6 +28,15 @@ def contender_lines(contenders: Mapping[str, Mapping[str, Any]]) -> Iterator[str
         yield f"  {name:{NAME_WIDTH}} " + "  ".join(filter(None, cells(figures)))
 
 
+def changes_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each precision and change."""
+    for precision in (key for key, value in found.items() if isinstance(value, dict)):
+        for name, figures in found[precision].items():
+            slower = figures["slower"]
+            spread = f"{slower['median']:.3f}x ({slower['low']:.3f} to {slower['high']:.3f})"
+            yield f"  {precision:11} {name:{NAME_WIDTH}} {milliseconds(figures['seconds'])}  {spread}"
+
+
 def cells(figures: Mapping[str, Any]) -> Iterator[str]:
     """The figures of one contender, each with its unit."""
     if "seconds" in figures:

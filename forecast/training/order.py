@@ -65,7 +65,8 @@ class TrainBatches:
     def taken(self, step: int, size: int) -> None:
         """To be called before this process's batch of a step, of `size` windows, is handed out."""
         self.position = {"epoch": self.sampler.epoch, "batches": step + 1}
-        self.weight = size * self.world / len(self._windows(step))
+        if self.world > 1:
+            self.weight = size * self.world / len(self._windows(step))
 
     def windows_of_step(self) -> list[int]:
         """The numbers of the windows that all processes together took last."""
