@@ -20,7 +20,7 @@ from forecast.attention.prob_parts import (
     largest,
     mean_of_all,
 )
-from forecast.attention.rows import put_rows, take_rows
+from forecast.attention.rows import put_rows, put_rows_beside, take_rows
 from forecast.attention.softmax import attend
 
 
@@ -83,11 +83,14 @@ class ProbAttention(Mechanism):
         """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
         if self.causal:
             check_causal_lengths("ProbSparse attention", q.shape[2], k.shape[2])
-        return self._activate(self.selected(q, k), self._inactive(v, q.shape[2]), q, k, v)
+        return self._activate(self.selected(q, k), self._inactive(v), q, k, v)
 
     def _activate(self, active: Tensor, context: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """The context (B, H, Q, V) with attention in its active rows (B, H, U)."""
-        return put_rows(context, active, self._attend(take_rows(q, active), k, v, active))
+        """The context of `_inactive` with attention in its active rows (B, H, U): (B, H, Q, V)."""
+        attended = self._attend(take_rows(q, active), k, v, active)
+        if self.causal:
+            return put_rows(context, active, attended)
+        return put_rows_beside(context, active, attended, length=q.shape[2])
 
     @torch.no_grad()  # row numbers carry no gradient
     def selected(self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"]) -> Int[Tensor, "B H U"]:
@@ -101,9 +104,9 @@ class ProbAttention(Mechanism):
         scores, counted = self.keys.scores(q, k, sample), self.counted(sample, n_queries)
         return largest(scores, counted) - self.average(scores, counted, n_keys)
 
-    def _inactive(self, v: Tensor, n_queries: int) -> Tensor:
-        """What a row gets that is not active: v (B, H, K, V) -> (B, H, Q, V)."""
-        return self.past(v) if self.causal else mean_of_all(v).expand(-1, -1, n_queries, -1)
+    def _inactive(self, v: Tensor) -> Tensor:
+        """What a row gets that is not active: v (B, H, K, V) -> (B, H, Q, V), or (B, H, 1, V) for all alike."""
+        return self.past(v) if self.causal else mean_of_all(v)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, active: Tensor) -> Tensor:
         """Full attention of the active rows: q (B, H, U, E), k, v, active (B, H, U) -> (B, H, U, V)."""

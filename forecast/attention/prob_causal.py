@@ -58,7 +58,7 @@ class CausalProbAttention(ProbAttention):
         slots = self.selected(q, k)
         # an unused slot works on a spare row behind the last, which is cut off
         active = slots.where(slots >= 0, length)
-        context, rows = (F.pad(x, (0, 0, 0, 1)) for x in (self._inactive(v, length), q))
+        context, rows = (F.pad(x, (0, 0, 0, 1)) for x in (self._inactive(v), q))
         return self._activate(active, context, rows, k, v)[:, :, :length]
 
     @torch.no_grad()  # row numbers carry no gradient

@@ -60,7 +60,8 @@ class SharedKeys:
     ) -> Float[Tensor, "B H Q U"]:
         """Dot products with the keys of the head: q (B, H, Q, E), k (B, H, K, E), sample (H, 1, U) -> (B, H, Q, U)."""
         keys = take_rows(k, sample.squeeze(1).expand(k.shape[0], -1, -1))
-        return q @ keys.transpose(-2, -1)
+        # queries last in memory: their maxima and means are then taken side by side
+        return (keys @ q.transpose(-2, -1)).transpose(-2, -1)
 
 
 KEYS: Mapping[KeysName, type[OwnKeys] | type[SharedKeys]] = {
@@ -120,9 +121,7 @@ def mean_of_all(v: Float[Tensor, "B H L V"]) -> Float[Tensor, "B H 1 V"]:
 
 def past_mean(v: Float[Tensor, "B H L V"]) -> Float[Tensor, "B H L V"]:
     """At step t the mean of the values up to t: (B, H, L, V) -> (B, H, L, V)."""
-    total = running_sum(v)
-    steps = torch.arange(1, v.shape[2] + 1, device=v.device, dtype=total.dtype)
-    return (total / steps.unsqueeze(-1)).to(v.dtype)
+    return running_sum(v, mean=True).to(v.dtype)
 
 
 def past_sum(v: Float[Tensor, "B H L V"]) -> Float[Tensor, "B H L V"]:

@@ -16,18 +16,33 @@ def take_rows(x: Float[Tensor, "B H L E"], rows: Int[Tensor, "B H U"]) -> Float[
     if in_one_piece(x):
         taken: Tensor = TakeRows.apply(x, rows)  # type: ignore[no-untyped-call]
         return taken
-    return x.gather(2, rows.unsqueeze(-1).expand(-1, -1, -1, x.shape[-1]))
+    return gathered(x, rows)
 
 
 def put_rows(
     x: Float[Tensor, "B H L E"], rows: Int[Tensor, "B H U"], values: Float[Tensor, "B H U E"]
 ) -> Float[Tensor, "B H L E"]:
-    """X (B, H, L, E) with `values` (B, H, U, E) in the rows (B, H, U), a new tensor; a head names a row once."""
+    """Writes `values` (B, H, U, E) into the rows (B, H, U) of x (B, H, L, E) itself, and returns it.
+
+    A head names a row once. Nobody may need x as it was, for a backward pass neither.
+    """
     values = values.to(x.dtype)
-    if x.device.type == "cpu" and not torch.compiler.is_compiling():
-        put: Tensor = PutRows.apply(x, rows, values)  # type: ignore[no-untyped-call]
-        return put
+    if in_one_piece(x):
+        done: Tensor = PutRows.apply(x, rows, values)  # type: ignore[no-untyped-call]
+        return done
     return x.scatter(2, rows.unsqueeze(-1).expand(-1, -1, -1, x.shape[-1]), values)
+
+
+def put_rows_beside(
+    rest: Float[Tensor, "B H 1 E"], rows: Int[Tensor, "B H U"], values: Float[Tensor, "B H U E"], *, length: int
+) -> Float[Tensor, "B H L E"]:
+    """A new tensor (B, H, length, E): `values` (B, H, U, E) in the rows (B, H, U), `rest` in all others."""
+    values = values.to(rest.dtype)
+    if rest.device.type == "cpu" and not torch.compiler.is_compiling():
+        done: Tensor = PutRowsBeside.apply(rest, rows, values, length)  # type: ignore[no-untyped-call]
+        return done
+    every = rest.expand(-1, -1, length, -1)
+    return every.scatter(2, rows.unsqueeze(-1).expand(-1, -1, -1, rest.shape[-1]), values)
 
 
 def in_one_piece(x: Tensor) -> bool:
@@ -90,10 +105,7 @@ class TakeRows(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         """What was not taken has no gradient."""
         (rows,) = ctx.saved_tensors
-        batch, heads, _, width = grad.shape
-        # heads side by side, as the projections want them
-        none = grad.new_zeros(batch, ctx.length, heads, width).transpose(1, 2)
-        return put(none, rows, grad), None
+        return put(empty(grad, ctx.length).zero_(), rows, grad), None
 
 
 class PutRows(torch.autograd.Function):
@@ -103,18 +115,45 @@ class PutRows(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
         """(B, H, L, E), (B, H, U), (B, H, U, E) -> (B, H, L, E)."""
         ctx.save_for_backward(rows)
-        return put(copied(x), rows, values)
+        ctx.mark_dirty(x)
+        return put(x, rows, values)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
         """A row's gradient goes to what stands there."""
         (rows,) = ctx.saved_tensors
-        kept = copied(grad)
+        kept = empty(grad, grad.shape[2]).copy_(grad)
         values = taken(kept, rows)
         return put(kept, rows, None), None, values
 
 
-def copied(x: Tensor) -> Tensor:
-    """A copy of x (B, H, L, E) with the heads of a step side by side."""
-    return x.transpose(1, 2).clone(memory_format=torch.contiguous_format).transpose(1, 2)
+class PutRowsBeside(torch.autograd.Function):
+    """`put_rows_beside`, of which only the row numbers are kept."""
+
+    @staticmethod
+    def forward(ctx: Any, rest: Tensor, rows: Tensor, values: Tensor, length: int) -> Tensor:
+        """(B, H, 1, E), (B, H, U), (B, H, U, E) -> (B, H, length, E)."""
+        ctx.save_for_backward(rows)
+        return put(empty(rest, length).copy_(rest), rows, values)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, None]:
+        """The rest gets what all rows but the named ones have."""
+        (rows,) = ctx.saved_tensors
+        values = taken(grad, rows) if in_one_piece(grad) else gathered(grad, rows)
+        exact = torch.promote_types(grad.dtype, torch.float32)
+        rest = grad.sum(2, keepdim=True, dtype=exact) - values.sum(2, keepdim=True, dtype=exact)
+        return rest.to(grad.dtype), None, values, None
+
+
+def gathered(x: Tensor, rows: Tensor) -> Tensor:
+    """`take_rows` of what is not in one piece."""
+    return x.gather(2, rows.unsqueeze(-1).expand(-1, -1, -1, x.shape[-1]))
+
+
+def empty(like: Tensor, length: int) -> Tensor:
+    """(B, H, length, E) as `like` (B, H, any, E), the heads of a step side by side, as projections want them."""
+    batch, heads, _, width = like.shape
+    return like.new_empty(batch, length, heads, width).transpose(1, 2)

@@ -59,6 +59,11 @@ def scattered(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
     return x.scatter(2, rows.unsqueeze(-1).expand(-1, -1, -1, x.shape[-1]), values.to(x.dtype))
 
 
+def scattered_beside(rest: Tensor, rows: Tensor, values: Tensor, *, length: int) -> Tensor:
+    """Element by element."""
+    return scattered(rest.expand(-1, -1, length, -1), rows, values)
+
+
 # What the step is without: the parts that stand for it, in the modules that call them.
 UNDONE: dict[str, Sequence[Undo]] = {
     "dropout that draws what it drops": [
@@ -74,6 +79,7 @@ UNDONE: dict[str, Sequence[Undo]] = {
     "rows copied whole": [
         lambda: patch.object(prob, "take_rows", gathered),
         lambda: patch.object(prob, "put_rows", scattered),
+        lambda: patch.object(prob, "put_rows_beside", scattered_beside),
     ],
 }
 OPTIMIZER, KEYS = "optimizer in one pass", "keys of a head"

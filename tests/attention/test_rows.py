@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from forecast.attention.rows import put_rows, take_rows
+from forecast.attention.rows import put_rows, put_rows_beside, take_rows
 
 B, H, L, E, U = 2, 3, 11, 5, 4
 LAYOUTS = {
@@ -42,16 +42,36 @@ def test_the_rows_taken_are_those_named(layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_rows_put_stand_where_they_are_named_and_what_was_given_is_left_alone(layout):
+def test_the_rows_put_stand_where_they_are_named(layout):
     x, rows, values = made()
     x = LAYOUTS[layout](x)
-    before = x.clone()
-    out = put_rows(x, rows, values)
     expected = x.clone()
     for b in range(B):
         for h in range(H):
             expected[b, h][rows[b, h]] = values[b, h]
-    assert torch.equal(out, expected) and torch.equal(x, before)
+    assert torch.equal(put_rows(x, rows, values), expected)
+
+
+def test_rows_put_beside_another_leave_that_in_all_the_rest():
+    x, rows, values = made()
+    rest = x[:, :, :1]
+    expected = put_rows(rest.expand(-1, -1, L, -1).clone(), rows, values)
+    assert torch.equal(put_rows_beside(rest, rows, values, length=L), expected)
+    assert torch.autograd.gradcheck(
+        lambda rest, v: put_rows_beside(rest, rows, v, length=L), (rest.requires_grad_(), values.requires_grad_())
+    )
+
+
+def test_the_gradient_of_rows_put_beside_another_may_lie_anyhow():
+    x, rows, values = made()
+    rest = x[:, :, :1].requires_grad_()
+    out = put_rows_beside(rest, rows, values.requires_grad_(), length=L)
+    of_sum = torch.autograd.grad(out.sum(), (rest, values), retain_graph=True)  # one number, expanded
+    assert (of_sum[0] == L - U).all() and (of_sum[1] == 1).all()
+    turned = torch.randn(B, H, E, L, dtype=torch.float64).transpose(2, 3)
+    found, wanted = (torch.autograd.grad(out, (rest, values), g, retain_graph=True) for g in (turned, turned.clone()))
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "expanded over heads"])
@@ -59,9 +79,8 @@ def test_gradients_agree_with_finite_differences(layout):
     x, rows, values = made()
     turned = LAYOUTS[layout](x)
     assert torch.autograd.gradcheck(lambda x: take_rows(LAYOUTS[layout](x), rows), x.requires_grad_())
-    assert torch.autograd.gradcheck(
-        lambda x, v: put_rows(LAYOUTS[layout](x), rows, v), (x.requires_grad_(), values.requires_grad_())
-    )
+    inputs = (x.requires_grad_(), values.requires_grad_())
+    assert torch.autograd.gradcheck(lambda x, v: put_rows(LAYOUTS[layout](x).clone(), rows, v), inputs)
     assert turned.shape == (B, H, L, E)
 
 
