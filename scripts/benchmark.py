@@ -11,9 +11,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-# As training does, and for all contenders: large tensors in large pages.
-os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
-
 from forecast.benchmark.setting import DECODERS, DUEL_LENGTHS, LENGTHS
 
 HELP = {

@@ -75,7 +75,7 @@ def compare(
             break
         for name, (function, more) in kinds.items():
             alone = setting.with_peer(peer.name if peer and function is their_epoch else "")
-            found = in_own_process(function, alone, **given, **more)
+            found = in_own_process(function, alone, as_train=function is our_epoch, **given, **more)
             if "failed" in found:
                 raise UserError(f"epoch: {name} has failed: {found['failed']}")
             seconds[name].append(found.pop("seconds"))

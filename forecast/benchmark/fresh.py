@@ -6,6 +6,7 @@
 import importlib
 import json
 import math
+import os
 import resource
 import statistics
 import subprocess
@@ -21,6 +22,7 @@ import torch
 
 from forecast.benchmark.machine import available_memory
 from forecast.benchmark.setting import Setting
+from forecast.config.launch import LARGE_PAGES
 from forecast.memory import PeakMemory
 
 ROOT = Path(__file__).parents[2]
@@ -28,16 +30,20 @@ PACKAGE = "forecast.benchmark."
 LEAST_SECONDS, LEAST_REPEATS = 0.5, 3
 
 
-def in_own_process(function: Callable[..., dict[str, Any]], setting: Setting, **given: Any) -> dict[str, Any]:
+def in_own_process(
+    function: Callable[..., dict[str, Any]], setting: Setting, *, as_train: bool = False, **given: Any
+) -> dict[str, Any]:
     """What `function(setting, **given)` gives in a process of its own, or {"failed": the last line of its complaint}.
 
-    function: of a module of this package, by its name; given: plain values.
+    function: of a module of this package, by its name; given: plain values. as_train: with the pages that train.py
+    asks for, see `launch.LARGE_PAGES`; nobody else gets them.
     """
     task = {"function": f"{function.__module__}:{function.__name__}", "setting": asdict(setting), "given": given}
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         result = Path(folder) / "result.json"
         command = [sys.executable, "-m", f"{PACKAGE}fresh", json.dumps(task), str(result)]
-        child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        environment = {**os.environ, LARGE_PAGES: "1" if as_train else "0"}
+        child = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         if child.returncode or not result.is_file():
             complaint = child.stderr.strip().splitlines() or [f"ended with status {child.returncode}"]
             return {"failed": complaint[-1][:200]}

@@ -75,7 +75,9 @@ def trained(setting: Setting, csv: Path, sizes: Sizes, folder: Path) -> float:
     Raises UserError when the training fails.
     """
     start = time.time()
-    found = in_own_process(one_step, setting.with_peer(""), csv=str(csv), sizes=sizes.plain(), folder=str(folder))
+    found = in_own_process(
+        one_step, setting.with_peer(""), as_train=True, csv=str(csv), sizes=sizes.plain(), folder=str(folder)
+    )
     if "failed" in found:
         raise UserError(f"a training of one step has failed: {found['failed']}")
     return float(found["first_step_at"]) - start

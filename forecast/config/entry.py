@@ -47,8 +47,7 @@ def run(main: Main, *, config_name: str) -> None:
     """
     # Without it Hydra prints its refusals itself and exits, before anyone could say them better.
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    # before torch is imported: large tensors in large pages, or a tenth of a step on a CPU goes into asking for memory
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+    os.environ.setdefault(launch.LARGE_PAGES, "1")
     resolvers.register()
     arguments = argparse.Namespace(overrides=[], multirun=False, config_name=None)
     try:

@@ -10,6 +10,10 @@ from pathlib import Path
 
 from forecast.errors import UserError
 
+# Read by torch when it is imported: "1" puts large tensors on a CPU into large pages, where Linux has them ("madvise",
+# "always"). Without, a tenth of a training step goes into asking for memory (docs/experiments.md, "Speed").
+LARGE_PAGES = "THP_MEM_ALLOC_ENABLE"
+
 
 def rank() -> int:
     """The number of this process among those that train together, 0 for a single one.
