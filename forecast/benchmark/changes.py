@@ -11,7 +11,7 @@ from torch import Tensor
 
 from forecast.attention import prob, softmax
 from forecast.benchmark import ours, timing
-from forecast.benchmark.setting import Setting, Sizes
+from forecast.benchmark.setting import AS_IT_IS, PRECISIONS, Setting, Sizes
 from forecast.config.build import build
 from forecast.layers import dropout
 from forecast.layers.blocks import DecoderStack
@@ -19,7 +19,6 @@ from forecast.layers.circular_conv import CircularConv
 from forecast.layers.distil import Distil
 from forecast.training.optimizers import in_one_step
 
-AS_IT_IS = "as it is"
 Undo = Callable[[], AbstractContextManager[Any]]
 
 
@@ -88,7 +87,7 @@ OPTIMIZER, KEYS = "optimizer in one pass", "keys of a head"
 def compare(setting: Setting, *, sizes: Sizes, recipe: str) -> dict[str, Any]:
     """The step in turns, as it is and without each change; the ratio says how many times slower it is without."""
     found: dict[str, Any] = {**sizes.plain(), "recipe": recipe}
-    for precision in ours.PRECISIONS:
+    for precision in PRECISIONS:
         steps = {AS_IT_IS: make_step(setting, sizes, recipe, precision)}
         for name, undo in UNDONE.items():
             steps[name] = undoing(make_step(setting, sizes, recipe, precision), undo)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from forecast.benchmark.setting import AS_IT_IS, PRECISIONS
 from forecast.benchmark.tables import machine_line, milliseconds
 
 KINDS = {"cpu": "On a CPU", "cuda": "On a GPU"}
@@ -30,8 +31,9 @@ def document_lines(files: Mapping[str, Mapping[str, Any]]) -> list[str]:
             "duel": duel_table,
             "attention": sweep_table,
             "decoding": decoding_table,
+            "changes": changes_table,
         }
-        for part in ("step", "duel", "attention", *SIMPLE, "decoding"):
+        for part in ("step", "changes", "duel", "attention", *SIMPLE, "decoding"):
             if part in parts:
                 made = makers[part](parts[part]) if part in makers else simple_table(part, parts[part])
                 lines += [*made, *rates_lines(machine, part), ""]
@@ -111,6 +113,27 @@ def simple_table(part: str, found: Mapping[str, Any]) -> Table:
         yield line([name, time(figures), *ratios(figures, references), *rate])
 
 
+def changes_table(recipes: Mapping[str, Mapping[str, Any]]) -> Table:
+    """A line for each recipe and change, a column for each precision."""
+    yield from heading(
+        "What each change of a step is worth", "how many times slower our step is with one of them undone, 96/48/24"
+    )
+    precisions = list(PRECISIONS)
+    yield from header(["model", "without", *precisions])
+    for recipe, found in recipes.items():
+        for name in found[precisions[0]]:
+            each = [found[precision][name] for precision in precisions]
+            if name == AS_IT_IS:
+                yield line([recipe, name, *(time(figures) for figures in each)])
+            else:
+                yield line([recipe, name, *(spread(figures["slower"]) for figures in each)])
+
+
+def spread(ratio: Mapping[str, float]) -> str:
+    """A ratio with its deciles."""
+    return f"{ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
+
+
 def references_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The peers that ratios refer to, in their order."""
     every = [each for row in rows for figures in row["contenders"].values() for each in figures.get("ratios", {})]
@@ -136,10 +159,7 @@ def line(cells: Sequence[str]) -> str:
 def ratios(figures: Mapping[str, Any], references: Sequence[str]) -> list[str]:
     """How many times faster than each reference, with the spread."""
     found = figures.get("ratios", {})
-    return [
-        f"{found[name]['median']:.2f} ({found[name]['low']:.2f} to {found[name]['high']:.2f})" if name in found else "-"
-        for name in references
-    ]
+    return [spread(found[name]) if name in found else "-" for name in references]
 
 
 def time(figures: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from forecast.benchmark import ours, timing
 from forecast.benchmark.data import floats, part, their_loader
 from forecast.benchmark.fresh import in_own_process
 from forecast.benchmark.peers import authors
-from forecast.benchmark.setting import Setting, Sizes
+from forecast.benchmark.setting import PRECISIONS, Setting, Sizes
 from forecast.checkpoint import build_model  # noqa: F401 - imported before the clock starts
 from forecast.config import entry
 from forecast.errors import UserError
@@ -63,7 +63,7 @@ def compare(
     """
     given = {"csv": str(csv), "sizes": sizes.plain(), "fraction": fraction}
     kinds: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, str]]]
-    kinds = {f"ours informer2020 {precision}": (our_epoch, {"precision": precision}) for precision in ours.PRECISIONS}
+    kinds = {f"ours informer2020 {precision}": (our_epoch, {"precision": precision}) for precision in PRECISIONS}
     peer = authors(setting.peers)
     if peer is not None:
         kinds[f"{peer.name} fp32"] = (their_epoch, {})
@@ -93,7 +93,7 @@ def our_epoch(
     command = [
         *train_command(setting, Path(csv), size),
         "trainer.max_epochs=1",
-        f"trainer.precision={ours.PRECISIONS[precision]}",
+        f"trainer.precision={PRECISIONS[precision]}",
         f"trainer.limit_train_batches={float(fraction)}",
         f"trainer.limit_val_batches={float(fraction)}",
     ]

@@ -18,7 +18,6 @@ from forecast.models.base import ForecastModel, WindowShape
 if TYPE_CHECKING:  # scikit-learn: a second in each process that measures
     from forecast.data.prepare import PreparedData
 
-PRECISIONS = {"fp32": "32-true", "bf16-mixed": "bf16-mixed"}
 # The two recipes that have a peer: the authors' model, defects included, and the program's own.
 RECIPES = {
     "informer2020": ["model=informer2020"],

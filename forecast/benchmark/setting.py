@@ -8,6 +8,9 @@ from typing import Any
 DUEL_LENGTHS = (96, 336, 720, 1440, 2880, 5760)
 LENGTHS = (96, 192, 336, 720, 1024, 2048, 4096, 8192, 16384)
 DECODERS = ("gpt", "logtrans", "sparse_transformer")
+# As they are called in tables, and Lightning's names of them.
+PRECISIONS = {"fp32": "32-true", "bf16-mixed": "bf16-mixed"}
+AS_IT_IS = "as it is"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from forecast.benchmark import machine, ours, timing
 from forecast.benchmark.fresh import in_own_process, peak_above
 from forecast.benchmark.machine import available_memory
 from forecast.benchmark.peers import load_peers
-from forecast.benchmark.setting import Setting, Sizes
+from forecast.benchmark.setting import PRECISIONS, Setting, Sizes
 from forecast.config.build import build
 from forecast.training.optimizers import in_one_step
 
@@ -30,7 +30,7 @@ Step = Callable[[], None]
 
 @dataclass(frozen=True)
 class Contender:
-    """Whose step, in which precision (a key of `ours.PRECISIONS`). whose: one of `ours.RECIPES`, or a peer."""
+    """Whose step, in which precision (a key of `setting.PRECISIONS`). whose: one of `ours.RECIPES`, or a peer."""
 
     whose: str
     precision: str
@@ -46,11 +46,11 @@ class Contender:
 
 def contenders(setting: Setting) -> list[Contender]:
     """Ours in both recipes, then the peers, each in both precisions; on a GPU also ours compiled."""
-    kinds = [Contender(recipe, precision) for recipe in ours.RECIPES for precision in ours.PRECISIONS]
+    kinds = [Contender(recipe, precision) for recipe in ours.RECIPES for precision in PRECISIONS]
     if setting.device == "cuda":
         kinds += [Contender(each.whose, each.precision, compiled=True) for each in kinds]
     theirs = [peer.name for peer in load_peers(setting.peers, "step")]
-    return kinds + [Contender(name, precision, is_peer=True) for name in theirs for precision in ours.PRECISIONS]
+    return kinds + [Contender(name, precision, is_peer=True) for name in theirs for precision in PRECISIONS]
 
 
 def compare(
