@@ -43,7 +43,7 @@ def evaluate(cfg: DictConfig) -> None:
     data = evaluated_data(checkpoint, source, settings)
     check_offsets(data, settings.split, protocol)
     started, memory = time.perf_counter(), PeakMemory()
-    model = checkpoint.model().to(device)
+    model, data = checkpoint.model().to(device), data.on(device)
     batch_size = settings.data.batch_size or source.batch_size
     evaluation = evaluate_windows(
         model,

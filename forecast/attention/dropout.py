@@ -1,6 +1,7 @@
 """Dropout that costs on a CPU what it drops, not what it keeps."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,25 @@ def drop(x: Float[Tensor, "..."], p: float, *, training: bool, inplace: bool = F
     """
     if not training or p == 0.0:
         return x
-    if x.device.type != "cpu" or p == 1.0 or torch.compiler.is_compiling():
+    if x.device.type != "cpu" or torch.compiler.is_compiling():
         return F.dropout(x, p, inplace=inplace)
-    function = DropPlacesOfX if inplace and x.is_contiguous() else DropPlaces
-    dropped: Tensor = function.apply(x, dropped_places(x.numel(), p), 1.0 / (1.0 - p))  # type: ignore[no-untyped-call]
-    return dropped
+    return drop_alike(x.numel(), p, training=True, inplace=inplace)(x)
+
+
+def drop_alike(count: int, p: float, *, training: bool, inplace: bool = False) -> Callable[[Tensor], Tensor]:
+    """A `drop` that takes the same elements out of each tensor of `count` elements that it is given, on a CPU."""
+    if not training or p == 0.0:
+        return lambda x: x
+    if p == 1.0:
+        return lambda x: F.dropout(x, 1.0)
+    places, scale = dropped_places(count, p), 1.0 / (1.0 - p)
+
+    def alike(x: Tensor) -> Tensor:
+        function = DropPlacesOfX if inplace and x.is_contiguous() else DropPlaces
+        dropped: Tensor = function.apply(x, places, scale)  # type: ignore[no-untyped-call]
+        return dropped
+
+    return alike
 
 
 def dropped_places(count: int, p: float) -> Int[Tensor, " N"]:

@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from forecast.attention.dropout import drop
+from forecast.attention.dropout import drop_alike
+from forecast.attention.remade import remade
 
 # On a CPU in bfloat16 torch's fused form is slower than three products up to about so many scores a head; beyond, these
 # take more memory than they save time (docs/experiments.md, "Speed").
@@ -33,7 +34,10 @@ def attend(
         if causal:
             allowed = causal_rows(q.shape[2], k.shape[2], q.device)
         weights = softmax_scores(q, k, allowed)
-        return drop(weights, dropout, training=dropout > 0).to(v.dtype) @ v
+        again = drop_alike(weights.numel(), dropout, training=dropout > 0)
+        dropped = again(weights).to(v.dtype)
+        with remade(dropped, lambda: again(weights.detach()).to(v.dtype)):
+            return dropped @ v
     return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, is_causal=causal, dropout_p=dropout)
 
 

@@ -120,6 +120,8 @@ def identity(*, _root_: DictConfig) -> str:
     From the resolved config without NOT_IDENTITY, the package version and the checksum of the data.
     """
     plain = _resolved(_root_)
+    if plain.get("compile") is None:
+        plain.pop("compile", None)  # as before there was such a key: results of then are still found
     parts = {"config": _without(plain), "version": _version(), "data": data_checksum(plain.get("data"))}
     text = json.dumps(parts, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,10 +1,14 @@
 """The position-wise feed-forward network."""
 
+from collections.abc import Callable
 from typing import Literal
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.attention.dropout import drop_alike
+from forecast.attention.remade import remade
 from forecast.layers.dropout import Dropout
 
 Activation = Literal["gelu", "relu"]
@@ -22,10 +26,21 @@ class FeedForward(nn.Module):
         self.activation = nn.GELU() if activation == "gelu" else nn.ReLU()
         self.narrow = nn.Linear(d_ff, d_model)
         self.dropout = Dropout(dropout)
-        # of gelu's result nothing is kept for the backward pass, so that it can be dropped where it stands
-        self.inner_dropout = Dropout(dropout, inplace=activation == "gelu")
+        self.inplace = activation == "gelu"  # of whose result nothing is kept for its own backward pass
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""
-        narrowed: Tensor = self.dropout(self.narrow(self.inner_dropout(self.activation(self.widen(x)))))
-        return narrowed
+        wide = self.widen(x)
+        again = self._activate_and_drop(wide)
+        hidden = again(wide)
+        with remade(hidden, lambda: again(wide.detach())):
+            narrowed: Tensor = self.narrow(hidden)
+        dropped: Tensor = self.dropout(narrowed)
+        return dropped
+
+    def _activate_and_drop(self, wide: Tensor) -> Callable[[Tensor], Tensor]:
+        """Activation and dropout, the same each time."""
+        if wide.device.type != "cpu" or torch.compiler.is_compiling():
+            return lambda wide: self.dropout(self.activation(wide))
+        drop = drop_alike(wide.numel(), self.dropout.p, training=self.training, inplace=self.inplace)
+        return lambda wide: drop(self.activation(wide))

@@ -62,7 +62,7 @@ def test_cases_configs_and_mechanism_files_are_the_same_list():
     assert (
         named
         == files
-        - {"__init__", "base", "key_sampling", "reference", "running_sum", "rows", "softmax", "dropout"}
+        - {"__init__", "base", "key_sampling", "reference", "remade", "running_sum", "rows", "softmax", "dropout"}
         - SHARED
     )
 

@@ -1,8 +1,10 @@
 """An entry point whose main checks the config, shows what the helpers say, and misbehaves when told to."""
 
 import json
+import os
 
 from forecast.config.entry import choices, chosen, run, run_folder, task_overrides
+from forecast.config.launch import LARGE_PAGES
 
 
 def main(cfg):
@@ -26,6 +28,7 @@ def main(cfg):
         "overrides": task_overrides(),
         "seed": cfg.seed,
         "model": chosen("model"),
+        "large pages": os.environ[LARGE_PAGES],
     }
     assert chosen("nothing") is None
     assert choices()["attention"] == chosen("attention")

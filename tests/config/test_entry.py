@@ -156,6 +156,12 @@ print("HEAVY", [m for m in ("torch", "lightning", "pandas", "numpy") if m in sys
     assert ran(tmp_path, script).stdout.splitlines()[-1] == "HEAVY []"
 
 
+@pytest.mark.parametrize(("users", "found"), [({}, "1"), ({"THP_MEM_ALLOC_ENABLE": "0"}, "0")])
+def test_torch_is_to_use_large_pages_unless_the_user_says_otherwise(tmp_path, users, found):
+    said = ran(tmp_path, STUB, **users).stdout.splitlines()[-1]
+    assert json.loads(said.removeprefix("RAN "))["large pages"] == found
+
+
 REFUSED = [
     (["sed=1"], "'sed' is no key of the config. Did you mean 'seed'?\n"),
     (

@@ -142,6 +142,14 @@ DIFFERENT = [
 ]
 
 
+def test_the_identity_of_a_training_that_is_not_compiled_is_that_of_before_there_was_such_a_key():
+    config = composed()
+    OmegaConf.set_struct(config, False)
+    del config["compile"]
+    assert resolvers.identity(_root_=config) == identity()
+    assert identity("compile=default") != identity()
+
+
 def test_the_identity_sees_what_changes_numbers():
     found = [identity(), *map(identity, DIFFERENT), identity("data=demo", "data.demo_seed=8")]
     assert len(set(found)) == len(DIFFERENT) + 2
