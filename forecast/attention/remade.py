@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-# A tensor of fewer elements is kept: making it again takes a few hundredths of a step, and saves little.
-KEPT = 2**23
+# A tensor of fewer elements is kept: making it again costs a hundredth of a step, and saves little.
+KEPT = 2**22
 
 
 @contextlib.contextmanager

@@ -123,7 +123,7 @@ class DecoderLayer(nn.Module):
     def _around(
         self, x: Tensor, attend: Callable[[Tensor], Tensor], cross: Callable[[Tensor], Tensor], *, first: int = 0
     ) -> Tensor:
-        x = self.norm1((x + self.dropout(attend(x)))[:, first:])
+        x = self.norm1(x[:, first:] + self.dropout(attend(x)[:, first:]))
         x = self.norm2(x + self.dropout(cross(x)))
         normed: Tensor = self.norm3(x + self.feed_forward(x))
         return normed

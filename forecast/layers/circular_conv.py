@@ -5,6 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.attention.remade import remade
+
 
 class CircularConv(nn.Conv1d):
     """Each step from itself and its two neighbours, those of the ends from the other end: (B, L, C) -> (B, L, D).
@@ -20,6 +22,12 @@ class CircularConv(nn.Conv1d):
         """(B, L, C) -> (B, L, D)."""
         if torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))  # once, and not the three copies
-        closed = torch.cat([x[:, -1:], x, x[:, :1]], dim=1)
-        beside = torch.cat([closed[:, :-2], x, closed[:, 2:]], dim=-1)  # (B, L, 3 C)
-        return F.linear(beside, self.weight.transpose(1, 2).flatten(1), self.bias)
+        beside = neighbours(x)
+        with remade(beside, lambda: neighbours(x)):
+            return F.linear(beside, self.weight.transpose(1, 2).flatten(1), self.bias)
+
+
+def neighbours(x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L D"]:
+    """Each step between the one before and the one after: (B, L, C) -> (B, L, 3 C)."""
+    closed = torch.cat([x[:, -1:], x, x[:, :1]], dim=1)
+    return torch.cat([closed[:, :-2], x, closed[:, 2:]], dim=-1)
