@@ -28,16 +28,16 @@ HELP = {
 SHORT = {
     "data": ["--budget", "15"],
     "attention": [
-        *("--budget", "4", "--limit", "4", "--both_only"),
+        *("--budget", "3", "--limit", "3", "--both_only"),
         *("--memory_lengths", "1440", "5760", "--lengths", "1024", "4096", "16384"),
     ],
-    "step": ["--budget", "20", "--rounds", "12"],
-    "epoch": ["--budget", "150", "--fraction", "0.15"],
-    "evaluation": ["--budget", "60"],
+    "step": ["--budget", "12", "--rounds", "12"],
+    "epoch": ["--rounds", "1", "--fraction", "0.15"],
+    "evaluation": ["--rounds", "2"],
     "predict": [],
     "startup": [],
     "decoding": ["--batch", "4", "--pred_lens", "24", "48"],
-    "changes": ["--budget", "12"],
+    "changes": ["--budget", "10"],
 }
 SIZES = ("seq_len", "label_len", "pred_len", "batch", "factor", "d_model", "n_heads", "d_ff")
 
