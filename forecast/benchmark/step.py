@@ -13,6 +13,7 @@ from forecast.benchmark.machine import available_memory
 from forecast.benchmark.peers import load_peers
 from forecast.benchmark.setting import PRECISIONS, Setting, Sizes
 from forecast.config.build import build
+from forecast.errors import UserError
 from forecast.training.optimizers import in_one_step
 
 SIZES = (
@@ -61,8 +62,16 @@ def compare(
     memory: bool,
     tell: Callable[[dict[str, Any]], None],
 ) -> list[dict[str, Any]]:
-    """A row for each of `sizes`: times in turns, shares of the machine's rate, peaks of processes of their own."""
-    chosen = [each for each in contenders(setting) if not only or each.name in only]
+    """A row for each of `sizes`: times in turns, shares of the machine's rate, peaks of processes of their own.
+
+    Raises UserError when `only` names what is no contender.
+    """
+    every = contenders(setting)
+    names = [each.name for each in every]
+    unknown = [name for name in only if name not in names]
+    if unknown:
+        raise UserError(f"--only '{unknown[0]}': there is no such contender. It is one of {', '.join(names)}")
+    chosen = [each for each in every if not only or each.name in only]
     rows = []
     for size in sizes:
         row = {**size.plain(), **timed(setting, chosen, size)}
