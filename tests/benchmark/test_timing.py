@@ -77,7 +77,7 @@ def test_figures_refer_to_each_reference_but_not_to_themselves():
 def test_a_contender_of_another_name_is_refused_with_the_list():
     setting = Setting(device="cpu", threads=1, peers=(), rounds=1, budget=1.0, memory=1.0)
     with pytest.raises(
-        UserError, match="--only 'prob fp32': there is no such contender. It is one of ours informer2020"
+        UserError, match=r"--only 'prob fp32': there is no such contender. It is one of ours informer2020"
     ):
         step.compare(setting, sizes=[], only=["prob fp32"], memory=False, tell=print)
     assert step.compare(setting, sizes=[], only=["ours prob fp32"], memory=False, tell=print) == []
