@@ -227,8 +227,22 @@ def test_golden_model_forecast_in_evaluation(case):
     close(model.eval()(*batch), tensors(case, "outputs/")["forecast_eval"])
 
 
+# The same numbers by whatever way the machine and the sizes choose: what is patched to choose it here.
+MODES = {
+    "as chosen": {},
+    "activations made again": {"forecast.attention.remade.KEPT": 0},
+    "attention in three products": {"forecast.attention.softmax.in_three_products": lambda *_: True},
+    "attention by torch's fused form": {"forecast.attention.softmax.in_three_products": lambda *_: False},
+    "rows gathered, as on a GPU": {"forecast.attention.rows.in_one_piece": lambda _: False},
+    "keys gathered": {"forecast.attention.key_sampling.DENSE_KEYS": 0},
+}
+
+
 @INFORMERS
-def test_golden_model_forecast_loss_and_gradients_in_training(case):
+@pytest.mark.parametrize("mode", MODES)
+def test_golden_model_forecast_loss_and_gradients_in_training(case, mode, monkeypatch):
+    for name, stand_in in MODES[mode].items():
+        monkeypatch.setattr(name, stand_in)
     model, batch, target, c = model_of(case)
     hand_in(model, samples(case)[c["eval_draws"] : c["adam_draws_from"]])
     forecast = model.train()(*batch)
@@ -244,11 +258,12 @@ def test_golden_model_forecast_loss_and_gradients_in_training(case):
 
 
 @INFORMERS
-def test_golden_model_losses_and_parameters_of_three_adam_steps(case):
+@pytest.mark.parametrize("fused", [False, True], ids=["weight by weight", "in one pass"])
+def test_golden_model_losses_and_parameters_of_three_adam_steps(case, fused):
     model, batch, target, c = model_of(case)
     hand_in(model, samples(case)[c["adam_draws_from"] :])
     model.train()
-    adam = torch.optim.Adam(model.parameters(), lr=c["adam_lr"])
+    adam = torch.optim.Adam(model.parameters(), lr=c["adam_lr"], fused=fused)
     names = [name for name in tensors(case, "after_adam/") if not name.endswith("running_mean")]
     losses, first = [], None
     for _ in range(len(case["outputs/adam_losses"])):
