@@ -1,4 +1,4 @@
-"""Writes the tables of docs/performance.md and docs/performance.png. Usage: python scripts/performance.py [--check]
+"""Writes docs/performance.md, its picture and README.md's table. Usage: python scripts/performance.py [--check]
 
 From results/performance/cpu.json and cuda.json, which scripts/benchmark.py --json writes. The text outside the two
 marks is written by hand.
@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "performance"
 DOCUMENT = ROOT / "docs" / "performance.md"
 PICTURE = ROOT / "docs" / "performance.png"
+README = ROOT / "README.md"
 # The tables stand between these two lines.
 BEGIN, END = "<!-- made by scripts/performance.py -->", "<!-- until here -->"
 
@@ -34,23 +35,28 @@ def main() -> None:
 def work(*, check: bool) -> None:
     """Writes or checks. Raises UserError for a file that is not ours and for what is out of date."""
     from forecast.benchmark import picture
+    from forecast.benchmark.document import summary_lines
     from forecast.errors import UserError
     from forecast.report import replace_text
 
     files = read_files()
     if not DOCUMENT.is_file():
         raise UserError(f"{DOCUMENT} is not there: it is part of the repository, with the lines {BEGIN} and {END}")
-    before = DOCUMENT.read_text(encoding="utf-8")
-    text, source, figure = with_tables(before, files), picture.source_of(files), picture.growth_figure(files)
+    short = summary_lines(files["cpu"]["parts"], "cpu")[4:-1] if "cpu" in files else []
+    texts = {DOCUMENT: with_tables(DOCUMENT.read_text(encoding="utf-8"), files)}
+    if README.is_file():
+        texts[README] = between(README, README.read_text(encoding="utf-8"), short)
+    source, figure = picture.source_of(files), picture.growth_figure(files)
     if not check:
-        replace_text(DOCUMENT, text)
+        for path, text in texts.items():
+            replace_text(path, text)
         if figure is not None:
             picture.write(figure, PICTURE, source)
         return
-    drawn = figure is None or picture.is_of(PICTURE, source)
-    for path, good in ((DOCUMENT, before == text), (PICTURE, drawn)):
-        if not good:
-            raise UserError(f"{path.name} is not what results/performance gives: run python scripts/performance.py")
+    good = {path: path.read_text(encoding="utf-8") == text for path, text in texts.items()}
+    good[PICTURE] = figure is None or picture.is_of(PICTURE, source)
+    for path in (path for path, same in good.items() if not same):
+        raise UserError(f"{path.name} is not what results/performance gives: run python scripts/performance.py")
 
 
 def read_files() -> dict[str, Any]:
@@ -66,14 +72,19 @@ def with_tables(document: str, files: dict[str, Any]) -> str:
     """The document with the tables between its two marks. Raises UserError when it has not both."""
     from forecast.benchmark import document as tables
     from forecast.benchmark.picture import has_sweep
+
+    shown = ["![time and memory against length](performance.png)", ""] if any(map(has_sweep, files.values())) else []
+    return between(DOCUMENT, document, [*shown, *tables.document_lines(files)])
+
+
+def between(path: Path, text: str, lines: list[str]) -> str:
+    """The text with lines between its two marks. Raises UserError when it has not both."""
     from forecast.errors import UserError
 
-    before, begin, rest = document.partition(f"{BEGIN}\n")
+    before, begin, rest = text.partition(f"{BEGIN}\n")
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise UserError(f"{DOCUMENT.name} needs the two lines {BEGIN} and {END}: the tables stand between them")
-    shown = ["![time and memory against length](performance.png)", ""] if any(map(has_sweep, files.values())) else []
-    lines = [*shown, *tables.document_lines(files)]
+        raise UserError(f"{path.name} needs the two lines {BEGIN} and {END}: the tables stand between them")
     return "\n".join([f"{before}{BEGIN}", "", *lines, "", f"{END}{after}"])
 
 

@@ -1,26 +1,28 @@
 """Large tensors that are made again for the backward pass instead of being kept."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
 
 # A tensor of fewer elements is kept: making it again costs a hundredth of a step, and saves little.
 KEPT = 2**22
 
 
-@contextlib.contextmanager
-def remade(tensor: Tensor, make: Callable[[], Tensor]) -> Iterator[None]:
+def remade(tensor: Tensor, make: Callable[[], Tensor]) -> AbstractContextManager[Any]:
     """What is computed inside keeps no copy of a large `tensor` for its backward pass, which calls `make` for another.
 
     make: gives the same numbers in a new tensor of that shape, from what is kept anyway. Only on a CPU is it asked to:
     torch's dropout on a GPU would draw anew.
     """
-    kept = tensor.numel() <= KEPT or tensor.device.type != "cpu" or torch.compiler.is_compiling()
-    if kept or not torch.is_grad_enabled():
-        yield
-        return
+    # the size comes last: in an exported program it is not known
+    if torch.compiler.is_compiling() or tensor.device.type != "cpu" or not torch.is_grad_enabled():
+        return nullcontext()
+    if tensor.numel() <= KEPT:
+        return nullcontext()
     place, size, dtype = tensor.data_ptr(), tensor.numel(), tensor.dtype
 
     def pack(saved: Tensor) -> Tensor | torch.Size:
@@ -33,5 +35,4 @@ def remade(tensor: Tensor, make: Callable[[], Tensor]) -> Iterator[None]:
         with torch.no_grad():
             return make().view(packed)
 
-    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
-        yield
+    return saved_tensors_hooks(pack, unpack)

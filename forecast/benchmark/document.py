@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from forecast.benchmark import summary
 from forecast.benchmark.setting import AS_IT_IS, PRECISIONS
 from forecast.benchmark.tables import machine_line, milliseconds
 
@@ -25,7 +26,7 @@ def document_lines(files: Mapping[str, Mapping[str, Any]]) -> list[str]:
     lines: list[str] = []
     for kind in (kind for kind in KINDS if kind in files):
         machine, parts = files[kind]["machine"], files[kind]["parts"]
-        lines += [f"## {KINDS[kind]}", "", f"{machine_line(machine)}.", ""]
+        lines += [f"## {KINDS[kind]}", "", f"{machine_line(machine)}.", "", *summary_lines(parts, kind)]
         makers: dict[str, Callable[[Any], Table]] = {
             "step": step_table,
             "duel": duel_table,
@@ -38,6 +39,15 @@ def document_lines(files: Mapping[str, Mapping[str, Any]]) -> list[str]:
                 made = makers[part](parts[part]) if part in makers else simple_table(part, parts[part])
                 lines += [*made, *rates_lines(machine, part), ""]
     return lines[:-1]
+
+
+def summary_lines(parts: Mapping[str, Any], kind: str) -> list[str]:
+    """What was asked and what came, where the authors' code was measured beside us."""
+    found = list(summary.rows(parts, kind))
+    if not any(came != "-" for _, _, came in found):
+        return []
+    says = "Times the authors' code, medians; spreads are in the tables below"
+    return [*heading("In short", says), *header(["what", "asked", "came"]), *map(line, found), ""]
 
 
 def rates_lines(machine: Mapping[str, Any], part: str) -> list[str]:
