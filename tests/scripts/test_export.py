@@ -104,8 +104,8 @@ def test_the_program_draws_no_random_numbers_and_gives_one_answer(exported, info
 
 def test_the_draws_of_each_layer_are_its_own(exported):
     draws = {name: value for name, value in load_program(exported / "model.pt2").state_dict.items() if "draw_" in name}
-    # two encoder layers, the second of half the length, and the decoder; each queries, keys, samples
-    assert sorted(name.split("draw_")[1] for name in draws) == ["11_11_11", "16_16_15", "22_22_20"]
+    # two encoder layers, the second of half the length, and the decoder; each heads, keys, samples
+    assert sorted(name.split("draw_")[1] for name in draws) == ["2_11_11", "2_16_15", "2_22_20"]
 
 
 def test_a_fixed_number_of_windows_can_be_exported(linear, tmp_path):
