@@ -1,5 +1,6 @@
 """The Lightning module: loss, validation error, optimizer."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -36,10 +37,7 @@ class ForecastModule(pl.LightningModule):
     ) -> None:
         super().__init__()
         self.model = model
-        # the function and not the model: the names of the weights stay
-        self.training_pair = (
-            model.training_pair if compiled is None else torch.compile(model.training_pair, mode=compiled)
-        )
+        self.compiled = compiled
         self.make_optimizer = optimizer
         self.schedule = schedule
         self.record = record | {"parameters": sum(p.numel() for p in model.parameters() if p.requires_grad)}
@@ -50,6 +48,12 @@ class ForecastModule(pl.LightningModule):
         """Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T) scaled."""
         forecast: Tensor = self.model(past, past_known, future_known)
         return forecast
+
+    @functools.cached_property
+    def training_pair(self) -> Callable[..., tuple[Tensor, Tensor]]:
+        """The model's, compiled when asked for: the function and not the model, so that the names of weights stay."""
+        pair = self.model.training_pair
+        return pair if self.compiled is None else torch.compile(pair, mode=self.compiled)
 
     def training_step(self, batch: Batch) -> Tensor:
         """The loss of a batch, a scalar."""

@@ -45,8 +45,6 @@ def test_the_validation_error_is_the_mean_over_all_windows_steps_and_columns(dat
         def forward(self, past, past_known, future_known):
             return torch.zeros(len(past), P, 2)
 
-        training_pair = forward
-
     module = ForecastModule(Zero(), optimizer=torch.optim.Adam, schedule=lambda epoch: 1.0, record={})
     module.trainer = types.SimpleNamespace(world_size=1)
     logged = {}
