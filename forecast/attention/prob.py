@@ -48,8 +48,8 @@ class ProbAttention(Mechanism):
     Exception to the law of causality: *which* rows are active depends on the whole sequence. Rows compete for being
     active, so a later step can make an earlier row active or not.
 
-    keys: which keys measure a query: distinct ones of its own; repeated, where it may draw one of its own twice; shared
-        by all queries of a head.
+    keys: which keys measure a query: distinct ones of its own, as in the paper; repeated, where it may draw one of its
+        own twice; shared by all queries of a head, our own and what conf/attention has (docs/decisions/0010-speed.md).
     divisor: the sum of its scores with them is divided by the number of those that were sampled, or of all keys.
     causal_measure: which of the sampled keys count in a causal layer: the past, or all, later ones too.
     inactive: what an inactive row of a causal layer gets of the values up to its own step: their mean, or their sum.

@@ -33,7 +33,7 @@ def attend(
     if in_three_products(q, k, dropout):
         if causal:
             allowed = causal_rows(q.shape[2], k.shape[2], q.device)
-        weights = softmax_scores(q, k, allowed)
+        weights = softmax_weights(q, k, allowed)
         again = drop_alike(weights.numel(), dropout, training=dropout > 0)
         dropped = again(weights).to(v.dtype)
         with remade(dropped, lambda: again(weights.detach()).to(v.dtype)):
@@ -54,7 +54,7 @@ def in_three_products(q: Tensor, k: Tensor, dropout: float) -> bool:
     return dropout > 0 or (q.dtype == torch.bfloat16 and q.shape[2] * k.shape[2] <= FEW_SCORES)
 
 
-def softmax_scores(q: Tensor, k: Tensor, allowed: Tensor | None) -> Tensor:
+def softmax_weights(q: Tensor, k: Tensor, allowed: Tensor | None) -> Tensor:
     """The weights (B, H, Q, K), in float32 at least."""
     scores = q @ k.transpose(-2, -1)
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) / math.sqrt(q.shape[-1])

@@ -2,22 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from forecast.attention import prob, softmax
+from forecast.attention import prob, rows, softmax
 from forecast.benchmark import ours, timing
 from forecast.benchmark.setting import AS_IT_IS, PRECISIONS, Setting, Sizes
-from forecast.config.build import build
 from forecast.layers import dropout
 from forecast.layers.blocks import DecoderStack
 from forecast.layers.circular_conv import CircularConv
 from forecast.layers.distil import Distil
-from forecast.training.optimizers import in_one_step
 
 Undo = Callable[[], AbstractContextManager[Any]]
 
@@ -38,8 +36,8 @@ all_rows = DecoderStack.forward
 
 def last_of_all_rows(stack: DecoderStack, x: Tensor, encoded: Tensor, *, last: int | None = None) -> Tensor:
     """All rows, of which the last are taken."""
-    rows = all_rows(stack, x, encoded)
-    return rows if last is None else rows[:, -last:]
+    every = all_rows(stack, x, encoded)
+    return every if last is None else every[:, -last:]
 
 
 def torchs_convolution(conv: CircularConv, x: Tensor) -> Tensor:
@@ -54,19 +52,14 @@ def distilled_with_time_last(distil: Distil, x: Tensor) -> Tensor:
     return F.max_pool1d(distil.activation(normed), 3, stride=2, padding=1).transpose(1, 2)
 
 
-def gathered(x: Tensor, rows: Tensor) -> Tensor:
+def scattered(x: Tensor, numbers: Tensor, values: Tensor) -> Tensor:
     """Element by element."""
-    return x.gather(2, rows.unsqueeze(-1).expand(-1, -1, -1, x.shape[-1]))
+    return x.scatter(2, numbers.unsqueeze(-1).expand(-1, -1, -1, x.shape[-1]), values.to(x.dtype))
 
 
-def scattered(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
+def scattered_beside(rest: Tensor, numbers: Tensor, values: Tensor, *, length: int) -> Tensor:
     """Element by element."""
-    return x.scatter(2, rows.unsqueeze(-1).expand(-1, -1, -1, x.shape[-1]), values.to(x.dtype))
-
-
-def scattered_beside(rest: Tensor, rows: Tensor, values: Tensor, *, length: int) -> Tensor:
-    """Element by element."""
-    return scattered(rest.expand(-1, -1, length, -1), rows, values)
+    return scattered(rest.expand(-1, -1, length, -1), numbers, values)
 
 
 # What the step is without: the parts that stand for it, in the modules that call them.
@@ -82,7 +75,7 @@ UNDONE: dict[str, Sequence[Undo]] = {
     ],
     "scores in three products": [lambda: patch.object(softmax, "in_three_products", lambda *_: False)],
     "rows copied whole": [
-        lambda: patch.object(prob, "take_rows", gathered),
+        lambda: patch.object(prob, "take_rows", rows.gathered),
         lambda: patch.object(prob, "put_rows", scattered),
         lambda: patch.object(prob, "put_rows_beside", scattered_beside),
     ],
@@ -94,35 +87,19 @@ def compare(setting: Setting, *, sizes: Sizes, recipe: str) -> dict[str, Any]:
     """The step in turns, as it is and without each change; the ratio says how many times slower it is without."""
     found: dict[str, Any] = {**sizes.plain(), "recipe": recipe}
     for precision in PRECISIONS:
-        steps = {AS_IT_IS: make_step(setting, sizes, recipe, precision)}
+        make = partial(ours.made_step, sizes, recipe, precision=precision, device=setting.device)
+        steps = {AS_IT_IS: make()}
         for name, undo in UNDONE.items():
-            steps[name] = undoing(make_step(setting, sizes, recipe, precision), undo)
-        steps[OPTIMIZER] = make_step(setting, sizes, recipe, precision, fused=False)
+            steps[name] = undoing(make(), undo)
+        steps[OPTIMIZER] = make(fused=False)
         if recipe == "prob":
-            steps[KEYS] = make_step(setting, sizes, recipe, precision, more=("attention.mechanism.keys=distinct",))
+            steps[KEYS] = make(more=("attention.mechanism.keys=distinct",))
         seconds = timing.turns(steps, rounds=setting.rounds, budget=setting.budget, synchronise=setting.synchronise())
         found[precision] = {
             name: {**figures, "slower": timing.ratio(seconds[name], seconds[AS_IT_IS])}
             for name, figures in timing.compared(seconds, []).items()
         }
     return found
-
-
-def make_step(
-    setting: Setting, sizes: Sizes, recipe: str, precision: str, *, fused: bool = True, more: Sequence[str] = ()
-) -> Callable[[], None]:
-    """A training step as `forecast.benchmark.step` makes it. more: overrides of the config."""
-    torch.manual_seed(0)
-    config = ours.config_of(recipe, sizes, *more)
-    model = ours.model_of(config, sizes).to(setting.device).train()
-    batch = ours.random_batch(sizes, setting.device)
-    make = build(config["optim"])
-    return ours.training_step(
-        lambda: model.training_pair(batch.past, batch.past_known, batch.future_known, batch.future),
-        make(model.parameters(), **in_one_step(make, may=fused)),
-        precision=precision,
-        device=setting.device,
-    )
 
 
 def undoing(step: Callable[[], None], undo: Sequence[Undo]) -> Callable[[], None]:

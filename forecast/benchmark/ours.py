@@ -14,6 +14,7 @@ from forecast.config.values import options
 from forecast.data.windows import Batch
 from forecast.metrics import mean_squared_error
 from forecast.models.base import ForecastModel, WindowShape
+from forecast.training.optimizers import fused_keyword
 
 if TYPE_CHECKING:  # scikit-learn: a second in each process that measures
     from forecast.data.prepare import PreparedData
@@ -104,6 +105,30 @@ def training_step(
         optimizer.step()
 
     return step
+
+
+def made_step(
+    sizes: Sizes,
+    recipe: str,
+    *,
+    precision: str,
+    device: str,
+    compiled: bool = False,
+    fused: bool = True,
+    more: Sequence[str] = (),
+) -> Callable[[], None]:
+    """`training_step` of one of RECIPES with fresh weights, on `random_batch`, with the optimizer of conf/optim.
+
+    compiled: by torch.compile. fused: the optimizer in one pass, as in a training. more: overrides of the config.
+    """
+    torch.manual_seed(0)
+    config, batch = config_of(recipe, sizes, *more), random_batch(sizes, device)
+    model = model_of(config, sizes).to(device).train()
+    inputs = (batch.past, batch.past_known, batch.future_known, batch.future)
+    pair = torch.compile(model.training_pair) if compiled else model.training_pair
+    make = build(config["optim"])
+    optimizer = make(model.parameters(), **fused_keyword(make, may=fused))
+    return training_step(lambda: pair(*inputs), optimizer, precision=precision, device=device)
 
 
 def read(csv: Path, sizes: Sizes) -> "PreparedData":

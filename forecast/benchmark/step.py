@@ -14,7 +14,6 @@ from forecast.benchmark.peers import load_peers
 from forecast.benchmark.setting import PRECISIONS, Setting, Sizes
 from forecast.config.build import build
 from forecast.errors import UserError
-from forecast.training.optimizers import in_one_step
 
 SIZES = (
     Sizes(seq_len=48, label_len=48, pred_len=24, factor=3),
@@ -109,26 +108,15 @@ def timed(setting: Setting, chosen: Sequence[Contender], sizes: Sizes) -> dict[s
 
 def make_step(contender: Contender, setting: Setting, sizes: Sizes) -> Step:
     """A training step on `ours.random_batch`, with the optimizer of conf/optim, ours fused as in a training."""
+    how: dict[str, Any] = {"precision": contender.precision, "device": setting.device}
+    if not contender.is_peer:
+        return ours.made_step(sizes, contender.whose, compiled=contender.compiled, **how)
     torch.manual_seed(0)
-    batch = ours.random_batch(sizes, setting.device)
-    config = ours.config_of(contender.whose if not contender.is_peer else "informer2020", sizes)
-    if contender.is_peer:
-        peer = next(peer for peer in load_peers(setting.peers, "step") if peer.name == contender.whose)
-        model: torch.nn.Module = peer.model(sizes, setting.device).train()
-        forecast = peer.forecaster(model, sizes, batch)
-    else:
-        own = ours.model_of(config, sizes).to(setting.device).train()
-        model = own
-        inputs = (batch.past, batch.past_known, batch.future_known, batch.future)
-        pair = torch.compile(own.training_pair) if contender.compiled else own.training_pair
-
-        def forecast() -> tuple[torch.Tensor, torch.Tensor]:
-            found: tuple[torch.Tensor, torch.Tensor] = pair(*inputs)
-            return found
-
-    make = build(config["optim"])
-    optimizer = make(model.parameters(), **({} if contender.is_peer else in_one_step(make, may=True)))
-    return ours.training_step(forecast, optimizer, precision=contender.precision, device=setting.device)
+    peer = next(peer for peer in load_peers(setting.peers, "step") if peer.name == contender.whose)
+    model = peer.model(sizes, setting.device).train()
+    forecast = peer.forecaster(model, sizes, ours.random_batch(sizes, setting.device))
+    optimizer = build(ours.config_of("informer2020", sizes)["optim"])(model.parameters())
+    return ours.training_step(forecast, optimizer, **how)
 
 
 def counted_gflop(setting: Setting, sizes: Sizes) -> float:

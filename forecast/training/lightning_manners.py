@@ -91,6 +91,11 @@ def lightnings_refusals(run_dir: Path) -> Iterator[None]:
             "model.d_model, or device memory that other programs do not use."
         ) from error
     except RuntimeError as error:
+        if is_compile_failure(error):
+            raise UserError(
+                f"compile: torch.compile cannot compile the training step here: {_first_line(error)} Leave compile= "
+                "out, or install what it needs: a C++ compiler such as g++ for a CPU, Triton for a GPU."
+            ) from error
         if not is_device_failure(error):
             raise
         raise UserError(
@@ -101,6 +106,11 @@ def lightnings_refusals(run_dir: Path) -> Iterator[None]:
         if isinstance(error, UserError) or not any(part in raised_in for part in ("/lightning/", "/torch/optim/")):
             raise
         raise UserError(str(error)) from error
+
+
+def is_compile_failure(error: RuntimeError) -> bool:
+    """Whether torch.compile failed. By name: its modules take seconds to import, and are there when they raise."""
+    return type(error).__module__.startswith(("torch._dynamo.", "torch._inductor."))
 
 
 def is_device_failure(error: RuntimeError) -> bool:

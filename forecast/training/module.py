@@ -15,7 +15,7 @@ from forecast.checkpoint import RECORD
 from forecast.data.windows import Batch
 from forecast.metrics import ErrorSums, mean_squared_error
 from forecast.models.base import ForecastModel
-from forecast.training.optimizers import in_one_step
+from forecast.training.optimizers import fused_keyword
 
 
 class ForecastModule(pl.LightningModule):
@@ -98,7 +98,9 @@ class ForecastModule(pl.LightningModule):
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """The optimizer, its rate scheduled by epoch."""
         clipped_in_mixed = bool(self.trainer.gradient_clip_val) and "mixed" in str(self.trainer.precision)
-        optimizer = self.make_optimizer(self.parameters(), **in_one_step(self.make_optimizer, not clipped_in_mixed))
+        optimizer = self.make_optimizer(
+            self.parameters(), **fused_keyword(self.make_optimizer, may=not clipped_in_mixed)
+        )
         return {"optimizer": optimizer, "lr_scheduler": LambdaLR(optimizer, self.schedule)}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from torch.optim import Optimizer
 
 
-def in_one_step(make: Callable[..., Optimizer], may: bool) -> dict[str, bool]:
+def fused_keyword(make: Callable[..., Optimizer], *, may: bool) -> dict[str, bool]:
     """The keyword by which an optimizer of torch changes all weights in one pass over them, where it has one.
 
     may: not, where Lightning clips gradients in mixed precision, which it refuses to do beside a fused optimizer. A

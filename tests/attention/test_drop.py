@@ -82,3 +82,11 @@ def test_dropout_of_everything_leaves_zeros():
 
 def test_an_empty_tensor_stays_empty():
     assert drop(torch.rand(0, 3), 0.5, training=True).shape == (0, 3)
+
+
+def test_in_place_the_tensor_itself_is_dropped_and_who_goes_on_with_it_has_the_gradient():
+    x = torch.rand(101).add(0.5).requires_grad_()
+    itself = x * 1.0
+    assert drop(itself, 0.5, training=True, inplace=True) is itself
+    itself.sum().backward()
+    torch.testing.assert_close(x.grad, torch.where(itself != 0, 2.0, 0.0))

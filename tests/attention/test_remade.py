@@ -34,6 +34,14 @@ def test_what_is_computed_inside_gets_the_tensor_from_make_in_the_backward_pass(
     torch.testing.assert_close(weight.grad, x.detach().square().sum(0).unsqueeze(1).expand(-1, 2))
 
 
+def test_a_part_of_it_that_begins_where_it_does_is_another_tensor(everything_is_large):
+    x, weight = torch.randn(B, D), torch.randn(1, D, requires_grad=True)
+    with remade(x, lambda: pytest.fail("made")):
+        out = x[:1] * weight
+    out.sum().backward()
+    torch.testing.assert_close(weight.grad, x[:1])
+
+
 @pytest.mark.parametrize("limit", [B * D - 1, B * D])
 def test_a_small_tensor_is_kept(monkeypatch, limit):
     monkeypatch.setattr(module, "KEPT", limit)

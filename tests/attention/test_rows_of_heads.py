@@ -10,6 +10,7 @@ LAYOUTS = {
     "step by step": lambda x: x,
     "heads of a step side by side": lambda x: x.transpose(1, 2).contiguous().transpose(1, 2),
     "a third of a wider row, as after a fused projection": lambda x: in_thirds(x)[..., E : 2 * E],
+    "part of a row that is wider by two": lambda x: torch.cat([x, x[..., :2]], dim=-1)[..., :E],
     "every second step": lambda x: x.repeat_interleave(2, dim=2)[:, :, ::2],
     "expanded over heads": lambda x: x[:, :1].expand(-1, H, -1, -1),
     "element by element": lambda x: x.transpose(2, 3).contiguous().transpose(2, 3),
@@ -82,6 +83,15 @@ def test_gradients_agree_with_finite_differences(layout):
     inputs = (x.requires_grad_(), values.requires_grad_())
     assert torch.autograd.gradcheck(lambda x, v: put_rows(LAYOUTS[layout](x).clone(), rows, v), inputs)
     assert turned.shape == (B, H, L, E)
+
+
+def test_who_goes_on_with_the_tensor_itself_has_the_gradient_of_what_stands_in_it_now():
+    x, rows, values = made()
+    start = x.requires_grad_()
+    itself = start * 1.0
+    put_rows(itself, rows, values)
+    (found,) = torch.autograd.grad(itself.sum(), start)
+    assert found.sum() == B * H * (L - U) * E
 
 
 def test_values_of_another_dtype_are_cast():

@@ -251,6 +251,14 @@ def test_a_gpu_that_is_lost_or_full_is_told_with_what_to_do(tmp_path, error, wor
         assert f"python train.py ckpt_path={tmp_path}/checkpoints/last.ckpt" in str(told.value)
 
 
+def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path):
+    from torch._inductor.exc import InvalidCxxCompiler
+
+    words = r"^compile: .*No working C\+\+ compiler.*Leave compile= out, or install"
+    with pytest.raises(UserError, match=words), lightnings_refusals(tmp_path):
+        raise InvalidCxxCompiler
+
+
 def test_a_bug_is_not_taken_for_a_lost_gpu(tmp_path):
     with pytest.raises(RuntimeError, match="ours"), lightnings_refusals(tmp_path):
         raise RuntimeError("ours")

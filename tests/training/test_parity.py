@@ -18,7 +18,7 @@ from forecast.attention.prob_informer2020 import Informer2020ProbAttention
 from forecast.layers.projections import StandardProjection
 from forecast.models.base import WindowShape
 from forecast.models.informer import Informer
-from forecast.training.optimizers import in_one_step
+from forecast.training.optimizers import fused_keyword
 
 B, L, S, P, C, F = 3, 29, 13, 7, 2, 5
 ROOT = Path(__file__).parents[2]
@@ -118,7 +118,7 @@ def test_an_optimizer_in_one_pass_takes_the_same_steps():
         torch.manual_seed(3)
         weights = torch.nn.Parameter(torch.randn(5, 3))
         optimizer = functools.partial(torch.optim.Adam, lr=1e-2)
-        optimizer = optimizer([weights], **in_one_step(optimizer, may))
+        optimizer = optimizer([weights], **fused_keyword(optimizer, may=may))
         assert bool(optimizer.defaults["fused"]) == may
         for _ in range(7):
             weights.grad = torch.randn(5, 3)
@@ -139,4 +139,4 @@ def test_an_optimizer_in_one_pass_takes_the_same_steps():
     ids=["has it", "may not", "named", "left open", "has none"],
 )
 def test_one_pass_is_asked_for_where_there_is_one_and_nobody_says_otherwise(make, may, asked):
-    assert in_one_step(make, may) == asked
+    assert fused_keyword(make, may=may) == asked
