@@ -7,7 +7,7 @@ from forecast.config.entry import run
 
 def main(cfg: DictConfig) -> None:
     """Evaluate as `cfg` says."""
-    from forecast.commands import evaluate  # torch: seconds
+    from forecast.commands.evaluate import evaluate  # torch: seconds
 
     evaluate(cfg)
 

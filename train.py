@@ -7,7 +7,7 @@ from forecast.config.entry import run
 
 def main(cfg: DictConfig) -> None:
     """Train as `cfg` says."""
-    from forecast.training.run import train  # torch and lightning: seconds
+    from forecast.commands.train import train  # torch and lightning: seconds
 
     train(cfg)
 

@@ -11,7 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from forecast.benchmark.setting import DECODERS, DUEL_LENGTHS, LENGTHS
+sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks/ is no part of the installed package
+
+from benchmarks.setting import DECODERS, DUEL_LENGTHS, LENGTHS
 
 HELP = {
     "data": "windows per second of a shuffled epoch",
@@ -49,8 +51,8 @@ def main() -> None:
     check_arguments(parser, arguments)
     parts = list(HELP) if arguments.part == "all" else [arguments.part]
 
-    from forecast.benchmark.peers import load_peer
-    from forecast.benchmark.running import absolute, measure
+    from benchmarks.peers import load_peer
+    from benchmarks.running import absolute, measure
     from forecast.errors import UserError
 
     try:

@@ -1,7 +1,7 @@
 """Shows that a checkpoint's forecasts owe nothing to the future. Usage: python scripts/check_leakage.py CKPT [--help]
 
-The checks of `forecast.leakage`, on the data that the checkpoint was trained on; train.py runs them before a training
-(checks.leakage=true). Exit status 1 when something leaks, or when a file is missing or has changed.
+The checks of `forecast.evaluation.leakage`, on the data that the checkpoint was trained on; train.py runs them before
+a training (checks.leakage=true). Exit status 1 when something leaks, or when a file is missing or has changed.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from forecast.checkpoint import Checkpoint
+    from forecast.checkpoint.load import Checkpoint
     from forecast.data.prepare import PreparedData
 
 
@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--split", default="test", help="whose windows are tried: train, val or test (default)")
     arguments = parser.parse_args()
 
-    from forecast.checkpoint import load_checkpoint
+    from forecast.checkpoint.load import load_checkpoint
     from forecast.errors import UserError
 
     try:
@@ -38,7 +38,7 @@ def main() -> None:
 
 def prepared(checkpoint: "Checkpoint", arguments: argparse.Namespace) -> "PreparedData":
     """The checkpoint's own data. Raises UserError when they have changed or have no such split."""
-    from forecast.commands import data_source, evaluated_data
+    from forecast.commands.evaluate import data_source, evaluated_data
     from forecast.config.settings import EvaluateSettings, OtherData
 
     settings = EvaluateSettings(
@@ -52,9 +52,9 @@ def prepared(checkpoint: "Checkpoint", arguments: argparse.Namespace) -> "Prepar
 
 def run_checks(checkpoint: "Checkpoint", data: "PreparedData", *, split: str) -> list[str]:
     """Prints a line for each check, and returns what leaks."""
-    from forecast import leakage
-    from forecast.commands import find_device
+    from forecast.commands.evaluate import find_device
     from forecast.errors import UserError
+    from forecast.evaluation import leakage
     from forecast.models.base import ForecastModel
 
     device = find_device("auto")

@@ -25,9 +25,9 @@ def main() -> None:
     )
     arguments = parser.parse_args()
 
-    from forecast.checkpoint import load_checkpoint  # torch: seconds
+    from forecast.checkpoint.load import load_checkpoint  # torch: seconds
     from forecast.errors import UserError
-    from forecast.export import export
+    from forecast.export.bundle import export
 
     try:
         description = export(load_checkpoint(arguments.checkpoint), arguments.out, batch=arguments.batch)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forecast.errors import UserError, closest
-from forecast.informer2020.options import UNSEEN, in_their_options, make_parser, overrides, spoken
+from forecast.export.informer2020.options import UNSEEN, in_their_options, make_parser, overrides, spoken
 
 if TYPE_CHECKING:  # seconds, which --help does not take
     from torch import Tensor
@@ -36,14 +36,14 @@ def main() -> None:
 
 def import_checkpoint(arguments: argparse.Namespace) -> None:
     """From their file to ours. Raises UserError for what the user can mend; then nothing is written."""
-    from forecast.checkpoint import build_model
+    from forecast.checkpoint.load import build_model
+    from forecast.commands.train import read_data
     from forecast.config.build import build
-    from forecast.evaluation import fit_baselines
-    from forecast.informer2020.adapting import add_finer_calendar, order_columns
-    from forecast.informer2020.files import read_weights
-    from forecast.informer2020.names import copy_in
+    from forecast.evaluation.evaluate import fit_baselines
+    from forecast.export.informer2020.adapting import add_finer_calendar, order_columns
+    from forecast.export.informer2020.files import read_weights
+    from forecast.export.informer2020.names import copy_in
     from forecast.training.record import describe_data, make_record
-    from forecast.training.run import read_data
 
     check_arguments(arguments)
     weights = read_weights(arguments.checkpoint)
@@ -87,10 +87,10 @@ def make_config(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
+    from forecast.commands.train import with_absolute_paths
     from forecast.config import resolvers
     from forecast.config.check import check_config
     from forecast.config.values import CONF
-    from forecast.training.run import with_absolute_paths
 
     groups, values = overrides(arguments)
     resolvers.register()
@@ -149,8 +149,8 @@ def check_weights(
     arguments: argparse.Namespace, weights: dict[str, "Tensor"], model: "ForecastModel", data: "PreparedData"
 ) -> None:
     """Raises one UserError with all names that are missing, extra or differ, and the options that look wrong."""
-    from forecast.informer2020.files import seen_options
-    from forecast.informer2020.names import differences, in_their_names
+    from forecast.export.informer2020.files import seen_options
+    from forecast.export.informer2020.names import differences, in_their_names
 
     wrong = differences(model, weights)
     if not wrong:
@@ -187,7 +187,7 @@ def write_checkpoint(path: Path, model: "ForecastModel", record: dict[str, Any],
     """
     import torch
 
-    from forecast.checkpoint import RECORD, WEIGHTS_PREFIX, load_checkpoint
+    from forecast.checkpoint.load import RECORD, WEIGHTS_PREFIX, load_checkpoint
 
     content = {
         "state_dict": {f"{WEIGHTS_PREFIX}{name}": value for name, value in model.state_dict().items()},

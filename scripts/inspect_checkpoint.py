@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from forecast.checkpoint import Checkpoint
+    from forecast.checkpoint.load import Checkpoint
 
 WIDTH = 120
 SHOWN = 8  # columns that are named, and rows of the scaler's table
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="the same as JSON, with all columns")
     arguments = parser.parse_args()
 
-    from forecast.checkpoint import load_checkpoint  # torch: seconds
+    from forecast.checkpoint.load import load_checkpoint  # torch: seconds
     from forecast.errors import UserError
 
     try:
@@ -39,7 +39,7 @@ def main() -> None:
 
 def make_card(checkpoint: "Checkpoint") -> dict[str, Any]:
     """What a checkpoint and the metrics.json of its run tell, in plain values."""
-    from forecast.results import slot_names
+    from forecast.commands.results import slot_names
 
     record, config, data = checkpoint.record, checkpoint.config, checkpoint.data
     scaler = zip(data["scaler"]["columns"], data["scaler"]["mean"], data["scaler"]["std"], strict=True)

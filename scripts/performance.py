@@ -34,10 +34,10 @@ def main() -> None:
 
 def work(*, check: bool) -> None:
     """Writes or checks. Raises UserError for a file that is not ours and for what is out of date."""
-    from forecast.benchmark import picture
-    from forecast.benchmark.document import summary_lines
+    from benchmarks import picture
+    from benchmarks.document import summary_lines
     from forecast.errors import UserError
-    from forecast.report import replace_text
+    from forecast.report.verdict import replace_text
 
     files = read_files()
     if not DOCUMENT.is_file():
@@ -61,8 +61,8 @@ def work(*, check: bool) -> None:
 
 def read_files() -> dict[str, Any]:
     """Kind -> content of what was measured. Raises UserError for a file that is not ours."""
-    from forecast.benchmark import record
-    from forecast.benchmark.document import KINDS
+    from benchmarks import record
+    from benchmarks.document import KINDS
 
     paths = {kind: RESULTS / f"{kind}.json" for kind in KINDS}
     return {kind: record.read(path) for kind, path in paths.items() if path.is_file()}
@@ -70,8 +70,8 @@ def read_files() -> dict[str, Any]:
 
 def with_tables(document: str, files: dict[str, Any]) -> str:
     """The document with the tables between its two marks. Raises UserError when it has not both."""
-    from forecast.benchmark import document as tables
-    from forecast.benchmark.picture import has_sweep
+    from benchmarks import document as tables
+    from benchmarks.picture import has_sweep
 
     shown = ["![time and memory against length](performance.png)", ""] if any(map(has_sweep, files.values())) else []
     return between(DOCUMENT, document, [*shown, *tables.document_lines(files)])

@@ -40,8 +40,8 @@ def compare(folder: Path, to: Path, against: str | None) -> None:
     """Writes and prints the comparison. Raises UserError for a folder without runs, or without such a row."""
     from forecast.comparison import tables
     from forecast.comparison.rows import read_folder, settings
-    from forecast.report import replace_text, rounded
-    from forecast.runs import result_line
+    from forecast.report.verdict import replace_text, rounded
+    from forecast.run_folder import result_line
 
     runs = read_folder(folder)
     found = settings(runs)
@@ -59,7 +59,7 @@ def compare(folder: Path, to: Path, against: str | None) -> None:
 def draw(found: "list[Setting]", to: Path) -> list[str]:
     """Writes the pictures; their names, numbered where there are several tables."""
     from forecast.comparison.pictures import figures
-    from forecast.figures import save
+    from forecast.report.figures import save
 
     names = []
     for number, setting in enumerate(found, start=1):

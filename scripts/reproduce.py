@@ -15,7 +15,7 @@ from forecast.reproduction import SEEDS
 
 if TYPE_CHECKING:
     from forecast.reproduction.tables import Job, Table
-    from forecast.runs import Run
+    from forecast.run_folder import Run
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> bool:
     from forecast.errors import UserError
     from forecast.reproduction import records
     from forecast.reproduction.running import run_all
-    from forecast.runs import read_run
+    from forecast.run_folder import read_run
 
     known = {records.key(line): line for line in records.read(arguments.results)}
     trained = {line["identity"]: line for line in known.values()}

@@ -36,7 +36,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     from forecast.errors import UserError
-    from forecast.report import replace_text
+    from forecast.report.verdict import replace_text
 
     try:
         texts = {

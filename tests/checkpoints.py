@@ -4,12 +4,12 @@ import torch
 from config.composed import composed
 from omegaconf import OmegaConf, open_dict
 
-from forecast.checkpoint import RECORD, build_model
+from forecast.checkpoint.load import RECORD, build_model
+from forecast.commands.train import read_data
 from forecast.config import resolvers
 from forecast.config.build import build
-from forecast.evaluation import fit_baselines
+from forecast.evaluation.evaluate import fit_baselines
 from forecast.training.record import make_record
-from forecast.training.run import read_data
 
 DEMO = ["data=demo", "data.rows=700"]
 LENGTHS = ["seq_len=22", "label_len=11", "pred_len=5"]

@@ -8,6 +8,12 @@ import pytest
 import torch
 
 
+def pytest_addoption(parser):
+    """--golden=DIR: other reference tensors than our own copy (`pytest tests --golden=DIR`)."""
+    own = Path(__file__).parent / "golden"
+    parser.addoption("--golden", default=str(own), metavar="DIR", help="folder of reference tensors (NAME.npz)")
+
+
 def pytest_configure(config):
     # two threads beside another busy process are many times slower than one
     torch.set_num_threads(1)

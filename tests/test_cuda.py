@@ -17,7 +17,7 @@ from program import TINY, call
 from forecast.config.values import options
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
-from forecast.evaluation import Protocol, evaluate, fit_baselines
+from forecast.evaluation.evaluate import Protocol, evaluate, fit_baselines
 from forecast.training.idle import Idle
 from forecast.training.loader import WindowLoader
 from forecast.training.order import EpochOrder, TrainBatches

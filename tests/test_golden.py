@@ -14,7 +14,7 @@ from forecast.attention.full import FullAttention
 from forecast.attention.logsparse import LogSparseAttention
 from forecast.attention.lsh import LshAttention, sorted_steps
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
-from forecast.informer2020.names import copy_in, in_their_names
+from forecast.export.informer2020.names import copy_in, in_their_names
 from forecast.layers.attention_layer import AttentionLayer
 from forecast.layers.distil import Distil
 from forecast.layers.embedding import DataEmbedding
@@ -230,10 +230,10 @@ def test_golden_model_forecast_in_evaluation(case):
 # The same numbers by whatever way the machine and the sizes choose: what is patched to choose it here.
 MODES = {
     "as chosen": {},
-    "activations made again": {"forecast.attention.remade.KEPT": 0},
-    "attention in three products": {"forecast.attention.softmax.in_three_products": lambda *_: True},
-    "attention by torch's fused form": {"forecast.attention.softmax.in_three_products": lambda *_: False},
-    "rows gathered, as on a GPU": {"forecast.attention.rows.in_one_piece": lambda _: False},
+    "activations made again": {"forecast.ops.remade.KEPT": 0},
+    "attention in three products": {"forecast.ops.softmax.in_three_products": lambda *_: True},
+    "attention by torch's fused form": {"forecast.ops.softmax.in_three_products": lambda *_: False},
+    "rows gathered, as on a GPU": {"forecast.ops.rows.in_one_piece": lambda _: False},
     "keys gathered": {"forecast.attention.key_sampling.DENSE_KEYS": 0},
 }
 

@@ -4,7 +4,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from forecast.attention.base import Mechanism, check_causal_lengths
-from forecast.attention.softmax import attend, causal_rows
+from forecast.ops.softmax import attend, causal_rows
 
 
 class FullAttention(Mechanism):

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from forecast.attention.base import SelfMechanism, check_self_lengths, evaluation_generator
-from forecast.attention.dropout import drop
+from forecast.ops.dropout import drop
 
 BLOCK_STEPS = 128  # steps hashed at once
 SCORES_AT_ONCE = 2**22  # rounds whose scores are more than that are computed one after the other

@@ -9,8 +9,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from forecast.attention.base import SelfMechanism, check_causal_lengths, check_self_lengths
-from forecast.attention.dropout import drop
-from forecast.attention.softmax import attend
+from forecast.ops.dropout import drop
+from forecast.ops.softmax import attend
 
 # up to this many steps an (L, L) mask is small, and torch's attention under it the fastest form
 DENSE_STEPS = 512

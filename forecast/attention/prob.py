@@ -20,8 +20,8 @@ from forecast.attention.prob_parts import (
     largest,
     mean_of_all,
 )
-from forecast.attention.rows import put_rows, put_rows_beside, take_rows
-from forecast.attention.softmax import attend
+from forecast.ops.rows import put_rows, put_rows_beside, take_rows
+from forecast.ops.softmax import attend
 
 
 def n_active(length: int, factor: int) -> int:

@@ -14,8 +14,8 @@ from forecast.attention.key_sampling import (
     draw_without_replacement,
     sampled_scores,
 )
-from forecast.attention.rows import take_rows
-from forecast.attention.running_sum import running_sum
+from forecast.ops.rows import take_rows
+from forecast.ops.running_sum import running_sum
 
 KeysName = Literal["distinct", "repeated", "shared"]
 DivisorName = Literal["sampled", "all"]

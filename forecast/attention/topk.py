@@ -7,8 +7,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from forecast.attention.base import Mechanism, check_causal_lengths
-from forecast.attention.dropout import drop
-from forecast.attention.softmax import causal_rows
+from forecast.ops.dropout import drop
+from forecast.ops.softmax import causal_rows
 
 
 class TopKAttention(Mechanism):

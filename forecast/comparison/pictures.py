@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from forecast.comparison.rows import Row, Setting
 from forecast.comparison.tables import BASELINES, heading
-from forecast.figures import blank_figure, lighten
-from forecast.runs import FORECASTS, STEP_ERRORS, Run
+from forecast.report.figures import blank_figure, lighten
+from forecast.run_folder import FORECASTS, STEP_ERRORS, Run
 
 # Okabe and Ito's palette; a second and third round of it has other dashes and markers.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#000000")

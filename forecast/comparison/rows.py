@@ -12,7 +12,7 @@ import numpy as np
 
 from forecast.comparison.bootstrap import Interval, paired_interval
 from forecast.errors import UserError
-from forecast.runs import NOT_IDENTITY, OVERRIDES, WINDOW_ERRORS, Run, read_run
+from forecast.run_folder import NOT_IDENTITY, OVERRIDES, WINDOW_ERRORS, Run, read_run
 
 # What a row averages over.
 REPEATS = "seed"

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from forecast.comparison.bootstrap import LEAST_BLOCKS, Interval
 from forecast.comparison.rows import Row, Setting, Spread, block_length, check_reference, compare, shared_windows
-from forecast.runs import Run, State
+from forecast.run_folder import Run, State
 
 BASELINES = {
     "last_value": "last value",

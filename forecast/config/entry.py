@@ -21,7 +21,7 @@ from forecast.config import launch, refusals, resolvers
 from forecast.config.help import help_text
 from forecast.config.values import CONF
 from forecast.errors import Terminated, UserError, closest
-from forecast.runs import ACCOUNT, is_finished, read_run
+from forecast.run_folder import ACCOUNT, is_finished, read_run
 
 Main = Callable[[DictConfig], None]
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config import launch
 from forecast.errors import UserError
-from forecast.runs import NOT_IDENTITY
+from forecast.run_folder import NOT_IDENTITY
 
 
 def register() -> None:

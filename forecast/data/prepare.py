@@ -150,3 +150,10 @@ def _series(frame: SeriesFrame, scaler: Scaler, encoding: Encoding) -> Tensor:
         known = time_features(frame.timestamps[rows], frame.freq, encoding=encoding)
         series[rows] = stack_series(scaler.transform(frame.values[rows]), known)
     return series
+
+
+def window_values(data: PreparedData, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Target values (W, L + P, T), original units, and timestamps (W, L + P) of windows that start at these rows."""
+    rows = starts[:, None] + np.arange(data.seq_len + data.pred_len)
+    timestamps: np.ndarray = data.frame.timestamps.to_numpy().astype("datetime64[ns]")[rows]
+    return data.frame.values[:, list(data.targets)][rows], timestamps

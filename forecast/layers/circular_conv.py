@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.attention.remade import remade
+from forecast.ops.remade import remade
 
 
 class CircularConv(nn.Conv1d):

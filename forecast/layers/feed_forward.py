@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.attention.dropout import drop_alike
-from forecast.attention.remade import remade
 from forecast.layers.dropout import Dropout
+from forecast.ops.dropout import drop_alike
+from forecast.ops.remade import remade
 
 Activation = Literal["gelu", "relu"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from forecast.errors import UserError
-from forecast.report import rounded
+from forecast.report.verdict import rounded
 from forecast.reproduction.locks import locked
 from forecast.reproduction.tables import Job
-from forecast.runs import Run, result_line
+from forecast.run_folder import Run, result_line
 
 # Without these a line is no result.
 KEYS = (

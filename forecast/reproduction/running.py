@@ -12,7 +12,7 @@ from pathlib import Path
 
 from forecast.reproduction.locks import take
 from forecast.reproduction.tables import Job
-from forecast.runs import Run, read_run
+from forecast.run_folder import Run, read_run
 
 PROGRAM = Path(__file__).parents[2] / "train.py"
 POLL_SECONDS = 0.2

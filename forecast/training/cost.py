@@ -9,7 +9,7 @@ import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from forecast.memory import PeakMemory
+from forecast.evaluation.memory import PeakMemory
 from forecast.training.idle import Idle
 
 log = logging.getLogger(__name__)

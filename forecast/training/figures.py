@@ -11,10 +11,9 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from torch import Tensor, nn
 
 from forecast.attention.base import Mechanism
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import PreparedData, window_values
 from forecast.data.windows import Batch
-from forecast.evaluation import spread
-from forecast.results import window_values
+from forecast.evaluation.evaluate import spread
 from forecast.training.datamodule import ForecastDataModule
 
 
@@ -87,7 +86,7 @@ class Inputs:
 
 
 def _draw_prob(writer: Any, step: int, layer: LayerInput) -> None:
-    from forecast.figures import active_rows_figure, attention_figure
+    from forecast.report.figures import active_rows_figure, attention_figure
 
     name, mechanism, q, k = layer
     active = mechanism.selected(q, k)  # (B, H, U)
@@ -109,7 +108,7 @@ def _draw_prob(writer: Any, step: int, layer: LayerInput) -> None:
 
 def draw_forecasts(data: PreparedData, starts: np.ndarray, forecast: np.ndarray) -> Any:
     """The windows that start at these rows with their forecast (W, P, T), scaled -> a figure in original units."""
-    from forecast.figures import forecast_figure
+    from forecast.report.figures import forecast_figure
 
     values, timestamps = window_values(data, starts)
     return forecast_figure(

@@ -8,15 +8,15 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 
-from forecast.checkpoint import Checkpoint, build_model
-from forecast.checkpoint_file import read_plain
+from forecast.checkpoint.load import Checkpoint, build_model
+from forecast.checkpoint.validate import read_plain
 from forecast.config.build import build
 from forecast.config.entry import in_sweep
 from forecast.config.launch import rank
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import Source
 from forecast.errors import UserError
-from forecast.leakage import check_leakage
+from forecast.evaluation.leakage import check_leakage
 from forecast.models.base import ForecastModel
 from forecast.training.checkpoint import checkpoint_path
 from forecast.training.cost import Cost

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from forecast.checkpoint import RECORD
+from forecast.checkpoint.load import RECORD
 from forecast.data.windows import Batch
-from forecast.metrics import ErrorSums, mean_squared_error
+from forecast.evaluation.metrics import ErrorSums, mean_squared_error
 from forecast.models.base import ForecastModel
 from forecast.training.optimizers import fused_keyword
 

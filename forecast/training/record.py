@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import forecast
-from forecast.checkpoint import FORMAT, calendar_encoding
+from forecast.checkpoint.load import FORMAT, calendar_encoding
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names

@@ -17,9 +17,9 @@ class ProbAttention(nn.Module):
 """
 MODEL = """
 from torch import nn
-from forecast.benchmark import ours
-from forecast.benchmark.setting import Sizes
-from forecast.informer2020.names import in_their_names
+from benchmarks import ours
+from benchmarks.setting import Sizes
+from forecast.export.informer2020.names import in_their_names
 class Informer(nn.Module):
     def __init__(self, enc_in, dec_in, c_out, seq_len, label_len, out_len, factor=5, d_model=512, n_heads=8,
                  e_layers=3, d_layers=2, d_ff=512, dropout=0.0, attn="prob", embed="fixed", freq="h",
@@ -39,8 +39,8 @@ class Informer(nn.Module):
 """
 LOADER = """
 from pathlib import Path
-from forecast.benchmark import ours
-from forecast.benchmark.setting import Sizes
+from benchmarks import ours
+from benchmarks.setting import Sizes
 class Dataset_ETT_hour:
     def __init__(self, root_path, flag, size, features, data_path, timeenc, freq):
         assert (features, timeenc, freq) == ("M", 1, "h")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from forecast.benchmark import record
+from benchmarks import record
 from forecast.errors import UserError
 
 MACHINE = {"device": "a CPU", "kind": "cpu", "threads": 3, "torch": "2.0", "commit": "new"}

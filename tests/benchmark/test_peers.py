@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from forecast.benchmark import peers
-from forecast.benchmark.setting import Setting
+from benchmarks import peers
+from benchmarks.setting import Setting
 from forecast.errors import UserError
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forecast.benchmark.summary import ASKED, rows
+from benchmarks.summary import ASKED, rows
 
 
 def step(sizes, fp32, megabytes):

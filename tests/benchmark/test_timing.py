@@ -2,8 +2,8 @@
 
 import pytest
 
-from forecast.benchmark import step, timing
-from forecast.benchmark.setting import Setting
+from benchmarks import step, timing
+from benchmarks.setting import Setting
 from forecast.errors import UserError
 
 

@@ -8,7 +8,7 @@ import pytest
 from commands.files import LAYOUT, OWN, write_csv
 from program import call, refusal
 
-from forecast.checkpoint import load_checkpoint
+from forecast.checkpoint.load import load_checkpoint
 
 POLICIES = ("interpolate", "forward_fill", "mask")
 FEW = ["trainer.limit_train_batches=2"]

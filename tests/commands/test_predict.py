@@ -7,7 +7,7 @@ import torch
 from commands.files import LAYOUT, OWN, write_csv
 from program import call, refusal
 
-from forecast.checkpoint import load_checkpoint
+from forecast.checkpoint.load import load_checkpoint
 from forecast.data.time_features import time_features
 
 

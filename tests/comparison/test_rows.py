@@ -8,7 +8,7 @@ from comparison.folders import N_WINDOWS, make_run, wave
 
 from forecast.comparison.rows import compare, read_folder, settings, shared_windows
 from forecast.errors import UserError
-from forecast.runs import is_finished, read_run
+from forecast.run_folder import is_finished, read_run
 
 
 @pytest.fixture

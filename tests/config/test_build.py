@@ -56,7 +56,7 @@ ALLOWED = [
     "forecast.attention.prob.ProbAttention",
     "forecast.data.sources.DemoSource",
     "forecast.data.split.RowSplit",
-    "forecast.evaluation.Protocol",
+    "forecast.evaluation.evaluate.Protocol",
     "forecast.training.schedule.type1",
 ]
 

@@ -9,8 +9,8 @@ from models.inputs import B, batch
 from models.small import WINDOW, window_shape
 
 from forecast.config.build import build
+from forecast.evaluation.baselines import LastValue
 from forecast.models.base import window_statistics
-from forecast.models.baselines import LastValue
 
 SMALL = ["model.d_model=24", "model.n_heads=4", "model.d_ff=32", "model.dropout=0.0"]
 NAMES = ("gpt", "logtrans", "sparse_transformer")

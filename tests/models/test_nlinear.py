@@ -5,7 +5,7 @@ import torch
 from models.small import window_shape
 from models.test_informer import B, batch
 
-from forecast.models.baselines import ClosedFormNLinear, fit_nlinear
+from forecast.evaluation.baselines import ClosedFormNLinear, fit_nlinear
 from forecast.models.nlinear import NLinear
 
 

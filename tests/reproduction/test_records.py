@@ -9,7 +9,7 @@ from reproduction.lines import line
 from forecast.errors import UserError
 from forecast.reproduction import records
 from forecast.reproduction.tables import Job
-from forecast.runs import read_run
+from forecast.run_folder import read_run
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 import torch
 from informer2020 import hand_in, samples, tensors
 
-from forecast.checkpoint import load_checkpoint
+from forecast.checkpoint.load import load_checkpoint
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "import_informer2020.py"
 _spec = importlib.util.spec_from_file_location("import_informer2020", SCRIPT)

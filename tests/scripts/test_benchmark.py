@@ -10,8 +10,8 @@ import pytest
 from benchmark.fake_peer import write_peer, write_series
 from script import SCRIPTS
 
-from forecast.benchmark import attention, fresh, machine
-from forecast.benchmark.setting import Setting
+from benchmarks import attention, fresh, machine
+from benchmarks.setting import Setting
 
 SETTING = Setting(device="cpu", threads=1, peers=(), rounds=2, budget=1.0, memory=8.0)
 # Every part in a few seconds.
@@ -200,7 +200,7 @@ def test_a_folder_that_is_no_checkout_ends_all_before_its_first_part(tmp_path):
 def test_the_shortened_form_of_every_part_is_a_valid_command_line(capsys):
     from importlib.util import module_from_spec, spec_from_file_location
 
-    from forecast.benchmark.running import PARTS
+    from benchmarks.running import PARTS
 
     spec = spec_from_file_location("script_benchmark", Path(SCRIPTS) / "benchmark.py")
     module = module_from_spec(spec)

@@ -17,12 +17,12 @@ from commands.files import LAYOUT, write_csv
 from program import call
 from script import call_script
 
-from forecast import export as export_module
-from forecast.checkpoint import load_checkpoint
+from forecast.checkpoint.load import load_checkpoint
 from forecast.config.values import options
 from forecast.data.time_features import feature_rules, time_features
-from forecast.export import export, made_up_windows, new_folder
-from forecast.exported_program import largest_difference, load_program
+from forecast.export import bundle as export_module
+from forecast.export.bundle import export, made_up_windows, new_folder
+from forecast.export.program import largest_difference, load_program
 
 SNIPPET = Path(__file__).with_name("exported_forecast.py")
 WITHOUT_FORECAST = (

@@ -26,9 +26,9 @@ from scripts.imports import (
     write_csv,
 )
 
-from forecast.checkpoint import build_model, load_checkpoint
+from forecast.checkpoint.load import build_model, load_checkpoint
 from forecast.errors import UserError
-from forecast.informer2020.names import copy_in, in_their_names
+from forecast.export.informer2020.names import copy_in, in_their_names
 from forecast.layers.distil import Distil
 from forecast.layers.embedding import sinusoid_table
 
@@ -205,7 +205,7 @@ def test_each_option_is_explained_and_help_does_not_load_torch():
         [sys.executable, "-X", "importtime", SCRIPT, "--help"], check=False, capture_output=True, text=True
     )
     assert done.returncode == 0 and " torch\n" not in done.stderr and " hydra\n" not in done.stderr
-    from forecast.informer2020.options import UNUSED, UNUSED_FLAGS, make_parser
+    from forecast.export.informer2020.options import UNUSED, UNUSED_FLAGS, make_parser
 
     unused = {*UNUSED, *UNUSED_FLAGS}
     for action in make_parser("")._actions:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import torch
 
-import forecast.training.run  # noqa: F401 - imported once, before the forks
-from forecast.checkpoint import load_checkpoint
+import forecast.commands.train  # noqa: F401 - imported once, before the forks
+from forecast.checkpoint.load import load_checkpoint
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from program import call, refusal
 
-from forecast.checkpoint import FORMAT, RECORD, load_checkpoint
+from forecast.checkpoint.load import FORMAT, RECORD, load_checkpoint
 from forecast.errors import UserError
 from forecast.training.checkpoint import CheckpointFiles
 

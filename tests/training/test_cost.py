@@ -285,7 +285,7 @@ def test_a_run_says_its_speed_once_and_keeps_the_limit(tmp_path, capsys, monkeyp
 
     monkeypatch.setattr(WindowDataset, "in_batches", slow)
     monkeypatch.setattr(ForecastModule, "training_step", quick)
-    monkeypatch.setattr("forecast.training.run.Cost", partial(Cost, clock=clock))
+    monkeypatch.setattr("forecast.commands.train.Cost", partial(Cost, clock=clock))
     monkeypatch.setattr("forecast.training.datamodule.WindowLoader", partial(WindowLoader, clock=clock))
     call("train", *TINY, "trainer.limit_train_batches=4", f"hydra.run.dir={tmp_path}")
     said, logged = capsys.readouterr().out, (tmp_path / "train.log").read_text()

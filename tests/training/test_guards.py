@@ -16,11 +16,11 @@ import pytest
 import torch
 from program import TINY, call, heed_ctrl_c, refusal
 
-from forecast.checkpoint import load_checkpoint
+from forecast.checkpoint.load import load_checkpoint
+from forecast.commands.train import write_account
 from forecast.errors import UserError
 from forecast.training.guards import StopOnNonFinite
 from forecast.training.lightning_manners import lightnings_refusals
-from forecast.training.run import write_account
 
 
 def run_json(run):

@@ -1,0 +1,144 @@
+"""Our side: mechanisms, models and optimizers as the config builds them for a training."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.setting import Sizes
+from forecast.config.build import build
+from forecast.config.compose import composed
+from forecast.config.values import options
+from forecast.data.windows import Batch
+from forecast.evaluation.metrics import mean_squared_error
+from forecast.models.base import ForecastModel, WindowShape
+from forecast.training.optimizers import fused_keyword
+
+if TYPE_CHECKING:  # scikit-learn: a second in each process that measures
+    from forecast.data.prepare import PreparedData
+
+# The two recipes that have a peer: the authors' model, defects included, and the program's own.
+RECIPES = {
+    "informer2020": ["model=informer2020"],
+    "prob": ["model=informer", "attention=prob"],
+}
+
+
+def attentions() -> list[str]:
+    """The options of the group attention."""
+    return options("attention", but="inherit")
+
+
+def mechanism(name: str, *, causal: bool, settings: Sequence[str] = (), device: str = "cpu") -> nn.Module:
+    """The mechanism of conf/attention/NAME.yaml, without dropout, in training mode: fresh random draws at each call.
+
+    settings: KEY=VALUE of the mechanism. Raises UserError for a key that it does not have.
+    """
+    changed = [f"attention.mechanism.{each}" for each in settings]
+    config = composed([f"attention={name}", "model=informer", "model.dropout=0.0", *changed]).values
+    built: nn.Module = build(config["attention"]["mechanism"])(causal=causal, layer=0)
+    return built.to(device)
+
+
+def overrides(sizes: Sizes) -> list[str]:
+    """What train.py is told of the sizes."""
+    model = {name: getattr(sizes, name) for name in ("d_model", "n_heads", "d_ff", "encoder_layers", "decoder_layers")}
+    lengths = {name: getattr(sizes, name) for name in ("seq_len", "label_len", "pred_len")}
+    return [
+        *(f"{name}={value}" for name, value in lengths.items()),
+        *(f"model.{name}={value}" for name, value in model.items()),
+        f"model.dropout={sizes.dropout}",
+        f"attention.mechanism.factor={sizes.factor}",
+        f"data.batch_size={sizes.batch}",
+    ]
+
+
+def config_of(recipe: str, sizes: Sizes, *more: str) -> dict[str, Any]:
+    """The resolved config of a training of one of RECIPES."""
+    return composed([*RECIPES[recipe], *overrides(sizes), *more]).values
+
+
+def model_of(config: dict[str, Any], sizes: Sizes) -> ForecastModel:
+    """The model of a config with fresh weights, all columns forecast."""
+    window = WindowShape(
+        n_columns=sizes.n_columns,
+        targets=tuple(range(sizes.n_columns)),
+        n_known=sizes.n_known,
+        seq_len=sizes.seq_len,
+        label_len=sizes.label_len,
+        pred_len=sizes.pred_len,
+    )
+    model: ForecastModel = build(config["model"], window=window)
+    return model
+
+
+def random_batch(sizes: Sizes, device: str) -> Batch:
+    """A batch as a training gets it, of random numbers that are the same for everyone."""
+    generator = torch.Generator().manual_seed(1)
+    rows = sizes.seq_len + sizes.pred_len
+    width = sizes.n_columns + sizes.n_known
+    both = torch.randn(sizes.batch, rows, width, generator=generator).to(device)
+    past, future = both[:, : sizes.seq_len], both[:, sizes.seq_len :]
+    c = sizes.n_columns
+    return Batch(past[..., :c], past[..., c:], future[..., c:], future[..., :c], future[..., :c])
+
+
+def training_step(
+    forecast: Callable[[], tuple[Tensor, Tensor]],
+    optimizer: torch.optim.Optimizer,
+    *,
+    precision: str,
+    device: str,
+) -> Callable[[], None]:
+    """Forward, mean squared error, backward, optimizer: the same code for us and for every peer.
+
+    precision: a key of PRECISIONS; autocast covers forward and loss, as Lightning's bf16-mixed does.
+    """
+
+    def step() -> None:
+        optimizer.zero_grad()
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bf16-mixed"):
+            loss = mean_squared_error(*forecast())
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    return step
+
+
+def made_step(
+    sizes: Sizes,
+    recipe: str,
+    *,
+    precision: str,
+    device: str,
+    compiled: bool = False,
+    fused: bool = True,
+    more: Sequence[str] = (),
+) -> Callable[[], None]:
+    """`training_step` of one of RECIPES with fresh weights, on `random_batch`, with the optimizer of conf/optim.
+
+    compiled: by torch.compile. fused: the optimizer in one pass, as in a training. more: overrides of the config.
+    """
+    torch.manual_seed(0)
+    config, batch = config_of(recipe, sizes, *more), random_batch(sizes, device)
+    model = model_of(config, sizes).to(device).train()
+    inputs = (batch.past, batch.past_known, batch.future_known, batch.future)
+    pair = torch.compile(model.training_pair) if compiled else model.training_pair
+    make = build(config["optim"])
+    optimizer = make(model.parameters(), **fused_keyword(make, may=fused))
+    return training_step(lambda: pair(*inputs), optimizer, precision=precision, device=device)
+
+
+def read(csv: Path, sizes: Sizes) -> "PreparedData":
+    """An hourly ETT file as a training of these sizes reads it."""
+    from forecast.commands.train import read_data  # lightning: seconds in each process that measures
+
+    config = config_of("informer2020", sizes, *data_overrides(csv))
+    return read_data(build(config["data"]), config)
+
+
+def data_overrides(csv: Path) -> list[str]:
+    """What train.py is told of the data: the splits of ETTh1, whatever the file."""
+    return ["data=ETTh1", f"data.path='{csv}'"]

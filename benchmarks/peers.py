@@ -1,0 +1,217 @@
+"""Other implementations: imported from where the user has them, never copied.
+
+Each offers what it can of: attention (its ProbSparse mechanism), step (its model on our batches), data, epoch and
+evaluation (its own loader and loops, as its own training drives them).
+"""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.setting import Sizes
+from forecast.data.windows import Batch
+from forecast.errors import UserError, closest
+
+Forecast = Callable[[Batch], tuple[Tensor, Tensor]]
+
+
+class Peer:
+    """One implementation. A part that is not among `parts` is measured without it.
+
+    note: what a reader of the figures must know. by_head: its mechanism takes q, k, v (B, H, L, E), as ours does, not
+    (B, L, H, E).
+    """
+
+    name: ClassVar[str]
+    parts: ClassVar[frozenset[str]]
+    note: ClassVar[str] = ""
+    by_head: ClassVar[bool] = False
+
+    def attention(self, *, causal: bool, factor: int) -> nn.Module:
+        """Its ProbSparse mechanism without dropout: (q, k, v, None) -> (context, None)."""
+        raise NotImplementedError
+
+    def model(self, sizes: Sizes, device: str) -> nn.Module:
+        """Its model with fresh weights."""
+        raise NotImplementedError
+
+    def forecaster(self, model: nn.Module, sizes: Sizes, batch: Batch) -> Callable[[], tuple[Tensor, Tensor]]:
+        """From a batch of ours what its loss compares: forecast and truth, made anew at each call.
+
+        What its loader would have made is made here once; what its loop does in each step is part of the call.
+        """
+        raise NotImplementedError
+
+
+class Informer2020(Peer):
+    """The authors' checkout, by its folder. Raises UserError for a folder that is not one."""
+
+    name = "informer2020"
+    parts = frozenset({"data", "attention", "step", "epoch", "evaluation"})
+
+    def __init__(self, folder: str) -> None:
+        path = Path(folder)
+        needed = ("models/attn.py", "models/model.py", "data/data_loader.py")
+        missing = next((name for name in needed if not (path / name).is_file()), None)
+        if not path.is_dir() or missing:
+            what = f"the folder has no {missing}" if path.is_dir() else "there is no such folder"
+            raise UserError(
+                f"--peer informer2020={folder}: {what}. Name the checkout of the authors' code: the folder that holds "
+                "models, data and utils."
+            )
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        self.attn, self.models, self.loader = (
+            _imported(name, path) for name in ("models.attn", "models.model", "data.data_loader")
+        )
+
+    def attention(self, *, causal: bool, factor: int) -> nn.Module:
+        """See `Peer`; q, k, v (B, L, H, E)."""
+        mechanism: nn.Module = self.attn.ProbAttention(causal, factor, attention_dropout=0.0, output_attention=False)
+        return mechanism
+
+    def model(self, sizes: Sizes, device: str) -> nn.Module:
+        """See `Peer`."""
+        columns, lengths = (sizes.n_columns,) * 3, (sizes.seq_len, sizes.label_len, sizes.pred_len)
+        model: nn.Module = self.models.Informer(
+            *columns,
+            *lengths,
+            factor=sizes.factor,
+            d_model=sizes.d_model,
+            n_heads=sizes.n_heads,
+            e_layers=sizes.encoder_layers,
+            d_layers=sizes.decoder_layers,
+            d_ff=sizes.d_ff,
+            dropout=sizes.dropout,
+            attn="prob",
+            embed="timeF",
+            freq="h",
+            activation="gelu",
+            output_attention=False,
+            distil=True,
+            mix=True,
+            device=torch.device(device),
+        )
+        return model.to(device)
+
+    def forecaster(self, model: nn.Module, sizes: Sizes, batch: Batch) -> Callable[[], tuple[Tensor, Tensor]]:
+        """See `Peer`: its loop makes the decoder's input, its loader the calendar of both."""
+        y = torch.cat([batch.past[:, sizes.seq_len - sizes.label_len :], batch.future], dim=1)
+        marks = torch.cat([batch.past_known[:, sizes.seq_len - sizes.label_len :], batch.future_known], dim=1)
+        items = (batch.past.contiguous(), y, batch.past_known.contiguous(), marks)
+        return lambda: self.processed(model, sizes, items)
+
+    def processed(self, model: nn.Module, sizes: Sizes, items: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """Forecast and truth (B, P, C) of a batch of its loader: x (B, L, C), y (B, S + P, C) and their calendars."""
+        x, y, x_mark, y_mark = items
+        zeros = torch.zeros_like(y[:, -sizes.pred_len :])
+        decoder_input = torch.cat([y[:, : sizes.label_len], zeros], dim=1)
+        return model(x, x_mark, decoder_input, y_mark), y[:, -sizes.pred_len :]
+
+    def dataset(self, csv: Path, split: str, sizes: Sizes) -> Any:
+        """Its windows of a split of an hourly ETT file."""
+        return self.loader.Dataset_ETT_hour(
+            str(csv.parent),
+            flag=split,
+            size=[sizes.seq_len, sizes.label_len, sizes.pred_len],
+            features="M",
+            data_path=csv.name,
+            timeenc=1,
+            freq="h",
+        )
+
+
+class NeuralForecast(Peer):
+    """Nixtla's package, when it is installed. Raises UserError when it is not."""
+
+    name = "neuralforecast"
+    parts = frozenset({"attention", "step"})
+    note = "neuralforecast's model reads and forecasts one column, its cross-attention is ProbSparse, S is below L"
+
+    def __init__(self) -> None:
+        if importlib.util.find_spec("neuralforecast") is None:
+            raise UserError("--peer neuralforecast: it is not installed here. Run: pip install neuralforecast")
+        self.module = importlib.import_module("neuralforecast.models.informer")
+
+    def attention(self, *, causal: bool, factor: int) -> nn.Module:
+        """See `Peer`; q, k, v (B, L, H, E)."""
+        mechanism: nn.Module = self.module.ProbAttention(causal, factor, attention_dropout=0.0, output_attention=False)
+        return mechanism
+
+    def model(self, sizes: Sizes, device: str) -> nn.Module:
+        """See `Peer`: it takes no start token as long as its window."""
+        label_len = min(sizes.label_len, sizes.seq_len - 1)
+        model: nn.Module = self.module.Informer(
+            h=sizes.pred_len,
+            input_size=sizes.seq_len,
+            futr_exog_list=[f"known_{i}" for i in range(sizes.n_known)],
+            decoder_input_size_multiplier=(label_len - 0.5) / sizes.seq_len,  # it rounds up
+            hidden_size=sizes.d_model,
+            dropout=sizes.dropout,
+            factor=sizes.factor,
+            n_head=sizes.n_heads,
+            conv_hidden_size=sizes.d_ff,
+            encoder_layers=sizes.encoder_layers,
+            decoder_layers=sizes.decoder_layers,
+            activation="gelu",
+        )
+        return model.to(device)
+
+    def forecaster(self, model: nn.Module, sizes: Sizes, batch: Batch) -> Callable[[], tuple[Tensor, Tensor]]:
+        """See `Peer`: the first column alone."""
+        windows = {
+            "insample_y": batch.past[..., :1].contiguous(),
+            "futr_exog": torch.cat([batch.past_known, batch.future_known], dim=1),
+        }
+        truth = batch.future[..., :1].contiguous()
+        return lambda: (model(windows), truth)
+
+
+PEERS = {"informer2020": Informer2020, "neuralforecast": NeuralForecast}
+
+
+def load_peer(given: str) -> Peer:
+    """The peer that --peer names: NAME or NAME=FOLDER. Raises UserError when it cannot be had."""
+    name, _, folder = given.partition("=")
+    if name not in PEERS:
+        raise UserError(f"--peer {given}: the peers are informer2020=FOLDER, neuralforecast.{closest(name, PEERS)}")
+    if name == "informer2020":
+        if not folder:
+            raise UserError("--peer informer2020: say where its checkout is: --peer informer2020=FOLDER")
+        return Informer2020(folder)
+    if folder:
+        raise UserError(f"--peer {given}: it is an installed package and takes no folder: --peer neuralforecast")
+    return NeuralForecast()
+
+
+def load_peers(given: Sequence[str], part: str) -> list[Peer]:
+    """Those of the peers that have this part, in the order of the command line."""
+    return [peer for peer in map(load_peer, given) if part in peer.parts]
+
+
+def authors(given: Sequence[str]) -> Informer2020 | None:
+    """The authors' code among the peers: the only one with loops of its own."""
+    found = [load_peer(peer) for peer in given if peer.partition("=")[0] == Informer2020.name]
+    return next((peer for peer in found if isinstance(peer, Informer2020)), None)
+
+
+def _imported(name: str, folder: Path) -> Any:
+    """A module of the checkout. Raises UserError when another package of that name came first, or it does not load."""
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        raise UserError(
+            f"--peer informer2020={folder}: {name} does not load: {error}. Install what its code needs, or name "
+            "another checkout."
+        ) from error
+    if folder.resolve() not in Path(str(module.__file__)).resolve().parents:
+        raise UserError(
+            f"--peer informer2020={folder}: {name} came from {module.__file__}. Take that out of PYTHONPATH."
+        )
+    return module

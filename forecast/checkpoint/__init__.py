@@ -1,0 +1,1 @@
+"""A checkpoint file: checked (validate), then read (load). Nothing in it is executed."""

@@ -1,0 +1,190 @@
+"""Reading a checkpoint: the one file that evaluating and forecasting need.
+
+The file is Lightning's, so that training can go on from it, with the weights under `state_dict` and our own part, plain
+containers and tensors, under `RECORD`. It is loaded with `weights_only=True`: nothing in it is executed.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from forecast.checkpoint.validate import FORMAT, RECORD, check_content, epoch, read_plain
+from forecast.config.build import build
+from forecast.config.targets import resolve_target, target_nodes
+from forecast.data.scaling import Scaler
+from forecast.data.time_features import Encoding
+from forecast.errors import UserError
+from forecast.models.base import ForecastModel, WindowShape
+
+__all__ = ["FORMAT", "RECORD", "Checkpoint", "build_model", "calendar_encoding", "load_checkpoint"]
+
+WEIGHTS_PREFIX = "model."
+# What training alone builds. Looking such a name up imports Lightning, which would take seconds of each forecast.
+TRAINING_ONLY = ("lightning.", "forecast.training.")
+# Of these one sees the class by its name; `build` looks at what it resolves to.
+CLASS_NAME = re.compile(r"lightning\.pytorch(\.[a-z_]+)*\.[A-Z]\w*|forecast\.training(\.[a-z_]+)*\.\w+")
+SHOWN_NAMES = 5
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint's content.
+
+    record: our part, see `training.record.make_record`. epoch: the last one begun, counted from 1. step: how many
+    times the weights were changed. is_best: whether its validation error is the lowest of its run so far; never without
+    a validation.
+    """
+
+    path: Path
+    record: dict[str, Any]
+    weights: dict[str, torch.Tensor]
+    epoch: int
+    step: int
+    is_best: bool
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The resolved config of the training."""
+        config: dict[str, Any] = self.record["config"]
+        return config
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What is known of the data: name, path, checksum, columns, targets, freq, scaler, split rows."""
+        data: dict[str, Any] = self.record["data"]
+        return data
+
+    @property
+    def scaler(self) -> Scaler:
+        """Fitted on the rows trained on."""
+        return Scaler.from_state(self.data["scaler"])
+
+    @property
+    def best_epoch(self) -> int | None:
+        """The epoch, counted from 1, when it is the best one."""
+        return self.epoch if self.is_best else None
+
+    @property
+    def encoding(self) -> Encoding:
+        """How the model wants its calendar."""
+        return calendar_encoding(self.config)
+
+    def model(self) -> nn.Module:
+        """The model with its weights, in evaluation mode, on the CPU.
+
+        Raises UserError when its config builds none, or one that the weights are not of.
+        """
+        try:
+            model = build_model(self.config, self.data)
+        except Exception as error:  # a config changed by hand can fail in any way
+            raise UserError(f"ckpt_path={self.path}: the model of its config cannot be built: {error}") from error
+        self.check_fits(model)
+        model.load_state_dict(self.weights)
+        return model.eval()
+
+    def check_fits(self, model: nn.Module) -> None:
+        """Raises UserError unless the weights are those of `model`, name by name and shape by shape."""
+        own, given = ({n: tuple(t.shape) for n, t in tensors.items()} for tensors in (model.state_dict(), self.weights))
+        problems = {
+            "are missing": [name for name in own if name not in given],
+            "are not the model's": [name for name in given if name not in own],
+            "have another shape": [
+                f"{name} {given[name]} instead of {shape}"
+                for name, shape in own.items()
+                if given.get(name, shape) != shape
+            ],
+        }
+        said = [f"{shown(names)} {what}" for what, names in problems.items() if names]
+        if said:
+            raise UserError(
+                f"ckpt_path={self.path}: its weights are not those of the model in its config: {'; '.join(said)}. "
+                "The file was changed, or the model's code has: use the version of forecast that wrote it, "
+                f"{self.record['versions'].get('forecast', '?')}."
+            )
+
+
+def shown(names: list[str]) -> str:
+    """The first names of many."""
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more
+
+
+def calendar_encoding(config: dict[str, Any]) -> Encoding:
+    """How the model of a resolved config wants its calendar: its key `embedding` when it has one."""
+    encoding: Encoding = config["model"].get("embedding", "timeF")
+    return encoding
+
+
+def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
+    """The model of a resolved config for data with these columns, targets and known features; fresh weights."""
+    columns = list(data["columns"])
+    window = WindowShape(
+        n_columns=len(columns),
+        targets=tuple(columns.index(name) for name in data["targets"]),
+        n_known=len(data["known"]),
+        seq_len=config["seq_len"],
+        label_len=config["label_len"],
+        pred_len=config["pred_len"],
+    )
+    model: ForecastModel = build(config["model"], window=window)
+    return model
+
+
+def load_checkpoint(path: str | Path) -> Checkpoint:
+    """Reads a checkpoint file, tensors on the CPU.
+
+    Raises UserError when it is missing, damaged, not one of ours, written by a newer program, or when its config names
+    what is not allowed.
+    """
+    path = Path(path)
+    content = read_plain(path)
+    check_content(path, content)
+    record = content[RECORD]
+    check_config_is_plain(path, record["config"])
+    weights = {name.removeprefix(WEIGHTS_PREFIX): value for name, value in content["state_dict"].items()}
+    return Checkpoint(
+        path=path,
+        record=record,
+        weights=weights,
+        epoch=epoch(content),
+        step=content["global_step"],
+        is_best=record["best_step"] == content["global_step"],
+    )
+
+
+def check_config_is_plain(path: Path, config: dict[str, Any]) -> None:
+    """Raises UserError for a target that is not allowed and for an interpolation, wherever in the config they stand.
+
+    `build` checks again what it builds. Here the parts are seen too that an evaluation or a forecast has no use for.
+    """
+    try:
+        for where, node in target_nodes(config):
+            target = node["_target_"]
+            if not isinstance(target, str) or not target.startswith(TRAINING_ONLY):
+                resolve_target(target, where)
+            elif not CLASS_NAME.fullmatch(target):
+                raise UserError(f"{where}._target_={target}: not allowed")
+        for where, text in texts(config):
+            if "${" in text:
+                raise UserError(f"{where}={text}: a saved config holds plain values, no interpolation")
+    except UserError as error:
+        raise UserError(f"ckpt_path={path}: the config in it is not one that this program writes. {error}") from error
+
+
+def texts(node: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Each text, keys included, in plain containers with its dotted path."""
+    if isinstance(node, str):
+        yield path, node
+    elif isinstance(node, Mapping):
+        for key, value in node.items():
+            here = f"{path}.{key}" if path else str(key)
+            yield here, str(key)
+            yield from texts(value, here)
+    elif isinstance(node, list | tuple):
+        for index, value in enumerate(node):
+            yield from texts(value, f"{path}[{index}]")

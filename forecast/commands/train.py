@@ -1,0 +1,213 @@
+"""One training, from the config to the files in its run folder."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from omegaconf import DictConfig, OmegaConf
+
+from forecast.checkpoint.load import Checkpoint, calendar_encoding, load_checkpoint
+from forecast.commands.results import best_reachable, make_metrics, step_errors, write_results
+from forecast.config.build import build
+from forecast.config.check import check_config
+from forecast.config.entry import choices, in_sweep, job_number, run_folder, task_overrides
+from forecast.config.launch import rank
+from forecast.config.resume import resumed_config
+from forecast.data.prepare import PreparedData, prepare
+from forecast.data.sources import Source
+from forecast.data.split import split_rows
+from forecast.errors import Terminated, UserError
+from forecast.evaluation.evaluate import Evaluation, Protocol, counted_windows, evaluate, fit_baselines, split_metrics
+from forecast.evaluation.offsets import check_offsets, offset_metrics
+from forecast.report.verdict import print_report, write_json
+from forecast.run_folder import read_run
+from forecast.training.checkpoint import checkpoint_path, resume_hint
+from forecast.training.cost import Cost
+from forecast.training.fit import Plan, fit
+from forecast.training.hyperparameters import log_hyperparameters
+from forecast.training.record import make_record, versions
+
+log = logging.getLogger(__name__)
+
+# The splits that a training evaluates at its end.
+EVALUATED = ("val", "test")
+
+
+def train(cfg: DictConfig) -> None:
+    """Trains, evaluates best.ckpt on all test windows, writes the run folder and prints the comparison.
+
+    After Ctrl-C it does so too, when there is a checkpoint, and raises KeyboardInterrupt at the end. Raises UserError
+    for whatever the user can mend; then run.json, the log and the checkpoints so far are all that was written.
+    """
+    plan = make_plan(cfg)
+    if plan.start is None and rank() == 0:
+        remove_results(plan.folder)
+    account: dict[str, Any] = {"status": "running", "versions": versions(), **asked(plan)}
+    write_account(plan.folder, account)
+    try:
+        account |= run(plan)
+    except BaseException as error:
+        ended = isinstance(error, KeyboardInterrupt | Terminated)
+        account |= {"status": "interrupted" if ended else "failed", "error": str(error)}
+        raise
+    finally:
+        write_account(plan.folder, account)
+    if account["status"] == "interrupted":
+        raise KeyboardInterrupt
+
+
+def asked(plan: Plan) -> dict[str, Any]:
+    """What run.json keeps of the command: its overrides and the job's number; of a run that goes on, the first ones."""
+    before = read_run(plan.folder).account if plan.start is not None else {}
+    keys = ("overrides", "job")
+    return {key: before[key] for key in keys if key in before} or {"overrides": task_overrides(), "job": job_number()}
+
+
+def write_account(folder: Path, account: dict[str, Any]) -> None:
+    """Writes run.json. Where that fails, whatever else has happened is what the user should hear of."""
+    if rank() != 0:
+        return
+    try:
+        write_json(folder / "run.json", account)
+    except OSError as error:
+        if account["status"] in ("running", "finished"):
+            raise
+        log.error("%s cannot be written: %s", folder / "run.json", error.strerror)
+
+
+def remove_results(folder: Path) -> None:
+    """Removes what an earlier run left in a folder that is used again: it must not be taken for this run's."""
+    for name in ("metrics.json", "checkpoints/best.ckpt", "checkpoints/last.ckpt"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def make_plan(cfg: DictConfig) -> Plan:
+    """The checked config of the command line, or that of the checkpoint with the command's overrides laid over it."""
+    chosen = choices()
+    if cfg.ckpt_path and in_sweep():
+        raise UserError("ckpt_path cannot be swept: a run goes on by itself, without -m, one command for each")
+    start = load_checkpoint(cfg.ckpt_path) if cfg.ckpt_path else None
+    if start is not None:
+        check_resumable(start)
+        cfg = resumed_config(start.config, start.record["choices"], cfg, task_overrides(), chosen)
+        chosen = start.record["choices"]
+    check_config(cfg)
+    config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
+    source: Source = build(config["data"])
+    if start is not None:
+        check_same_data(start, source)
+    return Plan(config=config, choices=chosen, source=source, folder=run_folder(), start=start)
+
+
+def with_absolute_paths(config: Any) -> dict[str, Any]:
+    """The config with data.path and data.root absolute: a checkpoint is used from other folders too."""
+    data = config["data"]
+    paths = {key: str(Path(data[key]).absolute()) for key in ("path", "root") if data.get(key)}
+    return {**config, "data": {**data, **paths}}
+
+
+def run(plan: Plan) -> dict[str, Any]:
+    """The training itself; returns what run.json tells of it."""
+    config, source = plan.config, plan.source
+    pl.seed_everything(config["seed"], workers=True, verbose=False)
+    protocol: Protocol = build(config["protocol"])
+    data = read_data(source, config)
+    for split in EVALUATED:
+        counted_windows(data, split, protocol)  # refused now and not after the training
+    check_offsets(data, "test", protocol)
+    record = make_record(config, plan.choices, source, data, fit_baselines(data))
+
+    cost = Cost()
+    trainer, finished = fit(plan, data, record, cost)
+    status = {"status": "finished" if finished else "interrupted"}
+    if not trainer.is_global_zero:
+        return status  # one process evaluates: every window once, whatever their number
+    checkpoint, parts, offsets = evaluate_best(plan, data, protocol, trainer.strategy.root_device)
+
+    best_mse = best_reachable(source, data)
+    metrics = {
+        **make_metrics(
+            checkpoint, parts["test"], data, split="test", protocol=plan.choices["protocol"], best_mse=best_mse
+        ),
+        **offsets,
+        "val": validation_block(parts["val"], data),
+        "cost": cost.figures(trainer),
+        **status,
+    }
+    by_step = step_errors(parts["test"], best_mse)
+    write_results(plan.folder, metrics, evaluation=parts["test"], data=data, by_step=by_step)
+    log_hyperparameters(trainer, config, metrics)
+    print_report(metrics, "test", by_step)
+    for sentence in cost.speed():
+        log.info(sentence)
+    if not finished:
+        log.warning("The training was interrupted. %s", resume_hint(plan.folder, "These are the figures so far"))
+    log.info("Everything about this run is in %s", plan.folder)
+    return {"data": record["data"], **metrics["cost"], **status}
+
+
+def read_data(source: Source, config: dict[str, Any]) -> PreparedData:
+    """The data of a training, scaled by their train rows."""
+    frame = source.frame()
+    lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
+    return prepare(
+        frame,
+        splits=split_rows(frame, source.split, **lengths),
+        targets=source.target_columns(frame),
+        encoding=calendar_encoding(config),
+        **lengths,
+    )
+
+
+def check_resumable(start: Checkpoint) -> None:
+    """Raises UserError for a checkpoint that no training of ours has written: it holds no optimizer to go on with."""
+    if "imported" in start.record:
+        raise UserError(
+            f"ckpt_path={start.path} was imported from {start.record['imported']['file']}: it holds weights only, and "
+            "no training can go on from them. evaluate.py and predict.py take it; train anew without ckpt_path."
+        )
+
+
+def check_same_data(start: Checkpoint, source: Source) -> None:
+    """Raises UserError when a training would go on with other data than it began with."""
+    before, now = start.data["checksum"], source.checksum()
+    if before != now:
+        raise UserError(
+            f"{start.path} was trained on other data: {start.data['path'] or start.data['name']} had checksum "
+            f"{before}, now it is {now}. Restore the file, or start a new run without ckpt_path."
+        )
+
+
+def evaluate_best(
+    plan: Plan, data: PreparedData, protocol: Protocol, device: torch.device
+) -> tuple[Checkpoint, dict[str, Evaluation], dict[str, Any]]:
+    """best.ckpt, or last.ckpt when no validation ran, read back from its file and evaluated on val and test.
+
+    Last comes what `offset_metrics` says of test.
+    """
+    best = checkpoint_path(plan.folder, "best")
+    checkpoint = load_checkpoint(best if best.exists() else checkpoint_path(plan.folder, "last"))
+    model, data = checkpoint.model().to(device), data.on(device)
+    batch_size = plan.config["data"]["batch_size"]
+    parts = {
+        split: evaluate(
+            model,
+            data,
+            split=split,
+            protocol=protocol,
+            nlinear_weight=checkpoint.record["nlinear_weight"],
+            batch_size=batch_size,
+            device=device,
+        )
+        for split in EVALUATED
+    }
+    offsets = offset_metrics(model, data, split="test", protocol=protocol, batch_size=batch_size, device=device)
+    return checkpoint, parts, offsets
+
+
+def validation_block(evaluation: Evaluation, data: PreparedData) -> dict[str, Any]:
+    """The block `val` of metrics.json: the windows that chose best.ckpt say less of a model than the test windows."""
+    block = split_metrics(evaluation, data)
+    return {key: block[key] for key in ("windows", "scaled", "original")}

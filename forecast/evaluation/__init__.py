@@ -1,0 +1,1 @@
+"""What a model is worth: its errors on every window, beside baselines, and the proof that nothing leaks."""

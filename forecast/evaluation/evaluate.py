@@ -1,0 +1,222 @@
+"""Evaluating a model and its baselines on every window of a split."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from forecast.data.prepare import PreparedData
+from forecast.data.seasonality import seasonal_period
+from forecast.data.windows import Batch, WindowDataset
+from forecast.errors import UserError
+from forecast.evaluation.baselines import Baseline, ClosedFormNLinear, LastValue, SeasonalNaive, fit_nlinear
+from forecast.evaluation.metrics import ErrorSums
+
+# Windows whose forecasts are kept for pictures.
+SHOWN_WINDOWS = 5
+MODEL = "model"
+# A model is called on so many windows, whatever data.batch_size is: matrix products of other shapes round otherwise,
+# and the same checkpoint shall give the same figures to the last digit.
+CHUNK = 32
+
+
+class Protocol:
+    """Which windows of a split count.
+
+    drop_last_of: None counts every window; 32 counts full batches of 32 only, as the authors do, which leaves out the
+    latest windows of the split.
+    offsets: steps between a window and its forecast. Beside the forecasts that begin right after their windows, which
+    always count, the evaluated split is forecast once more for each offset; see `offset_metrics`.
+    Raises UserError when an offset is named twice.
+    """
+
+    def __init__(self, *, drop_last_of: int | None = None, offsets: Sequence[int] = ()) -> None:
+        twice = [offset for offset in offsets if offsets.count(offset) > 1]
+        if twice:
+            raise UserError(f"protocol.offsets={list(offsets)}: {twice[0]} is named twice; name each offset once")
+        self.drop_last_of = drop_last_of
+        self.offsets = tuple(offsets)
+
+    def count(self, windows: int) -> int:
+        """How many of a split's first windows count."""
+        return windows if self.drop_last_of is None else windows - windows % self.drop_last_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """The errors of a model and its baselines on the windows of one split.
+
+    starts (N,): the row of each window's first past step. squared, absolute (N, T): each window's error by column,
+    mean over steps, scaled units. shown (W,): the windows whose forecasts (W, P, T), scaled units, are kept.
+    """
+
+    errors: ErrorSums
+    baselines: dict[str, ErrorSums]
+    starts: np.ndarray
+    squared: np.ndarray
+    absolute: np.ndarray
+    shown: np.ndarray
+    forecasts: dict[str, np.ndarray]
+
+
+def batches(windows: WindowDataset, batch_size: int, *, count: int, device: torch.device) -> Iterator[Batch]:
+    """The first `count` windows in order on the device, CHUNK at a time; about `batch_size` are gathered at a time."""
+    gathered = max(1, round(batch_size / CHUNK)) * CHUNK
+    for numbers in torch.split(torch.arange(count, device=windows.home), gathered):
+        for batch in windows.in_batches(numbers, CHUNK):
+            yield Batch(*(part.to(device) for part in batch))
+
+
+def spread(count: int, wanted: int) -> list[int]:
+    """At most `wanted` numbers spread evenly over range(count), both ends included."""
+    return sorted({round(i) for i in np.linspace(0, count - 1, min(wanted, count))})
+
+
+def make_baselines(data: PreparedData, nlinear_weight: Tensor) -> dict[str, Baseline]:
+    """The baselines on a data set. A season longer than the window, or unknown, makes the seasonal one a last value."""
+    nlinear = ClosedFormNLinear(data.targets, data.pred_len, weight=nlinear_weight)
+    return {**naive_baselines(data), "closed_form_nlinear": nlinear}
+
+
+def naive_baselines(data: PreparedData, *, offset: int = 0) -> dict[str, Baseline]:
+    """The baselines that need no fit, for forecasts that begin `offset` steps after their windows."""
+    targets, pred_len = data.targets, data.pred_len
+    return {
+        "last_value": LastValue(targets, pred_len),
+        "seasonal_naive": SeasonalNaive(targets, pred_len, period=usable_period(data) or 1, offset=offset),
+    }
+
+
+def usable_period(data: PreparedData) -> int | None:
+    """The season of the data in steps, None when it is unknown or longer than seq_len."""
+    period = seasonal_period(data.frame.freq)
+    return period if period is not None and period <= data.seq_len else None
+
+
+def fit_baselines(data: PreparedData) -> Tensor:
+    """The weight (P, L) of the closed-form NLinear, fitted on the train windows."""
+    targets, windows = list(data.targets), data.windows("train")
+    every = batches(windows, 256, count=len(windows), device=torch.device("cpu"))
+    return fit_nlinear((batch.past[:, :, targets], batch.target) for batch in every)
+
+
+def evaluate(
+    model: nn.Module,
+    data: PreparedData,
+    *,
+    split: str,
+    protocol: Protocol,
+    nlinear_weight: Tensor,
+    batch_size: int,
+    device: torch.device,
+) -> Evaluation:
+    """Runs a model and the baselines over the windows of a split, in order, in float32.
+
+    The model must be in evaluation mode and on the device. Raises UserError when no window counts, or a forecast is
+    not finite.
+    """
+    data = data.on(device)
+    windows = data.windows(split)
+    count = counted_windows(data, split, protocol)
+    shown = spread(count, SHOWN_WINDOWS)
+    runs = {MODEL: Run(model, data)}
+    for name, baseline in make_baselines(data, nlinear_weight).items():
+        runs[name] = Run(baseline.to(device), data)
+    run_through(runs.values(), batches(windows, batch_size, count=count, device=device), shown=shown)
+    return Evaluation(
+        errors=runs[MODEL].errors,
+        baselines={name: run.errors for name, run in runs.items() if name != MODEL},
+        starts=np.array([windows.start_row(i) for i in range(count)]),
+        squared=np.concatenate(runs[MODEL].squared),
+        absolute=np.concatenate(runs[MODEL].absolute),
+        shown=np.array(shown),
+        forecasts={name: np.concatenate(run.shown) for name, run in runs.items()},
+    )
+
+
+class Run:
+    """One forecaster on its way through the windows, and what it has left behind so far."""
+
+    def __init__(self, forecaster: nn.Module, data: PreparedData) -> None:
+        self.forecaster = forecaster
+        self.errors = ErrorSums(data.pred_len, len(data.targets))
+        self.squared: list[np.ndarray] = []
+        self.absolute: list[np.ndarray] = []
+        self.shown: list[np.ndarray] = []
+
+    def add(self, batch: Batch, *, shown: list[int]) -> None:
+        """Forecasts a batch. shown: which of its windows to keep."""
+        forecast = self.forecaster(batch.past, batch.past_known, batch.future_known)
+        check_finite(forecast)
+        squared, absolute = self.errors.update(forecast, batch.target)
+        self.squared.append(squared)
+        self.absolute.append(absolute)
+        self.shown.append(forecast[shown].cpu().numpy())
+
+
+@torch.inference_mode()
+def run_through(runs: Collection[Run], windows: Iterator[Batch], *, shown: Sequence[int] = ()) -> None:
+    """Takes every run through all batches, in order, in float32. shown: the windows whose forecasts they keep."""
+    done = 0
+    with exact_float32():
+        for batch in windows:
+            rows = [i - done for i in shown if done <= i < done + len(batch.target)]
+            for run in runs:
+                run.add(batch, shown=rows)
+            done += len(batch.target)
+
+
+def counted_windows(data: PreparedData, split: str, protocol: Protocol) -> int:
+    """How many windows of a split the protocol counts. Raises UserError when it counts none."""
+    windows = len(data.windows(split))
+    count = protocol.count(windows)
+    if not count:
+        raise UserError(f"the split {split} has {windows} windows, of which the protocol counts none: use all_windows")
+    return count
+
+
+@contextmanager
+def exact_float32() -> Iterator[None]:
+    """float32 as it stands: no TF32, and kernels chosen by rule, whatever a training before has set.
+
+    With TF32 a GPU rounds the inputs of products to 10 bits, and cuDNN's benchmark may choose another kernel each time.
+    """
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def check_finite(forecast: Tensor) -> None:
+    """Raises UserError when a forecast holds NaN or inf."""
+    if not torch.isfinite(forecast).all():
+        raise UserError(
+            "the forecasts are not finite numbers: the training has diverged, or the history holds values far from all "
+            "that was trained on. Train again with a lower optim.lr or with trainer.gradient_clip_val=1.0"
+        )
+
+
+def split_metrics(evaluation: Evaluation, data: PreparedData) -> dict[str, Any]:
+    """The block of metrics.json for the evaluated split."""
+    overall = evaluation.errors.overall(data.target_std)
+    reference = evaluation.baselines["seasonal_naive"].overall(data.target_std)["scaled"]["mse"]
+    return {
+        "windows": evaluation.errors.windows,
+        **overall,
+        "skill": 1.0 - overall["scaled"]["mse"] / reference if reference else None,
+        "flat": evaluation.errors.flat(data.target_names),
+    }
+
+
+def baseline_metrics(baselines: Mapping[str, ErrorSums], data: PreparedData) -> dict[str, Any]:
+    """The block `baselines` of metrics.json, from the errors of each."""
+    blocks: dict[str, Any] = {name: sums.overall(data.target_std) for name, sums in baselines.items()}
+    blocks["seasonal_naive"] = {"period": usable_period(data), **blocks["seasonal_naive"]}
+    return blocks

@@ -1,0 +1,228 @@
+"""The leakage guard: what lies after the origin of a forecast has no part in it, nor in what it is scaled by.
+
+Each check raises UserError that says what leaks and where. The laws in tests hold for the models of this project; the
+guard looks at the model and the data of this very training.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from forecast.data.prepare import PreparedData, fitted_rows, prepare
+from forecast.data.windows import Batch
+from forecast.errors import UserError
+from forecast.evaluation.evaluate import exact_float32, spread
+from forecast.models.base import ForecastModel
+
+# One at a time: the future of one window is the past of another.
+CHECKED_WINDOWS = 4
+# So many rows after an origin become noise. Rows farther away stay: ten million rows would take seconds a window.
+NOISY_ROWS = 100_000
+NOISE = 100.0  # standard deviations: no leak is lost in rounding
+EPSILON = float(np.finfo(np.float64).eps)
+SKIP = "checks.leakage=false trains without this check"
+
+
+def check_leakage(model: ForecastModel, data: PreparedData, *, device: torch.device, split: str = "train") -> None:
+    """All checks, on windows of a split. The model is on the device; it and the data are left as they were.
+
+    Raises UserError for the first thing that leaks.
+    """
+    check_scaler(data)
+    check_splits(data)
+    check_forecasts(model, data, device=device, split=split)
+    check_training_pair(model, data, device=device, split=split)
+
+
+def check_scaler(data: PreparedData) -> None:
+    """The scaler is the mean and the standard deviation, 1 for a constant column, of train rows alone."""
+    frame, train = data.frame, data.splits["train"]
+    rows = fitted_rows(frame, data.splits)
+    numbers = range(len(frame))[rows] if isinstance(rows, slice) else rows
+    assert train.start <= numbers[0] and numbers[-1] < train.stop
+    for i, name in enumerate(frame.columns):
+        column = frame.values[rows, i]
+        mean, std = float(column.mean()), float(column.std())
+        rounding = EPSILON * abs(mean)
+        if std <= len(column) * rounding:
+            std = 1.0
+        for what, expected, found in (("mean", mean, data.scaler.mean[i]), ("std", std, data.scaler.std[i])):
+            if not abs(found - expected) <= 1e-9 * std + 1e4 * rounding:
+                raise UserError(
+                    f"leakage check, scaler: the {what} of column '{name}' is {found:.9g}, but that of the "
+                    f"{len(column)} train rows, {frame.timestamps[numbers[0]]} to {frame.timestamps[numbers[-1]]}, is "
+                    f"{expected:.9g}: it was computed from other rows, perhaps of val or test. Fit it on the train "
+                    f"rows (forecast.data.prepare) and train anew; {SKIP}."
+                )
+
+
+def check_splits(data: PreparedData) -> None:
+    """No target row belongs to two splits."""
+    for (one, rows), (other, others) in itertools.combinations(data.splits.items(), 2):
+        shared = range(max(rows.start, others.start), min(rows.stop, others.stop))
+        if shared:
+            raise UserError(
+                f"leakage check, splits: {len(shared)} rows, {data.frame.timestamps[shared[0]]} to "
+                f"{data.frame.timestamps[shared[-1]]}, are forecast in {one} and in {other}. Cut data.split so that "
+                f"each row belongs to one; {SKIP}."
+            )
+
+
+@torch.no_grad()
+def check_forecasts(model: ForecastModel, data: PreparedData, *, device: torch.device, split: str = "train") -> None:
+    """Noise in place of all values after a window's origin leaves its inputs and its forecast the same, bit by bit.
+
+    The noise is put into the frame and the series made anew from it, and it is written into the memory of the series
+    itself: a model may hold a reference to it.
+    """
+    windows = data.windows(split)
+    generator = np.random.default_rng(0)
+
+    def forecast() -> Tensor:
+        past, past_known, future_known, *_ = on_device(windows[window], device)
+        return repeatable(lambda: model(past, past_known, future_known), device)
+
+    with as_it_was(model):
+        model.eval()
+        for window in spread(len(windows), CHECKED_WINDOWS):
+            first = windows.start_row(window)
+            noisy = with_noise(data, first, generator)
+            origin = first + data.seq_len
+            before = forecast()
+            with written(data.series, origin, noisy[data.seq_len :]):
+                after = forecast()
+            if change := first_change(before, after):
+                _, step, column = change
+                raise UserError(
+                    f"leakage check, forecasts: the forecast of a {split} window with its origin at "
+                    f"{data.frame.timestamps[origin - 1]} changes when the rows after it become noise, first in step "
+                    f"{step + 1}, column '{data.target_names[column]}': {before[change]:.6g}, then {after[change]:.6g} "
+                    f"(scaled). {type(model).__name__} reads the future: let it use nothing but past, past_known and "
+                    f"future_known, no memory behind them (past._base) and no series of its own; {SKIP}."
+                )
+
+
+@torch.no_grad()
+def check_training_pair(
+    model: ForecastModel, data: PreparedData, *, device: torch.device, split: str = "train"
+) -> None:
+    """In training, noise in the future from a step on leaves what is predicted of that step and of those before it."""
+    windows, last = data.windows(split), data.pred_len - 1
+    chosen = spread(len(windows), CHECKED_WINDOWS)
+    generator = torch.Generator().manual_seed(0)
+
+    def predicted(batch: Batch) -> Tensor:
+        given = (batch.past, batch.past_known, batch.future_known, batch.future)
+        return repeatable(lambda: model.training_pair(*given)[0], device)
+
+    with as_it_was(model):
+        model.train()
+        before = predicted(on_device(windows.__getitems__(chosen), device))
+        for step in sorted({0, last}):
+            batch = on_device(windows.__getitems__(chosen), device)
+            late = batch.future[:, step:]
+            late.copy_(NOISE * torch.randn(late.shape, generator=generator))  # in place: in the memory behind it too
+            after = predicted(batch)
+            rows = before.shape[1] - last + step  # the last pred_len rows are the forecast steps
+            if change := first_change(before[:, :rows], after[:, :rows]):
+                window, row, column = change
+                origin = windows.start_row(chosen[window]) + data.seq_len - 1
+                raise UserError(
+                    f"leakage check, training: with its origin at {data.frame.timestamps[origin]}, the training's "
+                    f"prediction of step {row - (before.shape[1] - data.pred_len) + 1}, column "
+                    f"'{column_name(data, column, before.shape[2])}', changes when the true steps from {step + 1} on "
+                    f"become noise: {type(model).__name__}.training_pair lets a step see itself or later ones. Shift "
+                    f"the true steps by one and mask what is later; {SKIP}."
+                )
+
+
+def with_noise(data: PreparedData, first: int, generator: np.random.Generator) -> Tensor:
+    """The series from row `first` on, a window's first, made anew with noise after the window's past: (rows, C + F).
+
+    Raises UserError when without noise it is not the data's series, or when noise changes what a forecast is given.
+    """
+    rows = slice(first, min(first + data.seq_len + NOISY_ROWS, len(data.frame)))
+    clean = made_anew(data, rows, data.frame.values[rows])
+    values = data.frame.values[rows].copy()
+    late = values[data.seq_len :]
+    late[:] = data.scaler.mean + NOISE * data.scaler.std * generator.normal(size=late.shape)
+    noisy = made_anew(data, rows, values)
+    given = clean.clone()  # what may not change: the past, and what is known in advance
+    given[data.seq_len :, : data.n_columns] = noisy[data.seq_len :, : data.n_columns]
+    origin = data.frame.timestamps[first + data.seq_len - 1]
+    stale = first_change(data.series[rows], clean)
+    if change := stale or first_change(given, noisy):
+        row, column = change
+        known = column - data.n_columns
+        what = f"known feature {known + 1}" if known >= 0 else f"column '{data.frame.columns[column]}'"
+        why = "is not made of the frame's timestamps and values" if stale else "changes with the rows after it"
+        raise UserError(
+            f"leakage check, inputs: for the forecast with its origin at {origin}, {what} at "
+            f"{data.frame.timestamps[first + row]} {why}. Make the series with forecast.data.prepare, and known "
+            f"features of timestamps alone; {SKIP}."
+        )
+    return noisy
+
+
+def made_anew(data: PreparedData, rows: slice, values: np.ndarray) -> Tensor:
+    """The series (rows, C + F) that `prepare` makes of some rows with these values, scaled as the data are."""
+    timestamps = pd.DatetimeIndex(data.frame.timestamps[rows])
+    frame = replace(data.frame, values=values, timestamps=timestamps, filled=None)
+    sizes: dict[str, Any] = {"seq_len": data.seq_len, "pred_len": data.pred_len, "targets": data.targets}
+    return prepare(frame, splits={}, scaler=data.scaler, encoding=data.encoding, **sizes).series
+
+
+@contextmanager
+def written(series: Tensor, first: int, rows: Tensor) -> Iterator[None]:
+    """The series with other rows from `first` on, in place; afterwards it is what it was."""
+    place = series[first : first + len(rows)]
+    kept = place.clone()
+    try:
+        place.copy_(rows)
+        yield
+    finally:
+        place.copy_(kept)
+
+
+@contextmanager
+def as_it_was(model: ForecastModel) -> Iterator[None]:
+    """Afterwards each part of the model has the mode that it had, and its buffers the values."""
+    modes = {part: part.training for part in model.modules()}
+    buffers = {buffer: buffer.clone() for buffer in model.buffers()}
+    try:
+        yield
+    finally:
+        for part, training in modes.items():
+            part.training = training
+        for buffer, kept in buffers.items():
+            buffer.copy_(kept)
+
+
+def repeatable(run: Callable[[], Tensor], device: torch.device) -> Tensor:
+    """What `run` gives; torch's generators are left as they were, so that the next call draws the same numbers."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []), exact_float32():
+        return run()
+
+
+def on_device(batch: Batch, device: torch.device) -> Batch:
+    """The batch on the device; on the CPU the very tensors that a training is given."""
+    return Batch(*(part.to(device) for part in batch))
+
+
+def first_change(before: Tensor, after: Tensor) -> tuple[int, ...] | None:
+    """Where two tensors differ first, None where no bit does; NaN and NaN are the same."""
+    changed = ((before != after) & ~(before.isnan() & after.isnan())).nonzero()
+    return tuple(changed[0].tolist()) if len(changed) else None
+
+
+def column_name(data: PreparedData, column: int, n_columns: int) -> str:
+    """The name of a column of predictions that have `n_columns`: a model predicts all, its targets, or others."""
+    names = {data.n_columns: list(data.frame.columns), len(data.targets): data.target_names}.get(n_columns)
+    return names[column] if names else str(column + 1)

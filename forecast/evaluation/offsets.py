@@ -1,0 +1,78 @@
+"""Evaluating forecasts that begin some steps after their window.
+
+Zhou et al. 2021, Table 6: the model is trained as always, on the steps right after its window, and then asked for later
+ones. The decoder is told their calendar; its start token stays the end of the window.
+"""
+
+import logging
+from typing import Any
+
+import torch
+from torch import nn
+
+from forecast.data.prepare import PreparedData
+from forecast.errors import UserError
+from forecast.evaluation.evaluate import MODEL, Protocol, Run, baseline_metrics, batches, naive_baselines, run_through
+from forecast.models.base import ForecastModel
+
+log = logging.getLogger(__name__)
+
+
+def check_offsets(data: PreparedData, split: str, protocol: Protocol) -> None:
+    """Raises UserError when a split is too short for one of the protocol's offsets; it names the largest possible."""
+    windows = data.windows(split)
+    longest = len(windows) + windows.left_out - 1  # one window, gaps or not
+
+    def counts(offset: int) -> bool:
+        return offset <= longest and protocol.count(len(data.windows_at(split, offset))) > 0
+
+    refused = [offset for offset in protocol.offsets if not counts(offset)]
+    if refused:
+        # one by one: with gaps a larger offset may leave windows where a smaller one leaves none
+        largest = next((offset for offset in range(longest, 0, -1) if counts(offset)), None)
+        possible = "no offset is possible" if largest is None else f"the largest possible is {largest}"
+        raise UserError(
+            f"{data.frame.name}: protocol.offsets={list(protocol.offsets)}: at {' and '.join(map(str, refused))} steps "
+            f"from its window no forecast of pred_len {data.pred_len} counts in the {len(data.splits[split])} rows of "
+            f"the split {split}: {possible}. Leave the larger ones out, or choose a shorter pred_len or a longer split."
+        )
+
+
+def offset_metrics(
+    model: nn.Module, data: PreparedData, *, split: str, protocol: Protocol, batch_size: int, device: torch.device
+) -> dict[str, Any]:
+    """What metrics.json gains by the protocol's offsets: the key `offsets`; nothing when there are none.
+
+    At offset o the model reads the rows [t, t + L) and is given the calendar of its targets, the rows
+    [t + L + o, t + L + o + P), all in the rows that the split's windows may touch: o windows fewer than without offset.
+    The baselines are the last value and the season that goes on. Closed-form NLinear is left out: its weight in the
+    checkpoint was fitted for the steps right after the window. A model that cannot skip ahead gets null.
+
+    The model must be in evaluation mode and on the device, and `check_offsets` must have passed. Raises UserError when
+    a forecast is not finite.
+    """
+    offsets = protocol.offsets
+    if not offsets:
+        return {}
+    if not isinstance(model, ForecastModel) or not model.can_skip_ahead():
+        log.info(
+            "protocol.offsets=%s: no figures, as this model forecasts the steps right after its window, whatever the "
+            "calendar says. The generative decoder of informer, informer_stack and transformer can skip ahead.",
+            list(offsets),
+        )
+        return {"offsets": {str(offset): None for offset in offsets}}
+    blocks = {}
+    for offset in offsets:
+        windows = data.windows_at(split, offset)
+        count = protocol.count(len(windows))
+        runs = {MODEL: Run(model, data)}
+        runs |= {name: Run(baseline, data) for name, baseline in naive_baselines(data, offset=offset).items()}
+        run_through(runs.values(), batches(windows, batch_size, count=count, device=device))
+        errors = {name: run.errors for name, run in runs.items()}
+        own = errors.pop(MODEL)
+        blocks[str(offset)] = {
+            "windows": own.windows,
+            **own.overall(data.target_std),
+            "baselines": baseline_metrics(errors, data),
+        }
+    return {"offsets": blocks}

@@ -1,0 +1,48 @@
+"""The steps after the end of a history."""
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import nn
+
+from forecast.data.frame import SeriesFrame, future_timestamps
+from forecast.data.scaling import Scaler
+from forecast.data.time_features import Encoding, time_features
+from forecast.data.window_gaps import refuse_filled_past
+from forecast.errors import UserError
+from forecast.evaluation.evaluate import check_finite, exact_float32
+
+
+@torch.inference_mode()
+def predict(
+    model: nn.Module,
+    frame: SeriesFrame,
+    *,
+    scaler: Scaler,
+    targets: list[int],
+    seq_len: int,
+    pred_len: int,
+    encoding: Encoding,
+    device: torch.device,
+) -> tuple[pd.DatetimeIndex, npt.NDArray[np.float64]]:
+    """Timestamps (P,) and values (P, T), original units, of the `pred_len` steps after the frame's last row.
+
+    Reads the last `seq_len` rows alone. Raises UserError when there are fewer, when none can start from them because
+    of gaps, or when the forecast is not finite.
+    """
+    if len(frame.values) < seq_len:
+        raise UserError(
+            f"{frame.name} has {len(frame.values)} rows; the model reads the last seq_len = {seq_len}. "
+            "Give it a longer history, or train with a shorter seq_len."
+        )
+    refuse_filled_past(frame, seq_len=seq_len)
+    future = future_timestamps(frame.timestamps[-1], frame.freq, pred_len)
+    past = scaler.transform(frame.values[-seq_len:])
+    known = time_features(frame.timestamps[-seq_len:].append(future), frame.freq, encoding=encoding)
+    inputs = (past, known[:seq_len], known[seq_len:])
+    batch = [torch.from_numpy(part.astype(np.float32)).unsqueeze(0).to(device) for part in inputs]
+    with exact_float32():
+        forecast = model(*batch)
+    check_finite(forecast)
+    return future, scaler.inverse(forecast[0].double().cpu().numpy(), targets)

@@ -1,0 +1,183 @@
+"""A checkpoint for use without this package: weights as safetensors, a description as JSON, a torch.export program."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import safetensors.torch
+import torch
+from torch import Tensor
+
+import forecast
+from forecast.checkpoint.load import Checkpoint
+from forecast.config.targets import target_nodes
+from forecast.data.frequency import future_timestamps
+from forecast.data.time_features import feature_rules, time_features
+from forecast.errors import UserError
+from forecast.export.program import INPUTS, TRACED_WINDOWS, largest_difference, load_program, save_program, trace
+
+WEIGHTS, PROGRAM, DESCRIPTION = "model.safetensors", "model.pt2", "config.json"
+LAYOUT = {"time_column": "date", "separator": ",", "decimal": "."}  # of a CSV, unless the training's says otherwise
+FORMAT = 1  # of config.json; raised when an older reader could misread it
+# Forecasts of the program and of the model may differ by so much, scaled units, on batches of these sizes.
+TOLERANCE = 1e-5
+BATCHES = (1, 2, 7)
+
+
+def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> dict[str, Any]:
+    """Writes the folder and returns its config.json.
+
+    batch: how many windows the program takes, None for any number. Of a model that cannot become a program, weights and
+    description are written, and the description's `program.refused` says why.
+    Raises UserError when the folder exists and is not empty, or cannot be written: then nothing is.
+    """
+    with new_folder(folder) as unfinished:
+        model = checkpoint.model()
+        weights = {name: tensor.detach().contiguous().clone() for name, tensor in model.state_dict().items()}
+        (unfinished / WEIGHTS).write_bytes(safetensors.torch.save(weights, metadata={"format": "pt"}))
+        description = describe(checkpoint, batch)
+        description["weights"] = file_entry(unfinished / WEIGHTS) | {"tensors": len(weights)}
+        try:
+            description["program"] = write_program(checkpoint, unfinished / PROGRAM, batch=batch)
+        except UserError as refusal:
+            (unfinished / PROGRAM).unlink(missing_ok=True)
+            description["program"] = {"refused": str(refusal)}
+        text = json.dumps(description, indent=2, ensure_ascii=False)
+        (unfinished / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+    return description
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder beside `folder` that takes its name at the end, so that a half one never has it.
+
+    Raises UserError when `folder` exists and is not empty, or cannot be made.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} exists and is no empty folder: nothing is overwritten. Choose another name.")
+    unfinished = folder.absolute().with_name(f".{folder.absolute().name}.{os.getpid()}.part")
+    try:
+        unfinished.mkdir(parents=True)
+        yield unfinished
+        unfinished.replace(folder)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror or error}.") from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> dict[str, Any]:
+    """Writes the program and returns what config.json says of it.
+
+    Raises UserError when the model cannot become one, and when the program read back forecasts anything else.
+    """
+    if undecided := fresh_draws(checkpoint.config):
+        raise UserError(
+            f"{', '.join(undecided)}: null, so that attention draws fresh random numbers in each forecast: the "
+            "checkpoint has no one answer that a program could give. Train with eval_seed=0."
+        )
+    sizes = BATCHES if batch is None else (batch,) * len(BATCHES)
+    windows = made_up_windows(checkpoint, max(sum(sizes), TRACED_WINDOWS))
+    save_program(trace(checkpoint.model(), windows, batch=batch), path)
+    difference = largest_difference(load_program(path), checkpoint.model(), windows, sizes)
+    if not difference <= TOLERANCE:  # NaN too
+        raise UserError(
+            f"the program's forecasts are {difference:.1e} away from the model's, scaled units; {TOLERANCE:.0e} is "
+            "allowed. Use the weights."
+        )
+    return file_entry(path) | {
+        "kind": "torch.export.save; torch.export.load(...).module() runs it",
+        "device": "cpu",
+        "windows": batch,  # null: any number
+        "largest_difference_scaled": difference,
+        "compared_on_windows": list(sizes),
+        "warning": "torch.export.load can execute what an archive holds: load only a file that you trust",
+    }
+
+
+def fresh_draws(config: dict[str, Any]) -> list[str]:
+    """The keys of the model that leave the random draws of an evaluation to chance."""
+    nodes = target_nodes(config["model"], "model")
+    return [f"{path}.eval_seed" for path, node in nodes if node.get("eval_seed", 0) is None]
+
+
+def made_up_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Windows of noise that begin after the rows trained on, with their real calendar, in float32.
+
+    Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F), B = count.
+    """
+    config, data = checkpoint.config, checkpoint.data
+    seq_len, length = config["seq_len"], config["seq_len"] + config["pred_len"]
+    times = future_timestamps(pd.Timestamp(data["trained_until"]), data["freq"], count + length - 1)
+    known = time_features(times, data["freq"], encoding=checkpoint.encoding).astype(np.float32)
+    every = torch.from_numpy(known)[torch.arange(count).unsqueeze(1) + torch.arange(length)]  # (B, L + P, F)
+    generator = torch.Generator().manual_seed(0)
+    past = torch.randn(count, seq_len, len(data["columns"]), generator=generator)
+    return past, every[:, :seq_len].contiguous(), every[:, seq_len:].contiguous()
+
+
+def describe(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
+    """All of config.json but the two files: what the model is, of which data, and how it is called."""
+    config, record, data = checkpoint.config, checkpoint.record, checkpoint.data
+    layout = {key: config["data"].get(key, usual) for key, usual in LAYOUT.items()}
+    return {
+        "format": FORMAT,
+        "exported_by": {"forecast": forecast.__version__, "torch": str(torch.__version__)},
+        "trained_by": record["versions"],
+        "checkpoint": {"sha256": sha256(checkpoint.path), "epoch": checkpoint.epoch, "is_best": checkpoint.is_best},
+        "parameters": record["parameters"],
+        "chosen": record["choices"],
+        **{key: config[key] for key in ("seq_len", "label_len", "pred_len")},
+        "freq": data["freq"],
+        "columns": data["columns"],
+        "targets": data["targets"],
+        "known": feature_rules(data["freq"], checkpoint.encoding),
+        "scaler": {key: data["scaler"][key] for key in ("mean", "std")},
+        "data": {key: data[key] for key in ("name", "checksum", "splits", "trained_until")} | layout,
+        **signature(checkpoint, "B" if batch is None else batch),
+        "config": config,
+    }
+
+
+def signature(checkpoint: Checkpoint, windows: str | int) -> dict[str, Any]:
+    """How the model is called, float32 throughout."""
+    config, data = checkpoint.config, checkpoint.data
+    past, future = config["seq_len"], config["pred_len"]
+    n_columns, n_known, n_targets = (len(data[key]) for key in ("columns", "known", "targets"))
+    meanings = (
+        ([windows, past, n_columns], "the last seq_len rows, in the order of `columns`: (value - mean) / std"),
+        ([windows, past, n_known], "their calendar, in the order of `known`; each entry there says how it is made"),
+        ([windows, future, n_known], "the calendar of the pred_len steps that follow"),
+    )
+    return {
+        "inputs": [
+            {"name": name, "shape": shape, "dtype": "float32", "meaning": meaning}
+            for name, (shape, meaning) in zip(INPUTS, meanings, strict=True)
+        ],
+        "output": {
+            "shape": [windows, future, n_targets],
+            "dtype": "float32",
+            "meaning": "the forecast, in the order of `targets`, scaled: value * std + mean of that column",
+        },
+    }
+
+
+def file_entry(path: Path) -> dict[str, Any]:
+    """What config.json says of a file beside it."""
+    return {"file": path.name, "sha256": sha256(path), "bytes": path.stat().st_size}
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()

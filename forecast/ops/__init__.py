@@ -1,0 +1,1 @@
+"""Numerics below attention: dropout, rows, running sums, softmax attention, recomputation."""

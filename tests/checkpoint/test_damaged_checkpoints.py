@@ -1,0 +1,258 @@
+"""A checkpoint file that is damaged, foreign or changed: refused in words that name what is wrong."""
+
+import os
+import shutil
+import warnings
+import zipfile
+
+import pytest
+import torch
+from program import TINY, call
+from wrong_checkpoints import PROGRAMS, legacy, refused, refused_by, saved
+
+from forecast.checkpoint.load import FORMAT, RECORD, load_checkpoint
+from forecast.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def best(tmp_path_factory):
+    """best.ckpt of a tiny training."""
+    folder = tmp_path_factory.mktemp("run")
+    call("train", *TINY, f"hydra.run.dir={folder}")
+    return folder / "checkpoints" / "best.ckpt"
+
+
+@pytest.fixture
+def content(best):
+    """What is in it, to be changed."""
+    return torch.load(best, weights_only=True)
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# Damage
+
+
+@pytest.mark.parametrize("share", [i / 40 for i in range(40)])
+def test_a_truncated_checkpoint_is_called_damaged(best, tmp_path, share):
+    content = best.read_bytes()
+    cut = tmp_path / "cut.ckpt"
+    cut.write_bytes(content[: int(share * len(content))])
+    assert "is empty" in refused(cut) if share == 0 else "is damaged" in refused(cut)
+
+
+def test_a_flipped_bit_is_found_wherever_it_changes_anything(best, tmp_path):
+    content, original = best.read_bytes(), load_checkpoint(best)
+    bad, said = tmp_path / "bad.ckpt", []
+    for place in range(0, len(content), len(content) // 150):
+        bad.write_bytes(content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :])
+        try:
+            read = load_checkpoint(bad)
+        except UserError as error:
+            said.append(str(error))
+        else:  # in the padding between the parts
+            assert read.weights.keys() == original.weights.keys()
+            assert all(torch.equal(value, original.weights[name]) for name, value in read.weights.items())
+            assert str(read.record) == str(original.record)
+    assert len(said) > 100 and all(str(bad) in text for text in said)
+
+
+def test_a_flipped_bit_of_a_weight_is_named(best, tmp_path):
+    with zipfile.ZipFile(best) as archive:
+        part = next(m for m in archive.infolist() if m.filename.endswith("/data/7"))
+        header = best.read_bytes()[part.header_offset : part.header_offset + 30]
+    start = part.header_offset + 30 + int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    content = bytearray(best.read_bytes())
+    content[start] ^= 1
+    (tmp_path / "bad.ckpt").write_bytes(content)
+    assert f"the checksum of its part '{part.filename}' is wrong" in refused(tmp_path / "bad.ckpt")
+
+
+def other_zip(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("sheet.xml", "<a/>")
+
+
+def script_program(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # TorchScript is deprecated
+        torch.jit.save(torch.jit.script(torch.nn.Linear(2, 3)), path)
+
+
+FOREIGN = {
+    "a folder": (lambda p: p.mkdir(), "is a folder. Give the file in it: ckpt_path=RUN/checkpoints/best.ckpt"),
+    "empty": (lambda p: p.touch(), "is empty"),
+    "text": (lambda p: p.write_text("date,OT\n" * 99), "is not a checkpoint, or is damaged: it is no zip archive"),
+    "another zip": (other_zip, "is not a checkpoint: a zip archive of something else"),
+    "TorchScript": (script_program, "is not a checkpoint: a zip archive of something else"),
+    "a tensor": (lambda p: torch.save(torch.ones(3), p), "is not a checkpoint of this program"),
+    "a list": (lambda p: torch.save([RECORD], p), "is not a checkpoint of this program"),
+    "bare weights": (lambda p: torch.save(torch.nn.Linear(2, 3).state_dict(), p), "it has no 'forecast' entry."),
+    "the old format of torch": (lambda p: legacy(p, {RECORD: 3}), "is not a checkpoint, or is damaged"),
+    "Lightning's": (
+        lambda p: torch.save({"state_dict": {}, "pytorch-lightning_version": "2.6"}, p),
+        "it has no 'forecast' entry. Another program of Lightning's wrote it.",
+    ),
+    "a pickled module": (lambda p: torch.save(torch.nn.Linear(2, 3), p), "holds 'torch.nn.modules.linear.Linear'"),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_foreign_file_is_refused_in_words(tmp_path, kind):
+    make, says = FOREIGN[kind]
+    make(tmp_path / "foreign")
+    assert says in refused(tmp_path / "foreign")
+
+
+def test_a_run_folder_is_answered_with_its_best_checkpoint(best):
+    assert f"ckpt_path={best}" in refused(best.parent.parent)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path, best):
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    shutil.copy(best, tmp_path / "secret.ckpt")
+    (tmp_path / "secret.ckpt").chmod(0)
+    assert "cannot be read: Permission denied" in refused(tmp_path / "secret.ckpt")
+
+
+# Content
+
+
+def put(*keys):
+    """A change that puts the last of `keys` at the place that the others name."""
+    *place, last, value = keys
+
+    def change(content):
+        for key in place:
+            content = content[key]
+        content[last] = value
+
+    return change
+
+
+def drop(*keys):
+    *place, last = keys
+
+    def change(content):
+        for key in place:
+            content = content[key]
+        del content[last]
+
+    return change
+
+
+DATA = (RECORD, "data")
+LOOPS = ("loops", "fit_loop", "epoch_progress", "current")
+CHANGED = {
+    "no weights": (drop("state_dict"), "state_dict is missing"),
+    "weights that are none": (put("state_dict", "a", 3), "state_dict must hold Tensor alone"),
+    "weights without names": (put("state_dict", 3, torch.ones(2)), "state_dict must hold Tensor alone"),
+    "no step": (drop("global_step"), "global_step is missing"),
+    "a truth for a step": (put("global_step", True), "global_step is a bool; it must be int"),
+    "no epoch": (drop(*LOOPS, "started"), "loops does not say how many epochs"),
+    "no loop": (put("loops", "fit_loop", [3]), "loops does not say how many epochs"),
+    "a list for a record": (put(RECORD, [3]), "forecast is a list and no mapping"),
+    "no config": (drop(RECORD, "config"), "forecast.config is missing"),
+    "no model": (drop(RECORD, "config", "model"), "forecast.config.model is missing"),
+    "a length in words": (put(RECORD, "config", "seq_len", "19"), "forecast.config.seq_len is a str; it must be int"),
+    "a length of none": (put(RECORD, "config", "pred_len", 0), "forecast.config.pred_len is 0; it must be at least 1"),
+    "no features": (drop(RECORD, "config", "data", "features"), "forecast.config.data.features is missing"),
+    "no choice": (put(RECORD, "choices", "model", None), "forecast.choices.model is a NoneType; it must be str"),
+    "no scaler": (drop(*DATA, "scaler"), "forecast.data.scaler is missing"),
+    "columns in one text": (put(*DATA, "columns", "OT"), "forecast.data.columns is a str; it must be list"),
+    "columns that are numbers": (put(*DATA, "columns", [1, 2]), "forecast.data.columns must hold str alone"),
+    "a column twice": (put(*DATA, "columns", ["OT"] * 7), "forecast.data.columns is ['OT', 'OT'"),
+    "no columns": (put(*DATA, "columns", []), "forecast.data.columns is []"),
+    "no targets": (put(*DATA, "targets", []), "forecast.data.targets is []"),
+    "a target that is no column": (put(*DATA, "targets", ["OTT"]), "forecast.data.targets is ['OTT']"),
+    "another scaler": (put(*DATA, "scaler", "columns", ["OT"]), "forecast.data.scaler.columns is ['OT'] instead of"),
+    "a short scaler": (put(*DATA, "scaler", "std", [1.0]), "forecast.data.scaler.std must be 7 finite numbers"),
+    "a scaler of NaN": (put(*DATA, "scaler", "mean", [float("nan")] * 7), "scaler.mean must be 7 finite numbers"),
+    "a scaler of text": (put(*DATA, "scaler", "mean", ["1"] * 7), "scaler.mean must hold int or float alone"),
+    "a scaler that divides by 0": (put(*DATA, "scaler", "std", [0.0] * 7), "scaler.std holds a number that is not"),
+    "a split of one row": (put(*DATA, "splits", "val", [3]), "forecast.data.splits.val is [3]"),
+    "a split that ends before": (put(*DATA, "splits", "val", [30, 3]), "forecast.data.splits.val is [30, 3]"),
+    "no time": (put(*DATA, "trained_until", "soon"), "forecast.data.trained_until is 'soon', which is no time"),
+    "another baseline": (put(RECORD, "nlinear_weight", torch.ones(2, 3)), "nlinear_weight has the shape (2, 3)"),
+    "no format": (drop(RECORD, "format"), "forecast.format is missing"),
+    "no version": (drop(RECORD, "versions"), "forecast.versions is missing"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_an_entry_that_is_missing_or_wrong_is_named(tmp_path, content, change):
+    edit, says = CHANGED[change]
+    edit(content)
+    said = refused(saved(tmp_path, content))
+    assert "is damaged, or was made or changed by other means: its entry " in said and says in said
+
+
+def test_more_entries_than_are_needed_do_no_harm(tmp_path, content, best):
+    content |= {"random_states": {"cpu": torch.get_rng_state()}}
+    content[RECORD]["comment"] = content[RECORD]["data"]["gaps"] = {"policy": "refuse"}
+    read = load_checkpoint(saved(tmp_path, content))
+    assert read.record["comment"] == {"policy": "refuse"}
+    assert read.epoch == load_checkpoint(best).epoch == 1
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_newer_format_is_refused_with_both_versions_and_the_fix(workplace, content, capsys, program):
+    content[RECORD] = {"format": FORMAT + 1, "versions": {"forecast": "9.9"}}  # all else may be new too
+    said = refused_by(capsys, program, saved(workplace, content))
+    assert f"format {FORMAT + 1}, written by forecast 9.9; this is forecast 0.1.0, which reads formats up to" in said
+    assert "Update it: git pull" in said
+
+
+# Weights that are not the model's
+
+
+def lacking(content):
+    del content["state_dict"]["model.head.bias"]
+
+
+def with_more(content):
+    content["state_dict"]["model.more"] = torch.zeros(2)
+
+
+def cut(content):
+    content["state_dict"]["model.head.bias"] = torch.zeros(3)
+
+
+def wider(content):
+    content[RECORD]["config"]["model"]["d_model"] = 16
+
+
+MISFITS = {
+    "missing": (lacking, "head.bias are missing"),
+    "extra": (with_more, "more are not the model's"),
+    "of another shape": (cut, "head.bias (3,) instead of (7,) have another shape"),
+    "all of another size": (wider, "more have another shape"),
+}
+
+
+@pytest.mark.parametrize("kind", MISFITS)
+def test_weights_that_do_not_fit_are_named(tmp_path, content, kind):
+    change, says = MISFITS[kind]
+    change(content)
+    with pytest.raises(UserError, match="its weights are not those of the model in its config") as error:
+        load_checkpoint(saved(tmp_path, content)).model()
+    assert says in str(error.value) and "use the version of forecast that wrote it, 0.1.0" in str(error.value)
+
+
+@pytest.mark.parametrize("program", [*PROGRAMS, "export"])
+def test_every_program_says_that_the_weights_do_not_fit(workplace, content, capsys, program):
+    cut(content)
+    assert "head.bias (3,) instead of (7,)" in refused_by(capsys, program, saved(workplace, content))
+
+
+@pytest.mark.parametrize("key, value", [("d_model", -4), ("d_model", "big"), ("n_heads", 0), ("encoder_layers", None)])
+def test_a_config_that_builds_no_model_is_refused(tmp_path, content, key, value):
+    content[RECORD]["config"]["model"][key] = value
+    with pytest.raises(UserError, match=r"given\.ckpt: the model of its config cannot be built: "):
+        load_checkpoint(saved(tmp_path, content)).model()

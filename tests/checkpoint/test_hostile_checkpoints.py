@@ -1,0 +1,215 @@
+"""Whatever a checkpoint file holds, nothing in it is executed."""
+
+import builtins
+import copy
+import io
+import os
+import pickle
+import subprocess
+import sys
+import tarfile
+import warnings
+
+import pytest
+import torch
+from checkpoints import DEMO, LENGTHS, write_untrained
+from script import SCRIPTS
+from wrong_checkpoints import LOADING, PROGRAMS, legacy, programs, refused, refused_by, saved
+
+from forecast.checkpoint.load import RECORD, Checkpoint, build_model, load_checkpoint
+from forecast.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def best(tmp_path_factory):
+    """A good checkpoint."""
+    return write_untrained(tmp_path_factory.mktemp("good") / "best.ckpt", *DEMO, *LENGTHS)
+
+
+@pytest.fixture
+def content(best):
+    """What is in it, to be changed."""
+    return torch.load(best, weights_only=True)
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_script_that_loads_a_checkpoint_is_tested_here():
+    loading = {file.stem for file in SCRIPTS.glob("*.py") if "load_checkpoint(" in file.read_text()}
+    assert loading - {"import_informer2020"} <= set(LOADING)  # it reads the authors' files, and its own output
+
+
+# Payloads
+
+
+class Bomb:
+    """What unpickling it calls."""
+
+    def __init__(self, function, *arguments):
+        self.call = function, arguments
+
+    def __reduce__(self):
+        return self.call
+
+
+def bombs(fired):
+    return {
+        "os.system": Bomb(os.system, f"touch {fired}"),
+        "exec": Bomb(builtins.exec, f"open({str(fired)!r}, 'w').close()"),
+        "open": Bomb(open, str(fired), "w"),
+    }
+
+
+def in_zip(path, bomb, best):
+    torch.save(torch.load(best, weights_only=True) | {"hyper_parameters": bomb}, path)
+
+
+def in_legacy(path, bomb, best):
+    legacy(path, torch.load(best, weights_only=True) | {"hyper_parameters": bomb})
+
+
+def in_pickle(path, bomb, best):
+    path.write_bytes(pickle.dumps({RECORD: bomb}))
+
+
+def in_tar(path, bomb, best):
+    with tarfile.open(path, "w") as archive:  # what torch wrote before 2017
+        for name in ("storages", "tensors", "pickle"):
+            content = pickle.dumps(bomb)
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+CONTAINERS = {"zip": in_zip, "legacy": in_legacy, "pickle": in_pickle, "tar": in_tar}
+
+
+@pytest.mark.parametrize("kind", ["os.system", "exec", "open"])
+def test_the_payloads_are_live(tmp_path, best, kind):
+    fired, path = tmp_path / "fired", tmp_path / "hostile.ckpt"
+    for container in (in_zip, in_legacy):
+        container(path, bombs(fired)[kind], best)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # nobody closes what `open` has opened
+            torch.load(path, weights_only=False)
+        assert fired.exists()
+        fired.unlink()
+
+
+@pytest.mark.parametrize("kind", ["os.system", "exec", "open"])
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_payload_is_not_executed(tmp_path, best, container, kind):
+    fired, path = tmp_path / "fired", tmp_path / "hostile.ckpt"
+    CONTAINERS[container](path, bombs(fired)[kind], best)
+    said = refused(path)
+    assert not fired.exists()
+    assert ("could execute code on loading" in said) == (container == "zip"), said
+
+
+def test_no_setting_of_torchs_makes_it_unpickle(tmp_path, best, monkeypatch):
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    fired, path = tmp_path / "fired", tmp_path / "hostile.ckpt"
+    in_zip(path, bombs(fired)["open"], best)
+    refused(path)
+    assert not fired.exists()
+
+
+@pytest.mark.parametrize("program", programs())
+def test_no_program_executes_a_payload(workplace, best, capsys, program):
+    for container, kind in (("zip", "os.system"), ("legacy", "exec"), ("pickle", "open")):
+        path = workplace / "hostile.ckpt"
+        CONTAINERS[container](path, bombs(workplace / "fired")[kind], best)
+        assert "hostile.ckpt" in refused_by(capsys, program, path)
+        assert not (workplace / "fired").exists()
+
+
+# Targets in the config
+
+
+PARTS = {
+    "model": ("model",),
+    "data": ("data",),
+    "split": ("data", "split"),
+    "mechanism": ("model", "encoder_attention", "mechanism"),
+    "attention": ("attention", "projection"),
+    "optim": ("optim",),
+    "trainer": ("trainer",),
+    "callback": ("callbacks", "checkpoint"),
+    "protocol": ("protocol",),
+}
+
+
+def targets(folder):
+    """Hostile nodes, each of which would leave `fired` behind, the first two by the modules of an allowed package."""
+    bomb, fired = folder / "bomb.pkl", folder / "fired"
+    bomb.write_bytes(pickle.dumps(Bomb(open, str(fired), "w")))
+    copier = "lightning.pytorch.callbacks.model_checkpoint.shutil.copyfile"
+    return {
+        "torch.load": {
+            "_target_": "torch.optim.optimizer.torch.load",
+            "f": str(bomb),
+            "weights_only": False,
+        },
+        "copyfile": {"_target_": copier, "src": str(bomb), "dst": str(fired)},
+        "exec": {"_target_": "builtins.exec", "_args_": [f"open({str(fired)!r}, 'w')"]},
+        "subprocess": {"_target_": "subprocess.run", "args": ["touch", str(fired)]},
+    }
+
+
+def with_node(content, part, node):
+    config = content[RECORD]["config"]
+    *place, last = PARTS[part]
+    for key in place:
+        config = config[key]
+    config[last] = {**node, **{k: v for k, v in (config.get(last) or {}).items() if part == "data" and k != "_target_"}}
+    return content
+
+
+@pytest.mark.parametrize("target", ["torch.load", "copyfile", "exec", "subprocess"])
+@pytest.mark.parametrize("part", PARTS)
+def test_a_target_that_is_not_allowed_is_refused_wherever_it_stands(tmp_path, content, part, target):
+    node = targets(tmp_path)[target]
+    said = refused(saved(tmp_path, with_node(content, part, node)))
+    assert f"{'.'.join(PARTS[part])}._target_={node['_target_']}: not allowed" in said
+    assert not (tmp_path / "fired").exists()
+
+
+HOSTILE_RUNS = [("model", "torch.load"), ("split", "copyfile"), ("trainer", "exec"), ("callback", "copyfile")]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_no_entry_point_calls_a_hostile_target(workplace, content, capsys, program):
+    for part, target in HOSTILE_RUNS:
+        path = saved(workplace, with_node(copy.deepcopy(content), part, targets(workplace)[target]))
+        assert "not allowed" in refused_by(capsys, program, path)
+        assert not (workplace / "fired").exists()
+
+
+def test_a_config_that_got_past_the_reading_is_refused_by_build(tmp_path, content, best):
+    read = load_checkpoint(best)
+    config = with_node(copy.deepcopy(content), "mechanism", targets(tmp_path)["torch.load"])[RECORD]["config"]
+    with pytest.raises(UserError, match="not allowed"):
+        build_model(config, read.data)
+    with pytest.raises(UserError, match="not allowed"):
+        Checkpoint(best, {**read.record, "config": config}, read.weights, 1, 1, False).model()
+    assert not (tmp_path / "fired").exists()
+
+
+@pytest.mark.parametrize("place", [("optim", "lr"), ("data", "root"), ("trainer", "max_epochs")])
+def test_an_interpolation_in_a_saved_config_is_refused(tmp_path, content, place):
+    group, key = place
+    content[RECORD]["config"][group][key] = "${oc.env:HOME}"
+    assert f"{'.'.join(place)}=${{oc.env:HOME}}: a saved config holds plain values" in refused(saved(tmp_path, content))
+
+
+def test_a_forecast_does_not_import_lightning_to_look_at_a_config(best):
+    code = (
+        f"import sys; from forecast.checkpoint.load import load_checkpoint; load_checkpoint({str(best)!r}).model(); "
+        "sys.exit('lightning' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

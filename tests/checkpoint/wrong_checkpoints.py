@@ -1,0 +1,47 @@
+"""What the tests of wrong checkpoint files share."""
+
+import pytest
+import torch
+from program import refusal
+from script import SCRIPTS, call_script
+
+from forecast.checkpoint.load import load_checkpoint
+from forecast.errors import UserError
+
+PROGRAMS = ("train", "evaluate", "predict")
+# Scripts that load a checkpoint, and what they are given beside it.
+LOADING = {"export": ["out"], "inspect_checkpoint": [], "check_leakage": []}
+
+
+def saved(folder, content):
+    path = folder / "given.ckpt"
+    torch.save(content, path)
+    return path
+
+
+def refused(path):
+    """What load_checkpoint says of a file; a warning would be an error here."""
+    with pytest.raises(UserError) as error:
+        load_checkpoint(path)
+    said = str(error.value)
+    assert str(path) in said and "weights_only" not in said
+    return said
+
+
+def refused_by(capsys, program, path):
+    """What an entry point or a script says of a file."""
+    if program in PROGRAMS:
+        return refusal(capsys, program, f"ckpt_path={path}")
+    status, out, said = call_script(capsys, program, path, *LOADING[program])
+    assert (status, out) == (1, "") and "Traceback" not in said
+    return said
+
+
+def programs():
+    """All that load a checkpoint."""
+    return [*PROGRAMS, *(name for name in LOADING if (SCRIPTS / f"{name}.py").exists())]
+
+
+def legacy(path, content):
+    """Writes as torch did before 1.6: no zip."""
+    torch.save(content, path, _use_new_zipfile_serialization=False)

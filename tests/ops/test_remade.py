@@ -1,0 +1,104 @@
+"""Tensors that are made again for the backward pass: the same gradients, and nothing large is kept."""
+
+import pytest
+import torch
+
+from forecast.layers.feed_forward import FeedForward
+from forecast.ops import remade as module
+from forecast.ops.dropout import drop_alike
+from forecast.ops.remade import remade
+from forecast.ops.softmax import attend
+
+B, L, D, WIDE = 3, 7, 5, 11
+
+
+@pytest.fixture
+def everything_is_large(monkeypatch):
+    monkeypatch.setattr(module, "KEPT", 0)
+
+
+def test_what_is_computed_inside_gets_the_tensor_from_make_in_the_backward_pass(everything_is_large):
+    x, weight = torch.randn(B, D, requires_grad=True), torch.randn(D, 2, requires_grad=True)
+    made = []
+
+    def make():
+        made.append(True)
+        return x.detach().square()
+
+    square = x.square()
+    with remade(square, make):
+        out = square @ weight
+    assert not made
+    out.sum().backward()
+    assert made == [True]
+    torch.testing.assert_close(weight.grad, x.detach().square().sum(0).unsqueeze(1).expand(-1, 2))
+
+
+def test_a_part_of_it_that_begins_where_it_does_is_another_tensor(everything_is_large):
+    x, weight = torch.randn(B, D), torch.randn(1, D, requires_grad=True)
+    with remade(x, lambda: pytest.fail("made")):
+        out = x[:1] * weight
+    out.sum().backward()
+    torch.testing.assert_close(weight.grad, x[:1])
+
+
+@pytest.mark.parametrize("limit", [B * D - 1, B * D])
+def test_a_small_tensor_is_kept(monkeypatch, limit):
+    monkeypatch.setattr(module, "KEPT", limit)
+    x, weight = torch.randn(B, D), torch.randn(D, 2, requires_grad=True)
+    made = []
+    with remade(x, lambda: made.append(True) or x):
+        out = x @ weight
+    out.sum().backward()
+    assert bool(made) == (limit < B * D)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "relu"])
+@pytest.mark.parametrize("dropout", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("autocast", [False, True], ids=["float32", "bfloat16"])
+def test_a_feed_forward_network_has_the_same_gradients(monkeypatch, activation, dropout, autocast):
+    found = []
+    for limit in (10**9, 0):
+        monkeypatch.setattr(module, "KEPT", limit)
+        torch.manual_seed(0)
+        network = FeedForward(d_model=D, d_ff=WIDE, dropout=dropout, activation=activation)
+        x = torch.randn(B, L, D, requires_grad=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            out = network(x)
+        out.float().square().sum().backward()
+        found.append([out.detach(), x.grad, *(p.grad for p in network.parameters())])
+    for kept, made in zip(*found, strict=True):
+        assert torch.equal(kept, made)
+
+
+def test_attention_with_dropout_has_the_same_gradients(monkeypatch):
+    found = []
+    for limit in (10**9, 0):
+        monkeypatch.setattr(module, "KEPT", limit)
+        torch.manual_seed(0)
+        q, k, v = (torch.randn(B, 2, L, D, requires_grad=True) for _ in range(3))
+        out = attend(q, k, v, dropout=0.3)
+        found.append([out.detach(), *torch.autograd.grad(out.square().sum(), (q, k, v))])
+    for kept, made in zip(*found, strict=True):
+        assert torch.equal(kept, made)
+
+
+def test_of_the_wide_sequence_only_the_input_of_the_activation_is_kept(everything_is_large):
+    network = FeedForward(d_model=D, d_ff=WIDE, dropout=0.1, activation="gelu")
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.numel()) or t, lambda t: t):
+        network(torch.randn(B, L, D))
+    assert kept.count(B * L * WIDE) == 1
+
+
+def test_nothing_is_made_again_where_nothing_goes_backwards(everything_is_large):
+    x = torch.randn(B, D)
+    with torch.no_grad(), remade(x, lambda: pytest.fail("made")):
+        assert torch.equal(x @ torch.eye(D), x)
+
+
+def test_alike_means_the_same_elements_each_time():
+    drop = drop_alike(B * L, 0.5, training=True)
+    first, second = drop(torch.ones(B, L)), drop(torch.full((B, L), 3.0))
+    assert torch.equal(3 * first, second) and 0 < (first == 0).sum() < B * L
+    assert not torch.equal(drop_alike(B * L, 0.5, training=True)(torch.ones(B, L)), first)

@@ -1,0 +1,185 @@
+"""Running sums that a GPU computes the same way each time, and that nothing else sums floats along time."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from attention.cases import CASES
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from forecast.ops.running_sum import running_sum
+
+B, H, V = 2, 3, 5
+LENGTHS = [1, 2, 3, 4, 7, 8, 9, 31, 64, 97, 1000, 1023, 1024, 1025]
+PACKAGE = Path(__file__).parents[2] / "forecast"
+
+
+def steps(length, dtype=torch.float64, seed=0):
+    return torch.randn(B, H, length, V, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_each_step_is_the_sum_of_the_steps_up_to_it(length):
+    x = steps(length)
+    found = running_sum(x)
+    assert found.dtype == torch.float64
+    np.testing.assert_allclose(found.numpy(), np.cumsum(x.numpy(), axis=2), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 8, 13])
+def test_its_gradient_is_that_of_the_sums(length):
+    x, weight = steps(length).requires_grad_(), steps(length, seed=1)
+    (found,) = torch.autograd.grad((running_sum(x) * weight).sum(), x)
+    later = weight.numpy()[:, :, ::-1].cumsum(2)[:, :, ::-1]  # step t is part of the sums t, t + 1, ..
+    np.testing.assert_allclose(found.numpy(), later, rtol=1e-12, atol=1e-12)
+
+
+def test_a_step_of_heads_that_lie_side_by_side_in_memory_is_the_same():
+    x = torch.randn(B, 13, H, V, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).transpose(1, 2)
+    before = x.clone()
+    np.testing.assert_allclose(running_sum(x).numpy(), np.cumsum(x.numpy(), axis=2), rtol=1e-12, atol=1e-12)
+    assert torch.equal(x, before)  # it works in place, but not on what it is given
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_short_floats_are_summed_in_float32(dtype):
+    """Sums of 4096 ones and a half: bfloat16 would stay at 256, float16 overflows at 65504."""
+    x = torch.full((1, 1, 4096, 2), 60.5, dtype=dtype)
+    found = running_sum(x)
+    assert found.dtype == torch.float32
+    assert torch.equal(found[0, 0, :, 0], 60.5 * torch.arange(1.0, 4097.0))
+
+
+def test_it_rounds_no_more_than_a_sum_in_float32_one_after_the_other():
+    x = steps(4096, torch.float32)
+    exact = np.cumsum(x.double().numpy(), axis=2)
+    one_by_one = np.cumsum(x.numpy(), axis=2, dtype=np.float32)
+    assert np.abs(running_sum(x).numpy() - exact).max() <= np.abs(one_by_one - exact).max()
+
+
+def test_no_step_has_a_part_in_an_earlier_sum():
+    """Not even times zero: an infinite step would make the sums before it NaN."""
+    x = steps(41, torch.float32)
+    whole = running_sum(x)
+    for first in range(1, 41):
+        late = x.clone()
+        late[:, :, first:] = torch.inf
+        assert torch.equal(running_sum(late)[:, :, :first], whole[:, :, :first])
+
+
+def test_autocast_does_not_shorten_the_sums():
+    x = steps(64, torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = running_sum(x)
+    assert torch.equal(found, running_sum(x))
+
+
+def test_no_square_of_the_length_is_built():
+    with Sizes() as sizes:
+        running_sum(steps(1025))
+    assert max(sizes.seen) == B * H * V * 1025
+
+
+class Sizes(TorchDispatchMode):
+    """Notes how many numbers each result has."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        self.seen += [out.numel()] if isinstance(out, torch.Tensor) else []
+        return out
+
+
+# What torch.use_deterministic_algorithms(True) refuses on a GPU, after its docstring in torch 2.6 to 2.13.
+REFUSED = (
+    "cumsum",
+    "cumprod",
+    "logcumsumexp",
+    "kthvalue",
+    "median",
+    "nanmedian",
+    "put",
+    "histc",
+    "bincount",
+    "avg_pool3d_backward",
+    "_adaptive_avg_pool2d_backward",
+    "_adaptive_avg_pool3d_backward",
+    "adaptive_max_pool2d_backward",
+    "fractional_max_pool2d_backward",
+    "fractional_max_pool3d_backward",
+    "max_pool3d_with_indices_backward",
+    "max_unpool2d",
+    "max_unpool3d",
+    "reflection_pad1d_backward",
+    "reflection_pad2d_backward",
+    "reflection_pad3d_backward",
+    "upsample_linear1d_backward",
+    "upsample_bilinear2d_backward",
+    "upsample_bicubic2d_backward",
+    "upsample_trilinear3d_backward",
+    "grid_sampler_2d_backward",
+    "grid_sampler_3d_backward",
+    "nll_loss2d_forward",
+    "nll_loss2d_backward",
+    "_ctc_loss_backward",
+    "_embedding_bag_dense_backward",
+    "scatter_reduce",
+)
+
+
+def refused(name, args):
+    """Whether torch refuses the call on a GPU: sums of whole numbers are exact in any order."""
+    floats = any(isinstance(x, torch.Tensor) and x.is_floating_point() for x in args)
+    return name.rstrip("_") in REFUSED and floats
+
+
+class Deterministic(TorchDispatchMode):
+    """Fails where a GPU would under trainer.deterministic=true."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        assert not refused(func.overloadpacket.__name__, args), f"{func} is refused on a GPU"
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("call", [lambda x: x.cumsum(0), lambda x: x.kthvalue(2).values, lambda x: x.median(0).values])
+def test_the_watch_sees_what_a_gpu_refuses(call):
+    with Deterministic(), pytest.raises(AssertionError, match="is refused on a GPU"):
+        call(torch.ones(3))
+    with Deterministic():
+        torch.ones(3).bool().cumsum(0)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("causal", [False, True], ids=["not causal", "causal"])
+@pytest.mark.parametrize("length", [23, 601])
+def test_no_attention_calls_what_a_gpu_refuses_in_deterministic_mode(case, causal, length):
+    q, k, v = (steps(length, torch.float32, seed).requires_grad_() for seed in range(3))
+    mechanism = case.make(causal=causal, layer=0).train()
+    with Deterministic():
+        mechanism(q, k, v).square().sum().backward()
+    assert v.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_causal_attention_gives_back_the_dtype_that_it_got(case):
+    q, k, v = (steps(23, torch.bfloat16, seed) for seed in range(3))
+    assert case.make(causal=True, layer=0).eval()(q, k, v).dtype == torch.bfloat16
+
+
+def test_no_float_is_summed_along_time_by_cumsum():
+    """first_rows and dropped_places add whole numbers: their sums are the same in any order."""
+    found = [
+        (file.name, function.name)
+        for folder in ("ops", "attention", "layers", "models")
+        for file in (PACKAGE / folder).glob("*.py")
+        for function in ast.walk(ast.parse(file.read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute) and node.attr.rstrip("_") in ("cumsum", "cumprod", "logcumsumexp")
+    ]
+    assert sorted(found) == [("dropout.py", "dropped_places"), ("prob_causal.py", "first_rows")]
