@@ -7,7 +7,7 @@ from forecast.config.entry import run
 
 def main(cfg: DictConfig) -> None:
     """Predict as `cfg` says."""
-    from forecast.commands.evaluate import predict  # torch: seconds
+    from forecast.commands.predict import predict  # torch: seconds
 
     predict(cfg)
 

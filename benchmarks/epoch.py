@@ -24,14 +24,14 @@ from forecast.commands.train import make_plan, read_data
 from forecast.config import entry
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import fit_baselines
-from forecast.training.cost import Cost
 from forecast.training.fit import fit
 from forecast.training.record import make_record
+from forecast.training.throughput import Throughput
 
 LEARNING_RATE = 1e-4  # conf/optim has the same
 
 
-class FirstValidation(Cost):
+class FirstValidation(Throughput):
     """Notes when the first training step and the first validation are done."""
 
     def __init__(self) -> None:

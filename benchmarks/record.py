@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from forecast.errors import UserError
-from forecast.report.verdict import replace_text
+from forecast.files import write_text
 
 # Figures measured with another of these do not belong into one file.
 SAME = ("device", "kind", "threads", "torch")
@@ -52,7 +52,7 @@ def write(path: Path, machine: dict[str, Any], parts: dict[str, Any]) -> None:
     """Merges into the file. Raises UserError when it is not ours or cannot be written."""
     content = merged(read(path) if path.exists() else None, machine, parts)
     try:
-        replace_text(path, json.dumps(plain(content), indent=1, allow_nan=False) + "\n")
+        write_text(path, json.dumps(plain(content), indent=1, allow_nan=False) + "\n")
     except OSError as error:
         raise UserError(f"--json {path} cannot be written: {error.strerror}.") from error
 

@@ -38,7 +38,8 @@ def main() -> None:
 
 def prepared(checkpoint: "Checkpoint", arguments: argparse.Namespace) -> "PreparedData":
     """The checkpoint's own data. Raises UserError when they have changed or have no such split."""
-    from forecast.commands.evaluate import data_source, evaluated_data
+    from forecast.commands.evaluate import evaluated_data
+    from forecast.commands.inputs import trained_source
     from forecast.config.settings import EvaluateSettings, OtherData
 
     settings = EvaluateSettings(
@@ -47,12 +48,12 @@ def prepared(checkpoint: "Checkpoint", arguments: argparse.Namespace) -> "Prepar
         device="auto",
         data=OtherData(path=None, root=arguments.root, batch_size=None),
     )
-    return evaluated_data(checkpoint, data_source(checkpoint, root=arguments.root), settings)
+    return evaluated_data(checkpoint, trained_source(checkpoint, root=arguments.root), settings)
 
 
 def run_checks(checkpoint: "Checkpoint", data: "PreparedData", *, split: str) -> list[str]:
     """Prints a line for each check, and returns what leaks."""
-    from forecast.commands.evaluate import find_device
+    from forecast.commands.inputs import find_device
     from forecast.errors import UserError
     from forecast.evaluation import leakage
     from forecast.models.base import ForecastModel

@@ -4,7 +4,6 @@ Usage: python scripts/import_informer2020.py checkpoint.pth out.ckpt --data ETTh
 """
 
 import argparse
-import hashlib
 import io
 import os
 import shlex
@@ -36,6 +35,8 @@ def main() -> None:
 
 def import_checkpoint(arguments: argparse.Namespace) -> None:
     """From their file to ours. Raises UserError for what the user can mend; then nothing is written."""
+    import pooch
+
     from forecast.checkpoint.load import build_model
     from forecast.commands.train import read_data
     from forecast.config.build import build
@@ -61,7 +62,7 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
     record = {
         **make_record(config, choices, source, data, fit_baselines(data)),
         "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
-        "imported": {"file": arguments.checkpoint.name, "sha256": sha256(arguments.checkpoint)},
+        "imported": {"file": arguments.checkpoint.name, "sha256": pooch.file_hash(arguments.checkpoint)},
     }
     write_checkpoint(arguments.output, model, record, data)
     tell(arguments, record, n_names=len(weights), added=added)
@@ -175,11 +176,6 @@ def check_weights(
     raise UserError("\n".join([head, *wrong, *hints]))
 
 
-def sha256(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def write_checkpoint(path: Path, model: "ForecastModel", record: dict[str, Any], data: "PreparedData") -> None:
     """Writes our checkpoint beside its place, forecasts with what was written, and renames it.
 
@@ -188,6 +184,7 @@ def write_checkpoint(path: Path, model: "ForecastModel", record: dict[str, Any],
     import torch
 
     from forecast.checkpoint.load import RECORD, WEIGHTS_PREFIX, load_checkpoint
+    from forecast.files import replacing
 
     content = {
         "state_dict": {f"{WEIGHTS_PREFIX}{name}": value for name, value in model.state_dict().items()},
@@ -197,20 +194,16 @@ def write_checkpoint(path: Path, model: "ForecastModel", record: dict[str, Any],
     }
     buffer = io.BytesIO()
     torch.save(content, buffer)
-    unfinished = path.with_name(path.name + ".part")
     try:
-        unfinished.write_bytes(buffer.getvalue())
-        batch = data.windows("test").__getitems__(range(1))
-        with torch.inference_mode():
-            forecast = load_checkpoint(unfinished).model()(batch.past, batch.past_known, batch.future_known)
-        if not torch.isfinite(forecast).all():
-            raise UserError("The forecast of the imported model for the first test window is not finite.")
-        unfinished.replace(path)
+        with replacing(path) as unfinished:
+            unfinished.write_bytes(buffer.getvalue())
+            batch = data.windows("test").__getitems__(range(1))
+            with torch.inference_mode():
+                forecast = load_checkpoint(unfinished).model()(batch.past, batch.past_known, batch.future_known)
+            if not torch.isfinite(forecast).all():
+                raise UserError("The forecast of the imported model for the first test window is not finite.")
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        if unfinished.is_file():
-            unfinished.unlink()
 
 
 def tell(arguments: argparse.Namespace, record: dict[str, Any], *, n_names: int, added: list[str]) -> None:

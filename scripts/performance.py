@@ -37,7 +37,7 @@ def work(*, check: bool) -> None:
     from benchmarks import picture
     from benchmarks.document import summary_lines
     from forecast.errors import UserError
-    from forecast.report.verdict import replace_text
+    from forecast.files import write_text
 
     files = read_files()
     if not DOCUMENT.is_file():
@@ -49,7 +49,7 @@ def work(*, check: bool) -> None:
     source, figure = picture.source_of(files), picture.growth_figure(files)
     if not check:
         for path, text in texts.items():
-            replace_text(path, text)
+            write_text(path, text)
         if figure is not None:
             picture.write(figure, PICTURE, source)
         return

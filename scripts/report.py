@@ -40,7 +40,7 @@ def compare(folder: Path, to: Path, against: str | None) -> None:
     """Writes and prints the comparison. Raises UserError for a folder without runs, or without such a row."""
     from forecast.comparison import tables
     from forecast.comparison.rows import read_folder, settings
-    from forecast.report.verdict import replace_text, rounded
+    from forecast.files import rounded, write_text
     from forecast.run_folder import result_line
 
     runs = read_folder(folder)
@@ -49,9 +49,9 @@ def compare(folder: Path, to: Path, against: str | None) -> None:
     to.mkdir(parents=True, exist_ok=True)
     pictures = draw(found, to)
     lines = [{"row": row.name, **result_line(run)} for table in found for row in table.rows for run in row.finished]
-    replace_text(to / "runs.jsonl", "".join(json.dumps(rounded(line), allow_nan=False) + "\n" for line in lines))
-    replace_text(to / "report.csv", tables.csv_text(found, against))
-    replace_text(to / "report.md", text + "".join(f"\n![]({name})\n" for name in pictures))
+    write_text(to / "runs.jsonl", "".join(json.dumps(rounded(line), allow_nan=False) + "\n" for line in lines))
+    write_text(to / "report.csv", tables.csv_text(found, against))
+    write_text(to / "report.md", text + "".join(f"\n![]({name})\n" for name in pictures))
     print(text)
     print(f"In {to}: {', '.join(['report.md', 'report.csv', 'runs.jsonl', *pictures])}")
 

@@ -36,7 +36,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     from forecast.errors import UserError
-    from forecast.report.verdict import replace_text
+    from forecast.files import write_text
 
     try:
         texts = {
@@ -49,7 +49,7 @@ def main() -> None:
         sys.exit(f"{error.filename} is not there: it is part of the repository, or made as results/README.md says")
     for path, text in texts.items():
         if not arguments.check:
-            replace_text(path, text)
+            write_text(path, text)
         elif not path.is_file() or path.read_text(encoding="utf-8") != text:
             sys.exit(f"{path.name} is not what results/ gives: run python scripts/results.py")
 

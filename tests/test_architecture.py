@@ -11,6 +11,7 @@ PACKAGE = ROOT / "forecast"
 # The rooms, lowest first: a room imports from those named in its row, each of which stands above it.
 ARROWS = {
     "errors": set(),
+    "files": set(),
     "ops": set(),
     "attention": {"ops"},
     "layers": {"attention", "ops"},
@@ -18,14 +19,14 @@ ARROWS = {
     "data": {"errors"},
     "run_folder": set(),
     "config": {"data", "run_folder", "errors"},
-    "report": set(),
+    "report": {"files"},
     "comparison": {"run_folder", "report", "errors"},
-    "reproduction": {"comparison", "run_folder", "report", "config", "errors"},
+    "reproduction": {"comparison", "run_folder", "config", "errors", "files"},
     "checkpoint": {"models", "config", "data", "errors"},
     "evaluation": {"models", "data", "errors"},
     "export": {"checkpoint", "config", "layers", "attention", "data", "errors"},
-    "training": {"evaluation", "checkpoint", "models", "attention", "report", "config", "data", "errors"},
-    "commands": {"training", "evaluation", "checkpoint", "report", "run_folder", "config", "data", "errors"},
+    "training": {"evaluation", "checkpoint", "models", "attention", "report", "config", "data", "files", "errors"},
+    "commands": {"training", "evaluation", "checkpoint", "report", "run_folder", "config", "data", "files", "errors"},
 }
 # outside library: the rooms that may import it
 ALLOWED = {
@@ -33,7 +34,7 @@ ALLOWED = {
     "hydra": {"config"},
     "omegaconf": {"config", "training", "commands"},
     "pandas": {"data", "checkpoint", "evaluation", "export", "report", "comparison", "training", "commands"},
-    "torch": set(ARROWS) - {"config", "report", "errors", "run_folder", "comparison", "reproduction"},
+    "torch": set(ARROWS) - {"config", "report", "errors", "files", "run_folder", "comparison", "reproduction"},
 }
 
 

@@ -18,9 +18,9 @@ from forecast.config.values import options
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.evaluation.evaluate import Protocol, evaluate, fit_baselines
-from forecast.training.idle import Idle
 from forecast.training.loader import WindowLoader
 from forecast.training.order import EpochOrder, TrainBatches
+from forecast.training.throughput import Throughput
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 
@@ -165,20 +165,22 @@ def test_an_evaluation_on_the_gpu_agrees_with_that_on_the_cpu():
 def test_a_gpu_with_work_does_not_count_as_waiting_and_one_without_does():
     factors = torch.randn(2, 4096, 4096, device=GPU)
 
-    def gap(*, work, pause):
-        idle = Idle(GPU, clock=time.perf_counter)
+    def computing(*, work, pause):
+        """Seconds that the GPU spent in a step of so many products, `pause` seconds before its first."""
+        throughput = Throughput()
+        throughput.device = GPU
         torch.cuda.synchronize()
+        started = time.perf_counter()
+        time.sleep(pause)
+        begin = throughput.moment()
         for _ in range(work):
             factors[0] @ factors[1]
-        idle.leave()
-        time.sleep(pause)
-        idle.enter(fetching=pause, apart=0.0)
-        idle.settle(last=True)
-        return idle.waiting
+        throughput.steps.append((begin, throughput.moment()))
+        throughput.on_train_end()
+        return throughput.computing, time.perf_counter() - started
 
-    gap(work=3, pause=0.0)
-    started = time.perf_counter()
-    gap(work=100, pause=0.0)
-    busy = time.perf_counter() - started
-    assert gap(work=100, pause=busy / 10) < busy / 20
-    assert gap(work=0, pause=0.05) == pytest.approx(0.05, rel=0.2)
+    computing(work=3, pause=0.0)
+    inside, whole = computing(work=100, pause=0.0)
+    assert inside == pytest.approx(whole, rel=0.1)
+    inside, whole = computing(work=100, pause=0.2)
+    assert inside == pytest.approx(whole - 0.2, rel=0.1)

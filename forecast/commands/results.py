@@ -1,15 +1,29 @@
-"""The files that a run leaves behind, apart from checkpoints: metrics.json, errors, forecasts, pictures."""
+"""The end of every evaluation: metrics.json, errors by step and window, forecasts and their picture."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import torch
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.prepare import PreparedData, window_values
 from forecast.data.sources import DemoSource, Source
-from forecast.evaluation.evaluate import MODEL, Evaluation, baseline_metrics, split_metrics, spread
-from forecast.report.verdict import write_json, write_steps_csv
+from forecast.evaluation.evaluate import (
+    MODEL,
+    Evaluation,
+    Protocol,
+    baseline_metrics,
+    evaluate,
+    split_metrics,
+    spread,
+)
+from forecast.evaluation.offsets import offset_metrics
+from forecast.files import DECIMALS, write_arrays, write_json, write_text
+from forecast.run_folder import FORECASTS, METRICS, STEP_ERRORS, WINDOW_ERRORS
 
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
@@ -25,45 +39,80 @@ def slot_names(choices: dict[str, str | None]) -> dict[str, str]:
     }
 
 
-def make_metrics(
+@dataclass
+class Result:
+    """What evaluating a checkpoint on one split gave.
+
+    metrics: what becomes metrics.json; the commands add to it. by_step: the columns of metrics_by_step.csv, P figures
+    each, scaled units.
+    """
+
+    metrics: dict[str, Any]
+    evaluation: Evaluation
+    data: PreparedData
+    by_step: dict[str, list[float]]
+
+
+def evaluate_checkpoint(
     checkpoint: Checkpoint,
-    evaluation: Evaluation,
+    source: Source | None,
     data: PreparedData,
     *,
     split: str,
-    protocol: str | None,
-    best_mse: np.ndarray | None,
-) -> dict[str, Any]:
-    """metrics.json of a checkpoint on one split, less `cost`: what was run, in the user's names, and how well it did.
+    protocol: Protocol,
+    protocol_name: str | None,
+    batch_size: int,
+    device: torch.device,
+    brief: Sequence[str] = (),
+) -> Result:
+    """A checkpoint on every window of `split` that the protocol counts: the one place where metrics.json is made.
 
-    protocol: the chosen name. best_mse (P,): see `best_reachable`.
+    source: where the data come from; None for another file than the one trained on. protocol_name: the chosen option.
+    brief: splits of which only the number of windows and the errors are kept. Raises UserError when no window counts,
+    or a forecast is not finite.
     """
-    config, choices = checkpoint.config, checkpoint.record["choices"]
-    slots = slot_names(choices)
+    model, data = checkpoint.model().to(device), data.on(device)
+    common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
+    baseline: Any = {"nlinear_weight": checkpoint.record["nlinear_weight"]}
+    blocks = {}
+    for name in brief:
+        block = split_metrics(evaluate(model, data, split=name, **baseline, **common), data)
+        blocks[name] = {key: block[key] for key in ("windows", "scaled", "original")}
+    evaluation = evaluate(model, data, split=split, **baseline, **common)
     baselines = baseline_metrics(evaluation.baselines, data)
+    best_mse = best_reachable(source, data)
     if best_mse is not None:
         baselines["best_reachable"] = {"scaled": {"mse": float(best_mse.mean())}}
-    return {
+    metrics = {
         "status": "finished",
+        **description(checkpoint, protocol_name),
+        split: split_metrics(evaluation, data),
+        "baselines": baselines,
+        **offset_metrics(model, data, split=split, **common),
+        **blocks,
+    }
+    return Result(metrics, evaluation, data, step_errors(evaluation, best_mse))
+
+
+def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, Any]:
+    """What was run, in the user's names."""
+    config, choices = checkpoint.config, checkpoint.record["choices"]
+    slots = slot_names(choices)
+    return {
         "model": choices["model"],
         **({"variant": choices["variant"]} if choices.get("variant") else {}),
         "attention": choices["attention"] if slots else None,
         "attention_slots": slots,
         "data": config["data"]["name"],
         "features": config["data"]["features"],
-        "protocol": protocol,
-        "seed": config["seed"],
-        "seq_len": config["seq_len"],
-        "label_len": config["label_len"],
-        "pred_len": config["pred_len"],
+        "protocol": protocol_name,
+        **{key: config[key] for key in ("seed", "seq_len", "label_len", "pred_len")},
         "parameters": checkpoint.record["parameters"],
         "best_epoch": checkpoint.best_epoch,
-        split: split_metrics(evaluation, data),
-        "baselines": baselines,
     }
 
 
-def best_reachable(source: Source, data: PreparedData) -> np.ndarray | None:
+def best_reachable(source: Source | None, data: PreparedData) -> np.ndarray | None:
     """The least MSE any forecaster could reach at each step (P,), mean over columns, scaled units; None if unknown."""
     if not isinstance(source, DemoSource):
         return None
@@ -85,31 +134,24 @@ def step_errors(evaluation: Evaluation, best_mse: np.ndarray | None) -> dict[str
     return {name: values.tolist() for name, values in columns.items()}
 
 
-def write_results(
-    folder: Path,
-    metrics: dict[str, Any],
-    *,
-    evaluation: Evaluation,
-    data: PreparedData,
-    by_step: dict[str, list[float]],
-) -> None:
-    """Writes metrics.json, metrics_by_step.csv, errors_by_window.npz, forecasts.npz and forecast.png.
+def steps_csv(by_step: dict[str, list[float]]) -> str:
+    """One line a forecast step, counted from 1: the column `step`, then those of `by_step`, P figures each."""
+    table = pd.DataFrame(by_step)
+    table.index = pd.RangeIndex(1, len(table) + 1, name="step")
+    return table.to_csv(na_rep="nan", float_format=f"%.{DECIMALS}f", lineterminator="\n")
 
-    by_step: see `step_errors`.
-    """
-    write_steps_csv(folder / "metrics_by_step.csv", by_step)
-    np.savez(
-        folder / "errors_by_window.npz",
-        start=evaluation.starts,
-        squared_scaled=evaluation.squared,
-        absolute_scaled=evaluation.absolute,
-        columns=np.array(data.target_names),
-    )
+
+def write_results(folder: Path, result: Result) -> None:
+    """Writes metrics.json, metrics_by_step.csv, errors_by_window.npz, forecasts.npz and forecast.png."""
+    evaluation, data = result.evaluation, result.data
+    write_text(folder / STEP_ERRORS, steps_csv(result.by_step))
+    errors = {"squared_scaled": evaluation.squared, "absolute_scaled": evaluation.absolute}
+    columns = np.array(data.target_names)
+    write_arrays(folder / WINDOW_ERRORS, {"start": evaluation.starts, **errors, "columns": columns})
     shown = shown_windows(evaluation, data)
-    arrays: dict[str, Any] = shown
-    np.savez(folder / "forecasts.npz", **arrays)
-    draw_windows(folder / "forecast.png", shown, title=f"{metrics['model']} on {metrics['data']}")
-    write_json(folder / "metrics.json", metrics)  # last: where it stands, all else is complete
+    write_arrays(folder / FORECASTS, shown)
+    draw_windows(folder / "forecast.png", shown, title=f"{result.metrics['model']} on {result.metrics['data']}")
+    write_json(folder / METRICS, result.metrics)  # last: where it stands, all else is complete
 
 
 def shown_windows(evaluation: Evaluation, data: PreparedData) -> dict[str, np.ndarray]:
@@ -131,8 +173,6 @@ def shown_windows(evaluation: Evaluation, data: PreparedData) -> dict[str, np.nd
 
 def draw_windows(path: Path, shown: dict[str, np.ndarray], *, title: str) -> None:
     """Draws the first DRAWN_WINDOWS of `shown_windows`."""
-    import pandas as pd
-
     from forecast.report.figures import forecast_figure, save
 
     chosen = spread(len(shown["past"]), DRAWN_WINDOWS)

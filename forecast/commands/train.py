@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
-import torch
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.checkpoint.load import Checkpoint, calendar_encoding, load_checkpoint
-from forecast.commands.results import best_reachable, make_metrics, step_errors, write_results
+from forecast.commands.results import evaluate_checkpoint, write_results
 from forecast.config.build import build
 from forecast.config.check import check_config
 from forecast.config.entry import choices, in_sweep, job_number, run_folder, task_overrides
@@ -19,20 +18,18 @@ from forecast.data.prepare import PreparedData, prepare
 from forecast.data.sources import Source
 from forecast.data.split import split_rows
 from forecast.errors import Terminated, UserError
-from forecast.evaluation.evaluate import Evaluation, Protocol, counted_windows, evaluate, fit_baselines, split_metrics
-from forecast.evaluation.offsets import check_offsets, offset_metrics
-from forecast.report.verdict import print_report, write_json
+from forecast.evaluation.evaluate import Protocol, counted_windows, fit_baselines
+from forecast.evaluation.offsets import check_offsets
+from forecast.files import write_json
+from forecast.report.verdict import print_report
 from forecast.run_folder import read_run
 from forecast.training.checkpoint import checkpoint_path, resume_hint
-from forecast.training.cost import Cost
 from forecast.training.fit import Plan, fit
 from forecast.training.hyperparameters import log_hyperparameters
 from forecast.training.record import make_record, versions
+from forecast.training.throughput import Throughput
 
 log = logging.getLogger(__name__)
-
-# The splits that a training evaluates at its end.
-EVALUATED = ("val", "test")
 
 
 def train(cfg: DictConfig) -> None:
@@ -114,38 +111,38 @@ def run(plan: Plan) -> dict[str, Any]:
     pl.seed_everything(config["seed"], workers=True, verbose=False)
     protocol: Protocol = build(config["protocol"])
     data = read_data(source, config)
-    for split in EVALUATED:
+    for split in ("val", "test"):
         counted_windows(data, split, protocol)  # refused now and not after the training
     check_offsets(data, "test", protocol)
     record = make_record(config, plan.choices, source, data, fit_baselines(data))
 
-    cost = Cost()
-    trainer, finished = fit(plan, data, record, cost)
+    throughput = Throughput()
+    trainer, finished = fit(plan, data, record, throughput)
     status = {"status": "finished" if finished else "interrupted"}
     if not trainer.is_global_zero:
         return status  # one process evaluates: every window once, whatever their number
-    checkpoint, parts, offsets = evaluate_best(plan, data, protocol, trainer.strategy.root_device)
-
-    best_mse = best_reachable(source, data)
-    metrics = {
-        **make_metrics(
-            checkpoint, parts["test"], data, split="test", protocol=plan.choices["protocol"], best_mse=best_mse
-        ),
-        **offsets,
-        "val": validation_block(parts["val"], data),
-        "cost": cost.figures(trainer),
-        **status,
-    }
-    by_step = step_errors(parts["test"], best_mse)
-    write_results(plan.folder, metrics, evaluation=parts["test"], data=data, by_step=by_step)
-    log_hyperparameters(trainer, config, metrics)
-    print_report(metrics, "test", by_step)
-    for sentence in cost.speed():
+    best = checkpoint_path(plan.folder, "best")
+    result = evaluate_checkpoint(
+        load_checkpoint(best if best.exists() else checkpoint_path(plan.folder, "last")),
+        source,
+        data,
+        split="test",
+        protocol=protocol,
+        protocol_name=plan.choices["protocol"],
+        batch_size=config["data"]["batch_size"],
+        device=trainer.strategy.root_device,
+        brief=("val",),  # the windows that chose best.ckpt say less of a model than the test windows
+    )
+    result.metrics |= {"cost": throughput.metrics(trainer), **status}
+    write_results(plan.folder, result)
+    log_hyperparameters(trainer, config, result.metrics)
+    print_report(result.metrics, "test", result.by_step)
+    for sentence in throughput.sentences():
         log.info(sentence)
     if not finished:
         log.warning("The training was interrupted. %s", resume_hint(plan.folder, "These are the figures so far"))
     log.info("Everything about this run is in %s", plan.folder)
-    return {"data": record["data"], **metrics["cost"], **status}
+    return {"data": record["data"], **result.metrics["cost"], **status}
 
 
 def read_data(source: Source, config: dict[str, Any]) -> PreparedData:
@@ -178,36 +175,3 @@ def check_same_data(start: Checkpoint, source: Source) -> None:
             f"{start.path} was trained on other data: {start.data['path'] or start.data['name']} had checksum "
             f"{before}, now it is {now}. Restore the file, or start a new run without ckpt_path."
         )
-
-
-def evaluate_best(
-    plan: Plan, data: PreparedData, protocol: Protocol, device: torch.device
-) -> tuple[Checkpoint, dict[str, Evaluation], dict[str, Any]]:
-    """best.ckpt, or last.ckpt when no validation ran, read back from its file and evaluated on val and test.
-
-    Last comes what `offset_metrics` says of test.
-    """
-    best = checkpoint_path(plan.folder, "best")
-    checkpoint = load_checkpoint(best if best.exists() else checkpoint_path(plan.folder, "last"))
-    model, data = checkpoint.model().to(device), data.on(device)
-    batch_size = plan.config["data"]["batch_size"]
-    parts = {
-        split: evaluate(
-            model,
-            data,
-            split=split,
-            protocol=protocol,
-            nlinear_weight=checkpoint.record["nlinear_weight"],
-            batch_size=batch_size,
-            device=device,
-        )
-        for split in EVALUATED
-    }
-    offsets = offset_metrics(model, data, split="test", protocol=protocol, batch_size=batch_size, device=device)
-    return checkpoint, parts, offsets
-
-
-def validation_block(evaluation: Evaluation, data: PreparedData) -> dict[str, Any]:
-    """The block `val` of metrics.json: the windows that chose best.ckpt say less of a model than the test windows."""
-    block = split_metrics(evaluation, data)
-    return {key: block[key] for key in ("windows", "scaled", "original")}

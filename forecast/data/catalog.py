@@ -1,6 +1,5 @@
 """The data sets known by name: where they come from, and that a file is the right one."""
 
-import hashlib
 import logging
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +10,6 @@ from forecast.errors import UserError, closest
 
 _log = logging.getLogger(__name__)
 _ETT = "https://raw.githubusercontent.com/zhouhaoyi/ETDataset/main/ETT-small"
-_BLOCK = 1 << 20  # bytes of a file held at a time
 _PATIENCE = 10  # seconds for a server to answer
 _REASONS = {  # what requests calls it: how a person would
     "ConnectionError": "no network, or the server cannot be reached",
@@ -63,14 +61,10 @@ def locate(name: str, root: Path | str) -> Path:
 
 def file_md5(path: Path | str) -> str:
     """The MD5 of a file's bytes, in hexadecimal. UserError when it cannot be read."""
-    digest = hashlib.md5(usedforsecurity=False)
     try:
-        with Path(path).open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
+        return str(pooch.file_hash(path, alg="md5"))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}. Check the path and its permissions.") from error
-    return digest.hexdigest()
 
 
 def _verify(path: Path, known: Entry) -> None:

@@ -1,6 +1,5 @@
 """A checkpoint for use without this package: weights as safetensors, a description as JSON, a torch.export program."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pooch
 import safetensors.torch
 import torch
 from torch import Tensor
@@ -131,7 +131,11 @@ def describe(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
         "format": FORMAT,
         "exported_by": {"forecast": forecast.__version__, "torch": str(torch.__version__)},
         "trained_by": record["versions"],
-        "checkpoint": {"sha256": sha256(checkpoint.path), "epoch": checkpoint.epoch, "is_best": checkpoint.is_best},
+        "checkpoint": {
+            "sha256": pooch.file_hash(checkpoint.path),
+            "epoch": checkpoint.epoch,
+            "is_best": checkpoint.is_best,
+        },
         "parameters": record["parameters"],
         "chosen": record["choices"],
         **{key: config[key] for key in ("seq_len", "label_len", "pred_len")},
@@ -171,13 +175,4 @@ def signature(checkpoint: Checkpoint, windows: str | int) -> dict[str, Any]:
 
 def file_entry(path: Path) -> dict[str, Any]:
     """What config.json says of a file beside it."""
-    return {"file": path.name, "sha256": sha256(path), "bytes": path.stat().st_size}
-
-
-def sha256(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
+    return {"file": path.name, "sha256": pooch.file_hash(path), "bytes": path.stat().st_size}

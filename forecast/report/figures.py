@@ -19,6 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
+from forecast.files import replacing
+
 DPI = 120
 LEAST_PAST = 48
 # Okabe and Ito's palette, which colour-blind readers can tell apart; the dashes serve readers of grey prints.
@@ -122,7 +124,8 @@ def active_rows_figure(shares: Float[np.ndarray, " Q"], title: str) -> Figure:
 
 def save(figure: Figure, path: Path) -> None:
     """Write the figure as PNG."""
-    figure.savefig(path, format="png", dpi=DPI)
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, format="png", dpi=DPI)
 
 
 def _check(

@@ -1,19 +1,13 @@
-"""What a finished run says: the table of scores, the verdict in plain words, and the files that hold them.
+"""What a finished run says: the table of scores, and the verdict in plain words.
 
 The input is the plain dict that becomes metrics.json; its layout is a contract that other programs read.
 """
 
-import csv
-import io
-import json
 import math
-import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -21,7 +15,6 @@ from rich.text import Text
 
 from forecast.report.tables import offsets_table, short_number, steps_table
 
-DECIMALS = 6
 LOG_WIDTH = 100
 FLAT_COLUMNS_NAMED = 8
 ADVICE = "try a longer seq_len, more epochs (trainer.max_epochs) or a smaller optim.lr"
@@ -107,51 +100,6 @@ def print_report(
         console.print(offsets_table(metrics, split))
     for sentence in verdict(metrics, split):
         console.print(Text(sentence))  # a Text: a column called "[bold]" or ":dog:" must come out as it is
-
-
-def rounded(value: Any) -> Any:
-    """The same structure, floats rounded to DECIMALS; NaN and inf become None; tuples and arrays, lists."""
-    if isinstance(value, Mapping):
-        return {key: rounded(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return rounded(value.tolist())
-    if isinstance(value, list | tuple):
-        return [rounded(item) for item in value]
-    if isinstance(value, float):
-        return round(value, DECIMALS) + 0.0 if math.isfinite(value) else None  # + 0.0: no "-0.0"
-    return value
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write `rounded(value)` as JSON. A killed run leaves the old file or the new one, never half of one."""
-    replace_text(path, json.dumps(rounded(value), indent=2, allow_nan=False) + "\n")
-
-
-def write_steps_csv(path: Path, columns: Mapping[str, Sequence[float]]) -> None:
-    """Write one row a forecast step, counted from 1: the column `step`, then each of `columns`.
-
-    columns: name -> P values, rounded to DECIMALS. Raises ValueError when their lengths differ.
-    """
-    lengths = {name: len(values) for name, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"{path}: every column needs one value a step, but the lengths are {lengths}")
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["step", *columns])
-    for step, values in enumerate(zip(*columns.values(), strict=True), start=1):
-        writer.writerow([step, *(f"{value:.{DECIMALS}f}" for value in values)])
-    replace_text(path, text.getvalue())
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Put `text` at `path` in one step, through a temporary file in the same folder."""
-    # Not tempfile: its files are readable by their owner only, and the mode would stay.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _block(metrics: Mapping[str, Any], split: str) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from forecast.errors import UserError
-from forecast.report.verdict import rounded
+from forecast.files import rounded
 from forecast.reproduction.locks import locked
 from forecast.reproduction.tables import Job
 from forecast.run_folder import Run, result_line

@@ -1,7 +1,7 @@
 """Writing checkpoints."""
 
 import math
-import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 
 from forecast.errors import UserError
+from forecast.files import replacing
 
 MONITOR = "val/mse_scaled"
 
@@ -113,16 +114,12 @@ def save_checkpoint(trainer: pl.Trainer, name: str) -> None:
     Every process must call this. Raises UserError when the file cannot be written.
     """
     path = checkpoint_path(trainer.default_root_dir, name)
-    unfinished = path.with_suffix(".part")
     try:
-        trainer.save_checkpoint(unfinished, weights_only=False)  # weights alone could not be resumed from
-        if trainer.is_global_zero:
-            with unfinished.open("rb+") as file:
-                os.fsync(file.fileno())  # renamed first and written later, it could be empty after a power cut
-            unfinished.replace(path)
+        # every process takes part in gathering what a checkpoint holds; the first writes and renames it
+        with replacing(path) if trainer.is_global_zero else nullcontext(path) as unfinished:
+            trainer.save_checkpoint(unfinished, weights_only=False)  # weights alone could not be resumed from
         trainer.strategy.barrier("renamed")  # now every process sees it
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
         raise UserError(
             f"{path} cannot be written at step {trainer.global_step}: {error.strerror or error}. "
             f"{resume_hint(trainer.default_root_dir, 'Make room or make the folder writable')}"

@@ -19,13 +19,13 @@ from forecast.errors import UserError
 from forecast.evaluation.leakage import check_leakage
 from forecast.models.base import ForecastModel
 from forecast.training.checkpoint import checkpoint_path
-from forecast.training.cost import Cost
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.guards import StopOnNonFinite, StopOnSignal
 from forecast.training.lightning_manners import lightning_without_noise, lightnings_refusals
 from forecast.training.module import ForecastModule
 from forecast.training.processes import SameFolder, check_processes, were_spawned
 from forecast.training.random_states import RandomStates
+from forecast.training.throughput import Throughput
 from forecast.training.trial import try_out
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Plan:
     start: Checkpoint | None
 
 
-def fit(plan: Plan, data: PreparedData, record: dict[str, Any], cost: Cost) -> tuple[pl.Trainer, bool]:
+def fit(plan: Plan, data: PreparedData, record: dict[str, Any], throughput: Throughput) -> tuple[pl.Trainer, bool]:
     """Builds model and trainer and fits, from the beginning or from a checkpoint.
 
     False beside the trainer: Ctrl-C ended the training, and there is a checkpoint. Without one, KeyboardInterrupt.
@@ -61,7 +61,7 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], cost: Cost) -> t
     )
     datamodule = ForecastDataModule(data, batch_size=config["data"]["batch_size"], seed=config["seed"])
     with lightning_without_noise(), lightnings_refusals(plan.folder):
-        trainer = make_trainer(plan, cost)
+        trainer = make_trainer(plan, throughput)
     start = str(plan.start.path) if plan.start else None
     finished = True
     try:
@@ -71,7 +71,7 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], cost: Cost) -> t
         finished = False
     if were_spawned(trainer):
         content = read_plain(checkpoint_path(plan.folder, "last"))
-        cost.load_state_dict(content["callbacks"][cost.state_key])
+        throughput.load_state_dict(content["callbacks"][throughput.state_key])
     if trainer.is_global_zero:
         check_trained(plan, finished=finished)
     return trainer, finished
@@ -106,13 +106,13 @@ def checked_model(plan: Plan, data: PreparedData, record: dict[str, Any]) -> For
     return model
 
 
-def make_trainer(plan: Plan, cost: Cost) -> pl.Trainer:
+def make_trainer(plan: Plan, throughput: Throughput) -> pl.Trainer:
     """The trainer with its logger and callbacks. Raises UserError for processes that a sweep cannot start."""
     config = plan.config
     callbacks = [build(callback) for callback in config["callbacks"].values() if callback is not None]
     if config["trainer"]["enable_progress_bar"] is False:  # Lightning refuses a progress bar beside it
         callbacks = [c for c in callbacks if not isinstance(c, pl.callbacks.ProgressBar)]
-    own = [SameFolder(), cost, RandomStates(seed=config["seed"]), StopOnNonFinite()]
+    own = [SameFolder(), throughput, RandomStates(seed=config["seed"]), StopOnNonFinite()]
     trainer: pl.Trainer = build(
         {**config["trainer"], "default_root_dir": str(plan.folder)},
         logger=build(config["logger"], save_dir=str(plan.folder)),

@@ -38,12 +38,6 @@ def test_a_file_that_is_there_is_verified_and_used(tmp_path: Path, monkeypatch: 
     assert file_md5(tmp_path / "hello.csv") == HELLO_MD5
 
 
-def test_a_file_is_summed_to_its_end_block_by_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, "_BLOCK", 2)
-    (tmp_path / "hello.csv").write_bytes(b"hello")
-    assert file_md5(tmp_path / "hello.csv") == HELLO_MD5
-
-
 def test_a_wrong_file_is_refused_with_both_sizes_and_checksums(tmp_path: Path) -> None:
     path = tmp_path / "hello.csv"
     path.write_bytes(b"hello\n")

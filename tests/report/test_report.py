@@ -1,15 +1,9 @@
 import copy
 import io
-import json
-import math
-import os
-import stat
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from rich.console import Console
 
@@ -272,75 +266,6 @@ def test_the_report_changes_nothing_in_its_input():
     before = copy.deepcopy(metrics)
     render(metrics)
     assert metrics == before
-
-
-# files
-
-
-def test_floats_are_rounded_to_six_decimals_wherever_they_are():
-    value = {"a": [0.12345678, (np.float32(0.1), 2)], "b": np.array([1.0000004, np.nan]), "c": True, "d": "x"}
-    assert report.rounded(value) == {"a": [0.123457, [0.1, 2]], "b": [1.0, None], "c": True, "d": "x"}
-
-
-def test_whole_numbers_stay_whole():
-    assert type(report.rounded(np.int64(5))) is int
-    assert type(report.rounded(True)) is bool
-    assert math.copysign(1.0, report.rounded(-1e-9)) == 1.0
-
-
-def test_nan_and_inf_become_null(tmp_path):
-    path = tmp_path / "metrics.json"
-    report.write_json(path, {"mse": float("nan"), "inf": -math.inf, "np": np.float64("nan"), "none": None})
-    assert json.loads(path.read_text()) == {"mse": None, "inf": None, "np": None, "none": None}
-    assert "NaN" not in path.read_text()
-
-
-def test_json_is_indented_by_two(tmp_path):
-    report.write_json(tmp_path / "x.json", {"b": 1.23456789, "a": "é"})
-    assert (tmp_path / "x.json").read_text() == '{\n  "b": 1.234568,\n  "a": "\\u00e9"\n}\n'
-
-
-def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
-    path = tmp_path / "metrics.json"
-    report.write_json(path, {"old": 1})
-
-    def killed(self, *_args, **_kwargs):
-        with open(self, "w") as file:  # noqa: PTH123 - write_text is what is replaced here
-            file.write("{ half")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Path, "write_text", killed)
-    with pytest.raises(KeyboardInterrupt):
-        report.write_json(path, {"new": 2})
-    assert json.loads(path.read_text()) == {"old": 1}
-    assert os.listdir(tmp_path) == ["metrics.json"]  # noqa: PTH208
-
-
-def test_who_reads_while_it_is_written_sees_the_whole_old_file(tmp_path):
-    path = tmp_path / "metrics.json"
-    report.write_json(path, {"old": 1})
-    with path.open() as reader:
-        report.write_json(path, {"new": 2})
-        assert json.load(reader) == {"old": 1}
-    assert json.loads(path.read_text()) == {"new": 2}
-
-
-def test_others_may_read_the_file_as_the_umask_allows(tmp_path):
-    plain = tmp_path / "plain"
-    plain.write_text("")
-    report.write_json(tmp_path / "x.json", {})
-    assert stat.S_IMODE((tmp_path / "x.json").stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
-
-
-def test_the_steps_are_counted_from_one(tmp_path):
-    path = tmp_path / "steps.csv"
-    report.write_steps_csv(path, {"mse_scaled": [0.5, 0.12345678], "a,b": np.array([1.0, np.nan])})
-    assert path.read_text() == 'step,mse_scaled,"a,b"\n1,0.500000,1.000000\n2,0.123457,nan\n'
-
-
-def test_steps_of_different_lengths_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"steps.csv: .* lengths are \{'mse': 2, 'mae': 3\}"):
-        report.write_steps_csv(tmp_path / "steps.csv", {"mse": [1.0, 2.0], "mae": [1.0, 2.0, 3.0]})
 
 
 def test_neither_the_report_nor_the_figures_import_the_heavy_packages():

@@ -10,11 +10,10 @@ import torch
 from program import TINY, call
 
 from forecast.data.windows import WindowDataset
-from forecast.training import idle as idling
-from forecast.training.cost import Cost, speed_sentences
-from forecast.training.idle import Idle
+from forecast.training import throughput as throughput_module
 from forecast.training.loader import WindowLoader
 from forecast.training.module import ForecastModule
+from forecast.training.throughput import Throughput, speed_sentences
 
 CPU = torch.device("cpu")
 
@@ -33,11 +32,11 @@ class Clock:
 
 
 class Training:
-    """Calls a Cost as Lightning does."""
+    """Calls a Throughput as Lightning does."""
 
     def __init__(self, *, world=1, bar="a bar"):
         self.clock = Clock()
-        self.cost = Cost(clock=self.clock)
+        self.throughput = Throughput(clock=self.clock)
         self.shown = []
         self.loader = SimpleNamespace(waited=0.0)
         self.trainer = SimpleNamespace(
@@ -52,27 +51,27 @@ class Training:
         self.module = SimpleNamespace(log=lambda name, value, **options: self.shown.append((name, value, options)))
 
     def start(self):
-        self.cost.on_train_start(self.trainer, self.module)
+        self.throughput.on_train_start(self.trainer, self.module)
 
     def step(self, *, fetching, inside, after=0.0, windows=13):
         self.clock.go_on(fetching)
         self.loader.waited = fetching
-        self.cost.on_train_batch_start(self.trainer, self.module)
+        self.throughput.on_train_batch_start(self.trainer, self.module)
         self.clock.go_on(inside)
         batch = SimpleNamespace(target=torch.zeros(windows, 3, 2))
-        self.cost.on_train_batch_end(self.trainer, self.module, None, batch, 0)
+        self.throughput.on_train_batch_end(self.trainer, self.module, None, batch, 0)
         self.clock.go_on(after)
 
     def validate(self, seconds):
-        self.cost.on_validation_start()
+        self.throughput.on_validation_start()
         self.clock.go_on(seconds)
-        self.cost.on_validation_end()
+        self.throughput.on_validation_end()
 
     def end(self):
-        self.cost.on_train_end(self.trainer, self.module)
+        self.throughput.on_train_end(self.trainer, self.module)
 
-    def figures(self):
-        return self.cost.figures(self.trainer)
+    def metrics(self):
+        return self.throughput.metrics(self.trainer)
 
 
 def test_the_limit_counts_the_seconds_inside_steps_alone_and_the_rest_is_split():
@@ -84,11 +83,11 @@ def test_the_limit_counts_the_seconds_inside_steps_alone_and_the_rest_is_split()
     training.clock.go_on(2.0)  # writes a checkpoint
     training.end()
     training.clock.go_on(1000.0)  # evaluates
-    figures = training.figures()
-    assert figures["train_seconds"] == pytest.approx(126.0)
-    assert figures["train_samples_per_second"] == pytest.approx(39 / 26)
-    assert figures["train_limit_samples_per_second"] == pytest.approx(39 / 15)
-    assert training.cost.speed() == [
+    metrics = training.metrics()
+    assert metrics["train_seconds"] == pytest.approx(126.0)
+    assert metrics["train_samples_per_second"] == pytest.approx(39 / 26)
+    assert metrics["train_limit_samples_per_second"] == pytest.approx(39 / 15)
+    assert training.throughput.sentences() == [
         "Speed: 2 samples/s, 58 % of what the model alone allows (3): 12 % waited for data, 30 % in checkpoints, "
         "pictures and logging."
     ]
@@ -100,7 +99,7 @@ def test_a_training_whose_data_are_slow_is_told_so():
     for _ in range(5):
         training.step(fetching=6.0, inside=4.0)
     training.end()
-    line, hint = training.cost.speed()
+    line, hint = training.throughput.sentences()
     assert "40 % of what the model alone allows" in line and "60 % waited for data, 0 % in" in line
     assert hint.startswith("Data, not the model, set the pace: try a larger data.batch_size")
 
@@ -120,12 +119,12 @@ def test_shares_never_add_up_to_more_than_all():
 
 def test_nothing_is_said_of_a_training_without_a_step():
     training = Training()
-    assert training.cost.speed() == []
+    assert training.throughput.sentences() == []
     training.start()
     training.clock.go_on(3.0)
     training.end()
-    assert training.cost.speed() == []
-    assert training.figures()["train_limit_samples_per_second"] is None
+    assert training.throughput.sentences() == []
+    assert training.metrics()["train_limit_samples_per_second"] is None
 
 
 def test_a_validation_in_the_middle_of_an_epoch_is_neither_step_nor_waiting():
@@ -136,8 +135,8 @@ def test_a_validation_in_the_middle_of_an_epoch_is_neither_step_nor_waiting():
     training.step(fetching=1.0, inside=5.0)
     training.step(fetching=1.0, inside=5.0)
     training.end()
-    assert training.figures()["train_limit_samples_per_second"] == pytest.approx(39 / 15)
-    assert "17 % waited for data, 0 % in" in training.cost.speed()[0]
+    assert training.metrics()["train_limit_samples_per_second"] == pytest.approx(39 / 15)
+    assert "17 % waited for data, 0 % in" in training.throughput.sentences()[0]
 
 
 def test_the_sums_go_on_in_the_next_leg_and_the_pause_between_does_not_count():
@@ -145,29 +144,32 @@ def test_the_sums_go_on_in_the_next_leg_and_the_pause_between_does_not_count():
     first.start()
     first.step(fetching=1.0, inside=4.0, after=5.0)
     first.end()
-    second.cost.load_state_dict(first.cost.state_dict())
+    second.throughput.load_state_dict(first.throughput.state_dict())
     second.clock.go_on(1e6)
     second.start()
     second.step(fetching=1.0, inside=4.0, after=5.0)
     second.end()
-    assert second.figures()["train_seconds"] == pytest.approx(20.0)
-    assert second.figures()["train_limit_samples_per_second"] == pytest.approx(26 / 8)
-    assert "10 % waited for data, 50 % in" in second.cost.speed()[0]
+    assert second.metrics()["train_seconds"] == pytest.approx(20.0)
+    assert second.metrics()["train_limit_samples_per_second"] == pytest.approx(26 / 8)
+    assert "10 % waited for data, 50 % in" in second.throughput.sentences()[0]
 
 
-def test_a_checkpoint_of_an_earlier_release_counts_its_leg_as_spent_in_steps():
+@pytest.mark.parametrize(("kept", "limit"), [({}, 2.0), ({"idle_seconds": 4.0, "waiting_seconds": 1.0}, 2.5)])
+def test_checkpoints_of_earlier_releases_go_on(kept, limit):
+    """Format 1 kept the seconds between steps; the first releases did not, so their legs count as spent in steps."""
     training = Training()
-    training.cost.load_state_dict({"seconds": 30.0, "validation_seconds": 10.0, "samples": 40})
-    assert training.figures()["train_limit_samples_per_second"] == pytest.approx(2.0)
+    training.throughput.load_state_dict({"seconds": 30.0, "validation_seconds": 10.0, "samples": 40, **kept})
+    assert training.metrics()["train_limit_samples_per_second"] == pytest.approx(limit)
+    assert training.throughput.state_key == "Cost"
 
 
 def test_the_clock_stops_when_the_training_is_interrupted():
     training = Training()
     training.start()
     training.step(fetching=1.0, inside=4.0)
-    training.cost.on_exception(training.trainer, training.module, KeyboardInterrupt())
+    training.throughput.on_exception(training.trainer, training.module, KeyboardInterrupt())
     training.clock.go_on(500.0)  # evaluates best.ckpt
-    assert training.figures()["train_seconds"] == pytest.approx(5.0)
+    assert training.metrics()["train_seconds"] == pytest.approx(5.0)
 
 
 def test_the_windows_of_all_processes_count():
@@ -175,7 +177,7 @@ def test_the_windows_of_all_processes_count():
     training.start()
     training.step(fetching=0.0, inside=2.0, windows=13)
     training.end()
-    assert training.figures()["train_samples_per_second"] == pytest.approx(39 / 2)
+    assert training.metrics()["train_samples_per_second"] == pytest.approx(39 / 2)
 
 
 def test_the_bar_shows_the_rate_of_the_last_second_or_more():
@@ -202,7 +204,7 @@ def test_without_a_bar_the_first_process_says_the_rate_of_each_epoch(caplog, bar
         for epoch, inside in enumerate((2.0, 4.0)):
             training.trainer.current_epoch = epoch
             training.step(fetching=0.0, inside=inside, windows=60)
-            training.cost.on_train_epoch_end(training.trainer, training.module)
+            training.throughput.on_train_epoch_end(training.trainer, training.module)
     assert [r.getMessage() for r in caplog.records] == ["Epoch 1: 30 samples/s", "Epoch 2: 15 samples/s"][:said]
 
 
@@ -224,50 +226,65 @@ class Event:
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """An Idle on a GPU that passes its next event at `queue.at`."""
+    """A training on a GPU that passes its next event at `queue.at`."""
     queue = SimpleNamespace(at=0.0, waited=0)
     monkeypatch.setattr(Event, "passed_until", 0.0)
-    monkeypatch.setattr(Idle, "moment", lambda self: Event(queue.at))
+    monkeypatch.setattr(Throughput, "moment", lambda self: Event(queue.at))
 
     def synchronize(device):
         queue.waited += 1
         Event.passed_until = queue.at
 
-    monkeypatch.setattr(idling.torch.cuda, "synchronize", synchronize)
-    return Idle(torch.device("cuda"), clock=Clock()), queue
+    monkeypatch.setattr(throughput_module.torch.cuda, "synchronize", synchronize)
+    training = Training()
+    training.trainer.strategy.root_device = torch.device("cuda")
+    training.start()
+    return training, queue
 
 
-def test_a_gpu_that_had_work_while_a_batch_was_fetched_did_not_wait(gpu):
-    idle, queue = gpu
-    queue.at = 10.0
-    idle.leave()  # the step will have ended at 10
-    idle.enter(fetching=5.0, apart=0.0)  # fetched by then: the next one begins at once
-    Event.passed_until = 20.0
-    idle.settle(last=False)
-    assert (idle.seconds, idle.waiting, queue.waited) == (0.0, 0.0, 0)
-
-
-def test_a_gpu_waited_for_data_as_long_as_it_stood_idle_at_most(gpu):
-    idle, queue = gpu
-    queue.at = 10.0
-    idle.leave()
-    queue.at = 12.0
-    idle.enter(fetching=5.0, apart=0.0)
-    Event.passed_until = 12.0
-    idle.settle(last=False)
-    assert (idle.seconds, idle.waiting) == (2.0, 2.0)
+def step_on(gpu, begin, end, *, fetching=0.0, program=0.0):
+    """A step between two events of the queue; the program fetched a batch before it, and works on for so long."""
+    training, queue = gpu
+    training.clock.go_on(fetching)
+    training.loader.waited = fetching
+    queue.at = begin
+    training.throughput.on_train_batch_start(training.trainer)
+    training.clock.go_on(program)
+    queue.at = end
+    training.throughput.on_train_batch_end(
+        training.trainer, training.module, None, SimpleNamespace(target=torch.zeros(13, 3, 2)), 0
+    )
 
 
 def test_no_step_waits_for_a_gpu_but_the_end_does(gpu):
-    idle, queue = gpu
-    for at in (10.0, 20.0):
-        queue.at = at
-        idle.leave()
-        queue.at = at + 3.0
-        idle.enter(fetching=1.0, apart=0.5)
-    assert (idle.seconds, queue.waited, len(idle.gaps)) == (0.0, 0, 2)
-    idle.settle(last=True)
-    assert (idle.seconds, idle.waiting, queue.waited) == (5.0, 2.0, 1)
+    training, queue = gpu
+    step_on(gpu, 1.0, 10.0)
+    step_on(gpu, 10.0, 20.0)
+    assert (training.throughput.computing, queue.waited, len(training.throughput.steps)) == (0.0, 0, 2)
+    Event.passed_until = 10.0
+    step_on(gpu, 21.0, 30.0)
+    assert (training.throughput.computing, queue.waited, len(training.throughput.steps)) == (9.0, 0, 2)
+    training.end()
+    assert (training.throughput.computing, queue.waited) == (28.0, 1)
+
+
+def test_a_gpu_that_had_work_while_a_batch_was_fetched_did_not_wait(gpu):
+    training, _ = gpu
+    step_on(gpu, 0.0, 10.0, fetching=0.0, program=1.0)
+    step_on(gpu, 10.0, 20.0, fetching=5.0, program=1.0)  # fetched while the GPU was busy
+    training.clock.go_on(13.0)  # the program waits for the GPU to finish, 20 s after it began
+    training.end()
+    (line,) = training.throughput.sentences()
+    assert "100 % of what the model alone allows" in line and "0 % waited for data, 0 % in" in line
+
+
+def test_a_gpu_waited_for_data_as_long_as_it_stood_idle_at_most(gpu):
+    training, _ = gpu
+    step_on(gpu, 0.0, 10.0, program=10.0)
+    step_on(gpu, 12.0, 20.0, fetching=5.0, program=5.0)
+    training.end()
+    assert "90 % of what the model alone allows" in training.throughput.sentences()[0]
+    assert "10 % waited for data, 0 % in" in training.throughput.sentences()[0]
 
 
 def test_a_run_says_its_speed_once_and_keeps_the_limit(tmp_path, capsys, monkeypatch):
@@ -285,7 +302,7 @@ def test_a_run_says_its_speed_once_and_keeps_the_limit(tmp_path, capsys, monkeyp
 
     monkeypatch.setattr(WindowDataset, "in_batches", slow)
     monkeypatch.setattr(ForecastModule, "training_step", quick)
-    monkeypatch.setattr("forecast.commands.train.Cost", partial(Cost, clock=clock))
+    monkeypatch.setattr("forecast.commands.train.Throughput", partial(Throughput, clock=clock))
     monkeypatch.setattr("forecast.training.datamodule.WindowLoader", partial(WindowLoader, clock=clock))
     call("train", *TINY, "trainer.limit_train_batches=4", f"hydra.run.dir={tmp_path}")
     said, logged = capsys.readouterr().out, (tmp_path / "train.log").read_text()

@@ -1,0 +1,91 @@
+"""What predict.py does: the steps after the end of a file, as a CSV and a picture."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+from omegaconf import DictConfig
+
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.commands.inputs import find_device, history, trained_source
+from forecast.config.check import read_settings
+from forecast.config.settings import PredictSettings
+from forecast.data.frame import SeriesFrame
+from forecast.errors import UserError
+from forecast.evaluation.predict import predict as predict_steps
+from forecast.files import replacing
+from forecast.report.verdict import verdict
+from forecast.run_folder import METRICS
+
+
+def predict(cfg: DictConfig) -> None:
+    """Forecasts the steps after the end of a file, or of the data trained on; writes a CSV and a picture."""
+    settings = read_settings(cfg, PredictSettings)
+    device = find_device(settings.device)
+    output = checked_output(settings.output, settings.data.path)
+    checkpoint = load_checkpoint(settings.ckpt_path)
+    source = trained_source(checkpoint, root=settings.data.root)
+    frame = history(checkpoint, source, settings.data.path)
+    lengths = {"seq_len": checkpoint.config["seq_len"], "pred_len": checkpoint.config["pred_len"]}
+    names = checkpoint.data["targets"]
+    targets = [frame.columns.index(name) for name in names]
+    future, values = predict_steps(
+        checkpoint.model().to(device),
+        frame,
+        scaler=checkpoint.scaler,
+        targets=targets,
+        encoding=checkpoint.encoding,
+        device=device,
+        **lengths,
+    )
+    table = pd.DataFrame(values, columns=names)
+    table.insert(0, source.time_column, future)
+    try:
+        with replacing(output) as unfinished:
+            table.to_csv(unfinished, index=False)
+        picture = draw_future(output.with_suffix(".png"), frame.tail(lengths["seq_len"]), table)
+    except OSError as error:
+        raise UserError(f"output={output} cannot be written: {error.strerror}.") from error
+    print(f"{len(future)} steps from {future[0]} to {future[-1]} are in {output}, drawn in {picture}.")
+    for sentence in known_verdict(checkpoint):
+        print(f"best.ckpt of this run on its test windows: {sentence}")
+
+
+def checked_output(name: str, history_path: str | None) -> Path:
+    """The path of the forecast. Raises UserError when it cannot be written there, or the history stands there."""
+    output = Path(name)
+    if output.suffix != ".csv":
+        raise UserError(f"output={name}: the forecast is a CSV, so its name must end in .csv")
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise UserError(f"output={name}: there is no folder {output.absolute().parent} to write it in.")
+    if history_path and output.resolve() == Path(history_path).resolve():
+        raise UserError(
+            f"output={name} is the history itself (data.path) and would be overwritten; choose another name."
+        )
+    return output
+
+
+def draw_future(path: Path, past: SeriesFrame, forecast: pd.DataFrame) -> Path:
+    """Draws the end of the history and the forecast: a column of timestamps, then the targets, original units."""
+    from forecast.report.figures import forecast_figure, save
+
+    names = [str(name) for name in forecast.columns[1:]]
+    figure = forecast_figure(
+        past=past.values[None][:, :, [past.columns.index(name) for name in names]],
+        truth=None,
+        forecast=forecast[names].to_numpy()[None],
+        timestamps=[pd.DatetimeIndex(past.timestamps.append(pd.DatetimeIndex(forecast.iloc[:, 0])))],
+        columns=names,
+        title=f"forecast after {past.timestamps[-1]}",
+    )
+    save(figure, path)
+    return path
+
+
+def known_verdict(checkpoint: Checkpoint) -> list[str]:
+    """What the run that made the checkpoint said of it; empty when its metrics.json is not beside it any more."""
+    path = checkpoint.path.absolute().parent.parent / METRICS
+    try:
+        return verdict(json.loads(path.read_text()), "test")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []

@@ -1,0 +1,193 @@
+"""How fast a training is: windows a second, what held it up, and peak memory."""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from lightning.pytorch.callbacks import Callback
+
+from forecast.evaluation.memory import PeakMemory
+
+log = logging.getLogger(__name__)
+
+BAR_SECONDS = 1.0  # after which the progress bar gets a new rate
+WAITING_SHARE = 0.2  # of the time: a training that waits for data longer than that gets a hint
+
+
+class Throughput(Callback):
+    """Measures the training over all its legs, when it is interrupted and continued.
+
+    train_seconds: from the first batch to the end of the fit, validations included. train_samples_per_second: train
+    windows of all processes by these seconds less those of validations. train_limit_samples_per_second: the same by
+    the seconds inside training steps (forward, backward, optimizer), the rest being that in which this process or its
+    GPU stood idle. peak_memory_mb: of the last leg, see `PeakMemory`.
+
+    A GPU works on what it was told long after the program has gone on, so its steps lie between events in its own
+    queue, which are read when it has passed them; only the end of the training waits for that.
+
+    While it trains the progress bar shows the rate; without one a line gives it once an epoch.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.memory = PeakMemory()
+        self.clock = clock
+        self.device = torch.device("cpu")
+        self.total = self.validating = self.computing = self.waiting = 0.0  # seconds over all legs
+        self.samples = 0
+        self.counted_until: float | None = None  # no time is counted outside the fit
+        self.step_begin: Any = None
+        self.steps: deque[tuple[Any, Any]] = deque()  # begin and end of those that a GPU may not have passed yet
+        self.last_bar = self.last_epoch = (0.0, 0)  # seconds of training and samples when a rate was last given
+
+    @property
+    def state_key(self) -> str:
+        """The name under which checkpoints keep it since format 1."""
+        return "Cost"
+
+    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
+        """Starts the clock."""
+        self.device = trainer.strategy.root_device
+        self.counted_until = self.clock()
+        self.last_bar = self.last_epoch = self._so_far()
+
+    def on_train_end(self, *_: Any) -> None:
+        """Stops the clock."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        self._read_steps()
+        self.on_exception()
+
+    def on_exception(self, *_: Any) -> None:
+        """Stops the clock: what follows an interrupted training is no part of it."""
+        self._count()
+        self.counted_until = None
+
+    def on_train_batch_start(self, trainer: pl.Trainer, *_: Any) -> None:
+        """Ends what lay between two steps."""
+        self.waiting += getattr(trainer.train_dataloader, "waited", 0.0)
+        self.step_begin = self.moment()
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, module: pl.LightningModule, _outputs: Any, batch: Any, *_: Any
+    ) -> None:
+        """Counts the windows; those of the processes differ by one at most."""
+        self.steps.append((self.step_begin, self.moment()))
+        self._read_steps()
+        self.samples += len(batch.target) * trainer.world_size
+        if self._so_far()[0] - self.last_bar[0] >= BAR_SECONDS:
+            module.log("samples/s", self._rate(self.last_bar), prog_bar=True, logger=False, rank_zero_only=True)
+            self.last_bar = self._so_far()
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+        """Logs the rate where no bar shows it."""
+        if trainer.is_global_zero and trainer.progress_bar_callback is None:
+            log.info("Epoch %d: %.0f samples/s", trainer.current_epoch + 1, self._rate(self.last_epoch))
+        self.last_epoch = self._so_far()
+
+    def on_validation_start(self, *_: Any) -> None:
+        """The seconds until `on_validation_end` are a validation's."""
+        self._count()
+
+    def on_validation_end(self, *_: Any) -> None:
+        """See `on_validation_start`. A validation's first figures wait for a GPU to finish the steps before it."""
+        self.validating += self._count()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The sums so far."""
+        self._count()
+        return {
+            "seconds": self.total,
+            "validation_seconds": self.validating,
+            "computing_seconds": self.computing,
+            "waiting_seconds": self.waiting,
+            "samples": self.samples,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Goes on from the sums of the legs before."""
+        self.total, self.validating = state_dict["seconds"], state_dict["validation_seconds"]
+        self.waiting, self.samples = state_dict.get("waiting_seconds", 0.0), state_dict["samples"]
+        # format 1 kept what was idle between steps, the first releases not even that: all was spent in steps
+        inside = self.total - self.validating - state_dict.get("idle_seconds", 0.0)
+        self.computing = state_dict.get("computing_seconds", inside)
+
+    def metrics(self, trainer: pl.Trainer) -> dict[str, Any]:
+        """The block `cost` of metrics.json."""
+        training, samples = self._so_far()
+        return {
+            "train_seconds": self.total,
+            "train_samples_per_second": samples / training if training > 0 else None,
+            "train_limit_samples_per_second": samples / self.computing if self.computing > 0 else None,
+            "peak_memory_mb": self.memory.megabytes(trainer.strategy.root_device),
+            "device": trainer.strategy.root_device.type,
+            "precision": str(trainer.precision),
+        }
+
+    def sentences(self) -> list[str]:
+        """How fast the training was, in plain words; nothing when none was."""
+        training, samples = self._so_far()
+        if not samples or training <= 0:
+            return []
+        # fetching that overlaps with a GPU's work is no waiting: it waits at most as long as it stands idle
+        idle = max(0.0, 1.0 - self.computing / training)
+        return speed_sentences(samples / training, idle=idle, waiting=min(self.waiting / training, idle))
+
+    def moment(self) -> Any:
+        """Now, as whoever computes sees it: seconds on a CPU, an event in the queue of a GPU."""
+        if self.device.type != "cuda":
+            return self.clock()
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event.record(torch.cuda.current_stream(self.device))
+        return event
+
+    def _read_steps(self) -> None:
+        """Adds the steps that are over."""
+        on_gpu = self.device.type == "cuda"
+        while self.steps and (not on_gpu or self.steps[0][1].query()):
+            begin, end = self.steps.popleft()
+            self.computing += begin.elapsed_time(end) / 1e3 if on_gpu else end - begin
+
+    def _count(self) -> float:
+        """Adds the seconds since the last call, and returns them."""
+        if self.counted_until is None:
+            return 0.0
+        now = self.clock()
+        seconds, self.counted_until = now - self.counted_until, now
+        self.total += seconds
+        return seconds
+
+    def _so_far(self) -> tuple[float, int]:
+        """Seconds of training, validations apart, and samples."""
+        self._count()
+        return self.total - self.validating, self.samples
+
+    def _rate(self, since: tuple[float, int]) -> float:
+        """Samples a second since then."""
+        seconds, samples = self._so_far()
+        return (samples - since[1]) / max(seconds - since[0], 1e-9)
+
+
+def speed_sentences(samples_per_second: float, *, idle: float, waiting: float) -> list[str]:
+    """How near a training came to the speed of its steps alone, and what to do when data held it up.
+
+    idle: the share of the time between steps, in [0, 1). waiting: the share that waited for data, a part of it.
+    """
+    inside = 1.0 - idle
+    if inside <= 0.0:
+        return []
+    used, waited = round(100 * inside), round(100 * waiting)
+    sentences = [
+        f"Speed: {samples_per_second:.0f} samples/s, {used} % of what the model alone allows "
+        f"({samples_per_second / inside:.0f}): {waited} % waited for data, {max(0, 100 - used - waited)} % in "
+        "checkpoints, pictures and logging."
+    ]
+    if waiting > WAITING_SHARE:
+        sentences.append(
+            "Data, not the model, set the pace: try a larger data.batch_size, and see that the machine's memory, or a "
+            "quarter of what the GPU has free, holds the whole series."
+        )
+    return sentences
