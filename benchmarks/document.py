@@ -1,10 +1,12 @@
-"""Figures as the tables of docs/performance.md, which scripts/benchmark.py prints as well."""
+"""Figures as the tables of docs/performance.md, which scripts/benchmark.py prints as well.
+
+The table writer is imported where it is called: it brings SciPy, which a process that measures need not load.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.setting import say
-from forecast.comparison.tables import markdown
 
 Figures = Mapping[str, Any]
 Columns = Mapping[str, Callable[[Figures], str]]
@@ -50,8 +52,10 @@ def say_table(part: str, figures: Any) -> None:
 
 def table(part: str, figures: Any) -> list[str]:
     """A line for each contender, or for each attention, as Markdown. figures: what the file has under a part's key."""
+    from forecast.comparison.tables import markdown
+
     if part == "attention":
-        return sweep_table(figures)
+        return markdown(sweep_cells(figures))
     rows: Sequence[Figures] = figures if isinstance(figures, list) else [figures]
     before, after = COLUMNS.get(part, ({}, {}))
     every = [contender for row in rows for contender in row["contenders"].values()]
@@ -66,7 +70,7 @@ def table(part: str, figures: Any) -> list[str]:
     return markdown(cells, left=len(before) + 1)
 
 
-def sweep_table(attentions: Mapping[str, Figures]) -> list[str]:
+def sweep_cells(attentions: Mapping[str, Figures]) -> list[list[str]]:
     """A line for each attention, a column for each length: time and memory of forward and backward."""
     lengths = sorted({row["L"] for sweep in attentions.values() for row in sweep["rows"]})
     cells = [["attention", *(f"L {length}" for length in lengths), "time grows as"]]
@@ -76,11 +80,13 @@ def sweep_table(attentions: Mapping[str, Figures]) -> list[str]:
         figures = [found.get(length, {}) for length in lengths]
         measured = [time_and_memory(figure) if "seconds" in figure else "-" for figure in figures]
         cells.append([name, *measured, f"L^{exponent:.2f}" if exponent else "-"])
-    return markdown(cells)
+    return cells
 
 
 def summary_lines(parts: Figures) -> list[str]:
     """The medians beside the authors' code as a table; nothing where they were not measured."""
+    from forecast.comparison.tables import markdown
+
     rows = [list(row) for row in summary_rows(parts) if row[1] != "-"]
     return markdown([["what", "measured"], *rows]) if rows else []
 

@@ -1,5 +1,6 @@
 """Our side: mechanisms, models and optimizers as the config builds them for a training."""
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,12 @@ RECIPES = {
 }
 
 
+@functools.cache
+def values(*overrides: str) -> dict[str, Any]:
+    """The resolved config of train.py with these overrides, to be read only."""
+    return composed(overrides).values
+
+
 def attentions() -> list[str]:
     """The options of the group attention."""
     return options("attention", but="inherit")
@@ -38,7 +45,7 @@ def mechanism(name: str, *, causal: bool, settings: Sequence[str] = (), device: 
     settings: KEY=VALUE of the mechanism. Raises UserError for a key that it does not have.
     """
     changed = [f"attention.mechanism.{setting}" for setting in settings]
-    config = composed([f"attention={name}", "model=informer", "model.dropout=0.0", *changed]).values
+    config = values(f"attention={name}", "model=informer", "model.dropout=0.0", *changed)
     built: nn.Module = build(config["attention"]["mechanism"])(causal=causal, layer=0)
     return built.to(device)
 
@@ -58,7 +65,7 @@ def overrides(sizes: Sizes) -> list[str]:
 
 def config_of(recipe: str, sizes: Sizes, *more: str) -> dict[str, Any]:
     """The resolved config of a training of one of RECIPES."""
-    return composed([*RECIPES[recipe], *overrides(sizes), *more]).values
+    return values(*RECIPES[recipe], *overrides(sizes), *more)
 
 
 def model_of(config: dict[str, Any], sizes: Sizes) -> ForecastModel:
@@ -140,4 +147,4 @@ def series_file(csv: str | None) -> Path:
     """ETTh1.csv: --csv, else from $FORECAST_DATA, downloaded when it is not there."""
     if csv:
         return Path(csv).absolute()
-    return locate("ETTh1", composed(["data=ETTh1"]).values["data"]["root"]).absolute()
+    return locate("ETTh1", values("data=ETTh1")["data"]["root"]).absolute()
