@@ -80,6 +80,7 @@ def test_the_machine_s_rate_counts_two_operations_a_product(monkeypatch):
     assert machine.rates(SETTING, side=50) == {"fp32": 2 * 50**3 / 1e9, "bf16": 2 * 50**3 / 1e9}
 
 
+@pytest.mark.slow
 def test_the_table_and_the_file_hold_each_attention_and_length(measured):
     sizes = ["--lengths", "16", "24", "--duel_lengths", "17", "--heads", "2", "--width", "5", "--duel_batch", "3"]
     found, printed = measured("attention", "--only", "full", "single_head", *sizes, "--rounds", "2")
@@ -109,6 +110,7 @@ def test_a_length_that_needs_too_much_memory_is_named_and_ends_only_its_own_row(
     assert "topk               L     16  forward+backward " in printed
 
 
+@pytest.mark.slow
 def test_a_step_is_timed_for_both_recipes_both_precisions_and_the_peer(measured):
     found, printed = measured("step", *TINY, *LENGTHS)
     (row,) = found["parts"]["step"]
