@@ -1,142 +1,179 @@
-"""The figures of a file as tables of docs/performance.md."""
+"""Figures as the tables of docs/performance.md, which scripts/benchmark.py prints as well.
+
+The table writer is imported where it is called: it brings SciPy, which a process that measures need not load.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks import summary
-from benchmarks.setting import AS_IT_IS, PRECISIONS
-from benchmarks.tables import machine_line, milliseconds
+from benchmarks.setting import say
 
+Figures = Mapping[str, Any]
+Columns = Mapping[str, Callable[[Figures], str]]
 KINDS = {"cpu": "On a CPU", "cuda": "On a GPU"}
-# Parts with one list of contenders: heading, and what is timed.
-SIMPLE = {
-    "data": ("Windows", "a shuffled epoch of train windows"),
-    "epoch": ("An epoch", "from the CSV file to the first validation metric"),
-    "evaluation": ("Evaluation", "every test window of ETTh1, by the same weights"),
-    "predict": ("predict.py", "from the shell to the CSV file, a full-size checkpoint"),
-    "startup": ("Starting", "from the shell"),
+AUTHORS = "informer2020"
+BOTH = "forward+backward"
+# Key in a file of figures: heading, and what is measured.
+SECTIONS = {
+    "step": ("A training step", "Forward, loss, backward and optimizer; seq_len/label_len/pred_len, batch"),
+    "duel": ("Attention beside the peers'", "Forward and backward of the mechanism alone, float32"),
+    "attention": ("Every attention by length", "Forward and backward, batch 1: time and memory, and growth of time"),
+    "data": ("Windows", "A shuffled epoch of train windows"),
+    "epoch": ("An epoch", "From the CSV file to the first validation metric"),
+    "evaluation": ("Evaluation", "Every test window of ETTh1, by the same weights"),
+    "predict": ("predict.py", "From the shell to the CSV file, a full-size checkpoint"),
 }
-Table = Iterator[str]
 
 
-def document_lines(files: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def document_lines(files: Mapping[str, Figures]) -> list[str]:
     """All tables. files: "cpu" and "cuda", what there is of them, as `record.read` gives it."""
-    if not files:
-        return ["Nothing has been measured yet."]
     lines: list[str] = []
     for kind in (kind for kind in KINDS if kind in files):
         machine, parts = files[kind]["machine"], files[kind]["parts"]
-        lines += [f"## {KINDS[kind]}", "", f"{machine_line(machine)}.", "", *summary_lines(parts, kind)]
-        makers: dict[str, Callable[[Any], Table]] = {
-            "step": step_table,
-            "duel": duel_table,
-            "attention": sweep_table,
-            "decoding": decoding_table,
-            "changes": changes_table,
-        }
-        for part in ("step", "changes", "duel", "attention", *SIMPLE, "decoding"):
+        lines += [f"## {KINDS[kind]}", "", f"{machine_line(machine)}.", ""]
+        if summary := summary_lines(parts):
+            says = "Times the authors' code, medians; spreads are in the tables below."
+            lines += ["### In short", "", says, "", *summary, ""]
+        for part, (title, says) in SECTIONS.items():
             if part in parts:
-                made = makers[part](parts[part]) if part in makers else simple_table(part, parts[part])
-                lines += [*made, *rates_lines(machine, part), ""]
-    return lines[:-1]
+                lines += [f"### {title}", "", f"{says}{share_of_epoch(parts[part])}.", ""]
+                lines += [*table(part, parts[part]), "", *rates_lines(machine, part)]
+    return lines[:-1] or ["Nothing has been measured yet."]
 
 
-def summary_lines(parts: Mapping[str, Any], kind: str) -> list[str]:
-    """What was asked and what came, where the authors' code was measured beside us."""
-    found = list(summary.rows(parts, kind))
-    if not any(came != "-" for _, _, came in found):
-        return []
-    says = "Times the authors' code, medians; spreads are in the tables below"
-    return [*heading("In short", says), *header(["what", "asked", "came"]), *map(line, found), ""]
+def say_table(part: str, figures: Any) -> None:
+    """Prints the table of a part, and below it what could not be measured."""
+    say("", *table(part, figures))
+    for row in figures if isinstance(figures, list) else []:
+        for name, contender in row["contenders"].items():
+            if "failed" in contender:
+                say(f"{name}: {time_and_memory(contender)}")
 
 
-def rates_lines(machine: Mapping[str, Any], part: str) -> list[str]:
+def table(part: str, figures: Any) -> list[str]:
+    """A line for each contender, or for each attention, as Markdown. figures: what the file has under a part's key."""
+    from forecast.comparison.tables import markdown
+
+    if part == "attention":
+        return markdown(sweep_cells(figures))
+    rows: Sequence[Figures] = figures if isinstance(figures, list) else [figures]
+    before, after = COLUMNS.get(part, ({}, {}))
+    every = [contender for row in rows for contender in row["contenders"].values()]
+    references = list(dict.fromkeys(name for contender in every for name in contender.get("ratios", {})))
+    cells = [[*before, "whose", "time", *(f"times {name}" for name in references), *after]]
+    for row in rows:
+        for name, contender in row["contenders"].items():
+            found = contender.get("ratios", {})
+            ratios = [spread(found[other]) if other in found else "-" for other in references]
+            labels, more = [make(row) for make in before.values()], [make(contender) for make in after.values()]
+            cells.append([*labels, name, time(contender), *ratios, *more])
+    return markdown(cells, left=len(before) + 1)
+
+
+def sweep_cells(attentions: Mapping[str, Figures]) -> list[list[str]]:
+    """A line for each attention, a column for each length: time and memory of forward and backward."""
+    lengths = sorted({row["L"] for sweep in attentions.values() for row in sweep["rows"]})
+    cells = [["attention", *(f"L {length}" for length in lengths), "time grows as"]]
+    for name, sweep in attentions.items():
+        found = {row["L"]: row.get(BOTH, {}) for row in sweep["rows"]}
+        exponent = sweep["growth"].get(BOTH)
+        figures = [found.get(length, {}) for length in lengths]
+        measured = [time_and_memory(figure) if "seconds" in figure else "-" for figure in figures]
+        cells.append([name, *measured, f"L^{exponent:.2f}" if exponent else "-"])
+    return cells
+
+
+def summary_lines(parts: Figures) -> list[str]:
+    """The medians beside the authors' code as a table; nothing where they were not measured."""
+    from forecast.comparison.tables import markdown
+
+    rows = [list(row) for row in summary_rows(parts) if row[1] != "-"]
+    return markdown([["what", "measured"], *rows]) if rows else []
+
+
+def summary_rows(parts: Figures) -> Iterator[tuple[str, str]]:
+    """What was measured, and the figure, "-" for none."""
+    for precision in ("fp32", "bf16-mixed"):
+        steps = {size(row): times(row, f"ours {AUTHORS} {precision}", "fp32") for row in parts.get("step", [])}
+        steps = {name: ratio for name, ratio in steps.items() if ratio != "-"}
+        yield f"training step {', '.join(steps)}, {precision}", ", ".join(steps.values()) or "-"
+    for causal in (False, True):
+        duel, form = [row for row in parts.get("duel", []) if row["causal"] == causal], "causal, " * causal
+        lengths = ", ".join(f"{row['L']:,}" for row in duel)
+        for name in ("prob", "prob_informer2020"):
+            ratios = [times(row, f"ours {name}") for row in duel]
+            yield f"`attention={name}`, {form}L {lengths}", ", ".join(ratios) if {*ratios} - {"-"} else "-"
+        pairs = [(row["contenders"].get("ours full"), row["contenders"].get("ours prob")) for row in duel]
+        beside = [f"{full['seconds'] / prob['seconds']:.1f}" for full, prob in pairs if full and prob]
+        yield f"`attention=prob` beside our full attention, {form}the same", ", ".join(beside) or "-"
+    for precision in ("fp32", "bf16-mixed") if "epoch" in parts else ():
+        share = f"{parts['epoch'].get('fraction', 1.0):.0%}"
+        what = f"from the CSV to the validation metric, {share} of an epoch, {precision}"
+        yield what, times(parts["epoch"], f"ours {AUTHORS} {precision}", "fp32")
+    yield "window pipeline", times(parts.get("data", {}), "ours")
+    yield "evaluation of the ETTh1 test split, fp32", times(parts.get("evaluation", {}), "ours")
+    if "predict" in parts:
+        yield "predict.py from the shell to the CSV", f"{parts['predict']['contenders']['predict.py']['seconds']:.1f} s"
+    longest = max((row["seq_len"] for row in parts.get("step", [])), default=0)
+    for row in (row for row in parts.get("step", []) if row["seq_len"] == longest):
+        names = (f"ours {AUTHORS} fp32", f"{AUTHORS} fp32")
+        ours, theirs = (row["contenders"].get(name, {}).get("megabytes") for name in names)
+        if ours and theirs:
+            yield f"memory of a step {size(row)} by theirs, fp32", f"{ours / theirs:.3f}"
+    exponent = parts.get("attention", {}).get("prob", {}).get("growth", {}).get(BOTH)
+    yield "exponent with which prob's time grows with the length", f"{exponent:.2f}" if exponent else "-"
+
+
+def times(row: Figures, ours: str, precision: str = "") -> str:
+    """How many times faster than the authors' code, the median."""
+    contender = row.get("contenders", {}).get(ours, {})
+    ratio = contender.get("ratios", {}).get(f"{AUTHORS} {precision}".strip())
+    return f"{ratio['median']:.2f}" if ratio else "-"
+
+
+def size(row: Figures) -> str:
+    """Lengths and batch of a step."""
+    return f"{row['seq_len']}/{row['label_len']}/{row['pred_len']} x {row['batch']}"
+
+
+def share_of_epoch(figures: Any) -> str:
+    """How much of an epoch was measured, where it was not all."""
+    fraction = figures.get("fraction", 1.0) if isinstance(figures, Mapping) else 1.0
+    return f", {fraction:.0%} of its batches" if fraction < 1.0 else ""
+
+
+def machine_line(machine: Figures) -> str:
+    """What is measured on."""
+    threads = f", {machine['threads']} threads" if machine["kind"] == "cpu" else ""
+    return f"{machine['device']}{threads}, torch {machine['torch']}, Python {machine['python']}, {machine['date']}"
+
+
+def rates_lines(machine: Figures, part: str) -> list[str]:
     """The machine's matrix products around a part, and the commit."""
     rates = machine.get("rates", {}).get(part)
     if not rates:
         return []
-    shown = ", ".join(
-        f"{rates['before'][name]:.0f} and {rates['after'][name]:.0f} in {name}" for name in rates["before"]
-    )
-    return [
-        "",
-        f"Matrix products before and after, GFLOP/s: {shown}. {rates['date']}, commit {rates['commit'] or '-'}.",
-    ]
+    pairs = [f"{rates['before'][name]:.0f} and {rates['after'][name]:.0f} in {name}" for name in rates["before"]]
+    measured = f"{rates['date']}, commit {rates['commit'] or '-'}"
+    return [f"Matrix products before and after, GFLOP/s: {', '.join(pairs)}. {measured}.", ""]
 
 
-def step_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """A line for each size and contender."""
-    references = references_of(rows)
-    yield from heading("A training step", "forward, loss, backward and optimizer; seq_len/label_len/pred_len, batch")
-    yield from header(["sizes", "whose", "time", *(f"times {name}" for name in references), "share", "memory"])
-    for row in rows:
-        sizes = f"{row['seq_len']}/{row['label_len']}/{row['pred_len']}, {row['batch']}"
-        for name, figures in row["contenders"].items():
-            yield line([sizes, name, time(figures), *ratios(figures, references), share(figures), memory(figures)])
+def time_and_memory(figures: Figures) -> str:
+    """Both, or why they could not be measured."""
+    return f"not measured: {figures['failed']}" if "failed" in figures else f"{time(figures)}, {memory(figures)}"
 
 
-def duel_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """A line for each form, length and contender."""
-    references = references_of(rows)
-    yield from heading("Attention beside the peers'", "forward and backward of the mechanism alone, float32")
-    yield from header(["form", "L", "whose", "time", *(f"times {name}" for name in references), "memory"])
-    for row in rows:
-        form = "causal" if row["causal"] else "not causal"
-        for name, figures in row["contenders"].items():
-            yield line([form, str(row["L"]), name, time(figures), *ratios(figures, references), memory(figures)])
+def time(figures: Figures) -> str:
+    """Median time, with the digits that count."""
+    seconds = figures.get("seconds")
+    if seconds is None:
+        return "-"
+    return f"{seconds * 1e3:.3g} ms" if seconds < 0.1 else f"{seconds:.3g} s"
 
 
-def sweep_table(attentions: Mapping[str, Mapping[str, Any]]) -> Table:
-    """A line for each attention, a column for each length: time and memory of forward and backward."""
-    lengths = sorted({row["L"] for each in attentions.values() for row in each["rows"]})
-    which = "forward+backward"
-    yield from heading(
-        "Every attention by length", "forward and backward, batch 1: time and memory, and growth of time"
-    )
-    yield from header(["attention", *(f"L {length}" for length in lengths), "time grows as"])
-    for name, each in attentions.items():
-        found = {row["L"]: row.get(which, {}) for row in each["rows"]}
-        cells = [f"{time(found.get(length, {}))}, {memory(found.get(length, {}))}" for length in lengths]
-        exponent = each["growth"].get(which)
-        yield line([name, *(cell.replace("-, -", "-") for cell in cells), f"L^{exponent:.2f}" if exponent else "-"])
-
-
-def decoding_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """A line for each pred_len."""
-    yield from heading("Decoding", "a forecast of a batch, step by step")
-    yield from header(["model", "batch", "pred_len", "with the cache", "without"])
-    for row in rows:
-        both = [time(row.get(how, {})) for how in ("cached", "uncached")]
-        yield line([row["model"], str(row["batch"]), str(row["pred_len"]), *both])
-
-
-def simple_table(part: str, found: Mapping[str, Any]) -> Table:
-    """A line for each contender."""
-    references = references_of([found])
-    title, says = SIMPLE[part]
-    fraction = found.get("fraction", 1.0)
-    yield from heading(title, says + (f", {fraction:.0%} of its batches" if fraction < 1.0 else ""))
-    more = ["windows/s"] if part == "data" else []
-    yield from header(["", "time", *(f"times {name}" for name in references), *more])
-    for name, figures in found["contenders"].items():
-        rate = [f"{figures['windows_per_second']:,.0f}"] if more else []
-        yield line([name, time(figures), *ratios(figures, references), *rate])
-
-
-def changes_table(recipes: Mapping[str, Mapping[str, Any]]) -> Table:
-    """A line for each recipe and change, a column for each precision."""
-    yield from heading(
-        "What each change of a step is worth", "how many times slower our step is with one of them undone, 96/48/24"
-    )
-    precisions = list(PRECISIONS)
-    yield from header(["model", "without", *precisions])
-    for recipe, found in recipes.items():
-        for name in found[precisions[0]]:
-            each = [found[precision][name] for precision in precisions]
-            if name == AS_IT_IS:
-                yield line([recipe, name, *(time(figures) for figures in each)])
-            else:
-                yield line([recipe, name, *(spread(figures["slower"]) for figures in each)])
+def memory(figures: Figures) -> str:
+    """10^6 bytes."""
+    return "-" if figures.get("megabytes") is None else f"{figures['megabytes']:,.0f} MB"
 
 
 def spread(ratio: Mapping[str, float]) -> str:
@@ -144,44 +181,15 @@ def spread(ratio: Mapping[str, float]) -> str:
     return f"{ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
 
 
-def references_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The peers that ratios refer to, in their order."""
-    every = [each for row in rows for figures in row["contenders"].values() for each in figures.get("ratios", {})]
-    return list(dict.fromkeys(every))
-
-
-def heading(title: str, says: str) -> Table:
-    """A title, and one sentence."""
-    yield from (f"### {title}", "", f"{says[0].upper()}{says[1:]}.", "")
-
-
-def header(names: Sequence[str]) -> Table:
-    """The head of a table."""
-    yield line(names)
-    yield "|" + "---|" * len(names)
-
-
-def line(cells: Sequence[str]) -> str:
-    """One row."""
-    return f"| {' | '.join(cells)} |"
-
-
-def ratios(figures: Mapping[str, Any], references: Sequence[str]) -> list[str]:
-    """How many times faster than each reference, with the spread."""
-    found = figures.get("ratios", {})
-    return [spread(found[name]) if name in found else "-" for name in references]
-
-
-def time(figures: Mapping[str, Any]) -> str:
-    """Median time."""
-    return milliseconds(figures["seconds"]) if figures.get("seconds") is not None else "-"
-
-
-def share(figures: Mapping[str, Any]) -> str:
-    """Of the machine's rate."""
-    return f"{figures['share']:.0%}" if figures.get("share") is not None else "-"
-
-
-def memory(figures: Mapping[str, Any]) -> str:
-    """10^6 bytes."""
-    return f"{figures['megabytes']:,.0f} MB" if figures.get("megabytes") is not None else "-"
+# Beside whose, time and ratios: the columns before them, of a row, and behind, of a contender.
+COLUMNS: Mapping[str, tuple[Columns, Columns]] = {
+    "step": (
+        {"sizes": lambda row: size(row).replace(" x", ",")},
+        {"share": lambda figures: f"{figures['share']:.0%}" if "share" in figures else "-", "memory": memory},
+    ),
+    "duel": (
+        {"form": lambda row: "causal" if row["causal"] else "not causal", "L": lambda row: str(row["L"])},
+        {"memory": memory},
+    ),
+    "data": ({}, {"windows/s": lambda figures: f"{figures['windows_per_second']:,.0f}"}),
+}

@@ -4,21 +4,20 @@ Each in a process of its own, in turns. The clock starts when everything is impo
 the file is opened, and stops when the validation error is known.
 """
 
+import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
-from benchmarks import ours, timing
-from benchmarks.data import floats, part, their_loader
-from benchmarks.fresh import in_own_process
+from benchmarks import fresh, ours, timing
+from benchmarks.data import their_batches
+from benchmarks.document import say_table
 from benchmarks.peers import authors
-from benchmarks.setting import PRECISIONS, Setting, Sizes
+from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes, given_sizes, say
 from forecast.checkpoint.load import build_model  # noqa: F401 - imported before the clock starts
 from forecast.commands.train import make_plan, read_data
 from forecast.config import entry
@@ -31,142 +30,109 @@ from forecast.training.throughput import Throughput
 LEARNING_RATE = 1e-4  # conf/optim has the same
 
 
-class FirstValidation(Throughput):
-    """Notes when the first training step and the first validation are done."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first_step = self.validated = 0.0
-        self.first_step_at = 0.0  # seconds since 1970: another process compares it with its own clock
-        self.mse = float("nan")
-
-    def on_train_batch_end(self, *given: Any) -> None:
-        """The first step."""
-        super().on_train_batch_end(*given)
-        if not self.first_step:
-            self.first_step, self.first_step_at = time.perf_counter(), time.time()
-
-    def on_validation_end(self, trainer: Any, *given: Any) -> None:
-        """The metric is there, and on a GPU it has been waited for."""
-        super().on_validation_end(trainer, *given)
-        if not self.validated:
-            self.mse = float(trainer.callback_metrics["val/mse_scaled"])
-            self.validated = time.perf_counter()
-
-
-def compare(
-    setting: Setting, *, csv: Path, sizes: Sizes, fraction: float, tell: Callable[[str, float], None]
-) -> dict[str, Any]:
+def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
     """Paired processes: seconds of ours in both precisions and of the authors', a round after the other.
 
-    fraction: of the train and of the validation batches, on both sides.
+    A fraction of the train and of the validation batches, on both sides.
     """
-    given = {"csv": str(csv), "sizes": sizes.plain(), "fraction": fraction}
-    kinds: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, str]]]
-    kinds = {f"ours informer2020 {precision}": (our_epoch, {"precision": precision}) for precision in PRECISIONS}
+    sizes, fraction = Sizes(**given_sizes(arguments)), arguments.fraction
+    given = {"csv": str(ours.series_file(arguments.csv)), "sizes": sizes.plain(), "fraction": fraction}
     peer = authors(setting.peers)
-    if peer is not None:
-        kinds[f"{peer.name} fp32"] = (their_epoch, {})
-    seconds: timing.Seconds = {name: [] for name in kinds}
-    details: dict[str, Any] = {}
+    contenders = [(f"ours informer2020 {precision}", precision) for precision in PRECISIONS]
+    contenders += [(f"{peer.name} fp32", "")] if peer else []
+    seconds: timing.Seconds = {name: [] for name, _ in contenders}
+    errors: dict[str, float] = {}
     begun = time.perf_counter()
     for done in range(setting.rounds):
         if done and time.perf_counter() - begun >= setting.budget:
             break
-        for name, (function, more) in kinds.items():
-            alone = setting.with_peer(peer.name if peer and function is their_epoch else "")
-            found = in_own_process(function, alone, as_train=function is our_epoch, **given, **more)
+        for name, precision in contenders:
+            if precision:
+                alone = setting.with_peer("")
+                found = fresh.in_own_process(our_epoch, alone, as_train=True, precision=precision, **given)
+            else:
+                found = fresh.in_own_process(their_epoch, setting.with_peer(name.split()[0]), **given)
             if "failed" in found:
                 raise UserError(f"epoch: {name} has failed: {found['failed']}")
-            seconds[name].append(found.pop("seconds"))
-            details[name] = found
-            tell(name, seconds[name][-1])
+            seconds[name].append(found["seconds"])
+            errors[name] = found["val_mse"]
+            say(f"{name}: {found['seconds']:.1f} s, validation MSE {found['val_mse']:.4f}")
     figures = timing.compared(seconds, [f"{peer.name} fp32"] if peer else [])
-    return {**sizes.plain(), "fraction": fraction, "contenders": {n: figures[n] | details[n] for n in figures}}
+    for name, error in errors.items():
+        figures[name]["val_mse"] = error
+    result = {**sizes.plain(), "fraction": fraction, "contenders": figures}
+    say_table("epoch", result)
+    return {"epoch": result}
 
 
-def our_epoch(
-    setting: Setting, *, csv: str, sizes: dict[str, Any], fraction: float, precision: str
-) -> dict[str, float]:
+def our_epoch(setting: Setting, *, csv: str, sizes: dict[str, Any], fraction: float, precision: str) -> Figures:
     """What train.py does, checks and pictures included, with the config of its command line."""
-    size = Sizes(**sizes)
-    command = [
-        *train_command(setting, Path(csv), size),
-        "trainer.max_epochs=1",
-        f"trainer.precision={PRECISIONS[precision]}",
-        f"trainer.limit_train_batches={float(fraction)}",
-        f"trainer.limit_val_batches={float(fraction)}",
-    ]
+    limits = [f"trainer.limit_{split}_batches={float(fraction)}" for split in ("train", "val")]
+    more = ["trainer.max_epochs=1", f"trainer.precision={PRECISIONS[precision]}", *limits]
     with TemporaryDirectory(prefix="benchmark-") as folder:
-        started, cost = fitted([*command, f"hydra.run.dir='{folder}'"])
-    return {
-        "seconds": cost.validated - started,
-        "until_first_step": cost.first_step - started,
-        "val_mse": cost.mse,
-    }
+        return trained(setting, csv=csv, sizes=sizes, folder=folder, more=more)
 
 
-def train_command(setting: Setting, csv: Path, sizes: Sizes) -> list[str]:
-    """The arguments of train.py that all parts share."""
-    return [
+def trained(setting: Setting, *, csv: str, sizes: dict[str, Any], folder: str, more: list[str]) -> Figures:
+    """Trains as train.py does, up to its last evaluation, into a folder; seconds until the first validation error.
+
+    more: overrides of train.py. Without a validation the error is NaN.
+    """
+    command = [
         *ours.RECIPES["informer2020"],
-        *ours.overrides(sizes),
-        *ours.data_overrides(csv),
+        *ours.overrides(Sizes(**sizes)),
+        *ours.data_overrides(Path(csv)),
         f"trainer.accelerator={'gpu' if setting.device == 'cuda' else 'cpu'}",
         "trainer.enable_progress_bar=false",
+        *more,
+        f"hydra.run.dir='{folder}'",
     ]
+    figures: Figures = {}
 
+    class FirstValidation(Throughput):
+        """Notes when the first validation is done: the metric is there, and on a GPU it has been waited for."""
 
-def fitted(command: list[str]) -> tuple[float, FirstValidation]:
-    """Trains as train.py does with this command line, up to its last evaluation; when it began, and the times noted."""
-    found: dict[str, Any] = {}
+        def on_validation_end(self, trainer: Any, *rest: Any) -> None:
+            super().on_validation_end(trainer, *rest)
+            if not figures:
+                error = float(trainer.callback_metrics["val/mse_scaled"])
+                figures.update(seconds=time.perf_counter() - started, val_mse=error)
+
+    started = 0.0
 
     def main(cfg: Any) -> None:
+        nonlocal started
         plan = make_plan(cfg)
-        found["started"] = time.perf_counter()
+        started = time.perf_counter()
         data = read_data(plan.source, plan.config)
         record = make_record(plan.config, plan.choices, plan.source, data, fit_baselines(data))
-        found["cost"] = FirstValidation()
-        fit(plan, data, record, found["cost"])
+        fit(plan, data, record, FirstValidation())
 
-    with command_line(["train.py", *command]):
-        entry.run(main, config_name="train")
-    return found["started"], found["cost"]
-
-
-@contextmanager
-def command_line(words: list[str]) -> Iterator[None]:
-    """sys.argv for a while."""
-    before = sys.argv
-    sys.argv = words
-    try:
-        yield
-    finally:
-        sys.argv = before
+    sys.argv = ["train.py", *command]  # what Hydra reads; this process is ours alone
+    entry.run(main, config_name="train")
+    return figures
 
 
-def their_epoch(setting: Setting, *, csv: str, sizes: dict[str, Any], fraction: float) -> dict[str, float]:
+def their_epoch(setting: Setting, *, csv: str, sizes: dict[str, Any], fraction: float) -> Figures:
     """Data sets, model, one epoch and the validation, as their experiment does them: no torch.no_grad in the latter."""
     size, peer = Sizes(**sizes), authors(setting.peers)
     assert peer is not None
     started = time.perf_counter()
-    train = their_loader(peer.dataset(Path(csv), "train", size), size, train=True)
-    validation = their_loader(peer.dataset(Path(csv), "val", size), size, train=False)
+    sets = {split: peer.dataset(Path(csv), split, size) for split in ("train", "val")}
+    train = their_batches(sets["train"], size, setting.device, train=True, fraction=fraction)
+    validation = their_batches(sets["val"], size, setting.device, train=False, fraction=fraction)
     model = peer.model(size, setting.device)
     optimizer, criterion = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE), torch.nn.MSELoss()
-    losses, first_step = [], 0.0
+    losses, errors = [], []
     model.train()
-    for _, items in zip(range(part(len(train), fraction)), train, strict=False):
+    for batch in train:
         optimizer.zero_grad()
-        loss = criterion(*peer.processed(model, size, floats(items, setting.device)))
+        loss = criterion(*peer.processed(model, size, batch))
         losses.append(loss.item())
         loss.backward()
         optimizer.step()
-        first_step = first_step or time.perf_counter()
     model.eval()
-    errors = []
-    for _, items in zip(range(part(len(validation), fraction)), validation, strict=False):
-        forecast, truth = peer.processed(model, size, floats(items, setting.device))
+    for batch in validation:
+        forecast, truth = peer.processed(model, size, batch)
         errors.append(float(criterion(forecast.detach().cpu(), truth.detach().cpu())))
-    mean = sum(errors) / len(errors)
-    return {"seconds": time.perf_counter() - started, "until_first_step": first_step - started, "val_mse": mean}
+    return {"seconds": time.perf_counter() - started, "val_mse": sum(errors) / len(errors)}

@@ -1,42 +1,68 @@
 """The test split by the same weights: ours by `forecast.evaluation`, the authors' by their test loop."""
 
+import argparse
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from benchmarks import ours, timing
-from benchmarks.data import floats, their_loader
-from benchmarks.peers import Informer2020, authors
-from benchmarks.setting import Setting, Sizes
+from benchmarks.data import their_batches
+from benchmarks.document import say_table
+from benchmarks.peers import authors
+from benchmarks.setting import Figures, Setting, Sizes, given_sizes, say
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import Evaluation, Protocol, evaluate, fit_baselines
+from forecast.evaluation.evaluate import Protocol, evaluate, fit_baselines
 from forecast.export.informer2020.names import copy_in
 
 # Both draw keys at random, each its own: the errors agree so far.
 TOLERANCE = 0.02
 
 
-def compare(setting: Setting, *, csv: Path, sizes: Sizes) -> dict[str, Any]:
+def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
     """Seconds of both, in turns, and the two errors. Raises UserError when these differ: the work was not the same.
 
     Equal work: every test window once, float32, data read and model built beforehand. Ours computes beside it three
     baselines and the errors by step, column and window, which is part of its time.
     """
-    peer = authors(setting.peers)
+    sizes, csv, errors = Sizes(**given_sizes(arguments)), ours.series_file(arguments.csv), dict[str, float]()
+    data, device = ours.read(csv, sizes), torch.device(setting.device)
+    weight = fit_baselines(data)
     torch.manual_seed(0)
     model = ours.model_of(ours.config_of("informer2020", sizes), sizes)
-    errors: dict[str, float] = {}
-    theirs = None
+
+    def our_test() -> None:
+        found = evaluate(
+            model.to(device).eval(),
+            data,
+            split="test",
+            protocol=Protocol(),
+            nlinear_weight=weight,
+            batch_size=sizes.batch,
+            device=device,
+        )
+        errors["ours"] = found.errors.overall(data.target_std)["scaled"]["mse"]
+
+    contenders: dict[str, Callable[[], None]] = {"ours": our_test}
+    peer = authors(setting.peers)
     if peer is not None:
         their_model = peer.model(sizes, "cpu")
         copy_in(model, their_model.state_dict())
-        theirs = their_test(peer, their_model.to(setting.device), setting, csv=csv, sizes=sizes, errors=errors)
-    contenders = {"ours": our_test(model.to(setting.device), setting, csv=csv, sizes=sizes, errors=errors)}
-    if peer is not None and theirs is not None:
-        contenders[peer.name] = theirs
+        dataset = peer.dataset(csv, "test", sizes)
+        their_model.to(device)
+
+        def their_test() -> None:
+            """No torch.no_grad, forecasts and truths gathered as arrays, as in theirs; but no window is dropped."""
+            their_model.eval()
+            batches = their_batches(dataset, sizes, setting.device, train=False)
+            pairs = [
+                [tensor.detach().cpu().numpy() for tensor in peer.processed(their_model, sizes, batch)]
+                for batch in batches
+            ]
+            forecasts, truths = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
+            errors[peer.name] = float(np.mean((forecasts - truths) ** 2))
+
+        contenders[peer.name] = their_test
     seconds = timing.turns(
         contenders, rounds=setting.rounds, budget=setting.budget, warm_up=0, synchronise=setting.synchronise()
     )
@@ -49,52 +75,7 @@ def compare(setting: Setting, *, csv: Path, sizes: Sizes) -> dict[str, Any]:
                 f"{errors['ours']:.4f}, more than {TOLERANCE:.0%} apart: the two do not compute the same. Check the "
                 "checkout and the file."
             )
-    return {**sizes.plain(), "contenders": figures}
-
-
-def our_test(
-    model: torch.nn.Module, setting: Setting, *, csv: Path, sizes: Sizes, errors: dict[str, float]
-) -> Callable[[], None]:
-    """What evaluate.py does once data and model are there."""
-    data = ours.read(csv, sizes)
-    weight, device = fit_baselines(data), torch.device(setting.device)
-    model.eval()
-
-    def run() -> None:
-        found: Evaluation = evaluate(
-            model,
-            data,
-            split="test",
-            protocol=Protocol(),
-            nlinear_weight=weight,
-            batch_size=sizes.batch,
-            device=device,
-        )
-        errors["ours"] = found.errors.overall(data.target_std)["scaled"]["mse"]
-
-    return run
-
-
-def their_test(
-    peer: Informer2020,
-    model: torch.nn.Module,
-    setting: Setting,
-    *,
-    csv: Path,
-    sizes: Sizes,
-    errors: dict[str, float],
-) -> Callable[[], None]:
-    """Their loop: no torch.no_grad, forecasts and truths gathered as arrays; but no window is dropped."""
-    dataset = peer.dataset(csv, "test", sizes)
-
-    def run() -> None:
-        model.eval()
-        forecasts, truths = [], []
-        for items in their_loader(dataset, sizes, train=False):
-            forecast, truth = peer.processed(model, sizes, floats(items, setting.device))
-            forecasts.append(forecast.detach().cpu().numpy())
-            truths.append(truth.detach().cpu().numpy())
-        made, true = np.concatenate(forecasts), np.concatenate(truths)
-        errors[peer.name] = float(np.mean((made - true) ** 2))
-
-    return run
+    found = {**sizes.plain(), "contenders": figures}
+    say_table("evaluation", found)
+    say("", *(f"MSE of {name}: {error:.4f}" for name, error in errors.items()))
+    return {"evaluation": found}

@@ -4,82 +4,59 @@ import datetime
 import os
 import platform
 import re
-import statistics
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from benchmarks.setting import Setting
+from benchmarks.timing import repeated
 
 SIDE = 2048  # of the square matrices
-LEAST_SECONDS, LEAST_PRODUCTS = 0.3, 3
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
-Rates = dict[str, float]
 
 
-def rates(setting: Setting, *, side: int = SIDE) -> Rates:
+def rates(setting: Setting, *, side: int = SIDE) -> dict[str, float]:
     """GFLOP/s of matrix products (side, side) x (side, side) in each of DTYPES: the median of a few."""
-    return {name: product_rate(dtype, setting, side) for name, dtype in DTYPES.items()}
-
-
-def product_rate(dtype: torch.dtype, setting: Setting, side: int) -> float:
-    """GFLOP/s in one dtype."""
-    left, right = (torch.randn(side, side, device=setting.device, dtype=dtype) for _ in range(2))
-    out, synchronise, seconds = torch.empty_like(left), setting.synchronise(), list[float]()
-    torch.matmul(left, right, out=out)
-    while len(seconds) < LEAST_PRODUCTS or sum(seconds) < LEAST_SECONDS:
-        synchronise()
-        start = time.perf_counter()
-        torch.matmul(left, right, out=out)
-        synchronise()
-        seconds.append(time.perf_counter() - start)
-    return 2 * side**3 / statistics.median(seconds) / 1e9
-
-
-def mean_rates(before: Rates, after: Rates) -> Rates:
-    """Between two measurements."""
-    return {name: (before[name] + after[name]) / 2 for name in before}
+    found = {}
+    for name, dtype in DTYPES.items():
+        left, right = (torch.randn(side, side, device=setting.device, dtype=dtype) for _ in range(2))
+        out = torch.matmul(left, right)
+        product = lambda a=left, b=right, c=out: torch.matmul(a, b, out=c)  # noqa: E731
+        found[name] = 2 * side**3 / repeated(product, setting.synchronise()) / 1e9
+    return found
 
 
 def describe(setting: Setting) -> dict[str, Any]:
     """What stands in the JSON file beside the figures. commit: "" outside a checkout of git."""
+    name = first_match("/proc/cpuinfo", r"model name\s*:\s*(.+)") or platform.machine()
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--tags"]
+    try:
+        commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        commit = ""
     return {
-        "device": torch.cuda.get_device_name() if setting.device == "cuda" else processor(),
+        "device": torch.cuda.get_device_name() if setting.device == "cuda" else f"{name}, {os.cpu_count()} cores",
         "kind": setting.device,
         "threads": setting.threads,
         "torch": str(torch.__version__),
         "python": platform.python_version(),
-        "commit": commit(),
+        "commit": commit,
         "date": datetime.datetime.now(tz=datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
     }
 
 
-def processor() -> str:
-    """The CPU's name and number of cores."""
-    try:
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        found = None
-    return f"{found[1].strip() if found else platform.machine()}, {os.cpu_count()} cores"
-
-
-def commit() -> str:
-    """The state of the checkout that this package lies in."""
-    command = ["git", "describe", "--always", "--dirty", "--tags"]
-    try:
-        found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return found.stdout.strip() if found.returncode == 0 else ""
-
-
 def available_memory() -> float:
     """10^9 bytes that processes may still take; infinite where the system does not say."""
+    kilobytes = first_match("/proc/meminfo", r"MemAvailable:\s*(\d+) kB")
+    return int(kilobytes) * 1024 / 1e9 if kilobytes else float("inf")
+
+
+def first_match(path: str, pattern: str) -> str:
+    """The first group of the pattern in a file of the system; "" where there is none."""
     try:
-        found = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text())
+        found = re.search(pattern, Path(path).read_text())
     except OSError:
-        found = None
-    return int(found[1]) * 1024 / 1e9 if found else float("inf")
+        return ""
+    return found[1].strip() if found else ""

@@ -1,5 +1,6 @@
 """Our side: mechanisms, models and optimizers as the config builds them for a training."""
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from benchmarks.setting import Sizes
 from forecast.config.build import build
 from forecast.config.compose import composed
 from forecast.config.values import options
+from forecast.data.catalog import locate
 from forecast.data.windows import Batch
 from forecast.evaluation.metrics import mean_squared_error
 from forecast.models.base import ForecastModel, WindowShape
@@ -26,6 +28,12 @@ RECIPES = {
 }
 
 
+@functools.cache
+def values(*overrides: str) -> dict[str, Any]:
+    """The resolved config of train.py with these overrides, to be read only."""
+    return composed(overrides).values
+
+
 def attentions() -> list[str]:
     """The options of the group attention."""
     return options("attention", but="inherit")
@@ -36,14 +44,14 @@ def mechanism(name: str, *, causal: bool, settings: Sequence[str] = (), device: 
 
     settings: KEY=VALUE of the mechanism. Raises UserError for a key that it does not have.
     """
-    changed = [f"attention.mechanism.{each}" for each in settings]
-    config = composed([f"attention={name}", "model=informer", "model.dropout=0.0", *changed]).values
+    changed = [f"attention.mechanism.{setting}" for setting in settings]
+    config = values(f"attention={name}", "model=informer", "model.dropout=0.0", *changed)
     built: nn.Module = build(config["attention"]["mechanism"])(causal=causal, layer=0)
     return built.to(device)
 
 
 def overrides(sizes: Sizes) -> list[str]:
-    """What train.py is told of the sizes."""
+    """The sizes as overrides of train.py."""
     model = {name: getattr(sizes, name) for name in ("d_model", "n_heads", "d_ff", "encoder_layers", "decoder_layers")}
     lengths = {name: getattr(sizes, name) for name in ("seq_len", "label_len", "pred_len")}
     return [
@@ -57,7 +65,7 @@ def overrides(sizes: Sizes) -> list[str]:
 
 def config_of(recipe: str, sizes: Sizes, *more: str) -> dict[str, Any]:
     """The resolved config of a training of one of RECIPES."""
-    return composed([*RECIPES[recipe], *overrides(sizes), *more]).values
+    return values(*RECIPES[recipe], *overrides(sizes), *more)
 
 
 def model_of(config: dict[str, Any], sizes: Sizes) -> ForecastModel:
@@ -107,27 +115,18 @@ def training_step(
     return step
 
 
-def made_step(
-    sizes: Sizes,
-    recipe: str,
-    *,
-    precision: str,
-    device: str,
-    compiled: bool = False,
-    fused: bool = True,
-    more: Sequence[str] = (),
-) -> Callable[[], None]:
+def made_step(sizes: Sizes, recipe: str, *, precision: str, device: str, compiled: bool = False) -> Callable[[], None]:
     """`training_step` of one of RECIPES with fresh weights, on `random_batch`, with the optimizer of conf/optim.
 
-    compiled: by torch.compile. fused: the optimizer in one pass, as in a training. more: overrides of the config.
+    compiled: by torch.compile.
     """
     torch.manual_seed(0)
-    config, batch = config_of(recipe, sizes, *more), random_batch(sizes, device)
+    config, batch = config_of(recipe, sizes), random_batch(sizes, device)
     model = model_of(config, sizes).to(device).train()
     inputs = (batch.past, batch.past_known, batch.future_known, batch.future)
     pair = torch.compile(model.training_pair) if compiled else model.training_pair
     make = build(config["optim"])
-    optimizer = make(model.parameters(), **fused_keyword(make, may=fused))
+    optimizer = make(model.parameters(), **fused_keyword(make, may=True))
     return training_step(lambda: pair(*inputs), optimizer, precision=precision, device=device)
 
 
@@ -140,5 +139,12 @@ def read(csv: Path, sizes: Sizes) -> "PreparedData":
 
 
 def data_overrides(csv: Path) -> list[str]:
-    """What train.py is told of the data: the splits of ETTh1, whatever the file."""
+    """The data as overrides of train.py: the splits of ETTh1, whatever the file."""
     return ["data=ETTh1", f"data.path='{csv}'"]
+
+
+def series_file(csv: str | None) -> Path:
+    """ETTh1.csv: --csv, else from $FORECAST_DATA, downloaded when it is not there."""
+    if csv:
+        return Path(csv).absolute()
+    return locate("ETTh1", values("data=ETTh1")["data"]["root"]).absolute()

@@ -24,18 +24,18 @@ Forecast = Callable[[Batch], tuple[Tensor, Tensor]]
 class Peer:
     """One implementation. A part that is not among `parts` is measured without it.
 
-    note: what a reader of the figures must know. by_head: its mechanism takes q, k, v (B, H, L, E), as ours does, not
-    (B, L, H, E).
+    note: what a reader of the figures must know.
     """
 
     name: ClassVar[str]
     parts: ClassVar[frozenset[str]]
     note: ClassVar[str] = ""
-    by_head: ClassVar[bool] = False
+    attn: Any  # the module that has its ProbAttention
 
     def attention(self, *, causal: bool, factor: int) -> nn.Module:
-        """Its ProbSparse mechanism without dropout: (q, k, v, None) -> (context, None)."""
-        raise NotImplementedError
+        """Its ProbSparse mechanism without dropout: (q, k, v, None) -> (context, None), each (B, L, H, E)."""
+        mechanism: nn.Module = self.attn.ProbAttention(causal, factor, attention_dropout=0.0, output_attention=False)
+        return mechanism
 
     def model(self, sizes: Sizes, device: str) -> nn.Module:
         """Its model with fresh weights."""
@@ -70,11 +70,6 @@ class Informer2020(Peer):
         self.attn, self.models, self.loader = (
             _imported(name, path) for name in ("models.attn", "models.model", "data.data_loader")
         )
-
-    def attention(self, *, causal: bool, factor: int) -> nn.Module:
-        """See `Peer`; q, k, v (B, L, H, E)."""
-        mechanism: nn.Module = self.attn.ProbAttention(causal, factor, attention_dropout=0.0, output_attention=False)
-        return mechanism
 
     def model(self, sizes: Sizes, device: str) -> nn.Module:
         """See `Peer`."""
@@ -137,17 +132,12 @@ class NeuralForecast(Peer):
     def __init__(self) -> None:
         if importlib.util.find_spec("neuralforecast") is None:
             raise UserError("--peer neuralforecast: it is not installed here. Run: pip install neuralforecast")
-        self.module = importlib.import_module("neuralforecast.models.informer")
-
-    def attention(self, *, causal: bool, factor: int) -> nn.Module:
-        """See `Peer`; q, k, v (B, L, H, E)."""
-        mechanism: nn.Module = self.module.ProbAttention(causal, factor, attention_dropout=0.0, output_attention=False)
-        return mechanism
+        self.attn = importlib.import_module("neuralforecast.models.informer")
 
     def model(self, sizes: Sizes, device: str) -> nn.Module:
         """See `Peer`: it takes no start token as long as its window."""
         label_len = min(sizes.label_len, sizes.seq_len - 1)
-        model: nn.Module = self.module.Informer(
+        model: nn.Module = self.attn.Informer(
             h=sizes.pred_len,
             input_size=sizes.seq_len,
             futr_exog_list=[f"known_{i}" for i in range(sizes.n_known)],
@@ -197,8 +187,7 @@ def load_peers(given: Sequence[str], part: str) -> list[Peer]:
 
 def authors(given: Sequence[str]) -> Informer2020 | None:
     """The authors' code among the peers: the only one with loops of its own."""
-    found = [load_peer(peer) for peer in given if peer.partition("=")[0] == Informer2020.name]
-    return next((peer for peer in found if isinstance(peer, Informer2020)), None)
+    return next((peer for peer in load_peers(given, "epoch") if isinstance(peer, Informer2020)), None)
 
 
 def _imported(name: str, folder: Path) -> Any:

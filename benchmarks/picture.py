@@ -12,21 +12,24 @@ from matplotlib.figure import Figure
 from PIL import Image, PngImagePlugin
 
 from benchmarks.attention import series
-from benchmarks.document import KINDS
+from benchmarks.document import BOTH, KINDS
 from forecast.comparison.pictures import COLOURS, DASHES, MARKERS
 from forecast.report.figures import DPI, blank_figure, lighten
 
 PANELS = (("seconds", "seconds"), ("megabytes", "peak memory above the inputs, MB"))
-PASS = "forward+backward"
 # Names in the PNG's own text: of the figures drawn, and of the pixels.
 SOURCE, PIXELS = "Source", "Pixels"
+Sweeps = Mapping[str, Mapping[str, Mapping[str, Any]]]  # kind of machine -> attention -> its sweep
 
 
-def growth_figure(files: Mapping[str, Mapping[str, Any]]) -> Figure | None:
-    """A row of panels for each machine; None when no attention was measured on any."""
-    measured = {kind: files[kind]["parts"]["attention"] for kind in KINDS if has_sweep(files.get(kind))}
-    if not measured:
-        return None
+def sweeps(files: Mapping[str, Mapping[str, Any]]) -> Sweeps:
+    """What the picture shows, of the machines on which every attention was measured."""
+    found = {kind: files[kind]["parts"].get("attention") for kind in KINDS if kind in files}
+    return {kind: attentions for kind, attentions in found.items() if attentions}
+
+
+def growth_figure(measured: Sweeps) -> Figure:
+    """A row of panels for each machine."""
     figure = blank_figure(11.0, 0.8 + 4.6 * len(measured), "Forward and backward of each attention by length, float32")
     rows = figure.subplots(len(measured), len(PANELS), squeeze=False)
     for row, (kind, attentions) in zip(rows, measured.items(), strict=True):
@@ -39,15 +42,10 @@ def growth_figure(files: Mapping[str, Mapping[str, Any]]) -> Figure | None:
     return figure
 
 
-def has_sweep(content: Mapping[str, Any] | None) -> bool:
-    """Whether a file holds the table of every attention."""
-    return content is not None and bool(content["parts"].get("attention"))
-
-
 def draw(axes: Axes, attentions: Mapping[str, Mapping[str, Any]], key: str) -> None:
     """A line an attention, both axes logarithmic."""
-    for number, (name, each) in enumerate(attentions.items()):
-        points = {length: value for length, value in series(each["rows"], PASS, key).items() if value and value > 0}
+    for number, (name, sweep) in enumerate(attentions.items()):
+        points = {length: value for length, value in series(sweep["rows"], BOTH, key).items() if value and value > 0}
         turn, colour = divmod(number, len(COLOURS))
         style = {"color": COLOURS[colour], "linestyle": DASHES[turn % len(DASHES)], "marker": MARKERS[turn % 3]}
         axes.plot(list(points), list(points.values()), label=name, markersize=4, linewidth=1.3, **style)
@@ -57,32 +55,27 @@ def draw(axes: Axes, attentions: Mapping[str, Mapping[str, Any]], key: str) -> N
     lighten(axes)
 
 
-def source_of(files: Mapping[str, Mapping[str, Any]]) -> str:
-    """16 hex digits of all that the picture shows."""
-    drawn = {kind: files[kind]["parts"]["attention"] for kind in KINDS if has_sweep(files.get(kind))}
-    return hashlib.sha256(json.dumps(drawn, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def write(figure: Figure, path: Path, source: str) -> None:
+def write(measured: Sweeps, path: Path) -> None:
     """As PNG with both names in it: another version of matplotlib draws other pixels of the same figures."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI)
+    growth_figure(measured).savefig(buffer, format="png", dpi=DPI)
     with Image.open(buffer) as image:
         text = PngImagePlugin.PngInfo()
-        text.add_text(SOURCE, source)
-        text.add_text(PIXELS, pixels_of(image))
+        text.add_text(SOURCE, digest(json.dumps(measured, sort_keys=True).encode()))
+        text.add_text(PIXELS, digest(image.tobytes()))
         image.save(path, format="png", pnginfo=text)
 
 
-def is_of(path: Path, source: str) -> bool:
+def is_of(measured: Sweeps, path: Path) -> bool:
     """Whether a PNG was drawn from these figures and nobody has changed it since."""
     try:
         with Image.open(path) as image:
-            return bool(image.info.get(SOURCE) == source and image.info.get(PIXELS) == pixels_of(image))
+            names = digest(json.dumps(measured, sort_keys=True).encode()), digest(image.tobytes())
+            return (image.info.get(SOURCE), image.info.get(PIXELS)) == names
     except OSError:
         return False
 
 
-def pixels_of(image: Image.Image) -> str:
-    """16 hex digits of the picture itself."""
-    return hashlib.sha256(image.tobytes()).hexdigest()[:16]
+def digest(content: bytes) -> str:
+    """16 hex digits."""
+    return hashlib.sha256(content).hexdigest()[:16]

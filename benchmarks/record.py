@@ -16,12 +16,9 @@ def read(path: Path) -> dict[str, Any]:
     """The content of a file. Raises UserError for one that is not ours."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        whole = isinstance(content["machine"], dict) and isinstance(content["parts"], dict)
+        return {"machine": dict(content["machine"]), "parts": dict(content["parts"])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is no file of benchmark figures ({error}): name another, or remove it.") from error
-    if not whole:
-        raise UserError(f"{path} is no file of benchmark figures: name another, or remove it.")
-    return dict(content)
 
 
 def check_same_machine(path: Path, machine: dict[str, Any]) -> None:
@@ -60,9 +57,9 @@ def write(path: Path, machine: dict[str, Any], parts: dict[str, Any]) -> None:
 def plain(value: Any) -> Any:
     """Floats with six digits that count; NaN and inf become None."""
     if isinstance(value, dict):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value

@@ -1,16 +1,20 @@
-"""What all parts of the benchmark are told, and the sizes that both sides share."""
+"""What every part is given, and the sizes that both sides share. Without torch: --help needs no more than this."""
 
+import argparse
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-# Of the attentions' table beside the peers', of that of every attention, and the models that decode step by step.
-DUEL_LENGTHS = (96, 336, 720, 1440, 2880, 5760)
-LENGTHS = (96, 192, 336, 720, 1024, 2048, 4096, 8192, 16384)
-DECODERS = ("gpt", "logtrans", "sparse_transformer")
 # As they are called in tables, and Lightning's names of them.
 PRECISIONS = {"fp32": "32-true", "bf16-mixed": "bf16-mixed"}
-AS_IT_IS = "as it is"
+# The options of the command line that change Sizes.
+SIZES = ("seq_len", "label_len", "pred_len", "batch", "factor", "d_model", "n_heads", "d_ff")
+Figures = dict[str, Any]
+
+
+def say(*lines: str) -> None:
+    """Prints at once: a measurement takes minutes."""
+    print(*lines, sep="\n", flush=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +38,7 @@ class Setting:
 
     def synchronise(self) -> Callable[[], None]:
         """Waits for the GPU; on a CPU there is nothing to wait for."""
-        import torch  # --help needs the rest of this file alone
+        import torch
 
         return torch.cuda.synchronize if self.device == "cuda" else lambda: None
 
@@ -60,13 +64,11 @@ class Sizes:
     n_columns: int = 7
     n_known: int = 4
 
-    def but(self, **changed: Any) -> "Sizes":
-        """The same with other values."""
-        return replace(self, **changed)
-
     def plain(self) -> dict[str, Any]:
         """For a file or another process."""
         return asdict(self)
 
-    def __str__(self) -> str:
-        return f"{self.seq_len}/{self.label_len}/{self.pred_len} batch {self.batch}"
+
+def given_sizes(arguments: argparse.Namespace) -> dict[str, int]:
+    """Those of SIZES that the command line names."""
+    return {name: value for name in SIZES if (value := getattr(arguments, name, None)) is not None}

@@ -1,17 +1,17 @@
 """One training step, ours and the peers': forward, loss, backward, optimizer."""
 
+import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import machine, ours, timing
-from benchmarks.fresh import in_own_process, peak_above
-from benchmarks.machine import available_memory
+from benchmarks import fresh, machine, ours, timing
+from benchmarks.document import say_table
 from benchmarks.peers import load_peers
-from benchmarks.setting import PRECISIONS, Setting, Sizes
+from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes, given_sizes
 from forecast.config.build import build
 from forecast.errors import UserError
 
@@ -21,9 +21,8 @@ SIZES = (
     Sizes(seq_len=336, label_len=336, pred_len=720, batch=8),
 )
 # Memory alone: a step of the authors' code takes a quarter of a minute on two cores.
-LARGE = SIZES[2].but(batch=32)
+LARGE = replace(SIZES[2], batch=32)
 LARGE_NEEDS = 10.0  # 10^9 bytes
-COMPILED = "compiled"
 WARM_UP, WARM_UP_COMPILED = 1, 4
 Step = Callable[[], None]
 
@@ -40,69 +39,65 @@ class Contender:
     @property
     def name(self) -> str:
         """As it stands in tables and files."""
-        words = [*([] if self.is_peer else ["ours"]), self.whose, self.precision, *([COMPILED] * self.compiled)]
-        return " ".join(words)
+        return f"{'' if self.is_peer else 'ours '}{self.whose} {self.precision}{' compiled' * self.compiled}"
 
 
-def contenders(setting: Setting) -> list[Contender]:
-    """Ours in both recipes, then the peers, each in both precisions; on a GPU also ours compiled."""
+def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
+    """A row for each size; without named sizes those of SIZES, and the memory of a large step."""
+    chosen, given = contenders(setting, arguments.only), given_sizes(arguments)
+    rows = []
+    for sizes in [Sizes(**given)] if given else SIZES:
+        row = {**sizes.plain(), **timed(setting, chosen, sizes)}
+        if not arguments.no_memory:
+            for contender in chosen:
+                row["contenders"][contender.name] |= memory(setting, contender, sizes, steps=2)
+        say_table("step", [row])
+        rows.append(row)
+    if not given and not arguments.no_memory:
+        rows.append(large_memory(setting, chosen))
+        say_table("step", rows[-1:])
+    return {"step": rows}
+
+
+def contenders(setting: Setting, only: Sequence[str]) -> list[Contender]:
+    """Ours in both recipes, then the peers, each in both precisions; on a GPU also ours compiled.
+
+    only: the names of those wanted, all when empty. Raises UserError when it names what is no contender.
+    """
     kinds = [Contender(recipe, precision) for recipe in ours.RECIPES for precision in PRECISIONS]
     if setting.device == "cuda":
-        kinds += [Contender(each.whose, each.precision, compiled=True) for each in kinds]
+        kinds += [replace(kind, compiled=True) for kind in kinds]
     theirs = [peer.name for peer in load_peers(setting.peers, "step")]
-    return kinds + [Contender(name, precision, is_peer=True) for name in theirs for precision in PRECISIONS]
-
-
-def compare(
-    setting: Setting,
-    *,
-    sizes: Sequence[Sizes],
-    only: Sequence[str],
-    memory: bool,
-    tell: Callable[[dict[str, Any]], None],
-) -> list[dict[str, Any]]:
-    """A row for each of `sizes`: times in turns, shares of the machine's rate, peaks of processes of their own.
-
-    Raises UserError when `only` names what is no contender.
-    """
-    every = contenders(setting)
-    names = [each.name for each in every]
-    unknown = [name for name in only if name not in names]
-    if unknown:
+    kinds += [Contender(name, precision, is_peer=True) for name in theirs for precision in PRECISIONS]
+    names = [kind.name for kind in kinds]
+    if unknown := [name for name in only if name not in names]:
         raise UserError(f"--only '{unknown[0]}': there is no such contender. It is one of {', '.join(names)}")
-    chosen = [each for each in every if not only or each.name in only]
-    rows = []
-    for size in sizes:
-        row = {**size.plain(), **timed(setting, chosen, size)}
-        if memory:
-            for each in chosen:
-                row["contenders"][each.name] |= in_own_process(
-                    step_memory, setting.with_peer(each.whose), contender=vars(each), sizes=size.plain(), steps=2
-                )
-        tell(row)
-        rows.append(row)
-    return rows
+    return [kind for kind in kinds if not only or kind.name in only]
 
 
-def timed(setting: Setting, chosen: Sequence[Contender], sizes: Sizes) -> dict[str, Any]:
+def timed(setting: Setting, chosen: Sequence[Contender], sizes: Sizes) -> Figures:
     """The contenders in turns, between two measurements of the machine's rate.
 
     gflop: the matrix products of one step of our informer2020, counted; `share` is that by the seconds by the rate of
     the contender's precision.
     """
-    steps = {each.name: make_step(each, setting, sizes) for each in chosen}
-    gflop = counted_gflop(setting, sizes)
+    steps = {contender.name: make_step(contender, setting, sizes) for contender in chosen}
+    step = make_step(Contender("informer2020", "fp32"), setting, sizes)
+    with FlopCounterMode(display=False) as counter:
+        step()
+    gflop = float(counter.get_total_flops()) / 1e9
     before = machine.rates(setting)
-    warm_up = WARM_UP_COMPILED if any(each.compiled for each in chosen) else WARM_UP
+    warm_up = WARM_UP_COMPILED if any(contender.compiled for contender in chosen) else WARM_UP
     seconds = timing.turns(
         steps, rounds=setting.rounds, budget=setting.budget, warm_up=warm_up, synchronise=setting.synchronise()
     )
-    rates = machine.mean_rates(before, machine.rates(setting))
-    references = [each.name for each in chosen if each.is_peer]
+    after = machine.rates(setting)
+    rates = {name: (before[name] + after[name]) / 2 for name in before}
+    references = [contender.name for contender in chosen if contender.is_peer]
     figures = timing.compared(seconds, references)
-    for each in chosen:
-        rate = rates["bf16" if each.precision == "bf16-mixed" else "fp32"]
-        figures[each.name]["share"] = gflop / figures[each.name]["seconds"] / rate
+    for contender in chosen:
+        rate = rates["bf16" if contender.precision == "bf16-mixed" else "fp32"]
+        figures[contender.name]["share"] = gflop / figures[contender.name]["seconds"] / rate
     return {"gflop": gflop, "rates": rates, "contenders": figures}
 
 
@@ -119,37 +114,31 @@ def make_step(contender: Contender, setting: Setting, sizes: Sizes) -> Step:
     return ours.training_step(forecast, optimizer, **how)
 
 
-def counted_gflop(setting: Setting, sizes: Sizes) -> float:
-    """10^9 floating-point operations in the matrix products and convolutions of one step of our informer2020."""
-    step = make_step(Contender("informer2020", "fp32"), setting, sizes)
-    with FlopCounterMode(display=False) as counter:
-        step()
-    return float(counter.get_total_flops()) / 1e9
+def memory(setting: Setting, contender: Contender, sizes: Sizes, *, steps: int) -> Figures:
+    """`step_memory` in a process of its own."""
+    given: Figures = {"contender": asdict(contender), "sizes": sizes.plain(), "steps": steps}
+    return fresh.in_own_process(step_memory, setting.with_peer(contender.whose), **given)
 
 
-def step_memory(setting: Setting, *, contender: dict[str, Any], sizes: dict[str, Any], steps: int) -> dict[str, Any]:
+def step_memory(setting: Setting, *, contender: dict[str, Any], sizes: dict[str, Any], steps: int) -> Figures:
     """The 10^6 bytes of a training at its peak: weights, gradients, the optimizer's state and activations."""
-    once = make_step(Contender(**{**contender, "compiled": False}), setting, Sizes(**sizes).but(batch=1, pred_len=1))
-    del once  # what is imported and set up once is no part of a step
+    # what is imported and set up once is no part of a step
+    make_step(Contender(**{**contender, "compiled": False}), setting, replace(Sizes(**sizes), batch=1, pred_len=1))
 
-    def run() -> None:
+    def train() -> None:
         step = make_step(Contender(**contender), setting, Sizes(**sizes))
         for _ in range(steps):
             step()
 
-    return {"megabytes": peak_above(run, setting)}
+    return {"megabytes": fresh.peak_above(train, setting)}
 
 
-def large_memory(setting: Setting, *, only: Sequence[str]) -> dict[str, Any]:
+def large_memory(setting: Setting, chosen: Sequence[Contender]) -> Figures:
     """The peaks of one step at LARGE; contenders that the machine's memory cannot hold are named with the reason."""
-    row: dict[str, Any] = {**LARGE.plain(), "contenders": {}}
-    alike = (each for each in contenders(setting) if each.is_peer or each.whose == "informer2020")  # ours differ little
-    for each in (each for each in alike if not only or each.name in only):
-        free = available_memory() if setting.device == "cpu" else float("inf")
-        if free < LARGE_NEEDS:
-            row["contenders"][each.name] = {"failed": f"{free:.1f} GB are free, {LARGE_NEEDS:.0f} GB may be needed"}
-            continue
-        row["contenders"][each.name] = in_own_process(
-            step_memory, setting.with_peer(each.whose), contender=vars(each), sizes=LARGE.plain(), steps=1
-        )
+    row: Figures = {**LARGE.plain(), "contenders": {}}
+    for contender in (kind for kind in chosen if kind.is_peer or kind.whose == "informer2020"):  # ours differ little
+        free = machine.available_memory() if setting.device == "cpu" else float("inf")
+        enough = free >= LARGE_NEEDS
+        short = {"failed": f"{free:.1f} GB are free, {LARGE_NEEDS:.0f} GB may be needed"}
+        row["contenders"][contender.name] = memory(setting, contender, LARGE, steps=1) if enough else short
     return row

@@ -5,10 +5,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 Seconds = dict[str, list[float]]
 LEAST_ROUNDS = 3
-# A ratio's spread is between these two of its deciles, over single rounds.
-LOW, HIGH = 10, 90
+LOW, HIGH = 10, 90  # per cent: a spread is between these two
+LEAST_SECONDS, LEAST_REPEATS, LONG = 0.5, 3, 10.0
 
 
 def turns(
@@ -42,29 +44,34 @@ def turns(
     return seconds
 
 
+def repeated(run: Callable[[], object], synchronise: Callable[[], None]) -> float:
+    """Median seconds of a call: of LEAST_REPEATS for LEAST_SECONDS, or of a single one that takes LONG."""
+    seconds: list[float] = []
+    while len(seconds) < LEAST_REPEATS or sum(seconds) < LEAST_SECONDS:
+        synchronise()
+        start = time.perf_counter()
+        run()
+        synchronise()
+        seconds.append(time.perf_counter() - start)
+        if seconds[0] > LONG:
+            break
+    return statistics.median(seconds)
+
+
 def compared(seconds: Seconds, references: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """For each contender the median seconds, their spread, and its ratios to the references; above 1 it is faster."""
-    return {
-        name: {
-            "seconds": statistics.median(each),
-            "low": quantile(each, LOW),
-            "high": quantile(each, HIGH),
-            "rounds": len(each),
-            "ratios": {other: ratio(seconds[other], each) for other in references if other != name},
-        }
-        for name, each in seconds.items()
-    }
+    """For each contender the median seconds, their spread, and its ratios to the references; above 1 it is faster.
+
+    A ratio is the median of the ratios of single rounds, with their spread.
+    """
+    figures: dict[str, dict[str, Any]] = {}
+    for name, ours in seconds.items():
+        ratios = {other: spread(np.divide(seconds[other], ours).tolist()) for other in references if other != name}
+        times = spread(ours)
+        figures[name] = {"seconds": times.pop("median"), **times, "rounds": len(ours), "ratios": ratios}
+    return figures
 
 
-def ratio(reference: Sequence[float], ours: Sequence[float]) -> dict[str, float]:
-    """How many times faster than the reference: median, and LOW to HIGH per cent of the ratios of single rounds."""
-    each = [theirs / mine for theirs, mine in zip(reference, ours, strict=True)]
-    return {"median": statistics.median(each), "low": quantile(each, LOW), "high": quantile(each, HIGH)}
-
-
-def quantile(values: Sequence[float], per_cent: float) -> float:
-    """Between the two nearest of the sorted values, in proportion."""
-    ordered, place = sorted(values), (len(values) - 1) * per_cent / 100
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Median, and the percentiles LOW and HIGH."""
+    low, median, high = np.percentile(values, (LOW, 50, HIGH)).tolist()
+    return {"median": median, "low": low, "high": high}

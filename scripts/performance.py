@@ -7,7 +7,12 @@ marks is written by hand.
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks/ is no part of the installed package
+
+from benchmarks import document, picture, record
+from forecast.errors import UserError
+from forecast.files import write_text
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "performance"
@@ -19,69 +24,41 @@ BEGIN, END = "<!-- made by scripts/performance.py -->", "<!-- until here -->"
 
 
 def main() -> None:
-    """Writes both files; with --check says only whether they are up to date."""
+    """Writes the files; with --check says only whether they are up to date."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0].split(" Usage")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 when one is out of date")
-    check = parser.parse_args().check
-
-    from forecast.errors import UserError
-
     try:
-        work(check=check)
+        work(check=parser.parse_args().check)
     except UserError as error:
         sys.exit(str(error))
 
 
 def work(*, check: bool) -> None:
     """Writes or checks. Raises UserError for a file that is not ours and for what is out of date."""
-    from benchmarks import picture
-    from benchmarks.document import summary_lines
-    from forecast.errors import UserError
-    from forecast.files import write_text
-
-    files = read_files()
+    paths = {kind: RESULTS / f"{kind}.json" for kind in document.KINDS}
+    files = {kind: record.read(path) for kind, path in paths.items() if path.is_file()}
     if not DOCUMENT.is_file():
         raise UserError(f"{DOCUMENT} is not there: it is part of the repository, with the lines {BEGIN} and {END}")
-    short = summary_lines(files["cpu"]["parts"], "cpu")[4:-1] if "cpu" in files else []
-    texts = {DOCUMENT: with_tables(DOCUMENT.read_text(encoding="utf-8"), files)}
+    sweeps = picture.sweeps(files)
+    image = [f"![time and memory against length]({PICTURE.name})", ""] if sweeps else []
+    texts = {DOCUMENT: between(DOCUMENT, [*image, *document.document_lines(files)])}
     if README.is_file():
-        texts[README] = between(README, README.read_text(encoding="utf-8"), short)
-    source, figure = picture.source_of(files), picture.growth_figure(files)
-    if not check:
-        for path, text in texts.items():
-            write_text(path, text)
-        if figure is not None:
-            picture.write(figure, PICTURE, source)
+        texts[README] = between(README, document.summary_lines(files["cpu"]["parts"]) if "cpu" in files else [])
+    if check:
+        stale = [path for path, text in texts.items() if path.read_text(encoding="utf-8") != text]
+        stale += [PICTURE] if sweeps and not picture.is_of(sweeps, PICTURE) else []
+        if stale:
+            raise UserError(f"{stale[0].name} is not what results/performance gives: run python scripts/performance.py")
         return
-    good = {path: path.read_text(encoding="utf-8") == text for path, text in texts.items()}
-    good[PICTURE] = figure is None or picture.is_of(PICTURE, source)
-    for path in (path for path, same in good.items() if not same):
-        raise UserError(f"{path.name} is not what results/performance gives: run python scripts/performance.py")
+    for path, text in texts.items():
+        write_text(path, text)
+    if sweeps:
+        picture.write(sweeps, PICTURE)
 
 
-def read_files() -> dict[str, Any]:
-    """Kind -> content of what was measured. Raises UserError for a file that is not ours."""
-    from benchmarks import record
-    from benchmarks.document import KINDS
-
-    paths = {kind: RESULTS / f"{kind}.json" for kind in KINDS}
-    return {kind: record.read(path) for kind, path in paths.items() if path.is_file()}
-
-
-def with_tables(document: str, files: dict[str, Any]) -> str:
-    """The document with the tables between its two marks. Raises UserError when it has not both."""
-    from benchmarks import document as tables
-    from benchmarks.picture import has_sweep
-
-    shown = ["![time and memory against length](performance.png)", ""] if any(map(has_sweep, files.values())) else []
-    return between(DOCUMENT, document, [*shown, *tables.document_lines(files)])
-
-
-def between(path: Path, text: str, lines: list[str]) -> str:
-    """The text with lines between its two marks. Raises UserError when it has not both."""
-    from forecast.errors import UserError
-
-    before, begin, rest = text.partition(f"{BEGIN}\n")
+def between(path: Path, lines: list[str]) -> str:
+    """The file's text with lines between its two marks. Raises UserError when it has not both."""
+    before, begin, rest = path.read_text(encoding="utf-8").partition(f"{BEGIN}\n")
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise UserError(f"{path.name} needs the two lines {BEGIN} and {END}: the tables stand between them")

@@ -7,6 +7,8 @@ import pytest
 from PIL import Image
 from script import SCRIPTS, call_script
 
+from benchmarks import document
+
 MARKS = "<!-- made by scripts/performance.py -->", "<!-- until here -->"
 
 
@@ -33,9 +35,7 @@ def figures():
             "attention": {"full": {"rows": rows, "growth": {"forward+backward": 2.0}}},
             "data": {**sizes, "contenders": {"ours": contender(0.1, windows_per_second=12345.6)}},
             "epoch": {**sizes, "fraction": 0.25, "contenders": pair},
-            "decoding": [
-                {"model": "gpt", "batch": 2, "pred_len": 5, "cached": contender(0.01), "uncached": contender(1)}
-            ],
+            "decoding": [{"of": "an earlier release, which nothing reads"}],
         },
     }
 
@@ -76,7 +76,6 @@ def test_the_tables_stand_between_the_marks_and_what_is_written_by_hand_stays(fo
     assert "| full | 1.02 s, 2,048 MB | 4.1 s, 8,192 MB | L^2.00 |" in text
     assert "| ours | 0.1 s | 12,346 |" in text
     assert "From the CSV file to the first validation metric, 25% of its batches." in text
-    assert "| gpt | 2 | 5 | 10 ms | 1 s |" in text
     assert "GFLOP/s: 211 and 199 in fp32. today, commit abc." in text
 
 
@@ -119,3 +118,36 @@ def test_check_notices_that_the_picture_is_missing(folder):
 def test_a_document_without_the_marks_is_refused(folder):
     folder.DOCUMENT.write_text("# Title\n")
     refused(folder, "needs the two lines <!-- made by scripts/performance.py --> and <!-- until here -->")
+
+
+def short(parts):
+    return [tuple(line.strip("| ").split(" | ")) for line in document.summary_lines(parts)[2:]]
+
+
+def test_the_short_table_has_the_medians_beside_the_authors_code():
+    def step(seq_len, batch, fp32, megabytes):
+        ratios = {"informer2020 fp32": {"median": fp32}}
+        ours = {"ours informer2020 fp32": {"ratios": ratios, "megabytes": megabytes[0]}}
+        theirs = {"informer2020 fp32": {"ratios": {}, "megabytes": megabytes[1]}}
+        return {"seq_len": seq_len, "label_len": 5, "pred_len": 3, "batch": batch, "contenders": {**ours, **theirs}}
+
+    def duel(length, prob, full):
+        ours = {"ours prob": {"seconds": prob, "ratios": {"informer2020": {"median": 4.5}}}}
+        return {"L": length, "causal": False, "contenders": {**ours, "ours full": {"seconds": full}}}
+
+    parts = {
+        "step": [step(7, 2, 1.234, (10.0, 25.0)), step(11, 3, 2.0, (30.0, 40.0))],
+        "duel": [duel(96, 0.5, 1.0), duel(1440, 0.5, 3.5)],
+        "attention": {"prob": {"growth": {"forward+backward": 1.125}}},
+    }
+    assert short(parts) == [
+        ("training step 7/5/3 x 2, 11/5/3 x 3, fp32", "1.23, 2.00"),
+        ("`attention=prob`, L 96, 1,440", "4.50, 4.50"),
+        ("`attention=prob` beside our full attention, the same", "2.0, 7.0"),
+        ("memory of a step 11/5/3 x 3 by theirs, fp32", "0.750"),  # of the longest window
+        ("exponent with which prob's time grows with the length", "1.12"),
+    ]
+
+
+def test_nothing_is_said_of_what_was_not_measured():
+    assert short({}) == []

@@ -50,16 +50,19 @@ def test_a_gpu_is_waited_for_before_and_after_each_timed_call():
     assert events == ["|", "a", "|", "|", "b", "|"]
 
 
+def ratio(theirs, ours):
+    return timing.compared({"theirs": theirs, "ours": ours}, ["theirs"])["ours"]["ratios"]["theirs"]
+
+
 def test_a_ratio_is_the_median_of_the_ratios_of_single_rounds():
     theirs, ours = [2.0, 30.0, 6.0], [1.0, 3.0, 4.0]  # ratios 2, 10, 1.5; the ratio of the medians is also 2
-    assert timing.ratio(theirs, ours) == pytest.approx({"median": 2.0, "low": 1.6, "high": 8.4})
-    assert timing.ratio([8.0, 9.0, 100.0], [1.0, 3.0, 4.0])["median"] == 8.0  # not 9 / 3
+    assert ratio(theirs, ours) == pytest.approx({"median": 2.0, "low": 1.6, "high": 8.4})
+    assert ratio([8.0, 9.0, 100.0], [1.0, 3.0, 4.0])["median"] == 8.0  # not 9 / 3
 
 
 def test_deciles_lie_between_the_sorted_values_in_proportion():
-    assert timing.quantile([13.0, 11.0, 17.0], 50) == 13.0
-    assert timing.quantile([11.0, 13.0, 17.0], 75) == 15.0
-    assert timing.quantile([7.0], 90) == 7.0
+    assert timing.spread([13.0, 11.0, 17.0]) == pytest.approx({"median": 13.0, "low": 11.4, "high": 16.2})
+    assert timing.spread([7.0]) == {"median": 7.0, "low": 7.0, "high": 7.0}
 
 
 def test_figures_refer_to_each_reference_but_not_to_themselves():
@@ -76,8 +79,7 @@ def test_figures_refer_to_each_reference_but_not_to_themselves():
 
 def test_a_contender_of_another_name_is_refused_with_the_list():
     setting = Setting(device="cpu", threads=1, peers=(), rounds=1, budget=1.0, memory=1.0)
-    with pytest.raises(
-        UserError, match=r"--only 'prob fp32': there is no such contender. It is one of ours informer2020"
-    ):
-        step.compare(setting, sizes=[], only=["prob fp32"], memory=False, tell=print)
-    assert step.compare(setting, sizes=[], only=["ours prob fp32"], memory=False, tell=print) == []
+    says = r"--only 'prob fp32': there is no such contender. It is one of ours informer2020"
+    with pytest.raises(UserError, match=says):
+        step.contenders(setting, ["prob fp32"])
+    assert [contender.name for contender in step.contenders(setting, ["ours prob fp32"])] == ["ours prob fp32"]
