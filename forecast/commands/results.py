@@ -138,7 +138,8 @@ def steps_csv(by_step: dict[str, list[float]]) -> str:
     """One line a forecast step, counted from 1: the column `step`, then those of `by_step`, P figures each."""
     table = pd.DataFrame(by_step)
     table.index = pd.RangeIndex(1, len(table) + 1, name="step")
-    return table.to_csv(na_rep="nan", float_format=f"%.{DECIMALS}f", lineterminator="\n")
+    text: str = table.to_csv(na_rep="nan", float_format=f"%.{DECIMALS}f", lineterminator="\n")
+    return text
 
 
 def write_results(folder: Path, result: Result) -> None:
