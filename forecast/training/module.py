@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from forecast.checkpoint.load import RECORD
+from forecast.checkpoint.formats import RECORD, rename_weights
 from forecast.data.windows import Batch
 from forecast.evaluation.metrics import ErrorSums, mean_squared_error
 from forecast.models.base import ForecastModel
@@ -104,7 +104,8 @@ class ForecastModule(pl.LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": LambdaLR(optimizer, self.schedule)}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Goes on with the best validation of the run that is continued."""
+        """Goes on with the best validation of the run that is continued, whose file may be of an older format."""
+        rename_weights(checkpoint)  # before Lightning hands its weights to the model
         self.record["best_step"] = checkpoint[RECORD]["best_step"]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
