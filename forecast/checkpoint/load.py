@@ -36,7 +36,7 @@ SHOWN_NAMES = 5
 class Checkpoint:
     """A checkpoint's content.
 
-    record: our part, see `training.record.make_record`. epoch: the last one begun, counted from 1. step: how many
+    record: our part, see `training.record.complete_record`. epoch: the last one begun, counted from 1. step: how many
     times the weights were changed. is_best: whether its validation error is the lowest of its run so far; never without
     a validation.
     """
