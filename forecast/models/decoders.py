@@ -21,6 +21,7 @@ class Decoder(nn.Module):
     """
 
     embedding_type: type[DataEmbedding] = DataEmbedding
+    steps_of_start: int = 0  # how many steps the start token itself predicts
     can_skip_ahead: bool  # see `ForecastModel.can_skip_ahead`
     cached_slots: tuple[str, ...] = ()  # see `ForecastModel.cached_slots`
 
@@ -38,7 +39,7 @@ class Decoder(nn.Module):
     ) -> None:
         super().__init__()
         self.label_len, self.pred_len = window.label_len, window.pred_len
-        self.n_rows = self.count_rows(window)
+        self.n_rows = window.label_len + window.pred_len - self.steps_of_start
         self.embedding = self.embedding_type(
             n_columns=window.n_columns,
             n_known=window.n_known,
@@ -64,11 +65,6 @@ class Decoder(nn.Module):
     def check(self, window: WindowShape) -> None:
         """Raises ValueError, or NotCacheable with the slot's name, where it cannot decode in its way."""
 
-    @staticmethod
-    def count_rows(window: WindowShape) -> int:
-        """How many rows it reads."""
-        raise NotImplementedError
-
     def forecast(
         self,
         past: Float[Tensor, "B L C"],
@@ -87,8 +83,9 @@ class Decoder(nn.Module):
         future: Float[Tensor, "B P C"],
         encoded: Float[Tensor, "B M D"],
     ) -> Float[Tensor, "B P T"]:
-        """The P steps (B, P, T) as a training step makes them, given the true ones, `future` (B, P, C)."""
-        raise NotImplementedError
+        """The P steps (B, P, T) as training makes them, which is given the true ones (B, P, C): the forecast."""
+        del future
+        return self.forecast(past, past_known, future_known, encoded)
 
     def last_rows(
         self, values: Float[Tensor, "B R C"], known: Float[Tensor, "B R F"], encoded: Float[Tensor, "B M D"]
@@ -107,11 +104,6 @@ class OneShotDecoder(Decoder):
 
     can_skip_ahead = True
 
-    @staticmethod
-    def count_rows(window: WindowShape) -> int:
-        """The start token and a row of zeros for each step."""
-        return window.label_len + window.pred_len
-
     def forecast(
         self,
         past: Float[Tensor, "B L C"],
@@ -122,18 +114,6 @@ class OneShotDecoder(Decoder):
         """See `Decoder.forecast`."""
         start = past.shape[1] - self.label_len
         return self.last_rows(*with_placeholders(past[:, start:], past_known[:, start:], future_known), encoded)
-
-    def training_rows(
-        self,
-        past: Float[Tensor, "B L C"],
-        past_known: Float[Tensor, "B L F"],
-        future_known: Float[Tensor, "B P F"],
-        future: Float[Tensor, "B P C"],
-        encoded: Float[Tensor, "B M D"],
-    ) -> Float[Tensor, "B P T"]:
-        """The forecast: it is trained as it is used."""
-        del future
-        return self.forecast(past, past_known, future_known, encoded)
 
 
 class StepwiseDecoder(Decoder, CausalDecoder):
@@ -148,13 +128,9 @@ class StepwiseDecoder(Decoder, CausalDecoder):
 
     embedding: CausalDataEmbedding
     embedding_type = CausalDataEmbedding
+    steps_of_start = 1  # its last row predicts the first
     can_skip_ahead = False  # a step is made from the one right before it
     cached_slots = ("decoder_attention", "cross_attention")
-
-    @staticmethod
-    def count_rows(window: WindowShape) -> int:
-        """One less: the last row of the start token predicts the first step."""
-        return window.label_len + window.pred_len - 1
 
     def check(self, window: WindowShape) -> None:
         """See `Decoder.check`: a row to start from, all columns forecast, and rows that need no later ones."""

@@ -58,10 +58,16 @@ class Informer(ForecastModel):
     ) -> None:
         super().__init__(window, instance_norm=instance_norm)
         check_start_token(window)
-        inputs = {"n_columns": window.n_columns, "n_known": window.n_known, "d_model": d_model}
         sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
 
-        self.encoder_embedding = DataEmbedding(**inputs, max_len=window.seq_len, dropout=dropout, encoding=embedding)
+        self.encoder_embedding = DataEmbedding(
+            n_columns=window.n_columns,
+            n_known=window.n_known,
+            d_model=d_model,
+            max_len=window.seq_len,
+            dropout=dropout,
+            encoding=embedding,
+        )
         self.encoder = self.make_encoder(sizes, encoder_attention, n_layers=encoder_layers, distil=distil)
         self.decoder = DECODERS[decode](
             window,
@@ -121,7 +127,7 @@ class Informer(ForecastModel):
 
     @classmethod
     def cached_slots(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
-        """Those of its decoder."""
+        """Both attentions of the decoder when it goes step by step."""
         # the config check calls this before it has checked the value
         return DECODERS.get(str(options.get("decode")), Decoder).cached_slots
 
