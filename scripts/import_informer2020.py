@@ -37,14 +37,14 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
     """From their file to ours. Raises UserError for what the user can mend; then nothing is written."""
     import pooch
 
-    from forecast.checkpoint.load import build_model
+    from forecast.checkpoint.load import RECORD, build_model
     from forecast.commands.train import read_data
     from forecast.config.build import build
     from forecast.evaluation.evaluate import fit_baselines
     from forecast.export.informer2020.adapting import add_finer_calendar, order_columns
     from forecast.export.informer2020.files import read_weights
     from forecast.export.informer2020.names import copy_in
-    from forecast.training.record import describe_data, make_record
+    from forecast.training.record import describe_data, make_record, weights_only_content
 
     check_arguments(arguments)
     weights = read_weights(arguments.checkpoint)
@@ -59,13 +59,11 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
     check_weights(arguments, weights, model, data)
     order_columns(weights, their_columns(arguments, data), data.frame.columns)
     copy_in(model, weights)
-    record = {
-        **make_record(config, choices, source, data, fit_baselines(data)),
-        "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
-        "imported": {"file": arguments.checkpoint.name, "sha256": pooch.file_hash(arguments.checkpoint)},
-    }
-    write_checkpoint(arguments.output, model, record, data)
-    tell(arguments, record, n_names=len(weights), added=added)
+    imported = {"file": arguments.checkpoint.name, "sha256": pooch.file_hash(arguments.checkpoint)}
+    record = make_record(config, choices, source, data, fit_baselines(data))
+    content = weights_only_content(model, record, imported=imported)
+    write_checkpoint(arguments.output, content, data)
+    tell(arguments, content[RECORD], n_names=len(weights), added=added)
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
@@ -176,22 +174,13 @@ def check_weights(
     raise UserError("\n".join([head, *wrong, *hints]))
 
 
-def write_checkpoint(path: Path, model: "ForecastModel", record: dict[str, Any], data: "PreparedData") -> None:
-    """Writes our checkpoint beside its place, forecasts with what was written, and renames it.
-
-    There is no optimizer in it, so no training can go on from it.
-    """
+def write_checkpoint(path: Path, content: dict[str, Any], data: "PreparedData") -> None:
+    """Writes our checkpoint beside its place, forecasts with what was written, and renames it."""
     import torch
 
-    from forecast.checkpoint.load import RECORD, WEIGHTS_PREFIX, load_checkpoint
+    from forecast.checkpoint.load import load_checkpoint
     from forecast.files import replacing
 
-    content = {
-        "state_dict": {f"{WEIGHTS_PREFIX}{name}": value for name, value in model.state_dict().items()},
-        RECORD: record,
-        "global_step": 0,
-        "loops": {"fit_loop": {"epoch_progress": {"current": {"started": 0}}}},
-    }
     buffer = io.BytesIO()
     torch.save(content, buffer)
     try:

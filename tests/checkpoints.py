@@ -4,12 +4,12 @@ import torch
 from config.composed import composed
 from omegaconf import OmegaConf, open_dict
 
-from forecast.checkpoint.load import RECORD, build_model
+from forecast.checkpoint.load import build_model
 from forecast.commands.train import read_data
 from forecast.config import resolvers
 from forecast.config.build import build
 from forecast.evaluation.evaluate import fit_baselines
-from forecast.training.record import make_record
+from forecast.training.record import make_record, weights_only_content
 
 DEMO = ["data=demo", "data.rows=700"]
 LENGTHS = ["seq_len=22", "label_len=11", "pred_len=5"]
@@ -30,12 +30,5 @@ def write_untrained(path, *overrides, sizes=SIZES):
     record = make_record(config, choices, source, data, fit_baselines(data))
     torch.manual_seed(3)
     model = build_model(config, record["data"])
-    record["parameters"] = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    content = {
-        "state_dict": {f"model.{name}": value for name, value in model.state_dict().items()},
-        "global_step": 0,
-        "loops": {"fit_loop": {"epoch_progress": {"current": {"started": 0}}}},
-        RECORD: record,
-    }
-    torch.save(content, path)
+    torch.save(weights_only_content(model, record), path)
     return path

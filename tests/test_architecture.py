@@ -72,6 +72,50 @@ def test_imports_follow_the_arrows(file):
             assert room in ALLOWED.get(library, {room}), where
 
 
+def module_imports():
+    """Each module of the package -> those of its modules that it imports as it is loaded, not inside a function."""
+    files = {".".join(file.relative_to(ROOT).with_suffix("").parts): file for file in PACKAGE.rglob("*.py")}
+    files = {name.removesuffix(".__init__"): file for name, file in files.items()}
+    found = {}
+    for name, file in files.items():
+        pending, needed = list(ast.parse(file.read_text()).body), set()
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ast.Import):
+                needed |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):  # a name in it may be a module
+                needed |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+            elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                pending += ast.iter_child_nodes(node)
+        found[name] = needed & files.keys()
+    return found
+
+
+def on_a_circle(arrows):
+    """The modules that import themselves by way of others."""
+
+    def reached(name):
+        seen, pending = set(), [name]
+        while pending:
+            pending += (new := arrows[pending.pop()] - seen)
+            seen |= new
+        return seen
+
+    return {name for name in arrows if name in reached(name)}
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """An import for type checking alone counts: two files that each need the other's names are one thing."""
+    arrows = module_imports()
+    assert arrows["forecast.models.informer"] >= {"forecast.models.decoders", "forecast.models.base"}
+    assert on_a_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == {"b", "c"}
+    assert on_a_circle(arrows) == set()
+
+
+def test_nothing_is_imported_for_type_checking_alone():
+    assert [str(file.relative_to(ROOT)) for file in PACKAGE.rglob("*.py") if "TYPE_CHECKING" in file.read_text()] == []
+
+
 def test_every_arrow_is_used():
     used = {room: set() for room in ARROWS}
     for file in PACKAGE.rglob("*.py"):

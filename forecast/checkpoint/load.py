@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from forecast.checkpoint.validate import FORMAT, RECORD, check_content, epoch, read_plain
+from forecast.checkpoint.formats import FORMAT, RECORD, rename_weights
+from forecast.checkpoint.validate import check_content, epoch, read_plain
 from forecast.config.build import build
 from forecast.config.targets import resolve_target, target_nodes
 from forecast.data.scaling import Scaler
@@ -35,7 +36,7 @@ SHOWN_NAMES = 5
 class Checkpoint:
     """A checkpoint's content.
 
-    record: our part, see `training.record.make_record`. epoch: the last one begun, counted from 1. step: how many
+    record: our part, see `training.record.complete_record`. epoch: the last one begun, counted from 1. step: how many
     times the weights were changed. is_best: whether its validation error is the lowest of its run so far; never without
     a validation.
     """
@@ -144,6 +145,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     path = Path(path)
     content = read_plain(path)
     check_content(path, content)
+    rename_weights(content)
     record = content[RECORD]
     check_config_is_plain(path, record["config"])
     weights = {name.removeprefix(WEIGHTS_PREFIX): value for name, value in content["state_dict"].items()}

@@ -12,10 +12,8 @@ import torch
 from torch import Tensor
 
 import forecast
+from forecast.checkpoint.formats import FORMAT, RECORD
 from forecast.errors import UserError
-
-RECORD = "forecast"  # the key of our part
-FORMAT = 1  # raised when an older program could misread a file
 
 ANOTHER = "Use another one of its run."
 NONE = type(None)

@@ -4,16 +4,19 @@ Row t of a decoder holds the values of step t and the calendar of step t + 1, wh
 future is known, and the one of step t says nothing more once the values are there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from forecast.attention.base import NotCacheable
 from forecast.layers.attention_layer import AttentionLayer
+from forecast.layers.cache import DecoderCache
+from forecast.layers.causal_embedding import CausalDataEmbedding
 from forecast.layers.heads import merge_heads
-from forecast.models.base import ForecastModel, WindowShape, window_statistics
+from forecast.models.base import ForecastModel, window_statistics
 
 # The next rows (B, M, C) and the calendar of the steps they predict (B, M, F) -> these steps (B, M, C). It knows the
 # rows of its calls before.
@@ -53,29 +56,72 @@ def taught_rows(
     rows: Callable[[Tensor, Tensor], Tensor],
     past: Float[Tensor, "B L C"],
     future: Float[Tensor, "B P C"],
-) -> Float[Tensor, "B R C"]:
-    """The rows that a model makes of the true steps (B, R, C), scaled units; see `ForecastModel.training_pair`.
+    *,
+    columns: Sequence[int],
+) -> Float[Tensor, "B R N"]:
+    """The rows that a model makes of the true steps (B, R, N), scaled units; see `ForecastModel.training_pair`.
 
-    rows: from past (B, L, C) and future (B, P, C) to these rows, all in one unit. With instance_norm the future too is
-    brought to the mean and deviation of the window's past, and the rows are brought back.
+    rows: from past (B, L, C) and future (B, P, C) to these rows, all in one unit. columns: which N of the C they are
+    of. With instance_norm the future too is brought to the mean and deviation of the window's past, and the rows are
+    brought back.
     """
     if not model.instance_norm:
         return rows(past, future)
     mean, std = window_statistics(past)
-    return rows((past - mean) / std, (future - mean) / std) * std + mean
+    made = rows((past - mean) / std, (future - mean) / std)
+    return made * std[:, :, list(columns)] + mean[:, :, list(columns)]
 
 
-def check_feedback(window: WindowShape) -> None:
-    """Raises ValueError unless decode=dynamic has a row to start from and forecasts all that it reads."""
-    if window.label_len == 0:
-        raise ValueError(
-            "decode=dynamic with label_len=0 has no row to start from: say label_len=1 or more, or decode=generative"
-        )
-    if window.targets != tuple(range(window.n_columns)):
-        raise ValueError(
-            f"decode=dynamic feeds each forecast step back, which needs all {window.n_columns} columns, and "
-            f"{window.n_targets} of them is forecast: say data.features=M or S, or decode=generative"
-        )
+def target_calendar(past_known: Float[Tensor, "B S F"], future_known: Float[Tensor, "B P F"]) -> Float[Tensor, "B R F"]:
+    """The calendar of the steps that R = S + P - 1 rows predict: of all steps but the first, (B, R, F)."""
+    return torch.cat([past_known[:, 1:], future_known], dim=1)
+
+
+class CausalDecoder:
+    """Embedding, layers, norm and head of a module whose rows need no later ones: they are made all at once, or the
+    next ones with a cache.
+
+    n_rows: how many a window has. encoded (B, M, D): the encoder's output, where the layers read one; in all calls on
+    one cache the same.
+    """
+
+    embedding: CausalDataEmbedding
+    layers: Any  # CausalStack, or DecoderStack beside an encoder
+    norm: nn.Module
+    head: nn.Linear
+    n_rows: int
+
+    def rows(
+        self, values: Float[Tensor, "B R C"], known: Float[Tensor, "B R F"], *encoded: Float[Tensor, "B M D"]
+    ) -> Float[Tensor, "B R N"]:
+        """What each of the R rows predicts for the step after it (B, R, N).
+
+        values (B, R, C): the steps; known (B, R, F): the calendar of the steps after them.
+        """
+        x = self.layers(self.embedding(values, known), *encoded)
+        predicted: Tensor = self.head(self.norm(x))
+        return predicted
+
+    def new_cache(self) -> DecoderCache[Any]:
+        """The empty cache for `next_rows`, with room for all rows of a window."""
+        return DecoderCache(self.embedding.new_cache(), self.layers.new_caches(self.n_rows))
+
+    def next_rows(
+        self,
+        values: Float[Tensor, "B Q C"],
+        known: Float[Tensor, "B Q F"],
+        cache: DecoderCache[Any],
+        *encoded: Float[Tensor, "B M D"],
+    ) -> Float[Tensor, "B Q N"]:
+        """The rows of `rows` for the Q steps after those in the cache, which they join: (B, Q, N)."""
+        x = self.embedding.next_rows(values, known, cache.rows)
+        predicted: Tensor = self.head(self.norm(self.layers.next_rows(x, *encoded, cache.layers)))
+        return predicted
+
+    def new_step(self, *encoded: Float[Tensor, "B M D"]) -> Step:
+        """`next_rows` with a cache of its own."""
+        cache = self.new_cache()
+        return lambda values, known: self.next_rows(values, known, cache, *encoded)
 
 
 def check_cacheable(slot: str, layer: AttentionLayer, *, cross: bool = False) -> None:

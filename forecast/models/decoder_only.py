@@ -10,16 +10,22 @@ from torch import Tensor, nn
 
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes
-from forecast.layers.cache import DecoderCache, LayerCache
 from forecast.layers.causal_blocks import CausalLayer, CausalStack
 from forecast.layers.causal_embedding import PointDataEmbedding
 from forecast.layers.embedding import CalendarEncoding
 from forecast.layers.feed_forward import Activation
-from forecast.models.autoregressive import Step, check_cacheable, roll_out, roll_out_uncached, taught_rows
+from forecast.models.autoregressive import (
+    CausalDecoder,
+    check_cacheable,
+    roll_out,
+    roll_out_uncached,
+    target_calendar,
+    taught_rows,
+)
 from forecast.models.base import ForecastModel, WindowShape
 
 
-class DecoderOnly(ForecastModel):
+class DecoderOnly(ForecastModel, CausalDecoder):
     """One causal stack that predicts each step from the steps before it, and forecasts by going on with its own.
 
     A row holds the values of a step, its position and the calendar of the next step, which it predicts: all C columns,
@@ -106,44 +112,14 @@ class DecoderOnly(ForecastModel):
         def rows(past: Tensor, future: Tensor) -> Tensor:
             return self.rows(torch.cat([past, future[:, :-1]], dim=1), known)
 
-        return taught_rows(self, rows, past, future), torch.cat([past[:, 1:], future], dim=1)
-
-    def rows(self, values: Float[Tensor, "B R C"], known: Float[Tensor, "B R F"]) -> Float[Tensor, "B R C"]:
-        """What each of the R rows predicts for the step after it (B, R, C).
-
-        values (B, R, C): the steps; known (B, R, F): the calendar of the steps after them.
-        """
-        x = self.layers(self.embedding(values, known))
-        predicted: Tensor = self.head(self.norm(x))
-        return predicted
-
-    def new_cache(self) -> DecoderCache[LayerCache]:
-        """The empty cache for `next_rows`, with room for all rows of a window."""
-        return DecoderCache(self.embedding.new_cache(), self.layers.new_caches(self.n_rows))
-
-    def next_rows(
-        self, values: Float[Tensor, "B M C"], known: Float[Tensor, "B M F"], cache: DecoderCache[LayerCache]
-    ) -> Float[Tensor, "B M C"]:
-        """The rows of `rows` for the M steps after those in the cache, which they join: (B, M, C)."""
-        x = self.layers.next_rows(self.embedding.next_rows(values, known, cache.rows), cache.layers)
-        predicted: Tensor = self.head(self.norm(x))
-        return predicted
-
-    def new_step(self) -> Step:
-        """`next_rows` with a cache of its own."""
-        cache = self.new_cache()
-        return lambda values, known: self.next_rows(values, known, cache)
+        made = taught_rows(self, rows, past, future, columns=range(self.window.n_columns))
+        return made, torch.cat([past[:, 1:], future], dim=1)
 
     @classmethod
     def cached_slots(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
         """The only slot, always."""
         del options
         return ("decoder_attention",)
-
-
-def target_calendar(past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]) -> Float[Tensor, "B R F"]:
-    """The calendar of the steps that the R = L + P - 1 rows predict: of all steps but the first, (B, R, F)."""
-    return torch.cat([past_known, future_known], dim=1)[:, 1:]
 
 
 @torch.no_grad()

@@ -7,19 +7,17 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.layers.attention_layer import AttentionFactories
-from forecast.layers.blocks import BlockSizes, DecoderLayer, DecoderStack, EncoderLayer
-from forecast.layers.cache import CrossedCache, DecoderCache
-from forecast.layers.causal_embedding import CausalDataEmbedding
+from forecast.layers.blocks import BlockSizes, EncoderLayer
 from forecast.layers.distil import Distil
 from forecast.layers.embedding import CalendarEncoding, DataEmbedding
 from forecast.layers.feed_forward import Activation
 from forecast.layers.heads import merge_heads, mix_heads
-from forecast.models.autoregressive import Step
+from forecast.models.autoregressive import taught_rows
 from forecast.models.base import ForecastModel, WindowShape
-from forecast.models.informer_decoding import Decoding, Dynamic, Generative
+from forecast.models.decoders import Decoder, OneShotDecoder, StepwiseDecoder
 
 DecodeName = Literal["generative", "dynamic"]
-DECODINGS: Mapping[DecodeName, type[Decoding]] = {"generative": Generative, "dynamic": Dynamic}
+DECODERS: Mapping[str, type[Decoder]] = {"generative": OneShotDecoder, "dynamic": StepwiseDecoder}
 
 
 class Informer(ForecastModel):
@@ -34,7 +32,7 @@ class Informer(ForecastModel):
 
     window: the data's sizes. instance_norm: see `ForecastModel`.
     mix: merge the decoder's self-attention heads in the authors' scrambled order, see `mix_heads`.
-    decode: generative, see `Generative`, the paper's own; dynamic, see `Dynamic`, the paper's comparison.
+    decode: generative, see `OneShotDecoder`, the paper's own; dynamic, see `StepwiseDecoder`, the paper's comparison.
     encoder_attention, decoder_attention, cross_attention: the factories for each slot.
     """
 
@@ -60,30 +58,27 @@ class Informer(ForecastModel):
     ) -> None:
         super().__init__(window, instance_norm=instance_norm)
         check_start_token(window)
-        self.decoding = DECODINGS[decode]()
-        self.label_len, self.pred_len = window.label_len, window.pred_len
-        self.n_rows = self.label_len + self.decoding.n_forecast_rows(self.pred_len)
-        inputs = {"n_columns": window.n_columns, "n_known": window.n_known, "d_model": d_model}
         sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
 
-        self.encoder_embedding = DataEmbedding(**inputs, max_len=window.seq_len, dropout=dropout, encoding=embedding)
+        self.encoder_embedding = DataEmbedding(
+            n_columns=window.n_columns,
+            n_known=window.n_known,
+            d_model=d_model,
+            max_len=window.seq_len,
+            dropout=dropout,
+            encoding=embedding,
+        )
         self.encoder = self.make_encoder(sizes, encoder_attention, n_layers=encoder_layers, distil=distil)
-        self.decoder_embedding = self.decoding.embedding(
-            **inputs, max_len=self.n_rows, dropout=dropout, encoding=embedding
+        self.decoder = DECODERS[decode](
+            window,
+            sizes,
+            n_layers=decoder_layers,
+            first_layer=encoder_layers,
+            encoding=embedding,
+            self_attention=decoder_attention,
+            cross_attention=cross_attention,
+            merge=mix_heads if mix else merge_heads,
         )
-        self.decoder = DecoderStack(
-            DecoderLayer(
-                sizes,
-                self_attention=decoder_attention,
-                cross_attention=cross_attention,
-                layer=encoder_layers + 2 * i,
-                merge=mix_heads if mix else merge_heads,
-            )
-            for i in range(decoder_layers)
-        )
-        self.decoder_norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, window.n_targets)
-        self.decoding.check(self)
 
     def make_encoder(
         self, sizes: BlockSizes, attention: AttentionFactories, *, n_layers: int, distil: bool
@@ -98,7 +93,7 @@ class Informer(ForecastModel):
         future_known: Float[Tensor, "B P F"],
     ) -> Float[Tensor, "B P T"]:
         """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T)."""
-        return self.decoding.decode(self, past, past_known, future_known)
+        return self.decoder.forecast(past, past_known, future_known, self.encode(past, past_known))
 
     def training_pair(
         self,
@@ -108,50 +103,22 @@ class Informer(ForecastModel):
         future: Float[Tensor, "B P C"],
     ) -> tuple[Float[Tensor, "B R N"], Float[Tensor, "B R N"]]:
         """The forecast steps as they are made in training, and their truth, (B, P, T) each, scaled units."""
-        return self.decoding.training_pair(self, past, past_known, future_known, future)
+
+        def rows(past: Tensor, future: Tensor) -> Tensor:
+            encoded = self.encode(past, past_known)
+            return self.decoder.training_rows(past, past_known, future_known, future, encoded)
+
+        targets = self.window.targets
+        return taught_rows(self, rows, past, future, columns=targets), future[:, :, list(targets)]
 
     def encode(self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"]) -> Float[Tensor, "B M D"]:
         """The encoder's output (B, M, D) for the window: past (B, L, C), past_known (B, L, F)."""
         encoded: Tensor = self.encoder(self.encoder_embedding(past, past_known))
         return encoded
 
-    def forecast_rows(
-        self, values: Float[Tensor, "B R C"], known: Float[Tensor, "B R F"], encoded: Float[Tensor, "B M D"]
-    ) -> Float[Tensor, "B P T"]:
-        """The last P rows (B, P, T) that the decoder makes of R: values (B, R, C), known (B, R, F)."""
-        x = self.decoder(self.decoder_embedding(values, known), encoded, last=self.pred_len)
-        rows: Tensor = self.head(self.decoder_norm(x))
-        return rows
-
-    def new_cache(self) -> DecoderCache[CrossedCache]:
-        """The empty cache for `next_rows`, with room for all rows of the decoder."""
-        return DecoderCache(self._causal_embedding().new_cache(), self.decoder.new_caches(self.n_rows))
-
-    def next_rows(
-        self,
-        values: Float[Tensor, "B Q C"],
-        known: Float[Tensor, "B Q F"],
-        encoded: Float[Tensor, "B M D"],
-        cache: DecoderCache[CrossedCache],
-    ) -> Float[Tensor, "B Q T"]:
-        """The decoder's next Q rows (B, Q, T), for the steps after those in the cache, which they join."""
-        x = self._causal_embedding().next_rows(values, known, cache.rows)
-        rows: Tensor = self.head(self.decoder_norm(self.decoder.next_rows(x, encoded, cache.layers)))
-        return rows
-
-    def new_step(self, encoded: Float[Tensor, "B M D"]) -> Step:
-        """`next_rows` with a cache of its own. The encoder's output (B, M, D) is that of the windows."""
-        cache = self.new_cache()
-        return lambda values, known: self.next_rows(values, known, encoded, cache)
-
-    def _causal_embedding(self) -> CausalDataEmbedding:
-        embedding = self.decoder_embedding
-        assert isinstance(embedding, CausalDataEmbedding), "the generative decoder's embedding is circular"
-        return embedding
-
     def can_skip_ahead(self) -> bool:
         """When all steps are made in one pass, each from its own calendar."""
-        return self.decoding.can_skip_ahead
+        return self.decoder.can_skip_ahead
 
     @classmethod
     def has_start_token(cls) -> bool:
@@ -161,7 +128,8 @@ class Informer(ForecastModel):
     @classmethod
     def cached_slots(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
         """Both attentions of the decoder when it goes step by step."""
-        return ("decoder_attention", "cross_attention") if options.get("decode") == "dynamic" else ()
+        # the config check calls this before it has checked the value
+        return DECODERS.get(str(options.get("decode")), Decoder).cached_slots
 
 
 def check_start_token(window: WindowShape) -> None:

@@ -56,7 +56,7 @@ class CheckpointFiles(Checkpoint):
         mse = float(trainer.callback_metrics.get(MONITOR, math.nan))
         if mse < self.best_mse:  # never true for NaN
             self.best_mse = mse
-            module.record["best_step"] = trainer.global_step  # type: ignore[operator,index]
+            module.best_step = trainer.global_step  # type: ignore[assignment]
             save_checkpoint(trainer, "best")
         self.due = trainer.fit_loop._should_accumulate()  # gathered gradients are in no checkpoint
         if not self.due:

@@ -11,18 +11,19 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from forecast.checkpoint.load import RECORD
+from forecast.checkpoint.formats import RECORD, rename_weights
 from forecast.data.windows import Batch
 from forecast.evaluation.metrics import ErrorSums, mean_squared_error
 from forecast.models.base import ForecastModel
 from forecast.training.optimizers import fused_keyword
+from forecast.training.record import complete_record
 
 
 class ForecastModule(pl.LightningModule):
     """Trains a model on the mean squared error in scaled units.
 
     optimizer: from parameters to an optimizer. schedule: from an epoch, counted from 0, to a factor on its rate.
-    record: what a checkpoint holds beside Lightning's own: plain containers and tensors. compiled: the mode of
+    record: what a checkpoint is to hold beside Lightning's own, see `make_record`. compiled: the mode of
     torch.compile for the training step, None leaves it as it is.
     """
 
@@ -40,7 +41,8 @@ class ForecastModule(pl.LightningModule):
         self.compiled = compiled
         self.make_optimizer = optimizer
         self.schedule = schedule
-        self.record = record | {"parameters": sum(p.numel() for p in model.parameters() if p.requires_grad)}
+        self.record = record
+        self.best_step: int | None = None  # of the validation that was the best so far
         self.validation_errors: ErrorSums | None = None
         self.loss = torch.tensor(0.0)  # of the last training batch
 
@@ -104,9 +106,10 @@ class ForecastModule(pl.LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": LambdaLR(optimizer, self.schedule)}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Goes on with the best validation of the run that is continued."""
-        self.record["best_step"] = checkpoint[RECORD]["best_step"]
+        """Goes on with the best validation of the run that is continued, whose file may be of an older format."""
+        rename_weights(checkpoint)  # before Lightning hands its weights to the model
+        self.best_step = checkpoint[RECORD]["best_step"]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds our part."""
-        checkpoint[RECORD] = self.record
+        checkpoint[RECORD] = complete_record(self.record, self.model, best_step=self.best_step)

@@ -1,4 +1,7 @@
-"""What a checkpoint holds beside Lightning's part: all that evaluating and forecasting need, in plain values."""
+"""What a checkpoint holds beside Lightning's part: all that evaluating and forecasting need, in plain values.
+
+Here alone it is made; `checkpoint.validate` checks it when it is read.
+"""
 
 import functools
 import hashlib
@@ -12,10 +15,11 @@ import lightning
 import numpy
 import pandas
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import forecast
-from forecast.checkpoint.load import FORMAT, calendar_encoding
+from forecast.checkpoint.formats import FORMAT, RECORD
+from forecast.checkpoint.load import WEIGHTS_PREFIX, calendar_encoding
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
@@ -53,7 +57,7 @@ def make_record(
     data: PreparedData,
     nlinear_weight: Tensor,
 ) -> dict[str, Any]:
-    """The record of a training.
+    """The record of a training as far as it is known before the model is built; `complete_record` adds the rest.
 
     config: the resolved config. choices: the chosen option of each config group. nlinear_weight (P, L): the fitted
     baseline, so that an evaluation needs no train rows.
@@ -65,8 +69,25 @@ def make_record(
         "choices": choices,
         "data": describe_data(config, source, data),
         "nlinear_weight": nlinear_weight,
-        "parameters": None,  # set when the model is built
-        "best_step": None,  # set by the validation that was the best so far
+    }
+
+
+def complete_record(record: dict[str, Any], model: nn.Module, *, best_step: int | None = None) -> dict[str, Any]:
+    """The record as it is saved. best_step: of the validation that was the best so far, None without one."""
+    n_parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    return {**record, "parameters": n_parameters, "best_step": best_step}
+
+
+def weights_only_content(model: nn.Module, record: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The content of a checkpoint of weights that no training of ours has made: none can go on from it.
+
+    record: see `make_record`. more: what else the saved record holds.
+    """
+    return {
+        "state_dict": {f"{WEIGHTS_PREFIX}{name}": value for name, value in model.state_dict().items()},
+        RECORD: complete_record(record, model) | more,
+        "global_step": 0,
+        "loops": {"fit_loop": {"epoch_progress": {"current": {"started": 0}}}},
     }
 
 

@@ -213,7 +213,7 @@ def test_a_newer_format_is_refused_with_both_versions_and_the_fix(workplace, con
 
 
 def lacking(content):
-    del content["state_dict"]["model.head.bias"]
+    del content["state_dict"]["model.decoder.head.bias"]
 
 
 def with_more(content):
@@ -221,7 +221,7 @@ def with_more(content):
 
 
 def cut(content):
-    content["state_dict"]["model.head.bias"] = torch.zeros(3)
+    content["state_dict"]["model.decoder.head.bias"] = torch.zeros(3)
 
 
 def wider(content):

@@ -39,36 +39,39 @@ def cacheable_slots():
 CACHEABLE = cacheable_slots()
 
 
-class GptDecoder:
+class SmallDecoder:
+    """A model, and its decoder, which makes all rows at once or row by row."""
+
+    def whole(self, values, known):
+        return self.decoder.rows(values, known, *self.encoded)
+
+    def next_rows(self, values, known, cache):
+        return self.decoder.next_rows(values, known, cache, *self.encoded)
+
+
+class GptDecoder(SmallDecoder):
     """All rows of a GPT at once, and row by row."""
 
     def __init__(self, slot=FULL, **changes):
         self.model = made(GPT, {**DECODER_ONLY, "decoder_attention": slot}, changes).eval()
-        self.whole = self.model.rows
-        self.next_rows = self.model.next_rows
+        self.decoder, self.encoded = self.model, ()
         self.n_start = self.model.window.seq_len
 
     def read(self, past, past_known):
         """A GPT has no encoder."""
 
 
-class InformerDecoder:
+class InformerDecoder(SmallDecoder):
     """The same of an Informer's decoder, once it has read a window."""
 
     def __init__(self, slot=FULL, **changes):
         slots = {"encoder_attention": FULL, "decoder_attention": slot, "cross_attention": FULL}
         self.model = made(Informer, {**SIZES, **STACK, **slots, "decode": "dynamic"}, changes).eval()
-        self.n_start = self.model.label_len
+        self.decoder = self.model.decoder
+        self.n_start = self.model.window.label_len
 
     def read(self, past, past_known):
-        self.encoded = self.model.encode(past, past_known)
-
-    def whole(self, values, known):
-        model = self.model
-        return model.head(model.decoder_norm(model.decoder(model.decoder_embedding(values, known), self.encoded)))
-
-    def next_rows(self, values, known, cache):
-        return self.model.next_rows(values, known, self.encoded, cache)
+        self.encoded = (self.model.encode(past, past_known),)
 
 
 def inputs(decoder, n_windows=2, seed=0):
@@ -87,7 +90,7 @@ def inputs(decoder, n_windows=2, seed=0):
 @torch.no_grad()
 def cached(decoder, values, known, lengths, cache=None):
     """The rows made in parts of these lengths."""
-    cache = cache or decoder.model.new_cache()
+    cache = cache or decoder.decoder.new_cache()
     pairs = zip(torch.split(values, lengths, 1), torch.split(known, lengths, 1), strict=True)
     return torch.cat([decoder.next_rows(*pair, cache) for pair in pairs], 1)
 

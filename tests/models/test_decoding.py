@@ -79,11 +79,11 @@ def test_the_uncached_forecast_that_the_benchmark_measures_is_the_same(slot):
 def test_a_cache_counts_its_steps_and_refuses_more_than_a_window_has(decoder):
     """K4."""
     values, known = inputs(decoder)
-    cache = decoder.model.new_cache()
+    cache = decoder.decoder.new_cache()
     for count in range(values.shape[1]):
         assert cache.length == count
         decoder.next_rows(values[:, count : count + 1], known[:, count : count + 1], cache)
-    n_rows = decoder.model.n_rows
+    n_rows = decoder.decoder.n_rows
     assert cache.length == n_rows == decoder.n_start + decoder.model.window.pred_len - 1
     with pytest.raises(ValueError, match=f"positions for {n_rows} steps: 1 steps after {n_rows} are too many"):
         decoder.next_rows(values[:, :1], known[:, :1], cache)
@@ -108,7 +108,7 @@ def test_the_last_row_depends_on_every_row_before_it(decoder):
 
 def test_after_a_reset_a_cache_is_as_new(decoder):
     """K6: keys, values, positions, the rows of convolutions and the encoder's output of the first window are gone."""
-    cache = decoder.model.new_cache()
+    cache = decoder.decoder.new_cache()
     values, known = inputs(decoder, seed=1)
     cached(decoder, values[:, :3], known[:, :3], [2, 1], cache)
     values, known = inputs(decoder, seed=2)
@@ -138,7 +138,7 @@ def test_reordered_windows_go_on_in_their_new_order(kind, slot):
     decoder, order = kind(CACHEABLE[slot]), torch.tensor([2, 0, 1])
     values, known = inputs(decoder, 3)
     straight = cached(decoder, values, known, ones(values))
-    cache = decoder.model.new_cache()
+    cache = decoder.decoder.new_cache()
     cached(decoder, values[:, :4], known[:, :4], [4], cache)
     cache.reorder(order)
     rest = cached(decoder, values[order][:, 4:], known[order][:, 4:], ones(values)[4:], cache)

@@ -19,7 +19,7 @@ def rows_through(model, call):
     hooks = [
         module.register_forward_hook(count)
         for name, module in model.named_modules()
-        if isinstance(module, nn.Linear) and name.startswith(("decoder.", "layers."))
+        if isinstance(module, nn.Linear) and name.startswith(("decoder.layers.", "layers."))
     ]
     call()
     for hook in hooks:
@@ -32,13 +32,13 @@ def costs(decoder, pred_len):
     known = batch({"pred_len": pred_len})
     start = known[0].shape[1] - decoder.n_start
     values, calendar = known[0][:, start:], torch.cat([known[1][:, start + 1 :], known[2]], 1)
-    if isinstance(decoder, GptDecoder):
-        new_step = decoder.model.new_step
-    else:
-        encoded = decoder.model.encode(*known[:2])
-        new_step = lambda: decoder.model.new_step(encoded)  # noqa: E731
+    decoder.read(*known[:2])
     with_cache = rows_through(decoder.model, lambda: decoder.model(*known))
-    return with_cache, rows_through(decoder.model, lambda: roll_out_uncached(new_step, values, calendar))
+
+    def uncached():
+        roll_out_uncached(lambda: decoder.decoder.new_step(*decoder.encoded), values, calendar)
+
+    return with_cache, rows_through(decoder.model, uncached)
 
 
 @pytest.mark.parametrize("kind", DECODERS.values(), ids=DECODERS)
@@ -58,7 +58,7 @@ def test_a_forecast_costs_rows_in_proportion_to_its_steps(kind):
 def test_the_encoders_output_is_projected_once_in_a_forecast(monkeypatch):
     """K12: a call for each of the two layers."""
     model, calls = InformerDecoder(pred_len=11).model, []
-    for layer in model.decoder:
+    for layer in model.decoder.layers:
         projection = layer.cross_attention.projection
         made = projection.keys_values
         monkeypatch.setattr(projection, "keys_values", lambda x, made=made: calls.append(x.shape) or made(x))

@@ -100,7 +100,7 @@ def test_attention_layers_are_numbered_through_the_model_so_that_each_draws_its_
 def test_only_the_decoders_self_attention_is_causal():
     model = informer(decoder_layers=2)
     causal = {name for name, m in model.named_modules() if isinstance(m, Mechanism) and m.causal}
-    assert causal == {f"decoder.{i}.self_attention.mechanism" for i in range(2)}
+    assert causal == {f"decoder.layers.{i}.self_attention.mechanism" for i in range(2)}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_both_embeddings_are_dropped_in_training():
     model, (past, past_known, future_known) = informer(dropout=1.0).train(), batch()
     assert (model.encoder_embedding(past, past_known) == 0).all()
     # of zeros no layer makes anything: the head's bias is left
-    bias = model.head.bias.expand(B, WINDOW["pred_len"], -1)
+    bias = model.decoder.head.bias.expand(B, WINDOW["pred_len"], -1)
     assert torch.equal(model(past, past_known, future_known), bias)
 
 

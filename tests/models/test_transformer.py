@@ -48,13 +48,13 @@ def test_encoder_and_decoder_are_torchs_own_layers_with_a_norm_at_the_end():
         encoded = copied(theirs, layer, attentions={"self_attn": layer.attention}, norms=2)(encoded)
     encoded = norm(encoded)
     start = torch.cat([past[:, -7:], torch.zeros(2, 5, 3)], dim=1)
-    x = model.decoder_embedding(start, torch.cat([past_known[:, -7:], future_known], dim=1))
+    x = model.decoder.embedding(start, torch.cat([past_known[:, -7:], future_known], dim=1))
     blocked = torch.ones(12, 12).triu(1).bool()
-    for layer in model.decoder:
+    for layer in model.decoder.layers:
         attentions = {"self_attn": layer.self_attention, "multihead_attn": layer.cross_attention}
         theirs = copied(nn.TransformerDecoderLayer(22, **made_by), layer, attentions=attentions, norms=3)
         x = theirs(x, encoded, tgt_mask=blocked)
-    expected = model.head(model.decoder_norm(x))[:, -5:]
+    expected = model.decoder.head(model.decoder.norm(x))[:, -5:]
     torch.testing.assert_close(model(past, past_known, future_known), expected, rtol=1e-4, atol=1e-5)
 
 

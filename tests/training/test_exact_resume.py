@@ -133,7 +133,7 @@ def test_a_resumed_run_needs_the_random_states_of_the_checkpoint(tiny_run, tmp_p
             torch.save(saved, file)
         call("train", f"ckpt_path={file}", "trainer.max_epochs=3")
         weights.append(content(copy, "last")["state_dict"])
-    assert not torch.equal(weights[0]["model.head.weight"], weights[1]["model.head.weight"])
+    assert not torch.equal(weights[0]["model.decoder.head.weight"], weights[1]["model.decoder.head.weight"])
 
 
 def test_a_checkpoint_holds_the_states_of_all_generators_as_plain_values(tiny_run):

@@ -130,7 +130,7 @@ def test_tensorboard_has_scalars_figures_histograms_and_final_hyperparameters(ti
     events.Reload()
     tags = events.Tags()
     assert {"train/mse_scaled", "val/mse_scaled", "val/mae_scaled", "test/mse_scaled"} <= set(tags["scalars"])
-    layers = {"encoder.0.attention", "encoder.2.attention", "decoder.0.self_attention"}
+    layers = {"encoder.0.attention", "encoder.2.attention", "decoder.layers.0.self_attention"}
     assert {f"active_rows/{name}" for name in layers} == set(tags["histograms"])
     images = {"forecast/val", *(f"{kind}/{name}" for kind in ("attention", "active_rows") for name in layers)}
     assert images == set(tags["images"])

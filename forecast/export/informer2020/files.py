@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from forecast.checkpoint.load import RECORD
+from forecast.checkpoint.formats import RECORD
 from forecast.errors import UserError
 
 

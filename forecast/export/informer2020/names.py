@@ -20,14 +20,12 @@ TABLES = ("month", "day", "weekday", "hour", "minute")  # the frozen calendar ta
 STEPS = {EncoderLayer: "attn_layers.{}.", Distil: "conv_layers.{}.", nn.LayerNorm: "norm."}
 RENAMED = (
     (r"^encoder_embedding\.", "enc_embedding."),
-    (r"^decoder_embedding\.", "dec_embedding."),
+    (r"^decoder\.embedding\.", "dec_embedding."),
     (r"\bvalues\.conv\.", "value_embedding.tokenConv."),
     (r"\bpositions$", "position_embedding.pe"),
     *((rf"\bcalendar\.table_{i}$", f"temporal_embedding.{name}_embed.emb.weight") for i, name in enumerate(TABLES)),
     (r"\bcalendar\.", "temporal_embedding.embed."),
-    (r"^decoder\.", "decoder.layers."),
-    (r"^decoder_norm\.", "decoder.norm."),
-    (r"^head\.", "projection."),
+    (r"^decoder\.head\.", "projection."),
     (r"\boutput\.", "out_projection."),
     (r"\bfeed_forward\.widen\.", "conv1."),
     (r"\bfeed_forward\.narrow\.", "conv2."),

@@ -1,0 +1,177 @@
+"""The two decoders of an Informer: from the window's last steps and the encoder's output to the forecast."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from forecast.layers.attention_layer import AttentionFactories, HeadMerge
+from forecast.layers.blocks import BlockSizes, DecoderLayer, DecoderStack
+from forecast.layers.causal_embedding import CausalDataEmbedding
+from forecast.layers.embedding import CalendarEncoding, DataEmbedding
+from forecast.models.autoregressive import CausalDecoder, check_cacheable, roll_out, target_calendar
+from forecast.models.base import WindowShape, with_placeholders
+
+
+class Decoder(nn.Module):
+    """Embedding, layers with cross-attention, norm and head. It reads the last `label_len` steps, the start token, and
+    one row for each step that follows and is not predicted by the start token itself.
+
+    window: the data's sizes. encoding: the calendar's. first_layer: the number of its first attention layer in the
+    model. merge: how the heads of the self-attention are merged.
+    """
+
+    embedding_type: type[DataEmbedding] = DataEmbedding
+    steps_of_start: int = 0  # how many steps the start token itself predicts
+    can_skip_ahead: bool  # see `ForecastModel.can_skip_ahead`
+    cached_slots: tuple[str, ...] = ()  # see `ForecastModel.cached_slots`
+
+    def __init__(
+        self,
+        window: WindowShape,
+        sizes: BlockSizes,
+        *,
+        n_layers: int,
+        first_layer: int,
+        encoding: CalendarEncoding,
+        self_attention: AttentionFactories,
+        cross_attention: AttentionFactories,
+        merge: HeadMerge,
+    ) -> None:
+        super().__init__()
+        self.label_len, self.pred_len = window.label_len, window.pred_len
+        self.n_rows = window.label_len + window.pred_len - self.steps_of_start
+        self.embedding = self.embedding_type(
+            n_columns=window.n_columns,
+            n_known=window.n_known,
+            d_model=sizes.d_model,
+            max_len=self.n_rows,
+            dropout=sizes.dropout,
+            encoding=encoding,
+        )
+        self.layers = DecoderStack(
+            DecoderLayer(
+                sizes,
+                self_attention=self_attention,
+                cross_attention=cross_attention,
+                layer=first_layer + 2 * i,
+                merge=merge,
+            )
+            for i in range(n_layers)
+        )
+        self.norm: nn.Module = nn.LayerNorm(sizes.d_model)
+        self.head = nn.Linear(sizes.d_model, window.n_targets)
+        self.check(window)
+
+    def check(self, window: WindowShape) -> None:
+        """Raises ValueError, or NotCacheable with the slot's name, where it cannot decode in its way."""
+
+    def forecast(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+        encoded: Float[Tensor, "B M D"],
+    ) -> Float[Tensor, "B P T"]:
+        """The forecast (B, P, T), see `ForecastModel.forecast`. encoded (B, M, D): what the encoder makes of `past`."""
+        raise NotImplementedError
+
+    def training_rows(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+        future: Float[Tensor, "B P C"],
+        encoded: Float[Tensor, "B M D"],
+    ) -> Float[Tensor, "B P T"]:
+        """The P steps (B, P, T) as training makes them, which is given the true ones (B, P, C): the forecast."""
+        del future
+        return self.forecast(past, past_known, future_known, encoded)
+
+    def last_rows(
+        self, values: Float[Tensor, "B R C"], known: Float[Tensor, "B R F"], encoded: Float[Tensor, "B M D"]
+    ) -> Float[Tensor, "B P T"]:
+        """The last P rows (B, P, T) that it makes of R: values (B, R, C), known (B, R, F)."""
+        x = self.layers(self.embedding(values, known), encoded, last=self.pred_len)
+        rows: Tensor = self.head(self.norm(x))
+        return rows
+
+
+class OneShotDecoder(Decoder):
+    """All steps in one pass: the start token is followed by P zeros, whose rows are the forecast.
+
+    A row holds the calendar of its own step. Zhou et al. 2021, "Generative Inference".
+    """
+
+    can_skip_ahead = True
+
+    def forecast(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+        encoded: Float[Tensor, "B M D"],
+    ) -> Float[Tensor, "B P T"]:
+        """See `Decoder.forecast`."""
+        start = past.shape[1] - self.label_len
+        return self.last_rows(*with_placeholders(past[:, start:], past_known[:, start:], future_known), encoded)
+
+
+class StepwiseDecoder(Decoder, CausalDecoder):
+    """Step by step: each row predicts the next step, which becomes the next row.
+
+    A row holds the calendar of the step that it predicts. It is trained on the true steps in one pass, and forecasts
+    with a cache: each row is computed once, and so are the keys and values of the encoder's output.
+
+    Zhou et al. 2021, section 5 and Table 6, where the one-shot decoder is compared with it; the authors' code has no
+    such decoder. The convolution of the decoder's values is causal here.
+    """
+
+    embedding: CausalDataEmbedding
+    embedding_type = CausalDataEmbedding
+    steps_of_start = 1  # its last row predicts the first
+    can_skip_ahead = False  # a step is made from the one right before it
+    cached_slots = ("decoder_attention", "cross_attention")
+
+    def check(self, window: WindowShape) -> None:
+        """See `Decoder.check`: a row to start from, all columns forecast, and rows that need no later ones."""
+        if window.label_len == 0:
+            raise ValueError(
+                "decode=dynamic with label_len=0 has no row to start from: say label_len=1 or more, or "
+                "decode=generative"
+            )
+        if window.targets != tuple(range(window.n_columns)):
+            raise ValueError(
+                f"decode=dynamic feeds each forecast step back, which needs all {window.n_columns} columns, and "
+                f"{window.n_targets} of them is forecast: say data.features=M or S, or decode=generative"
+            )
+        for layer in self.layers:
+            check_cacheable("decoder_attention", layer.self_attention)
+            check_cacheable("cross_attention", layer.cross_attention, cross=True)
+
+    def forecast(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+        encoded: Float[Tensor, "B M D"],
+    ) -> Float[Tensor, "B P T"]:
+        """See `Decoder.forecast`; without gradient."""
+        start = past.shape[1] - self.label_len
+        known = target_calendar(past_known[:, start:], future_known)
+        return roll_out(self.new_step(encoded), past[:, start:], known)
+
+    def training_rows(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+        future: Float[Tensor, "B P C"],
+        encoded: Float[Tensor, "B M D"],
+    ) -> Float[Tensor, "B P T"]:
+        """Each forecast step as predicted from the true steps before it.
+
+        Of the forecast steps alone, as in the one-shot decoder: what it is for, after the whole start token.
+        """
+        start = past.shape[1] - self.label_len
+        values = torch.cat([past[:, start:], future[:, :-1]], dim=1)
+        return self.last_rows(values, target_calendar(past_known[:, start:], future_known), encoded)
