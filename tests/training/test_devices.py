@@ -1,4 +1,4 @@
-"""Batches, errors, evaluation and forecasts on a device that is not the CPU: the numbers of the CPU, and nothing mixed."""
+"""Batches, errors, evaluation and forecasts on another device than the CPU: its numbers, and nothing mixed."""
 
 from types import SimpleNamespace
 
