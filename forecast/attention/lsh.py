@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from forecast.attention.base import SelfMechanism, check_self_lengths, evaluation_generator
+from forecast.ops.autocast import autocast
 from forecast.ops.dropout import drop
 
 BLOCK_STEPS = 128  # steps hashed at once
@@ -153,7 +154,7 @@ def _power_of_two(at_least: int) -> int:
 def hashed(k: Float[Tensor, "B H K E"], rotations: Float[Tensor, "E R N"]) -> Int[Tensor, "B H R K"]:
     """argmax([k R; -k R]), the direction or opposite direction nearest to each key: (B, H, R, K) in [0, 2 N)."""
     dtype = torch.promote_types(k.dtype, torch.float32)
-    with torch.autocast(k.device.type, enabled=False):  # it would round the product to bfloat16, and ties are no hash
+    with autocast(k.device, None):  # it would round the product to bfloat16, and ties are no hash
         rotated = torch.einsum("bhle,ern->bhrln", k.to(dtype), rotations.to(dtype))
     nearest = rotated.abs().argmax(-1, keepdim=True)
     opposite = rotated.gather(-1, nearest) < 0

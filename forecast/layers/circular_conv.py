@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.ops.autocast import autocast_dtype
 from forecast.ops.remade import remade
 
 
@@ -20,8 +21,9 @@ class CircularConv(nn.Conv1d):
 
     def forward(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L D"]:
         """(B, L, C) -> (B, L, D)."""
-        if torch.is_autocast_enabled(x.device.type):
-            x = x.to(torch.get_autocast_dtype(x.device.type))  # once, and not the three copies
+        dtype = autocast_dtype(x.device)
+        if dtype is not None:
+            x = x.to(dtype)  # once, and not the three copies
         beside = neighbours(x)
         with remade(beside, lambda: neighbours(x)):
             return F.linear(beside, self.weight.transpose(1, 2).flatten(1), self.bias)

@@ -9,6 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from forecast.ops.autocast import autocast, autocast_dtype
+
 
 class ReversibleLayer(nn.Module):
     """Two streams: y1 = x1 + first(x2), y2 = x2 + second(y1); so x2 = y2 - second(y1) and x1 = y1 - first(x2).
@@ -80,8 +82,7 @@ class _Reversible(torch.autograd.Function):
         ctx: Any, layers: list[ReversibleLayer], x1: Tensor, x2: Tensor, *parameters: Tensor
     ) -> tuple[Tensor, Tensor]:
         ctx.layers, ctx.parameters, ctx.draws = layers, parameters, []
-        device = x1.device.type
-        ctx.autocast = {"enabled": torch.is_autocast_enabled(device), "dtype": torch.get_autocast_dtype(device)}
+        ctx.autocast_dtype = autocast_dtype(x1.device)
         for layer in layers:
             before_first = RandomState(x1.device)
             y1 = x1 + traced(layer.first, x2)[1].detach()
@@ -97,7 +98,7 @@ class _Reversible(torch.autograd.Function):
     def backward(ctx: Any, d1: Tensor, d2: Tensor) -> Any:
         y1, y2, *_ = ctx.saved_tensors
         gradients = Gradients(ctx.parameters)
-        with torch.autocast(y1.device.type, **ctx.autocast):
+        with autocast(y1.device, ctx.autocast_dtype):
             for layer, (before_first, before_second) in zip(reversed(ctx.layers), reversed(ctx.draws), strict=True):
                 with before_second.replayed():
                     pieces = [

@@ -21,9 +21,25 @@ script = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(script)
 
 close = partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
-# Their loader reads a custom file's target last, whatever its place: sun, wind, rain, OT.
 COLUMNS = ("sun", "OT", "wind", "rain")
-THEIRS = [0, 2, 3, 1]
+
+
+def config_of(case):
+    """The sizes of a reference file."""
+    return json.loads(str(case["config"]))
+
+
+def columns_of(case):
+    """As many columns as the model of a reference file reads; the second is the target."""
+    return (*COLUMNS, *(f"more{i}" for i in range(len(COLUMNS), config_of(case)["enc_in"])))[
+        : config_of(case)["enc_in"]
+    ]
+
+
+def their_order(case):
+    """The numbers of the columns as their loader reads a custom file, the target last: sun, wind, rain, OT."""
+    columns = columns_of(case)
+    return sorted(range(len(columns)), key=lambda i: columns[i] == "OT")
 
 
 def imported(folder, content, *arguments):
@@ -44,8 +60,9 @@ def refused(folder, content, *arguments):
     return str(stop.value)
 
 
-def write_csv(path, *, columns=COLUMNS, freq="h", rows=211):
-    """A custom file; returns the options that name it."""
+def write_csv(path, case=None, *, more=(), freq="h", rows=211):
+    """A custom file with the columns of a reference file and `more`; returns the options that name it."""
+    columns = (*(COLUMNS if case is None else columns_of(case)), *more)
     values = 50 + 10 * np.random.default_rng(3).normal(size=(rows, len(columns))).cumsum(0)
     table = pd.DataFrame(values.round(3), columns=list(columns))
     table.insert(0, "date", pd.date_range("2021-03-01", periods=rows, freq=freq))
@@ -55,7 +72,7 @@ def write_csv(path, *, columns=COLUMNS, freq="h", rows=211):
 
 def options(case, *but):
     """The command of a reference file, less the options named."""
-    c = json.loads(str(case["config"]))
+    c = config_of(case)
     said = {
         **{name: c[name] for name in ("seq_len", "label_len", "factor", "d_model", "n_heads", "d_ff", "d_layers")},
         **{name: c[name] for name in ("dropout", "activation", "attn", "embed", "enc_in", "dec_in", "c_out", "freq")},
@@ -74,18 +91,18 @@ def weights(case):
 
 def batch(case):
     """What the model is called with, columns in the order of the file."""
-    c, inputs = json.loads(str(case["config"])), tensors(case, "inputs/")
+    c, inputs = config_of(case), tensors(case, "inputs/")
     past = torch.empty_like(inputs["x_enc"])
-    past[..., THEIRS] = inputs["x_enc"]
+    past[..., their_order(case)] = inputs["x_enc"]
     return past, inputs["x_mark_enc"], inputs["x_mark_dec"][:, c["label_len"] :]
 
 
 def forecast(path, case, *inputs):
     """The forecast of an imported checkpoint on the keys of the reference file, columns in the authors' order."""
     model = load_checkpoint(path).model()
-    hand_in(model, samples(case)[: json.loads(str(case["config"]))["eval_draws"]])
+    hand_in(model, samples(case)[: config_of(case)["eval_draws"]])
     with torch.inference_mode():
-        return model(*inputs)[..., THEIRS]
+        return model(*inputs)[..., their_order(case)]
 
 
 def golden_case(golden, name):

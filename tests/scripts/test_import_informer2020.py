@@ -12,10 +12,11 @@ import torch
 from informer2020 import hand_in, samples, tensors
 from program import call
 from scripts.imports import (
-    COLUMNS,
     SCRIPT,
     batch,
     close,
+    columns_of,
+    config_of,
     forecast,
     golden_case,
     imported,
@@ -42,46 +43,56 @@ def prob(golden):
 
 @INFORMERS
 def test_an_imported_reference_file_forecasts_as_the_authors_code_did(case, tmp_path):
-    path = imported(tmp_path, weights(case), *write_csv(tmp_path / "own.csv"), *options(case))
+    path = imported(tmp_path, weights(case), *write_csv(tmp_path / "own.csv", case), *options(case))
     close(forecast(path, case, *batch(case)), tensors(case, "outputs/")["forecast_eval"])
 
 
 def test_evaluate_and_predict_take_it(prob, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    path = imported(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv"), *options(prob))
+    path = imported(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv", prob), *options(prob))
     said = capsys.readouterr().out
     call("evaluate", f"ckpt_path={path}", "hydra.run.dir=evaluated", "device=cpu")
     metrics = json.loads((tmp_path / "evaluated" / "metrics.json").read_text())
+    c = config_of(prob)
     assert metrics["model"] == "informer2020" and metrics["attention"] == "prob_informer2020"
     assert metrics["attention_slots"] == {
         "encoder": "prob_informer2020",
         "decoder": "prob_informer2020",
         "cross": "full",
     }
-    assert metrics["best_epoch"] is None and metrics["test"]["windows"] == 42 - 8 + 1
+    assert metrics["best_epoch"] is None and metrics["test"]["windows"] == 42 - c["out_len"] + 1
     counted = sum(v.numel() for name, v in weights(prob).items() if "running" not in name and "batches" not in name)
     assert metrics["parameters"] == counted
     call("predict", f"ckpt_path={path}", "output=next.csv", "device=cpu")
     table = pd.read_csv(tmp_path / "next.csv")
-    assert list(table.columns) == ["date", *COLUMNS] and len(table) == 8
+    assert list(table.columns) == ["date", *columns_of(prob)] and len(table) == c["out_len"]
     assert table["date"][0] == str(pd.Timestamp("2021-03-01") + pd.Timedelta(hours=211))
-    assert f"79 names of {tmp_path}/checkpoint.pth, {counted:,} parameters" in said
+    assert f"{len(weights(prob))} names of {tmp_path}/checkpoint.pth, {counted:,} parameters" in said
     for program in ("evaluate", "predict"):
         assert f"python {program}.py ckpt_path={path} " in said
-    assert "--seq_len 24 --label_len 12 --pred_len 8 --attn prob --factor 1 --n_heads 2 --activation gelu" in said
+    lengths = f"--seq_len {c['seq_len']} --label_len {c['label_len']} --pred_len {c['out_len']}"
+    rest = f"--attn prob --factor {c['factor']} --n_heads {c['n_heads']} --activation {c['activation']}"
+    assert f"{lengths} {rest}" in said
 
 
 def test_the_record_is_that_of_a_training_on_these_data_and_tells_of_the_import(prob, tmp_path):
-    command = [*write_csv(tmp_path / "own.csv"), *options(prob, "dropout"), "--dropout", "0.25", "--batch_size", "7"]
+    command = [
+        *write_csv(tmp_path / "own.csv", prob),
+        *options(prob, "dropout"),
+        "--dropout",
+        "0.25",
+        "--batch_size",
+        "7",
+    ]
     checkpoint = load_checkpoint(imported(tmp_path, weights(prob), *command))
-    train = pd.read_csv(tmp_path / "own.csv")[list(COLUMNS)].to_numpy()[: int(0.7 * 211)]
+    train = pd.read_csv(tmp_path / "own.csv")[list(columns_of(prob))].to_numpy()[: int(0.7 * 211)]
     np.testing.assert_allclose(checkpoint.scaler.mean, train.mean(0))
     np.testing.assert_allclose(checkpoint.scaler.std, train.std(0))
     data, config = checkpoint.data, checkpoint.config
-    assert data["path"] == str(tmp_path / "own.csv") and data["columns"] == list(COLUMNS)
+    assert data["path"] == str(tmp_path / "own.csv") and data["columns"] == list(columns_of(prob))
     assert data["checksum"] == hashlib.md5((tmp_path / "own.csv").read_bytes()).hexdigest()
     assert data["splits"] == {"train": [0, 147], "val": [147, 169], "test": [169, 211]}
-    assert checkpoint.record["nlinear_weight"].shape == (8, 24)
+    assert checkpoint.record["nlinear_weight"].shape == (config_of(prob)["out_len"], config_of(prob)["seq_len"])
     digest = hashlib.sha256((tmp_path / "checkpoint.pth").read_bytes()).hexdigest()
     assert checkpoint.record["imported"] == {"file": "checkpoint.pth", "sha256": digest}
     assert (config["model"]["dropout"], config["data"]["batch_size"]) == (0.25, 7)
@@ -98,31 +109,35 @@ WRAPPED = {
 
 @pytest.mark.parametrize("wrapped", WRAPPED)
 def test_a_state_dict_is_found_where_people_put_it(wrapped, prob, tmp_path):
-    path = imported(tmp_path, WRAPPED[wrapped](weights(prob)), *write_csv(tmp_path / "own.csv"), *options(prob))
+    path = imported(tmp_path, WRAPPED[wrapped](weights(prob)), *write_csv(tmp_path / "own.csv", prob), *options(prob))
     close(forecast(path, prob, *batch(prob)), tensors(prob, "outputs/")["forecast_eval"])
 
 
 def test_a_file_of_an_old_torch_is_read(prob, tmp_path):
     torch.save(weights(prob), tmp_path / "checkpoint.pth", _use_new_zipfile_serialization=False)
-    path = imported(tmp_path, None, *write_csv(tmp_path / "own.csv"), *options(prob))
+    path = imported(tmp_path, None, *write_csv(tmp_path / "own.csv", prob), *options(prob))
     close(forecast(path, prob, *batch(prob)), tensors(prob, "outputs/")["forecast_eval"])
 
 
 def with_positions(case, rows=5000):
     """Their state dict as it is saved: the position tables too, of one more axis."""
-    tables = {f"{part}_embedding.position_embedding.pe": sinusoid_table(rows, 16)[None] for part in ("enc", "dec")}
+    tables = {
+        f"{part}_embedding.position_embedding.pe": sinusoid_table(rows, config_of(case)["d_model"])[None]
+        for part in ("enc", "dec")
+    }
     return {**weights(case), **tables}
 
 
 def test_position_tables_may_be_there_and_must_be_those_of_the_formula(prob, tmp_path):
-    command = [*write_csv(tmp_path / "own.csv"), *options(prob)]
+    command = [*write_csv(tmp_path / "own.csv", prob), *options(prob)]
     other = with_positions(prob)
-    other["dec_embedding.position_embedding.pe"][0, 19, 3] += 0.01  # the last row in use: 12 + 8 = 20
-    name = "values: dec_embedding.position_embedding.pe (1, 5000, 16) is not the table of sines"
+    c = config_of(prob)
+    other["dec_embedding.position_embedding.pe"][0, c["label_len"] + c["out_len"] - 1, 3] += 0.01  # the last row in use
+    name = f"values: dec_embedding.position_embedding.pe (1, 5000, {c['d_model']}) is not the table of sines"
     assert refused(tmp_path, other, *command).splitlines()[1].startswith(name)
-    assert "values: enc_embedding.position_embedding.pe (1, 23, 16)" in refused(
-        tmp_path, with_positions(prob, 23), *command
-    )
+    short = c["seq_len"] - 1
+    said = refused(tmp_path, with_positions(prob, short), *command)
+    assert f"values: enc_embedding.position_embedding.pe (1, {short}, {c['d_model']})" in said
     path = imported(tmp_path, with_positions(prob), *command)
     close(forecast(path, prob, *batch(prob)), tensors(prob, "outputs/")["forecast_eval"])
 
@@ -135,29 +150,32 @@ def with_calendar_tables(case, sizes=SIZES):
     state = {name: value for name, value in weights(case).items() if ".temporal_embedding." not in name}
     for part in ("enc", "dec"):
         for name, size in sizes.items():
-            state[f"{part}_embedding.temporal_embedding.{name}_embed.emb.weight"] = sinusoid_table(size, 16)
+            state[f"{part}_embedding.temporal_embedding.{name}_embed.emb.weight"] = sinusoid_table(
+                size, config_of(case)["d_model"]
+            )
     return state
 
 
 def test_calendar_tables_may_be_missing_and_must_be_those_of_the_formula(prob, tmp_path):
-    command = [*write_csv(tmp_path / "own.csv"), *options(prob, "embed"), "--embed", "fixed"]
+    command = [*write_csv(tmp_path / "own.csv", prob), *options(prob, "embed"), "--embed", "fixed"]
     other = with_calendar_tables(prob)
     other["enc_embedding.temporal_embedding.day_embed.emb.weight"][31, 5] += 0.01
-    values = "values: enc_embedding.temporal_embedding.day_embed.emb.weight (32, 16) is not the table of sines"
+    d_model = config_of(prob)["d_model"]
+    values = f"values: enc_embedding.temporal_embedding.day_embed.emb.weight (32, {d_model}) is not the table of sines"
     assert values in refused(tmp_path, other, *command)
     minutes = refused(tmp_path, with_calendar_tables(prob, {**SIZES, "minute": 4}), *command)
-    assert "extra: dec_embedding.temporal_embedding.minute_embed.emb.weight (4, 16)" in minutes
+    assert f"extra: dec_embedding.temporal_embedding.minute_embed.emb.weight (4, {d_model})" in minutes
     for state in (with_calendar_tables(prob), with_calendar_tables(prob, {})):
         config = load_checkpoint(imported(tmp_path, state, *command)).config
         assert config["model"]["embedding"] == "fixed"
-    quarter_hours = [*write_csv(tmp_path / "own.csv", freq="15min"), *command[6:]]
+    quarter_hours = [*write_csv(tmp_path / "own.csv", prob, freq="15min"), *command[6:]]
     (tmp_path / "out.ckpt").unlink()
     said = refused(tmp_path, with_calendar_tables(prob), *quarter_hours)
-    assert "missing: enc_embedding.temporal_embedding.minute_embed.emb.weight (4, 16)" in said
+    assert f"missing: enc_embedding.temporal_embedding.minute_embed.emb.weight (4, {d_model})" in said
 
 
 def test_quarter_hours_trained_with_the_calendar_of_hours_keep_their_forecasts(prob, tmp_path, capsys):
-    path = imported(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv", freq="15min"), *options(prob))
+    path = imported(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv", prob, freq="15min"), *options(prob))
     assert "Trained without minute_of_hour (another --freq than these data have)" in capsys.readouterr().out
     past, *calendar = batch(prob)
     minutes = [torch.cat([torch.rand_like(marks[..., :1]), marks], dim=-1) for marks in calendar]
@@ -175,13 +193,16 @@ def cut_to(state, *, inputs, outputs):
 
 
 def test_ms_forecasts_the_target_from_all_columns_and_s_from_itself(prob, tmp_path):
-    command = [*write_csv(tmp_path / "own.csv"), *options(prob, "enc_in", "dec_in", "c_out")]
-    path = imported(tmp_path, cut_to(weights(prob), inputs=[0, 1, 2, 3], outputs=[3]), *command, "--features", "MS")
+    last = config_of(prob)["c_out"] - 1  # the target, in their order
+    command = [*write_csv(tmp_path / "own.csv", prob), *options(prob, "enc_in", "dec_in", "c_out")]
+    path = imported(
+        tmp_path, cut_to(weights(prob), inputs=list(range(last + 1)), outputs=[last]), *command, "--features", "MS"
+    )
     model = load_checkpoint(path).model()
-    hand_in(model, samples(prob)[:3])
+    hand_in(model, samples(prob)[: config_of(prob)["eval_draws"]])
     with torch.inference_mode():
-        close(model(*batch(prob)), tensors(prob, "outputs/")["forecast_eval"][..., 3:])
-    state = cut_to(weights(prob), inputs=[3], outputs=[3])
+        close(model(*batch(prob)), tensors(prob, "outputs/")["forecast_eval"][..., last:])
+    state = cut_to(weights(prob), inputs=[last], outputs=[last])
     data = load_checkpoint(imported(tmp_path, state, *command, "--features", "S")).data
     assert data["columns"] == data["targets"] == ["OT"]
 
@@ -196,7 +217,7 @@ def test_nothing_is_copied_unless_everything_fits():
 
 def test_their_whole_command_can_be_pasted(prob, tmp_path):
     pasted = ["--itr", "5", "--des", "Exp", "--freq", "h", "--learning_rate", "0.0001", "--output_attention"]
-    path = imported(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv"), *options(prob, "freq"), *pasted)
+    path = imported(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv", prob), *options(prob, "freq"), *pasted)
     close(forecast(path, prob, *batch(prob)), tensors(prob, "outputs/")["forecast_eval"])
 
 

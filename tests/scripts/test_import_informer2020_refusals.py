@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 import torch
-from scripts.imports import COLUMNS, golden_case, imported, options, refused, script, weights, write_csv
+from scripts.imports import columns_of, config_of, golden_case, imported, options, refused, script, weights, write_csv
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_file_with_a_damaged_weight_is_refused(prob, tmp_path):
     content = bytearray((tmp_path / "checkpoint.pth").read_bytes())
     content[content.index(prob["params/projection.weight"].tobytes()) + 5] ^= 1
     (tmp_path / "checkpoint.pth").write_bytes(content)
-    said = refused(tmp_path, None, *write_csv(tmp_path / "own.csv"), *options(prob))
+    said = refused(tmp_path, None, *write_csv(tmp_path / "own.csv", prob), *options(prob))
     assert "checkpoint.pth is damaged: the checksum of its part 'checkpoint/data/" in said
 
 
@@ -69,29 +69,30 @@ def test_missing_extra_and_misshapen_names_are_listed_together_with_their_shapes
     state = weights(prob)
     del state["encoder.norm.bias"], state["decoder.layers.0.self_attention.key_projection.weight"]
     state["decoder.norm.gain"] = torch.zeros(3, 5)
-    state["projection.weight"] = torch.zeros(7, 16)
-    state["decoder.layers.0.conv1.weight"] = torch.zeros(32, 16)  # a linear layer of ours has this shape
-    said = refused(tmp_path, state, *write_csv(tmp_path / "own.csv"), *options(prob)).splitlines()
+    c = config_of(prob)
+    n, d_model, d_ff = c["c_out"], c["d_model"], c["d_ff"]
+    state["projection.weight"] = torch.zeros(n + 3, d_model)
+    state["decoder.layers.0.conv1.weight"] = torch.zeros(d_ff, d_model)  # a linear layer of ours has this shape
+    said = refused(tmp_path, state, *write_csv(tmp_path / "own.csv", prob), *options(prob)).splitlines()
     assert said[0].endswith("checkpoint.pth does not hold the model that these options and data make:")
     assert said[1:6] == [
-        "missing: encoder.norm.bias (16)",
-        "missing: decoder.layers.0.self_attention.key_projection.weight (16, 16)",
+        f"missing: encoder.norm.bias ({d_model})",
+        f"missing: decoder.layers.0.self_attention.key_projection.weight ({d_model}, {d_model})",
         "extra: decoder.norm.gain (3, 5)",
-        "shape: decoder.layers.0.conv1.weight is (32, 16), expected (32, 16, 1)",
-        "shape: projection.weight is (7, 16), expected (4, 16)",
+        f"shape: decoder.layers.0.conv1.weight is ({d_ff}, {d_model}), expected ({d_ff}, {d_model}, 1)",
+        f"shape: projection.weight is ({n + 3}, {d_model}), expected ({n}, {d_model})",
     ]
-    assert said[6:] == [
-        f"c_out: the file says 7, {tmp_path}/own.csv with --features M says 4: check --data and --features"
-    ]
+    where = f"{tmp_path}/own.csv with --features M says {n}: check --data and --features"
+    assert said[6:] == [f"c_out: the file says {n + 3}, {where}"]
 
 
 # What is said otherwise than the file was trained: the end of the message.
 WRONG = {
     "distilling": (["informer_prob", "--distil"], "(no --distil)"),
     "no distilling": (["informer_full_nodistil_nomix", "-distil"], "--distil"),
-    "layers of the encoder": (["informer_prob_deep", "--e_layers", "2"], "--e_layers 3"),
-    "layers of the decoder": (["informer_prob_deep", "--d_layers", "1"], "--d_layers 2"),
-    "widths": (["informer_prob", "--d_model", "12", "--d_ff", "28"], "--d_model 16 --d_ff 32"),
+    "layers of the encoder": (["informer_prob_deep", "--e_layers", "2"], "--e_layers {e_layers}"),
+    "layers of the decoder": (["informer_prob_deep", "--d_layers", "1"], "--d_layers {d_layers}"),
+    "widths": (["informer_prob", "--d_model", "12", "--d_ff", "28"], "--d_model {d_model} --d_ff {d_ff}"),
     "one encoder": (["informer_stack", "--model", "informer"], "--model informerstack"),
     "several encoders": (["informer_prob", "--model", "informerstack"], "--model informer"),
     "layers of a stack": (["informer_stack", "--s_layers", "2,1,1"], "--s_layers 3,2,1"),
@@ -105,45 +106,48 @@ def test_a_wrong_option_is_guessed_from_the_file(wrong, golden, tmp_path):
     case = golden_case(golden, name)
     command = options(case, *(word.removeprefix("--") for word in said))
     command = [word for word in command if word != "--distil"] if "-distil" in said else [*command, *said]
-    message = refused(tmp_path, weights(case), *write_csv(tmp_path / "own.csv"), *command)
-    assert message.splitlines()[-1] == f"The names and shapes in the file look like {guess}."
+    message = refused(tmp_path, weights(case), *write_csv(tmp_path / "own.csv", case), *command)
+    assert message.splitlines()[-1] == f"The names and shapes in the file look like {guess.format(**config_of(case))}."
 
 
 def test_other_columns_than_trained_on_are_put_down_to_data_and_features(prob, tmp_path):
     command = [
-        *write_csv(tmp_path / "own.csv", columns=(*COLUMNS, "snow")),
+        *write_csv(tmp_path / "own.csv", prob, more=["snow"]),
         *options(prob, "enc_in", "dec_in", "c_out"),
     ]
     said = refused(tmp_path, weights(prob), *command).splitlines()
-    where = f"{tmp_path}/own.csv with --features M says 5: check --data and --features"
-    assert said[-3:] == [f"{name}: the file says 4, {where}" for name in ("enc_in", "dec_in", "c_out")]
-    assert "shape: enc_embedding.value_embedding.tokenConv.weight is (16, 4, 3), expected (16, 5, 3)" in said
+    n, d_model = config_of(prob)["enc_in"], config_of(prob)["d_model"]
+    where = f"{tmp_path}/own.csv with --features M says {n + 1}: check --data and --features"
+    assert said[-3:] == [f"{name}: the file says {n}, {where}" for name in ("enc_in", "dec_in", "c_out")]
+    name = "enc_embedding.value_embedding.tokenConv.weight"
+    assert f"shape: {name} is ({d_model}, {n}, 3), expected ({d_model}, {n + 1}, 3)" in said
 
 
 def test_learned_calendar_tables_are_refused(prob, tmp_path):
     said = refused(
-        tmp_path, weights(prob), *write_csv(tmp_path / "own.csv"), *options(prob, "embed"), "--embed", "learned"
+        tmp_path, weights(prob), *write_csv(tmp_path / "own.csv", prob), *options(prob, "embed"), "--embed", "learned"
     )
     assert said == "--embed learned: this program has no learned tables of the calendar, only timeF and fixed."
 
 
 def test_a_calendar_that_cannot_be_completed_is_refused(prob, tmp_path):
-    command = [*write_csv(tmp_path / "own.csv", freq="D"), *options(prob)]
+    command = [*write_csv(tmp_path / "own.csv", prob, freq="D"), *options(prob)]
     said = refused(tmp_path, weights(prob), *command)
-    assert "shape: enc_embedding.temporal_embedding.embed.weight is (16, 4), expected (16, 3)" in said
+    d_model = config_of(prob)["d_model"]
+    assert f"shape: enc_embedding.temporal_embedding.embed.weight is ({d_model}, 4), expected ({d_model}, 3)" in said
     name = "enc_embedding.temporal_embedding.embed.weight"
-    said += refused(tmp_path, {**weights(prob), name: torch.zeros(16, 2)}, *command)
-    assert f"shape: {name} is (16, 2), expected (16, 3)" in said
+    said += refused(tmp_path, {**weights(prob), name: torch.zeros(d_model, 2)}, *command)
+    assert f"shape: {name} is ({d_model}, 2), expected ({d_model}, 3)" in said
     assert "d_time: the file says 4," in said and "another --freq or --embed than for these data" in said
 
 
 REFUSED = {
-    "another number of columns": (["--enc_in", "7"], "--enc_in 7: "),
+    "another number of columns": (["--enc_in", "97"], "--enc_in 97: "),
     "another number of targets": (["--c_out", "1"], "--c_out 1: "),
     "ones in place of the future": (["--padding", "1"], "--padding 1: the decoder of this program reads zeros"),
-    "no such target": (["--target", "wint"], "such column, only sun, OT, wind, rain. Did you mean 'wind'?"),
-    "a start token longer than the window": (["--label_len", "25"], "label_len=25: the decoder starts with the last"),
-    "heads that do not share the width": (["--n_heads", "3"], "--d_model"),
+    "no such target": (["--target", "wint"], "such column, only {columns}. Did you mean 'wind'?"),
+    "a start token longer than the window": (["--label_len", "997"], "label_len=997: the decoder starts with the last"),
+    "heads that do not share the width": (["--n_heads", "97"], "--d_model"),
     "no such file": (["--data_path", "other.csv"], "other.csv: there is no such file"),
     "dropout": (["--dropout", "1.5"], "--dropout=1.5: must be at least 0 and less than 1"),
 }
@@ -152,28 +156,30 @@ REFUSED = {
 @pytest.mark.parametrize("wrong", REFUSED)
 def test_options_that_cannot_be_are_refused_in_their_words(wrong, prob, tmp_path):
     given, says = REFUSED[wrong]
-    said = refused(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv"), *options(prob), *given)
-    assert says in said and "model." not in said
+    said = refused(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv", prob), *options(prob), *given)
+    assert says.format(columns=", ".join(columns_of(prob))) in said and "model." not in said
 
 
 def test_custom_data_need_a_file_and_ms_of_an_ett_file_its_last_column(prob, tmp_path):
     assert refused(tmp_path, weights(prob), "--data", "custom").startswith(
         "--data custom: which file? Say --data_path FILE.csv"
     )
-    write_csv(tmp_path / "own.csv")
+    write_csv(tmp_path / "own.csv", prob)
     command = ["--data", "ETTh1", "--data_path", tmp_path / "own.csv", "--features", "MS", "--target", "OT"]
-    assert "the authors' code forecasts the last column, rain, whatever" in refused(tmp_path, weights(prob), *command)
+    assert f"the authors' code forecasts the last column, {columns_of(prob)[-1]}, whatever" in refused(
+        tmp_path, weights(prob), *command
+    )
 
 
 def test_what_is_not_finite_is_not_written(prob, tmp_path):
     state = weights(prob)
     state["encoder.norm.bias"][5] = torch.nan
-    said = refused(tmp_path, state, *write_csv(tmp_path / "own.csv"), *options(prob))
+    said = refused(tmp_path, state, *write_csv(tmp_path / "own.csv", prob), *options(prob))
     assert said == "The forecast of the imported model for the first test window is not finite."
 
 
 def test_a_refusal_leaves_the_file_of_before_and_a_place_that_is_none_is_said(prob, tmp_path):
-    command = [*write_csv(tmp_path / "own.csv"), *options(prob)]
+    command = [*write_csv(tmp_path / "own.csv", prob), *options(prob)]
     before = imported(tmp_path, weights(prob), *command).read_bytes()
     with pytest.raises(SystemExit):
         imported(tmp_path, {"projection.weight": torch.zeros(4, 16)}, *command)

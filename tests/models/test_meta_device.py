@@ -1,0 +1,136 @@
+"""Every model with every attention on a device that is not the CPU: what is made on the CPU and stays there shows."""
+
+import copy
+from functools import cache
+
+import pytest
+import torch
+from config.composed import composed
+from devices import META, other_device
+from models.small import window_shape
+from models.test_model_laws import PAPERS
+from omegaconf import OmegaConf
+
+from forecast.config.build import build
+from forecast.config.targets import resolve_target
+from forecast.config.values import CONF, options
+
+B = 2
+WINDOW = {"n_columns": 5, "targets": (3, 1), "n_known": 4, "seq_len": 11, "label_len": 7, "pred_len": 3}
+SIZES = {"d_model": 26, "n_heads": 2, "d_ff": 52, "dropout": 0.1, "patch_len": 5, "stride": 3}
+LAYERS = {"encoder_layers": 2, "decoder_layers": 1, "stack_layers": [2, 1]}  # two where one is distilled
+MODELS, ATTENTIONS = options("model"), options("attention", but="inherit")
+# Keys that take another way through a model; a model without the key is passed over.
+WAYS = [
+    {"embedding": "fixed"},
+    {"decode": "dynamic", "mix": False},
+    {"instance_norm": True},
+    {"mix": True},
+    {"distil": False},
+    {"feed_forward_chunks": 3},
+]
+
+
+@cache
+def config(model, *overrides):
+    """The composed config at small sizes; to be copied before it is changed."""
+    cfg = composed(f"model={model}", *overrides)
+    cfg.model.update({key: value for key, value in {**SIZES, **LAYERS}.items() if key in cfg.model})
+    return cfg
+
+
+@cache
+def attention_config(name):
+    return OmegaConf.load(CONF / "attention" / f"{name}.yaml")
+
+
+def slots(cfg):
+    return [key for key in cfg.model if key.endswith("_attention")]
+
+
+def serves(attention, slot, cfg):
+    mechanism = resolve_target(attention_config(attention).mechanism._target_)
+    cached = slot in resolve_target(cfg.model._target_).cached_slots(cfg.model)
+    return not mechanism.refusal(cross=slot.startswith("cross"), cached=cached)
+
+
+def with_attention(cfg, attention):
+    """A copy of the config with the attention in every slot that it can serve; the other slots get full attention."""
+    cfg = copy.deepcopy(cfg)
+    for slot in slots(cfg):
+        cfg.model[slot] = attention_config(attention if serves(attention, slot, cfg) else "full")
+    return cfg
+
+
+def made(cfg):
+    stepwise = cfg.model.get("decode") == "dynamic"  # it feeds back what it forecasts: all columns
+    targets = tuple(range(WINDOW["n_columns"])) if stepwise else WINDOW["targets"]
+    torch.manual_seed(1)
+    return build(cfg.model, window=window_shape(**{**WINDOW, "targets": targets}))
+
+
+def inputs():
+    """Past, its known features, the future's, and the future itself."""
+    generator = torch.Generator().manual_seed(0)
+    length = WINDOW["seq_len"] + WINDOW["pred_len"]
+    series, known = (torch.rand(B, length, WINDOW[n], generator=generator) for n in ("n_columns", "n_known"))
+    return [part for x in (series, known) for part in x.split((WINDOW["seq_len"], WINDOW["pred_len"]), 1)]
+
+
+def on_other_device(cfg):
+    """A step of training, then a forecast in evaluation, with their gradients -> the forecast, on the CPU."""
+    with other_device():
+        model = made(cfg).to(META)
+        past, future, past_known, future_known = (part.to(META) for part in inputs())
+        forecast = model.eval()(past, past_known, future_known)
+        assert forecast.device == META and forecast.shape == (B, WINDOW["pred_len"], model.window.n_targets)
+        if forecast.requires_grad:  # what goes step after step has none in evaluation
+            forecast.sum().backward()
+        pair = model.train().training_pair(past, past_known, future_known, future)
+        torch.nn.functional.mse_loss(*pair).backward()
+        assert all(p.grad.device == META for p in model.parameters() if p.requires_grad)
+        return forecast.cpu()
+
+
+def forecast_of(cfg):
+    past, _, past_known, future_known = inputs()
+    with torch.no_grad():
+        return made(cfg).eval()(past, past_known, future_known)
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("model", [name for name in MODELS if PAPERS.get(name, name)])
+def test_a_model_with_an_attention_forecasts_there_what_it_does_on_a_cpu(model, attention):
+    cfg = config(model)
+    if not any(serves(attention, slot, cfg) for slot in slots(cfg)):
+        pytest.skip(f"{model} has no slot for attention={attention}")
+    cfg = with_attention(cfg, attention)
+    torch.testing.assert_close(on_other_device(cfg), forecast_of(cfg), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_takes_its_other_ways_there(model):
+    for changes in [{}, *WAYS]:
+        cfg = copy.deepcopy(config(model))
+        new = {key: value for key, value in changes.items() if key in cfg.model}
+        if not new and changes:
+            continue
+        cfg.model.update(new)
+        cfg = with_attention(cfg, "full") if "decode" in new else cfg
+        found, expected = on_other_device(cfg), forecast_of(cfg)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5, msg=lambda m, new=new: f"{new}: {m}")
+
+
+@pytest.mark.parametrize("variant", options("variant"))
+def test_a_variant_of_the_informer_stays_there(variant):
+    assert on_other_device(config("informer", f"variant={variant}")).isfinite().all()
+
+
+@pytest.mark.parametrize("make", [lambda: torch.arange(7), lambda: torch.ones(7, dtype=torch.long)])
+def test_what_is_made_on_the_cpu_is_refused_there(make):
+    with other_device():
+        x = torch.rand(7, 7, device=META)
+        for operation in (torch.add, torch.Tensor.__getitem__, lambda x, i: x.index_select(0, i), torch.Tensor.matmul):
+            with pytest.raises(RuntimeError, match=r"aten\.\w+.* on tensors of the devices meta and cpu"):
+                operation(x, make())
+        torch.testing.assert_close((x + make().to(META)).cpu(), x.cpu() + make())

@@ -1,0 +1,115 @@
+"""Batches, errors, evaluation and forecasts on another device than the CPU: its numbers, and nothing mixed."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from devices import CPU, META, other_device
+from models.small import WINDOW, informer
+
+from forecast.data.frame import SeriesFrame
+from forecast.data.prepare import prepare
+from forecast.evaluation import evaluate as evaluating
+from forecast.evaluation import offsets as offsetting
+from forecast.evaluation.evaluate import Protocol, baseline_metrics, evaluate, fit_baselines, split_metrics
+from forecast.evaluation.offsets import offset_metrics
+from forecast.evaluation.predict import predict
+from forecast.training.datamodule import ForecastDataModule
+from forecast.training.module import ForecastModule
+
+N, L, P = 127, WINDOW["seq_len"], WINDOW["pred_len"]
+SPLITS = {"train": range(67), "val": range(67, 97), "test": range(97, N)}
+FILLED = np.arange(N) == 31  # one row that gaps of the policy mask leave out of all windows
+
+
+@pytest.fixture(autouse=True)
+def without_inference_mode(monkeypatch):
+    """It forbids the other device to take operations apart."""
+    for module in (evaluating, offsetting):
+        monkeypatch.setattr(module, "run_through", torch.no_grad()(evaluating.run_through.__wrapped__))
+
+
+@pytest.fixture(params=[(0, 1, 2), (2, 0)], ids=["all targets", "two in another order"])
+def data(request):
+    values = np.random.default_rng(0).normal(size=(N, WINDOW["n_columns"])).cumsum(0)
+    stamps = pd.date_range("2020-01-01", periods=N, freq="h")
+    frame = SeriesFrame(values, stamps, ("a", "b", "c"), "h", "test", filled=FILLED)
+    return prepare(frame, splits=SPLITS, targets=request.param, seq_len=L, pred_len=P, encoding="timeF")
+
+
+def model_for(data):
+    torch.manual_seed(2)
+    return informer(targets=data.targets, dropout=0.1).eval()
+
+
+def evaluated(data, weight, device):
+    model, common = model_for(data).to(device), {"batch_size": 32, "device": device, "split": "test"}
+    protocol = Protocol(offsets=(3,))
+    done = evaluate(model, data, protocol=protocol, nlinear_weight=weight, **common)
+    offsets = offset_metrics(model, data.on(device), protocol=protocol, **common)
+    return done, offsets, {**split_metrics(done, data), "baselines": baseline_metrics(done.baselines, data)}
+
+
+def close(found, expected):
+    """Nested dictionaries of numbers, and arrays."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key in expected:
+            close(found[key], expected[key])
+    elif expected is None or isinstance(expected, list):
+        assert found == expected
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_an_evaluation_there_gives_the_figures_of_the_cpu(data):
+    weight = fit_baselines(data)
+    here, *figures_here = evaluated(data, weight, CPU)
+    with other_device():
+        there, *figures_there = evaluated(data, weight, META)
+    for name in ("starts", "squared", "absolute", "shown", "forecasts"):
+        close(getattr(there, name), getattr(here, name))
+    for found, expected in zip(figures_there, figures_here, strict=True):
+        close(found, expected)
+
+
+def test_a_forecast_there_is_that_of_the_cpu(data):
+    sizes = {"scaler": data.scaler, "targets": list(data.targets), "seq_len": L, "pred_len": P, "encoding": "timeF"}
+    forecast = torch.no_grad()(predict.__wrapped__)
+    _, expected = forecast(model_for(data), data.frame, device=CPU, **sizes)
+    with other_device():
+        _, found = forecast(model_for(data).to(META), data.frame, device=META, **sizes)
+    close(found, expected)
+
+
+def trained(data, device, world):
+    """The losses of an epoch and the validation that follows, of the first of `world` processes."""
+    module = ForecastModule(model_for(data).to(device), optimizer=torch.optim.SGD, schedule=lambda _: 1.0, record={})
+    batches = ForecastDataModule(data, batch_size=7, seed=5)
+    strategy = SimpleNamespace(root_device=device, reduce=lambda sums, reduce_op: sums * world)
+    trainer = {"strategy": strategy, "overfit_batches": 0, "global_rank": 0, "world_size": world, "datamodule": batches}
+    module._trainer = batches.trainer = SimpleNamespace(**trainer, gradient_clip_val=None, precision="32-true")
+    logged = []
+    module.log = lambda name, value, **_: logged.append(value.detach())
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
+    for batch in batches.train_dataloader():
+        optimizer.zero_grad()
+        module.eval().training_step(batch).backward()  # without dropout, whose draws are each device's own
+        optimizer.step()
+    module.on_validation_epoch_start()
+    with torch.no_grad():
+        for batch in batches.val_dataloader():
+            module.validation_step(batch)
+    module.on_validation_epoch_end()
+    return torch.stack([value.double().cpu() for value in logged]), len(batches.origins_of_step())
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_an_epoch_and_its_validation_there_have_the_errors_of_the_cpu(data, world):
+    expected, size = trained(data, CPU, world)
+    with other_device():
+        found, size_there = trained(data, META, world)
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
+    assert size == size_there
