@@ -11,20 +11,21 @@ PACKAGE = ROOT / "forecast"
 # The rooms, lowest first: a room imports from those named in its row, each of which stands above it.
 ARROWS = {
     "errors": set(),
+    "bounds": set(),
     "ops": set(),
-    "attention": {"ops"},
-    "layers": {"attention", "ops"},
-    "models": {"layers", "attention"},
-    "data": {"errors"},
+    "attention": {"ops", "bounds"},
+    "layers": {"attention", "ops", "bounds"},
+    "models": {"layers", "attention", "bounds"},
+    "data": {"errors", "bounds"},
     "run_folder": set(),
-    "config": {"data", "run_folder", "errors"},
+    "config": {"data", "run_folder", "errors", "bounds"},
     "report": set(),
     "comparison": {"run_folder", "report", "errors"},
     "reproduction": {"comparison", "run_folder", "report", "config", "errors"},
     "checkpoint": {"models", "config", "data", "errors"},
-    "evaluation": {"models", "data", "errors"},
+    "evaluation": {"models", "data", "errors", "bounds"},
     "export": {"checkpoint", "config", "layers", "attention", "data", "errors"},
-    "training": {"evaluation", "checkpoint", "models", "attention", "report", "config", "data", "errors"},
+    "training": {"evaluation", "checkpoint", "models", "attention", "report", "config", "data", "errors", "bounds"},
     "commands": {"training", "evaluation", "checkpoint", "report", "run_folder", "config", "data", "errors"},
 }
 # outside library: the rooms that may import it
@@ -33,7 +34,7 @@ ALLOWED = {
     "hydra": {"config"},
     "omegaconf": {"config", "training", "commands"},
     "pandas": {"data", "checkpoint", "evaluation", "export", "report", "comparison", "training", "commands"},
-    "torch": set(ARROWS) - {"config", "report", "errors", "run_folder", "comparison", "reproduction"},
+    "torch": set(ARROWS) - {"config", "report", "errors", "bounds", "run_folder", "comparison", "reproduction"},
 }
 
 
