@@ -16,9 +16,16 @@ class UserError(ValueError):
 
 
 def closest(name: str, valid: Iterable[str]) -> str:
-    """The hint " Did you mean 'x'?" for the valid name nearest to `name`; empty when none is near."""
-    valid = sorted(valid)
-    found = difflib.get_close_matches(name, valid, n=1, cutoff=0.6)
-    if not found:  # `lr` is near to `optim.lr` only in its last part
-        found = [v for v in valid if v.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]][:1]
-    return f" Did you mean '{found[0]}'?" if found else ""
+    """The hint " Did you mean 'optim.lr'?" for the valid name nearest to `name`; empty when none is near.
+
+    Near as a whole, or in the last part of a dotted name.
+    """
+
+    def likeness(candidate: str) -> float:
+        whole = difflib.SequenceMatcher(None, candidate, name).ratio()
+        last = difflib.SequenceMatcher(None, candidate.rpartition(".")[2], name.rpartition(".")[2]).ratio()
+        # A last part alone says less, and of two equal ones the shorter path is meant.
+        return max(whole, 0.98 * last) - 0.001 * candidate.count(".")
+
+    best = max(sorted(valid), key=likeness, default="")
+    return f" Did you mean '{best}'?" if best and likeness(best) >= 0.6 else ""

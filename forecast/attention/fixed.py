@@ -5,6 +5,7 @@ from torch import Tensor
 
 from forecast.attention.pattern import check_fits, check_positive, sqrt_ceil
 from forecast.attention.two_part import Heads, TwoPartAttention
+from forecast.bounds import Positive, Share
 
 # by default; a share of the block without a bound would make the pairs grow as L^2
 MOST_SUMMARIES = 4
@@ -30,10 +31,10 @@ class FixedAttention(TwoPartAttention):
         *,
         causal: bool,
         layer: int,
-        block: int | None = None,
-        summary: int | None = None,
+        block: Positive | None = None,
+        summary: Positive | None = None,
         heads: Heads = "merged",
-        dropout: float = 0.0,
+        dropout: Share = 0.0,
     ) -> None:
         super().__init__(causal=causal, layer=layer, heads=heads, dropout=dropout)
         check_positive(self.title, block=block, summary=summary)

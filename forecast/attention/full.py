@@ -4,6 +4,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from forecast.attention.base import Mechanism, check_causal_lengths
+from forecast.bounds import Share
 from forecast.ops.softmax import attend, causal_rows
 
 
@@ -16,7 +17,7 @@ class FullAttention(Mechanism):
 
     independent_rows = True
 
-    def __init__(self, *, causal: bool, layer: int, dropout: float = 0.0) -> None:
+    def __init__(self, *, causal: bool, layer: int, dropout: Share = 0.0) -> None:
         super().__init__(causal=causal, layer=layer)
         self.dropout = dropout
 

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from forecast.attention.pattern import PatternAttention, check_fits, check_positive, log2_ceil
+from forecast.bounds import Positive, Share, at_least
 
 # Numbers of one operand that all shifts go through before the next.
 PIECE = 2**19
@@ -35,7 +36,13 @@ class LogSparseAttention(PatternAttention):
     title = "LogSparse attention"
 
     def __init__(
-        self, *, causal: bool, layer: int, sub_len: int | None = None, window: int | None = None, dropout: float = 0.0
+        self,
+        *,
+        causal: bool,
+        layer: int,
+        sub_len: Annotated[int, at_least(2)] | None = None,
+        window: Positive | None = None,
+        dropout: Share = 0.0,
     ) -> None:
         super().__init__(causal=causal, layer=layer, dropout=dropout)
         check_positive(self.title, window=window)

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from forecast.attention.base import SelfMechanism, check_self_lengths, evaluation_generator
+from forecast.bounds import Positive, Seed, Share
 from forecast.ops.autocast import autocast
 from forecast.ops.dropout import drop
 
@@ -66,10 +67,10 @@ class LshAttention(SelfMechanism):
         *,
         causal: bool,
         layer: int,
-        bucket: int | None = None,
-        rounds: int = 4,
-        dropout: float = 0.0,
-        eval_seed: int | None = 0,
+        bucket: Positive | None = None,
+        rounds: Positive = 4,
+        dropout: Share = 0.0,
+        eval_seed: Seed | None = 0,
     ) -> None:
         super().__init__(causal=causal, layer=layer)
         if bucket is not None and bucket < 1:

@@ -20,6 +20,7 @@ from forecast.attention.prob_parts import (
     largest,
     mean_of_all,
 )
+from forecast.bounds import Positive, Seed, Share
 from forecast.ops.rows import put_rows, put_rows_beside, take_rows
 from forecast.ops.softmax import attend
 
@@ -60,13 +61,13 @@ class ProbAttention(Mechanism):
         *,
         causal: bool,
         layer: int,
-        factor: int = 5,
+        factor: Positive = 5,
         keys: KeysName = "distinct",
         divisor: DivisorName = "sampled",
         causal_measure: CausalMeasureName = "past",
         inactive: InactiveName = "mean",
-        dropout: float = 0.0,
-        eval_seed: int | None = 0,
+        dropout: Share = 0.0,
+        eval_seed: Seed | None = 0,
     ) -> None:
         super().__init__(causal=causal, layer=layer)
         self.factor = factor

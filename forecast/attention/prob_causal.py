@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from forecast.attention.base import check_causal_lengths
 from forecast.attention.prob import ProbAttention, n_active
 from forecast.attention.prob_parts import KeysName
+from forecast.bounds import Positive, Seed, Share
 
 BLOCK_ROWS = 256  # compared with each other at once
 
@@ -36,11 +37,11 @@ class CausalProbAttention(ProbAttention):
         *,
         causal: bool,
         layer: int,
-        factor: int = 5,
-        budget: int = 4,
+        factor: Positive = 5,
+        budget: Positive = 4,
         keys: KeysName = "distinct",
-        dropout: float = 0.0,
-        eval_seed: int | None = 0,
+        dropout: Share = 0.0,
+        eval_seed: Seed | None = 0,
     ) -> None:
         super().__init__(causal=causal, layer=layer, factor=factor, keys=keys, dropout=dropout, eval_seed=eval_seed)
         if budget < 1:

@@ -1,6 +1,7 @@
 """ProbSparse attention as in the authors' code, defects included."""
 
 from forecast.attention.prob import ProbAttention
+from forecast.bounds import Positive, Seed
 
 
 class Informer2020ProbAttention(ProbAttention):
@@ -12,7 +13,7 @@ class Informer2020ProbAttention(ProbAttention):
     `eval_seed=None`.
     """
 
-    def __init__(self, *, causal: bool, layer: int, factor: int = 5, eval_seed: int | None = 0) -> None:
+    def __init__(self, *, causal: bool, layer: int, factor: Positive = 5, eval_seed: Seed | None = 0) -> None:
         super().__init__(
             causal=causal,
             layer=layer,

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from forecast.attention.pattern import check_fits, check_positive, sqrt_ceil
 from forecast.attention.two_part import Heads, TwoPartAttention
+from forecast.bounds import Positive, Share
 
 
 class StridedAttention(TwoPartAttention):
@@ -23,7 +24,7 @@ class StridedAttention(TwoPartAttention):
     title = "strided attention"
 
     def __init__(
-        self, *, causal: bool, layer: int, window: int | None = None, heads: Heads = "merged", dropout: float = 0.0
+        self, *, causal: bool, layer: int, window: Positive | None = None, heads: Heads = "merged", dropout: Share = 0.0
     ) -> None:
         super().__init__(causal=causal, layer=layer, heads=heads, dropout=dropout)
         check_positive(self.title, window=window)

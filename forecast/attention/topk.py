@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from forecast.attention.base import Mechanism, check_causal_lengths
+from forecast.bounds import Positive, Share
 from forecast.ops.dropout import drop
 from forecast.ops.softmax import causal_rows
 
@@ -22,7 +23,7 @@ class TopKAttention(Mechanism):
 
     independent_rows = True
 
-    def __init__(self, *, causal: bool, layer: int, k: int = 8, dropout: float = 0.0) -> None:
+    def __init__(self, *, causal: bool, layer: int, k: Positive = 8, dropout: Share = 0.0) -> None:
         super().__init__(causal=causal, layer=layer)
         if k < 1:
             raise ValueError(f"top-k attention needs k of at least 1, got k={k}")

@@ -1,16 +1,16 @@
 """`check_config`: every mistake in a config that can be seen before any data is read, in one message."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import rules
-from forecast.config.hints import fits, signature, words
+from forecast.config.hints import bound, fits, literals_of, signature, words
 from forecast.config.settings import TrainSettings
 from forecast.config.slots import check_slots, has_slots
-from forecast.config.targets import SPECIAL, is_allowed, resolve_target, target_nodes
+from forecast.config.targets import SPECIAL, is_allowed, resolve_target
 from forecast.config.values import CONF, Problems, chosen_groups, options, read_values, select
 from forecast.errors import UserError, closest
 
@@ -33,9 +33,6 @@ def check_config(cfg: DictConfig) -> None:
     values, problems = read_values(cfg)
     groups = [folder.name for folder in CONF.iterdir() if folder.is_dir()]
     _check_settings(values, TrainSettings, problems, groups=groups)
-    for path, node in target_nodes(values):
-        _check_target(path, node, problems)
-    _check_ranges(values, problems)
     _check_rules(values, problems)
     check_slots(values, problems)
     problems.report()
@@ -68,9 +65,6 @@ def read_settings(cfg: DictConfig, schema: type[S]) -> S:
     values, problems = read_values(cfg)
     groups = [name for name in values if isinstance(values[name], Mapping) and "_target_" in values[name]]
     _check_settings(values, schema, problems, groups=groups)
-    for path, node in target_nodes(values):
-        _check_target(path, node, problems)
-    _check_ranges(values, problems)
     problems.report()
     return _filled(values, schema)
 
@@ -84,88 +78,73 @@ def _filled(values: Mapping[str, Any], schema: type[S]) -> S:
 def _check_settings(
     values: Mapping[str, Any], schema: Any, problems: Problems, *, groups: list[str], under: str = ""
 ) -> None:
+    """Check keys against the fields of a dataclass, their values, and all that lies below them."""
     fields = {field.name: field.type for field in dataclasses.fields(schema)}
     for name, value in values.items():
         path = f"{under}{name}"
-        nested: Any = fields.get(name)
-        if dataclasses.is_dataclass(nested) and isinstance(value, Mapping):
-            _check_settings(value, nested, problems, groups=[], under=f"{path}.")
-        elif dataclasses.is_dataclass(nested):
-            keys = ", ".join(f"{path}.{field.name}" for field in dataclasses.fields(nested))
+        hint: Any = fields.get(name, Any)
+        if not dataclasses.is_dataclass(hint):
+            if name not in fields and name not in groups:
+                problems.add(path, value, f"unknown key.{closest(str(name), [*fields, *groups])}".removesuffix("."))
+            _check_value(path, value, hint, problems)
+        elif isinstance(value, Mapping):
+            _check_settings(value, hint, problems, groups=[], under=f"{path}.")
+        else:
+            keys = ", ".join(f"{path}.{field.name}" for field in dataclasses.fields(hint))
             problems.add(path, value, f"it only has keys: say {keys}=VALUE")
-        elif name in fields:
-            _check_type(path, value, fields[name], problems)
-        elif name not in groups:
-            problems.add(path, value, f"unknown key.{closest(str(name), [*fields, *groups])}".removesuffix("."))
-    for name in fields.keys() - values.keys():
-        problems.missing(f"{under}{name}")
+    for name in fields:
+        if name not in values:
+            problems.missing(f"{under}{name}")
 
 
-def _check_target(path: str, node: Mapping[str, Any], problems: Problems) -> None:
-    """Compare the keys of one `_target_` node, and their plain values, with the constructor's signature."""
+def _check_value(path: str, value: Any, hint: Any, problems: Problems) -> None:
+    """Check one value against the annotation of its key, and all that lies below it."""
+    limit = rules.BOUNDS.get(path) or bound(hint)
+    if is_allowed(hint) and not isinstance(value, Mapping):
+        problems.add(path, value, f"must be chosen as a group: {path.replace('.', '/')}=NAME")
+    elif fits(value, hint) is False:
+        near = closest(value, map(str, literals_of(hint))) if isinstance(value, str) else ""
+        problems.add(path, value, f"must be {words(hint)}.{near}".removesuffix("."))
+    elif limit and rules.are_numbers(value) and not limit.holds(value):
+        problems.add(path, value, limit.says)
+    elif isinstance(value, list):
+        element = Annotated[Any, limit] if limit else Any
+        for index, inner in enumerate(value):
+            _check_value(f"{path}[{index}]", inner, element, problems)
+    if isinstance(value, Mapping):
+        hints = _check_target(path, value, problems) if "_target_" in value else {}
+        for key, inner in value.items():
+            if key not in SPECIAL:
+                _check_value(f"{path}.{key}", inner, hints.get(key, Any), problems)
+
+
+def _check_target(path: str, node: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
+    """Compare the keys of a `_target_` node with its constructor's parameters; their annotations."""
     try:
         target = resolve_target(node["_target_"], path)
     except UserError as error:
         problems.say(f"{path}._target_", str(error))
-        return
-    parameters = signature(target)
-    named = {n: p for n, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-    anything = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    provided = PROVIDED.get(
-        path.removesuffix("." + path.rsplit(".", 1)[-1]) if path.startswith("logger.") else path, ()
-    )
+        return {}
+    parameters = signature(target).values()
+    named = {p.name: p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    for name in PROVIDED.get("logger" if path.startswith("logger.") else path, ()):
+        if named.pop(name, None) and name in node:
+            problems.add(f"{path}.{name}", node[name], "the program sets this itself")
     for key, value in node.items():
-        here = f"{path}.{key}"
-        if key in SPECIAL:
-            continue
-        if key in provided:
-            problems.add(here, value, "the program sets this itself")
-        elif key in named:
-            _check_type(here, value, named[key].annotation, problems)
-        elif not anything:
-            where = f"{target.__name__} takes no '{key}'"
-            problems.add(here, value, f"{where}.{closest(str(key), [n for n in named if n not in provided])}")
-    if not node.get("_partial_"):
-        for name, parameter in named.items():
-            if parameter.default is parameter.empty and name not in node and name not in provided:
-                problems.missing(f"{path}.{name}")
-
-
-def _check_type(path: str, value: object, hint: Any, problems: Problems) -> None:
-    if is_allowed(hint) and not isinstance(value, Mapping):
-        problems.add(path, value, f"must be chosen as a group: {path.replace('.', '/')}=NAME")
-    elif fits(value, hint) is False:
-        near = closest(value, _literals(words(hint))) if isinstance(value, str) else ""
-        problems.add(path, value, f"must be {words(hint)}.{near}".removesuffix("."))
-
-
-def _literals(said: str) -> list[str]:
-    return said.removeprefix("one of ").removesuffix(" or null").split(", ") if said.startswith("one of ") else []
-
-
-def _check_ranges(values: Mapping[str, Any], problems: Problems) -> None:
-    for path, value in _numbers(values):
-        holds, says = rules.RANGES.get(path.rsplit(".", 1)[-1].split("[")[0], (None, ""))
-        if holds and not holds(value):
-            problems.add(path, value, says)
-
-
-def _numbers(node: Any, path: str = "") -> Iterator[tuple[str, int | float]]:
-    if isinstance(node, Mapping):
-        for key, value in node.items():
-            yield from _numbers(value, f"{path}.{key}" if path else str(key))
-    elif isinstance(node, list):
-        for index, value in enumerate(node):
-            yield from _numbers(value, f"{path}[{index}]")
-    elif isinstance(node, int | float) and not isinstance(node, bool):
-        yield path, node
+        if key not in named and key not in SPECIAL and not takes_any:
+            problems.add(f"{path}.{key}", value, f"{target.__name__} takes no '{key}'.{closest(str(key), named)}")
+    for name, parameter in named.items():
+        if parameter.default is parameter.empty and name not in node and not node.get("_partial_"):
+            problems.missing(f"{path}.{name}")
+    return {name: parameter.annotation for name, parameter in named.items()}
 
 
 def _check_rules(values: Mapping[str, Any], problems: Problems) -> None:
     for rule in rules.RULES:
-        found = [select(values, path) for path in rule.reads]
-        if all(present for present, _ in found):
-            read = [value for _, value in found]
+        selected = [select(values, path) for path in rule.reads]
+        if all(present for present, _ in selected):
+            read = [value for _, value in selected]
             if not rule.holds(*read):
-                shown = next(i for i, path in enumerate(rule.reads) if "_target_" not in path)
-                problems.add(rule.reads[shown], read[shown], rule.says.format(*read))
+                first = next(i for i, path in enumerate(rule.reads) if "_target_" not in path)
+                problems.add(rule.reads[first], read[first], rule.says.format(*read))

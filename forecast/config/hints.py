@@ -1,20 +1,26 @@
 """Does a plain YAML value fit a type annotation, and how does one say in words what would?"""
 
-import collections.abc
 import inspect
 import types
 import typing
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Union
+from typing import Annotated, Any, Literal, Union
 
-SEQUENCES = (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.Iterable)
-WORDS = {
-    int: "an integer",
-    float: "a number",
-    bool: "true or false",
-    str: "text",
-    Path: "text",
-    type(None): "null",
+from forecast.bounds import Bound
+
+SEQUENCES = (list, tuple, set, frozenset, Sequence, Iterable)
+# annotation -> the types of YAML that fit, and their name. True is an int to Python, but fits bool alone.
+PLAIN: typing.Mapping[Any, tuple[Any, str]] = {
+    int: (int, "an integer"),
+    float: (int | float, "a number"),
+    bool: (bool, "true or false"),
+    str: (str, "text"),
+    Path: (str, "text"),
+    None: (types.NoneType, "null"),
+    types.NoneType: (types.NoneType, "null"),
+    dict: (Mapping, "a mapping"),
+    Mapping: (Mapping, "a mapping"),
 }
 
 
@@ -28,35 +34,22 @@ def signature(target: Any) -> dict[str, inspect.Parameter]:
 
 def fits(value: object, hint: Any) -> bool | None:
     """True or False; None when the annotation is not understood, or the value is to be built first."""
-    if isinstance(value, collections.abc.Mapping) and "_target_" in value:
+    if isinstance(value, Mapping) and "_target_" in value:
         return None
-    origin = typing.get_origin(hint)
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return fits(value, parts[0])
     if origin in (Union, types.UnionType):
-        found = [fits(value, part) for part in typing.get_args(hint)]
+        fitting = [fits(value, part) for part in parts]
         # `str | Accelerator`: what is no text is nothing that YAML could hold.
-        return True if True in found else (False if False in found else None)
+        return True if True in fitting else (False if False in fitting else None)
     if origin is Literal:
-        return any(value == valid and type(value) is type(valid) for valid in typing.get_args(hint))
+        return any(value == valid and type(value) is type(valid) for valid in parts)
     base = origin or hint
     if base in SEQUENCES:
-        return _fits_sequence(value, base, typing.get_args(hint))
-    if base in (dict, collections.abc.Mapping):
-        return isinstance(value, collections.abc.Mapping)
-    return _fits_plain(value, hint)
-
-
-def _fits_plain(value: object, hint: Any) -> bool | None:
-    if hint is bool:
-        return isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if hint in (str, Path):
-        return isinstance(value, str)
-    if hint is None or hint is type(None):
-        return value is None
-    return None
+        return _fits_sequence(value, base, parts)
+    valid, _ = PLAIN.get(base, (None, ""))
+    return None if valid is None else isinstance(value, valid) and isinstance(value, bool) is (base is bool)
 
 
 def _fits_sequence(value: object, base: Any, parts: tuple[Any, ...]) -> bool | None:
@@ -67,21 +60,36 @@ def _fits_sequence(value: object, base: Any, parts: tuple[Any, ...]) -> bool | N
     return all(fits(v, parts[0]) is not False for v in value) if parts else True
 
 
+def bound(hint: Any) -> Bound | None:
+    """The bound of the numbers in an annotation: of `Positive`, `Positive | None`, `Sequence[Positive]`."""
+    if isinstance(hint, Bound):
+        return hint
+    return next((inner for part in typing.get_args(hint) if (inner := bound(part))), None)
+
+
 def words(hint: Any) -> str:
     """`int | None` is "an integer or null"; parts that YAML cannot hold are left out."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return words(parts[0])
     if origin in (Union, types.UnionType):
         # Literal["a"] | Literal["b"]: one list.
-        literals = [value for part in parts if typing.get_origin(part) is Literal for value in typing.get_args(part)]
+        literals = literals_of(hint)
         rest = [words(part) for part in parts if typing.get_origin(part) is not Literal]
-        found = ["one of " + ", ".join(dict.fromkeys(map(str, literals))), *rest] if literals else rest
-        return " or ".join(dict.fromkeys(word for word in found if word))
+        described = ["one of " + ", ".join(dict.fromkeys(map(str, literals))), *rest] if literals else rest
+        return " or ".join(dict.fromkeys(word for word in described if word))
     if origin is Literal:
-        return "one of " + ", ".join(str(part) for part in parts)
+        return "one of " + ", ".join(map(str, parts))
     base = origin or hint
     if base in SEQUENCES:
-        fixed = base is tuple and parts and parts[-1] is not Ellipsis
-        return f"a list of {len(parts)}" if fixed else "a list"
-    if base in (dict, collections.abc.Mapping):
-        return "a mapping"
-    return WORDS.get(base, "null" if base is None else "")
+        return f"a list of {len(parts)}" if base is tuple and parts and parts[-1] is not Ellipsis else "a list"
+    return PLAIN.get(base, (None, ""))[1]
+
+
+def literals_of(hint: Any) -> list[Any]:
+    """What a Literal allows, also one in a union."""
+    parts = typing.get_args(hint)
+    if typing.get_origin(hint) is Literal:
+        return list(parts)
+    in_union = typing.get_origin(hint) in (Union, types.UnionType)
+    return [value for part in parts for value in literals_of(part)] if in_union else []

@@ -1,9 +1,8 @@
 """What Hydra refuses before main runs, said once and with what to type instead."""
 
-import difflib
 import errno
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from hydra import compose, initialize_config_dir
@@ -164,10 +163,11 @@ def _group(override: Override, names: Mapping[str, list[str]]) -> str:
 def _option(override: Override, value: Any) -> str:
     """An option that does not exist. A list is Hydra's own affair: it chooses several at once."""
     key = override.key_or_group
-    if isinstance(value, list) or (isinstance(value, str) and (CONF / key / f"{value}.yaml").is_file()):
+    valid = _all_options(key)
+    if isinstance(value, list) or value in valid:
         return ""
     name = f"{key}@{override.package}" if override.package else key
-    valid = [option for option in _all_options(key) if override.package or option != "inherit"]
+    valid = [option for option in valid if override.package or option != "inherit"]
     if value is None:
         return f"{name}=null: choose one of {', '.join(valid)}"
     near = closest(shown(value), valid)
@@ -212,7 +212,7 @@ def _place(override: Override, places: list[str]) -> str:
     place = f"{override.key_or_group}@{override.package}"
     if override.package is None or place in places or override.is_add():
         return ""
-    return f"'{place}' is no place of the group '{override.key_or_group}'.{nearest_key(place, places)}"
+    return f"'{place}' is no place of the group '{override.key_or_group}'.{closest(place, places)}"
 
 
 def _key(override: Override, keys: list[str], names: Mapping[str, list[str]]) -> str:
@@ -223,24 +223,11 @@ def _key(override: Override, keys: list[str], names: Mapping[str, list[str]]) ->
     inside = [name for name in keys if parent and name.rpartition(".")[0] == parent]
     if not inside:
         keys = [name for name in keys if not any(other.startswith(f"{name}.") for other in keys)]
-        return f"'{key}' is no key of the config.{nearest_key(key, keys)}"
+        return f"'{key}' is no key of the config.{closest(key, keys)}"
     valid = [name.rpartition(".")[2] for name in inside]
     # The shared beginning says nothing about a wrong last part.
     near = closest(key.rpartition(".")[2], valid).replace("mean '", f"mean '{parent}.")
     return f"'{key}' is no key of the config.{near or f' {parent} has ' + ', '.join(valid)}"
-
-
-def nearest_key(name: str, keys: Iterable[str]) -> str:
-    """The hint " Did you mean 'optim.lr'?": nearest as a whole, or to the last part of a key."""
-
-    def nearness(key: str) -> float:
-        whole = difflib.SequenceMatcher(None, name, key).ratio()
-        last = difflib.SequenceMatcher(None, name.rsplit(".", 1)[-1], key.rsplit(".", 1)[-1]).ratio()
-        # A last part alone says less, and of two equal ones the shorter path is meant.
-        return max(whole, 0.98 * last) - 0.001 * key.count(".")
-
-    best = max(keys, key=nearness, default="")
-    return f" Did you mean '{best}'?" if best and nearness(best) > 0.6 else ""
 
 
 def _missing(config: DictConfig, parsed: list[Override]) -> list[str]:

@@ -5,70 +5,26 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from forecast.bounds import SHARE, Bound, at_least
 from forecast.config.targets import resolve_target
 from forecast.errors import UserError
 
-Test = Callable[[Any], bool]
-LARGEST_SEED = 2**32 - 1
+_NO_LIMIT = Bound(lambda value: value >= -1, "must be at least 0, or -1 for no limit")
 
-
-def _at_least(least: int) -> tuple[Test, str]:
-    return lambda value: value >= least, f"must be at least {least}"
-
-
-def _limit() -> tuple[Test, str]:
-    return lambda value: value >= -1, "must be at least 0, or -1 for no limit"
-
-
-_SEED: tuple[Test, str] = (lambda value: 0 <= value <= LARGEST_SEED, f"must be between 0 and {LARGEST_SEED}")
-_SHARE: tuple[Test, str] = (lambda value: 0 <= value < 1, "must be at least 0 and less than 1")
-
-# By the last part of the path, for numbers and each number of a list: the types are the signatures' affair.
-RANGES: Mapping[str, tuple[Test, str]] = {
-    "seed": _SEED,
-    "eval_seed": _SEED,
-    "demo_seed": _SEED,
-    "seq_len": _at_least(1),
-    "label_len": _at_least(0),
-    "pred_len": _at_least(1),
-    "d_model": _at_least(1),
-    "n_heads": _at_least(1),
-    "d_ff": _at_least(1),
-    "encoder_layers": _at_least(1),
-    "decoder_layers": _at_least(1),
-    "batch_size": _at_least(1),
-    "factor": _at_least(1),
-    "k": _at_least(1),
-    "budget": _at_least(1),
-    "bucket": _at_least(1),
-    "rounds": _at_least(1),
-    "block": _at_least(1),
-    "summary": _at_least(1),
-    "window": _at_least(1),
-    "sub_len": _at_least(2),
-    "kernel_size": _at_least(1),
-    "patch_len": _at_least(1),
-    "stride": _at_least(1),
-    "stack_layers": _at_least(1),
-    "feed_forward_chunks": _at_least(1),
-    "patience": _at_least(1),
-    "every_n_train_steps": _at_least(1),
-    "drop_last_of": _at_least(1),
-    "offsets": _at_least(1),  # the forecasts right after the windows are made anyway
-    "dropout": _SHARE,
-    "lr": (lambda value: value > 0, "must be greater than 0"),
-    "betas": _SHARE,
-    "weight_decay": _at_least(0),
-    "rows": _at_least(3),  # the demo's
-    "windows": _at_least(1),
-    "log_every_n_steps": _at_least(0),
-    "gradient_clip_val": _at_least(0),
-    "max_epochs": _limit(),
-    "max_steps": _limit(),
-    "min_epochs": _at_least(0),
-    "min_steps": _at_least(0),
-    "num_sanity_val_steps": _limit(),
-    "accumulate_grad_batches": _at_least(1),
+# By path, for a number and each number of a list: what the signatures of torch and lightning do not say. Those of
+# forecast's own classes do (forecast.bounds).
+BOUNDS: Mapping[str, Bound] = {
+    "optim.lr": Bound(lambda value: value > 0, "must be greater than 0"),
+    "optim.betas": SHARE,
+    "optim.weight_decay": at_least(0),
+    "trainer.log_every_n_steps": at_least(0),
+    "trainer.gradient_clip_val": at_least(0),
+    "trainer.max_epochs": _NO_LIMIT,
+    "trainer.max_steps": _NO_LIMIT,
+    "trainer.min_epochs": at_least(0),
+    "trainer.min_steps": at_least(0),
+    "trainer.num_sanity_val_steps": _NO_LIMIT,
+    "trainer.accumulate_grad_batches": at_least(1),
 }
 
 
@@ -84,7 +40,8 @@ def _is(target: object, name: str) -> bool:
     return str(target).rsplit(".", 1)[-1] == name
 
 
-def _numbers(*values: object) -> bool:
+def are_numbers(*values: object) -> bool:
+    """Whether all values are numbers, true and false left out."""
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
@@ -98,22 +55,22 @@ def _has_start_token(target: object) -> bool:
 
 
 def _shares(target: object, *shares: Any) -> bool:
-    if not _is(target, "ShareSplit") or not _numbers(*shares):
+    if not _is(target, "ShareSplit") or not are_numbers(*shares):
         return True
     return all(share > 0 for share in shares) and abs(sum(shares) - 1) <= 1e-6
 
 
 def _rows(target: object, *rows: Any) -> bool:
-    return not _is(target, "RowSplit") or not _numbers(*rows) or all(count >= 1 for count in rows)
+    return not _is(target, "RowSplit") or not are_numbers(*rows) or all(count >= 1 for count in rows)
 
 
 def _boom(target: object, d_ff: Any, d_model: Any) -> bool:
-    return not _is(target, "Sha") or not _numbers(d_ff, d_model) or d_model < 1 or d_ff % d_model == 0
+    return not _is(target, "Sha") or not are_numbers(d_ff, d_model) or d_model < 1 or d_ff % d_model == 0
 
 
 def _stacked(layers: object, seq_len: Any) -> bool:
     """Whether the last encoder of a stack, each of which reads half as much as the one before, has a step to read."""
-    return not isinstance(layers, list) or not _numbers(seq_len) or seq_len < 1 or seq_len >= 2 ** (len(layers) - 1)
+    return not isinstance(layers, list) or not are_numbers(seq_len) or seq_len < 1 or seq_len >= 2 ** (len(layers) - 1)
 
 
 def _file(path: object) -> bool:
@@ -140,7 +97,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("label_len", "seq_len", "model._target_"),
-        lambda label, seq, model: not _numbers(label, seq) or seq < 1 or label <= seq or not _has_start_token(model),
+        lambda label, seq, model: not are_numbers(label, seq) or seq < 1 or label <= seq or not _has_start_token(model),
         "the decoder starts with the last label_len ({0}) of the seq_len ({1}) known steps: "
         "label_len must be at most seq_len",
     ),
@@ -163,7 +120,7 @@ RULES: tuple[Rule, ...] = (
     *(
         Rule(
             (f"{attention}.mechanism.heads", "model.n_heads"),
-            lambda heads, n_heads: heads != "per_head" or not _numbers(n_heads) or n_heads % 2 == 0,
+            lambda heads, n_heads: heads != "per_head" or not are_numbers(n_heads) or n_heads % 2 == 0,
             "half of the heads get each pattern: model.n_heads ({1}) must be even, or say heads=merged",
         )
         for attention in ("attention", *(f"model.{slot}_attention" for slot in ("encoder", "decoder", "cross")))

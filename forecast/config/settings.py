@@ -1,7 +1,9 @@
 """The plain keys at the top of conf/train.yaml, evaluate.yaml and predict.yaml, with their types."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from forecast.bounds import Positive, Seed, at_least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,11 +17,11 @@ class Checks:
 class TrainSettings:
     """The keys of train.yaml that belong to no group."""
 
-    seed: int
-    eval_seed: int | None
-    seq_len: int
-    label_len: int
-    pred_len: int
+    seed: Seed
+    eval_seed: Seed | None
+    seq_len: Positive
+    label_len: Annotated[int, at_least(0)]
+    pred_len: Positive
     compile: Literal["default", "reduce-overhead", "max-autotune"] | None
     ckpt_path: str | None
     checks: Checks
@@ -31,7 +33,7 @@ class OtherData:
 
     path: str | None
     root: str | None
-    batch_size: int | None
+    batch_size: Positive | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from forecast.errors import UserError
@@ -56,47 +56,34 @@ def read_values(cfg: DictConfig) -> tuple[dict[str, Any], Problems]:
     repeats another one (a model's slot that inherits), which is checked where it stands.
     """
     problems = Problems()
-    values = _mapping(cfg, "", problems)
-    values.pop("hydra", None)
-    return values, problems
+    return _plain(cfg, "", problems), problems
 
 
-def _mapping(node: DictConfig, path: str, problems: Problems) -> dict[str, Any]:
-    values = {}
-    for key in node:
-        here = f"{path}.{key!s}" if path else str(key)
+def _plain(node: Any, path: str, problems: Problems) -> Any:
+    """A DictConfig as a dict, a ListConfig as a list, without what is left out; another value as it is."""
+    if not OmegaConf.is_config(node):
+        return node
+    in_list = OmegaConf.is_list(node)
+    values: dict[Any, Any] = {}
+    for key in range(len(node)) if in_list else node:
+        here = f"{path}[{key}]" if in_list else f"{path}.{key}" if path else str(key)
         if here == "hydra":
             continue
-        found, value = _one(node, key, here, problems)
-        if found:
-            values[str(key)] = value
-    return values
-
-
-def _sequence(node: ListConfig, path: str, problems: Problems) -> list[Any]:
-    read = (_one(node, index, f"{path}[{index}]", problems) for index in range(len(node)))
-    return [value for found, value in read if found]
-
-
-def _one(node: Any, key: Any, path: str, problems: Problems) -> tuple[bool, Any]:
-    if OmegaConf.is_missing(node, key):
-        problems.missing(path)
-        return False, None
-    written = OmegaConf.is_interpolation(node, key)
-    try:
-        value = node[key]
-    except (OmegaConfBaseException, RecursionError) as error:
-        problems.say(*_unresolvable(path, node._get_node(key)._value(), error))
-        return False, None
-    if written and OmegaConf.is_config(value):
-        return False, None
-    if written and ":" not in str(node._get_node(key)._value()):
-        problems.echo(path)
-    if isinstance(value, DictConfig):
-        return True, _mapping(value, path, problems)
-    if isinstance(value, ListConfig):
-        return True, _sequence(value, path, problems)
-    return True, value
+        if OmegaConf.is_missing(node, key):
+            problems.missing(here)
+            continue
+        written = str(node._get_node(key)._value()) if OmegaConf.is_interpolation(node, key) else ""
+        try:
+            value = node[key]
+        except (OmegaConfBaseException, RecursionError) as error:
+            problems.say(*_unresolvable(here, written, error))
+            continue
+        if written and OmegaConf.is_config(value):
+            continue
+        if written and ":" not in written:
+            problems.echo(here)
+        values[key if in_list else str(key)] = _plain(value, here, problems)
+    return list(values.values()) if in_list else values
 
 
 def _unresolvable(path: str, text: object, error: BaseException) -> tuple[str, str]:
@@ -112,8 +99,8 @@ def _unresolvable(path: str, text: object, error: BaseException) -> tuple[str, s
 
 
 def options(group: str, but: str = "") -> list[str]:
-    """The choices of a config group: its YAML files."""
-    return sorted(file.stem for file in (CONF / group).glob("*.yaml") if file.stem != but)
+    """The choices of a config group: its YAML files, but those that others are made from, such as _base."""
+    return sorted(file.stem for file in (CONF / group).glob("[!_]*.yaml") if file.stem != but)
 
 
 def natural(name: str) -> list[tuple[int, str]]:

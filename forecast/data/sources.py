@@ -4,11 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from forecast.bounds import Positive, Seed, at_least
 from forecast.data import catalog, demo
 from forecast.data.frame import SeriesFrame, read_columns, read_frame
 from forecast.data.gaps import Gaps
@@ -30,7 +31,7 @@ class Source(ABC):
     split: Split
     features: Features = "M"
     target: str | None = "OT"
-    batch_size: int = 32
+    batch_size: Positive = 32
 
     def __post_init__(self) -> None:
         if self.features not in get_args(Features):
@@ -174,8 +175,8 @@ class DemoSource(Source):
     """The made-up series of `forecast.data.demo`: no file, no download, and a known best error."""
 
     name: str = "demo"
-    demo_seed: int = 7
-    rows: int = 4000
+    demo_seed: Seed = 7
+    rows: Annotated[int, at_least(3)] = 4000
 
     def frame(self) -> SeriesFrame:
         """The demo's series."""

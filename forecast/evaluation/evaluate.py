@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from forecast.bounds import Positive
 from forecast.data.prepare import PreparedData
 from forecast.data.seasonality import seasonal_period
 from forecast.data.windows import Batch, WindowDataset
@@ -34,7 +35,7 @@ class Protocol:
     Raises UserError when an offset is named twice.
     """
 
-    def __init__(self, *, drop_last_of: int | None = None, offsets: Sequence[int] = ()) -> None:
+    def __init__(self, *, drop_last_of: Positive | None = None, offsets: Sequence[Positive] = ()) -> None:
         twice = [offset for offset in offsets if offsets.count(offset) > 1]
         if twice:
             raise UserError(f"protocol.offsets={list(offsets)}: {twice[0]} is named twice; name each offset once")

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.bounds import Positive, Share
 from forecast.layers.dropout import Dropout
 from forecast.layers.heads import split_heads
 
@@ -111,7 +112,7 @@ class ConvProjection(Projection):
     Raises ValueError unless d_model is a multiple of n_heads.
     """
 
-    def __init__(self, *, d_model: int, n_heads: int, kernel_size: int = 3) -> None:
+    def __init__(self, *, d_model: int, n_heads: int, kernel_size: Positive = 3) -> None:
         super().__init__(d_model=d_model, n_heads=n_heads)
         check_heads(d_model, n_heads)
         self.query = CausalConv(d_model, d_model, kernel_size=kernel_size)
@@ -162,7 +163,7 @@ class SingleHeadProjection(Projection):
     in training.
     """
 
-    def __init__(self, *, d_model: int, n_heads: int, gates: bool = True, dropout: float = 0.0) -> None:
+    def __init__(self, *, d_model: int, n_heads: int, gates: bool = True, dropout: Share = 0.0) -> None:
         super().__init__(d_model=d_model, n_heads=1)
         self.ignored_heads = n_heads if n_heads != 1 else None
         self.query = nn.Linear(d_model, d_model)

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.bounds import Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes
 from forecast.layers.causal_blocks import CausalLayer, CausalStack
@@ -43,11 +44,11 @@ class DecoderOnly(ForecastModel, CausalDecoder):
         self,
         *,
         window: WindowShape,
-        d_model: int,
-        n_heads: int,
-        d_ff: int,
-        decoder_layers: int,
-        dropout: float,
+        d_model: Positive,
+        n_heads: Positive,
+        d_ff: Positive,
+        decoder_layers: Positive,
+        dropout: Share,
         activation: Activation,
         embedding: CalendarEncoding,
         instance_norm: bool = False,

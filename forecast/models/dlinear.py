@@ -4,6 +4,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.bounds import Positive
 from forecast.models.base import ForecastModel, WindowShape
 
 
@@ -19,7 +20,7 @@ class DLinear(ForecastModel):
     Raises ValueError for an even kernel_size.
     """
 
-    def __init__(self, *, window: WindowShape, kernel_size: int) -> None:
+    def __init__(self, *, window: WindowShape, kernel_size: Positive) -> None:
         super().__init__(window)
         if kernel_size % 2 == 0:
             raise ValueError(

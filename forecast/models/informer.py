@@ -6,6 +6,7 @@ from typing import Any, Literal
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.bounds import Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes, EncoderLayer
 from forecast.layers.distil import Distil
@@ -40,12 +41,12 @@ class Informer(ForecastModel):
         self,
         *,
         window: WindowShape,
-        d_model: int,
-        n_heads: int,
-        d_ff: int,
-        encoder_layers: int,
-        decoder_layers: int,
-        dropout: float,
+        d_model: Positive,
+        n_heads: Positive,
+        d_ff: Positive,
+        encoder_layers: Positive,
+        decoder_layers: Positive,
+        dropout: Share,
         activation: Activation,
         distil: bool,
         mix: bool,

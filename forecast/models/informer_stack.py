@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.bounds import Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes
 from forecast.layers.embedding import CalendarEncoding
@@ -30,12 +31,12 @@ class InformerStack(Informer):
         self,
         *,
         window: WindowShape,
-        d_model: int,
-        n_heads: int,
-        d_ff: int,
-        stack_layers: Sequence[int],
-        decoder_layers: int,
-        dropout: float,
+        d_model: Positive,
+        n_heads: Positive,
+        d_ff: Positive,
+        stack_layers: Sequence[Positive],
+        decoder_layers: Positive,
+        dropout: Share,
         activation: Activation,
         distil: bool,
         mix: bool,

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.bounds import Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.batch_norm import BatchNorm
 from forecast.layers.blocks import BlockSizes, EncoderLayer
@@ -40,14 +41,14 @@ class PatchTST(ForecastModel):
         self,
         *,
         window: WindowShape,
-        d_model: int,
-        n_heads: int,
-        d_ff: int,
-        encoder_layers: int,
-        dropout: float,
+        d_model: Positive,
+        n_heads: Positive,
+        d_ff: Positive,
+        encoder_layers: Positive,
+        dropout: Share,
         activation: Activation,
-        patch_len: int,
-        stride: int,
+        patch_len: Positive,
+        stride: Positive,
         instance_norm: bool = False,
         encoder_attention: AttentionFactories,
     ) -> None:

@@ -3,6 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.bounds import Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes
 from forecast.layers.embedding import CalendarEncoding, DataEmbedding
@@ -33,12 +34,12 @@ class Reformer(ForecastModel):
         self,
         *,
         window: WindowShape,
-        d_model: int,
-        n_heads: int,
-        d_ff: int,
-        encoder_layers: int,
-        feed_forward_chunks: int,
-        dropout: float,
+        d_model: Positive,
+        n_heads: Positive,
+        d_ff: Positive,
+        encoder_layers: Positive,
+        feed_forward_chunks: Positive,
+        dropout: Share,
         activation: Activation,
         embedding: CalendarEncoding,
         instance_norm: bool = False,

@@ -3,6 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.bounds import Positive, Share
 from forecast.layers.attention_layer import AttentionFactories, AttentionLayer
 from forecast.layers.boom import Boom
 from forecast.layers.causal_embedding import CausalDataEmbedding
@@ -31,11 +32,11 @@ class Sha(ForecastModel):
         self,
         *,
         window: WindowShape,
-        d_model: int,
-        n_heads: int,
-        d_ff: int,
-        decoder_layers: int,
-        dropout: float,
+        d_model: Positive,
+        n_heads: Positive,
+        d_ff: Positive,
+        decoder_layers: Positive,
+        dropout: Share,
         embedding: CalendarEncoding,
         instance_norm: bool = False,
         decoder_attention: AttentionFactories,

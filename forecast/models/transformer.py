@@ -1,5 +1,6 @@
 """The plain Transformer."""
 
+from forecast.bounds import Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.embedding import CalendarEncoding
 from forecast.layers.feed_forward import Activation
@@ -23,12 +24,12 @@ class Transformer(Informer):
         self,
         *,
         window: WindowShape,
-        d_model: int,
-        n_heads: int,
-        d_ff: int,
-        encoder_layers: int,
-        decoder_layers: int,
-        dropout: float,
+        d_model: Positive,
+        n_heads: Positive,
+        d_ff: Positive,
+        encoder_layers: Positive,
+        decoder_layers: Positive,
+        dropout: Share,
         activation: Activation,
         embedding: CalendarEncoding,
         instance_norm: bool = False,

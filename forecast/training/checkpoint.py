@@ -8,6 +8,7 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 
+from forecast.bounds import Positive
 from forecast.errors import UserError
 from forecast.files import replacing
 
@@ -22,7 +23,7 @@ class CheckpointFiles(Checkpoint):
     run that goes on from it ends as if it had never stopped.
     """
 
-    def __init__(self, *, every_n_train_steps: int = 500) -> None:
+    def __init__(self, *, every_n_train_steps: Positive = 500) -> None:
         if every_n_train_steps < 1:
             raise ValueError(
                 f"callbacks.checkpoint.every_n_train_steps is {every_n_train_steps}; it must be at least 1"
@@ -79,7 +80,7 @@ class CheckpointFiles(Checkpoint):
 class EarlyStop(EarlyStopping):
     """Ends the training when `patience` validations in a row did not lower the validation MSE, or it is not finite."""
 
-    def __init__(self, *, patience: int = 3) -> None:
+    def __init__(self, *, patience: Positive = 3) -> None:
         # not at the end of an epoch: without validations there is nothing to stop on
         super().__init__(MONITOR, patience=patience, check_on_train_epoch_end=False)
 

@@ -11,6 +11,7 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from torch import Tensor, nn
 
 from forecast.attention.base import Mechanism
+from forecast.bounds import Positive
 from forecast.data.prepare import PreparedData, window_values
 from forecast.data.windows import Batch
 from forecast.evaluation.evaluate import spread
@@ -25,7 +26,7 @@ class TensorBoardFigures(Callback):
     windows: how many validation windows, spread evenly over the split.
     """
 
-    def __init__(self, *, windows: int = 3) -> None:
+    def __init__(self, *, windows: Positive = 3) -> None:
         if windows < 1:
             raise ValueError(f"callbacks.figures.windows is {windows}; it must be at least 1")
         self.windows = windows

@@ -75,9 +75,42 @@ REFUSED = {
     "negative least steps": ("trainer.min_steps=-1", "trainer.min_steps=-1: must be at least 0"),
     "negative clipping": ("trainer.gradient_clip_val=-1", "trainer.gradient_clip_val=-1: must be at least 0"),
     "demo too short": ("data.rows=2", "data.rows=2: must be at least 3"),
+    "negative demo seed": ("data.demo_seed=-1", "data.demo_seed=-1: must be between 0 and 4294967295"),
+    "no step between checkpoints": (
+        "callbacks.checkpoint.every_n_train_steps=0",
+        "callbacks.checkpoint.every_n_train_steps=0: must be at least 1",
+    ),
+    "no gathered batch": ("trainer.accumulate_grad_batches=0", "trainer.accumulate_grad_batches=0: must be at least 1"),
+    "no layer in a stack": ("model.stack_layers=[1,0]", "model.stack_layers[1]=0: must be at least 1"),
+    "no patch": ("model.patch_len=0", "model.patch_len=0: must be at least 1"),
+    "no stride": ("model.stride=0", "model.stride=0: must be at least 1"),
+    "no piece": ("model.feed_forward_chunks=0", "model.feed_forward_chunks=0: must be at least 1"),
+    "no step in the mean": ("model.kernel_size=0", "model.kernel_size=0: must be at least 1"),
+    "no step in the convolution": (
+        "attention.projection.kernel_size=0",
+        "attention.projection.kernel_size=0: must be at least 1",
+    ),
+    "no budget": ("attention.mechanism.budget=0", "attention.mechanism.budget=0: must be at least 1"),
+    "no summary": ("attention.mechanism.summary=0", "attention.mechanism.summary=0: must be at least 1"),
+    "a target in a list": (
+        "trainer.plugins=[{_target_:torch.load}]",
+        "trainer.plugins[0]._target_=torch.load: not allowed",
+    ),
     "wrong precision": ("trainer.precision=8", "trainer.precision=8: must be one of 64, 32, 16, "),
 }
-EXTRA = {"shares": ["data=demo"], "demo too short": ["data=demo"]}
+EXTRA = {
+    "shares": ["data=demo"],
+    "demo too short": ["data=demo"],
+    "negative demo seed": ["data=demo"],
+    "no layer in a stack": ["model=informer_stack"],
+    "no patch": ["model=patchtst"],
+    "no stride": ["model=patchtst"],
+    "no piece": ["model=reformer"],
+    "no step in the mean": ["model=dlinear"],
+    "no step in the convolution": ["attention=logsparse"],
+    "no budget": ["attention=prob_causal"],
+    "no summary": ["attention=fixed"],
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -114,6 +147,9 @@ ACCEPTED = [
     "trainer.log_every_n_steps=null",
     "data.target=null",
     "checks.leakage=false",
+    # keys of strangers, of the names of keys of ours that must be at least 1
+    "+callbacks.mine={_target_:lightning.pytorch.callbacks.ModelCheckpoint,every_n_train_steps:0}",
+    "+callbacks.other={_target_:lightning.pytorch.callbacks.EarlyStopping,monitor:val/mse_scaled,patience:0}",
 ]
 
 

@@ -31,9 +31,15 @@ EXPERIMENTS = sorted({*OF_EACH_KIND, *(name for name in EVERY if name.startswith
 
 
 def test_every_yaml_is_an_entry_point_or_an_option_of_a_group():
-    files = {file.relative_to(CONF).as_posix() for file in CONF.rglob("*.yaml")}
+    files = {file.relative_to(CONF).as_posix() for file in CONF.rglob("[!_]*.yaml")}
     options = {f"{group}/{option}.yaml" for group, names in groups().items() for option in names}
     assert files == options | {f"{name}.yaml" for name in NAMES}
+
+
+@pytest.mark.parametrize("file", CONF.rglob("_*.yaml"), ids=lambda file: file.name)
+def test_what_begins_with_an_underscore_is_what_others_are_made_from(file):
+    users = [other.stem for other in file.parent.glob("*.yaml") if f"- {file.stem}\n" in other.read_text()]
+    assert len(users) > 1
 
 
 @pytest.mark.parametrize("name", NAMES)

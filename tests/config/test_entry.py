@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from config.composed import composed
 
-from forecast.config.refusals import diagnose, message, nearest_key
+from forecast.config.help import help_text
+from forecast.config.refusals import diagnose, message
 from forecast.config.values import options
+from forecast.errors import closest
 
 ROOT = Path(__file__).parents[2]
 STUB = Path(__file__).parent / "stub.py"
@@ -76,6 +78,13 @@ def test_hydras_plain_error_for_null_is_a_mistake_and_any_other_a_bug():
     assert message(ValueError("x"), config_name="train", overrides=["logger=null"], multirun=False) is None
 
 
+def test_what_models_share_is_no_model():
+    (line,) = diagnose(["model=_base"], config_name="train", multirun=False)
+    listed = ", ".join(options("model"))
+    assert line == f"model=_base: there is no such choice. model is one of {listed}"
+    assert "_base" not in listed + help_text("train")
+
+
 def test_the_choice_of_a_group_decides_which_keys_there_are():
     overrides = ["data=demo", "data.roows=3"]
     assert diagnose(overrides, config_name="train", multirun=False)[0].endswith("Did you mean 'data.rows'?")
@@ -113,7 +122,7 @@ def test_a_missing_key_of_evaluate_is_asked_for():
 
 
 def test_nothing_near_gives_no_hint():
-    assert nearest_key("zzz", ["seed", "optim.lr"]) == ""
+    assert closest("zzz", ["seed", "optim.lr"]) == ""
 
 
 @pytest.mark.slow

@@ -1,0 +1,27 @@
+"""Which numbers a parameter takes, written beside its type in the signature: `d_model: Positive`.
+
+forecast.config reads it there and refuses other numbers before any data is read.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, NamedTuple
+
+
+class Bound(NamedTuple):
+    """`Annotated[int, Bound(...)]`: `holds` for the numbers that a parameter takes, `says` what a number must be."""
+
+    holds: Callable[[float], bool]
+    says: str
+
+
+def at_least(least: int) -> Bound:
+    """The numbers from `least` on."""
+    return Bound(lambda number: number >= least, f"must be at least {least}")
+
+
+LARGEST_SEED = 2**32 - 1  # numpy takes no larger one
+SHARE = Bound(lambda number: 0 <= number < 1, "must be at least 0 and less than 1")
+
+Positive = Annotated[int, at_least(1)]
+Share = Annotated[float, SHARE]  # of dropped activations: with all dropped nothing is left
+Seed = Annotated[int, Bound(lambda number: 0 <= number <= LARGEST_SEED, f"must be between 0 and {LARGEST_SEED}")]
