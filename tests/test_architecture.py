@@ -16,7 +16,7 @@ ARROWS = {
     "layers": {"attention", "ops"},
     "models": {"layers", "attention"},
     "data": {"errors"},
-    "run_folder": set(),
+    "run_folder": {"errors"},
     "config": {"data", "run_folder", "errors"},
     "report": set(),
     "comparison": {"run_folder", "report", "errors"},
