@@ -190,10 +190,13 @@ def _asked(folder: Path, account: Mapping[str, Any]) -> tuple[dict[str, str], in
         lines = yaml.safe_load((folder / OVERRIDES).read_text())
     if not isinstance(lines, list):
         raise ValueError(f"{OVERRIDES} is not a list")
-    if not isinstance(job, int):
+    if "job" not in account:
         file = folder / ".hydra" / "hydra.yaml"
-        number = yaml.safe_load(file.read_text())["hydra"]["job"].get("num") if file.is_file() else None
-        job = number if isinstance(number, int) else 0
+        job = yaml.safe_load(file.read_text()) if file.is_file() else None
+        for key in ("hydra", "job", "num"):
+            job = job.get(key) if isinstance(job, Mapping) else None
+    if not isinstance(job, int):
+        job = 0
     pairs = (str(line).partition("=") for line in lines)
     return {key.lstrip("+"): value for key, _, value in pairs}, job
 
