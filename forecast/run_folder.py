@@ -1,8 +1,10 @@
 """What a run folder holds, read without torch: whether the run has finished, what it was asked for, how well it did."""
 
+import datetime
 import json
 import math
-import re
+import os
+import socket
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +12,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
+from filelock import FileLock, Timeout
+
+from forecast.errors import UserError
 
 State = Literal["finished", "failed", "interrupted", "unfinished", "foreign"]
 
+LOCK, HOLDER = ".lock", ".lock.holder"
 METRICS, ACCOUNT, OVERRIDES = "metrics.json", "run.json", ".hydra/overrides.yaml"
 WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step.csv", "forecasts.npz"
 
@@ -54,6 +60,59 @@ class Run:
     job: int = 0
     metrics: Mapping[str, Any] = field(default_factory=dict)
     account: Mapping[str, Any] = field(default_factory=dict)
+
+
+class FolderHeld(UserError):
+    """Another process is at work in a run folder; the text says which one."""
+
+
+_locks: dict[Path, FileLock] = {}
+
+
+def hold(folder: Path) -> None:
+    """Keeps all other processes out of a run folder, until `release` or the end of this process, however it ends.
+
+    Again by the same process: nothing. Raises FolderHeld where another one has it. The lock is the operating system's
+    (flock, in FOLDER/.lock), which a killed process loses with its life. On a network file system it holds as far as
+    that passes flock on: NFS between Linux machines does, others may do so on one machine only; where a file system has
+    no flock at all, filelock says so and makes a file that a process killed with SIGKILL leaves behind.
+    """
+    path = folder.absolute()
+    if path in _locks:
+        return
+    lock = FileLock(path / LOCK)
+    try:
+        lock.acquire(timeout=0.2, poll_interval=0.02)  # `in_use` of another process has it for a moment
+    except Timeout:
+        holder = path / HOLDER
+        who = holder.read_text() if holder.is_file() else "another process"
+        raise FolderHeld(
+            f"{folder} is in use: {who} is training there; wait for its end, stop it, or train elsewhere with "
+            "hydra.run.dir=FOLDER"
+        ) from None
+    _locks[path] = lock
+    now = datetime.datetime.now().isoformat(" ", "seconds")
+    (path / HOLDER).write_text(f"process {os.getpid()} on {socket.gethostname()}, since {now},")
+
+
+def release(folder: Path) -> None:
+    """Lets others into the folder again, where this process holds it."""
+    lock = _locks.pop(folder.absolute(), None)
+    if lock is not None:
+        (folder / HOLDER).unlink(missing_ok=True)
+        lock.release()
+
+
+def in_use(folder: Path) -> bool:
+    """Whether another process holds the folder at this moment."""
+    if not folder.is_dir():
+        return False
+    try:
+        hold(folder)
+    except FolderHeld:
+        return True
+    release(folder)
+    return False
 
 
 def read_run(folder: Path) -> Run:
@@ -131,10 +190,13 @@ def _asked(folder: Path, account: Mapping[str, Any]) -> tuple[dict[str, str], in
         lines = yaml.safe_load((folder / OVERRIDES).read_text())
     if not isinstance(lines, list):
         raise ValueError(f"{OVERRIDES} is not a list")
+    if "job" not in account:
+        file = folder / ".hydra" / "hydra.yaml"
+        job = yaml.safe_load(file.read_text()) if file.is_file() else None
+        for key in ("hydra", "job", "num"):
+            job = job.get(key) if isinstance(job, Mapping) else None
     if not isinstance(job, int):
-        hydra = folder / ".hydra" / "hydra.yaml"
-        found = re.search(r"^    num: (\d+)$", hydra.read_text() if hydra.is_file() else "", re.MULTILINE)
-        job = int(found[1]) if found else 0
+        job = 0
     pairs = (str(line).partition("=") for line in lines)
     return {key.lstrip("+"): value for key, _, value in pairs}, job
 

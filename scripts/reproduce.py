@@ -1,7 +1,7 @@
 """Runs published tables and sets ours beside theirs. Usage: python scripts/reproduce.py --table etth1_m [--help]
 
-A row is an experiment in conf/experiment/TABLE. Each training is a process of its own; its result becomes a line of
-results/runs.jsonl. What is there is not run again; what was stopped or killed goes on from its last checkpoint.
+A row is the experiment TABLE/ROW (conf/published.yaml). Each training is a process of its own; its result becomes a
+line of results/runs.jsonl. What is there is not run again; what was stopped or killed goes on from its last checkpoint.
 """
 
 import argparse
@@ -81,8 +81,8 @@ def run(arguments: argparse.Namespace) -> bool:
     from forecast.run_folder import read_run
 
     known = {records.key(line): line for line in records.read(arguments.results)}
-    trained = {line["identity"]: line for line in known.values()}
-    twins: dict[str, list[Job]] = {}
+    trained = {line["identity"] for line in known.values()}
+    same: list[Job] = []  # trainings that stand in another table too
     failed: list[str] = []
     folder = arguments.runs.absolute()
 
@@ -91,28 +91,28 @@ def run(arguments: argparse.Namespace) -> bool:
             failed.append(f"{title(job)}: {ended.path / 'output.txt'}") if ended.state == "failed" else None
             print(f"{clock()} {ended.state}: {title(job)}: {ended.reason}", flush=True)
             return
-        for each in (job, *twins.pop(job.identity, ())):
-            records.append(arguments.results, records.record(each, ended))
+        records.append(arguments.results, records.record(job, ended))
         mse = ended.metrics["test"]["scaled"]["mse"]
         print(f"{clock()} {title(job)}: MSE {mse:.4f}, {ended.metrics['cost']['train_seconds']:.0f} s", flush=True)
 
     def missing() -> "Iterator[Job]":
-        started: set[str] = set()
-        for job in asked(arguments):
-            if records.key(records.asked(job)) in known:
+        for job in requested_jobs(arguments):
+            if records.key(records.request(job)) in known:
                 continue
-            if job.identity in trained:  # the same training stands in another table
-                records.append(arguments.results, {**trained[job.identity], **records.asked(job)})
-            elif job.identity in started:
-                twins.setdefault(job.identity, []).append(job)
+            if job.identity in trained:
+                same.append(job)
             elif (earlier := read_run(folder / job.identity)).state == "finished":
                 done(job, earlier)
             else:
-                started.add(job.identity)
+                trained.add(job.identity)
                 yield job
 
     seconds = None if arguments.minutes is None else 60 * arguments.minutes
     complete = run_all(missing(), folder=folder, side_by_side=arguments.jobs, seconds=seconds, done=done)
+    lines = {line["identity"]: line for line in records.read(arguments.results)} if same else {}
+    for job in same:
+        if job.identity in lines:
+            records.append(arguments.results, {**lines[job.identity], **records.request(job)})
     if failed:
         raise UserError("failed, and to be run again by the same command:\n" + "\n".join(failed))
     return complete
@@ -123,7 +123,7 @@ def title(job: "Job") -> str:
     return f"{job.table} {job.row}, {job.contender}, seed {job.seed}"
 
 
-def asked(arguments: argparse.Namespace) -> "Iterator[Job]":
+def requested_jobs(arguments: argparse.Namespace) -> "Iterator[Job]":
     """The trainings that the command names. Raises UserError for a table, row, model or setting that is none."""
     from forecast.reproduction.published import read_published
     from forecast.reproduction.tables import cells, jobs

@@ -23,7 +23,7 @@ INTRODUCTION = """# Results
 Made by `python scripts/results.py` from results/; not written by hand.
 
 Errors are in scaled units (the columns of the train rows have mean 0 and variance 1): mean ± standard deviation (number
-of seeds). In brackets after a model's name: what its command had beside the recipe in conf/experiment. A printed MSE is
+of seeds). In brackets after a model's name: what its command had beside its row in published.yaml. A printed MSE is
 *reproduced* when ours is at most 0.02 away, or two standard deviations over our seeds; one seed has no deviation. The
 baselines are computed on the same windows, closed-form NLinear with the row's own look-back.
 """

@@ -21,7 +21,7 @@ from forecast.config import launch, refusals, resolvers
 from forecast.config.help import help_text
 from forecast.config.values import CONF
 from forecast.errors import Terminated, UserError, closest
-from forecast.run_folder import ACCOUNT, is_finished, read_run
+from forecast.run_folder import ACCOUNT, hold, is_finished, read_run, release
 
 Main = Callable[[DictConfig], None]
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def run(main: Main, *, config_name: str) -> None:
         if arguments.help:
             print(help_text(config_name))
             return
-        hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(_task(main))()
+        hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(_task(main, config_name))()
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         sys.exit(130)
@@ -95,11 +95,12 @@ def _command_line() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _task(main: Main) -> Main:
+def _task(main: Main, config_name: str) -> Main:
     """`main` as Hydra runs it.
 
-    In a sweep, a job that has finished before is left out, before torch is there; what fails in one is logged at once
-    and kept in its run.json, and the other jobs still run.
+    train.py holds the lock of its folder until its end; where another process has it the command is refused, and a job
+    of a sweep left out: two sweeps of the same words share the work. In a sweep, a job that has finished before is left
+    out, before torch is there; what fails in one is logged at once and kept in its run.json, and the others still run.
     """
 
     @functools.wraps(main)
@@ -111,10 +112,19 @@ def _task(main: Main) -> Main:
             raise _Refused from UserError(
                 f"experiment={chosen('experiment')} is a sweep over {names}: add -m to run it"
             )
-        if in_sweep() and not cfg.get("ckpt_path") and is_finished(run_folder()):
-            log.info("%s has finished before: it is not run again", run_folder())
+        locked = config_name == "train" and launch.rank() == 0
+        try:
+            if locked:
+                hold(run_folder())
+        except UserError as held:
+            if not in_sweep():
+                raise _Refused from held
+            print(f"Left out: {held}", flush=True)  # not logged: the log file is the other process's
             return
         try:
+            if in_sweep() and not cfg.get("ckpt_path") and is_finished(run_folder()):
+                log.info("%s has finished before: it is not run again", run_folder())
+                return
             main(cfg)
         except Exception as error:
             mistake = refusals.message(error, config_name="", overrides=[], multirun=True) is not None
@@ -125,6 +135,9 @@ def _task(main: Main) -> Main:
             if not mistake:
                 raise
             raise _Refused from error
+        finally:
+            if locked:
+                release(run_folder())
 
     return task
 

@@ -13,6 +13,7 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from forecast.config.recipes import published_tables
 from forecast.config.values import CONF, chosen_groups, options, shown
 from forecast.errors import UserError, closest
 
@@ -120,9 +121,10 @@ def _sweep(override: Override, multirun: bool) -> str:
 
 
 def groups() -> dict[str, list[str]]:
-    """Every config group with its options; a group inside a group as data/split."""
-    folders = [folder for folder in CONF.rglob("*") if folder.is_dir()]
-    return {folder.relative_to(CONF).as_posix(): options(folder.relative_to(CONF).as_posix()) for folder in folders}
+    """Every config group with its options; a group inside a group as data/split, a published table as a group too."""
+    folders = [folder.relative_to(CONF).as_posix() for folder in CONF.rglob("*") if folder.is_dir()]
+    tables = {f"experiment/{name}": list(table["rows"]) for name, table in published_tables().items()}
+    return {folder: options(folder) for folder in folders} | tables
 
 
 def _chosen(override: Override) -> list[Any]:
@@ -177,8 +179,8 @@ def _option(override: Override, value: Any) -> str:
 def _all_options(group: str) -> list[str]:
     if group != "experiment":  # a folder inside another group is a group of its own
         return options(group)
-    folder = CONF / group
-    return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in folder.rglob("*.yaml"))
+    inside = {name: found for name, found in groups().items() if name.split("/")[0] == group}
+    return sorted(f"{name}/{option}".removeprefix(f"{group}/") for name, found in inside.items() for option in found)
 
 
 def _compose(config_name: str, overrides: list[Override]) -> DictConfig | None:

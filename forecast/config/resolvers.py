@@ -11,13 +11,15 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config import launch
+from forecast.config import launch, recipes
+from forecast.config.targets import MOVED
 from forecast.errors import UserError
-from forecast.run_folder import NOT_IDENTITY
+from forecast.run_folder import NOT_IDENTITY, hold
 
 
 def register() -> None:
-    """Register the resolvers, for one command; any number of times."""
+    """Register the resolvers and the published rows, for one command; any number of times."""
+    recipes.register()
     words: dict[str, Callable[..., Any]] = {
         "run_dir": run_dir,
         "new_run_dir": new_run_dir,
@@ -45,12 +47,23 @@ def new_run_dir(ckpt_path: str) -> str:
     return str(_new_folder())
 
 
-def hydra_dir(ckpt_path: str | None) -> str | None:
+def hydra_dir(ckpt_path: str | None, *, _root_: DictConfig) -> str | None:
     """Where Hydra keeps the config: nowhere when a run goes on, so that its first .hydra stays.
 
-    Of several processes the first one writes it.
+    Of several processes the first one writes it. Hydra asks for this right before it writes: here the run folder is
+    locked, and where another process holds it nothing is written. `forecast.config.entry` refuses the run then.
     """
-    return None if continued_run(ckpt_path) or launch.rank() else ".hydra"
+    if continued_run(ckpt_path) or launch.rank():
+        return None
+    folder = OmegaConf.select(_root_, "hydra.runtime.output_dir")
+    if folder is not None:  # None: the config is only looked at
+        try:
+            hold(Path(folder))
+        except UserError:
+            return None
+        except OSError:
+            pass  # Hydra meets it too, and it is told from there
+    return ".hydra"
 
 
 def log_name(program: str) -> str:
@@ -117,7 +130,8 @@ def _first_name(name: str) -> str:
 def identity(*, _root_: DictConfig) -> str:
     """12 hex digits: equal for two runs that must give the same numbers, different otherwise.
 
-    From the resolved config without NOT_IDENTITY, the package version and the checksum of the data.
+    From the resolved config without NOT_IDENTITY, the package version and the checksum of the data. A class that has
+    moved counts by the name that it had: results of then are still found.
     """
     plain = _resolved(_root_)
     if plain.get("compile") is None:
@@ -149,6 +163,8 @@ def _without(node: Mapping[str, Any], path: str = "") -> dict[str, Any]:
         here = f"{path}.{key}" if path else str(key)
         if here not in NOT_IDENTITY:
             kept[str(key)] = _without(value, here) if isinstance(value, Mapping) else value
+            if key == "_target_":
+                kept["_target_"] = next((old for old, new in MOVED.items() if new == value), value)
     return kept
 
 

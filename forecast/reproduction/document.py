@@ -88,7 +88,7 @@ def entries(table: Table, lines: Iterable[Mapping[str, Any]], printed: Sequence[
                 groups.setdefault((str(line["row"]), variant(line)), {})[line["seed"]] = line
         for _, seeds in sorted(groups.items(), key=lambda group: group[0][1]):  # the recipe itself first
             found += _entries(table, contender, list(seeds.values()), printed)
-    order = table.rows()
+    order = table.rows
     return sorted(found, key=lambda entry: (order.index(entry.row) if entry.row in order else len(order), entry.offset))
 
 
@@ -229,7 +229,7 @@ def waiting(table: Table, lines: Sequence[Mapping[str, Any]], printed: Sequence[
                 groups.setdefault(done[row], []).append(row)
         said = []
         for count in sorted(groups, reverse=True):
-            listed = "all rows" if groups[count] == expected == table.rows() else ", ".join(groups[count])
+            listed = "all rows" if groups[count] == expected == list(table.rows) else ", ".join(groups[count])
             said.append(f"{listed}: {count} of {SEEDS} seeds" if count else listed)
         if said:
             parts.append(f"{name} ({'; '.join(said)})")

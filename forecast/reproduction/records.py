@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from forecast.errors import UserError
 from forecast.files import rounded
-from forecast.reproduction.locks import locked
 from forecast.reproduction.tables import Job
 from forecast.run_folder import Run, result_line
 
@@ -24,7 +25,7 @@ def key(line: Mapping[str, Any]) -> tuple[str, ...]:
     return line["identity"], line["table"], line["row"], line["contender"]
 
 
-def asked(job: Job) -> dict[str, Any]:
+def request(job: Job) -> dict[str, Any]:
     """What a line says of its job."""
     names = {"identity": job.identity, "table": job.table, "row": job.row, "contender": job.contender}
     return {**names, "overrides": list(job.overrides)}
@@ -32,14 +33,14 @@ def asked(job: Job) -> dict[str, Any]:
 
 def record(job: Job, run: Run) -> dict[str, Any]:
     """The line of a finished run."""
-    return {**result_line(run), **asked(job)}
+    return {**result_line(run), **request(job)}
 
 
 def append(path: Path, line: Mapping[str, Any]) -> None:
     """Adds a line, on the disk when this returns. What a crash has left of a line is removed: its run comes again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(rounded(line), allow_nan=False) + "\n"
-    with path.open("ab+") as file, locked(file):
+    with FileLock(path.with_name(f".{path.name}.lock")), path.open("ab+") as file:  # one writer at a time
         file.seek(0)
         content = file.read()
         tail = content[content.rfind(b"\n") + 1 :]

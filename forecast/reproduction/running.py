@@ -1,130 +1,105 @@
-"""Many trainings as processes of their own, some side by side, until they are done or the time is up."""
+"""Many trainings as processes of train.py, some side by side, until they are done or the time is up."""
 
 import dataclasses
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from forecast.reproduction.locks import take
 from forecast.reproduction.tables import Job
-from forecast.run_folder import Run, read_run
+from forecast.run_folder import Run, in_use, read_run
 
 PROGRAM = Path(__file__).parents[2] / "train.py"
 POLL_SECONDS = 0.2
 OUTPUT = "output.txt"
 
 
-@dataclass
-class Training:
-    """A process that trains a job in its folder. resumed: from a last.ckpt that was there."""
-
-    job: Job
-    folder: Path
-    process: subprocess.Popen[bytes]
-    resumed: bool
-
-
 def run_all(
-    waiting: Iterable[Job],
+    jobs: Iterable[Job],
     *,
     folder: Path,
     side_by_side: int,
     seconds: float | None,
     done: Callable[[Job, Run], None],
 ) -> bool:
-    """Runs the jobs in folder/IDENTITY and hands each to `done` when its process has ended; whether all have run.
+    """Runs the jobs in folder/IDENTITY and hands each that has ended to `done`, one at a time; whether all have run.
 
     side_by_side: how many at once. seconds: then the running ones are told to stop; they write last.ckpt, from which
     the next call goes on exactly. Ctrl-C, SIGTERM and a closed terminal stop in the same way, and raise
     KeyboardInterrupt.
     """
-    end = None if seconds is None else time.monotonic() + seconds
-    todo: Iterator[Job] = iter(waiting)
-    running: list[Training] = []
-    exhausted, elsewhere = False, False
+    end = float("inf") if seconds is None else time.monotonic() + seconds
+    stop, reporting = threading.Event(), threading.Lock()
+
+    def stopped() -> bool:
+        return stop.is_set() or time.monotonic() >= end
+
+    def work(job: Job) -> bool:
+        if stopped():
+            return False
+        run = train(job, folder / job.identity, stopped, threads=max(1, (os.cpu_count() or 1) // side_by_side))
+        with reporting:
+            done(job, run)
+        return run.state in ("finished", "failed")
+
     signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, _interrupt) for number in signals}
+    before = {number: signal.signal(number, signal.default_int_handler) for number in signals}
+    pool, started, complete = ThreadPoolExecutor(side_by_side), [], True
     try:
-        while (running or not exhausted) and not (end is not None and time.monotonic() >= end):
-            while not exhausted and len(running) < side_by_side:
-                job = next(todo, None)
-                if job is None:
-                    exhausted = True
-                elif training := start(job, folder / job.identity, side_by_side):
-                    running.append(training)
-                else:
-                    elsewhere = True
-                    done(job, Run(path=folder / job.identity, state="unfinished", reason="another process trains it"))
-            running = _reap(running, done)
-            time.sleep(POLL_SECONDS)
-        return exhausted and not running and not elsewhere
+        for job in jobs:  # composed one by one: the first train meanwhile
+            complete = not stopped()
+            if not complete:
+                break
+            started.append(pool.submit(work, job))
+        finished = [future.result() for future in as_completed(started)]
+        return complete and all(finished)
     finally:
+        stop.set()
+        pool.shutdown(cancel_futures=True)
         for number, handler in before.items():
             signal.signal(number, handler)
-        _stop(running, done)
 
 
-def start(job: Job, folder: Path, side_by_side: int) -> Training | None:
-    """The process of a job: anew, or from last.ckpt when a run was stopped or killed.
+def train(job: Job, folder: Path, stopped: Callable[[], bool], *, threads: int) -> Run:
+    """A job's process until it has ended, anew, or from last.ckpt when a run was stopped or killed; what became of it.
 
-    None when another process is at work in the folder: a training outlives the one that has started it.
+    A training outlives the one that has started it: where it is still at work in the folder none is started beside it.
+    What ended by itself without results has failed, whatever its files say; from its last.ckpt it would fail again.
     """
+    elsewhere = Run(path=folder, state="unfinished", reason="another process trains it")
     folder.mkdir(parents=True, exist_ok=True)
-    lock = take(folder / "lock")
-    if lock is None:
-        return None
+    if in_use(folder):
+        return elsewhere
     checkpoint = folder / "checkpoints" / "last.ckpt"
     resumed = read_run(folder).state in ("interrupted", "unfinished") and checkpoint.is_file()
-    asked = [f"ckpt_path={checkpoint}"] if resumed else [*job.overrides, f"hydra.run.dir={folder}"]
-    threads = max(1, (os.cpu_count() or 1) // side_by_side)
-    with lock, (folder / OUTPUT).open("ab") as output:
+    overrides = [f"ckpt_path={checkpoint}"] if resumed else [*job.overrides, f"hydra.run.dir={folder}"]
+    with (folder / OUTPUT).open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), *asked, "trainer.enable_progress_bar=false"],
+            [sys.executable, str(PROGRAM), *overrides, "trainer.enable_progress_bar=false"],
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             env={"OMP_NUM_THREADS": str(threads), **os.environ},
             start_new_session=True,  # Ctrl-C reaches us alone; we tell them
-            pass_fds=[lock.fileno()] if os.name == "posix" else [],
         )
-    return Training(job, folder, process, resumed)
-
-
-def outcome(training: Training, *, stopped: bool = False) -> Run:
-    """What has become of a training whose process has ended. stopped: by us.
-
-    What ended by itself without results has failed, whatever its files say; from its last.ckpt it would fail again.
-    """
-    run = read_run(training.folder)
-    if run.state == "finished" or stopped:
+    while process.poll() is None and not stopped():
+        time.sleep(POLL_SECONDS)
+    terminated = process.poll() is None
+    if terminated:
+        process.terminate()
+        process.wait()
+    run = read_run(folder)
+    if run.state == "finished" or terminated:
         return run
-    if training.resumed:
-        checkpoint = training.folder / "checkpoints" / "last.ckpt"
+    if in_use(folder):  # another command was quicker
+        return elsewhere
+    if resumed:
         checkpoint.replace(checkpoint.with_name("last.failed.ckpt"))
-    lines = (training.folder / OUTPUT).read_text(errors="replace").splitlines()
-    reason = run.reason if run.state == "failed" else next((line for line in reversed(lines) if line.strip()), "")
-    return dataclasses.replace(run, state="failed", reason=reason or f"exit status {training.process.returncode}")
-
-
-def _reap(running: list[Training], done: Callable[[Job, Run], None]) -> list[Training]:
-    ended = [training for training in running if training.process.poll() is not None]
-    for training in ended:
-        done(training.job, outcome(training))
-    return [training for training in running if training not in ended]
-
-
-def _stop(running: list[Training], done: Callable[[Job, Run], None]) -> None:
-    for training in running:
-        training.process.terminate()
-    for training in running:
-        training.process.wait()
-        done(training.job, outcome(training, stopped=True))
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+    lines = [line for line in (folder / OUTPUT).read_text(errors="replace").splitlines() if line.strip()]
+    reason = run.reason if run.state == "failed" else "".join(lines[-1:])
+    return dataclasses.replace(run, state="failed", reason=reason or f"exit status {process.returncode}")

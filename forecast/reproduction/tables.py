@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from forecast.config.compose import composed, experiment_file
-from forecast.config.values import CONF, natural
+from forecast.config.compose import composed
+from forecast.config.recipes import published_tables, recipe
 from forecast.errors import UserError, closest
 from forecast.reproduction.published import Published, find
 
@@ -26,91 +26,32 @@ class Contender:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A published table. Its rows are the experiments in conf/experiment/NAME. source: as in results/published.csv."""
+    """A published table. Its rows are the experiments NAME/ROW. source: as in results/published.csv."""
 
     name: str
     title: str
     source: str
     contenders: tuple[Contender, ...]
-
-    def rows(self) -> list[str]:
-        """The names of its experiments, shorter horizons first."""
-        return sorted((path.stem for path in (CONF / "experiment" / self.name).glob("*.yaml")), key=natural)
+    rows: tuple[str, ...]
 
 
-FULL = ("model=informer", "attention=full")
-INFORMERS = (
-    Contender(name="informer2020", published="Informer"),
-    Contender(name="informer", published="Informer", overrides=("model=informer",)),
-    Contender(
-        name="informer, full attention", published="Informer†", overrides=FULL, drops=("attention.mechanism.factor",)
-    ),
-)
 TABLES = {
-    table.name: table
-    for table in (
-        *(
-            Table(
-                name=f"{data.lower()}_{features.lower()}",
-                title=f"Informer, {data}, {'multivariate' if features == 'M' else 'univariate'} (Zhou et al. 2021)",
-                source="informer-aaai2021",
-                contenders=INFORMERS,
+    name: Table(
+        name=name,
+        title=content["title"],
+        source=content["source"],
+        contenders=tuple(
+            Contender(
+                name=model,
+                published=column["published"],
+                overrides=tuple(column.get("overrides", ())),
+                drops=tuple(column.get("drops", ())),
             )
-            for data in ("ETTh1", "ETTh2", "ETTm1")
-            for features in ("M", "S")
+            for model, column in content["models"].items()
         ),
-        Table(
-            name="probsparse",
-            title="ProbSparse against full attention, ETTh1, univariate (Zhou et al. 2021, table 3)",
-            source="informer-aaai2021-table3-probsparse",
-            contenders=INFORMERS,
-        ),
-        Table(
-            name="distilling",
-            title="Distilling, ETTh1, univariate (Zhou et al. 2021, table 5)",
-            source="informer-aaai2021-table5-distilling",
-            contenders=(
-                Contender(name="informer2020", published="Informer†"),
-                Contender(
-                    name="informer2020, no distilling",
-                    published="Informer‡ (no distil)",
-                    overrides=("model.distil=false",),
-                ),
-            ),
-        ),
-        Table(
-            name="decoder",
-            title="Generative and dynamic decoding, ETTh1, univariate (Zhou et al. 2021, table 6)",
-            source="informer-aaai2021-table6-decoder",
-            contenders=(
-                Contender(name="informer2020", published="Informer‡ generative"),
-                Contender(name="informer, full attention", published="Informer‡ generative", overrides=FULL),
-                Contender(
-                    name="informer, full attention, dynamic",
-                    published="Informer§ dynamic",
-                    overrides=(*FULL, "model.decode=dynamic"),
-                ),
-            ),
-        ),
-        Table(
-            name="dlinear",
-            title="DLinear and NLinear (Zeng et al. 2023)",
-            source="dlinear-aaai2023",
-            contenders=(
-                Contender(name="dlinear", published="DLinear"),
-                Contender(name="nlinear", published="NLinear", overrides=("model=nlinear",)),
-            ),
-        ),
-        Table(
-            name="patchtst",
-            title="PatchTST (Nie et al. 2023, table 3)",
-            source="patchtst-iclr2023",
-            contenders=(
-                Contender(name="patchtst_42", published="PatchTST/42"),
-                Contender(name="patchtst_64", published="PatchTST/64", overrides=("seq_len=512",)),
-            ),
-        ),
+        rows=tuple(content["rows"]),
     )
+    for name, content in published_tables().items()
 }
 
 
@@ -144,7 +85,7 @@ def cells(
     etth1. Raises UserError for a row or contender that no table has.
     """
     where = ", ".join(table.name for table in tables)
-    names = [row for table in tables for row in table.rows()]
+    names = [row for table in tables for row in table.rows]
     for asked in rows:
         if not any(fits(row, asked) for row in names):
             raise UserError(f"--rows {asked}: {where} has no such row. Rows: {', '.join(dict.fromkeys(names))}")
@@ -172,11 +113,11 @@ def jobs(wanted: Sequence[Cell], *, seeds: Sequence[int], extra: Sequence[str] =
 def printed_rows(table: Table, printed: Sequence[Published]) -> list[tuple[str, Contender]]:
     """The rows of a table, and for each the contenders that stand beside a printed figure."""
     found = []
-    for row in table.rows():
-        said = experiment_file(f"{table.name}/{row}")
+    for row in table.rows:
+        keys = recipe(table.name, row)
         for contender in table.contenders:
-            lengths = dict(override.split("=") for override in contender.overrides if override.startswith("seq_len="))
-            values = {**said, **{key: int(value) for key, value in lengths.items()}}
+            lengths = [int(o.removeprefix("seq_len=")) for o in contender.overrides if o.startswith("seq_len=")]
+            values = {**keys, "features": keys["data.features"], "seq_len": (*lengths, keys["seq_len"])[0]}
             if printed_beside(printed, table, contender, values):
                 found.append((row, contender))
     return found
@@ -185,9 +126,8 @@ def printed_rows(table: Table, printed: Sequence[Published]) -> list[tuple[str, 
 def job(cell: Cell, *, seed: int, extra: Sequence[str]) -> Job:
     """One training of a table."""
     table, row, contender = cell
-    experiment = f"{table.name}/{row}"
-    dropped = [f"~{key}" for key in contender.drops if has(experiment_file(experiment), key)]
-    overrides = (f"experiment={experiment}", *contender.overrides, *dropped, f"seed={seed}", *extra)
+    dropped = [f"~{key}" for key in contender.drops if key in recipe(table.name, row)]
+    overrides = (f"experiment={table.name}/{row}", *contender.overrides, *dropped, f"seed={seed}", *extra)
     identity, values = composed(overrides)
     return Job(
         table=table.name,
@@ -203,16 +143,6 @@ def job(cell: Cell, *, seed: int, extra: Sequence[str]) -> Job:
 def fits(row: str, asked: str) -> bool:
     """Whether a row's name is `asked`, or holds it between underscores."""
     return f"_{asked}_" in f"_{row}_"
-
-
-def has(values: Mapping[str, Any], key: str) -> bool:
-    """Whether a config has a dotted key."""
-    node: Any = values
-    for part in key.split("."):
-        if not isinstance(node, Mapping) or part not in node:
-            return False
-        node = node[part]
-    return True
 
 
 def printed_beside(

@@ -2,6 +2,8 @@
 
 import json
 import os
+import time
+from pathlib import Path
 
 from forecast.config.entry import choices, chosen, run, run_folder, task_overrides
 from forecast.config.launch import LARGE_PAGES
@@ -18,6 +20,10 @@ def main(cfg):
             raise RuntimeError("a bug")
         case "refuse":
             raise UserError("refused inside main")
+        case "wait":
+            Path("waiting").touch()
+            while not Path("go").exists():
+                time.sleep(0.05)
         case "build":
             from forecast.config.build import build
 

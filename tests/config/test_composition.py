@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 
 from forecast.config import resolvers
 from forecast.config.check import check_config
+from forecast.config.recipes import published_tables, recipe
 from forecast.config.refusals import groups
 from forecast.config.values import CONF
 
@@ -26,17 +27,25 @@ CHOICES = [
 FOLDER = CONF / "experiment"
 EVERY = sorted(file.relative_to(FOLDER).with_suffix("").as_posix() for file in FOLDER.rglob("*.yaml"))
 # one of each published table, whose rows tests/reproduction/test_tables.py goes through
-OF_EACH_KIND = {name.rpartition("/")[0] or name: name for name in EVERY}.values()
-EXPERIMENTS = sorted({*OF_EACH_KIND, *(name for name in EVERY if name.startswith("ablation/"))})
+ROWS = [f"{table}/{list(content['rows'])[-1]}" for table, content in published_tables().items()]
+OF_EACH_KIND = ["ablation/scramble", "etth1_small", "quickstart", *ROWS]
 
 
 def test_every_yaml_is_an_entry_point_or_an_option_of_a_group():
     files = {file.relative_to(CONF).as_posix() for file in CONF.rglob("[!_]*.yaml")}
-    options = {f"{group}/{option}.yaml" for group, names in groups().items() for option in names}
-    assert files == options | {f"{name}.yaml" for name in NAMES}
+    rows = {f"experiment/{table}" for table in published_tables()}
+    options = {f"{group}/{option}.yaml" for group, names in groups().items() if group not in rows for option in names}
+    assert files == options | {f"{name}.yaml" for name in (*NAMES, "published")}
 
 
-@pytest.mark.parametrize("file", CONF.rglob("_*.yaml"), ids=lambda file: file.name)
+def test_every_row_of_a_published_table_is_an_option_and_says_no_key_twice():
+    for table, content in published_tables().items():
+        assert groups()[f"experiment/{table}"] == list(content["rows"])
+        assert not set(content["every"]) & set(content["columns"])
+        assert all(len(values) <= len(content["columns"]) for values in content["rows"].values())
+
+
+@pytest.mark.parametrize("file", sorted(CONF.rglob("_*.yaml")), ids=lambda file: file.name)
 def test_what_begins_with_an_underscore_is_what_others_are_made_from(file):
     users = [other.stem for other in file.parent.glob("*.yaml") if f"- {file.stem}\n" in other.read_text()]
     assert len(users) > 1
@@ -56,13 +65,21 @@ def test_every_option_passes_the_check(choice, tmp_path, monkeypatch):
     check_config(composed(choice, *(text.format(csv=csv) for text in NEEDS.get(choice, []))))
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
+@pytest.mark.parametrize("experiment", EVERY)
 def test_an_experiment_passes_the_check_and_its_own_keys_survive(experiment):
     said = yaml.safe_load((FOLDER / f"{experiment}.yaml").read_text())
     own = {k: v for k, v in said.items() if isinstance(v, int | float | str)}
     assert own or experiment.startswith("ablation/"), "an experiment without keys of its own proves nothing here"
     cfg = composed(f"experiment={experiment}")
     assert {key: cfg[key] for key in own} == own
+    check_config(cfg)
+
+
+@pytest.mark.parametrize("experiment", ROWS)
+def test_a_published_row_passes_the_check_and_its_own_keys_survive(experiment):
+    cfg = composed(f"experiment={experiment}", hydra=True)
+    choices, keys = cfg.hydra.runtime.choices, recipe(*experiment.split("/"))
+    assert {key: choices[key] if key in choices else OmegaConf.select(cfg, key) for key in keys} == keys
     check_config(cfg)
 
 

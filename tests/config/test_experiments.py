@@ -1,4 +1,4 @@
-"""The published recipes in conf/experiment, and the ablations."""
+"""The published recipes of conf/published.yaml, and the ablations."""
 
 import re
 from functools import cache

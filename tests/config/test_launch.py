@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from forecast.config import launch, resolvers
 from forecast.errors import UserError
@@ -44,9 +45,9 @@ def test_the_rank_is_what_the_launcher_says(monkeypatch, environment, rank):
 
 
 def test_only_the_first_process_writes_hydras_folder_and_each_has_its_log(monkeypatch):
-    assert resolvers.hydra_dir(None) == ".hydra"
+    assert resolvers.hydra_dir(None, _root_=OmegaConf.create()) == ".hydra"
     monkeypatch.setenv("RANK", "2")
-    assert resolvers.hydra_dir(None) is None
+    assert resolvers.hydra_dir(None, _root_=OmegaConf.create()) is None
     assert resolvers.log_name("train") == "train-process2.log"
     assert resolvers.log_name("train_ddp_process_2") == "train-process2.log"
 

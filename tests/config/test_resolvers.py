@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from functools import partial
 
 import pytest
 from config.composed import composed
@@ -75,7 +76,7 @@ def test_any_other_checkpoint_gets_a_new_folder(run, gone):
     (run / gone).rename(run / "elsewhere")
     path = run / ("elsewhere" if gone == "checkpoints" else gone.replace(".hydra", "checkpoints")) / "last.ckpt"
     assert resolvers.run_dir(str(path)).startswith("outputs/2")
-    assert resolvers.hydra_dir(str(path)) == ".hydra"
+    assert resolvers.hydra_dir(str(path), _root_=OmegaConf.create()) == ".hydra"
 
 
 def test_evaluating_never_writes_into_the_run(run):
@@ -83,7 +84,9 @@ def test_evaluating_never_writes_into_the_run(run):
     assert cfg.hydra.run.dir.startswith("outputs/2")
 
 
-@pytest.mark.parametrize("resolver", [resolvers.run_dir, resolvers.new_run_dir, resolvers.hydra_dir])
+@pytest.mark.parametrize(
+    "resolver", [resolvers.run_dir, resolvers.new_run_dir, partial(resolvers.hydra_dir, _root_=OmegaConf.create())]
+)
 def test_a_checkpoint_that_is_not_there_is_named(resolver):
     with pytest.raises(UserError, match=r"ckpt_path=no/such\.ckpt: there is no such file"):
         resolver("no/such.ckpt")

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,8 @@ SMALL = [
 ]
 
 
-def reproduced(folder, *arguments, settings=SMALL):
-    """Its exit status, stdout and stderr."""
+def start(folder, *arguments, settings=SMALL):
+    """Its process."""
     said = [part for setting in settings for part in ("--set", setting)]
     command = [
         sys.executable,
@@ -31,8 +32,25 @@ def reproduced(folder, *arguments, settings=SMALL):
         *said,
     ]
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)
-    return ended.returncode, ended.stdout, ended.stderr
+    return subprocess.Popen(
+        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def reproduced(folder, *arguments, settings=SMALL):
+    """Its exit status, stdout and stderr."""
+    process = start(folder, *arguments, settings=settings)
+    stdout, stderr = process.communicate(timeout=300)
+    return process.returncode, stdout, stderr
+
+
+def await_one(folder, pattern):
+    """The file of that pattern, as soon as there is one."""
+    deadline = time.monotonic() + 200
+    while not (found := list(folder.glob(pattern))):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return found[0]
 
 
 def lines(folder):
@@ -75,6 +93,28 @@ def test_after_its_minutes_it_stops_and_goes_on_next_time(tmp_path):
         assert not (tmp_path / "results" / "runs.jsonl").exists()
     (output,) = (tmp_path / "multirun" / "reproduce").glob("*/output.txt")
     assert output.read_text().count("Restored all states") == 1  # Lightning's word for the second leg
+
+
+@pytest.mark.slow
+def test_what_outlives_a_killed_command_is_left_alone_and_gone_on_with_once_it_is_killed_too(tmp_path):
+    endless = [*SMALL, "trainer.max_epochs=100000", "callbacks.early_stopping.patience=100000"]
+    arguments = ("--seeds", "1", "--models", "nlinear")
+    first = start(tmp_path, *arguments, settings=endless)
+    try:
+        last = await_one(tmp_path, "multirun/reproduce/*/checkpoints/last.ckpt")
+        folder = last.parents[1]
+        trainer = int((folder / ".lock.holder").read_text().split()[1])
+        first.kill()
+        first.communicate()
+        status, said, _ = reproduced(tmp_path, *arguments, settings=endless)
+        assert status == 0 and "unfinished: dlinear etth1_m_96, nlinear, seed 1: another process trains it" in said
+        assert not (tmp_path / "results" / "runs.jsonl").exists()
+    finally:
+        first.kill()
+        os.kill(trainer, 9)
+    status, said, _ = reproduced(tmp_path, *arguments, "--minutes", "0.4", settings=endless)
+    assert status == 0 and "interrupted: dlinear etth1_m_96, nlinear, seed 1: SIGTERM" in said
+    assert (folder / "output.txt").read_text().count("Restored all states") == 1
 
 
 @pytest.mark.slow

@@ -1,0 +1,48 @@
+"""The rows of published tables, conf/published.yaml, as experiments: experiment=TABLE/ROW."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import yaml
+from hydra.core.config_store import ConfigStore
+
+from forecast.config.values import CONF
+
+
+@cache
+def published_tables() -> dict[str, dict[str, Any]]:
+    """What the file says of each table, by its name; its rows by theirs, in their order."""
+    tables = yaml.safe_load((CONF / "published.yaml").read_text(encoding="utf-8"))
+    for table in tables.values():
+        table["rows"] = {str(row): values for row, values in table["rows"].items()}
+    return dict(tables)
+
+
+def recipe(table: str, row: str) -> dict[str, Any]:
+    """A row's choices of groups and its dotted keys: {"model": "informer2020", "data.features": "M", "seq_len": 48}."""
+    content = published_tables()[table]
+    return {**content["every"], **dict(zip(content["columns"], content["rows"][row], strict=False))}
+
+
+@cache
+def register() -> None:
+    """Lays the rows into Hydra's store, beside the files of conf/experiment."""
+    for table, content in published_tables().items():
+        for row in content["rows"]:
+            node = _as_experiment(recipe(table, row))
+            ConfigStore.instance().store(name=row, node=node, group=f"experiment/{table}", package="_global_")
+
+
+def _as_experiment(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """As the YAML of an experiment would say it: `defaults` that override groups, then nested keys."""
+    groups = {key for key in keys if (CONF / key).is_dir()}
+    node: dict[str, Any] = {"defaults": [{f"override /{key}": keys[key]} for key in keys if key in groups]}
+    for key in keys:
+        if key not in groups:
+            *parents, last = key.split(".")
+            inner = node
+            for parent in parents:
+                inner = inner.setdefault(parent, {})
+            inner[last] = keys[key]
+    return node

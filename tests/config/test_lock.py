@@ -1,0 +1,104 @@
+"""One process at a time in a run folder: the others are refused at once and change nothing. Processes, no trainings."""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+from config.test_entry import STUB, ran, shown
+
+from forecast.run_folder import FolderHeld, hold, in_use, read_run, release
+
+
+@contextlib.contextmanager
+def at_work(folder, *arguments):
+    """A process that has its run folder and waits there; killed as by kill -9 at the end."""
+    process = subprocess.Popen([sys.executable, str(STUB), *arguments, "logger.name=wait"], cwd=folder)
+    try:
+        deadline = time.monotonic() + 60
+        while not (folder / "waiting").exists():
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def content(folder):
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_second_training_or_resume_is_refused_until_the_first_is_gone_however_it_ended(tmp_path):
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "checkpoints" / "last.ckpt").touch()
+    with at_work(tmp_path, f"hydra.run.dir={run}") as first:
+        before = content(run)
+        assert run / ".hydra" / "config.yaml" in before
+        for second in ((f"hydra.run.dir={run}", "seed=2"), (f"ckpt_path={run}/checkpoints/last.ckpt",),
+                       (f"hydra.run.dir={run}", "hydra.output_subdir=null")):  # fmt: skip
+            end = ran(tmp_path, STUB, *second)
+            assert end.returncode == 1 and shown(end) == []
+            assert re.fullmatch(
+                rf"{run} is in use: process {first.pid} on \S+, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d, is training "
+                r"there; wait for its end, stop it, or train elsewhere with hydra\.run\.dir=FOLDER\n",
+                end.stderr,
+            )
+            assert content(run) == before
+        assert shown(ran(tmp_path, STUB, f"hydra.run.dir={tmp_path / 'elsewhere'}"))  # what the message advises
+        assert shown(ran(tmp_path, STUB, f"hydra.run.dir={run}", LOCAL_RANK="1"))  # another process of one training
+        before = content(run)
+        assert in_use(run) and content(run) == before
+    assert (run / ".lock").exists() and not in_use(run)  # killed: what it left locks nothing
+    (said,) = shown(ran(tmp_path, STUB, f"hydra.run.dir={run}", "seed=2"))
+    assert said["seed"] == 2
+
+
+def test_two_sweeps_of_the_same_words_share_the_jobs(tmp_path):
+    command = ("-m", "seed=1,2", "data=demo")
+    with at_work(tmp_path, *command) as first:
+        (busy,) = (tmp_path / "multirun" / "sweep").glob("*/")
+        before = content(busy)
+        end = ran(tmp_path, STUB, *command)
+        assert end.returncode == 0
+        assert [said["seed"] for said in shown(end)] == [2]
+        left_out = [line for line in end.stdout.splitlines() if line.startswith("Left out: ")]
+        assert len(left_out) == 1 and f"{busy} is in use: process {first.pid} on " in left_out[0]
+        assert content(busy) == before
+        (tmp_path / "go").touch()
+        assert first.wait(60) == 0
+
+
+def test_the_same_process_may_hold_a_folder_again_and_lets_it_go(tmp_path):
+    hold(tmp_path)
+    hold(tmp_path)
+    with contextlib.ExitStack() as undo:
+        child = f"from pathlib import Path; from forecast.run_folder import hold; hold(Path({str(tmp_path)!r}))"
+        refused = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=False)
+        undo.callback(release, tmp_path)
+        assert f"FolderHeld: {tmp_path} is in use: process {os.getpid()} on" in refused.stderr
+    assert not in_use(tmp_path) and not in_use(tmp_path / "none")
+
+
+def test_a_holder_that_has_not_yet_said_who_it_is_refuses_all_the_same(tmp_path):
+    from filelock import FileLock
+
+    with FileLock(tmp_path / ".lock"), pytest.raises(FolderHeld, match="is in use: another process is training there"):
+        hold(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "job"),
+    [("hydra:\n  job:\n    name: train\n    num: 7\n", 7), ("hydra:\n  job: {num: 3}\n", 3), ("text", 0), ("", 0)],
+)
+def test_the_number_of_a_job_is_read_as_yaml(tmp_path, text, job):
+    (tmp_path / ".hydra").mkdir()
+    (tmp_path / ".hydra" / "overrides.yaml").write_text("- seed=1\n")
+    (tmp_path / ".hydra" / "hydra.yaml").write_text(text)
+    assert read_run(tmp_path).job == job
+    (tmp_path / "run.json").write_text('{"overrides": ["seed=1"], "job": 5}')
+    assert read_run(tmp_path).job == 5
