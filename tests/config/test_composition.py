@@ -36,7 +36,7 @@ def test_every_yaml_is_an_entry_point_or_an_option_of_a_group():
     assert files == options | {f"{name}.yaml" for name in NAMES}
 
 
-@pytest.mark.parametrize("file", CONF.rglob("_*.yaml"), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", sorted(CONF.rglob("_*.yaml")), ids=lambda file: file.name)
 def test_what_begins_with_an_underscore_is_what_others_are_made_from(file):
     users = [other.stem for other in file.parent.glob("*.yaml") if f"- {file.stem}\n" in other.read_text()]
     assert len(users) > 1
