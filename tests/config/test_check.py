@@ -149,7 +149,7 @@ ACCEPTED = [
     "checks.leakage=false",
     # keys of strangers, of the names of keys of ours that must be at least 1
     "+callbacks.mine={_target_:lightning.pytorch.callbacks.ModelCheckpoint,every_n_train_steps:0}",
-    "+callbacks.other={_target_:lightning.pytorch.callbacks.EarlyStopping,monitor:val/mse_scaled,patience:0}",
+    "+callbacks.mine={_target_:lightning.pytorch.callbacks.EarlyStopping,monitor:val/mse_scaled,patience:0}",
 ]
 
 
