@@ -247,7 +247,7 @@ def test_main_runs_in_its_folder_and_knows_the_command(tmp_path):
     assert end.stderr == ""
     assert (said["overrides"], said["seed"], said["model"]) == (["seed=3"], 3, "informer")
     assert Path(said["folder"]).relative_to(tmp_path).parts[0] == "outputs"
-    assert {path.name for path in Path(said["folder"]).iterdir()} == {".hydra", "stub.log"}
+    assert {path.name for path in Path(said["folder"]).iterdir()} == {".hydra", ".lock", "stub.log"}
 
 
 @pytest.mark.slow
