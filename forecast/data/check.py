@@ -7,7 +7,6 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from forecast.data.column_notes import note_columns
 from forecast.data.csv_columns import Table, guess_decimal
@@ -60,13 +59,14 @@ def check_file(
 ) -> FileCheck:
     """Reads a file that may be anything; None is guessed. Raises nothing that the file could cause."""
     check = FileCheck(path, Findings(path, strict=False))
-    try:
-        _read(check, separator, decimal, time_column)
-        check.readable = not check.findings.texts("error")
-        if check.readable:
-            _advise(check)
-    except UserError as error:
-        check.findings.error(str(error))
+    with np.errstate(over="ignore", invalid="ignore"):  # in the statistics of columns that reach the largest float
+        try:
+            _read(check, separator, decimal, time_column)
+            check.readable = not check.findings.texts("error")
+            if check.readable:
+                _advise(check)
+        except UserError as error:
+            check.findings.error(str(error))
     return check
 
 
@@ -104,8 +104,7 @@ def _read(check: FileCheck, separator: str | None, decimal: str | None, time_col
         text, header, findings, time=time, numbers=numbers, decimal=check.decimal, gaps="mask"
     )
     check.rows = len(check.table.values)
-    times = pd.DatetimeIndex(check.table.timestamps.dropna().sort_values().unique())
-    check.rows_missing = 0 if check.freq is None else rows_missing(times, check.freq) or 0
+    check.rows_missing = 0 if check.freq is None else rows_missing(check.table.ordered(), check.freq) or 0
     check.outliers = note_columns(check.table, findings)
     short = [(line, cells) for line, cells in check.table.text.rows() if len(cells) < len(header)]
     if short:

@@ -67,6 +67,14 @@ class Table:
     timestamps: pd.DatetimeIndex
     values: FloatArray
 
+    def ordered(self) -> pd.DatetimeIndex:
+        """The readable timestamps, increasing, each once."""
+        stamps = self.timestamps
+        if not stamps.hasnans and bool((stamps[1:] > stamps[:-1]).all()):  # no copy of millions of rows
+            return stamps
+        once: pd.DatetimeIndex = stamps.dropna().sort_values().unique()
+        return once
+
 
 _Rows = list[tuple[int, list[str]]]  # (line, cells) of each
 

@@ -51,7 +51,7 @@ def check_gaps(table: Table, freq: str | None, findings: Findings) -> None:
     freq: whose grid the timestamps lie on; None, where a check found none: rows are not counted.
     """
     rows = len(table.values)
-    ordered = pd.DatetimeIndex(table.timestamps.dropna().sort_values().unique())
+    ordered = table.ordered()
     absent = 0 if freq is None else rows_missing(ordered, freq) or 0
     whole = absent + len(ordered)
     if absent > MOST_MISSING * whole:

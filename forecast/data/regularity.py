@@ -3,7 +3,6 @@
 from datetime import date, timedelta
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import Tick
@@ -23,13 +22,12 @@ def regular_frequency(table: Table, findings: Findings, *, trained_on: str | Non
     trained_on: a pandas alias or None to infer one. gaps: unless refuse, rows may be missing. None after an error.
     """
     path = table.text.path
-    rows = np.flatnonzero(table.timestamps.notna())
-    stamps = table.timestamps[rows]
     # Compared, never by name: five business days are five days too, and one row has no frequency of its own.
-    if trained_on is not None and is_exact(stamps, trained_on):
+    if trained_on is not None and is_exact(table.timestamps, trained_on):
         return trained_on
-    _check_order(table, stamps, rows, findings)
-    ordered = pd.DatetimeIndex(stamps.sort_values().unique())
+    ordered = table.ordered()
+    if ordered is not table.timestamps:
+        _check_order(table, findings)
     # Every second row of a trained frequency is no gap: those rows have a frequency of their own.
     freq = infer_frequency(ordered) if len(ordered) >= 3 else None
     if trained_on is not None:
@@ -38,7 +36,7 @@ def regular_frequency(table: Table, findings: Findings, *, trained_on: str | Non
         if len(ordered) < 3:
             raise UserError(_off_the_grid(table, trained_on))
     if len(ordered) < 3:
-        what = "rows" if len(rows) == len(table.values) else "readable timestamps"
+        what = "readable timestamps" if table.timestamps.hasnans else "rows"
         findings.error(
             f"{path}: {len(ordered)} {what} are too few to infer a frequency. At least 3 are needed to read the file, "
             "and far more to train."
@@ -54,12 +52,14 @@ def regular_frequency(table: Table, findings: Findings, *, trained_on: str | Non
             "train on this frequency."
         )
     if not findings.strict and freq is not None:
-        _report_clock_changes(stamps, ordered, freq, findings)
+        _report_clock_changes(table.timestamps.dropna(), ordered, freq, findings)
     return freq
 
 
-def _check_order(table: Table, stamps: pd.DatetimeIndex, rows: npt.NDArray[np.intp], findings: Findings) -> None:
+def _check_order(table: Table, findings: Findings) -> None:
     """Errors for timestamps that stand twice, and for a step back."""
+    rows = np.flatnonzero(table.timestamps.notna())
+    stamps = table.timestamps[rows]
     path, repeats = table.text.path, stamps.duplicated()
     back = np.flatnonzero(stamps[1:] < stamps[:-1]) + 1
     stacked = repeats.mean() > _MANY_REPEATS if len(stamps) else False

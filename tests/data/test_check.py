@@ -349,6 +349,12 @@ def test_the_farthest_outlier_is_named_with_its_line_and_a_constant_column_with_
     assert constant == "Column 'flat' is always 7.5. It says nothing: better drop it."
 
 
+def test_a_column_that_reaches_the_largest_float_is_checked_without_a_warning(path):
+    data = table()
+    data["temp"] = 1e308 * (-1.0) ** np.arange(ROWS)
+    assert checked(path, lines_of(data)).readable
+
+
 # season and lengths
 
 
