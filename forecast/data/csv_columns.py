@@ -183,13 +183,13 @@ def _records(
         try:
             records = list(islice(rows, spec.chunk_rows))
             if text.quoting != QUOTE_NONE:
-                problem = _quote_problem(records, spec, unclosed=unclosed)
+                problem = _quote_problem(text, records, spec, unclosed=unclosed)
         except UserError as error:  # a cell too long for csv
             if text.quoting == QUOTE_NONE:
                 raise
-            problem = str(error).removeprefix(f"{text.path}: ")
+            problem = str(error)
         if problem is not None:
-            findings.error(f"{text.path}: {problem}")
+            findings.error(problem)
             text = replace(text, quoting=QUOTE_NONE)
             rows = text.rows(start)
         elif records:
@@ -199,15 +199,14 @@ def _records(
             return
 
 
-def _quote_problem(records: _Rows, spec: TableSpec, *, unclosed: bool) -> str | None:
+def _quote_problem(text: CsvText, records: _Rows, spec: TableSpec, *, unclosed: bool) -> str | None:
     places = (spec.time, *spec.numbers)
-    for line, cells in records:
-        if any("\n" in cells[place].strip(BLANKS) for place in places if place < len(cells)):
-            how = "is never closed" if unclosed else "goes over the end of its line"
-            return f"line {line}: a quotation mark opens a cell that {how}. Close or remove it."
-    if unclosed and records:
-        return f"line {records[-1][0]}: a quotation mark opens a cell that is never closed. Close or remove it."
-    return None
+    over = (n for n, cells in records if any("\n" in cells[i].strip(BLANKS) for i in places if i < len(cells)))
+    line = next(over, records[-1][0] if unclosed and records else None)
+    if line is None:
+        return None
+    how = "is never closed" if unclosed else "goes over the end of its line"
+    return f"{text.path}: line {line}: a quotation mark opens a cell that {how}. Close or remove it."
 
 
 def _numbers(records: _Rows, spec: TableSpec, faults: CellFaults) -> FloatArray:

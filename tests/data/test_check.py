@@ -244,6 +244,16 @@ def test_everything_is_found_at_once(path):
     assert sorted(severities) == ["error", "error", "error", "mend", "mend", "note"]
 
 
+def test_behind_an_open_quote_the_check_reads_on(path):
+    lines = lines_of(table(rows=9_000))  # longer than a cell may be for csv
+    lines[10], lines[500] = lines[10].replace(",", ',"', 1), lines[500].split(",")[0] + ",high,1"
+    quote, text = texts(checked(path, lines), "error")
+    assert "Look for an unclosed quotation mark" in quote and "Line 501, column 'load': 'high' is no number" in text
+    lines[600] += '"'
+    quote, text = texts(checked(path, lines), "error")
+    assert "Line 11: a quotation mark opens a cell that goes over the end of its line" in quote and "'high'" in text
+
+
 def test_series_below_each_other_are_recognised_and_not_taken_for_disorder(path):
     parts = [table(rows=97, seed=i).assign(place="abc"[i]) for i in range(3)]
     check = checked(path, lines_of(pd.concat(parts)))
