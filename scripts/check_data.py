@@ -11,17 +11,17 @@ import textwrap
 
 import numpy as np
 
-from forecast.data.survey.check import Survey, survey_file
-from forecast.data.survey.columns import Column
-from forecast.data.survey.season import CLEAR
+from forecast.data.check import FileCheck, check_file
+from forecast.data.findings import Severity
+from forecast.data.seasonality import CLEAR
 
 SHOWN_COLUMNS, SHOWN_FINDINGS = 12, 30
 WIDTH = 110
-HEADINGS = {"stop": "Mend this first:", "gap": "Gaps:", "note": "Worth a look:"}
+HEADINGS: dict[Severity, str] = {"error": "Mend this first:", "mend": "Gaps:", "note": "Worth a look:"}
 
 
 def main() -> None:
-    """Prints the survey of the file that the command line names."""
+    """Prints what is in the file that the command line names."""
     parser = argparse.ArgumentParser(description="What is in a CSV file, and the command to train on it.")
     parser.add_argument("file", metavar="FILE", help="a CSV file: a time column, then numbers")
     parser.add_argument("--separator", metavar="C", help="between cells, as ; or \\t; guessed")
@@ -32,55 +32,47 @@ def main() -> None:
         value = getattr(arguments, name)
         if value is not None and len(value.replace("\\t", "\t")) != 1:
             parser.error(f"--{name} {value}: must be one character")
-    separator = None if arguments.separator is None else arguments.separator.replace("\\t", "\t")
-    options = {"separator": separator, "decimal": arguments.decimal, "time_column": arguments.time_column}
-    survey = survey_file(arguments.file, **options)
-    print("\n".join([*facts(survey), *found(survey), *advice(survey)]))
-    sys.exit(0 if survey.command else 1)
+    options = {name: getattr(arguments, name) for name in ("separator", "decimal", "time_column")}
+    check = check_file(arguments.file, **options)
+    with np.errstate(over="ignore", invalid="ignore"):  # of columns that reach the largest float
+        print("\n".join([*facts(check), *findings(check), *advice(check)]))
+    sys.exit(0 if check.command else 1)
 
 
-def facts(survey: Survey) -> list[str]:
-    """What the file is, as far as it can be read."""
-    table, clock = survey.table, survey.clock
-    if table is None:
+def facts(check: FileCheck) -> list[str]:
+    """What the file is, as far as it can be read, and a line for each of its first columns."""
+    if not check.header:
         return []
-    cells = f"cells separated by {table.separator!r}, decimals by {survey.decimal!r}"
-    lines = [row("file", f"{survey.path}: {len(table.rows)} rows, {len(table.header)} columns, {cells}")]
-    if clock is not None and len(clock.stamps):
-        lines.append(row("time", f"column '{survey.time_column}', {clock.stamps.min()} to {clock.stamps.max()}"))
-    if clock is not None and clock.freq is not None:
-        missing = f"{clock.missing} rows missing" if clock.missing else "no row missing"
-        lines.append(row("frequency", f"{clock.freq}, {missing}"))
-    return [*lines, *column_table(survey.columns)]
-
-
-def column_table(columns: list[Column]) -> list[str]:
-    """A line for each of the first columns."""
-    if not columns:
-        return []
-    width = max(len(column.name) for column in columns[:SHOWN_COLUMNS])
-    width = min(max(width, 6), 30)
-    lines = ["", f"{'column':{width}}  {'missing':>8} {'least':>11} {'median':>11} {'largest':>11} {'outliers':>9}"]
-    for column in columns[:SHOWN_COLUMNS]:
-        known = column.values[~np.isnan(column.values)]
-        figures = (
-            [f"{x:11.4g}" for x in (known.min(), np.median(known), known.max())] if len(known) else ["-".rjust(11)] * 3
-        )
-        name = column.name[:width]
-        lines.append(f"{name:{width}}  {column.missing:8} {' '.join(figures)} {len(column.outliers):9}")
-    if len(columns) > SHOWN_COLUMNS:
-        lines.append(f"... and {len(columns) - SHOWN_COLUMNS} columns more")
+    cells = f"cells separated by {check.separator!r}, decimals by {check.decimal!r}"
+    lines = [row("file", f"{check.path}: {check.rows} rows, {len(check.header)} columns, {cells}")]
+    if check.table is None:
+        return lines
+    times = check.table.timestamps.dropna()
+    if len(times):
+        lines.append(row("time", f"column '{check.time_column}', {times.min()} to {times.max()}"))
+    if check.freq is not None:
+        missing = f"{check.rows_missing} rows missing" if check.rows_missing else "no row missing"
+        lines.append(row("frequency", f"{check.freq}, {missing}"))
+    names = check.table.columns
+    width = min(max(6, *(len(name) for name in names[:SHOWN_COLUMNS])), 30)
+    lines += ["", f"{'column':{width}}  {'missing':>8} {'least':>11} {'median':>11} {'largest':>11} {'outliers':>9}"]
+    for name, column, outliers in list(zip(names, check.table.values.T, check.outliers, strict=True))[:SHOWN_COLUMNS]:
+        known = column[np.isfinite(column)]
+        figures = [f"{f(known):11.4g}" if len(known) else "-".rjust(11) for f in (np.min, np.median, np.max)]
+        lines.append(f"{name[:width]:{width}}  {np.isnan(column).sum():8} {' '.join(figures)} {outliers:9}")
+    if len(names) > SHOWN_COLUMNS:
+        lines.append(f"... and {len(names) - SHOWN_COLUMNS} columns more")
     return lines
 
 
-def found(survey: Survey) -> list[str]:
+def findings(check: FileCheck) -> list[str]:
     """The findings, those first that stop a training."""
     lines = []
     paragraph = textwrap.TextWrapper(
         WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
-    for level, heading in HEADINGS.items():
-        texts = [finding.text for finding in survey.findings if finding.level == level]
+    for severity, heading in HEADINGS.items():
+        texts = check.findings.texts(severity)
         if texts:
             lines += ["", heading]
             for text in texts[:SHOWN_FINDINGS]:
@@ -90,11 +82,11 @@ def found(survey: Survey) -> list[str]:
     return lines
 
 
-def advice(survey: Survey) -> list[str]:
+def advice(check: FileCheck) -> list[str]:
     """What to run next; as the last line the command, or that there is none yet."""
-    if survey.command is None:
+    if check.command is None:
         return ["", "No training reads this file as it is. Mend it, then run this again."]
-    season, lengths = survey.season, survey.lengths
+    season, lengths = check.season, check.lengths
     assert lengths is not None
     lines = [""]
     if season is not None:
@@ -106,10 +98,10 @@ def advice(survey: Survey) -> list[str]:
         lines.append(row("season", "none known for this frequency, or too few rows to see one"))
     sizes = ", ".join(f"{name} {length}" for name, length in lengths._asdict().items())
     lines.append(row("lengths", sizes))
-    lines.append(row("windows", ", ".join(f"{name} {count}" for name, count in survey.windows.items())))
-    if survey.gaps != "refuse":
-        lines.append(row("gaps", f"data.gaps={survey.gaps}"))
-    return [*lines, "", survey.command]
+    lines.append(row("windows", ", ".join(f"{name} {count}" for name, count in check.windows.items())))
+    if check.gaps != "refuse":
+        lines.append(row("gaps", f"data.gaps={check.gaps}"))
+    return [*lines, "", check.command]
 
 
 def row(name: str, text: str) -> str:

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.csv_table import TableSpec, read_table
-from forecast.data.csv_text import CsvText
+from forecast.data.csv_columns import Table, TableSpec, read_table
+from forecast.data.csv_text import CsvText, valid_separator
+from forecast.data.findings import Findings
 from forecast.data.frequency import future_timestamps
-from forecast.data.gaps import UNTOUCHED, Gaps, Repair, fill
+from forecast.data.gaps import UNTOUCHED, Gaps, Repair, check_gaps, fill
 from forecast.data.regularity import regular_frequency
 from forecast.errors import UserError, closest
 
@@ -52,12 +53,8 @@ class SeriesFrame:
 
 def read_columns(path: Path | str, *, time_column: str = "date", separator: str = ",") -> tuple[str, ...]:
     """The names of all columns but the time column, in file order, from line 1; errors as `read_frame`."""
-    header = CsvText(Path(path), _separator(separator)).header(time_column)
-    if len(header) == 1:
-        raise UserError(
-            f"{path}: line 1: there is no column beside '{time_column}'. Add a column of numbers, or set "
-            "data.separator."
-        )
+    findings = Findings(str(path), strict=True)
+    header = CsvText(Path(path), valid_separator(separator)).checked(findings).header(time_column, findings)
     return tuple(name for name in header if name != time_column)
 
 
@@ -78,36 +75,54 @@ def read_frame(
     any that pandas can name is accepted. gaps: what becomes of missing rows and cells, see `gaps.fill`. UserError,
     naming file, line, column, value and fix, for everything else.
     """
-    names = read_columns(path, time_column=time_column, separator=separator)
-    chosen = names if columns is None else tuple(columns)
-    for name in chosen:
+    findings = Findings(str(path), strict=True)
+    text = CsvText(Path(path), valid_separator(separator)).checked(findings)
+    header = text.header(time_column, findings)
+    names = [name for name in header if name != time_column]
+    for name in columns or ():
         if name not in names:
             raise UserError(
                 f"{path}: there is no column '{name}' among {', '.join(names)}.{closest(name, names)} "
                 "Name columns as line 1 does."
             )
-    text = CsvText(Path(path), _separator(separator))
-    spec = TableSpec(time_column=time_column, columns=chosen, decimal=_decimal(decimal), gaps=gaps)
-    timestamps, values = read_table(text, spec)
-    found = regular_frequency(text, timestamps, freq, gaps=gaps)
-    if gaps == "refuse":
-        return SeriesFrame(values, timestamps, chosen, found, str(path))
-    whole = fill(text, timestamps, values, columns=chosen, freq=found, policy=gaps)
-    return SeriesFrame(
-        whole.values, whole.timestamps, chosen, found, str(path), filled=whole.filled, repair=whole.repair
+    places = [header.index(name) for name in (names if columns is None else columns)]
+    table, found = read_series(
+        text, header, findings, time=header.index(time_column), numbers=places, decimal=decimal, freq=freq, gaps=gaps
     )
+    assert found is not None, "the strict reader raises the first error"
+    return made_frame(table, found, gaps)
 
 
-def _separator(value: str) -> str:
-    value = "\t" if value == "\\t" else value  # as a shell hands it over
-    if len(value) != 1:
-        raise UserError(f"data.separator is {value!r}; it must be one character, as ',' or ';' or '\\t'.")
-    if not value.isascii() or value.isalnum() or value in '"\r\n\0':
-        raise UserError(f"data.separator is {value!r}. Choose ',', ';', '|', '\\t' or another sign of punctuation.")
-    return value
+def read_series(
+    text: CsvText,
+    header: Sequence[str],
+    findings: Findings,
+    *,
+    time: int,
+    numbers: Sequence[int],
+    decimal: str,
+    gaps: Gaps,
+    freq: str | None = None,
+) -> tuple[Table, str | None]:
+    """All of the one reader behind the header: the table of the columns at these places, and its frequency.
+
+    The strict reader and a check both call it, so that what one finds the other does. freq, gaps: as `read_frame`.
+    """
+    may_miss = gaps != "refuse"
+    spec = TableSpec(header=header, time=time, numbers=numbers, decimal=decimal, may_miss=may_miss)
+    table = read_table(text, spec, findings)
+    found = regular_frequency(table, findings, trained_on=freq, gaps=gaps)
+    if may_miss:
+        check_gaps(table, found, findings)
+    return table, found
 
 
-def _decimal(value: str) -> str:
-    if value not in (".", ","):
-        raise UserError(f"data.decimal is {value!r}; it must be one character. Set '.' or ','.")
-    return value
+def made_frame(table: Table, freq: str, gaps: Gaps) -> SeriesFrame:
+    """The frame of a table without errors, its gaps filled; UserError as `gaps.fill`."""
+    name = str(table.text.path)
+    if gaps == "refuse":
+        return SeriesFrame(table.values, table.timestamps, table.columns, freq, name)
+    whole = fill(table, freq, gaps)
+    return SeriesFrame(
+        whole.values, whole.timestamps, table.columns, freq, name, filled=whole.filled, repair=whole.repair
+    )

@@ -1,7 +1,6 @@
 """Gaps in a series: rows that its regular grid lacks, cells without a value, and the explicit ways to fill them."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -9,18 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.csv_text import CsvText
+from forecast.data.csv_columns import Table
+from forecast.data.findings import Findings, many, shown
 from forecast.data.frequency import grid_stamps, rows_missing
 from forecast.errors import UserError
 
 Gaps = Literal["refuse", "interpolate", "forward_fill", "mask"]
-MISSING_WORDS = frozenset({"", "nan", "na", "n/a", "null", "none", "<na>", "#n/a"})
-# As files write them; pandas compares letter by letter.
-MISSING_SPELLINGS = frozenset(
-    {"NaN"} | {spelling for word in MISSING_WORDS for spelling in (word, word.upper(), word.capitalize())}
-)
-FIXES = "data.gaps=interpolate, forward_fill or mask"
 MOST_MISSING = 0.5  # of the grid, or of a column: beyond it most of what a model would learn is made up
+_SHOWN_RUNS = 3
 _log = logging.getLogger(__name__)
 
 
@@ -50,40 +45,91 @@ class Filled(NamedTuple):
     repair: Repair
 
 
-def fill(
-    text: CsvText,
-    timestamps: pd.DatetimeIndex,
-    values: npt.NDArray[np.float64],
-    *,
-    columns: Sequence[str],
-    freq: str,
-    policy: Gaps,
-) -> Filled:
-    """Puts the rows of a file on the whole grid of `freq` and fills what is missing.
+def check_gaps(table: Table, freq: str | None, findings: Findings) -> None:
+    """Errors where most of the rows, or of a column, is missing: that is no gap to fill. A check lists all gaps.
 
-    timestamps (N,) increasing, all on the grid; values (N, C), NaN where a cell has none. interpolate: on the line in
-    time between the neighbours. forward_fill: the last value again. mask: like forward_fill, and no window may touch
-    the row (`window_gaps`). UserError when a gap has no neighbour to fill it from, and when most is missing.
+    freq: whose grid the timestamps lie on; None, where a check found none: rows are not counted.
+    """
+    rows = len(table.values)
+    ordered = table.ordered()
+    absent = 0 if freq is None else rows_missing(ordered, freq) or 0
+    whole = absent + len(ordered)
+    if absent > MOST_MISSING * whole:
+        findings.error(
+            f"{table.text.path}: from {ordered[0]} to {ordered[-1]} the frequency '{freq}' has {whole} rows, of which "
+            f"{absent} are missing. That is no gap to fill: resample the file to a coarser frequency, or cut it to a "
+            "part without holes."
+        )
+        absent = 0
+    elif absent and not findings.strict:
+        assert freq is not None
+        gaps = missing_runs(ordered, freq)
+        stamp, longest = max(gaps, key=lambda run: run[1])
+        first = ", ".join(f"{many(length, 'row')} from {stamp}" for stamp, length in gaps[:_SHOWN_RUNS])
+        findings.add(
+            "mend",
+            f"{absent} of {whole} rows are missing ({absent / whole:.2%}) in {many(len(gaps), 'gap')}: {first}"
+            f"{', ...' if len(gaps) > _SHOWN_RUNS else ''}; the longest has {many(longest, 'row')}, from {stamp}.",
+        )
+    missing = np.isnan(table.values)
+    counts = missing.sum(axis=0).tolist()
+    first_rows = [int(flags.argmax()) for flags in missing.T]
+    records = {} if findings.strict else table.text.located([r for r, n in zip(first_rows, counts, strict=True) if n])
+    for column, (name, count) in enumerate(zip(table.columns, counts, strict=True)):
+        where = ""
+        if count and not findings.strict:
+            line, cells = records[first_rows[column]]
+            place = table.places[column]
+            cell = cells[place] if place < len(cells) else ""
+            where = (
+                f", the first in line {line} ({shown(cell)}), at most {longest_run(missing[:, column])} in succession"
+            )
+        beside = 0 if count > MOST_MISSING * rows else absent
+        if count + beside > MOST_MISSING * (rows + beside):
+            findings.error(
+                f"{table.text.path}: column {shown(name)} has no value in {count + beside} of {rows + beside} rows"
+                f"{where}. That is no gap to fill: drop the column, or resample the file to a coarser frequency."
+            )
+        elif where:
+            findings.add("mend", f"Column {shown(name)}: {many(count, 'value')} of {rows} missing{where}.")
+
+
+def fill(table: Table, freq: str, policy: Gaps) -> Filled:
+    """Puts the rows of a file on the whole grid of `freq` and fills what is missing, after `check_gaps`.
+
+    table: its timestamps increase and lie on the grid. interpolate: on the line in time between the neighbours.
+    forward_fill: the last value again. mask: like forward_fill, and no window may touch the row (`window_gaps`).
+    UserError when a gap has no neighbour to fill it from.
     """
     assert policy != "refuse"
+    timestamps, values = table.timestamps, table.values
     absent = rows_missing(timestamps, freq)
     assert absent is not None, f"a timestamp is off the grid of {freq}"
     if not absent and not np.isnan(values).any():
         return Filled(values, timestamps, None, Repair(policy))
-    _refuse_most_rows(text, timestamps, freq, absent)
+    _refuse_ends(table, policy)
     stamps = grid_stamps(timestamps, freq) if absent else timestamps
-    full = np.full((len(stamps), len(columns)), np.nan)
+    full = np.full((len(stamps), len(table.columns)), np.nan)
     full[stamps.get_indexer(timestamps)] = values
-    missing = np.isnan(full)
-    filled = missing.any(axis=1)
-    _refuse_most_cells(text, missing, columns)
-    _refuse_ends(text, timestamps, values, columns=columns, policy=policy)
+    filled = np.isnan(full).any(axis=1)
     last_value = pd.DataFrame(full).ffill().bfill()
     repaired = _interpolated(full, stamps) if policy == "interpolate" else last_value.to_numpy()
     repair = Repair(policy, absent, int(np.isnan(values).sum()), longest_run(filled))
     does = f"added {absent} missing rows and filled {repair.cells_filled} empty cells"
-    _log.info("%s: data.gaps=%s %s; longest gap in rows: %d", text.path, policy, does, repair.longest_run)
+    _log.info("%s: data.gaps=%s %s; longest gap in rows: %d", table.text.path, policy, does, repair.longest_run)
     return Filled(repaired, stamps, filled, repair)
+
+
+def missing_runs(timestamps: pd.DatetimeIndex, freq: str) -> list[tuple[pd.Timestamp, int]]:
+    """The first timestamp and the length of each run of rows that the grid of `freq` has and a file lacks.
+
+    timestamps (N,) increasing, on the grid, of which at most MOST_MISSING is missing; else none is listed.
+    """
+    absent = rows_missing(timestamps, freq)
+    if not absent or absent > MOST_MISSING * (absent + len(timestamps)):
+        return []
+    stamps = grid_stamps(timestamps, freq)
+    return [(stamps[start], stop - start) for start, stop in runs(~np.asarray(stamps.isin(timestamps)))]
 
 
 def longest_run(flags: npt.NDArray[np.bool_]) -> int:
@@ -108,43 +154,18 @@ def _interpolated(full: npt.NDArray[np.float64], stamps: pd.DatetimeIndex) -> np
     return repaired
 
 
-def _refuse_most_rows(text: CsvText, timestamps: pd.DatetimeIndex, freq: str, absent: int) -> None:
-    rows = absent + len(timestamps)
-    if absent > MOST_MISSING * rows:
-        raise UserError(
-            f"{text.path}: from {timestamps[0]} to {timestamps[-1]} the frequency '{freq}' has {rows} rows, of which "
-            f"{absent} are missing. That is no gap to fill: resample the file to a coarser frequency, or cut it to a "
-            "part without holes."
-        )
-
-
-def _refuse_most_cells(text: CsvText, missing: npt.NDArray[np.bool_], columns: Sequence[str]) -> None:
-    for name, count in zip(columns, missing.sum(axis=0).tolist(), strict=True):
-        if count > MOST_MISSING * len(missing):
-            raise UserError(
-                f"{text.path}: column '{name}' has no value in {count} of {len(missing)} rows. That is no gap to "
-                "fill: drop the column, or resample the file to a coarser frequency."
-            )
-
-
-def _refuse_ends(
-    text: CsvText,
-    timestamps: pd.DatetimeIndex,
-    values: npt.NDArray[np.float64],
-    *,
-    columns: Sequence[str],
-    policy: Gaps,
-) -> None:
+def _refuse_ends(table: Table, policy: Gaps) -> None:
     """Refuses a gap that has no value before it, or none behind it, where the policy needs one."""
-    ends = {"interpolate": (0, len(values) - 1), "forward_fill": (0,), "mask": ()}[policy]
+    ends = {"interpolate": (0, len(table.values) - 1), "forward_fill": (0,), "mask": ()}[policy]
     for row in ends:
-        missing = np.flatnonzero(np.isnan(values[row]))
+        missing = np.flatnonzero(np.isnan(table.values[row]))
         if missing.size:
             before = "before" if row == 0 else "behind"
             other = "mask" if row == 0 else "forward_fill"
             raise UserError(
-                f"{text.path}: line {text.line(row)}, column '{columns[missing[0]]}': the value at {timestamps[row]} "
-                f"is missing, and there is none {before} it from which data.gaps={policy} could fill it. Cut the file "
+                f"{table.text.path}: line {table.text.line(row)}, column '{table.columns[missing[0]]}': the value at "
+                f"{table.timestamps[row]} is missing, and there is none {before} it from which data.gaps={policy} "
+                f"could fill it. Cut the file "
                 f"{'down to its first whole row' if row == 0 else 'behind its last whole row'}, or set "
                 f"data.gaps={other}."
             )

@@ -1,94 +1,146 @@
-"""Whether timestamps are regular, and the words for those that are not."""
+"""Whether timestamps are regular, the words for those that are not, and for a clock that was changed."""
+
+from datetime import date, timedelta
 
 import numpy as np
 import pandas as pd
+from pandas.tseries.frequencies import to_offset
+from pandas.tseries.offsets import Tick
 
-from forecast.data.csv_text import CsvText
+from forecast.data.csv_columns import Table
+from forecast.data.findings import GAPS_FIX, Findings, many
 from forecast.data.frequency import first_deviation, grid_frequency, infer_frequency, is_exact, rows_missing
-from forecast.data.gaps import FIXES, Gaps
+from forecast.data.gaps import Gaps, missing_runs
 from forecast.errors import UserError
 
 _MANY_REPEATS = 0.1  # share of rows: a clock set back repeats a few timestamps, stacked series repeat most
 
 
-def regular_frequency(text: CsvText, timestamps: pd.DatetimeIndex, trained_on: str | None, *, gaps: Gaps) -> str:
-    """The frequency, `trained_on` when given; an error for repeated, unsorted, irregular and other timestamps.
+def regular_frequency(table: Table, findings: Findings, *, trained_on: str | None, gaps: Gaps) -> str | None:
+    """The frequency, `trained_on` when given; errors for repeated, unsorted, irregular and other timestamps.
 
-    timestamps (N,). trained_on: a pandas alias or None to infer one. gaps: unless refuse, rows may be missing.
+    trained_on: a pandas alias or None to infer one. gaps: unless refuse, rows may be missing. None after an error.
     """
+    path = table.text.path
     # Compared, never by name: five business days are five days too, and one row has no frequency of its own.
-    if trained_on is not None and is_exact(timestamps, trained_on):
+    if trained_on is not None and is_exact(table.timestamps, trained_on):
         return trained_on
-    _refuse_repeats(text, timestamps)
-    _refuse_unsorted(text, timestamps)
+    ordered = table.ordered()
+    if ordered is not table.timestamps:
+        _check_order(table, findings)
     # Every second row of a trained frequency is no gap: those rows have a frequency of their own.
-    other = infer_frequency(timestamps) if len(timestamps) >= 3 else None
-    if trained_on is not None and other is None and gaps != "refuse" and _lacks_rows(timestamps, trained_on):
-        return trained_on
-    if trained_on is not None and len(timestamps) < 3:
-        raise UserError(_off_the_grid(text, timestamps, trained_on))
-    freq = other or _inferred(text, timestamps, gaps=gaps)
+    freq = infer_frequency(ordered) if len(ordered) >= 3 else None
+    if trained_on is not None:
+        if freq is None and gaps != "refuse" and rows_missing(ordered, trained_on) is not None:
+            return trained_on
+        if len(ordered) < 3:
+            raise UserError(_off_the_grid(table, trained_on))
+    if len(ordered) < 3:
+        what = "readable timestamps" if table.timestamps.hasnans else "rows"
+        findings.error(
+            f"{path}: {len(ordered)} {what} are too few to infer a frequency. At least 3 are needed to read the file, "
+            "and far more to train."
+        )
+        return None
+    if freq is None:
+        freq = grid_frequency(ordered)
+        if freq is None or gaps == "refuse":
+            _refuse_irregular(table, ordered, findings, fillable=freq is not None, gaps=gaps)
     if trained_on is not None:
         raise UserError(
-            f"{text.path} has the frequency '{freq}'; the model was trained on '{trained_on}'. Resample the file, or "
+            f"{path} has the frequency '{freq}'; the model was trained on '{trained_on}'. Resample the file, or "
             "train on this frequency."
         )
+    if not findings.strict and freq is not None:
+        _report_clock_changes(table.timestamps.dropna(), ordered, freq, findings)
     return freq
 
 
-def _lacks_rows(timestamps: pd.DatetimeIndex, freq: str) -> bool:
-    return rows_missing(timestamps, freq) is not None
+def _check_order(table: Table, findings: Findings) -> None:
+    """Errors for timestamps that stand twice, and for a step back."""
+    rows = np.flatnonzero(table.timestamps.notna())
+    stamps = table.timestamps[rows]
+    path, repeats = table.text.path, stamps.duplicated()
+    back = np.flatnonzero(stamps[1:] < stamps[:-1]) + 1
+    stacked = repeats.mean() > _MANY_REPEATS if len(stamps) else False
+    if repeats.any():
+        row = int(repeats.argmax())
+        places = rows[[int((stamps == stamps[row]).argmax()), row]].tolist()
+        first, again = (line for _, (line, _) in sorted(table.text.located(places).items()))
+        what = f"{path}: line {again}: the timestamp {stamps[row]} stands already in line {first}"
+        some = f"{int(repeats.sum())} of {many(len(stamps), 'row')}"
+        if stacked:
+            findings.error(
+                f"{what}; {some} repeat one. This looks like several series in one file, "
+                f"{int(stamps.value_counts().max())} below each other: write one file per series, or one column per "
+                "series."
+            )
+        else:
+            findings.error(f"{what}. Drop or average the repeated rows ({some}).")
+    if back.size and not stacked:  # each of several series begins anew: no question of order
+        row = int(back[0])
+        steps = "the newest row stands first" if back.size == len(stamps) - 1 else f"{many(len(back), 'step')} back"
+        findings.error(
+            f"{path}: line {table.text.line(int(rows[row]))}: {stamps[row]} comes after {stamps[row - 1]}, but is "
+            f"earlier; {steps}. Sort the rows by time."
+        )
 
 
-def _off_the_grid(text: CsvText, timestamps: pd.DatetimeIndex, freq: str) -> str:
+def _off_the_grid(table: Table, freq: str) -> str:
+    timestamps = table.timestamps
     expected = pd.date_range(timestamps[0], periods=len(timestamps), freq=freq)
     row = int((expected != timestamps).argmax())
     return (
-        f"{text.path}: line {text.line(row)}: {timestamps[row]}, where the frequency '{freq}' that the model was "
-        f"trained on expects {expected[row]}. Resample the file, or train on its frequency."
+        f"{table.text.path}: line {table.text.line(row)}: {timestamps[row]}, where the frequency '{freq}' that the "
+        f"model was trained on expects {expected[row]}. Resample the file, or train on its frequency."
     )
 
 
-def _inferred(text: CsvText, timestamps: pd.DatetimeIndex, *, gaps: Gaps) -> str:
-    """The frequency of increasing timestamps that are not regular, or an error for too few and for irregular ones."""
-    if len(timestamps) < 3:
-        raise UserError(
-            f"{text.path}: {len(timestamps)} rows are too few to infer a frequency. At least 3 are needed to "
-            "read the file, and far more to train."
-        )
-    freq = grid_frequency(timestamps)
-    if freq is not None and gaps != "refuse":
-        return freq
-    row, usual, expected = first_deviation(timestamps, over_gaps=gaps != "refuse")
-    raise UserError(
-        f"{text.path}: line {text.line(row)}: the timestamps are not regular: {timestamps[row]} follows "
-        f"{timestamps[row - 1]} (line {text.line(row - 1)}), where the usual step '{usual}' expects "
-        f"{expected}. Fill the gap, or resample the file to one frequency{'' if freq is None else f', or set {FIXES}'}."
+def _refuse_irregular(
+    table: Table, ordered: pd.DatetimeIndex, findings: Findings, *, fillable: bool, gaps: Gaps
+) -> None:
+    row, usual, expected = first_deviation(ordered, over_gaps=gaps != "refuse")
+    before, behind = ((table.timestamps == stamp).argmax() for stamp in (ordered[row - 1], ordered[row]))
+    lines = table.text.located([int(before), int(behind)])
+    steps = np.diff(ordered.to_numpy())
+    alike = (steps == np.sort(steps)[len(steps) // 2]).mean()
+    findings.error(
+        f"{table.text.path}: line {lines[int(behind)][0]}: the timestamps are not regular: {ordered[row]} follows "
+        f"{ordered[row - 1]} (line {lines[int(before)][0]}), where the usual step '{usual}' expects {expected}; "
+        f"{alike:.0%} of the steps are alike. Fill the gap, or resample the file to one frequency"
+        f"{f', or set {GAPS_FIX}' if fillable else ''}."
     )
 
 
-def _refuse_unsorted(text: CsvText, timestamps: pd.DatetimeIndex) -> None:
-    back = np.flatnonzero(timestamps[1:] < timestamps[:-1])
-    if back.size:
-        row = int(back[0]) + 1
-        raise UserError(
-            f"{text.path}: line {text.line(row)}: {timestamps[row]} comes after {timestamps[row - 1]}, but "
-            "is earlier. Sort the rows by time."
-        )
-
-
-def _refuse_repeats(text: CsvText, timestamps: pd.DatetimeIndex) -> None:
-    repeats = timestamps.duplicated()
-    if not repeats.any():
+def _report_clock_changes(stamps: pd.DatetimeIndex, ordered: pd.DatetimeIndex, freq: str, findings: Findings) -> None:
+    """Recognises one hour that is missing on a Sunday in March, or stands twice on one in October or November."""
+    step, one_hour = to_offset(freq), pd.Timedelta("1h")
+    if not isinstance(step, Tick) or one_hour % pd.Timedelta(step) != pd.Timedelta(0):
         return
-    row = int(repeats.argmax())
-    first = int((timestamps == timestamps[row]).argmax())
-    what = (
-        f"{text.path}: line {text.line(row)}: the timestamp {timestamps[row]} stands already in line {text.line(first)}"
+    hour = one_hour // pd.Timedelta(step)  # rows of one hour
+    # Europe: the last Sundays of March and October; North America: the second of March, the first of November.
+    spring = [
+        stamp
+        for stamp, length in missing_runs(ordered, freq)
+        if length == hour and stamp.hour <= 3 and stamp.date() in (_sunday(stamp, 3, -1), _sunday(stamp, 3, 1))
+    ]
+    repeated = stamps[stamps.duplicated()].unique().sort_values()
+    nights = [s for s in repeated if s.hour <= 3 and s.date() in (_sunday(s, 10, -1), _sunday(s, 11, 0))]
+    counts = pd.DatetimeIndex(nights).floor("h").value_counts()
+    autumn = sorted(counts[counts == hour].index)
+    if not spring and not autumn:
+        return
+    parts = [f"{spring[0]} is missing"] if spring else []
+    parts += [f"{autumn[0]} stands twice"] if autumn else []
+    findings.add(
+        "error" if autumn else "note",
+        f"The clock was changed: the hour of {' and that of '.join(parts)}, as daylight saving time does "
+        f"({many(len(spring), 'spring')}, {many(len(autumn), 'autumn')}). Write the file anew in UTC, which has no "
+        "clock changes; else every season is one hour off for half of the year.",
     )
-    if repeats.mean() > _MANY_REPEATS:
-        raise UserError(
-            f"{what}; {int(repeats.sum())} of {len(timestamps)} rows repeat one. This looks like several "
-            "series in one file: write one file per series, or one column per series."
-        )
-    raise UserError(f"{what}. Drop or average the repeated rows.")
+
+
+def _sunday(stamp: pd.Timestamp, month: int, number: int) -> date:
+    """The Sunday `number` of a month in the year of `stamp`, from 0; -1 is the last."""
+    days = [date(stamp.year, month, 1) + timedelta(days=i) for i in range(31)]
+    return [day for day in days if day.month == month and day.weekday() == 6][number]

@@ -1,8 +1,16 @@
-"""The season a naive forecast repeats."""
+"""The season of a series: what a naive forecast repeats, how clearly a file repeats it, and lengths that go with it."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
 from forecast.data.time_features import base_frequency
+
+FloatArray = npt.NDArray[np.float64]
 
 # Steps of one unit in the season that people expect of it: a day of seconds, minutes and hours, a week of days, a year
 # of weeks, months and quarters.
@@ -16,6 +24,20 @@ UNITS_PER_SEASON = {
     "month": 12,
     "quarter": 4,
 }
+# Seasons that a file may show, in units of its frequency, and their words.
+SEASONS: dict[str, tuple[tuple[int, str], ...]] = {
+    "second": ((60, "a minute"), (3_600, "an hour"), (86_400, "a day")),
+    "minute": ((60, "an hour"), (1_440, "a day"), (10_080, "a week")),
+    "hour": ((24, "a day"), (168, "a week")),
+    "day": ((7, "a week"), (365, "a year")),
+    "business day": ((5, "a week"),),
+    "week": ((52, "a year"),),
+    "month": ((12, "a year"),),
+    "quarter": ((4, "a year"),),
+}
+CLEAR = 0.3  # autocorrelation from which a season is worth repeating
+ROWS = 20_000  # the last rows are enough to see a season
+USUAL_SEQ_LEN, LONGEST_SEQ_LEN, USUAL_PRED_LEN = 96, 720, 24
 
 
 def seasonal_period(freq: str) -> int | None:
@@ -26,3 +48,72 @@ def seasonal_period(freq: str) -> int | None:
     units = UNITS_PER_SEASON.get(base_frequency(freq))
     step = to_offset(freq).n
     return None if units is None or units % step or units == step else units // step
+
+
+class Season(NamedTuple):
+    """Steps in a season, its name, and the median autocorrelation of the columns at that distance."""
+
+    period: int
+    name: str
+    autocorrelation: float
+
+
+class Lengths(NamedTuple):
+    """The lengths of a window in rows."""
+
+    seq_len: int
+    label_len: int
+    pred_len: int
+
+
+def find_season(values: FloatArray, freq: str) -> Season | None:
+    """The season of `freq` that the columns of values (N, C) repeat most clearly; None when it has none to try.
+
+    A shorter one is taken when the longer is hardly clearer: 168 hours repeat whatever 24 hours do.
+    """
+    step = to_offset(freq).n
+    best: Season | None = None
+    for units, name in SEASONS.get(base_frequency(freq), ()):
+        period = units // step
+        if units % step or period < 2 or len(values) < 3 * period:
+            continue
+        last = values[-max(ROWS, 4 * period) :]
+        found = [autocorrelation(column, period) for column in last.T if column.std() > 0]
+        season = Season(period, name, float(np.median(found)) if found else 0.0)
+        if best is None or season.autocorrelation > best.autocorrelation + 0.1:
+            best = season
+    return best
+
+
+def autocorrelation(series: FloatArray, lag: int) -> float:
+    """The correlation of a series (N,), less its trend (a running mean over `lag` rows), with itself `lag` rows before.
+
+    NaN is filled with the last value. 0 for a series that does not move.
+    """
+    filled = pd.Series(series).ffill().bfill()
+    trend = filled.rolling(lag, center=True).mean()
+    rest = (filled - trend).dropna().to_numpy()
+    early, late = rest[:-lag], rest[lag:]
+    if len(early) < 2 or not (early.std() > 0 and late.std() > 0):
+        return 0.0
+    return float(np.corrcoef(early, late)[0, 1])
+
+
+def suggest_lengths(rows: int, season: Season | None, *, shares: Sequence[float] = (0.7, 0.1, 0.2)) -> Lengths | None:
+    """Lengths that fit a file of `rows` rows cut into train, val and test by `shares`; None for a file too short.
+
+    seq_len: about USUAL_SEQ_LEN, whole seasons and two at least where that is not longer than LONGEST_SEQ_LEN, a
+    quarter of the train rows at most; pred_len: whole seasons, about USUAL_PRED_LEN, 60 % of the val rows at most.
+    """
+    period = season.period if season is not None and season.autocorrelation >= CLEAR else 1
+    train, val = int(rows * shares[0]), int(rows * shares[1])
+    pred_len = _fitting(period, near=USUAL_PRED_LEN, most=min(val * 3 // 5, LONGEST_SEQ_LEN))
+    seq_len = _fitting(period, near=max(USUAL_SEQ_LEN, 2 * period), most=min(train // 4, LONGEST_SEQ_LEN))
+    return Lengths(seq_len, seq_len // 2, pred_len) if seq_len >= 4 and pred_len >= 1 else None
+
+
+def _fitting(period: int, *, near: int, most: int) -> int:
+    """A multiple of `period` near a length and not above `most`; `most` itself when that holds no period."""
+    if most < period:
+        return min(near, most)
+    return max(1, min(round(near / period), most // period)) * period

@@ -1,4 +1,7 @@
-"""Damaged files: the reader gives a valid series that the file really holds, or words that name the file; no third."""
+"""Damaged files: the reader gives a valid series that the file really holds, or words that name the file; no third.
+
+A check lists no error for the same files that the reader reads.
+"""
 
 import csv
 import io
@@ -17,12 +20,13 @@ from data.damaged import Given, files
 from hypothesis import HealthCheck, given, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
+from forecast.data.check import check_file
 from forecast.data.frame import SeriesFrame, read_frame
 from forecast.errors import UserError
 
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "forecast-hypothesis")  # nothing is left in the project's tree
 
-EXAMPLES = 2_000
+EXAMPLES, FEW_EXAMPLES = 2_000, 150
 SECONDS = 300  # for all of them; more is a hang
 
 
@@ -122,15 +126,19 @@ def no_hang() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
+def generated(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[hypothesis.Phase.generate],
+    )
+
+
 @pytest.mark.slow
-@settings(
-    max_examples=EXAMPLES,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[hypothesis.Phase.generate],
-)
+@generated(EXAMPLES)
 @given(case=files())
 def test_a_damaged_file_is_read_as_it_is_or_refused_in_words(
     tmp_path_factory: pytest.TempPathFactory, case: Given
@@ -149,3 +157,43 @@ def test_a_damaged_file_is_read_as_it_is_or_refused_in_words(
         values, stamps = case.truth
         np.testing.assert_allclose(frame.values, values, rtol=1e-15)
         assert (frame.timestamps == stamps).all()
+
+
+def reads(path: Path, **options: Any) -> bool:
+    try:
+        read_frame(path, **options)
+    except UserError:
+        return False
+    return True
+
+
+def assert_agree(path: Path, layout: dict[str, Any]) -> None:
+    check = check_file(str(path), **layout)
+    assert check.readable == reads(path, gaps="mask", **layout), check.findings
+    assert (check.readable and not check.findings.texts("mend")) == reads(path, gaps="refuse", **layout), check.findings
+    assert check.readable or check.findings.texts("error")
+    assert check.command is None or reads(path, gaps=check.gaps, **layout), check.findings
+
+
+def layout_of(case: Given) -> dict[str, Any]:
+    given = {key: value for key, value in case.options.items() if key in ("separator", "decimal", "time_column")}
+    return {"time_column": "date", **given}
+
+
+@generated(FEW_EXAMPLES)
+@given(case=files())
+def test_a_check_finds_an_error_in_just_the_files_that_the_reader_refuses(
+    tmp_path_factory: pytest.TempPathFactory, case: Given
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "checked.csv"
+    path.write_bytes(case.content)
+    assert_agree(path, layout_of(case))
+
+
+@pytest.mark.slow
+@generated(EXAMPLES)
+@given(case=files())
+def test_a_check_and_the_reader_agree_on_many_files(tmp_path_factory: pytest.TempPathFactory, case: Given) -> None:
+    path = tmp_path_factory.getbasetemp() / "checked.csv"
+    path.write_bytes(case.content)
+    assert_agree(path, layout_of(case))

@@ -87,8 +87,8 @@ def test_a_file_that_cannot_be_trained_on_says_what_to_do_first_and_fails(tmp_pa
     done = checked(tmp_path / "my.csv")
     assert done.returncode == 1
     first = done.stdout.index("Mend this first:")
-    assert done.stdout.index("Line 9: 2021-01-05 06:00:00 stands already in line 8") > first
-    assert done.stdout.index("Column 'load': 'high' in line 21 is no number") > first
+    assert done.stdout.index("Line 9: the timestamp 2021-01-05 06:00:00 stands already in line 8") > first
+    assert done.stdout.index("Line 21, column 'load': 'high' is no number") > first
     assert done.stdout.splitlines()[-1] == "No training reads this file as it is. Mend it, then run this again."
 
 

@@ -1,4 +1,4 @@
-"""A survey reads any file, finds all that is wrong at once, and suggests what the strict reader then takes."""
+"""A check reads any file, finds all that is wrong at once, and suggests what the strict reader then takes."""
 
 import random
 import shlex
@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from forecast.data.check import check_file
+from forecast.data.column_notes import find_outliers
+from forecast.data.csv_text import guess_separator
 from forecast.data.frame import read_frame
-from forecast.data.survey.check import survey_file
-from forecast.data.survey.columns import find_outliers
-from forecast.data.survey.command import hydra_value, train_command
-from forecast.data.survey.season import Season, autocorrelation, find_season, suggest_lengths
-from forecast.data.survey.text import guess_separator
+from forecast.data.seasonality import Season, autocorrelation, find_season, suggest_lengths
+from forecast.data.train_command import hydra_value, train_command
 
 ROWS = 613
 
@@ -36,17 +36,17 @@ def lines_of(data):
     return data.to_csv(index=False).splitlines()
 
 
-def surveyed(path, lines, **options):
+def checked(path, lines, **options):
     path.write_text("\n".join(lines) + "\n")
-    return survey_file(str(path), **options)
+    return check_file(str(path), **options)
 
 
-def said(survey, level):
-    return [finding.text for finding in survey.findings if finding.level == level]
+def texts(check, severity):
+    return check.findings.texts(severity)
 
 
-def only(survey, level):
-    (text,) = said(survey, level)
+def only(check, severity):
+    (text,) = texts(check, severity)
     return text
 
 
@@ -54,21 +54,21 @@ def only(survey, level):
 
 
 def test_a_healthy_file_has_no_findings_and_the_command_names_nothing_but_its_lengths(path):
-    survey = surveyed(path, lines_of(table()))
-    assert survey.findings == []
-    assert (survey.clock.freq, survey.clock.missing, survey.time_column) == ("h", 0, "date")
-    assert survey.season[:2] == (24, "a day") and survey.season.autocorrelation > 0.9
-    assert survey.windows == {"train": 429 - 119, "val": 62 - 23, "test": 122 - 23}
-    assert survey.command == f"python train.py data=csv data.path={path} seq_len=96 label_len=48 pred_len=24"
+    check = checked(path, lines_of(table()))
+    assert check.findings == []
+    assert (check.freq, check.rows_missing, check.time_column) == ("h", 0, "date")
+    assert check.season[:2] == (24, "a day") and check.season.autocorrelation > 0.9
+    assert check.windows == {"train": 429 - 119, "val": 62 - 23, "test": 122 - 23}
+    assert check.command == f"python train.py data=csv data.path={path} seq_len=96 label_len=48 pred_len=24"
 
 
 @pytest.mark.parametrize(("separator", "decimal"), [(";", ","), ("\t", "."), ("|", ","), (";", ".")])
 def test_separator_decimal_and_time_column_are_guessed_and_named_in_the_command(path, separator, decimal):
     data = table().rename(columns={"date": "when"})[["load", "when", "temp"]]
     data.to_csv(path, index=False, sep=separator, decimal=decimal)
-    survey = survey_file(str(path))
-    assert survey.findings == []
-    given = dict(word.split("=", 1) for word in shlex.split(survey.command)[3:])
+    check = check_file(str(path))
+    assert check.findings == []
+    given = dict(word.split("=", 1) for word in shlex.split(check.command)[3:])
     shown = r"'\t'" if separator == "\t" else f"'{separator}'"
     expected = {"data.separator": shown, "data.time_column": "when"}
     if decimal == ",":
@@ -95,13 +95,13 @@ def test_missing_rows_and_values_are_counted_with_the_first_runs_and_the_longest
     lines[403] = lines[403].rsplit(",", 1)[0] + ","
     for first, last in ((500, 503), (300, 301), (200, 211), (100, 102)):
         del lines[first:last]
-    survey = surveyed(path, lines)
-    rows, values = said(survey, "gap")
-    assert survey.clock.missing == 17
+    check = checked(path, lines)
+    rows, values = texts(check, "mend")
+    assert check.rows_missing == 17
     assert "17 of 613 rows are missing (2.77%) in 4 gaps: 2 rows from 2021-01-09 03:00:00, 11 rows from " in rows
     assert "1 row from 2021-01-17 11:00:00, ...; the longest has 11 rows, from 2021-01-13 07:00:00." in rows
     assert values == ("Column 'temp': 3 values of 596 missing, the first in line 387 ('NA'), at most 2 in succession.")
-    assert said(survey, "stop") == []
+    assert texts(check, "error") == []
 
 
 @pytest.mark.parametrize(
@@ -117,20 +117,20 @@ def test_the_rule_for_gaps_is_one_that_the_strict_reader_takes(path, cut, emptie
     lines = lines_of(table())
     for line in emptied:
         lines[line] = lines[line].rsplit(",", 1)[0] + ","
-    survey = surveyed(path, [line for i, line in enumerate(lines) if i not in cut])
-    assert (survey.gaps, said(survey, "stop")) == (policy, [])
-    assert f"data.gaps={policy}" in survey.command
+    check = checked(path, [line for i, line in enumerate(lines) if i not in cut])
+    assert (check.gaps, texts(check, "error")) == (policy, [])
+    assert f"data.gaps={policy}" in check.command
     frame = read_frame(path, gaps=policy)
     assert frame.filled.sum() == len(cut) + len(emptied)
 
 
 def test_more_than_half_of_the_rows_missing_is_no_gap(path):
     lines = lines_of(table())
-    survey = surveyed(path, [*lines[:100], *lines[400:]])
-    assert said(survey, "stop") == []
-    survey = surveyed(path, [*lines[:100], *lines[600:]])
-    assert "500 of the 613 rows that the frequency 'h' has" in only(survey, "stop")
-    assert survey.command is None
+    check = checked(path, [*lines[:100], *lines[400:]])
+    assert texts(check, "error") == []
+    check = checked(path, [*lines[:100], *lines[600:]])
+    assert "the frequency 'h' has 613 rows, of which 500 are missing. That is no gap to fill" in only(check, "error")
+    assert check.command is None
 
 
 # time
@@ -147,17 +147,17 @@ NEW_YORK = pd.date_range("2019-01-01", "2020-12-31", freq="30min", tz="UTC").tz_
 )
 def test_a_clock_set_on_and_back_is_recognised(path, zone, spring, autumn):
     local = zone.tz_localize(None)
-    survey = surveyed(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(local))])
-    (told,) = [text for text in said(survey, "stop") if "clock" in text]
+    check = checked(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(local))])
+    (told,) = [text for text in texts(check, "error") if "clock" in text]
     assert f"the hour of {spring} is missing and that of {autumn} stands twice" in told
     assert "(2 springs, 2 autumns)" in told and "UTC" in told
 
 
 def test_a_clock_of_which_only_the_missing_hours_are_left_is_noted(path):
     local = BERLIN.tz_localize(None).unique()
-    survey = surveyed(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(local))])
-    assert "the hour of 2019-03-31 02:00:00 is missing, as daylight" in said(survey, "note")[0]
-    assert survey.gaps == "interpolate" and survey.command
+    check = checked(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(local))])
+    assert "the hour of 2019-03-31 02:00:00 is missing, as daylight" in texts(check, "note")[0]
+    assert check.gaps == "interpolate" and check.command
 
 
 @pytest.mark.parametrize(
@@ -165,43 +165,62 @@ def test_a_clock_of_which_only_the_missing_hours_are_left_is_noted(path):
 )
 def test_another_missing_hour_is_no_change_of_the_clock(path, absent):
     lines = [line for line in lines_of(table(rows=5000)) if not line.startswith(absent)]
-    assert not any("clock" in finding.text for finding in surveyed(path, lines).findings)
+    assert not any("clock" in finding.text for finding in checked(path, lines).findings)
 
 
 def test_time_zones_are_told_with_their_kinds(path):
-    survey = surveyed(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(BERLIN))])
-    assert "Line 2: '2019-01-01 00:00:00+01:00' carries a time zone, as 17522 of 17522" in said(survey, "stop")[0]
-    assert "2 of them: +01:00, +02:00" in said(survey, "stop")[0]
-    survey = surveyed(path, ["date,a", "2020-01-01T00:00:00Z,1", "2020-01-01T01:00:00Z,1", "2020-01-01T02:00:00Z,1"])
-    assert "'2020-01-01T00:00:00Z' carries a time zone, as 3 of 3 timestamps do. Convert" in said(survey, "stop")[0]
+    check = checked(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(BERLIN))])
+    (zoned,) = [text for text in texts(check, "error") if "time zone" in text]
+    assert "Line 2, column 'date': '2019-01-01 00:00:00+01:00' carries a time zone; 17522 such rows of 17522" in zoned
+    assert "17522: +01:00, +02:00. Convert" in zoned
+    check = checked(path, ["date,a", "2020-01-01T00:00:00Z,1", "2020-01-01T01:00:00Z,1", "2020-01-01T02:00:00Z,1"])
+    assert "'2020-01-01T00:00:00Z' carries a time zone; 3 such rows of 3: Z. Convert" in texts(check, "error")[0]
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda x: x.insert(8, x[7]), "Line 9: 2021-01-05 06:00:00 stands already in line 8; 1 of 614 rows repeat"),
+        (
+            lambda x: x.insert(8, x[7]),
+            "Line 9: the timestamp 2021-01-05 06:00:00 stands already in line 8. Drop or average the repeated rows (1",
+        ),
         (lambda x: x.insert(8, x.pop(9)), "Line 10: 2021-01-05 07:00:00 comes after 2021-01-05 08:00:00, but is earl"),
-        (lambda x: x.__setitem__(slice(1, None), x[:0:-1]), "The newest row stands first"),
-        (lambda x: x.__setitem__(4, "01.02.2021 03:00,1,2"), "Line 5: '01.02.2021 03:00' cannot be read as a time"),
-        (lambda x: x.__setitem__(4, ",1,2"), "Line 5: no timestamp; 1 row"),
-        (lambda x: x.__setitem__(4, "now,1,2"), "Line 5: 'now' cannot be read as a time"),
-        (lambda x: x.__setitem__(4, "-0,1,2"), "Line 5: '-0' cannot be read as a time"),  # pandas: the year 0
+        (lambda x: x.__setitem__(slice(1, None), x[:0:-1]), "but is earlier; the newest row stands first. Sort"),
+        (
+            lambda x: x.__setitem__(4, "01.02.2021 03:00,1,2"),
+            "Line 5, column 'date': '01.02.2021 03:00' is no timestamp that can",
+        ),
+        (lambda x: x.__setitem__(4, ",1,2"), "Line 5, column 'date': the timestamp is missing; 1 such row of 613"),
+        (lambda x: x.__setitem__(4, "now,1,2"), "Line 5, column 'date': 'now' is no timestamp"),
+        (lambda x: x.__setitem__(4, "-0,1,2"), "Line 5, column 'date': '-0' is no timestamp"),  # pandas: the year 0
         (
             lambda x: x.__setitem__(4, "2021-01-05 03:20,1,2"),
             "Line 5: the timestamps are not regular: 2021-01-05 03:20",
         ),
-        (lambda x: x.__setitem__(4, x[4] + ",9"), "Line 5 has 4 cells, the header names 3 columns; 1 such line"),
-        (lambda x: x.__setitem__(4, x[4].split(",")[0] + ",high,1"), "Column 'load': 'high' in line 5 is no number"),
-        (lambda x: x.__setitem__(4, x[4].split(",")[0] + ",1e999,1"), "Column 'load': '1e999' in line 5 is not finite"),
+        (
+            lambda x: x.__setitem__(4, x[4] + ",9"),
+            "Line 5 has 4 cells, the header names 3 columns; 1 such row of 613. Remove",
+        ),
+        (
+            lambda x: x.__setitem__(4, x[4].split(",")[0] + ",high,1"),
+            "Line 5, column 'load': 'high' is no number; 1 such cell",
+        ),
+        (
+            lambda x: x.__setitem__(4, x[4].split(",")[0] + ",1e999,1"),
+            "Line 5, column 'load': '1e999' is not a finite number",
+        ),
         (
             lambda x: x.__setitem__(4, x[4].split(",")[0] + ',"1,5",1'),
-            "'1,5' in line 5 is no number; 1 such cell. Write all",
+            "'1,5' is no number when decimals are written with '.'; 1 such cell of 613. Write all",
         ),
-        (lambda x: x.__setitem__(0, "date,load,load"), "Line 1: the name 'load' stands 2 times"),
+        (lambda x: x.__setitem__(0, "date,load,load"), "Line 1: column 'load' stands twice, as columns 2 and 3"),
         (lambda x: x.__setitem__(0, "date,load,"), "Line 1: column 3 has no name"),
-        (lambda x: x.pop(0), "Line 1: names of columns look like numbers ('0.0126')"),
+        (lambda x: x.pop(0), "Line 1: the time column is named '2021-01-05 00:00:00', which looks like a row. Add"),
         (lambda x: x.__setitem__(0, "date,load,lo\xf6"), "my.csv is not UTF-8 text: byte 0xf6 in line 1"),
-        (lambda x: x.__setitem__(4, x[4].replace(",", ',"', 1)), "Line 5: a cell goes over the end of its line"),
+        (
+            lambda x: x.__setitem__(4, x[4].replace(",", ',"', 1)),
+            "Line 5: a quotation mark opens a cell that is never closed",
+        ),
     ],
     ids=lambda x: x[:25] if isinstance(x, str) else "",
 )
@@ -209,9 +228,9 @@ def test_what_stops_a_training_is_told_with_its_line(path, change, says):
     lines = lines_of(table())
     change(lines)
     path.write_bytes(("\n".join(lines) + "\n").encode("latin-1"))
-    survey = survey_file(str(path))
-    assert any(says in text for text in said(survey, "stop")), survey.findings
-    assert survey.command is None
+    check = check_file(str(path))
+    assert any(says in text for text in texts(check, "error")), check.findings
+    assert check.command is None
 
 
 def test_everything_is_found_at_once(path):
@@ -220,17 +239,27 @@ def test_everything_is_found_at_once(path):
     lines[20] = lines[20].split(",")[0] + ",x,NA"
     lines[30] = lines[30].split(",")[0] + ",inf,-9999"
     del lines[100:103]
-    survey = surveyed(path, lines)
-    levels = [finding.level for finding in survey.findings]
-    assert sorted(levels) == ["gap", "gap", "note", "stop", "stop", "stop"]
+    check = checked(path, lines)
+    severities = [finding.severity for finding in check.findings]
+    assert sorted(severities) == ["error", "error", "error", "mend", "mend", "note"]
+
+
+def test_behind_an_open_quote_the_check_reads_on(path):
+    lines = lines_of(table(rows=9_000))  # longer than a cell may be for csv
+    lines[10], lines[500] = lines[10].replace(",", ',"', 1), lines[500].split(",")[0] + ",high,1"
+    quote, text = texts(checked(path, lines), "error")
+    assert "Look for an unclosed quotation mark" in quote and "Line 501, column 'load': 'high' is no number" in text
+    lines[600] += '"'
+    quote, text = texts(checked(path, lines), "error")
+    assert "Line 11: a quotation mark opens a cell that goes over the end of its line" in quote and "'high'" in text
 
 
 def test_series_below_each_other_are_recognised_and_not_taken_for_disorder(path):
     parts = [table(rows=97, seed=i).assign(place="abc"[i]) for i in range(3)]
-    survey = surveyed(path, lines_of(pd.concat(parts)))
-    stacked, text = said(survey, "stop")
-    assert "194 of 291 rows repeat a timestamp. This looks like 3 series below each other" in stacked
-    assert "Column 'place': holds text (3 different words, 'a' in line 2)" in text
+    check = checked(path, lines_of(pd.concat(parts)))
+    text, stacked = texts(check, "error")
+    assert "194 of 291 rows repeat one. This looks like several series in one file, 3 below each other" in stacked
+    assert "Line 2, column 'place': 'a' is no number; 291 such cells of 291, 3 different words. Drop the column" in text
 
 
 @pytest.mark.parametrize(
@@ -249,15 +278,15 @@ def test_series_below_each_other_are_recognised_and_not_taken_for_disorder(path)
 )
 def test_what_is_no_table_is_told_in_words(path, content, says):
     path.write_bytes(content)
-    survey = survey_file(str(path))
-    assert any(says in text for text in said(survey, "stop")), survey.findings
-    assert survey.command is None
+    check = check_file(str(path))
+    assert any(says in text for text in texts(check, "error")), check.findings
+    assert check.command is None
 
 
 def test_places_without_a_file_are_told_in_words(tmp_path):
-    assert "does not exist" in only(survey_file(str(tmp_path / "none.csv")), "stop")
-    assert "is a folder" in only(survey_file(str(tmp_path)), "stop")
-    assert "no regular file" in only(survey_file("/dev/zero"), "stop")  # and it does not hang
+    assert "does not exist" in only(check_file(str(tmp_path / "none.csv")), "error")
+    assert "is a folder" in only(check_file(str(tmp_path)), "error")
+    assert "is a pipe or a device" in only(check_file("/dev/zero"), "error")  # and it does not hang
 
 
 JUNK = [
@@ -294,9 +323,9 @@ def test_no_damage_makes_a_survey_fail(path):
         if rng.random() < 0.3:
             data[rng.randrange(len(data))] = rng.randrange(256)
         path.write_bytes(data[: rng.randrange(len(data))] if rng.random() < 0.1 else data)
-        survey = survey_file(str(path))
-        assert (survey.command is None) == bool(said(survey, "stop")), seed
-        commands += survey.command is not None
+        check = check_file(str(path))
+        assert (check.command is None) == bool(texts(check, "error")), seed
+        commands += check.command is not None
     assert commands > 5
 
 
@@ -325,9 +354,15 @@ def test_a_column_that_hardly_moves_has_no_outliers():
 def test_the_farthest_outlier_is_named_with_its_line_and_a_constant_column_with_its_value(path):
     data = table().assign(flat=7.5)
     data.loc[[17, 230], "temp"] = [-9999.0, 500.0]
-    outlier, constant = said(surveyed(path, lines_of(data)), "note")
+    outlier, constant = texts(checked(path, lines_of(data)), "note")
     assert "Column 'temp': 2 outliers; the farthest, -9999 in line 19," in outlier
-    assert constant == "Column 'flat': is always 7.5. It says nothing: better drop it."
+    assert constant == "Column 'flat' is always 7.5. It says nothing: better drop it."
+
+
+def test_a_column_that_reaches_the_largest_float_is_checked_without_a_warning(path):
+    data = table()
+    data["temp"] = 1e308 * (-1.0) ** np.arange(ROWS)
+    assert checked(path, lines_of(data)).readable
 
 
 # season and lengths

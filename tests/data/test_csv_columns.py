@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast.data import csv_table
+from forecast.data import csv_columns
 from forecast.data.frame import read_frame
 from forecast.errors import UserError
 
@@ -36,8 +36,8 @@ def refusal(path: Path, **options: object) -> str:
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven rows of three columns at a time."""
-    monkeypatch.setattr(csv_table, "CHUNK_CELLS", 21)
-    monkeypatch.setattr(csv_table, "CHUNK_ROWS", 1)
+    monkeypatch.setattr(csv_columns, "CHUNK_CELLS", 21)
+    monkeypatch.setattr(csv_columns, "CHUNK_ROWS", 1)
 
 
 # read some rows at a time
@@ -49,8 +49,8 @@ def test_the_size_of_a_chunk_changes_nothing(tmp_path: Path, monkeypatch: pytest
     lines = [f"{stamp},{a!r},{b!r}" for stamp, (a, b) in zip(stamps, values.tolist(), strict=True)]
     path = write(tmp_path, "\n".join(["date,a,b", *lines]))
     for cells, rows in [(1, 1), (21, 1), (1, 7), (66, 1), (69, 1), (10_000, 1)]:
-        monkeypatch.setattr(csv_table, "CHUNK_CELLS", cells)
-        monkeypatch.setattr(csv_table, "CHUNK_ROWS", rows)
+        monkeypatch.setattr(csv_columns, "CHUNK_CELLS", cells)
+        monkeypatch.setattr(csv_columns, "CHUNK_ROWS", rows)
         frame = read_frame(path)
         assert frame.values.tolist() == values.tolist()
         assert frame.values.strides == (8, frame.values.strides[1]), "column by column, as sums over the rows need it"

@@ -1,0 +1,69 @@
+"""What is worth a look in the numbers of a file that can be read: outliers, and columns that never move."""
+
+import numpy as np
+import numpy.typing as npt
+
+from forecast.data.csv_columns import Table
+from forecast.data.findings import Findings, many, shown
+
+FloatArray = npt.NDArray[np.float64]
+
+FAR = 10.0  # robust standard deviations from the median
+JUMP = 20.0  # robust standard deviations of the steps, there and back again
+RARE = 0.01  # share of the values: what is far oftener than this is a second level of the column
+_TO_SIGMA = 1.4826  # of a normal distribution: standard deviation / median absolute deviation
+
+
+def note_columns(table: Table, findings: Findings) -> list[int]:
+    """Notes on the columns of a table; the number of outliers of each of them (C)."""
+    outliers = [find_outliers(column) for column in table.values.T]
+    worst = [
+        int(rows[abs(column[rows] - np.median(column[np.isfinite(column)])).argmax()]) if rows.size else -1
+        for rows, column in zip(outliers, table.values.T, strict=True)
+    ]
+    lines = table.text.located([row for row in worst if row >= 0])
+    for name, column, rows, row in zip(table.columns, table.values.T, outliers, worst, strict=True):
+        known = column[np.isfinite(column)]
+        if len(known) and (known == known[0]).all():
+            findings.add("note", f"Column {shown(name)} is always {known[0]:g}. It says nothing: better drop it.")
+        if rows.size:
+            median, scale = float(np.median(known)), _scale(known)
+            robust = "robust standard deviations from the median"
+            away = f", {abs(column[row] - median) / scale:.0f} {robust}" if scale else ""
+            findings.add(
+                "note",
+                f"Column {shown(name)}: {many(rows.size, 'outlier')}; the farthest, {column[row]:g} in line "
+                f"{lines[row][0]}{away} ({median:g}). Faults of the sensor are better left empty and filled by "
+                "data.gaps.",
+            )
+    return [rows.size for rows in outliers]
+
+
+def find_outliers(values: FloatArray) -> npt.NDArray[np.int64]:
+    """The rows (W,) of finite values (n,) that are far from all others, or jump away from both neighbours and back.
+
+    Far: more than FAR robust standard deviations (from the median absolute deviation) from the median; a jump: more
+    than JUMP of those of the steps. A column that hardly moves has no such measure, and no outliers.
+    """
+    known = np.flatnonzero(np.isfinite(values))
+    x = values[known]
+    if len(x) < 3:
+        return np.empty(0, dtype=np.int64)
+    far = _distances(x) > FAR
+    if far.mean() > RARE and len(np.unique(x[far])) > 1:  # another level; one value again and again is a code of faults
+        far[:] = False
+    steps = np.diff(x)
+    scale = _scale(steps)
+    if scale > 0:
+        before, behind = steps[:-1] / scale, steps[1:] / scale
+        far[1:-1] |= (np.minimum(abs(before), abs(behind)) > JUMP) & ((before < 0) != (behind < 0))
+    return known[far].astype(np.int64)
+
+
+def _scale(x: FloatArray) -> float:
+    return float(np.median(abs(x - np.median(x)))) * _TO_SIGMA
+
+
+def _distances(x: FloatArray) -> FloatArray:
+    scale = _scale(x)
+    return abs(x - np.median(x)) / scale if scale > 0 else np.zeros_like(x)

@@ -1,0 +1,54 @@
+"""What a reader finds in a file: the strict reader raises the first error, a check lists everything."""
+
+from typing import Literal, NamedTuple
+
+from forecast.errors import UserError
+
+# error: no training reads the file as it is. mend: data.gaps can fill it. note: a training runs, but look at it.
+Severity = Literal["error", "mend", "note"]
+GAPS_FIX = "data.gaps=interpolate, forward_fill or mask"
+SHOWN = 60  # characters of a cell: one behind an unclosed quote holds half of the file
+
+
+class Finding(NamedTuple):
+    """One sentence or two: where, which value, how often, and the fix."""
+
+    severity: Severity
+    text: str
+
+
+class Findings(list[Finding]):
+    """The findings in one file, filled by the one reader.
+
+    strict: the first error is raised as UserError, and nobody reads mends and notes. Otherwise all are kept, and the
+    reader goes on as well as it can. So what a check lists no error for is what the strict reader reads.
+    """
+
+    def __init__(self, path: str, *, strict: bool) -> None:
+        super().__init__()
+        self.path, self.strict = path, strict
+
+    def error(self, text: str) -> None:
+        """Raises or keeps what no training can read; `text` names the file."""
+        if self.strict:
+            raise UserError(text)
+        self.add("error", text)
+
+    def add(self, severity: Severity, text: str) -> None:
+        """Keeps a finding, without the path in front, which is the same for all."""
+        text = text.removeprefix(f"{self.path}: ")
+        self.append(Finding(severity, text[:1].upper() + text[1:]))
+
+    def texts(self, severity: Severity) -> list[str]:
+        """The texts of the findings of one severity."""
+        return [finding.text for finding in self if finding.severity == severity]
+
+
+def shown(cell: str) -> str:
+    """A cell in quotes, as messages show it: a long one is cut."""
+    return repr(cell) if len(cell) <= SHOWN else f"{cell[:SHOWN]!r}..."
+
+
+def many(count: int, what: str) -> str:
+    """A number with its noun: '1 row', '3 rows'."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
