@@ -21,7 +21,7 @@ import torch
 from benchmarks.machine import available_memory
 from benchmarks.setting import Figures, Setting
 from benchmarks.timing import repeated
-from forecast.config.launch import LARGE_PAGES
+from forecast.config.distributed import LARGE_PAGES
 from forecast.evaluation.memory import PeakMemory
 
 ROOT = Path(__file__).parents[1]
@@ -33,7 +33,7 @@ def in_own_process(
     """`function(setting, **arguments)` in a process of its own, or {"failed": the last line of its complaint}.
 
     function: of a module of this package, by its name; arguments: plain values. as_train: with the pages that train.py
-    asks for, see `launch.LARGE_PAGES`; nobody else gets them.
+    asks for, see `distributed.LARGE_PAGES`; nobody else gets them.
     """
     task = {"setting": asdict(setting), "arguments": arguments}
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:

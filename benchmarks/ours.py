@@ -124,7 +124,7 @@ def made_step(sizes: Sizes, recipe: str, *, precision: str, device: str, compile
     config, batch = config_of(recipe, sizes), random_batch(sizes, device)
     model = model_of(config, sizes).to(device).train()
     inputs = (batch.past, batch.past_known, batch.future_known, batch.future)
-    pair = torch.compile(model.training_pair) if compiled else model.training_pair
+    pair = torch.compile(model.training_outputs) if compiled else model.training_outputs
     make = build(config["optim"])
     optimizer = make(model.parameters(), **fused_keyword(make, may=True))
     return training_step(lambda: pair(*inputs), optimizer, precision=precision, device=device)

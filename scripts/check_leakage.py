@@ -71,7 +71,7 @@ def run_checks(checkpoint: "Checkpoint", data: "PreparedData", *, split: str) ->
         ),
         (
             f"training: on {windows}, no prediction of a step depends on that step or a later one",
-            partial(leakage.check_training_pair, model, data, device=device, split=split),
+            partial(leakage.check_training_outputs, model, data, device=device, split=split),
         ),
     ]
     leaks = []

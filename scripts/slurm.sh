@@ -13,7 +13,7 @@
 
 set -euo pipefail
 
-# The folder that all processes of this job step write to (forecast/config/launch.py names it so).
+# The folder that all processes of this job step write to (forecast/config/distributed.py names it so).
 run="outputs/slurm-$SLURM_JOB_ID-0"
 last="$run/checkpoints/last.ckpt"
 

@@ -19,7 +19,7 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.evaluation.evaluate import Protocol, evaluate, fit_baselines
 from forecast.training.loader import WindowLoader
-from forecast.training.order import EpochOrder, TrainBatches
+from forecast.training.samplers import EpochOrder, TrainBatches
 from forecast.training.throughput import Throughput
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
@@ -61,7 +61,7 @@ def test_an_attention_on_the_gpu_is_that_of_the_cpu(case, causal):
 def test_every_model_trains_and_forecasts_on_the_gpu(model):
     built = made(model).cuda()
     past, past_known, future_known, future = (part.cuda() for part in inputs(built))
-    forecast, truth = built.train().training_pair(past, past_known, future_known, future)
+    forecast, truth = built.train().training_outputs(past, past_known, future_known, future)
     torch.nn.functional.mse_loss(forecast, truth).backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in built.parameters())
     assert built.eval()(past, past_known, future_known).isfinite().all()
@@ -79,7 +79,7 @@ def test_no_model_needs_an_operation_that_torch_calls_non_deterministic(model):
     past, past_known, future_known, future = (part.cuda() for part in inputs(built))
     torch.use_deterministic_algorithms(True)
     try:
-        forecast, truth = built.training_pair(past, past_known, future_known, future)
+        forecast, truth = built.training_outputs(past, past_known, future_known, future)
         torch.nn.functional.mse_loss(forecast, truth).backward()
     finally:
         torch.use_deterministic_algorithms(False)

@@ -86,7 +86,7 @@ def lsh_of(case):
     config = json.loads(str(case["config"]))
     given = {name: torch.from_numpy(array) for name, array in case.items() if name != "config"}
     bucket, rounds = config["bucket_size"], config["n_hashes"]
-    attention = LshAttention(causal=config["causal"], layer=0, bucket=bucket, rounds=rounds).eval()
+    attention = LshAttention(causal=config["causal"], layer=0, bucket_size=bucket, n_hashes=rounds).eval()
     attention.rotations = GivenRotations(given["rotations"][0])
     q, v = given["qk"].unsqueeze(1), given["v"].unsqueeze(1)
     # theirs number the buckets of all rounds one after the other
@@ -230,10 +230,10 @@ def test_golden_model_forecast_in_evaluation(case):
 # The same numbers by whatever way the machine and the sizes choose: what is patched to choose it here.
 MODES = {
     "as chosen": {},
-    "activations made again": {"forecast.ops.remade.KEPT": 0},
+    "activations made again": {"forecast.ops.recompute.KEPT": 0},
     "attention in three products": {"forecast.ops.softmax.in_three_products": lambda *_: True},
     "attention by torch's fused form": {"forecast.ops.softmax.in_three_products": lambda *_: False},
-    "rows gathered, as on a GPU": {"forecast.ops.rows.in_one_piece": lambda _: False},
+    "rows gathered, as on a GPU": {"forecast.ops.row_ops.in_one_piece": lambda _: False},
     "keys gathered": {"forecast.attention.key_sampling.DENSE_KEYS": 0},
 }
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from forecast.attention.factorized import Heads, TwoPartAttention
 from forecast.attention.pattern import check_fits, check_positive, sqrt_ceil
-from forecast.attention.two_part import Heads, TwoPartAttention
 from forecast.bounds import Positive, Share
 
 # by default; a share of the block without a bound would make the pairs grow as L^2

@@ -39,12 +39,12 @@ class Rotations(nn.Module):
 class LshAttention(SelfMechanism):
     """softmax(q k^T / sqrt(E)) v over the steps whose keys point in a similar direction.
 
-    In each of `rounds` rounds a step's key is hashed: its bucket is argmax([k R; -k R]) over random directions R. The
-    steps, sorted by (bucket, position), are cut into chunks of `bucket` steps; a chunk attends to itself and to the
-    chunk before it, the first one to the last. There are as many buckets as chunks. The length is padded to a multiple
-    of 2 * bucket: the pads sort behind all steps, nothing sees them, and their rows are dropped. A step attends to
-    itself only where it sees nothing else. The results of the rounds are mixed by the softmax of the logsumexp of
-    their scores: a pair that meets in two rounds counts twice.
+    In each of `n_hashes` rounds a step's key is hashed: its bucket is argmax([k R; -k R]) over random directions R. The
+    steps, sorted by (bucket, position), are cut into chunks of `bucket_size` steps; a chunk attends to itself and to
+    the chunk before it, the first one to the last. There are as many buckets as chunks. The length is padded to a
+    multiple of 2 * bucket_size: the pads sort behind all steps, nothing sees them, and their rows are dropped. A step
+    attends to itself only where it sees nothing else. The results of the rounds are mixed by the softmax of the
+    logsumexp of their scores: a pair that meets in two rounds counts twice.
 
     Kitaev et al. 2020, "Reformer: The efficient transformer"; one round agrees with reformer-pytorch (66a19b6c;
     tests/golden). There queries and keys are one vector, the key scaled to length one, which is the business of the
@@ -56,10 +56,10 @@ class LshAttention(SelfMechanism):
     Exception to the law of causality: a causal row mixes values of its past alone, but *which* of them share its chunk
     depends on the keys of the whole sequence.
 
-    bucket: steps in a chunk, at most as many as the sequence has; None takes `default_bucket` of the length.
-    rounds: how often the steps are hashed. dropout: share of the attention weights that is dropped in training.
-    Costs 2 * rounds * L * bucket scores and as little memory. The hash adds L / bucket products a step and round, of
-    which those of `BLOCK_STEPS` steps are kept at once.
+    bucket_size: steps in a chunk, at most as many as the sequence has; None takes `default_bucket` of the length.
+    n_hashes: how often the steps are hashed. dropout: share of the attention weights that is dropped in training.
+    Costs 2 * n_hashes * L * bucket_size scores and as little memory. The hash adds L / bucket_size products a step and
+    round, of which those of `BLOCK_STEPS` steps are kept at once.
     """
 
     def __init__(
@@ -67,18 +67,18 @@ class LshAttention(SelfMechanism):
         *,
         causal: bool,
         layer: int,
-        bucket: Positive | None = None,
-        rounds: Positive = 4,
+        bucket_size: Positive | None = None,
+        n_hashes: Positive = 4,
         dropout: Share = 0.0,
         eval_seed: Seed | None = 0,
     ) -> None:
         super().__init__(causal=causal, layer=layer)
-        if bucket is not None and bucket < 1:
-            raise ValueError(f"LSH attention needs a bucket of at least 1 step, got bucket={bucket}")
-        if rounds < 1:
-            raise ValueError(f"LSH attention needs at least 1 round, got rounds={rounds}")
-        self.bucket = bucket
-        self.rounds = rounds
+        if bucket_size is not None and bucket_size < 1:
+            raise ValueError(f"LSH attention needs a bucket of at least 1 step, got bucket_size={bucket_size}")
+        if n_hashes < 1:
+            raise ValueError(f"LSH attention needs at least 1 round, got n_hashes={n_hashes}")
+        self.bucket_size = bucket_size
+        self.n_hashes = n_hashes
         self.dropout = dropout
         self.rotations = Rotations(eval_seed=eval_seed, layer=layer)
 
@@ -88,7 +88,7 @@ class LshAttention(SelfMechanism):
         """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V). Raises ValueError unless Q = K."""
         check_self_lengths("LSH attention", q.shape[2], k.shape[2])
         length = q.shape[2]
-        padded, bucket = self.padded(length), self.bucket_size(length)
+        padded, bucket = self.padded(length), self.chunk_steps(length)
         steps = torch.unflatten(sorted_steps(self.buckets(k), padded), 3, (-1, bucket))  # (B, H, R, N, M)
         q, k, v = (F.pad(x, (0, 0, 0, padded - length)) for x in (q / math.sqrt(q.shape[-1]), k, v))
         at_once = max(1, SCORES_AT_ONCE // (q.shape[0] * q.shape[1] * padded * 2 * bucket))
@@ -115,28 +115,28 @@ class LshAttention(SelfMechanism):
         rows = (x.flatten(3).gather(3, place).unsqueeze(-1) for x in (exp.sum(-1), top, alone))
         return by_step.view(*place.shape, v.shape[3]), *rows
 
-    def bucket_size(self, length: int) -> int:
-        """Steps in a chunk of a sequence. Raises ValueError when the sequence has fewer than `bucket` steps."""
-        if self.bucket is None:
+    def chunk_steps(self, length: int) -> int:
+        """Steps in a chunk of a sequence. Raises ValueError when the sequence has fewer than `bucket_size` steps."""
+        if self.bucket_size is None:
             return default_bucket(length)
-        if self.bucket > length:
+        if self.bucket_size > length:
             raise ValueError(
-                f"LSH attention got bucket={self.bucket} and a sequence of {length} steps; choose a bucket of at most "
-                "that many, or null (a distilled encoder halves the length from layer to layer)"
+                f"LSH attention got bucket_size={self.bucket_size} and a sequence of {length} steps; choose a "
+                "bucket_size of at most that many, or null (a distilled encoder halves the length from layer to layer)"
             )
-        return self.bucket
+        return self.bucket_size
 
     def padded(self, length: int) -> int:
         """The length of a sequence with its pads: a multiple of two chunks."""
-        pair = 2 * self.bucket_size(length)
+        pair = 2 * self.chunk_steps(length)
         return -(-length // pair) * pair
 
     @torch.no_grad()  # bucket numbers carry no gradient
     def buckets(self, k: Float[Tensor, "B H K E"]) -> Int[Tensor, "B H R K"]:
         """The bucket of each step in each round, drawing the directions: k (B, H, K, E) -> (B, H, R, K)."""
         length = k.shape[2]
-        n_half = self.padded(length) // self.bucket_size(length) // 2
-        rotations = self.rotations(k.shape[3], self.rounds, n_half, k.device)
+        n_half = self.padded(length) // self.chunk_steps(length) // 2
+        rotations = self.rotations(k.shape[3], self.n_hashes, n_half, k.device)
         return torch.cat([hashed(part, rotations) for part in torch.split(k, BLOCK_STEPS, dim=2)], dim=3)
 
 

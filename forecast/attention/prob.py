@@ -11,17 +11,17 @@ from forecast.attention.key_sampling import KeySampler
 from forecast.attention.prob_parts import (
     AVERAGES,
     COUNTED,
-    KEYS,
+    KEY_SAMPLINGS,
     PAST,
     CausalMeasureName,
     DivisorName,
     InactiveName,
-    KeysName,
+    KeySamplingName,
     largest,
     mean_of_all,
 )
 from forecast.bounds import Positive, Seed, Share
-from forecast.ops.rows import put_rows, put_rows_beside, take_rows
+from forecast.ops.row_ops import put_rows, put_rows_beside, take_rows
 from forecast.ops.softmax import attend
 
 
@@ -49,8 +49,9 @@ class ProbAttention(Mechanism):
     Exception to the law of causality: *which* rows are active depends on the whole sequence. Rows compete for being
     active, so a later step can make an earlier row active or not.
 
-    keys: which keys measure a query: distinct ones of its own, as in the paper; repeated, where it may draw one of its
-        own twice; shared by all queries of a head, our own and what conf/attention has (docs/decisions/0010-speed.md).
+    key_sampling: which keys measure a query: per_query, a set of its own, as in the paper; with_replacement, the same,
+        but it may draw a key twice; per_head, one set for all queries of a head, our own and what conf/attention has
+        (docs/decisions/0010-speed.md).
     divisor: the sum of its scores with them is divided by the number of those that were sampled, or of all keys.
     causal_measure: which of the sampled keys count in a causal layer: the past, or all, later ones too.
     inactive: what an inactive row of a causal layer gets of the values up to its own step: their mean, or their sum.
@@ -62,7 +63,7 @@ class ProbAttention(Mechanism):
         causal: bool,
         layer: int,
         factor: Positive = 5,
-        keys: KeysName = "distinct",
+        key_sampling: KeySamplingName = "per_query",
         divisor: DivisorName = "sampled",
         causal_measure: CausalMeasureName = "past",
         inactive: InactiveName = "mean",
@@ -72,7 +73,7 @@ class ProbAttention(Mechanism):
         super().__init__(causal=causal, layer=layer)
         self.factor = factor
         self.dropout = dropout
-        self.keys = KEYS[keys]()
+        self.keys = KEY_SAMPLINGS[key_sampling]()
         self.average = AVERAGES[divisor]
         self.counted = COUNTED[causal_measure if causal else "all"]
         self.past = PAST[inactive]

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from forecast.attention.base import check_causal_lengths
 from forecast.attention.prob import ProbAttention, n_active
-from forecast.attention.prob_parts import KeysName
+from forecast.attention.prob_parts import KeySamplingName
 from forecast.bounds import Positive, Seed, Share
 
 BLOCK_ROWS = 256  # compared with each other at once
@@ -39,11 +39,13 @@ class CausalProbAttention(ProbAttention):
         layer: int,
         factor: Positive = 5,
         budget: Positive = 4,
-        keys: KeysName = "distinct",
+        key_sampling: KeySamplingName = "per_query",
         dropout: Share = 0.0,
         eval_seed: Seed | None = 0,
     ) -> None:
-        super().__init__(causal=causal, layer=layer, factor=factor, keys=keys, dropout=dropout, eval_seed=eval_seed)
+        super().__init__(
+            causal=causal, layer=layer, factor=factor, key_sampling=key_sampling, dropout=dropout, eval_seed=eval_seed
+        )
         if budget < 1:
             raise ValueError(f"causal ProbSparse attention needs a budget of at least 1, got budget={budget}")
         self.budget = budget

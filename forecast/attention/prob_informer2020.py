@@ -18,7 +18,7 @@ class Informer2020ProbAttention(ProbAttention):
             causal=causal,
             layer=layer,
             factor=factor,
-            keys="repeated",
+            key_sampling="with_replacement",
             divisor="all",
             causal_measure="all",
             inactive="sum",

@@ -14,10 +14,10 @@ from forecast.attention.key_sampling import (
     draw_without_replacement,
     sampled_scores,
 )
-from forecast.ops.rows import take_rows
+from forecast.ops.row_ops import take_rows
 from forecast.ops.running_sum import running_sum
 
-KeysName = Literal["distinct", "repeated", "shared"]
+KeySamplingName = Literal["per_query", "with_replacement", "per_head"]
 DivisorName = Literal["sampled", "all"]
 CausalMeasureName = Literal["past", "all"]
 InactiveName = Literal["mean", "sum"]
@@ -64,10 +64,10 @@ class SharedKeys:
         return (keys @ q.transpose(-2, -1)).transpose(-2, -1)
 
 
-KEYS: Mapping[KeysName, type[OwnKeys] | type[SharedKeys]] = {
-    "distinct": OwnKeys,
-    "repeated": RepeatedKeys,
-    "shared": SharedKeys,
+KEY_SAMPLINGS: Mapping[KeySamplingName, type[OwnKeys] | type[SharedKeys]] = {
+    "per_query": OwnKeys,
+    "with_replacement": RepeatedKeys,
+    "per_head": SharedKeys,
 }
 
 

@@ -15,6 +15,7 @@ from torch import nn
 
 from forecast.checkpoint.formats import FORMAT, RECORD, rename_weights
 from forecast.checkpoint.validate import check_content, epoch, read_plain
+from forecast.config.aliases import current_choices, current_config
 from forecast.config.build import build
 from forecast.config.targets import resolve_target, target_nodes
 from forecast.data.scaling import Scaler
@@ -147,6 +148,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     check_content(path, content)
     rename_weights(content)
     record = content[RECORD]
+    record |= {"config": current_config(record["config"]), "choices": current_choices(record["choices"])}
     check_config_is_plain(path, record["config"])
     weights = {name.removeprefix(WEIGHTS_PREFIX): value for name, value in content["state_dict"].items()}
     return Checkpoint(

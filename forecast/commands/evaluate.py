@@ -19,8 +19,8 @@ from forecast.data.sources import Source
 from forecast.data.split import split_rows
 from forecast.errors import UserError, closest
 from forecast.evaluation.evaluate import Protocol
+from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.evaluation.memory import PeakMemory
-from forecast.evaluation.offsets import check_offsets
 from forecast.report.verdict import print_report
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from forecast.evaluation.evaluate import (
     split_metrics,
     spread,
 )
-from forecast.evaluation.offsets import offset_metrics
+from forecast.evaluation.horizon_offsets import offset_metrics
 from forecast.files import DECIMALS, write_arrays, write_json, write_text
 from forecast.run_folder import FORECASTS, METRICS, STEP_ERRORS, WINDOW_ERRORS
 

@@ -11,15 +11,15 @@ from forecast.checkpoint.load import Checkpoint, calendar_encoding, load_checkpo
 from forecast.commands.results import evaluate_checkpoint, write_results
 from forecast.config.build import build
 from forecast.config.check import check_config
+from forecast.config.distributed import rank
 from forecast.config.entry import choices, in_sweep, job_number, run_folder, task_overrides
-from forecast.config.launch import rank
 from forecast.config.resume import resumed_config
 from forecast.data.prepare import PreparedData, prepare
 from forecast.data.sources import Source
 from forecast.data.split import split_rows
 from forecast.errors import Terminated, UserError
 from forecast.evaluation.evaluate import Protocol, counted_windows, fit_baselines
-from forecast.evaluation.offsets import check_offsets
+from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.files import write_json
 from forecast.report.verdict import print_report
 from forecast.run_folder import read_run

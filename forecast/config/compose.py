@@ -9,7 +9,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config import refusals, resolvers
+from forecast.config import hydra_errors, resolvers
 from forecast.config.values import CONF
 from forecast.errors import UserError
 
@@ -29,7 +29,7 @@ def composed(overrides: Sequence[str]) -> Composed:
         with initialize_config_dir(str(CONF), version_base="1.3"):
             cfg = compose("train", overrides=list(overrides))
     except (HydraException, OmegaConfBaseException) as error:
-        said = refusals.message(error, config_name="train", overrides=list(overrides), multirun=False)
+        said = hydra_errors.message(error, config_name="train", overrides=list(overrides), multirun=False)
         raise UserError(said or str(error)) from error
     values = OmegaConf.to_container(cfg, resolve=True)
     assert isinstance(values, dict)

@@ -17,7 +17,8 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config import launch, refusals, resolvers
+from forecast.config import distributed, hydra_errors, resolvers
+from forecast.config.aliases import current_override
 from forecast.config.help import help_text
 from forecast.config.values import CONF
 from forecast.errors import Terminated, UserError, closest
@@ -47,7 +48,7 @@ def run(main: Main, *, config_name: str) -> None:
     """
     # Without it Hydra prints its refusals itself and exits, before anyone could say them better.
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    os.environ.setdefault(launch.LARGE_PAGES, "1")
+    os.environ.setdefault(distributed.LARGE_PAGES, "1")
     resolvers.register()
     arguments = argparse.Namespace(overrides=[], multirun=False, config_name=None)
     try:
@@ -67,7 +68,7 @@ def run(main: Main, *, config_name: str) -> None:
         sys.exit(141)
     except (Exception, _Refused) as error:
         cause = error.__cause__ if isinstance(error, _Refused) and error.__cause__ else error
-        text = refusals.message(
+        text = hydra_errors.message(
             cause,
             config_name=arguments.config_name or config_name,
             overrides=arguments.overrides,
@@ -75,12 +76,15 @@ def run(main: Main, *, config_name: str) -> None:
         )
         if text is None or os.environ.get("FORECAST_TRACEBACK") == "1":
             raise cause from None
-        print(f"[process {launch.rank()}] {text}" if launch.rank() else text, file=sys.stderr)
+        print(f"[process {distributed.rank()}] {text}" if distributed.rank() else text, file=sys.stderr)
         sys.exit(1)
 
 
 def _command_line() -> argparse.Namespace:
-    """Hydra's own parse, done beforehand to answer an unknown option. Raises UserError for one."""
+    """Hydra's own parse, done beforehand to answer an unknown option and to bring former names up to date.
+
+    Raises UserError for an unknown option.
+    """
     parser = get_args_parser()
     options = [name for name in parser._option_string_actions if name.startswith("--")]
 
@@ -92,7 +96,13 @@ def _command_line() -> argparse.Namespace:
         raise UserError(f"{text}. Options such as -m stand before the first key=value, all overrides together")
 
     setattr(parser, "error", refuse)  # noqa: B010 - mypy refuses the plain assignment
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    for number, override in enumerate(arguments.overrides):
+        now = current_override(override)
+        if now != override:
+            print(f"{override} is now written {now}", file=sys.stderr)
+            arguments.overrides[number] = sys.argv[sys.argv.index(override)] = now
+    return arguments
 
 
 def _task(main: Main, config_name: str) -> Main:
@@ -105,14 +115,14 @@ def _task(main: Main, config_name: str) -> Main:
 
     @functools.wraps(main)
     def task(cfg: DictConfig) -> None:
-        launch.leave_console_to_first_process()
+        distributed.leave_console_to_first_process()
         varied = getattr(HydraConfig.get().sweeper, "params", None)
         if varied and not in_sweep():
             names = ", ".join(map(str, varied))
             raise _Refused from UserError(
                 f"experiment={chosen('experiment')} is a sweep over {names}: add -m to run it"
             )
-        locked = config_name == "train" and launch.rank() == 0
+        locked = config_name == "train" and distributed.rank() == 0
         try:
             if locked:
                 hold(run_folder())
@@ -127,7 +137,7 @@ def _task(main: Main, config_name: str) -> Main:
                 return
             main(cfg)
         except Exception as error:
-            mistake = refusals.message(error, config_name="", overrides=[], multirun=True) is not None
+            mistake = hydra_errors.message(error, config_name="", overrides=[], multirun=True) is not None
             if in_sweep():
                 log.error("%s", error, exc_info=None if mistake else error)
                 _keep_failure(error)
@@ -144,7 +154,7 @@ def _task(main: Main, config_name: str) -> Main:
 
 def _keep_failure(error: Exception) -> None:
     """Sees that run.json tells why a job failed, also where the training was not reached that would write it."""
-    if launch.rank() == 0:
+    if distributed.rank() == 0:
         account = {**read_run(run_folder()).account, "status": "failed", "error": str(error)}
         with contextlib.suppress(OSError):
             (run_folder() / ACCOUNT).write_text(json.dumps(account, indent=2) + "\n")

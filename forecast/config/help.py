@@ -5,7 +5,7 @@ from string import Template
 
 from omegaconf import OmegaConf
 
-from forecast.config.refusals import groups
+from forecast.config.hydra_errors import groups
 from forecast.config.values import CONF, natural
 
 WIDTH = 110

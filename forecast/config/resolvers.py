@@ -11,8 +11,8 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config import launch, recipes
-from forecast.config.targets import MOVED
+from forecast.config import distributed, recipes
+from forecast.config.aliases import former_config
 from forecast.errors import UserError
 from forecast.run_folder import NOT_IDENTITY, hold
 
@@ -53,7 +53,7 @@ def hydra_dir(ckpt_path: str | None, *, _root_: DictConfig) -> str | None:
     Of several processes the first one writes it. Hydra asks for this right before it writes: here the run folder is
     locked, and where another process holds it nothing is written. `forecast.config.entry` refuses the run then.
     """
-    if continued_run(ckpt_path) or launch.rank():
+    if continued_run(ckpt_path) or distributed.rank():
         return None
     folder = OmegaConf.select(_root_, "hydra.runtime.output_dir")
     if folder is not None:  # None: the config is only looked at
@@ -72,7 +72,7 @@ def log_name(program: str) -> str:
     program: Hydra's name of the job, to which Lightning adds in the processes that it starts.
     """
     program = program.split("_ddp_process_", maxsplit=1)[0]
-    return f"{program}-process{launch.rank()}.log" if launch.rank() else f"{program}.log"
+    return f"{program}-process{distributed.rank()}.log" if distributed.rank() else f"{program}.log"
 
 
 def continued_run(ckpt_path: str | None) -> Path | None:
@@ -95,7 +95,7 @@ def _new_folder() -> Path:
 
     For several processes that were started together the same one in all of them.
     """
-    shared = launch.shared_folder()
+    shared = distributed.shared_folder()
     if shared is not None:
         return Path("outputs") / shared
     day = Path("outputs") / datetime.datetime.now().strftime("%Y-%m-%d")
@@ -130,13 +130,13 @@ def _first_name(name: str) -> str:
 def identity(*, _root_: DictConfig) -> str:
     """12 hex digits: equal for two runs that must give the same numbers, different otherwise.
 
-    From the resolved config without NOT_IDENTITY, the package version and the checksum of the data. A class that has
-    moved counts by the name that it had: results of then are still found.
+    From the resolved config without NOT_IDENTITY, the package version and the checksum of the data. What has
+    been renamed counts by its former name: results of then are still found.
     """
     plain = _resolved(_root_)
     if plain.get("compile") is None:
         plain.pop("compile", None)  # as before there was such a key: results of then are still found
-    parts = {"config": _without(plain), "version": _version(), "data": data_checksum(plain.get("data"))}
+    parts = {"config": former_config(_without(plain)), "version": _version(), "data": data_checksum(plain.get("data"))}
     text = json.dumps(parts, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -163,8 +163,6 @@ def _without(node: Mapping[str, Any], path: str = "") -> dict[str, Any]:
         here = f"{path}.{key}" if path else str(key)
         if here not in NOT_IDENTITY:
             kept[str(key)] = _without(value, here) if isinstance(value, Mapping) else value
-            if key == "_target_":
-                kept["_target_"] = next((old for old, new in MOVED.items() if new == value), value)
     return kept
 
 

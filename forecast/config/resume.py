@@ -8,7 +8,7 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.config.hints import signature
-from forecast.config.refusals import groups
+from forecast.config.hydra_errors import groups
 from forecast.config.targets import resolve_target
 from forecast.config.values import shown
 from forecast.errors import UserError

@@ -103,19 +103,19 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("model.decode", "model.mix"),
-        lambda decode, mix: decode != "dynamic" or mix is not True,
-        "mixed heads are not causal, and dynamic decoding must be: say model.mix=false",
+        lambda decode, mix: decode != "autoregressive" or mix is not True,
+        "mixed heads are not causal, and autoregressive decoding must be: say model.mix=false",
     ),
     Rule(
         ("model.decode", "label_len"),
-        lambda decode, label: decode != "dynamic" or label != 0,
+        lambda decode, label: decode != "autoregressive" or label != 0,
         "the first step is made from the start token: label_len must be at least 1",
     ),
     Rule(
         ("model.decode", "data.features"),
-        lambda decode, features: decode != "dynamic" or features != "MS",
+        lambda decode, features: decode != "autoregressive" or features != "MS",
         "each forecast step is fed back as an input, which needs all columns, and data.features=MS forecasts one: "
-        "say data.features=M or S, or model.decode=generative",
+        "say data.features=M or S, or model.decode=one_shot",
     ),
     *(
         Rule(

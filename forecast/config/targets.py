@@ -5,6 +5,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from forecast.config.aliases import CLASSES
 from forecast.errors import UserError, closest
 
 IMPORTED = ("forecast", "torch", "lightning")
@@ -29,8 +30,6 @@ BASES = frozenset(
     }
 )
 SPECIAL = ("_target_", "_partial_")
-# Where classes lay that checkpoints name by their old place -> where they lie now.
-MOVED = {"forecast.evaluation.Protocol": "forecast.evaluation.evaluate.Protocol"}
 
 Target = Callable[..., Any]
 
@@ -43,7 +42,7 @@ def resolve_target(dotted: object, path: str = "") -> Target:
     Raises UserError, with the YAML `path` when given, for anything else.
     """
     where = f"{path}._target_={dotted}" if path else f"_target_={dotted}"
-    dotted = MOVED.get(dotted, dotted) if isinstance(dotted, str) else dotted
+    dotted = CLASSES.get(dotted, dotted) if isinstance(dotted, str) else dotted
     if not isinstance(dotted, str) or dotted.split(".")[0] not in IMPORTED or "." not in dotted:
         raise UserError(f"{where}: not allowed; a target begins with one of {', '.join(PACKAGES)}")
     found = _locate(dotted, where)

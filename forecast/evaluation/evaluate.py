@@ -30,17 +30,19 @@ class Protocol:
 
     drop_last_of: None counts every window; 32 counts full batches of 32 only, as the authors do, which leaves out the
     latest windows of the split.
-    offsets: steps between a window and its forecast. Beside the forecasts that begin right after their windows, which
-    always count, the evaluated split is forecast once more for each offset; see `offset_metrics`.
+    horizon_offsets: steps between a window and its forecast. Beside the forecasts that begin right after their windows,
+    which always count, the evaluated split is forecast once more for each offset; see `offset_metrics`.
     Raises UserError when an offset is named twice.
     """
 
-    def __init__(self, *, drop_last_of: Positive | None = None, offsets: Sequence[Positive] = ()) -> None:
-        twice = [offset for offset in offsets if offsets.count(offset) > 1]
+    def __init__(self, *, drop_last_of: Positive | None = None, horizon_offsets: Sequence[Positive] = ()) -> None:
+        twice = [offset for offset in horizon_offsets if horizon_offsets.count(offset) > 1]
         if twice:
-            raise UserError(f"protocol.offsets={list(offsets)}: {twice[0]} is named twice; name each offset once")
+            raise UserError(
+                f"protocol.horizon_offsets={list(horizon_offsets)}: {twice[0]} is named twice; name each offset once"
+            )
         self.drop_last_of = drop_last_of
-        self.offsets = tuple(offsets)
+        self.horizon_offsets = tuple(horizon_offsets)
 
     def count(self, windows: int) -> int:
         """How many of a split's first windows count."""

@@ -38,7 +38,7 @@ def check_leakage(model: ForecastModel, data: PreparedData, *, device: torch.dev
     check_scaler(data)
     check_splits(data)
     check_forecasts(model, data, device=device, split=split)
-    check_training_pair(model, data, device=device, split=split)
+    check_training_outputs(model, data, device=device, split=split)
 
 
 def check_scaler(data: PreparedData) -> None:
@@ -110,7 +110,7 @@ def check_forecasts(model: ForecastModel, data: PreparedData, *, device: torch.d
 
 
 @torch.no_grad()
-def check_training_pair(
+def check_training_outputs(
     model: ForecastModel, data: PreparedData, *, device: torch.device, split: str = "train"
 ) -> None:
     """In training, noise in the future from a step on leaves what is predicted of that step and of those before it."""
@@ -120,7 +120,7 @@ def check_training_pair(
 
     def predicted(batch: Batch) -> Tensor:
         given = (batch.past, batch.past_known, batch.future_known, batch.future)
-        return repeatable(lambda: model.training_pair(*given)[0], device)
+        return repeatable(lambda: model.training_outputs(*given)[0], device)
 
     with as_it_was(model):
         model.train()
@@ -138,8 +138,8 @@ def check_training_pair(
                     f"leakage check, training: with its origin at {data.frame.timestamps[origin]}, the training's "
                     f"prediction of step {row - (before.shape[1] - data.pred_len) + 1}, column "
                     f"'{column_name(data, column, before.shape[2])}', changes when the true steps from {step + 1} on "
-                    f"become noise: {type(model).__name__}.training_pair lets a step see itself or later ones. Shift "
-                    f"the true steps by one and mask what is later; {SKIP}."
+                    f"become noise: {type(model).__name__}.training_outputs lets a step see itself or later ones. "
+                    f"Shift the true steps by one and mask what is later; {SKIP}."
                 )
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.export import Dim, ExportedProgram
 
-from forecast.attention import logsparse, lsh, two_part
+from forecast.attention import factorized, logsparse, lsh
 from forecast.attention.key_sampling import KeySampler
 from forecast.attention.lsh import Rotations
 from forecast.errors import UserError
@@ -86,12 +86,12 @@ def any_batch_size() -> Iterator[None]:
     LSH attention takes one round after the other, strided and fixed one head, LogSparse everything at once; the results
     are the same.
     """
-    before = lsh.SCORES_AT_ONCE, logsparse.pieces, two_part.at_once
-    lsh.SCORES_AT_ONCE, logsparse.pieces, two_part.at_once = 0, one_piece, one_head
+    before = lsh.SCORES_AT_ONCE, logsparse.pieces, factorized.at_once
+    lsh.SCORES_AT_ONCE, logsparse.pieces, factorized.at_once = 0, one_piece, one_head
     try:
         yield
     finally:
-        lsh.SCORES_AT_ONCE, logsparse.pieces, two_part.at_once = before
+        lsh.SCORES_AT_ONCE, logsparse.pieces, factorized.at_once = before
 
 
 def one_piece(x: Tensor) -> Iterator[tuple[slice, slice]]:
@@ -101,7 +101,7 @@ def one_piece(x: Tensor) -> Iterator[tuple[slice, slice]]:
 
 
 def one_head(n_scores: int, n_heads: int) -> tuple[int, int]:
-    """One head after the other, whole, see `two_part.at_once`."""
+    """One head after the other, whole, see `factorized.at_once`."""
     del n_scores, n_heads
     return 1, 1
 

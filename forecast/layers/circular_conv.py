@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.ops.autocast import autocast_dtype
-from forecast.ops.remade import remade
+from forecast.ops.recompute import recomputed
 
 
 class CircularConv(nn.Conv1d):
@@ -25,7 +25,7 @@ class CircularConv(nn.Conv1d):
         if dtype is not None:
             x = x.to(dtype)  # once, and not the three copies
         beside = neighbours(x)
-        with remade(beside, lambda: neighbours(x)):
+        with recomputed(beside, lambda: neighbours(x)):
             return F.linear(beside, self.weight.transpose(1, 2).flatten(1), self.bias)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from forecast.layers.dropout import Dropout
 from forecast.ops.dropout import drop_alike
-from forecast.ops.remade import remade
+from forecast.ops.recompute import recomputed
 
 Activation = Literal["gelu", "relu"]
 
@@ -33,7 +33,7 @@ class FeedForward(nn.Module):
         wide = self.widen(x)
         again = self._activate_and_drop(wide)
         hidden = again(wide)
-        with remade(hidden, lambda: again(wide.detach())):
+        with recomputed(hidden, lambda: again(wide.detach())):
             narrowed: Tensor = self.narrow(hidden)
         dropped: Tensor = self.dropout(narrowed)
         return dropped

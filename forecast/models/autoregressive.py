@@ -59,7 +59,7 @@ def taught_rows(
     *,
     columns: Sequence[int],
 ) -> Float[Tensor, "B R N"]:
-    """The rows that a model makes of the true steps (B, R, N), scaled units; see `ForecastModel.training_pair`.
+    """The rows that a model makes of the true steps (B, R, N), scaled units; see `ForecastModel.training_outputs`.
 
     rows: from past (B, L, C) and future (B, P, C) to these rows, all in one unit. columns: which N of the C they are
     of. With instance_norm the future too is brought to the mean and deviation of the window's past, and the rows are
@@ -130,4 +130,4 @@ def check_cacheable(slot: str, layer: AttentionLayer, *, cross: bool = False) ->
     if reason := mechanism.refusal(cross=cross, cached=True):
         raise NotCacheable(f"{slot}: {mechanism.__name__} cannot serve step-by-step decoding: {reason}. Choose full")
     if layer.merge is not merge_heads:
-        raise NotCacheable(f"{slot}: mixed heads let a row see later steps: say mix=false, or decode=generative")
+        raise NotCacheable(f"{slot}: mixed heads let a row see later steps: say mix=false, or decode=one_shot")

@@ -70,7 +70,7 @@ class ForecastModel(nn.Module):
         """The forecast in the units of `past`; see `forward`."""
         raise NotImplementedError
 
-    def training_pair(
+    def training_outputs(
         self,
         past: Float[Tensor, "B L C"],
         past_known: Float[Tensor, "B L F"],
@@ -84,7 +84,7 @@ class ForecastModel(nn.Module):
         """
         return self(past, past_known, future_known), future[:, :, list(self.window.targets)]
 
-    def can_skip_ahead(self) -> bool:
+    def supports_horizon_offset(self) -> bool:
         """Whether the calendar says which steps to forecast: given that of later steps, the forecast is of those.
 
         A model that cannot forecasts the steps right after its window, whatever calendar it is given.

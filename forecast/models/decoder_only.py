@@ -95,7 +95,7 @@ class DecoderOnly(ForecastModel, CausalDecoder):
         steps = roll_out_uncached(self.new_step, past, target_calendar(past_known, future_known))
         return steps[:, :, list(self.window.targets)]
 
-    def training_pair(
+    def training_outputs(
         self,
         past: Float[Tensor, "B L C"],
         past_known: Float[Tensor, "B L F"],

@@ -22,7 +22,7 @@ class Decoder(nn.Module):
 
     embedding_type: type[DataEmbedding] = DataEmbedding
     steps_of_start: int = 0  # how many steps the start token itself predicts
-    can_skip_ahead: bool  # see `ForecastModel.can_skip_ahead`
+    supports_horizon_offset: bool  # see `ForecastModel.supports_horizon_offset`
     cached_slots: tuple[str, ...] = ()  # see `ForecastModel.cached_slots`
 
     def __init__(
@@ -102,7 +102,7 @@ class OneShotDecoder(Decoder):
     A row holds the calendar of its own step. Zhou et al. 2021, "Generative Inference".
     """
 
-    can_skip_ahead = True
+    supports_horizon_offset = True
 
     def forecast(
         self,
@@ -129,20 +129,20 @@ class StepwiseDecoder(Decoder, CausalDecoder):
     embedding: CausalDataEmbedding
     embedding_type = CausalDataEmbedding
     steps_of_start = 1  # its last row predicts the first
-    can_skip_ahead = False  # a step is made from the one right before it
+    supports_horizon_offset = False  # a step is made from the one right before it
     cached_slots = ("decoder_attention", "cross_attention")
 
     def check(self, window: WindowShape) -> None:
         """See `Decoder.check`: a row to start from, all columns forecast, and rows that need no later ones."""
         if window.label_len == 0:
             raise ValueError(
-                "decode=dynamic with label_len=0 has no row to start from: say label_len=1 or more, or "
-                "decode=generative"
+                "decode=autoregressive with label_len=0 has no row to start from: say label_len=1 or more, or "
+                "decode=one_shot"
             )
         if window.targets != tuple(range(window.n_columns)):
             raise ValueError(
-                f"decode=dynamic feeds each forecast step back, which needs all {window.n_columns} columns, and "
-                f"{window.n_targets} of them is forecast: say data.features=M or S, or decode=generative"
+                f"decode=autoregressive feeds each forecast step back, which needs all {window.n_columns} columns, and "
+                f"{window.n_targets} of them is forecast: say data.features=M or S, or decode=one_shot"
             )
         for layer in self.layers:
             check_cacheable("decoder_attention", layer.self_attention)

@@ -17,8 +17,8 @@ from forecast.models.autoregressive import taught_rows
 from forecast.models.base import ForecastModel, WindowShape
 from forecast.models.decoders import Decoder, OneShotDecoder, StepwiseDecoder
 
-DecodeName = Literal["generative", "dynamic"]
-DECODERS: Mapping[str, type[Decoder]] = {"generative": OneShotDecoder, "dynamic": StepwiseDecoder}
+DecodeName = Literal["one_shot", "autoregressive"]
+DECODERS: Mapping[str, type[Decoder]] = {"one_shot": OneShotDecoder, "autoregressive": StepwiseDecoder}
 
 
 class Informer(ForecastModel):
@@ -33,7 +33,8 @@ class Informer(ForecastModel):
 
     window: the data's sizes. instance_norm: see `ForecastModel`.
     mix: merge the decoder's self-attention heads in the authors' scrambled order, see `mix_heads`.
-    decode: generative, see `OneShotDecoder`, the paper's own; dynamic, see `StepwiseDecoder`, the paper's comparison.
+    decode: one_shot, see `OneShotDecoder`, the paper's own; autoregressive, see `StepwiseDecoder`, the paper's
+        comparison.
     encoder_attention, decoder_attention, cross_attention: the factories for each slot.
     """
 
@@ -52,7 +53,7 @@ class Informer(ForecastModel):
         mix: bool,
         embedding: CalendarEncoding,
         instance_norm: bool = False,
-        decode: DecodeName = "generative",  # checkpoints from before the second way have no such key
+        decode: DecodeName = "one_shot",  # checkpoints from before the second way have no such key
         encoder_attention: AttentionFactories,
         decoder_attention: AttentionFactories,
         cross_attention: AttentionFactories,
@@ -96,7 +97,7 @@ class Informer(ForecastModel):
         """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T)."""
         return self.decoder.forecast(past, past_known, future_known, self.encode(past, past_known))
 
-    def training_pair(
+    def training_outputs(
         self,
         past: Float[Tensor, "B L C"],
         past_known: Float[Tensor, "B L F"],
@@ -117,9 +118,9 @@ class Informer(ForecastModel):
         encoded: Tensor = self.encoder(self.encoder_embedding(past, past_known))
         return encoded
 
-    def can_skip_ahead(self) -> bool:
+    def supports_horizon_offset(self) -> bool:
         """When all steps are made in one pass, each from its own calendar."""
-        return self.decoder.can_skip_ahead
+        return self.decoder.supports_horizon_offset
 
     @classmethod
     def has_start_token(cls) -> bool:

@@ -42,7 +42,7 @@ class InformerStack(Informer):
         mix: bool,
         embedding: CalendarEncoding,
         instance_norm: bool = False,
-        decode: DecodeName = "generative",
+        decode: DecodeName = "one_shot",
         encoder_attention: AttentionFactories,
         decoder_attention: AttentionFactories,
         cross_attention: AttentionFactories,

@@ -14,8 +14,8 @@ class Transformer(Informer):
     Vaswani et al. 2017, "Attention is all you need", used as in the row of that name in Zhou et al. 2021: the decoder
     reads the last `label_len` steps and `pred_len` zeros at once. It is the `Informer` without distilling, with heads
     merged in order and, as long as `attention=full`, without ProbSparse. Differs from the paper: values and calendar
-    are embedded, not words; a norm follows the last layer of encoder and decoder; `decode=dynamic` is the paper's way
-    of making one step after the other.
+    are embedded, not words; a norm follows the last layer of encoder and decoder; `decode=autoregressive` is the
+    paper's way of making one step after the other.
 
     The arguments are those of `Informer`.
     """
@@ -33,7 +33,7 @@ class Transformer(Informer):
         activation: Activation,
         embedding: CalendarEncoding,
         instance_norm: bool = False,
-        decode: DecodeName = "generative",
+        decode: DecodeName = "one_shot",
         encoder_attention: AttentionFactories,
         decoder_attention: AttentionFactories,
         cross_attention: AttentionFactories,

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from forecast.ops.dropout import drop_alike
-from forecast.ops.remade import remade
+from forecast.ops.recompute import recomputed
 
 # On a CPU in bfloat16 torch's fused form is slower than three products up to about so many scores a head; beyond, these
 # take more memory than they save time (docs/experiments.md, "Speed").
@@ -36,7 +36,7 @@ def attend(
         weights = softmax_weights(q, k, allowed)
         again = drop_alike(weights.numel(), dropout, training=dropout > 0)
         dropped = again(weights).to(v.dtype)
-        with remade(dropped, lambda: again(weights.detach()).to(v.dtype)):
+        with recomputed(dropped, lambda: again(weights.detach()).to(v.dtype)):
             return dropped @ v
     return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, is_causal=causal, dropout_p=dropout)
 

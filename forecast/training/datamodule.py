@@ -9,7 +9,7 @@ import torch
 from forecast.data.prepare import PreparedData
 from forecast.data.windows import WindowDataset
 from forecast.training.loader import WindowLoader
-from forecast.training.order import BatchesInOrder, EpochOrder, TrainBatches
+from forecast.training.samplers import BatchesInOrder, EpochOrder, TrainBatches
 
 
 class ForecastDataModule(pl.LightningDataModule):

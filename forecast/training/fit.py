@@ -11,8 +11,8 @@ import torch
 from forecast.checkpoint.load import Checkpoint, build_model
 from forecast.checkpoint.validate import read_plain
 from forecast.config.build import build
+from forecast.config.distributed import rank
 from forecast.config.entry import in_sweep
-from forecast.config.launch import rank
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import Source
 from forecast.errors import UserError
@@ -20,13 +20,13 @@ from forecast.evaluation.leakage import check_leakage
 from forecast.models.base import ForecastModel
 from forecast.training.checkpoint import checkpoint_path
 from forecast.training.datamodule import ForecastDataModule
-from forecast.training.guards import StopOnNonFinite, StopOnSignal
-from forecast.training.lightning_manners import lightning_without_noise, lightnings_refusals
+from forecast.training.dry_forward import try_out
+from forecast.training.lightning_errors import lightning_without_noise, lightnings_refusals
 from forecast.training.module import ForecastModule
 from forecast.training.processes import SameFolder, check_processes, were_spawned
 from forecast.training.random_states import RandomStates
+from forecast.training.stopping import StopOnNonFinite, StopOnSignal
 from forecast.training.throughput import Throughput
-from forecast.training.trial import try_out
 
 log = logging.getLogger(__name__)
 

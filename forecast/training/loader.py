@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from forecast.data.windows import Batch, WindowDataset
-from forecast.training.order import BatchesInOrder, TrainBatches
+from forecast.training.samplers import BatchesInOrder, TrainBatches
 
 # So many bytes of batches are gathered at once: enough to share the cost of a call, few enough to stay in the cache.
 BLOCK_BYTES = 2**20

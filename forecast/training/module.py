@@ -52,14 +52,14 @@ class ForecastModule(pl.LightningModule):
         return forecast
 
     @functools.cached_property
-    def training_pair(self) -> Callable[..., tuple[Tensor, Tensor]]:
+    def training_outputs(self) -> Callable[..., tuple[Tensor, Tensor]]:
         """The model's, compiled when asked for: the function and not the model, so that the names of weights stay."""
-        pair = self.model.training_pair
+        pair = self.model.training_outputs
         return pair if self.compiled is None else torch.compile(pair, mode=self.compiled)
 
     def training_step(self, batch: Batch) -> Tensor:
         """The loss of a batch, a scalar."""
-        pair = self.training_pair(batch.past, batch.past_known, batch.future_known, batch.future)
+        pair = self.training_outputs(batch.past, batch.past_known, batch.future_known, batch.future)
         loss = mean_squared_error(*pair)
         self.log("train/mse_scaled", loss, prog_bar=True, batch_size=len(batch.target))
         self.loss = loss.detach()

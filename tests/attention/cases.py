@@ -97,7 +97,7 @@ CASES = [
     ),
     Case(
         "lsh",
-        partial(LshAttention, bucket=2, rounds=3),
+        partial(LshAttention, bucket_size=2, n_hashes=3),
         lsh_oracle.OnePair,
         lsh_oracle.weights,
         dense_allowed=lsh_oracle.dense_allowed,

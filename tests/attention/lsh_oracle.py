@@ -46,7 +46,7 @@ def weights(mechanism, q, k):
     result = np.zeros((*q.shape[:2], length, length))
     for b, h in np.ndindex(q.shape[:2]):
         exp = np.exp(q[b, h] @ k[b, h].T / np.sqrt(q.shape[-1]))
-        bucket = mechanism.bucket_size(length)
+        bucket = mechanism.chunk_steps(length)
         # a pair that meets in several rounds counts in each: all rounds share one denominator
         meetings = sum(others(one, bucket, mechanism.causal).astype(float) for one in buckets[b, h])
         meetings[meetings.sum(-1) == 0] = np.eye(length)[meetings.sum(-1) == 0]

@@ -14,7 +14,7 @@ from forecast.attention.base import Mechanism, NotCacheable, SelfMechanism
 
 B, H, Q, K, E = 2, 3, 11, 13, 5
 # mechanism files that hold what several attentions share
-SHARED: set[str] = {"pattern", "prob_parts", "two_part"}
+SHARED: set[str] = {"pattern", "prob_parts", "factorized"}
 BOTH = pytest.mark.parametrize("causal", [False, True], ids=["plain", "causal"])
 
 
@@ -59,12 +59,7 @@ def test_cases_configs_and_mechanism_files_are_the_same_list():
     assert set(configs) == {case.name for case in CASES}
     named = {module for text in configs.values() for module in re.findall(r"forecast\.attention\.(\w+)\.", text)}
     files = {file.stem for file in (root / "forecast/attention").glob("*.py")}
-    assert (
-        named
-        == files
-        - {"__init__", "base", "key_sampling", "reference", "remade", "running_sum", "rows", "softmax", "dropout"}
-        - SHARED
-    )
+    assert named == files - {"__init__", "base", "key_sampling", "reference"} - SHARED
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])

@@ -11,7 +11,7 @@ import torch
 from attention import pattern_oracles as oracles
 from attention.test_laws import BOTH, LargestTensor, qkv
 
-from forecast.attention import pattern, two_part
+from forecast.attention import factorized, pattern
 from forecast.attention.fixed import FixedAttention
 from forecast.attention.logsparse import LogSparseAttention
 from forecast.attention.strided import StridedAttention
@@ -45,7 +45,7 @@ KINDS = pytest.mark.parametrize("kind", [LogSparseAttention, StridedAttention, F
 def cheap(monkeypatch):
     """Every length takes the cheap form, in many chunks."""
     monkeypatch.setattr(pattern, "DENSE_STEPS", 0)
-    monkeypatch.setattr(two_part, "CHUNK_SCORES", 50)
+    monkeypatch.setattr(factorized, "CHUNK_SCORES", 50)
 
 
 @BOTH

@@ -12,7 +12,7 @@ from attention.watched import Given, LargestTensor
 from forecast.attention.key_sampling import KeySampler, draw_by_order, draw_with_replacement
 from forecast.attention.prob import ProbAttention, n_active
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
-from forecast.attention.prob_parts import AVERAGES, COUNTED, KEYS, PAST
+from forecast.attention.prob_parts import AVERAGES, COUNTED, KEY_SAMPLINGS, PAST
 
 B, H, L, E = 2, 3, 29, 5
 U = 4  # n_active(29, 1)
@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 BOTH = pytest.mark.parametrize("causal", [False, True], ids=["plain", "causal"])
 # (Q, U): a key twice, later keys, and in row 0 no key of its past
 SAMPLE = [[(i + 4 + j * j) % L for j in range(U - 1)] + [(i + 4) % L] for i in range(L)]
-THEIRS = {"keys": "repeated", "divisor": "all", "causal_measure": "all", "inactive": "sum"}
+THEIRS = {"key_sampling": "with_replacement", "divisor": "all", "causal_measure": "all", "inactive": "sum"}
 
 
 def qkv(n_keys=L, seed=1):
@@ -40,8 +40,8 @@ def active_rows(mechanism, q, k):
 
 
 def test_every_option_of_a_part_is_tested_here():
-    assert [set(part) for part in (KEYS, AVERAGES, COUNTED, PAST)] == [
-        {"distinct", "repeated", "shared"},
+    assert [set(part) for part in (KEY_SAMPLINGS, AVERAGES, COUNTED, PAST)] == [
+        {"per_query", "with_replacement", "per_head"},
         {"sampled", "all"},
         {"past", "all"},
         {"mean", "sum"},
@@ -49,14 +49,14 @@ def test_every_option_of_a_part_is_tested_here():
 
 
 @BOTH
-@pytest.mark.parametrize("keys, divisor, counted", list(product(["distinct", "shared"], AVERAGES, COUNTED)))
+@pytest.mark.parametrize("keys, divisor, counted", list(product(["per_query", "per_head"], AVERAGES, COUNTED)))
 def test_the_measure_is_that_of_a_plain_loop_for_every_choice_of_parts(causal, keys, divisor, counted):
     q, k, _ = qkv()
-    sample = SAMPLE if keys == "distinct" else [[0, 3, 3, 20], [5, 28, 1, 1], [2, 7, 17, 26]]  # (Q, U), (H, U)
-    mechanism = made(causal, sample, keys=keys, divisor=divisor, causal_measure=counted)
+    sample = SAMPLE if keys == "per_query" else [[0, 3, 3, 20], [5, 28, 1, 1], [2, 7, 17, 26]]  # (Q, U), (H, U)
+    mechanism = made(causal, sample, key_sampling=keys, divisor=divisor, causal_measure=counted)
     found = mechanism._measured(q, k)
     for b, h, i in np.ndindex(B, H, L):
-        drawn = sample[i] if keys == "distinct" else sample[h]
+        drawn = sample[i] if keys == "per_query" else sample[h]
         scores = [(q[b, h, i] @ k[b, h, j]).item() for j in drawn if not causal or counted == "all" or j <= i]
         by = len(scores) if divisor == "sampled" else L
         expected = max(scores) - sum(scores) / by if scores else -math.inf
@@ -103,7 +103,7 @@ def test_inactive_rows_of_a_layer_that_is_not_causal_are_means_whatever_is_asked
 @BOTH
 def test_repeated_keys_are_drawn_with_replacement_and_nothing_else_changes(causal):
     q, k, v = qkv()
-    mechanism = made(causal, keys="repeated")
+    mechanism = made(causal, key_sampling="with_replacement")
     drawn = mechanism.sampler(L, L, U, CPU)
     assert torch.equal(drawn, KeySampler(draw=draw_with_replacement, eval_seed=8, layer=3).eval()(L, L, U, CPU))
     assert any(len(set(row)) < U for row in drawn.tolist())
@@ -114,7 +114,7 @@ def test_repeated_keys_are_drawn_with_replacement_and_nothing_else_changes(causa
 @pytest.mark.parametrize("n_keys", [L, 37])
 def test_shared_keys_are_one_set_a_head_drawn_without_replacement_by_seed_and_layer(n_keys):
     q, k, v = qkv(n_keys)
-    mechanism = made(False, keys="shared")
+    mechanism = made(False, key_sampling="per_head")
     drawn = KeySampler(draw=draw_by_order, eval_seed=8, layer=3).eval()(H, n_keys, U, CPU)
     assert len({tuple(head) for head in drawn.tolist()}) == H
     by_query = made(False)
@@ -127,7 +127,7 @@ def test_shared_keys_are_one_set_a_head_drawn_without_replacement_by_seed_and_la
 
 def test_shared_keys_are_drawn_afresh_in_training():
     q, k, _ = qkv()
-    mechanism = made(False, keys="shared").train()
+    mechanism = made(False, key_sampling="per_head").train()
     torch.manual_seed(0)
     assert active_rows(mechanism, q, k) != active_rows(mechanism, q, k)
 
@@ -137,7 +137,7 @@ def test_shared_keys_are_not_copied_for_each_query(causal):
     generator = torch.Generator().manual_seed(0)
     q, k = (torch.randn(B, H, 2053, 2, generator=generator) for _ in range(2))
     with LargestTensor() as largest:
-        made(causal, keys="shared").selected(q, k)
+        made(causal, key_sampling="per_head").selected(q, k)
     assert largest.most == B * H * 2053 * n_active(2053, 1)  # the scores; a copy of the keys has twice as many
 
 

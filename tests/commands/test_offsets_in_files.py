@@ -1,4 +1,4 @@
-"""protocol.offsets on the command line: the same figures from train.py and evaluate.py, in files and on the screen."""
+"""protocol.horizon_offsets: the same figures from train.py and evaluate.py, in files and on the screen."""
 
 import json
 
@@ -19,14 +19,16 @@ def read(folder):
 def run(tmp_path_factory):
     """A training that is asked for two offsets."""
     folder = tmp_path_factory.mktemp("offsets") / "run"
-    call("train", *TINY, "protocol.offsets=[3,5]", f"hydra.run.dir={folder}")
+    call("train", *TINY, "protocol.horizon_offsets=[3,5]", f"hydra.run.dir={folder}")
     return folder
 
 
 @pytest.mark.parametrize("batch_size", [7, 64])
 def test_evaluate_gives_the_trainings_own_offsets_whatever_the_batch_size(run, tmp_path, capsys, batch_size):
     best = f"ckpt_path={run}/checkpoints/best.ckpt"
-    call("evaluate", best, "protocol.offsets=[3,5]", f"data.batch_size={batch_size}", f"hydra.run.dir={tmp_path}")
+    call(
+        "evaluate", best, "protocol.horizon_offsets=[3,5]", f"data.batch_size={batch_size}", f"hydra.run.dir={tmp_path}"
+    )
     trained, again = read(run), read(tmp_path)
     assert again["offsets"] == trained["offsets"]
     assert {o: block["windows"] for o, block in trained["offsets"].items()} == {"3": 133, "5": 131}
@@ -47,22 +49,26 @@ def test_without_offsets_the_file_keeps_its_keys_and_figures(run, tmp_path, trai
 
 
 def test_offsets_of_a_model_that_goes_step_by_step_are_null_and_explained(tmp_path, capsys):
-    changes = ["model.decode=dynamic", "model.mix=false", "attention=full"]
+    changes = ["model.decode=autoregressive", "model.mix=false", "attention=full"]
     checkpoint = write_untrained(tmp_path / "best.ckpt", *DEMO, *LENGTHS, *changes)
     folder = tmp_path / "run"
-    call("evaluate", f"ckpt_path={checkpoint}", "protocol.offsets=[3,5]", f"hydra.run.dir={folder}")
+    call("evaluate", f"ckpt_path={checkpoint}", "protocol.horizon_offsets=[3,5]", f"hydra.run.dir={folder}")
     assert read(folder)["offsets"] == {"3": None, "5": None}
-    assert (folder / "evaluate.log").read_text().count("protocol.offsets=[3, 5]: no figures") == 1
+    assert (folder / "evaluate.log").read_text().count("protocol.horizon_offsets=[3, 5]: no figures") == 1
     assert ["3", "-", "-", "-", "-"] in [line.split() for line in capsys.readouterr().out.splitlines()]
 
 
 @pytest.mark.parametrize(
     ("offsets", "says"),
-    [("[3,136]", "at 136 steps"), ("[3,3]", "3 is named twice"), ("[0]", "protocol.offsets[0]=0: must be at least 1")],
+    [
+        ("[3,136]", "at 136 steps"),
+        ("[3,3]", "3 is named twice"),
+        ("[0]", "protocol.horizon_offsets[0]=0: must be at least 1"),
+    ],
 )
 def test_wrong_offsets_are_refused_before_a_training_and_before_an_evaluation(run, tmp_path, capsys, offsets, says):
     folder = tmp_path / "refused"
-    asked = [f"protocol.offsets={offsets}", f"hydra.run.dir={folder}"]
+    asked = [f"protocol.horizon_offsets={offsets}", f"hydra.run.dir={folder}"]
     assert says in refusal(capsys, "train", *TINY, *asked)
     assert not list(folder.glob("**/*.ckpt"))
     assert says in refusal(capsys, "evaluate", f"ckpt_path={run}/checkpoints/best.ckpt", *asked)

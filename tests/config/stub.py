@@ -5,8 +5,8 @@ import os
 import time
 from pathlib import Path
 
+from forecast.config.distributed import LARGE_PAGES
 from forecast.config.entry import choices, chosen, run, run_folder, task_overrides
-from forecast.config.launch import LARGE_PAGES
 
 
 def main(cfg):

@@ -57,7 +57,7 @@ ALLOWED = [
     "forecast.data.sources.DemoSource",
     "forecast.data.split.RowSplit",
     "forecast.evaluation.evaluate.Protocol",
-    "forecast.training.schedule.type1",
+    "forecast.training.schedule.halve_each_epoch",
 ]
 
 

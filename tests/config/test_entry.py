@@ -12,7 +12,7 @@ import pytest
 from config.composed import composed
 
 from forecast.config.help import help_text
-from forecast.config.refusals import diagnose, message
+from forecast.config.hydra_errors import diagnose, message
 from forecast.config.values import options
 from forecast.errors import closest
 

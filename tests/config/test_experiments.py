@@ -13,7 +13,7 @@ from forecast.config import resolvers
 from forecast.config.check import check_config
 from forecast.config.values import options
 
-LINEAR = {"lr": 5e-3, "batch": 32, "epochs": 10, "patience": 3, "schedule": "type1"}
+LINEAR = {"lr": 5e-3, "batch": 32, "epochs": 10, "patience": 3, "schedule": "halve_each_epoch"}
 RECIPES = {
     "dlinear": {"target": "DLinear", "attention": None, **LINEAR},
     "nlinear": {"target": "NLinear", "attention": None, **LINEAR},
@@ -24,7 +24,7 @@ RECIPES = {
         "batch": 128,
         "epochs": 100,
         "patience": 20,
-        "schedule": "type3",
+        "schedule": "decay_90",
     },
 }
 
@@ -68,10 +68,10 @@ SIZES = ("_target_", "d_model", "n_heads", "d_ff", "encoder_layers", "decoder_la
 ABLATIONS = {
     "attention": {"attention": "full,prob,prob_causal,prob_informer2020,logsparse,lsh,strided,fixed,topk,single_head"},
     "distilling": {"model.distil": "true,false", "seq_len": "96,336"},
-    "decoder": {"model.decode": "generative,dynamic"},
+    "decoder": {"model.decode": "one_shot,autoregressive"},
     "fidelity": {
         "variant": "corrected,divisor_all_keys,measure_future,inactive_sum,mix,with_replacement,keys_per_query,"
-        "no_weight_dropout,fresh_eval_keys,informer2020"
+        "no_weight_dropout,fresh_eval_keys"
     },
     "instance_norm": {"model.instance_norm": "false,true"},
     "scramble": {"attention": "prob,prob_scrambled"},
@@ -130,7 +130,7 @@ def test_the_attentions_compared_are_all_there_are_but_the_scrambled_one():
 def test_the_decoders_are_compared_with_full_attention_and_at_offsets():
     cfg = composed("experiment=ablation/decoder")
     assert cfg.attention.mechanism._target_.endswith("FullAttention")
-    assert cfg.protocol.offsets == [12, 24, 48, 72]
+    assert cfg.protocol.horizon_offsets == [12, 24, 48, 72]
 
 
 @pytest.mark.slow

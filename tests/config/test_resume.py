@@ -68,13 +68,13 @@ def test_a_run_from_before_there_were_checks_gets_those_of_the_command():
 def test_a_key_that_an_older_run_lacks_has_the_default_of_its_class():
     saved = composed("data=ETTh1", hydra=True)
     old = plain(saved)
-    del old["data"]["gaps"], old["protocol"]["offsets"]
+    del old["data"]["gaps"], old["protocol"]["horizon_offsets"]
 
     def again(*overrides):
         asked = composed(*overrides, hydra=True)
         return resumed_config(old, choices_of(saved), asked, list(overrides), choices_of(asked))
 
-    assert again("data.gaps=refuse", "protocol.offsets=[]") == again() == {**old, "ckpt_path": None}
+    assert again("data.gaps=refuse", "protocol.horizon_offsets=[]") == again() == {**old, "ckpt_path": None}
     with pytest.raises(UserError, match=r"^data\.gaps=mask: the saved run has data\.gaps=refuse"):
         again("data.gaps=mask")
 

@@ -34,26 +34,26 @@ REFUSED = {
         "attention=lsh cannot serve the model's decoder_attention: which steps a row sees",
     ),
     "prob in a decoder that decodes step by step": (
-        ["model.decode=dynamic", "attention=prob"],
+        ["model.decode=autoregressive", "attention=prob"],
         "attention=prob cannot serve the model's decoder_attention: which steps a row sees",
     ),
     "prob across, in a decoder that decodes step by step": (
-        ["model.decode=dynamic", "attention=full", "attention@model.cross_attention=prob"],
+        ["model.decode=autoregressive", "attention=full", "attention@model.cross_attention=prob"],
         "attention@model.cross_attention=prob cannot serve this slot: which steps a row sees depends on the whole "
         "sequence, so it cannot decode row by row with a cache. These can: full, single_head, topk",
     ),
     "features MS in a decoder that decodes step by step": (
-        ["model.decode=dynamic", "attention=full", "data.features=MS"],
-        "model.decode=dynamic: each forecast step is fed back as an input, which needs all columns, and "
+        ["model.decode=autoregressive", "attention=full", "data.features=MS"],
+        "model.decode=autoregressive: each forecast step is fed back as an input, which needs all columns, and "
         "data.features=MS forecasts one",
     ),
     "mixed heads in a decoder that decodes step by step": (
-        ["model.decode=dynamic", "attention=full", "model.mix=true"],
-        "model.decode=dynamic: mixed heads are not causal",
+        ["model.decode=autoregressive", "attention=full", "model.mix=true"],
+        "model.decode=autoregressive: mixed heads are not causal",
     ),
     "no start token in a decoder that decodes step by step": (
-        ["model.decode=dynamic", "attention=full", "label_len=0"],
-        "model.decode=dynamic: the first step is made from the start token: label_len must be at least 1",
+        ["model.decode=autoregressive", "attention=full", "label_len=0"],
+        "model.decode=autoregressive: the first step is made from the start token: label_len must be at least 1",
     ),
     "a start token longer than the window": (
         ["model=transformer", "seq_len=24", "label_len=48"],
@@ -83,10 +83,13 @@ REFUSED = {
     ),
     "no key": (["attention=topk", "attention.mechanism.k=0"], "attention.mechanism.k=0: must be at least 1"),
     "no bucket": (
-        ["attention=lsh", "attention.mechanism.bucket=0"],
-        "attention.mechanism.bucket=0: must be at least 1",
+        ["attention=lsh", "attention.mechanism.bucket_size=0"],
+        "attention.mechanism.bucket_size=0: must be at least 1",
     ),
-    "no round": (["attention=lsh", "attention.mechanism.rounds=0"], "attention.mechanism.rounds=0: must be at least 1"),
+    "no round": (
+        ["attention=lsh", "attention.mechanism.n_hashes=0"],
+        "attention.mechanism.n_hashes=0: must be at least 1",
+    ),
     "no window": (
         ["attention=strided", "attention.mechanism.window=0"],
         "attention.mechanism.window=0: must be at least 1",
@@ -120,9 +123,9 @@ ACCEPTED = {
     ],
     "odd heads, merged patterns": ["attention=strided", "model.d_model=15", "model.n_heads=5"],
     "a model without attention": ["model=nlinear"],
-    "step by step": ["model.decode=dynamic", "attention=topk"],
+    "step by step": ["model.decode=autoregressive", "attention=topk"],
     "step by step, the encoder as it likes": [
-        "model.decode=dynamic",
+        "model.decode=autoregressive",
         "attention@model.encoder_attention=lsh",
         "attention@model.decoder_attention=fixed",
     ],

@@ -17,7 +17,13 @@ from forecast.data.scaling import Scaler
 from forecast.data.split import ShareSplit, split_rows
 from forecast.errors import UserError
 from forecast.evaluation import leakage
-from forecast.evaluation.leakage import check_forecasts, check_leakage, check_scaler, check_splits, check_training_pair
+from forecast.evaluation.leakage import (
+    check_forecasts,
+    check_leakage,
+    check_scaler,
+    check_splits,
+    check_training_outputs,
+)
 from forecast.models.base import ForecastModel
 
 N, L, P = 131, 19, 5  # L and P are those of models.small
@@ -72,7 +78,7 @@ def test_attentions_that_draw_pass_also_with_fresh_draws(attention, eval_seed, d
 
 
 def test_a_model_that_decodes_step_by_step_passes(data):
-    check_leakage(made("informer", "attention=full", "model.decode=dynamic"), data, device=CPU)
+    check_leakage(made("informer", "attention=full", "model.decode=autoregressive"), data, device=CPU)
 
 
 @pytest.mark.parametrize("split", ["train", "val", "test"])
@@ -167,7 +173,7 @@ class Taught(Leaky):
         super().__init__(lambda *_: 0.0)
         self.shift, self.rows, self.weight = shift, rows, weight
 
-    def training_pair(self, past, past_known, future_known, future):
+    def training_outputs(self, past, past_known, future_known, future):
         both = torch.cat([past, future], dim=1)
         seen = both.roll(self.shift, 1)[:, -self.rows :] * self.weight
         return seen, both[:, -self.rows :]
@@ -175,44 +181,44 @@ class Taught(Leaky):
 
 @pytest.mark.parametrize("rows", [P, L + P - 1])
 def test_a_training_pair_of_the_steps_before_passes(rows, data):
-    check_training_pair(Taught(1, rows), data, device=CPU)
+    check_training_outputs(Taught(1, rows), data, device=CPU)
 
 
 def test_a_training_pair_that_sees_the_step_itself_is_caught(data):
-    said = leak(Taught(0, weight=1e-5), data, check_training_pair)
+    said = leak(Taught(0, weight=1e-5), data, check_training_outputs)
     assert "origin at 2021-03-01 18:00:00, the training's prediction of step 1, column 'load', changes" in said
-    assert "true steps from 1 on become noise" in said and "Taught.training_pair" in said and SKIP in said
+    assert "true steps from 1 on become noise" in said and "Taught.training_outputs" in said and SKIP in said
 
 
 def test_a_training_pair_that_sees_the_last_step_alone_is_caught(data):
     class Last(Taught):
-        def training_pair(self, past, past_known, future_known, future):
-            seen, truth = super().training_pair(past, past_known, future_known, future)
+        def training_outputs(self, past, past_known, future_known, future):
+            seen, truth = super().training_outputs(past, past_known, future_known, future)
             seen[:, -1, 1] += future[:, -1, 1]
             return seen, truth
 
-    assert f"prediction of step {P}, column 'wind'" in leak(Last(1), data, check_training_pair)
+    assert f"prediction of step {P}, column 'wind'" in leak(Last(1), data, check_training_outputs)
 
 
 def test_a_training_pair_that_leaks_in_the_last_window_alone_is_caught(data):
     class Once(Taught):
-        def training_pair(self, past, past_known, future_known, future):
-            seen, truth = super().training_pair(past, past_known, future_known, future)
+        def training_outputs(self, past, past_known, future_known, future):
+            seen, truth = super().training_outputs(past, past_known, future_known, future)
             seen[-1, 0] += future[-1, 0]
             return seen, truth
 
     origin = data.frame.timestamps[data.splits["train"].stop - P - 1]
-    assert f"origin at {origin}, the training's prediction of step 1," in leak(Once(1), data, check_training_pair)
+    assert f"origin at {origin}, the training's prediction of step 1," in leak(Once(1), data, check_training_outputs)
 
 
 def test_a_row_of_the_past_that_sees_the_future_is_caught(data):
     class Early(Taught):
-        def training_pair(self, past, past_known, future_known, future):
-            seen, truth = super().training_pair(past, past_known, future_known, future)
+        def training_outputs(self, past, past_known, future_known, future):
+            seen, truth = super().training_outputs(past, past_known, future_known, future)
             seen[:, 0] += future[:, 0]
             return seen, truth
 
-    assert f"prediction of step {2 - L}, column 'load'" in leak(Early(1, L + P - 1), data, check_training_pair)
+    assert f"prediction of step {2 - L}, column 'load'" in leak(Early(1, L + P - 1), data, check_training_outputs)
 
 
 def test_a_decoder_whose_rows_are_one_step_late_is_caught(data):
@@ -220,25 +226,25 @@ def test_a_decoder_whose_rows_are_one_step_late_is_caught(data):
     model = made("gpt")
     rows = model.rows
     model.rows = lambda values, known: rows(values.roll(-1, 1), known)
-    assert "prediction of step" in leak(model, data, check_training_pair)
+    assert "prediction of step" in leak(model, data, check_training_outputs)
     check_forecasts(model, data, device=CPU)  # the forecast itself is honest
 
 
 def test_a_leak_in_training_mode_alone_is_caught(data):
     class Sly(Taught):
-        def training_pair(self, past, past_known, future_known, future):
+        def training_outputs(self, past, past_known, future_known, future):
             self.shift = 0 if self.training else 1
-            return super().training_pair(past, past_known, future_known, future)
+            return super().training_outputs(past, past_known, future_known, future)
 
-    assert "training" in leak(Sly(1).eval(), data, check_training_pair)
+    assert "training" in leak(Sly(1).eval(), data, check_training_outputs)
 
 
 def test_a_training_pair_that_reads_the_memory_behind_the_past_is_caught(data):
     class Behind(Taught):
-        def training_pair(self, past, past_known, future_known, future):
+        def training_outputs(self, past, past_known, future_known, future):
             return behind(past)[:, L:, :3].clone(), future
 
-    assert "prediction of step 1" in leak(Behind(1), data, check_training_pair)
+    assert "prediction of step 1" in leak(Behind(1), data, check_training_outputs)
 
 
 # the data
@@ -355,7 +361,7 @@ def test_a_model_can_be_trained_after_the_check(data):
     model = made("sparse_transformer", window={"seq_len": L})
     check_leakage(model, data, device=CPU)
     batch = data.windows("train").__getitems__([0, 1])
-    model.training_pair(batch.past, batch.past_known, batch.future_known, batch.future)[0].sum().backward()
+    model.training_outputs(batch.past, batch.past_known, batch.future_known, batch.future)[0].sum().backward()
     assert all(p.grad is not None for p in model.parameters())
 
 

@@ -66,7 +66,7 @@ class InformerDecoder(SmallDecoder):
 
     def __init__(self, slot=FULL, **changes):
         slots = {"encoder_attention": FULL, "decoder_attention": slot, "cross_attention": FULL}
-        self.model = made(Informer, {**SIZES, **STACK, **slots, "decode": "dynamic"}, changes).eval()
+        self.model = made(Informer, {**SIZES, **STACK, **slots, "decode": "autoregressive"}, changes).eval()
         self.decoder = self.model.decoder
         self.n_start = self.model.window.label_len
 

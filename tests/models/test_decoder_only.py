@@ -64,7 +64,7 @@ def test_any_window_gives_the_forecast_that_all_rows_again_at_each_step_give(nam
 
 def test_every_step_of_the_window_but_its_first_is_a_lesson_in_all_columns(name):
     model, known, future = model_of(name, targets=(1,)), batch(), future_of()
-    rows, truth = model.training_pair(*known, future)
+    rows, truth = model.training_outputs(*known, future)
     assert torch.equal(truth, torch.cat([known[0][:, 1:], future], 1))
     assert rows.shape == truth.shape == (B, 19 + 5 - 1, 3)
 
@@ -72,11 +72,11 @@ def test_every_step_of_the_window_but_its_first_is_a_lesson_in_all_columns(name)
 def test_a_lesson_sees_no_step_from_its_own_on(name):
     """Row t of training is the step t + 1; the last step of the future is read by none."""
     model, (past, past_known, future_known), future = model_of(name), batch(), future_of()
-    rows, _ = model.training_pair(past, past_known, future_known, future)
+    rows, _ = model.training_outputs(past, past_known, future_known, future)
     for step in range(24):
         both = torch.cat([past, future], 1)
         both[:, step] += 1.0
-        moved, _ = model.training_pair(both[:, :19], past_known, future_known, both[:, 19:])
+        moved, _ = model.training_outputs(both[:, :19], past_known, future_known, both[:, 19:])
         torch.testing.assert_close(moved[:, :step], rows[:, :step], rtol=0, atol=1e-6)
         if step < 23:  # the first row that reads it
             assert not torch.allclose(moved[:, step], rows[:, step], atol=1e-4)
@@ -85,10 +85,10 @@ def test_a_lesson_sees_no_step_from_its_own_on(name):
 def test_with_instance_norm_past_and_future_are_read_as_the_window_measures_them(name):
     model, plain = model_of(name, "model.instance_norm=true"), model_of(name)
     (past, past_known, future_known), future = batch(), future_of()
-    rows, truth = model.training_pair(past * 3 + 50, past_known, future_known, future * 3 + 50)
+    rows, truth = model.training_outputs(past * 3 + 50, past_known, future_known, future * 3 + 50)
     mean, std = window_statistics(past * 3 + 50)
     scaled = [(part * 3 + 50 - mean) / std for part in (past, future)]
-    expected, _ = plain.training_pair(scaled[0], past_known, future_known, scaled[1])
+    expected, _ = plain.training_outputs(scaled[0], past_known, future_known, scaled[1])
     torch.testing.assert_close(rows, expected * std + mean)
     assert torch.equal(truth, torch.cat([past[:, 1:] * 3 + 50, future * 3 + 50], 1))
     forecast = model(past * 3 + 50, past_known, future_known)
@@ -123,7 +123,7 @@ def test_each_choice_changes_the_forecast(name, change):
 
 def test_dropout_makes_training_random_and_leaves_evaluation_alone(name):
     model, known, future = model_of(name, "model.dropout=0.3").train(), batch(), future_of()
-    first, second = (model.training_pair(*known, future)[0] for _ in range(2))
+    first, second = (model.training_outputs(*known, future)[0] for _ in range(2))
     assert not torch.equal(first, second)
     assert torch.equal(model.eval()(*known), model(*known))
 
@@ -155,7 +155,7 @@ def test_the_loss_falls_on_a_sine_and_the_roll_out_beats_the_last_value(name):
     losses = []
     for _ in range(80):
         adam.zero_grad()
-        loss = torch.nn.functional.mse_loss(*model.training_pair(*known, future))
+        loss = torch.nn.functional.mse_loss(*model.training_outputs(*known, future))
         loss.backward()
         adam.step()
         losses.append(loss.item())

@@ -167,7 +167,7 @@ def test_equal_forecasts_agree_to_the_last_bit(every):
 def test_an_attention_that_looks_at_the_whole_sequence_is_refused(attention):
     """K9."""
     with pytest.raises(NotCacheable, match=r"decoder_attention: \w+ cannot serve step-by-step decoding: which steps"):
-        informer(FULL, decoder_attention=yaml_slot(attention), decode="dynamic")
+        informer(FULL, decoder_attention=yaml_slot(attention), decode="autoregressive")
     with pytest.raises(NotCacheable, match="decoder_attention"):
         GptDecoder(yaml_slot(attention))
 
@@ -185,13 +185,13 @@ def test_an_attention_that_looks_at_the_whole_sequence_is_refused(attention):
 def test_what_dynamic_decoding_cannot_do_is_refused_and_generative_decoding_can(changes, says):
     """K9."""
     with pytest.raises(ValueError, match=says):
-        informer(FULL, decode="dynamic", **changes)
-    informer(FULL, decode="generative", **changes)
+        informer(FULL, decode="autoregressive", **changes)
+    informer(FULL, decode="one_shot", **changes)
 
 
 def test_the_slots_that_must_decode_row_by_row_are_told_before_a_model_is_built():
-    assert Informer.cached_slots({"decode": "dynamic"}) == ("decoder_attention", "cross_attention")
-    assert Informer.cached_slots({"decode": "generative"}) == Informer.cached_slots({}) == ()
+    assert Informer.cached_slots({"decode": "autoregressive"}) == ("decoder_attention", "cross_attention")
+    assert Informer.cached_slots({"decode": "one_shot"}) == Informer.cached_slots({}) == ()
 
 
 @pytest.mark.parametrize("pred_len", [1, 5])
@@ -199,7 +199,7 @@ def test_the_slots_that_must_decode_row_by_row_are_told_before_a_model_is_built(
 def test_the_first_step_is_made_in_training_as_in_a_forecast(kind, first, pred_len):
     """K10: it follows the known rows alone. `first`: its row."""
     model, known = kind(pred_len=pred_len).model, batch({"pred_len": pred_len})
-    rows, truth = model.training_pair(*known, torch.randn(2, pred_len, 3))
+    rows, truth = model.training_outputs(*known, torch.randn(2, pred_len, 3))
     assert rows.shape == truth.shape == (2, first + pred_len, 3)
     close(rows[:, first], model(*known)[:, 0], rtol=0, atol=1e-5)
 
@@ -208,7 +208,7 @@ def test_training_on_a_forecast_gives_the_forecast(decoder):
     """K10: given its own steps as the true ones, each row says the next of them."""
     known = batch()
     forecast = decoder.model(*known)
-    rows, _ = decoder.model.training_pair(*known, forecast)
+    rows, _ = decoder.model.training_outputs(*known, forecast)
     close(rows[:, -5:], forecast, rtol=0, atol=1e-5)
 
 
@@ -253,7 +253,7 @@ def test_the_calendar_of_the_first_row_is_that_of_the_second_step():
 def test_a_forecast_carries_no_gradient_and_a_training_pair_does(decoder, training):
     model = decoder.model.train(training)
     assert not model(*batch()).requires_grad
-    rows, _ = model.training_pair(*batch(), torch.randn(2, 5, 3))
+    rows, _ = model.training_outputs(*batch(), torch.randn(2, 5, 3))
     rows.square().mean().backward()
     assert not [name for name, p in model.named_parameters() if p.grad is None]
 
@@ -264,16 +264,17 @@ def test_with_instance_norm_the_training_pair_is_in_scaled_units(kind):
     model = kind(instance_norm=True).model
     past, past_known, future_known = batch()
     past, future = past * 10, torch.randn(2, 5, 3) * 10  # far above what is added to the variance
-    rows, _ = model.training_pair(past, past_known, future_known, future)
-    moved, truth = model.training_pair(past * 3 + 50, past_known, future_known, future * 3 + 50)
+    rows, _ = model.training_outputs(past, past_known, future_known, future)
+    moved, truth = model.training_outputs(past * 3 + 50, past_known, future_known, future * 3 + 50)
     close(moved, rows * 3 + 50, rtol=1e-3, atol=1e-2)
     assert torch.equal(truth[:, -5:], future * 3 + 50)
 
 
-def test_generative_decoding_is_the_default_and_its_parameters_have_the_same_names():
+def test_one_shot_decoding_is_the_default_and_its_parameters_have_the_same_names():
     """Old checkpoints have no key `decode`."""
-    default, generative, dynamic = informer(FULL), informer(FULL, decode="generative"), informer(FULL, decode="dynamic")
-    generative.load_state_dict(default.state_dict())
-    assert torch.equal(default.eval()(*batch()), generative.eval()(*batch()))
-    dynamic.load_state_dict(default.state_dict())
-    assert not torch.allclose(dynamic.eval()(*batch()), generative(*batch()))
+    default, one_shot = informer(FULL), informer(FULL, decode="one_shot")
+    autoregressive = informer(FULL, decode="autoregressive")
+    one_shot.load_state_dict(default.state_dict())
+    assert torch.equal(default.eval()(*batch()), one_shot.eval()(*batch()))
+    autoregressive.load_state_dict(default.state_dict())
+    assert not torch.allclose(autoregressive.eval()(*batch()), one_shot(*batch()))

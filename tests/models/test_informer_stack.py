@@ -119,7 +119,7 @@ def test_every_input_reaches_every_step_of_the_forecast(name):
         {"embedding": "fixed"},
         {"instance_norm": True},
         {"label_len": 8},
-        {"decode": "dynamic"},
+        {"decode": "autoregressive"},
         {"slot": PROB},
     ],
     ids=str,

@@ -23,7 +23,7 @@ MODELS, ATTENTIONS = options("model"), options("attention", but="inherit")
 # Keys that take another way through a model; a model without the key is passed over.
 WAYS = [
     {"embedding": "fixed"},
-    {"decode": "dynamic", "mix": False},
+    {"decode": "autoregressive", "mix": False},
     {"instance_norm": True},
     {"mix": True},
     {"distil": False},
@@ -63,7 +63,7 @@ def with_attention(cfg, attention):
 
 
 def made(cfg):
-    stepwise = cfg.model.get("decode") == "dynamic"  # it feeds back what it forecasts: all columns
+    stepwise = cfg.model.get("decode") == "autoregressive"  # it feeds back what it forecasts: all columns
     targets = tuple(range(WINDOW["n_columns"])) if stepwise else WINDOW["targets"]
     torch.manual_seed(1)
     return build(cfg.model, window=window_shape(**{**WINDOW, "targets": targets}))
@@ -86,7 +86,7 @@ def on_other_device(cfg):
         assert forecast.device == META and forecast.shape == (B, WINDOW["pred_len"], model.window.n_targets)
         if forecast.requires_grad:  # what goes step after step has none in evaluation
             forecast.sum().backward()
-        pair = model.train().training_pair(past, past_known, future_known, future)
+        pair = model.train().training_outputs(past, past_known, future_known, future)
         torch.nn.functional.mse_loss(*pair).backward()
         assert all(p.grad.device == META for p in model.parameters() if p.requires_grad)
         return forecast.cpu()

@@ -107,10 +107,10 @@ def test_noise_in_place_of_all_values_after_the_origin_changes_no_bit_of_the_for
 
 def test_only_a_decoder_that_makes_all_steps_at_once_from_their_calendar_can_skip_ahead(name):
     asked = {"informer", "informer2020", "informer_stack", "transformer"}
-    assert made(name).can_skip_ahead() == (name in asked)
+    assert made(name).supports_horizon_offset() == (name in asked)
     if name in asked:
-        stepwise = made(name, "attention=full", "model.decode=dynamic", mix=False)
-        assert not stepwise.can_skip_ahead()
+        stepwise = made(name, "attention=full", "model.decode=autoregressive", mix=False)
+        assert not stepwise.supports_horizon_offset()
 
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
@@ -121,7 +121,7 @@ def test_any_window_is_learned_from_and_forecast(name, window):
         return
     model = made(name, window=window)
     past, past_known, future_known, future = inputs(model)
-    forecast, truth = model.train().training_pair(past, past_known, future_known, future)
+    forecast, truth = model.train().training_outputs(past, past_known, future_known, future)
     assert forecast.shape == truth.shape
     torch.nn.functional.mse_loss(forecast, truth).backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters() if p.requires_grad)
@@ -158,7 +158,7 @@ def test_the_target_columns_are_those_of_the_window(name):
     """A forecast of columns 3 and 1 is compared with the truth of columns 3 and 1."""
     model = made(name, window={"n_columns": 5, "targets": (3, 1)})
     past, past_known, future_known, future = inputs(model)
-    _, truth = ForecastModel.training_pair(model.eval(), past, past_known, future_known, future)
+    _, truth = ForecastModel.training_outputs(model.eval(), past, past_known, future_known, future)
     torch.testing.assert_close(truth, future[:, :, [3, 1]])
 
 
@@ -182,7 +182,7 @@ def test_every_attention_works_in_the_informers_encoder_and_decoder_from_16_step
     window = {"seq_len": 16, "label_len": 8, "pred_len": 8}
     model = made("informer", f"attention={attention}", window=window, n_heads=n_heads, encoder_layers=3)
     past, past_known, future_known, future = inputs(model)
-    forecast, truth = model.training_pair(past, past_known, future_known, future)
+    forecast, truth = model.training_outputs(past, past_known, future_known, future)
     torch.nn.functional.mse_loss(forecast, truth).backward()
     assert all(p.grad is not None for p in model.parameters())
     assert model.eval()(past, past_known, future_known).isfinite().all()

@@ -171,4 +171,4 @@ def test_the_embedded_patches_are_dropped_in_training():
 
 
 def test_it_trains_on_its_targets():
-    assert PatchTST.training_pair is ForecastModel.training_pair
+    assert PatchTST.training_outputs is ForecastModel.training_outputs

@@ -17,7 +17,7 @@ from forecast.models.reformer import Reformer
 
 LSH = {
     "projection": SharedQueryKeyProjection,
-    "mechanism": partial(LshAttention, bucket=4, rounds=2, dropout=0.2, eval_seed=0),
+    "mechanism": partial(LshAttention, bucket_size=4, n_hashes=2, dropout=0.2, eval_seed=0),
 }
 OWN = {key: SIZES[key] for key in ("d_model", "n_heads", "d_ff", "dropout", "activation", "embedding", "instance_norm")}
 

@@ -103,7 +103,7 @@ def test_attention_layers_are_numbered_through_the_model():
         {"embedding": "fixed"},
         {"instance_norm": True},
         {"label_len": 8},
-        {"decode": "dynamic"},
+        {"decode": "autoregressive"},
         {"encoder_attention": PROB},
         {"decoder_attention": PROB},
         {"cross_attention": PROB},

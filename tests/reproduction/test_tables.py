@@ -151,7 +151,7 @@ def test_the_informers_rows_are_those_of_the_authors_scripts(table):
         )
         assert common == (512, 8, 2048, 0.05, True, True)
         assert (cfg.optim.lr, cfg.data.batch_size, cfg.trainer.max_epochs) == (1e-4, 32, 6)
-        assert (cfg.callbacks.early_stopping.patience, cfg.schedule._target_.split(".")[-1]) == (3, "type1")
+        assert (cfg.callbacks.early_stopping.patience, cfg.schedule._target_.split(".")[-1]) == (3, "halve_each_epoch")
     assert ", ".join(said) == SCRIPTS[table]
 
 
@@ -183,5 +183,5 @@ def test_the_recipes_follow_their_papers():
         assert said.items() >= sizes.items() if row.startswith("ettm1") else not sizes.keys() & said.keys()
         assert (said["seq_len"], said["data.batch_size"], said["optim.lr"]) == (336, 128, 1e-4)
     for pred_len, offsets in ((336, [12, 24, 48, 72]), (480, [48, 96, 144, 168])):
-        assert recipe("decoder", str(pred_len))["protocol.offsets"] == offsets
+        assert recipe("decoder", str(pred_len))["protocol.horizon_offsets"] == offsets
     assert {recipe("probsparse", row)["data.batch_size"] for row in TABLES["probsparse"].rows} == {8}

@@ -119,7 +119,7 @@ MODELS = [f"model={name}" for name in options("model")]
 # the others are those that the models bring
 ATTENTIONS = [f"attention={name}" for name in ("prob_causal", "fixed", "topk")]
 VARIANTS = {
-    "decode": ["attention=full", "model.decode=dynamic"],
+    "decode": ["attention=full", "model.decode=autoregressive"],
     "embedding": ["model.embedding=fixed"],
     "instance_norm": ["model.instance_norm=true", "data.features=MS"],
     "one column": ["data.features=S", "label_len=0"],

@@ -47,9 +47,10 @@ def test_the_card_tells_what_the_checkpoint_is(run, capsys):
     said = " ".join(card(capsys, run / "checkpoints/best.ckpt").split())
     metrics = json.loads((run / "metrics.json").read_text())
     for words in (
-        f"{run}/checkpoints/best.ckpt: format 1",
+        f"{run}/checkpoints/best.ckpt: format 2",
         f"model informer, {metrics['parameters']:,} parameters",
-        "d_model 14, n_heads 2, d_ff 17, encoder_layers 2",
+        "d_model 14, n_heads 2, d_ff 17",
+        "encoder_layers 2",
         "attention cross full, decoder prob, encoder prob",
         "lengths seq_len 19, label_len 7, pred_len 5",
         "trained epoch 1, step 9, seed 1; the best of its run so far",

@@ -156,14 +156,14 @@ def test_baselines_stand_there_for_each_look_back(capsys, tmp_path):
 
 def test_offsets_have_a_table_of_their_own(capsys, tmp_path):
     later = {"12": {"windows": 5, "scaled": {"mse": 0.7, "mae": 0.6}}}
-    for number, (name, offsets) in enumerate({"generative": later, "dynamic": {"12": None}}.items()):
+    for number, (name, offsets) in enumerate({"one_shot": later, "autoregressive": {"12": None}}.items()):
         folder = make_run(tmp_path / name, errors=wave(0.5), number=number, model__decode=name)
         metrics = json.loads((folder / "metrics.json").read_text())
         (folder / "metrics.json").write_text(json.dumps({**metrics, "offsets": offsets}))
     said = call_script(capsys, "report", tmp_path)[1]
     assert "| MSE at offset | 0 | 12 |" in said
-    assert f"| model.decode=generative | {wave(0.5).mean():.4f} (1) | 0.7000 (1) |" in said
-    assert f"| model.decode=dynamic | {wave(0.5).mean():.4f} (1) | - |" in said
+    assert f"| model.decode=one_shot | {wave(0.5).mean():.4f} (1) | 0.7000 (1) |" in said
+    assert f"| model.decode=autoregressive | {wave(0.5).mean():.4f} (1) | - |" in said
 
 
 def test_odd_files_cost_a_picture_and_not_the_report(capsys, sweep):

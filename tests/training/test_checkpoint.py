@@ -337,7 +337,7 @@ def test_a_finished_run_that_goes_on_without_more_epochs_is_evaluated_again(tiny
 def test_the_schedule_gives_the_authors_six_rates(tmp_path):
     """SPEC 1.8: set after each epoch, so the first two epochs have the full rate."""
     from forecast.training.module import ForecastModule
-    from forecast.training.schedule import type1
+    from forecast.training.schedule import halve_each_epoch
 
     seen = []
 
@@ -351,10 +351,12 @@ def test_the_schedule_gives_the_authors_six_rates(tmp_path):
         def validation_step(self, batch):
             pass
 
-    module = Seen(torch.nn.Linear(3, 2), optimizer=lambda p: torch.optim.Adam(p, lr=1e-4), schedule=type1, record={})
+    module = Seen(
+        torch.nn.Linear(3, 2), optimizer=lambda p: torch.optim.Adam(p, lr=1e-4), schedule=halve_each_epoch, record={}
+    )
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(2, 3)))
     quiet = dict.fromkeys(("enable_checkpointing", "enable_progress_bar", "enable_model_summary", "logger"), False)
-    from forecast.training.lightning_manners import lightning_without_noise
+    from forecast.training.lightning_errors import lightning_without_noise
 
     with lightning_without_noise():
         pl.Trainer(max_epochs=6, accelerator="cpu", default_root_dir=tmp_path, **quiet).fit(module, loader, loader)

@@ -12,9 +12,9 @@ from models.small import WINDOW, informer
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.evaluation import evaluate as evaluating
-from forecast.evaluation import offsets as offsetting
+from forecast.evaluation import horizon_offsets as offsetting
 from forecast.evaluation.evaluate import Protocol, baseline_metrics, evaluate, fit_baselines, split_metrics
-from forecast.evaluation.offsets import offset_metrics
+from forecast.evaluation.horizon_offsets import offset_metrics
 from forecast.evaluation.predict import predict
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.module import ForecastModule

@@ -15,7 +15,7 @@ from forecast.data.prepare import prepare
 from forecast.training import loader as loading
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.loader import WindowLoader
-from forecast.training.order import EpochOrder, TrainBatches
+from forecast.training.samplers import EpochOrder, TrainBatches
 
 N, C, L, P, B = 149, 2, 7, 3, 5
 WINDOWS = 97 - L - P + 1

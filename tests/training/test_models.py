@@ -93,14 +93,14 @@ def test_each_run_says_once_that_single_head_attention_ignores_the_number_of_hea
 
 def test_step_by_step_decoding_trains_evaluates_and_predicts(tmp_path):
     run = tmp_path / "run"
-    call("train", "attention=full", "model.decode=dynamic", *TINY, f"hydra.run.dir={run}")
+    call("train", "attention=full", "model.decode=autoregressive", *TINY, f"hydra.run.dir={run}")
     again = tmp_path / "again"
     call("evaluate", f"ckpt_path={run}/checkpoints/best.ckpt", "device=cpu", f"hydra.run.dir={again}")
     assert metrics_of(again)["test"] == metrics_of(run)["test"]
 
 
 TOO_LONG = {
-    "bucket": ["attention=lsh", "attention.mechanism.bucket=24"],
+    "bucket": ["attention=lsh", "attention.mechanism.bucket_size=24"],
     "window": ["attention=strided", "attention.mechanism.window=24"],
     "block": ["attention=fixed", "attention.mechanism.block=24"],
     "sub_len": ["attention=logsparse", "attention.mechanism.sub_len=24"],

@@ -80,9 +80,9 @@ def unchecked():
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_compiled_step_gives_the_same_forecast_and_gradients_without_a_break(name):
     model = informer(MECHANISMS[name])
-    forecast, gradient = step(model, model.training_pair)
+    forecast, gradient = step(model, model.training_outputs)
     torch.compiler.reset()
-    compiled = step(model, torch.compile(model.training_pair, backend="aot_eager", fullgraph=True))
+    compiled = step(model, torch.compile(model.training_outputs, backend="aot_eager", fullgraph=True))
     torch.testing.assert_close(compiled[0], forecast, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(compiled[1], gradient, rtol=1e-4, atol=1e-5)
 
@@ -105,8 +105,8 @@ def test_training_with_compile_ends_with_the_figures_of_training_without(tmp_pat
 @pytest.mark.parametrize("name", ["full"])  # bfloat16 scores choose other active rows
 def test_a_step_in_mixed_precision_agrees_to_the_digits_of_bfloat16(name):
     model = informer(MECHANISMS[name])
-    forecast, gradient = step(model, model.training_pair)
-    mixed = step(model, model.training_pair, autocast=True)
+    forecast, gradient = step(model, model.training_outputs)
+    mixed = step(model, model.training_outputs, autocast=True)
     torch.testing.assert_close(mixed[0], forecast, rtol=0.05, atol=0.05)
     assert not torch.equal(mixed[0], forecast)
     assert cosine_similarity(mixed[1], gradient, dim=0) > 0.999

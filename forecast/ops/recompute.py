@@ -12,7 +12,7 @@ from torch.autograd.graph import saved_tensors_hooks
 KEPT = 2**22
 
 
-def remade(tensor: Tensor, make: Callable[[], Tensor]) -> AbstractContextManager[Any]:
+def recomputed(tensor: Tensor, make: Callable[[], Tensor]) -> AbstractContextManager[Any]:
     """What is computed inside keeps no copy of a large `tensor` for its backward pass, which calls `make` for another.
 
     make: gives the same numbers in a new tensor of that shape, from what is kept anyway. Only on a CPU is it asked to:

@@ -13,7 +13,7 @@ import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
-from forecast.config.refusals import UNWRITABLE
+from forecast.config.hydra_errors import UNWRITABLE
 from forecast.errors import Terminated, UserError
 from forecast.training.checkpoint import resume_hint
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from forecast.layers.feed_forward import FeedForward
-from forecast.ops import remade as module
+from forecast.ops import recompute as module
 from forecast.ops.dropout import drop_alike
-from forecast.ops.remade import remade
+from forecast.ops.recompute import recomputed
 from forecast.ops.softmax import attend
 
 B, L, D, WIDE = 3, 7, 5, 11
@@ -26,7 +26,7 @@ def test_what_is_computed_inside_gets_the_tensor_from_make_in_the_backward_pass(
         return x.detach().square()
 
     square = x.square()
-    with remade(square, make):
+    with recomputed(square, make):
         out = square @ weight
     assert not made
     out.sum().backward()
@@ -36,7 +36,7 @@ def test_what_is_computed_inside_gets_the_tensor_from_make_in_the_backward_pass(
 
 def test_a_part_of_it_that_begins_where_it_does_is_another_tensor(everything_is_large):
     x, weight = torch.randn(B, D), torch.randn(1, D, requires_grad=True)
-    with remade(x, lambda: pytest.fail("made")):
+    with recomputed(x, lambda: pytest.fail("made")):
         out = x[:1] * weight
     out.sum().backward()
     torch.testing.assert_close(weight.grad, x[:1])
@@ -47,7 +47,7 @@ def test_a_small_tensor_is_kept(monkeypatch, limit):
     monkeypatch.setattr(module, "KEPT", limit)
     x, weight = torch.randn(B, D), torch.randn(D, 2, requires_grad=True)
     made = []
-    with remade(x, lambda: made.append(True) or x):
+    with recomputed(x, lambda: made.append(True) or x):
         out = x @ weight
     out.sum().backward()
     assert bool(made) == (limit < B * D)
@@ -93,7 +93,7 @@ def test_of_the_wide_sequence_only_the_input_of_the_activation_is_kept(everythin
 
 def test_nothing_is_made_again_where_nothing_goes_backwards(everything_is_large):
     x = torch.randn(B, D)
-    with torch.no_grad(), remade(x, lambda: pytest.fail("made")):
+    with torch.no_grad(), recomputed(x, lambda: pytest.fail("made")):
         assert torch.equal(x @ torch.eye(D), x)
 
 

@@ -26,15 +26,16 @@ def check_offsets(data: PreparedData, split: str, protocol: Protocol) -> None:
     def counts(offset: int) -> bool:
         return offset <= longest and protocol.count(len(data.windows_at(split, offset))) > 0
 
-    refused = [offset for offset in protocol.offsets if not counts(offset)]
+    refused = [offset for offset in protocol.horizon_offsets if not counts(offset)]
     if refused:
         # one by one: with gaps a larger offset may leave windows where a smaller one leaves none
         largest = next((offset for offset in range(longest, 0, -1) if counts(offset)), None)
         possible = "no offset is possible" if largest is None else f"the largest possible is {largest}"
         raise UserError(
-            f"{data.frame.name}: protocol.offsets={list(protocol.offsets)}: at {' and '.join(map(str, refused))} steps "
-            f"from its window no forecast of pred_len {data.pred_len} counts in the {len(data.splits[split])} rows of "
-            f"the split {split}: {possible}. Leave the larger ones out, or choose a shorter pred_len or a longer split."
+            f"{data.frame.name}: protocol.horizon_offsets={list(protocol.horizon_offsets)}: at "
+            f"{' and '.join(map(str, refused))} steps from its window no forecast of pred_len {data.pred_len} "
+            f"counts in the {len(data.splits[split])} rows of the split {split}: {possible}. "
+            f"Leave the larger ones out, or choose a shorter pred_len or a longer split."
         )
 
 
@@ -51,13 +52,13 @@ def offset_metrics(
     The model must be in evaluation mode and on the device, and `check_offsets` must have passed. Raises UserError when
     a forecast is not finite.
     """
-    offsets = protocol.offsets
+    offsets = protocol.horizon_offsets
     if not offsets:
         return {}
-    if not isinstance(model, ForecastModel) or not model.can_skip_ahead():
+    if not isinstance(model, ForecastModel) or not model.supports_horizon_offset():
         log.info(
-            "protocol.offsets=%s: no figures, as this model forecasts the steps right after its window, whatever the "
-            "calendar says. The generative decoder of informer, informer_stack and transformer can skip ahead.",
+            "protocol.horizon_offsets=%s: no figures, as this model forecasts the steps right after its window, "
+            "whatever the calendar says. The one-shot decoder of informer, informer_stack and transformer support it.",
             list(offsets),
         )
         return {"offsets": {str(offset): None for offset in offsets}}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from forecast.ops.rows import put_rows, put_rows_beside, take_rows
+from forecast.ops.row_ops import put_rows, put_rows_beside, take_rows
 
 B, H, L, E, U = 2, 3, 11, 5, 4
 LAYOUTS = {

@@ -19,8 +19,8 @@ from program import TINY, call, heed_ctrl_c, refusal
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.train import write_account
 from forecast.errors import UserError
-from forecast.training.guards import StopOnNonFinite
-from forecast.training.lightning_manners import lightnings_refusals
+from forecast.training.lightning_errors import lightnings_refusals
+from forecast.training.stopping import StopOnNonFinite
 
 
 def run_json(run):

@@ -7,7 +7,7 @@ import torch
 from copies import Copies
 
 from forecast.errors import UserError
-from forecast.training.order import BatchesInOrder, EpochOrder, TrainBatches
+from forecast.training.samplers import BatchesInOrder, EpochOrder, TrainBatches
 
 SIZES = [
     (windows, batch_size, world)

@@ -14,7 +14,7 @@ from forecast.data.prepare import prepare
 from forecast.data.scaling import Scaler
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
-from forecast.evaluation.offsets import check_offsets, offset_metrics
+from forecast.evaluation.horizon_offsets import check_offsets, offset_metrics
 from forecast.models.base import ForecastModel
 
 N, C, P = 211, WINDOW["n_columns"], WINDOW["pred_len"]
@@ -49,7 +49,7 @@ class Told(ForecastModel):
     def forecast(self, past, past_known, future_known):
         return future_known[:, :, :1].expand(-1, -1, 2)
 
-    def can_skip_ahead(self):
+    def supports_horizon_offset(self):
         return True
 
 
@@ -61,7 +61,7 @@ class Mixed(Told):
 
 
 def figures(model, data, *offsets, batch_size=32, split="test", **options):
-    protocol = Protocol(offsets=offsets, **options)
+    protocol = Protocol(horizon_offsets=offsets, **options)
     found = offset_metrics(
         model.eval(), data, split=split, protocol=protocol, batch_size=batch_size, device=torch.device("cpu")
     )
@@ -144,7 +144,7 @@ def test_without_offsets_nothing_is_forecast_and_no_key_is_gained(data):
 
 def test_a_model_that_goes_step_by_step_has_null_and_a_line_in_the_log(data, caplog):
     class Stepping(Told):
-        def can_skip_ahead(self):
+        def supports_horizon_offset(self):
             return False
 
         def forecast(self, past, past_known, future_known):
@@ -153,7 +153,7 @@ def test_a_model_that_goes_step_by_step_has_null_and_a_line_in_the_log(data, cap
     with caplog.at_level("INFO"):
         assert figures(Stepping(), data, 3, 5) == {"3": None, "5": None}
     (line,) = [record.getMessage() for record in caplog.records]
-    assert "protocol.offsets=[3, 5]: no figures" in line and "right after its window" in line
+    assert "protocol.horizon_offsets=[3, 5]: no figures" in line and "right after its window" in line
     assert figures(torch.nn.Identity(), data, 3) == {"3": None}  # nor one that does not say
 
 
@@ -173,11 +173,11 @@ def test_a_forecast_that_is_not_finite_is_refused(data):
     ("split", "options", "largest"), [("test", {}, 75), ("val", {}, 25), ("test", {"drop_last_of": 32}, 44)]
 )
 def test_an_offset_that_the_split_is_too_short_for_is_refused_with_the_largest(data, split, options, largest):
-    check_offsets(data, split, Protocol(offsets=(3, largest), **options))
+    check_offsets(data, split, Protocol(horizon_offsets=(3, largest), **options))
     with pytest.raises(UserError) as error:
-        check_offsets(data, split, Protocol(offsets=(10**30, 3, largest + 1), **options))
+        check_offsets(data, split, Protocol(horizon_offsets=(10**30, 3, largest + 1), **options))
     said = str(error.value)
-    assert f"my.csv: protocol.offsets=[{10**30}, 3, {largest + 1}]: at {10**30} and {largest + 1} steps" in said
+    assert f"my.csv: protocol.horizon_offsets=[{10**30}, 3, {largest + 1}]: at {10**30} and {largest + 1} steps" in said
     assert f"{len(SPLITS[split])} rows of the split {split}: the largest possible is {largest}." in said
 
 
@@ -185,7 +185,7 @@ def test_where_no_offset_is_possible_the_refusal_says_so(data):
     one = replace(data, splits={**SPLITS, "test": range(131, 131 + P)})
     check_offsets(one, "test", Protocol())
     with pytest.raises(UserError, match=r"in the 5 rows of the split test: no offset is possible"):
-        check_offsets(one, "test", Protocol(offsets=(1,)))
+        check_offsets(one, "test", Protocol(horizon_offsets=(1,)))
 
 
 def test_with_gaps_an_offset_must_reach_across_them():
@@ -195,13 +195,13 @@ def test_with_gaps_an_offset_must_reach_across_them():
     counts = {o: len(gappy.windows_at("test", o)) for o in range(80)}
     assert [o for o, count in counts.items() if count] == [0, *range(160 - 136, 165 - 131 + 1)]
     assert sum(counts.values()) == 1 + 6 * 6
-    check_offsets(gappy, "test", Protocol(offsets=(24, 34)))
+    check_offsets(gappy, "test", Protocol(horizon_offsets=(24, 34)))
     for refused in (1, 23, 35):
         with pytest.raises(UserError, match=rf"at {refused} steps from its window .* the largest possible is 34\."):
-            check_offsets(gappy, "test", Protocol(offsets=(24, refused)))
+            check_offsets(gappy, "test", Protocol(horizon_offsets=(24, refused)))
 
 
 @pytest.mark.parametrize("offsets", [(3, 5, 3), (1, 1)])
 def test_an_offset_named_twice_is_refused(offsets):
     with pytest.raises(UserError, match=rf"{offsets[0]} is named twice; name each offset once"):
-        Protocol(offsets=offsets)
+        Protocol(horizon_offsets=offsets)

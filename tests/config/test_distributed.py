@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from forecast.config import launch, resolvers
+from forecast.config import distributed, resolvers
 from forecast.errors import UserError
 
 
@@ -25,8 +25,8 @@ def set_all(monkeypatch, **environment):
 
 
 def test_a_process_alone_is_the_first_and_shares_nothing():
-    assert launch.rank() == 0
-    assert launch.shared_folder() is None
+    assert distributed.rank() == 0
+    assert distributed.shared_folder() is None
     assert resolvers.log_name("train") == "train.log"
 
 
@@ -41,7 +41,7 @@ def test_a_process_alone_is_the_first_and_shares_nothing():
 )
 def test_the_rank_is_what_the_launcher_says(monkeypatch, environment, rank):
     set_all(monkeypatch, **environment)
-    assert launch.rank() == rank
+    assert distributed.rank() == rank
 
 
 def test_only_the_first_process_writes_hydras_folder_and_each_has_its_log(monkeypatch):
@@ -54,15 +54,15 @@ def test_only_the_first_process_writes_hydras_folder_and_each_has_its_log(monkey
 
 def test_torchrun_processes_share_the_folder_of_its_id_and_a_restart_gets_another(monkeypatch):
     set_all(monkeypatch, TORCHELASTIC_RUN_ID="abc", TORCHELASTIC_RESTART_COUNT="0")
-    assert launch.shared_folder() == Path("torchrun-abc")
+    assert distributed.shared_folder() == Path("torchrun-abc")
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "2")
-    assert launch.shared_folder() == Path("torchrun-abc-restart2")
+    assert distributed.shared_folder() == Path("torchrun-abc-restart2")
 
 
 def test_without_an_id_the_folder_is_named_by_when_torchrun_began(monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    folder = launch.shared_folder()
-    assert folder == launch.shared_folder()
+    folder = distributed.shared_folder()
+    assert folder == distributed.shared_folder()
     found = re.fullmatch(r"(\d{4}-\d\d-\d\d)/(\d\d-\d\d-\d\d)-torchrun-\d+", str(folder))
     began = datetime.datetime.strptime(f"{found[1]} {found[2]}", "%Y-%m-%d %H-%M-%S")
     assert datetime.timedelta(0) <= datetime.datetime.now() - began < datetime.timedelta(days=30)
@@ -71,14 +71,14 @@ def test_without_an_id_the_folder_is_named_by_when_torchrun_began(monkeypatch):
 def test_several_machines_without_an_id_are_told_to_give_one(monkeypatch):
     set_all(monkeypatch, TORCHELASTIC_RUN_ID="none", GROUP_WORLD_SIZE="2")
     with pytest.raises(UserError, match=r"torchrun --rdzv-id=NAME, or hydra\.run\.dir=FOLDER"):
-        launch.shared_folder()
+        distributed.shared_folder()
 
 
 def test_the_tasks_of_a_slurm_step_share_the_folder_of_its_numbers(monkeypatch):
     set_all(monkeypatch, SLURM_JOB_ID="77", SLURM_STEP_ID="1", SLURM_STEP_NUM_TASKS="2")
-    assert launch.shared_folder() == Path("slurm-77-1")
+    assert distributed.shared_folder() == Path("slurm-77-1")
 
 
 def test_a_single_task_of_slurm_gets_a_folder_of_its_own(monkeypatch):
     set_all(monkeypatch, SLURM_JOB_ID="77", SLURM_STEP_ID="0", SLURM_STEP_NUM_TASKS="1")
-    assert launch.shared_folder() is None
+    assert distributed.shared_folder() is None

@@ -1,0 +1,110 @@
+"""Former names of keys, values, options and classes keep working, with one line that gives today's."""
+
+import re
+
+import pytest
+from composed import composed
+from program import TINY, call
+
+from forecast.config.aliases import (
+    CLASSES,
+    KEYS,
+    OPTIONS,
+    VALUES,
+    current_choices,
+    current_config,
+    current_override,
+    former_config,
+)
+from forecast.config.check import check_config
+from forecast.config.targets import resolve_target
+from forecast.errors import UserError
+
+
+@pytest.mark.parametrize(
+    "former, today",
+    [
+        ("protocol.offsets=[3,6]", "protocol.horizon_offsets=[3,6]"),
+        ("attention.mechanism.keys=shared", "attention.mechanism.key_sampling=per_head"),
+        (
+            "model.encoder_attention.mechanism.keys=repeated",
+            "model.encoder_attention.mechanism.key_sampling=with_replacement",
+        ),
+        ("attention.mechanism.keys=shared,distinct", "attention.mechanism.key_sampling=per_head,per_query"),
+        ("+attention.mechanism.bucket=8", "+attention.mechanism.bucket_size=8"),
+        ("attention.mechanism.rounds=2", "attention.mechanism.n_hashes=2"),
+        ("model.decode=dynamic", "model.decode=autoregressive"),
+        ("schedule=type1", "schedule=halve_each_epoch"),
+        ("schedule=constant,type3", "schedule=constant,decay_90"),
+        ("variant=informer2020", "model=informer2020"),
+        ("variant=scrambled", "attention=prob_scrambled"),
+        ("~attention.mechanism.keys", "~attention.mechanism.key_sampling"),
+    ],
+)
+def test_a_former_override_is_todays(former, today):
+    assert current_override(former) == today
+    assert current_override(today) == today
+
+
+@pytest.mark.parametrize(
+    "override", ["data.path='a=b, c.csv'", "model.d_model=32,64", "hydra.sweep.dir=keys", "seed=1", "-m"]
+)
+def test_other_overrides_stay_as_they_are(override):
+    assert current_override(override) == override
+
+
+def test_a_sweep_over_options_that_went_to_other_groups_is_refused():
+    says = "variant=informer2020 is now model=informer2020. Sweep over one group at a time."
+    with pytest.raises(UserError, match=re.escape(says)):
+        current_override("variant=mix,informer2020")
+
+
+def test_a_config_comes_to_todays_words_and_back():
+    former = {
+        "protocol": {"_target_": "forecast.evaluation.Protocol", "offsets": [3]},
+        "model": {"decode": "dynamic", "encoder_attention": {"mechanism": {"keys": "shared", "factor": 5}}},
+        "schedule": {"_target_": "forecast.training.schedule.type1"},
+    }
+    today = current_config(former)
+    assert today["protocol"]["horizon_offsets"] == [3]
+    assert today["model"]["decode"] == "autoregressive"
+    assert today["model"]["encoder_attention"]["mechanism"] == {"key_sampling": "per_head", "factor": 5}
+    built = {**today, "schedule": {"_target_": CLASSES["forecast.training.schedule.type1"]}}
+    built["protocol"] = {**today["protocol"], "_target_": CLASSES["forecast.evaluation.Protocol"]}
+    assert former_config(built) == former
+    assert current_config(today) == today
+
+
+def test_choices_stay_in_their_group():
+    kept = {"schedule": "type1", "variant": "informer2020", "model": "informer2020", "experiment": None}
+    assert current_choices(kept) == {**kept, "schedule": "halve_each_epoch"}
+
+
+def test_every_name_of_today_exists():
+    for today in CLASSES.values():
+        resolve_target(today)
+    for option in OPTIONS.values():
+        check_config(composed(option))
+    of = {"mechanism.bucket_size": "lsh", "mechanism.n_hashes": "lsh"}
+    for key in KEYS.values():
+        cfg = composed(f"attention={of.get(key, 'prob')}")
+        node = cfg.protocol if key.startswith("protocol") else cfg.attention.mechanism
+        assert key.rpartition(".")[2] in node
+    for key, names in VALUES.items():
+        for value in names.values():
+            check_config(
+                composed(
+                    f"attention.{key}={value}" if key.startswith("mechanism") else f"{key}={value}",
+                    "attention=full" if key == "model.decode" else "attention=prob",
+                )
+            )
+
+
+def test_the_command_line_answers_with_todays_name_once_and_runs(tmp_path, capsys):
+    call("train", *TINY, "schedule=type1", "attention.mechanism.keys=distinct", f"hydra.run.dir={tmp_path}")
+    said = capsys.readouterr().err
+    assert said.count("schedule=type1 is now written schedule=halve_each_epoch") == 1
+    assert (
+        said.count("attention.mechanism.keys=distinct is now written attention.mechanism.key_sampling=per_query") == 1
+    )
+    assert "key_sampling: per_query" in (tmp_path / ".hydra" / "config.yaml").read_text()
