@@ -111,8 +111,8 @@ def test_golden_lsh_attention_but_for_the_first_chunks_of_several_rounds_of_defe
     attention, (q, k, v), buckets = lsh_of(case)
     out, theirs = attention(q, k, v), torch.from_numpy(case["out"]).unsqueeze(1)
     border = torch.zeros(q.shape[:3], dtype=torch.bool)
-    if attention.rounds > 1:
-        first = sorted_steps(buckets, q.shape[2])[..., : attention.bucket].flatten(2)
+    if attention.n_hashes > 1:
+        first = sorted_steps(buckets, q.shape[2])[..., : attention.bucket_size].flatten(2)
         border.scatter_(2, first, True)
         assert ((out - theirs)[border].abs().amax(-1) > 1e-3).float().mean() > 0.5
         alone = torch.isclose(out, v).all(-1) & ~border
