@@ -30,6 +30,8 @@ def test_the_quickstart_beats_the_seasonal_naive(tmp_path, seed):
     out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
+    # commit dfe7d05 had exactly this with one thread; another machine rounds otherwise, step by step
+    assert metrics["test"]["scaled"]["mse"] == pytest.approx(0.261855, abs=0.003)
     assert metrics["test"]["skill"] > 0.2
     assert metrics["test"]["flat"] == []
     assert "seasonal naive (24 steps)" in out and "best reachable" in out
