@@ -1,9 +1,14 @@
 """Former names that keep working: on the command line, in a user's own YAML, and in checkpoints."""
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from omegaconf import DictConfig, OmegaConf
+
 from forecast.errors import UserError
+
+log = logging.getLogger(__name__)
 
 # Former name -> today's. Keys and their values by the end of their path, as they lie in several slots.
 KEYS: Mapping[str, str] = {
@@ -84,9 +89,29 @@ def current_choices(choices: Mapping[str, str | None]) -> dict[str, str | None]:
     return current
 
 
-def renamed_keys(paths: Iterable[str]) -> list[str]:
-    """What to tell of former keys among these: "protocol.offsets is now protocol.horizon_offsets"."""
-    return [f"{path} is now {now}" for path in paths if (now := _current_path(path)) != path]
+def with_current_names(cfg: DictConfig) -> DictConfig:
+    """A composed config in today's words; where YAML of a user's own has former ones, the log gives today's."""
+    plain = OmegaConf.to_container(cfg, resolve=False)
+    current = current_config(plain)
+    if current == plain:
+        return cfg
+    log.warning("The config has former names, which are now %s", ", ".join(_changed(plain)))
+    named: DictConfig = OmegaConf.create(current)
+    return named
+
+
+def _changed(node: Any, path: str = "") -> Iterator[str]:
+    """Each key whose name or value is a former one, as one types it today."""
+    if not isinstance(node, Mapping):
+        return
+    for key, value in node.items():
+        here = f"{path}.{key}" if path else str(key)
+        now = _current_path(here)
+        current = current_config(value, now)
+        if isinstance(value, Mapping):
+            yield from _changed(value, now)
+        elif now != here or current != value:
+            yield f"{now}={current}"
 
 
 def _current_path(path: str) -> str:

@@ -18,7 +18,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import distributed, hydra_errors, resolvers
-from forecast.config.aliases import current_override
+from forecast.config.aliases import current_override, with_current_names
 from forecast.config.help import help_text
 from forecast.config.values import CONF
 from forecast.errors import Terminated, UserError, closest
@@ -135,7 +135,7 @@ def _task(main: Main, config_name: str) -> Main:
             if in_sweep() and not cfg.get("ckpt_path") and is_finished(run_folder()):
                 log.info("%s has finished before: it is not run again", run_folder())
                 return
-            main(cfg)
+            main(with_current_names(cfg))
         except Exception as error:
             mistake = hydra_errors.message(error, config_name="", overrides=[], multirun=True) is not None
             if in_sweep():

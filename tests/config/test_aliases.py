@@ -1,5 +1,6 @@
 """Former names of keys, values, options and classes keep working, with one line that gives today's."""
 
+import json
 import re
 
 import pytest
@@ -108,3 +109,14 @@ def test_the_command_line_answers_with_todays_name_once_and_runs(tmp_path, capsy
         said.count("attention.mechanism.keys=distinct is now written attention.mechanism.key_sampling=per_query") == 1
     )
     assert "key_sampling: per_query" in (tmp_path / ".hydra" / "config.yaml").read_text()
+
+
+def test_yaml_of_a_users_own_may_have_former_names(tmp_path, capsys):
+    (tmp_path / "experiment").mkdir()
+    keys = ("model: {decode: generative}", "attention: {mechanism: {keys: distinct}}", "protocol: {offsets: [2]}")
+    (tmp_path / "experiment/mine.yaml").write_text("\n".join(("# @package _global_", *keys)))
+    call("train", f"--config-dir={tmp_path}", "experiment=mine", *TINY, f"hydra.run.dir={tmp_path}/run")
+    names = ("model.decode=one_shot", "attention.mechanism.key_sampling=per_query", "protocol.horizon_offsets=[2]")
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "former names" in line]
+    assert all(name in line for name in names)
+    assert list(json.loads((tmp_path / "run/metrics.json").read_text())["offsets"]) == ["2"]
