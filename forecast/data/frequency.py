@@ -36,10 +36,7 @@ def is_exact(timestamps: pd.DatetimeIndex, freq: str) -> bool:
     """Whether the timestamps (N,) are those of `freq`, none missing, none between."""
     try:
         expected = pd.date_range(timestamps[0], periods=len(timestamps), freq=freq)
-    except (
-        pd.errors.OutOfBoundsDatetime,
-        OverflowError,
-    ):  # far too coarse a step: past the last year of pandas
+    except (pd.errors.OutOfBoundsDatetime, OverflowError):  # far too coarse a step: past the last year of pandas
         return False
     return bool((expected == timestamps).all())
 

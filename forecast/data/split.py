@@ -120,12 +120,7 @@ def window_rows(rows: range, *, seq_len: int) -> range:
 
 
 def _cut(val: int, test: int, end: int, n_rows: int) -> dict[str, range]:
-    parts = {
-        "train": range(val),
-        "val": range(val, test),
-        "test": range(test, end),
-        "tail": range(end, n_rows),
-    }
+    parts = {"train": range(val), "val": range(val, test), "test": range(test, end), "tail": range(end, n_rows)}
     return {name: part for name, part in parts.items() if name != "tail" or part}
 
 

@@ -91,9 +91,7 @@ class WindowDataset(Dataset[Batch]):
         length = self._first_step + pred_len
         # Row i of this view is window i, flat: overlapping rows of one memory, each a contiguous piece of it.
         self._windows = series.as_strided(
-            (max(0, len(rows) - length + 1), length * width),
-            (width, 1),
-            series.storage_offset() + rows.start * width,
+            (max(0, len(rows) - length + 1), length * width), (width, 1), series.storage_offset() + rows.start * width
         )
         self._chosen = chosen
         self._chosen_at_home = None if chosen is None else torch.as_tensor(chosen, device=self.home)
