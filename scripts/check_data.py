@@ -15,7 +15,7 @@ from forecast.data.check import FileCheck, check_file
 from forecast.data.findings import Severity
 from forecast.data.seasonality import CLEAR
 
-SHOWN_COLUMNS, SHOWN_FINDINGS = 12, 30
+MAX_COLUMNS, MAX_FINDINGS = 12, 30
 WIDTH = 110
 HEADINGS: dict[Severity, str] = {"error": "Mend this first:", "mend": "Gaps:", "note": "Worth a look:"}
 
@@ -54,14 +54,14 @@ def facts(check: FileCheck) -> list[str]:
         missing = f"{check.rows_missing} rows missing" if check.rows_missing else "no row missing"
         lines.append(row("frequency", f"{check.freq}, {missing}"))
     names = check.table.columns
-    width = min(max(6, *(len(name) for name in names[:SHOWN_COLUMNS])), 30)
+    width = min(max(6, *(len(name) for name in names[:MAX_COLUMNS])), 30)
     lines += ["", f"{'column':{width}}  {'missing':>8} {'least':>11} {'median':>11} {'largest':>11} {'outliers':>9}"]
-    for name, column, outliers in list(zip(names, check.table.values.T, check.outliers, strict=True))[:SHOWN_COLUMNS]:
+    for name, column, outliers in list(zip(names, check.table.values.T, check.outliers, strict=True))[:MAX_COLUMNS]:
         known = column[np.isfinite(column)]
         figures = [f"{f(known):11.4g}" if len(known) else "-".rjust(11) for f in (np.min, np.median, np.max)]
         lines.append(f"{name[:width]:{width}}  {np.isnan(column).sum():8} {' '.join(figures)} {outliers:9}")
-    if len(names) > SHOWN_COLUMNS:
-        lines.append(f"... and {len(names) - SHOWN_COLUMNS} columns more")
+    if len(names) > MAX_COLUMNS:
+        lines.append(f"... and {len(names) - MAX_COLUMNS} columns more")
     return lines
 
 
@@ -75,10 +75,10 @@ def findings(check: FileCheck) -> list[str]:
         texts = check.findings.texts(severity)
         if texts:
             lines += ["", heading]
-            for text in texts[:SHOWN_FINDINGS]:
+            for text in texts[:MAX_FINDINGS]:
                 lines += paragraph.wrap(text)
-        if len(texts) > SHOWN_FINDINGS:
-            lines.append(f"  ... and {len(texts) - SHOWN_FINDINGS} more of this kind")
+        if len(texts) > MAX_FINDINGS:
+            lines.append(f"  ... and {len(texts) - MAX_FINDINGS} more of this kind")
     return lines
 
 

@@ -37,7 +37,7 @@ class RowSplit(Split):
         end = test + self.test
         if end > len(frame):
             raise UserError(
-                f"{frame.name} has {len(frame)} rows, but data.split asks for {self.train} + {self.val} + "
+                f"{frame.name} has {len(frame)} rows, but data.split needs {self.train} + {self.val} + "
                 f"{self.test} = {end}. Give smaller data.split.train, val and test, use a ShareSplit, or "
                 "evaluate with split=all."
             )

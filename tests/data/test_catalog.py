@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from forecast.data import catalog
-from forecast.data.catalog import CATALOG, Entry, file_md5, locate
+from forecast.data.catalog import CATALOG, PublishedFile, file_md5, locate
 from forecast.errors import UserError
 
 HELLO_MD5 = "5d41402abc4b2a76b9719d911017c592"  # of b"hello", RFC 1321's algorithm
@@ -19,7 +19,7 @@ HELLO_MD5 = "5d41402abc4b2a76b9719d911017c592"  # of b"hello", RFC 1321's algori
 
 @pytest.fixture(autouse=True)
 def hello(monkeypatch):
-    monkeypatch.setitem(CATALOG, "hello", Entry(5, HELLO_MD5, "https://example.org/hello.csv"))
+    monkeypatch.setitem(CATALOG, "hello", PublishedFile(5, HELLO_MD5, "https://example.org/hello.csv"))
 
 
 def no_download(monkeypatch, error):
@@ -97,7 +97,9 @@ def server(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(catalog, "_PATIENCE", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        monkeypatch.setitem(CATALOG, "hello", Entry(5, HELLO_MD5, f"http://127.0.0.1:{server.getsockname()[1]}/hello"))
+        monkeypatch.setitem(
+            CATALOG, "hello", PublishedFile(5, HELLO_MD5, f"http://127.0.0.1:{server.getsockname()[1]}/hello")
+        )
         yield server
 
 
