@@ -225,7 +225,7 @@ def _numbers(records: _Rows, spec: TableSpec, faults: CellFaults) -> FloatArray:
             values[row, i], kind = _number(written, spec)
             if kind is not None:
                 faults.add(kind, place, line, written)
-    # A row of nothing but separators lacks its timestamp, an error of its own; to count its cells as gaps would hide others.
+    # A row of nothing but separators lacks its timestamp, an error of its own; its cells as gaps would hide others.
     values[[not any(cell.strip() for cell in cells) for _, cells in records]] = np.inf
     return values
 
