@@ -62,12 +62,12 @@ STAMP = re.compile(
 
 
 def stamp_of(cell):
-    found = STAMP.fullmatch(cell)
-    assert found, f"{cell!r} was taken for a timestamp"
+    match = STAMP.fullmatch(cell)
+    assert match, f"{cell!r} was taken for a timestamp"
     year, month, day, hour, minute, second = (
-        int(part or low) for part, low in zip(found.groups()[:6], (1, 1, 1, 0, 0, 0), strict=True)
+        int(part or low) for part, low in zip(match.groups()[:6], (1, 1, 1, 0, 0, 0), strict=True)
     )
-    fraction = (found[7] or "").ljust(9, "0")[:9]
+    fraction = (match[7] or "").ljust(9, "0")[:9]
     return np.datetime64(f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction}")
 
 
@@ -79,7 +79,7 @@ def number_of(cell, decimal):
     return float(cell.replace(decimal, ".") or "nan") if cell.lower() not in {"na", "null", "n/a"} else float("nan")
 
 
-def held(content, frame, options):
+def rows_in(content, frame, options):
     """The rows of a file, read without pandas: cell by cell, with a pattern for the timestamps."""
     separator = options["separator"].replace("\\t", "\t")
     text = io.StringIO(content.decode("utf-8-sig"), newline=None)
@@ -96,7 +96,7 @@ def held(content, frame, options):
 
 
 def assert_is_what_the_file_holds(frame, content, options):
-    known = list(held(content, frame, options))
+    known = list(rows_in(content, frame, options))
     at = frame.timestamps.get_indexer(pd.DatetimeIndex([stamp for stamp, _ in known]))
     assert (at >= 0).all()
     values = np.array([values for _, values in known])
