@@ -21,10 +21,11 @@ def csv(tmp_path):
     return path
 
 
+LAYOUT = {"split": SPLIT, "time_column": "when", "separator": ";", "decimal": ","}
+
+
 def csv_source(path, **options):
-    return CsvSource(
-        path=None if path is None else str(path), split=SPLIT, time_column="when", separator=";", decimal=",", **options
-    )
+    return CsvSource(path=None if path is None else str(path), **LAYOUT, **options)
 
 
 @pytest.mark.parametrize(
@@ -58,12 +59,11 @@ def test_the_demo_follows_the_same_rules(features, columns, targets):
 
 @pytest.mark.parametrize("features", ["M", "S", "MS"])
 def test_a_target_that_is_not_there_is_refused_with_the_nearest(csv, features):
-    sources = [csv_source(csv, features=features, target="laod")]
-    sources += [DemoSource(split=SPLIT, features=features, target="HUF")]
-    for source, where, near in zip(sources, (str(csv), "demo"), ("load", "HUFL"), strict=True):
-        with pytest.raises(
-            UserError, match=rf"{where}.*'{source.target}' \(data.target\).*mean '{near}'.*data.target=null"
-        ):
+    mine = csv_source(csv, features=features, target="laod")
+    demo_source = DemoSource(split=SPLIT, features=features, target="HUF")
+    for source, where, near in ((mine, str(csv), "load"), (demo_source, "demo", "HUFL")):
+        says = rf"{where}.*'{source.target}' \(data.target\).*mean '{near}'.*data.target=null"
+        with pytest.raises(UserError, match=says):
             source.frame()
 
 
@@ -85,8 +85,7 @@ def test_csv_needs_a_path(path):
 
 
 def test_reading_options_reach_the_reader(csv):
-    frame = csv_source(csv).frame()
-    assert frame.values[3].tolist() == [3.5, 9, -3]
+    assert csv_source(csv).frame().values[3].tolist() == [3.5, 9, -3]
 
 
 def test_a_csv_describes_itself_by_its_bytes(csv):
@@ -122,9 +121,7 @@ def test_a_catalog_source_reads_root_and_verifies(tmp_path):
 
 
 def test_a_catalog_source_with_a_path_reads_that_file_unverified(csv):
-    source = CatalogSource(
-        name="ETTh1", root="nowhere", path=str(csv), split=SPLIT, time_column="when", separator=";", decimal=","
-    )
+    source = CatalogSource(name="ETTh1", root="nowhere", path=str(csv), **LAYOUT)
     assert source.frame().columns == ("load", "OT", "temp")
     assert source.describe() == {"name": "ETTh1", "path": str(csv), "checksum": catalog.file_md5(csv)}
 
@@ -135,30 +132,9 @@ def test_an_unknown_catalog_name_is_refused_before_any_file_is_looked_for():
 
 
 def test_another_file_is_used_as_the_first(csv):
-    first = CatalogSource(
-        name="ETTh1",
-        root="nowhere",
-        split=SPLIT,
-        features="MS",
-        target="load",
-        batch_size=13,
-        time_column="when",
-        separator=";",
-        decimal=",",
-        gaps="mask",
-    )
-    other = first.with_file(csv)
-    assert other == CsvSource(
-        path=str(csv),
-        split=SPLIT,
-        features="MS",
-        target="load",
-        batch_size=13,
-        time_column="when",
-        separator=";",
-        decimal=",",
-        gaps="mask",
-    )
+    use = {**LAYOUT, "features": "MS", "target": "load", "batch_size": 13, "gaps": "mask"}
+    other = CatalogSource(name="ETTh1", root="nowhere", **use).with_file(csv)
+    assert other == CsvSource(path=str(csv), **use)
     assert other.with_file(csv) == other
 
 
@@ -181,4 +157,5 @@ def test_sources_are_frozen_and_keyword_only():
 def test_ETTh1_is_found_in_forecast_data(ett_root):
     source = CatalogSource(name="ETTh1", root=str(ett_root), split=SPLIT)
     assert source.checksum() == catalog.CATALOG["ETTh1"].md5
+    assert source.path_used().stat().st_size == catalog.CATALOG["ETTh1"].size
     assert source.frame().values.shape == (17420, 7)

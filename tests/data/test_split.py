@@ -32,10 +32,6 @@ def test_ett_has_the_published_window_counts(seq_len, pred_len):
     assert list(parts) == ["train", "val", "test", "tail"]
 
 
-def test_the_tail_of_ett_at_24_has_2997_windows():
-    assert windows(split_rows(frame(17420), ETTH, seq_len=96, pred_len=24)["tail"], 96, 24) == 2997
-
-
 def test_ett_splits_end_at_the_published_hours():
     full = frame(17420)
     parts = split_rows(full, ETTH, seq_len=96, pred_len=24)
