@@ -5,23 +5,11 @@ import pytest
 
 from forecast.data.seasonality import Season, autocorrelation, find_season, seasonal_period, suggest_lengths
 
+PERIODS = {"h": 24, "3h": 8, "15min": 96, "min": 1440, "s": 86_400, "D": 7, "B": 5}
+PERIODS |= {"W-SUN": 52, "MS": 12, "ME": 12, "QS-OCT": 4}
 
-@pytest.mark.parametrize(
-    "freq, period",
-    [
-        ("h", 24),
-        ("3h", 8),
-        ("15min", 96),
-        ("min", 1440),
-        ("s", 86_400),
-        ("D", 7),
-        ("B", 5),
-        ("W-SUN", 52),
-        ("MS", 12),
-        ("ME", 12),
-        ("QS-OCT", 4),
-    ],
-)
+
+@pytest.mark.parametrize(("freq", "period"), PERIODS.items())
 def test_the_season_is_a_day_a_week_or_a_year_in_steps(freq, period):
     assert seasonal_period(freq) == period
 
