@@ -2,7 +2,7 @@
 
 Usage: python scripts/check_data.py my.csv [--separator ';'] [--decimal ,] [--time_column when]
 
-What is not given is guessed. The exit status is 0 when the file can be trained on with the printed command, else 1.
+What is left out is guessed. The exit status is 0 when the file can be trained on with the printed command, else 1.
 """
 
 import argparse
@@ -44,15 +44,15 @@ def facts(check: FileCheck) -> list[str]:
     if not check.header:
         return []
     cells = f"cells separated by {check.separator!r}, decimals by {check.decimal!r}"
-    lines = [row("file", f"{check.path}: {check.rows} rows, {len(check.header)} columns, {cells}")]
+    lines = [labelled("file", f"{check.path}: {check.rows} rows, {len(check.header)} columns, {cells}")]
     if check.table is None:
         return lines
     times = check.table.timestamps.dropna()
     if len(times):
-        lines.append(row("time", f"column '{check.time_column}', {times.min()} to {times.max()}"))
+        lines.append(labelled("time", f"column '{check.time_column}', {times.min()} to {times.max()}"))
     if check.freq is not None:
         missing = f"{check.rows_missing} rows missing" if check.rows_missing else "no row missing"
-        lines.append(row("frequency", f"{check.freq}, {missing}"))
+        lines.append(labelled("frequency", f"{check.freq}, {missing}"))
     names = check.table.columns
     width = min(max(6, *(len(name) for name in names[:MAX_COLUMNS])), 30)
     lines += ["", f"{'column':{width}}  {'missing':>8} {'least':>11} {'median':>11} {'largest':>11} {'outliers':>9}"]
@@ -88,24 +88,20 @@ def advice(check: FileCheck) -> list[str]:
         return ["", "No training reads this file as it is. Mend it, then run this again."]
     season, lengths = check.season, check.lengths
     assert lengths is not None
-    lines = [""]
+    words = "none known for this frequency, or too few rows to see one"
     if season is not None:
-        clear = "" if season.autocorrelation >= CLEAR else ", too weak to count on"
-        lines.append(
-            row("season", f"{season.period} ({season.name}), autocorrelation {season.autocorrelation:.2f}{clear}")
-        )
-    else:
-        lines.append(row("season", "none known for this frequency, or too few rows to see one"))
-    sizes = ", ".join(f"{name} {length}" for name, length in lengths._asdict().items())
-    lines.append(row("lengths", sizes))
-    lines.append(row("windows", ", ".join(f"{name} {count}" for name, count in check.windows.items())))
+        words = f"{season.period} ({season.name}), autocorrelation {season.autocorrelation:.2f}"
+        words += "" if season.autocorrelation >= CLEAR else ", too weak to count on"
+    lines = ["", labelled("season", words)]
+    lines.append(labelled("lengths", ", ".join(f"{name} {length}" for name, length in lengths._asdict().items())))
+    lines.append(labelled("windows", ", ".join(f"{name} {count}" for name, count in check.windows.items())))
     if check.gaps != "refuse":
-        lines.append(row("gaps", f"data.gaps={check.gaps}"))
+        lines.append(labelled("gaps", f"data.gaps={check.gaps}"))
     return [*lines, "", check.command]
 
 
-def row(name: str, text: str) -> str:
-    """A name and what there is to say of it."""
+def labelled(name: str, text: str) -> str:
+    """A line of the page: a name and the text beside it."""
     return f"{name:10} {text}"
 
 

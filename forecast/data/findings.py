@@ -21,7 +21,7 @@ class Findings(list[Finding]):
     """The findings in one file, filled by the one reader.
 
     strict: the first error is raised as UserError, and nobody reads mends and notes. Otherwise all are kept, and the
-    reader goes on as well as it can. So what a check lists no error for is what the strict reader reads.
+    reader goes on as well as it can. So the strict reader reads just the files for which a check lists no error.
     """
 
     def __init__(self, path: str, *, strict: bool) -> None:

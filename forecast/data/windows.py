@@ -55,8 +55,8 @@ class WindowDataset(Dataset[Batch]):
     """All windows of seq_len + pred_len consecutive rows inside `rows`, one starting at each row, less those in gaps.
 
     With an offset so many rows lie between the past and the forecast steps. A window is a view of the series: batches
-    are one indexing operation, with no Python per sample. The series may be a memory-mapped file: what is not asked
-    for is not read.
+    are one indexing operation, with no Python per sample. The series may be a memory-mapped file: only what
+    the windows hold is read.
     """
 
     def __init__(
