@@ -2,7 +2,7 @@
 
 Usage: python scripts/check_data.py my.csv [--separator ';'] [--decimal ,] [--time_column when]
 
-What is not given is guessed. The exit status is 0 when the file can be trained on with the printed command, else 1.
+What is left out is guessed. The exit status is 0 when the file can be trained on with the printed command, else 1.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from forecast.data.check import FileCheck, check_file
 from forecast.data.findings import Severity
 from forecast.data.seasonality import CLEAR
 
-SHOWN_COLUMNS, SHOWN_FINDINGS = 12, 30
+MAX_COLUMNS, MAX_FINDINGS = 12, 30
 WIDTH = 110
 HEADINGS: dict[Severity, str] = {"error": "Mend this first:", "mend": "Gaps:", "note": "Worth a look:"}
 
@@ -44,24 +44,24 @@ def facts(check: FileCheck) -> list[str]:
     if not check.header:
         return []
     cells = f"cells separated by {check.separator!r}, decimals by {check.decimal!r}"
-    lines = [row("file", f"{check.path}: {check.rows} rows, {len(check.header)} columns, {cells}")]
+    lines = [labelled("file", f"{check.path}: {check.rows} rows, {len(check.header)} columns, {cells}")]
     if check.table is None:
         return lines
     times = check.table.timestamps.dropna()
     if len(times):
-        lines.append(row("time", f"column '{check.time_column}', {times.min()} to {times.max()}"))
+        lines.append(labelled("time", f"column '{check.time_column}', {times.min()} to {times.max()}"))
     if check.freq is not None:
         missing = f"{check.rows_missing} rows missing" if check.rows_missing else "no row missing"
-        lines.append(row("frequency", f"{check.freq}, {missing}"))
+        lines.append(labelled("frequency", f"{check.freq}, {missing}"))
     names = check.table.columns
-    width = min(max(6, *(len(name) for name in names[:SHOWN_COLUMNS])), 30)
+    width = min(max(6, *(len(name) for name in names[:MAX_COLUMNS])), 30)
     lines += ["", f"{'column':{width}}  {'missing':>8} {'least':>11} {'median':>11} {'largest':>11} {'outliers':>9}"]
-    for name, column, outliers in list(zip(names, check.table.values.T, check.outliers, strict=True))[:SHOWN_COLUMNS]:
+    for name, column, outliers in list(zip(names, check.table.values.T, check.outliers, strict=True))[:MAX_COLUMNS]:
         known = column[np.isfinite(column)]
         figures = [f"{f(known):11.4g}" if len(known) else "-".rjust(11) for f in (np.min, np.median, np.max)]
         lines.append(f"{name[:width]:{width}}  {np.isnan(column).sum():8} {' '.join(figures)} {outliers:9}")
-    if len(names) > SHOWN_COLUMNS:
-        lines.append(f"... and {len(names) - SHOWN_COLUMNS} columns more")
+    if len(names) > MAX_COLUMNS:
+        lines.append(f"... and {len(names) - MAX_COLUMNS} columns more")
     return lines
 
 
@@ -75,10 +75,10 @@ def findings(check: FileCheck) -> list[str]:
         texts = check.findings.texts(severity)
         if texts:
             lines += ["", heading]
-            for text in texts[:SHOWN_FINDINGS]:
+            for text in texts[:MAX_FINDINGS]:
                 lines += paragraph.wrap(text)
-        if len(texts) > SHOWN_FINDINGS:
-            lines.append(f"  ... and {len(texts) - SHOWN_FINDINGS} more of this kind")
+        if len(texts) > MAX_FINDINGS:
+            lines.append(f"  ... and {len(texts) - MAX_FINDINGS} more of this kind")
     return lines
 
 
@@ -88,24 +88,20 @@ def advice(check: FileCheck) -> list[str]:
         return ["", "No training reads this file as it is. Mend it, then run this again."]
     season, lengths = check.season, check.lengths
     assert lengths is not None
-    lines = [""]
+    words = "none known for this frequency, or too few rows to see one"
     if season is not None:
-        clear = "" if season.autocorrelation >= CLEAR else ", too weak to count on"
-        lines.append(
-            row("season", f"{season.period} ({season.name}), autocorrelation {season.autocorrelation:.2f}{clear}")
-        )
-    else:
-        lines.append(row("season", "none known for this frequency, or too few rows to see one"))
-    sizes = ", ".join(f"{name} {length}" for name, length in lengths._asdict().items())
-    lines.append(row("lengths", sizes))
-    lines.append(row("windows", ", ".join(f"{name} {count}" for name, count in check.windows.items())))
+        words = f"{season.period} ({season.name}), autocorrelation {season.autocorrelation:.2f}"
+        words += "" if season.autocorrelation >= CLEAR else ", too weak to count on"
+    lines = ["", labelled("season", words)]
+    lines.append(labelled("lengths", ", ".join(f"{name} {length}" for name, length in lengths._asdict().items())))
+    lines.append(labelled("windows", ", ".join(f"{name} {count}" for name, count in check.windows.items())))
     if check.gaps != "refuse":
-        lines.append(row("gaps", f"data.gaps={check.gaps}"))
+        lines.append(labelled("gaps", f"data.gaps={check.gaps}"))
     return [*lines, "", check.command]
 
 
-def row(name: str, text: str) -> str:
-    """A name and what there is to say of it."""
+def labelled(name: str, text: str) -> str:
+    """A line of the page: a name and the text beside it."""
     return f"{name:10} {text}"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from forecast.data.findings import GAPS_FIX, Findings, many, shown
+from forecast.data.findings import GAPS_FIX, Findings, counted, quoted
 
 BLANKS = " \t\n\v\f\r"  # what pandas takes for blank around a number
 MOST_TEXT = 0.5  # share of the cells: beyond it a column holds words, below it some cells are damaged
@@ -46,21 +46,21 @@ class CellFaults:
         for (kind, place), fault in sorted(self.faults.items(), key=order):
             where = f"{self.path}: line {fault.line}"
             if kind != "surplus":
-                where += f", column {shown(self.header[place])}:"
+                where += f", column {quoted(self.header[place])}:"
             what, fix = self._words(kind, place, fault)
             if not findings.strict:
                 row = kind == "surplus" or place == self.time
-                what += f"; {many(fault.count, 'such row' if row else 'such cell')} of {rows}"
+                what += f"; {counted(fault.count, 'such row' if row else 'such cell')} of {rows}"
                 if kind == "zone":
                     what += f": {', '.join(sorted(fault.words)[:4])}"
                 if kind in ("text", "flag") and fault.count > MOST_TEXT * rows:
-                    what += f", {many(len(fault.words), 'different word')}"
+                    what += f", {counted(len(fault.words), 'different word')}"
                     fix = "Drop the column, or train on one other: data.features=S data.target=NAME."
             findings.error(f"{where} {what}. {fix}")
 
     def _words(self, kind: str, place: int, fault: Fault) -> tuple[str, str]:
         """What is wrong with the cells of a fault, and the fix."""
-        cell = shown(fault.cell if place == self.time else fault.cell.strip(BLANKS))
+        cell = quoted(fault.cell if place == self.time else fault.cell.strip(BLANKS))
         other = "," if self.decimal == "." else "."
         return {
             "surplus": (

@@ -11,14 +11,14 @@ import numpy as np
 from forecast.data.column_notes import note_columns
 from forecast.data.csv_columns import Table, guess_decimal
 from forecast.data.csv_text import DATE, CsvText, guess_separator, valid_separator
-from forecast.data.findings import Findings, many, shown
-from forecast.data.frame import SeriesFrame, made_frame, read_series
+from forecast.data.findings import Findings, counted, quoted
+from forecast.data.frame import SeriesFrame, read_series, table_to_frame
 from forecast.data.frequency import rows_missing
 from forecast.data.gaps import Gaps
 from forecast.data.seasonality import Lengths, Season, find_season, suggest_lengths
 from forecast.data.split import ShareSplit, split_rows, window_rows
 from forecast.data.train_command import train_command
-from forecast.data.window_gaps import open_windows
+from forecast.data.window_gaps import usable_windows
 from forecast.errors import UserError
 
 LONG_GAP = 0.5  # of a season or of pred_len: a line drawn over more of it is no guess any more
@@ -61,7 +61,7 @@ def check_file(
     check = FileCheck(path, Findings(path, strict=False))
     with np.errstate(over="ignore", invalid="ignore"):  # in the statistics of columns that reach the largest float
         try:
-            _read(check, separator, decimal, time_column)
+            _read(check, _guess_layout(check, separator, decimal, time_column))
             check.readable = not check.findings.texts("error")
             if check.readable:
                 _advise(check)
@@ -70,10 +70,9 @@ def check_file(
     return check
 
 
-def _read(check: FileCheck, separator: str | None, decimal: str | None, time_column: str | None) -> None:
-    """Reads the file as the strict reader does, which would stop at the first error."""
-    findings = check.findings
-    text = CsvText(Path(check.path), valid_separator(separator or ",")).checked(findings)
+def _guess_layout(check: FileCheck, separator: str | None, decimal: str | None, time_column: str | None) -> CsvText:
+    """The text of the file; the check learns its separator, header, time column and decimal, guessed where None."""
+    text = CsvText(Path(check.path), valid_separator(separator or ",")).verified(check.findings)
     if separator is None:
         with text.open() as file:
             text = replace(text, separator=guess_separator(file.read(_SAMPLE_CHARACTERS)))
@@ -83,21 +82,33 @@ def _read(check: FileCheck, separator: str | None, decimal: str | None, time_col
         sample = [cells for _, cells in islice(replace(text, quoting=QUOTE_NONE).records(), 1 + _SAMPLE_ROWS)]
     check.separator, check.header = text.separator, sample[0] if sample else ()
     columns = [[row[place] for row in sample[1:] if place < len(row)] for place in range(len(check.header))]
-    check.time_column = time_column or _guess_time_column(check.header, columns)
-    if check.header and check.time_column not in check.header:
+    shares = [np.mean([bool(DATE.match(cell)) for cell in cells if cell.strip()] or [False]) for cells in columns]
+    if shares and max(shares) > 0.5:
+        dates: str | None = check.header[int(np.argmax(shares))]
+    else:
+        dates = next((name for usual in _TIME_NAMES for name in check.header if name.lower() == usual), None)
+    check.time_column = time_column or dates
+    time = next((place for place, name in enumerate(check.header) if name == check.time_column), None)
+    check.decimal = decimal or guess_decimal([cells for place, cells in enumerate(columns) if place != time])
+    if check.header and time is None:
         check.rows = sum(1 for _ in text.rows())
         names = ", ".join(check.header[:12]) + (", ..." if len(check.header) > 12 else "")
         if time_column is not None:
-            raise UserError(f"There is no column {shown(time_column)} among {names}. Name one with --time_column.")
+            raise UserError(f"There is no column {quoted(time_column)} among {names}. Name one with --time_column.")
         raise UserError(f"No column of {names} holds timestamps. Add one, the year first, as 2016-07-01 00:00:00.")
-    header = text.header(check.time_column or "date", findings)
-    time = header.index(check.time_column or "date")
-    check.decimal = decimal or guess_decimal(columns[:time] + columns[time + 1 :])
+    return text
+
+
+def _read(check: FileCheck, text: CsvText) -> None:
+    """Reads the file as the strict reader does, which would stop at the first error."""
+    findings, time_column = check.findings, check.time_column or "date"
+    header = text.header(time_column, findings)
+    time = header.index(time_column)
     like_numbers = [name for name in header if name.replace(",", ".").replace(".", "", 1).lstrip("+-").isdigit()]
     if len(like_numbers) * 2 > len(header):
         findings.add(
             "note",
-            f"Names of columns look like numbers ({shown(like_numbers[0])}). If they are a row, add names above it.",
+            f"Names of columns look like numbers ({quoted(like_numbers[0])}). If they are a row, add names above it.",
         )
     numbers = [place for place in range(len(header)) if place != time]
     check.table, check.freq = read_series(
@@ -111,17 +122,9 @@ def _read(check: FileCheck, separator: str | None, decimal: str | None, time_col
         line, cells = short[0]
         findings.add(
             "note",
-            f"Line {line} has {many(len(cells), 'cell')} of {len(header)}; so short are {many(len(short), 'line')}. "
-            "What they lack counts as missing.",
+            f"Line {line} has {counted(len(cells), 'cell')} of {len(header)}; so short are "
+            f"{counted(len(short), 'line')}. What they lack counts as missing.",
         )
-
-
-def _guess_time_column(header: Sequence[str], columns: list[list[str]]) -> str | None:
-    """The column of dates; `date` and the like when none is seen."""
-    shares = [np.mean([bool(DATE.match(cell)) for cell in cells if cell.strip()] or [False]) for cells in columns]
-    if shares and max(shares) > 0.5:
-        return header[int(np.argmax(shares))]
-    return next((name for usual in _TIME_NAMES for name in header if name.lower() == usual), None)
 
 
 def _advise(check: FileCheck) -> None:
@@ -130,7 +133,7 @@ def _advise(check: FileCheck) -> None:
     rules: tuple[Gaps, ...] = ("interpolate", "forward_fill", "mask") if check.findings.texts("mend") else ("refuse",)
     for gaps in rules:
         try:
-            frame = made_frame(check.table, check.freq, gaps)
+            frame = table_to_frame(check.table, check.freq, gaps)
         except UserError:  # nothing before a gap, or behind it: the last rule needs neither
             continue
         check.season = find_season(frame.values, frame.freq)
@@ -139,7 +142,7 @@ def _advise(check: FileCheck) -> None:
             continue
         check.gaps, check.windows = gaps, _windows(frame, check.lengths)
         if gaps == "interpolate" and frame.repair.longest_run > LONG_GAP * max(check.lengths.pred_len, 2):
-            masked = _windows(made_frame(check.table, check.freq, "mask"), check.lengths)
+            masked = _windows(table_to_frame(check.table, check.freq, "mask"), check.lengths)
             if all(masked.values()):
                 check.gaps, check.windows = "mask", masked
         if all(check.windows.values()):
@@ -166,6 +169,6 @@ def _windows(frame: SeriesFrame, lengths: Lengths) -> dict[str, int]:
     counts = {}
     for name, rows in split_rows(frame, ShareSplit(), **sizes).items():
         inside = window_rows(rows, seq_len=lengths.seq_len)
-        chosen = open_windows(frame, inside, **sizes)
+        chosen = usable_windows(frame, inside, **sizes)
         counts[name] = len(inside) - sum(sizes.values()) + 1 if chosen is None else len(chosen)
     return counts

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forecast.data.csv_columns import Table
-from forecast.data.findings import Findings, many, shown
+from forecast.data.findings import Findings, counted, quoted
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -21,18 +21,18 @@ def note_columns(table: Table, findings: Findings) -> list[int]:
         int(rows[abs(column[rows] - np.median(column[np.isfinite(column)])).argmax()]) if rows.size else -1
         for rows, column in zip(outliers, table.values.T, strict=True)
     ]
-    lines = table.text.located([row for row in worst if row >= 0])
+    lines = table.text.records_of([row for row in worst if row >= 0])
     for name, column, rows, row in zip(table.columns, table.values.T, outliers, worst, strict=True):
         known = column[np.isfinite(column)]
         if len(known) and (known == known[0]).all():
-            findings.add("note", f"Column {shown(name)} is always {known[0]:g}. It says nothing: better drop it.")
+            findings.add("note", f"Column {quoted(name)} is always {known[0]:g}. It says nothing: better drop it.")
         if rows.size:
             median, scale = float(np.median(known)), _scale(known)
             robust = "robust standard deviations from the median"
             away = f", {abs(column[row] - median) / scale:.0f} {robust}" if scale else ""
             findings.add(
                 "note",
-                f"Column {shown(name)}: {many(rows.size, 'outlier')}; the farthest, {column[row]:g} in line "
+                f"Column {quoted(name)}: {counted(rows.size, 'outlier')}; the farthest, {column[row]:g} in line "
                 f"{lines[row][0]}{away} ({median:g}). Faults of the sensor are better left empty and filled by "
                 "data.gaps.",
             )
@@ -49,7 +49,8 @@ def find_outliers(values: FloatArray) -> npt.NDArray[np.int64]:
     x = values[known]
     if len(x) < 3:
         return np.empty(0, dtype=np.int64)
-    far = _distances(x) > FAR
+    scale = _scale(x)
+    far = abs(x - np.median(x)) / scale > FAR if scale > 0 else np.zeros(len(x), dtype=bool)
     if far.mean() > RARE and len(np.unique(x[far])) > 1:  # another level; one value again and again is a code of faults
         far[:] = False
     steps = np.diff(x)
@@ -62,8 +63,3 @@ def find_outliers(values: FloatArray) -> npt.NDArray[np.int64]:
 
 def _scale(x: FloatArray) -> float:
     return float(np.median(abs(x - np.median(x)))) * _TO_SIGMA
-
-
-def _distances(x: FloatArray) -> FloatArray:
-    scale = _scale(x)
-    return abs(x - np.median(x)) / scale if scale > 0 else np.zeros_like(x)

@@ -93,7 +93,7 @@ def read_table(text: CsvText, spec: TableSpec, findings: Findings) -> Table:
             "the file with another separator."
         )
     # Column by column as pandas lays them: sums over the rows round the same, whatever the size of a chunk.
-    values = np.empty((text.most_rows(), len(spec.numbers)), order="F")
+    values = np.empty((text.max_rows(), len(spec.numbers)), order="F")
     stamps: list[pd.DatetimeIndex] = []
     row, refusal = 0, None
     try:
@@ -225,7 +225,7 @@ def _numbers(records: _Rows, spec: TableSpec, faults: CellFaults) -> FloatArray:
             values[row, i], kind = _number(written, spec)
             if kind is not None:
                 faults.add(kind, place, line, written)
-    # A row of nothing but separators lacks its timestamp, which is told; to count its cells as gaps would hide others.
+    # A row of nothing but separators lacks its timestamp, an error of its own; its cells as gaps would hide others.
     values[[not any(cell.strip() for cell in cells) for _, cells in records]] = np.inf
     return values
 

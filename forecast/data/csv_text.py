@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, TextIO
 
-from forecast.data.findings import SHOWN, Findings, shown
+from forecast.data.findings import MAX_QUOTED, Findings, quoted
 from forecast.errors import UserError, closest
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -75,17 +75,17 @@ class CsvText:
         """(line, cells) of the data rows from row `start` on."""
         return islice(self.records(), 1 + start, None)
 
-    def located(self, rows: Collection[int]) -> dict[int, tuple[int, list[str]]]:
+    def records_of(self, rows: Collection[int]) -> dict[int, tuple[int, list[str]]]:
         """(line, cells) of some data rows, read in one go."""
-        wanted = set(rows)
-        chosen = islice(self.rows(), max(wanted, default=-1) + 1)
-        return {row: record for row, record in enumerate(chosen) if row in wanted}
+        numbers = set(rows)
+        records = islice(self.rows(), max(numbers, default=-1) + 1)
+        return {row: record for row, record in enumerate(records) if row in numbers}
 
     def line(self, row: int) -> int:
         """The line in the file of data row `row`."""
         return next(self.rows(row))[0]
 
-    def checked(self, findings: Findings) -> "CsvText":
+    def verified(self, findings: Findings) -> "CsvText":
         """The same, once it is known to be a file of text; a check reads on in one of another encoding."""
         try:
             mode = self.path.stat().st_mode
@@ -114,7 +114,7 @@ class CsvText:
             )
             return replace(self, encoding="utf-16", errors="replace")
         if b"\0" in beginning:
-            self.most_rows()
+            self.max_rows()
         if not findings.strict:  # the strict reader finds out as it reads
             try:
                 with self.open() as text:
@@ -142,14 +142,14 @@ class CsvText:
                 )
             elif name in header[: place - 1]:
                 findings.error(
-                    f"{where}: column {shown(name)} stands twice, as columns {header.index(name) + 1} and {place}. "
+                    f"{where}: column {quoted(name)} stands twice, as columns {header.index(name) + 1} and {place}. "
                     "Rename or drop one of them."
                 )
         if time_column not in header:
             raise UserError(f"{where}{self._no_time_column(header, time_column)}")
         if DATE.match(time_column):
             findings.error(
-                f"{where}: the time column is named {shown(time_column)}, which looks like a row. Add a line with the "
+                f"{where}: the time column is named {quoted(time_column)}, which looks like a row. Add a line with the "
                 "names of the columns above it."
             )
         if len(header) == 1:
@@ -160,7 +160,7 @@ class CsvText:
             raise UserError(f"{self.path} holds a header and no rows. Add one line per time step below it.")
         return header
 
-    def most_rows(self) -> int:
+    def max_rows(self) -> int:
         """At least as many as the file has rows, from its line ends. Refuses NUL: to pandas a cell ends there."""
         lines, returns = 1, 0
         with self.path.open("rb") as file:
@@ -177,7 +177,7 @@ class CsvText:
 
     def _not_utf8(self) -> UserError:
         """The error for a file in another encoding, with the line of its first foreign byte."""
-        place = "a foreign byte"  # shown only when the file has changed meanwhile
+        place = "a foreign byte"  # should the file have changed meanwhile
         with self.path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 try:
@@ -194,10 +194,10 @@ class CsvText:
         other = [s for s in SEPARATORS if s in header[0] and s != self.separator]
         if len(header) == 1 and other:
             return (
-                f" is one column, {shown(header[0])}, when it is split at {self.separator!r}. "
+                f" is one column, {quoted(header[0])}, when it is split at {self.separator!r}. "
                 f"Set data.separator='{other[0]}'."
             )
-        names = ", ".join(name[:SHOWN] for name in header[:12]) + (", ..." if len(header) > 12 else "")
+        names = ", ".join(name[:MAX_QUOTED] for name in header[:12]) + (", ..." if len(header) > 12 else "")
         return (
             f": no time column '{time_column}' among the columns {names}.{closest(time_column, header)} Set "
             "data.time_column=NAME (or data.separator if they are not split)."

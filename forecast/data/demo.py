@@ -50,14 +50,16 @@ def demo_frame(*, seed: int = 7, rows: int = 4000) -> SeriesFrame:
     numpy's Generator draws the same numbers on every platform; the values are rounded to 6 decimals.
     """
     rng, signal, phi, sigma = _parts(seed, rows)
-    values = np.round(signal + _ar1_noise(rng, rows, phi, sigma), 6)
+    noise = rng.standard_normal((rows, len(phi))) * sigma  # AR(1): x[t] = phi x[t-1] + sigma e[t]
+    noise[0] /= np.sqrt(1 - phi**2)  # begun in its stationary state
+    for t in range(1, rows):
+        noise[t] += phi * noise[t - 1]
     timestamps = pd.date_range(_START, periods=rows, freq="h")
-    return SeriesFrame(values, timestamps, tuple(_COLUMNS), "h", "demo")
+    return SeriesFrame(np.round(signal + noise, 6), timestamps, tuple(_COLUMNS), "h", "demo")
 
 
 def best_mse(*, seed: int, rows: int, columns: Sequence[str], steps: int) -> FloatArray:
-    """The expected MSE of the best possible forecast of `demo_frame(seed=seed, rows=rows)` -> (steps,
-    len(columns)).
+    """The expected MSE of the best possible forecast of `demo_frame(seed=seed, rows=rows)` -> (steps, len(columns)).
 
     In squared original units, for h = 1 .. steps: sigma^2 (1 - phi^(2h)) / (1 - phi^2), the variance of AR(1)
     noise h steps ahead when its present is known (Box and Jenkins, Time Series Analysis, chapter 5).
@@ -80,29 +82,12 @@ def _parts(seed: int, rows: int) -> tuple[np.random.Generator, FloatArray, Float
         raise UserError(f"data.demo_seed is {seed}; it must be 0 or more.")
     if rows < 3:
         raise UserError(f"data.rows is {rows}; the demo needs at least 3 rows, and some thousands to learn from.")
-    rng = np.random.default_rng(seed)
-    signal = _signal(rows, rng.uniform(-0.5, 0.5, size=(3, len(_COLUMNS))))
-    phi = np.array([c.phi for c in _COLUMNS.values()])
-    share = np.array([c.share for c in _COLUMNS.values()])
-    variance = signal.var(axis=0) * share / (1 - share)  # of the noise: `share` of signal and noise together
-    return rng, signal, phi, np.sqrt(variance * (1 - phi**2))
-
-
-def _signal(rows: int, phases: FloatArray) -> FloatArray:
-    """From phases (3, 7) in radians, of the day, the half day and the week -> (rows, 7)."""
-    hour = np.arange(rows)[:, None]
-    level, daily, half, weekly, trend, shift, swell = np.array(list(_COLUMNS.values())).T[:7]
+    rng, hour = np.random.default_rng(seed), np.arange(rows)[:, None]
+    phases = rng.uniform(-0.5, 0.5, size=(3, len(_COLUMNS)))  # radians, of the day, the half day and the week
+    level, daily, half, weekly, trend, shift, swell, phi, share = np.array(list(_COLUMNS.values())).T
     late = hour >= int(_REGIME_CHANGE * rows)
     day = daily * np.sin(2 * np.pi * hour / 24 + phases[0]) + half * np.sin(4 * np.pi * hour / 24 + phases[1])
     week = weekly * np.cos(2 * np.pi * hour / 168 + phases[2])
-    result: FloatArray = level + trend * hour / rows + np.where(late, swell, 1.0) * day + week + shift * late
-    return result
-
-
-def _ar1_noise(rng: np.random.Generator, rows: int, phi: FloatArray, sigma: FloatArray) -> FloatArray:
-    """x[t] = phi x[t-1] + sigma e[t], begun in its stationary state -> (rows, 7)."""
-    noise = rng.standard_normal((rows, len(phi))) * sigma
-    noise[0] /= np.sqrt(1 - phi**2)
-    for t in range(1, rows):
-        noise[t] += phi * noise[t - 1]
-    return noise
+    signal: FloatArray = level + trend * hour / rows + np.where(late, swell, 1.0) * day + week + shift * late
+    variance = signal.var(axis=0) * share / (1 - share)  # of the noise: `share` of signal and noise together
+    return rng, signal, phi, np.sqrt(variance * (1 - phi**2))

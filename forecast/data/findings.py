@@ -7,7 +7,7 @@ from forecast.errors import UserError
 # error: no training reads the file as it is. mend: data.gaps can fill it. note: a training runs, but look at it.
 Severity = Literal["error", "mend", "note"]
 GAPS_FIX = "data.gaps=interpolate, forward_fill or mask"
-SHOWN = 60  # characters of a cell: one behind an unclosed quote holds half of the file
+MAX_QUOTED = 60  # characters of a cell: one behind an unclosed quote holds half of the file
 
 
 class Finding(NamedTuple):
@@ -21,7 +21,7 @@ class Findings(list[Finding]):
     """The findings in one file, filled by the one reader.
 
     strict: the first error is raised as UserError, and nobody reads mends and notes. Otherwise all are kept, and the
-    reader goes on as well as it can. So what a check lists no error for is what the strict reader reads.
+    reader goes on as well as it can. So the strict reader reads just the files for which a check lists no error.
     """
 
     def __init__(self, path: str, *, strict: bool) -> None:
@@ -44,11 +44,11 @@ class Findings(list[Finding]):
         return [finding.text for finding in self if finding.severity == severity]
 
 
-def shown(cell: str) -> str:
+def quoted(cell: str) -> str:
     """A cell in quotes, as messages show it: a long one is cut."""
-    return repr(cell) if len(cell) <= SHOWN else f"{cell[:SHOWN]!r}..."
+    return repr(cell) if len(cell) <= MAX_QUOTED else f"{cell[:MAX_QUOTED]!r}..."
 
 
-def many(count: int, what: str) -> str:
+def counted(count: int, what: str) -> str:
     """A number with its noun: '1 row', '3 rows'."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -54,7 +54,7 @@ class SeriesFrame:
 def read_columns(path: Path | str, *, time_column: str = "date", separator: str = ",") -> tuple[str, ...]:
     """The names of all columns but the time column, in file order, from line 1; errors as `read_frame`."""
     findings = Findings(str(path), strict=True)
-    header = CsvText(Path(path), valid_separator(separator)).checked(findings).header(time_column, findings)
+    header = CsvText(Path(path), valid_separator(separator)).verified(findings).header(time_column, findings)
     return tuple(name for name in header if name != time_column)
 
 
@@ -76,7 +76,7 @@ def read_frame(
     naming file, line, column, value and fix, for everything else.
     """
     findings = Findings(str(path), strict=True)
-    text = CsvText(Path(path), valid_separator(separator)).checked(findings)
+    text = CsvText(Path(path), valid_separator(separator)).verified(findings)
     header = text.header(time_column, findings)
     names = [name for name in header if name != time_column]
     for name in columns or ():
@@ -86,11 +86,12 @@ def read_frame(
                 "Name columns as line 1 does."
             )
     places = [header.index(name) for name in (names if columns is None else columns)]
-    table, found = read_series(
-        text, header, findings, time=header.index(time_column), numbers=places, decimal=decimal, freq=freq, gaps=gaps
+    time = header.index(time_column)
+    table, actual = read_series(
+        text, header, findings, time=time, numbers=places, decimal=decimal, freq=freq, gaps=gaps
     )
-    assert found is not None, "the strict reader raises the first error"
-    return made_frame(table, found, gaps)
+    assert actual is not None, "the strict reader raises the first error"
+    return table_to_frame(table, actual, gaps)
 
 
 def read_series(
@@ -106,23 +107,18 @@ def read_series(
 ) -> tuple[Table, str | None]:
     """All of the one reader behind the header: the table of the columns at these places, and its frequency.
 
-    The strict reader and a check both call it, so that what one finds the other does. freq, gaps: as `read_frame`.
+    The strict reader and a check both call it, so that both find the same. freq, gaps: as `read_frame`.
     """
     may_miss = gaps != "refuse"
     spec = TableSpec(header=header, time=time, numbers=numbers, decimal=decimal, may_miss=may_miss)
     table = read_table(text, spec, findings)
-    found = regular_frequency(table, findings, trained_on=freq, gaps=gaps)
+    actual = regular_frequency(table, findings, trained_on=freq, gaps=gaps)
     if may_miss:
-        check_gaps(table, found, findings)
-    return table, found
+        check_gaps(table, actual, findings)
+    return table, actual
 
 
-def made_frame(table: Table, freq: str, gaps: Gaps) -> SeriesFrame:
+def table_to_frame(table: Table, freq: str, gaps: Gaps) -> SeriesFrame:
     """The frame of a table without errors, its gaps filled; UserError as `gaps.fill`."""
-    name = str(table.text.path)
-    if gaps == "refuse":
-        return SeriesFrame(table.values, table.timestamps, table.columns, freq, name)
-    whole = fill(table, freq, gaps)
-    return SeriesFrame(
-        whole.values, whole.timestamps, table.columns, freq, name, filled=whole.filled, repair=whole.repair
-    )
+    values, timestamps, filled, repair = fill(table, freq, gaps)
+    return SeriesFrame(values, timestamps, table.columns, freq, str(table.text.path), filled=filled, repair=repair)

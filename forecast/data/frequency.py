@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
-from pandas.tseries.offsets import BaseOffset, Day, Tick
+from pandas.tseries.offsets import Day, Tick
 
 _UNITS = (  # nanoseconds and alias, the coarsest first
     (86_400_000_000_000, "D"),
@@ -26,20 +26,17 @@ def infer_frequency(timestamps: pd.DatetimeIndex) -> str | None:
 
     timestamps (N,), N >= 3, increasing. Only aliases that pandas 2.2 and 3 both know without a warning.
     """
-    for freq in (_pandas_frequency(timestamps), _fixed_step(timestamps)):
-        if freq is not None and is_exact(timestamps, freq):
-            return freq
-    return None
+    # pandas 3.1 warns that infer_freq will return an offset; an index that infers its own frequency does both alike.
+    own = pd.DatetimeIndex(timestamps.to_numpy(), freq="infer")
+    candidates = [_commonest_step(timestamps)] if own.freq is None else [str(own.freqstr), _commonest_step(timestamps)]
+    return next((freq for freq in candidates if is_exact(timestamps, freq)), None)
 
 
 def is_exact(timestamps: pd.DatetimeIndex, freq: str) -> bool:
     """Whether the timestamps (N,) are those of `freq`, none missing, none between."""
     try:
         expected = pd.date_range(timestamps[0], periods=len(timestamps), freq=freq)
-    except (
-        pd.errors.OutOfBoundsDatetime,
-        OverflowError,
-    ):  # far too coarse a step: past the last year of pandas
+    except (pd.errors.OutOfBoundsDatetime, OverflowError):  # far too coarse a step: past the last year of pandas
         return False
     return bool((expected == timestamps).all())
 
@@ -60,24 +57,36 @@ def rows_missing(timestamps: pd.DatetimeIndex, freq: str) -> int | None:
 
 def grid_frequency(timestamps: pd.DatetimeIndex) -> str | None:
     """The pandas alias of which increasing, irregular timestamps (N,) lack the fewest; None when none has them all."""
-    found = {freq: rows_missing(timestamps, freq) for freq in _candidates(timestamps)}
-    missing = {freq: count for freq, count in found.items() if count is not None}
-    return min(missing, key=lambda freq: missing[freq]) if missing else None
+    candidates, step = _usual_frequencies(timestamps), _commonest_step(timestamps)
+    if np.diff(timestamps.to_numpy()).min() < np.timedelta64(1, "D"):
+        candidates.append(step)
+    else:  # the likelier first: of two that lack as many the first is taken
+        first = timestamps[0]
+        day, month = first.day_name()[:3].upper(), first.month_name()[:3].upper()
+        anchored = [f"{unit}-{month}" for unit in ("QS", "QE", "YS", "YE")]
+        candidates += [f"W-{day}", "MS", "ME", *anchored, "BMS", "BME", step, "B"]
+    missing = {freq: rows_missing(timestamps, freq) for freq in dict.fromkeys(candidates)}
+    counts = {freq: count for freq, count in missing.items() if count is not None}
+    return min(counts, key=lambda freq: counts[freq], default=None)
 
 
 def first_deviation(timestamps: pd.DatetimeIndex, *, over_gaps: bool = False) -> tuple[int, str, pd.Timestamp]:
-    """(row, freq, expected): the first row that does not follow its predecessor by the step usual in the
-    series.
+    """(row, freq, expected): the first row that does not follow its predecessor by the step usual in the series.
 
     timestamps (N,) increasing, of no exact frequency. The usual step is that of most short stretches: so a
     holiday among business days is named, and not the first weekend. over_gaps: the first row between two steps, one
     behind missing rows follows as it should.
     """
-    freq = _usual_frequency(timestamps)
+    freq = next(iter(_usual_frequencies(timestamps)), _commonest_step(timestamps))
     offset = to_offset(freq)
     assert offset is not None
     row = int((~_on_grid(timestamps, freq)[0]).argmax()) if over_gaps else 0
-    row = row or _first_wrong_step(timestamps, offset)  # the first row has nothing to follow
+    if row == 0:  # the first row has nothing to follow
+        if isinstance(offset, (Tick, Day)):  # all at once; pandas adds the others one by one anyway, and warns of it
+            row = int((timestamps[:-1] + offset != timestamps[1:]).argmax()) + 1
+        else:
+            steps = range(1, len(timestamps))
+            row = next(row for row in steps if timestamps[row - 1] + offset != timestamps[row])
     return row, freq, timestamps[row - 1] + offset
 
 
@@ -89,14 +98,7 @@ def future_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.Datetim
     return future
 
 
-def _pandas_frequency(timestamps: pd.DatetimeIndex) -> str | None:
-    # pandas 3.1 warns that infer_freq will return an offset; an index that infers its own frequency does both
-    # alike.
-    found = pd.DatetimeIndex(timestamps.to_numpy(), freq="infer")
-    return None if found.freq is None else str(found.freqstr)
-
-
-def _fixed_step(timestamps: pd.DatetimeIndex) -> str:
+def _commonest_step(timestamps: pd.DatetimeIndex) -> str:
     """The alias of the commonest distance."""
     steps, counts = np.unique(np.diff(timestamps.to_numpy().astype("datetime64[ns]")), return_counts=True)
     counts[steps <= np.timedelta64(0)] = 0  # three centuries overflow
@@ -118,31 +120,9 @@ def _on_grid(timestamps: pd.DatetimeIndex, freq: str) -> tuple[npt.NDArray[np.bo
     return np.asarray(timestamps.isin(grid)), len(grid)
 
 
-def _first_wrong_step(timestamps: pd.DatetimeIndex, offset: BaseOffset) -> int:
-    if isinstance(offset, (Tick, Day)):  # all at once; pandas adds the others one by one anyway, and warns of it
-        return int((timestamps[:-1] + offset != timestamps[1:]).argmax()) + 1
-    steps = range(1, len(timestamps))
-    return next(row for row in steps if timestamps[row - 1] + offset != timestamps[row])
-
-
-def _candidates(timestamps: pd.DatetimeIndex) -> list[str]:
-    """Frequencies that timestamps with gaps may have, the likelier first."""
-    found = [*_usual_frequencies(timestamps), _fixed_step(timestamps)]
-    if np.diff(timestamps.to_numpy()).min() >= np.timedelta64(1, "D"):
-        first = timestamps[0]
-        day, month = first.day_name()[:3].upper(), first.month_name()[:3].upper()
-        anchored = [f"{unit}-{month}" for unit in ("QS", "QE", "YS", "YE")]
-        found = [*found[:-1], f"W-{day}", "MS", "ME", *anchored, "BMS", "BME", found[-1], "B"]
-    return list(dict.fromkeys(found))
-
-
-def _usual_frequency(timestamps: pd.DatetimeIndex) -> str:
-    return next(iter(_usual_frequencies(timestamps)), _fixed_step(timestamps))
-
-
 def _usual_frequencies(timestamps: pd.DatetimeIndex) -> list[str]:
     """The frequencies of short stretches, the commonest first."""
     width = max(3, min(_SHARE_OF_A_SERIES, len(timestamps) // 2))
     starts = np.unique(np.linspace(0, len(timestamps) - width, num=64).astype(int))
-    found = [infer_frequency(timestamps[s : s + width]) for s in starts]
-    return [freq for freq, _ in Counter(freq for freq in found if freq is not None).most_common()]
+    stretches = [infer_frequency(timestamps[s : s + width]) for s in starts]
+    return [freq for freq, _ in Counter(freq for freq in stretches if freq is not None).most_common()]

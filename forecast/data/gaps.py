@@ -2,20 +2,20 @@
 
 import logging
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.csv_columns import Table
-from forecast.data.findings import Findings, many, shown
+from forecast.data.findings import Findings, counted, quoted
 from forecast.data.frequency import grid_stamps, rows_missing
 from forecast.errors import UserError
 
 Gaps = Literal["refuse", "interpolate", "forward_fill", "mask"]
 MOST_MISSING = 0.5  # of the grid, or of a column: beyond it most of what a model would learn is made up
-_SHOWN_RUNS = 3
+_MAX_RUNS = 3
 _log = logging.getLogger(__name__)
 
 
@@ -36,21 +36,11 @@ class Repair:
 UNTOUCHED = Repair()
 
 
-class Filled(NamedTuple):
-    """A series without gaps: values (N, C), timestamps (N,), filled (N,) the rows with a value made up; None: none."""
-
-    values: npt.NDArray[np.float64]
-    timestamps: pd.DatetimeIndex
-    filled: npt.NDArray[np.bool_] | None
-    repair: Repair
-
-
 def check_gaps(table: Table, freq: str | None, findings: Findings) -> None:
     """Errors where most of the rows, or of a column, is missing: that is no gap to fill. A check lists all gaps.
 
     freq: whose grid the timestamps lie on; None, where a check found none: rows are not counted.
     """
-    rows = len(table.values)
     ordered = table.ordered()
     absent = 0 if freq is None else rows_missing(ordered, freq) or 0
     whole = absent + len(ordered)
@@ -65,16 +55,22 @@ def check_gaps(table: Table, freq: str | None, findings: Findings) -> None:
         assert freq is not None
         gaps = missing_runs(ordered, freq)
         stamp, longest = max(gaps, key=lambda run: run[1])
-        first = ", ".join(f"{many(length, 'row')} from {stamp}" for stamp, length in gaps[:_SHOWN_RUNS])
+        first = ", ".join(f"{counted(length, 'row')} from {stamp}" for stamp, length in gaps[:_MAX_RUNS])
         findings.add(
             "mend",
-            f"{absent} of {whole} rows are missing ({absent / whole:.2%}) in {many(len(gaps), 'gap')}: {first}"
-            f"{', ...' if len(gaps) > _SHOWN_RUNS else ''}; the longest has {many(longest, 'row')}, from {stamp}.",
+            f"{absent} of {whole} rows are missing ({absent / whole:.2%}) in {counted(len(gaps), 'gap')}: {first}"
+            f"{', ...' if len(gaps) > _MAX_RUNS else ''}; the longest has {counted(longest, 'row')}, from {stamp}.",
         )
-    missing = np.isnan(table.values)
+    _check_columns(table, absent, findings)
+
+
+def _check_columns(table: Table, absent: int, findings: Findings) -> None:
+    """The part of `check_gaps` on cells; absent: rows that the file lacks, 0 where they are an error of their own."""
+    rows, missing = len(table.values), np.isnan(table.values)
     counts = missing.sum(axis=0).tolist()
     first_rows = [int(flags.argmax()) for flags in missing.T]
-    records = {} if findings.strict else table.text.located([r for r, n in zip(first_rows, counts, strict=True) if n])
+    listed = [] if findings.strict else [row for row, count in zip(first_rows, counts, strict=True) if count]
+    records = table.text.records_of(listed)
     for column, (name, count) in enumerate(zip(table.columns, counts, strict=True)):
         where = ""
         if count and not findings.strict:
@@ -82,42 +78,49 @@ def check_gaps(table: Table, freq: str | None, findings: Findings) -> None:
             place = table.places[column]
             cell = cells[place] if place < len(cells) else ""
             where = (
-                f", the first in line {line} ({shown(cell)}), at most {longest_run(missing[:, column])} in succession"
+                f", the first in line {line} ({quoted(cell)}), at most {longest_run(missing[:, column])} in succession"
             )
         beside = 0 if count > MOST_MISSING * rows else absent
         if count + beside > MOST_MISSING * (rows + beside):
             findings.error(
-                f"{table.text.path}: column {shown(name)} has no value in {count + beside} of {rows + beside} rows"
+                f"{table.text.path}: column {quoted(name)} has no value in {count + beside} of {rows + beside} rows"
                 f"{where}. That is no gap to fill: drop the column, or resample the file to a coarser frequency."
             )
         elif where:
-            findings.add("mend", f"Column {shown(name)}: {many(count, 'value')} of {rows} missing{where}.")
+            findings.add("mend", f"Column {quoted(name)}: {counted(count, 'value')} of {rows} missing{where}.")
 
 
-def fill(table: Table, freq: str, policy: Gaps) -> Filled:
+def fill(
+    table: Table, freq: str, policy: Gaps
+) -> tuple[npt.NDArray[np.float64], pd.DatetimeIndex, npt.NDArray[np.bool_] | None, Repair]:
     """Puts the rows of a file on the whole grid of `freq` and fills what is missing, after `check_gaps`.
 
+    Returns values (N, C), timestamps (N,), filled (N,): rows with a value made up, None for none, and what was done.
     table: its timestamps increase and lie on the grid. interpolate: on the line in time between the neighbours.
     forward_fill: the last value again. mask: like forward_fill, and no window may touch the row (`window_gaps`).
     UserError when a gap has no neighbour to fill it from.
     """
-    assert policy != "refuse"
     timestamps, values = table.timestamps, table.values
-    absent = rows_missing(timestamps, freq)
+    absent = 0 if policy == "refuse" else rows_missing(timestamps, freq)
     assert absent is not None, f"a timestamp is off the grid of {freq}"
-    if not absent and not np.isnan(values).any():
-        return Filled(values, timestamps, None, Repair(policy))
+    if policy == "refuse" or (not absent and not np.isnan(values).any()):
+        return values, timestamps, None, Repair(policy)
     _refuse_ends(table, policy)
     stamps = grid_stamps(timestamps, freq) if absent else timestamps
     full = np.full((len(stamps), len(table.columns)), np.nan)
     full[stamps.get_indexer(timestamps)] = values
     filled = np.isnan(full).any(axis=1)
-    last_value = pd.DataFrame(full).ffill().bfill()
-    repaired = _interpolated(full, stamps) if policy == "interpolate" else last_value.to_numpy()
+    if policy == "interpolate":
+        seconds = np.asarray((stamps - stamps[0]) / pd.Timedelta(seconds=1), dtype=np.float64)
+        for column in full.T:
+            gap = np.isnan(column)
+            column[gap] = np.interp(seconds[gap], seconds[~gap], column[~gap])
+    else:
+        full = pd.DataFrame(full).ffill().bfill().to_numpy()
     repair = Repair(policy, absent, int(np.isnan(values).sum()), longest_run(filled))
     does = f"added {absent} missing rows and filled {repair.cells_filled} empty cells"
     _log.info("%s: data.gaps=%s %s; longest gap in rows: %d", table.text.path, policy, does, repair.longest_run)
-    return Filled(repaired, stamps, filled, repair)
+    return full, stamps, filled, repair
 
 
 def missing_runs(timestamps: pd.DatetimeIndex, freq: str) -> list[tuple[pd.Timestamp, int]]:
@@ -134,24 +137,13 @@ def missing_runs(timestamps: pd.DatetimeIndex, freq: str) -> list[tuple[pd.Times
 
 def longest_run(flags: npt.NDArray[np.bool_]) -> int:
     """The most flags (N,) that are set in succession."""
-    lengths = [stop - start for start, stop in runs(flags)]
-    return max(lengths, default=0)
+    return max((stop - start for start, stop in runs(flags)), default=0)
 
 
 def runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     """(first, behind the last) of each stretch of set flags (N,)."""
-    padded = np.concatenate([[False], flags, [False]])
-    edges = np.flatnonzero(padded[1:] != padded[:-1]).tolist()
+    edges = np.flatnonzero(np.diff(flags, prepend=False, append=False)).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))
-
-
-def _interpolated(full: npt.NDArray[np.float64], stamps: pd.DatetimeIndex) -> npt.NDArray[np.float64]:
-    seconds = np.asarray((stamps - stamps[0]) / pd.Timedelta(seconds=1), dtype=np.float64)
-    repaired: npt.NDArray[np.float64] = full.copy()
-    for column in repaired.T:
-        gap = np.isnan(column)
-        column[gap] = np.interp(seconds[gap], seconds[~gap], column[~gap])
-    return repaired
 
 
 def _refuse_ends(table: Table, policy: Gaps) -> None:

@@ -11,7 +11,7 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.scaling import Scaler
 from forecast.data.split import window_rows
 from forecast.data.time_features import Encoding, feature_names, time_features
-from forecast.data.window_gaps import open_windows
+from forecast.data.window_gaps import usable_windows
 from forecast.data.windows import WindowDataset, moved_if_it_fits, stack_series
 from forecast.errors import UserError
 
@@ -84,7 +84,7 @@ class PreparedData:
             n_columns=self.n_columns,
             rows=rows,
             targets=self.targets,
-            chosen=open_windows(self.frame, rows, **lengths),
+            chosen=usable_windows(self.frame, rows, **lengths),
             device=self.device,
             **lengths,
         )
@@ -129,6 +129,12 @@ def prepare(
     """
     if scaler is None:
         scaler = Scaler.fit(frame.values[fitted_rows(frame, splits)], frame.columns)
+    # Some rows at a time: whole, the steps between would take several times the memory of the series.
+    series = torch.empty((len(frame), len(frame.columns) + len(feature_names(frame.freq, encoding))))
+    for start in range(0, len(frame), _ROWS):
+        rows = slice(start, start + _ROWS)
+        known = time_features(frame.timestamps[rows], frame.freq, encoding=encoding)
+        series[rows] = stack_series(scaler.transform(frame.values[rows]), known)
     return PreparedData(
         frame=frame,
         splits=splits,
@@ -137,19 +143,8 @@ def prepare(
         seq_len=seq_len,
         pred_len=pred_len,
         encoding=encoding,
-        series=_series(frame, scaler, encoding),
+        series=series,
     )
-
-
-def _series(frame: SeriesFrame, scaler: Scaler, encoding: Encoding) -> Tensor:
-    """(N, C + F) float32, made some rows at a time: whole, the steps between would take several times its memory."""
-    width = len(frame.columns) + len(feature_names(frame.freq, encoding))
-    series = torch.empty((len(frame), width))
-    for start in range(0, len(frame), _ROWS):
-        rows = slice(start, start + _ROWS)
-        known = time_features(frame.timestamps[rows], frame.freq, encoding=encoding)
-        series[rows] = stack_series(scaler.transform(frame.values[rows]), known)
-    return series
 
 
 def window_values(data: PreparedData, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,7 @@
 """Whether timestamps are regular, the words for those that are not, and for a clock that was changed."""
 
-from datetime import date, timedelta
+from calendar import Calendar
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import Tick
 
 from forecast.data.csv_columns import Table
-from forecast.data.findings import GAPS_FIX, Findings, many
+from forecast.data.findings import GAPS_FIX, Findings, counted
 from forecast.data.frequency import first_deviation, grid_frequency, infer_frequency, is_exact, rows_missing
 from forecast.data.gaps import Gaps, missing_runs
 from forecast.errors import UserError
@@ -34,7 +35,12 @@ def regular_frequency(table: Table, findings: Findings, *, trained_on: str | Non
         if freq is None and gaps != "refuse" and rows_missing(ordered, trained_on) is not None:
             return trained_on
         if len(ordered) < 3:
-            raise UserError(_off_the_grid(table, trained_on))
+            expected = pd.date_range(table.timestamps[0], periods=len(table.timestamps), freq=trained_on)
+            row = int((expected != table.timestamps).argmax())
+            raise UserError(
+                f"{path}: line {table.text.line(row)}: {table.timestamps[row]}, where the frequency '{trained_on}' "
+                f"that the model was trained on expects {expected[row]}. Resample the file, or train on its frequency."
+            )
     if len(ordered) < 3:
         what = "readable timestamps" if table.timestamps.hasnans else "rows"
         findings.error(
@@ -66,9 +72,9 @@ def _check_order(table: Table, findings: Findings) -> None:
     if repeats.any():
         row = int(repeats.argmax())
         places = rows[[int((stamps == stamps[row]).argmax()), row]].tolist()
-        first, again = (line for _, (line, _) in sorted(table.text.located(places).items()))
+        first, again = (line for _, (line, _) in sorted(table.text.records_of(places).items()))
         what = f"{path}: line {again}: the timestamp {stamps[row]} stands already in line {first}"
-        some = f"{int(repeats.sum())} of {many(len(stamps), 'row')}"
+        some = f"{int(repeats.sum())} of {counted(len(stamps), 'row')}"
         if stacked:
             findings.error(
                 f"{what}; {some} repeat one. This looks like several series in one file, "
@@ -79,21 +85,11 @@ def _check_order(table: Table, findings: Findings) -> None:
             findings.error(f"{what}. Drop or average the repeated rows ({some}).")
     if back.size and not stacked:  # each of several series begins anew: no question of order
         row = int(back[0])
-        steps = "the newest row stands first" if back.size == len(stamps) - 1 else f"{many(len(back), 'step')} back"
+        steps = "the newest row stands first" if back.size == len(stamps) - 1 else f"{counted(len(back), 'step')} back"
         findings.error(
             f"{path}: line {table.text.line(int(rows[row]))}: {stamps[row]} comes after {stamps[row - 1]}, but is "
             f"earlier; {steps}. Sort the rows by time."
         )
-
-
-def _off_the_grid(table: Table, freq: str) -> str:
-    timestamps = table.timestamps
-    expected = pd.date_range(timestamps[0], periods=len(timestamps), freq=freq)
-    row = int((expected != timestamps).argmax())
-    return (
-        f"{table.text.path}: line {table.text.line(row)}: {timestamps[row]}, where the frequency '{freq}' that the "
-        f"model was trained on expects {expected[row]}. Resample the file, or train on its frequency."
-    )
 
 
 def _refuse_irregular(
@@ -101,7 +97,7 @@ def _refuse_irregular(
 ) -> None:
     row, usual, expected = first_deviation(ordered, over_gaps=gaps != "refuse")
     before, behind = ((table.timestamps == stamp).argmax() for stamp in (ordered[row - 1], ordered[row]))
-    lines = table.text.located([int(before), int(behind)])
+    lines = table.text.records_of([int(before), int(behind)])
     steps = np.diff(ordered.to_numpy())
     alike = (steps == np.sort(steps)[len(steps) // 2]).mean()
     findings.error(
@@ -135,12 +131,11 @@ def _report_clock_changes(stamps: pd.DatetimeIndex, ordered: pd.DatetimeIndex, f
     findings.add(
         "error" if autumn else "note",
         f"The clock was changed: the hour of {' and that of '.join(parts)}, as daylight saving time does "
-        f"({many(len(spring), 'spring')}, {many(len(autumn), 'autumn')}). Write the file anew in UTC, which has no "
-        "clock changes; else every season is one hour off for half of the year.",
+        f"({counted(len(spring), 'spring')}, {counted(len(autumn), 'autumn')}). Write the file anew in UTC, which has "
+        "no clock changes; else every season is one hour off for half of the year.",
     )
 
 
 def _sunday(stamp: pd.Timestamp, month: int, number: int) -> date:
     """The Sunday `number` of a month in the year of `stamp`, from 0; -1 is the last."""
-    days = [date(stamp.year, month, 1) + timedelta(days=i) for i in range(31)]
-    return [day for day in days if day.month == month and day.weekday() == 6][number]
+    return [week[-1] for week in Calendar().monthdatescalendar(stamp.year, month) if week[-1].month == month][number]

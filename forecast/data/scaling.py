@@ -29,14 +29,13 @@ class Scaler:
     def fit(cls, values: npt.NDArray[np.floating[Any]], columns: Sequence[str]) -> "Scaler":
         """The scaler of values (N, C) in original units: the train rows alone, later rows would leak."""
         assert values.ndim == 2 and values.shape[1] == len(columns)
-        found = StandardScaler().fit(values.astype(np.float64, copy=False))
-        std = np.asarray(found.scale_, dtype=np.float64)
-        # scikit-learn puts 1 for a std that is nothing but rounding; dividing by that would blow the noise
-        # up.
-        constant = [name for name, s, v in zip(columns, std, found.var_, strict=True) if s != np.sqrt(v)]
+        fitted = StandardScaler().fit(values.astype(np.float64, copy=False))
+        std = np.asarray(fitted.scale_, dtype=np.float64)
+        # scikit-learn puts 1 for a std that is nothing but rounding; dividing by that would blow the noise up.
+        constant = [name for name, s, v in zip(columns, std, fitted.var_, strict=True) if s != np.sqrt(v)]
         if constant:
             _log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(constant))
-        return cls(np.asarray(found.mean_, dtype=np.float64), std, tuple(columns))
+        return cls(np.asarray(fitted.mean_, dtype=np.float64), std, tuple(columns))
 
     def transform(self, values: npt.NDArray[np.floating[Any]]) -> FloatArray:
         """Original units -> scaled; values (..., C), computed and returned in float64."""

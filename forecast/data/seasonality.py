@@ -1,6 +1,5 @@
 """The season of a series: what a naive forecast repeats, how clearly a file repeats it, and lengths that go with it."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,33 +7,23 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
+from forecast.data.split import ShareSplit
 from forecast.data.time_features import base_frequency
 
 FloatArray = npt.NDArray[np.float64]
 
-# Steps of one unit in the season that people expect of it: a day of seconds, minutes and hours, a week of days, a year
-# of weeks, months and quarters.
-UNITS_PER_SEASON = {
-    "second": 86_400,
-    "minute": 1_440,
-    "hour": 24,
-    "day": 7,
-    "business day": 5,
-    "week": 52,
-    "month": 12,
-    "quarter": 4,
+# Of each unit of a frequency: how many make the season that people expect of it, and the seasons that a file may show.
+SEASONS: dict[str, tuple[int, dict[int, str]]] = {
+    "second": (86_400, {60: "a minute", 3_600: "an hour", 86_400: "a day"}),
+    "minute": (1_440, {60: "an hour", 1_440: "a day", 10_080: "a week"}),
+    "hour": (24, {24: "a day", 168: "a week"}),
+    "day": (7, {7: "a week", 365: "a year"}),
+    "business day": (5, {5: "a week"}),
+    "week": (52, {52: "a year"}),
+    "month": (12, {12: "a year"}),
+    "quarter": (4, {4: "a year"}),
 }
-# Seasons that a file may show, in units of its frequency, and their words.
-SEASONS: dict[str, tuple[tuple[int, str], ...]] = {
-    "second": ((60, "a minute"), (3_600, "an hour"), (86_400, "a day")),
-    "minute": ((60, "an hour"), (1_440, "a day"), (10_080, "a week")),
-    "hour": ((24, "a day"), (168, "a week")),
-    "day": ((7, "a week"), (365, "a year")),
-    "business day": ((5, "a week"),),
-    "week": ((52, "a year"),),
-    "month": ((12, "a year"),),
-    "quarter": ((4, "a year"),),
-}
+_NO_SEASON: tuple[int, dict[int, str]] = (0, {})
 CLEAR = 0.3  # autocorrelation from which a season is worth repeating
 ROWS = 20_000  # the last rows are enough to see a season
 USUAL_SEQ_LEN, LONGEST_SEQ_LEN, USUAL_PRED_LEN = 96, 720, 24
@@ -45,9 +34,8 @@ def seasonal_period(freq: str) -> int | None:
 
     None for years and for parts of a second, and when a step does not divide the season ('7min').
     """
-    units = UNITS_PER_SEASON.get(base_frequency(freq))
-    step = to_offset(freq).n
-    return None if units is None or units % step or units == step else units // step
+    units, step = SEASONS.get(base_frequency(freq), _NO_SEASON)[0], to_offset(freq).n
+    return None if not units or units % step or units == step else units // step
 
 
 class Season(NamedTuple):
@@ -73,13 +61,13 @@ def find_season(values: FloatArray, freq: str) -> Season | None:
     """
     step = to_offset(freq).n
     best: Season | None = None
-    for units, name in SEASONS.get(base_frequency(freq), ()):
+    for units, name in SEASONS.get(base_frequency(freq), _NO_SEASON)[1].items():
         period = units // step
         if units % step or period < 2 or len(values) < 3 * period:
             continue
         last = values[-max(ROWS, 4 * period) :]
-        found = [autocorrelation(column, period) for column in last.T if column.std() > 0]
-        season = Season(period, name, float(np.median(found)) if found else 0.0)
+        correlations = [autocorrelation(column, period) for column in last.T if column.std() > 0]
+        season = Season(period, name, float(np.median(correlations)) if correlations else 0.0)
         if best is None or season.autocorrelation > best.autocorrelation + 0.1:
             best = season
     return best
@@ -99,14 +87,14 @@ def autocorrelation(series: FloatArray, lag: int) -> float:
     return float(np.corrcoef(early, late)[0, 1])
 
 
-def suggest_lengths(rows: int, season: Season | None, *, shares: Sequence[float] = (0.7, 0.1, 0.2)) -> Lengths | None:
-    """Lengths that fit a file of `rows` rows cut into train, val and test by `shares`; None for a file too short.
+def suggest_lengths(rows: int, season: Season | None) -> Lengths | None:
+    """Lengths that fit a file of `rows` rows cut by `ShareSplit()`; None for a file too short.
 
     seq_len: about USUAL_SEQ_LEN, whole seasons and two at least where that is not longer than LONGEST_SEQ_LEN, a
     quarter of the train rows at most; pred_len: whole seasons, about USUAL_PRED_LEN, 60 % of the val rows at most.
     """
     period = season.period if season is not None and season.autocorrelation >= CLEAR else 1
-    train, val = int(rows * shares[0]), int(rows * shares[1])
+    train, val = int(rows * ShareSplit.train), int(rows * ShareSplit.val)
     pred_len = _fitting(period, near=USUAL_PRED_LEN, most=min(val * 3 // 5, LONGEST_SEQ_LEN))
     seq_len = _fitting(period, near=max(USUAL_SEQ_LEN, 2 * period), most=min(train // 4, LONGEST_SEQ_LEN))
     return Lengths(seq_len, seq_len // 2, pred_len) if seq_len >= 4 and pred_len >= 1 else None

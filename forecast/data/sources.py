@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -96,7 +96,7 @@ class Source(ABC):
             )
         return target
 
-    def _chosen(self, columns: Sequence[str], where: str) -> tuple[str, ...]:
+    def _columns_to_read(self, columns: Sequence[str], where: str) -> tuple[str, ...]:
         target = self._target(columns, where)
         return (target,) if self.features == "S" else tuple(columns)
 
@@ -123,7 +123,8 @@ class FileSource(Source):
         """The series in the file; errors as `read_frame`, and for a target that it does not hold."""
         path = self.path_used()
         columns = read_columns(path, time_column=self.time_column, separator=self.separator)
-        return read_frame(path, columns=self._chosen(columns, str(path)), gaps=self.gaps, **self._layout())
+        columns = self._columns_to_read(columns, str(path))
+        return read_frame(path, columns=columns, gaps=self.gaps, **self._layout())
 
     def checksum(self) -> str:
         """The MD5 of the file."""
@@ -145,7 +146,7 @@ class CatalogSource(FileSource):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        catalog.entry(self.name)
+        catalog.published_file(self.name)
 
     def path_used(self) -> Path:
         """`path`, unverified, or the verified file under `root`."""
@@ -181,9 +182,9 @@ class DemoSource(Source):
     def frame(self) -> SeriesFrame:
         """The demo's series."""
         full = demo.demo_frame(seed=self.demo_seed, rows=self.rows)
-        chosen = self._chosen(full.columns, full.name)
-        values = full.values[:, [full.columns.index(name) for name in chosen]]
-        return SeriesFrame(values, full.timestamps, chosen, full.freq, full.name)
+        columns = self._columns_to_read(full.columns, full.name)
+        values = full.values[:, [full.columns.index(name) for name in columns]]
+        return replace(full, values=values, columns=columns)
 
     def checksum(self) -> str:
         """The seed and the number of rows: they determine all values."""

@@ -37,7 +37,7 @@ class RowSplit(Split):
         end = test + self.test
         if end > len(frame):
             raise UserError(
-                f"{frame.name} has {len(frame)} rows, but data.split asks for {self.train} + {self.val} + "
+                f"{frame.name} has {len(frame)} rows, but data.split needs {self.train} + {self.val} + "
                 f"{self.test} = {end}. Give smaller data.split.train, val and test, use a ShareSplit, or "
                 "evaluate with split=all."
             )
@@ -120,12 +120,7 @@ def window_rows(rows: range, *, seq_len: int) -> range:
 
 
 def _cut(val: int, test: int, end: int, n_rows: int) -> dict[str, range]:
-    parts = {
-        "train": range(val),
-        "val": range(val, test),
-        "test": range(test, end),
-        "tail": range(end, n_rows),
-    }
+    parts = {"train": range(val), "val": range(val, test), "test": range(test, end), "tail": range(end, n_rows)}
     return {name: part for name, part in parts.items() if name != "tail" or part}
 
 

@@ -6,7 +6,7 @@ Differs: the alias table is our own, so that no pandas version changes its meani
 """
 
 import re
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,17 +47,33 @@ _FEATURES: dict[str, tuple[str, ...]] = {
     "year": (),
 }
 _FIXED = ("month", "day", "weekday", "hour")
-_PLACES = {  # what pandas counts, its first and its last number
-    "second_of_minute": ("second", 0, 59),
-    "minute_of_hour": ("minute", 0, 59),
-    "hour_of_day": ("hour", 0, 23),
-    "day_of_week": ("day_of_week", 0, 6),
-    "day_of_month": ("day", 1, 31),
-    "day_of_year": ("day_of_year", 1, 366),
-    "week_of_year": ("week", 1, 53),
-    "month_of_year": ("month", 1, 12),
-}
 _FINER_THAN_HOUR = {"subsecond", "second", "minute"}
+
+
+class _Rule(NamedTuple):
+    """What pandas counts of a timestamp; its first and last number; or how many of it make one."""
+
+    attribute: str
+    first: int | None = None
+    last: int | None = None
+    every: int | None = None
+
+
+_RULES = {
+    "second_of_minute": _Rule("second", 0, 59),
+    "minute_of_hour": _Rule("minute", 0, 59),
+    "hour_of_day": _Rule("hour", 0, 23),
+    "day_of_week": _Rule("day_of_week", 0, 6),
+    "day_of_month": _Rule("day", 1, 31),
+    "day_of_year": _Rule("day_of_year", 1, 366),
+    "week_of_year": _Rule("week", 1, 53),
+    "month_of_year": _Rule("month", 1, 12),
+    "month": _Rule("month"),
+    "day": _Rule("day"),
+    "weekday": _Rule("day_of_week"),
+    "hour": _Rule("hour"),
+    "quarter_hour": _Rule("minute", every=15),
+}
 
 
 def base_frequency(freq: str) -> str:
@@ -92,8 +108,15 @@ def time_features(timestamps: pd.DatetimeIndex, freq: str, *, encoding: Encoding
     and, for frequencies finer than an hour, the quarter of the hour 0-3.
     """
     names = feature_names(freq, encoding)
-    columns = [_feature(name, timestamps) for name in names]
-    return np.stack(columns, axis=1) if columns else np.empty((len(timestamps), 0))
+    features = np.empty((len(timestamps), len(names)))
+    for column, name in enumerate(names):
+        attribute, first, last, every = _RULES[name]
+        numbers = timestamps.isocalendar()["week"] if attribute == "week" else getattr(timestamps, attribute)
+        numbers = np.asarray(numbers, dtype=np.float64)
+        if first is not None and last is not None:
+            numbers = (numbers - first) / (last - first) - 0.5
+        features[:, column] = numbers if every is None else numbers // every
+    return features
 
 
 def feature_rules(freq: str, encoding: Encoding) -> list[dict[str, str | int]]:
@@ -102,27 +125,5 @@ def feature_rules(freq: str, encoding: Encoding) -> list[dict[str, str | int]]:
     attribute: what pandas counts, `week` the ISO week. With first and last: (number - first) / (last - first) - 0.5;
     with every: number // every; else the number itself.
     """
-    return [{"name": name, **_rule(name)} for name in feature_names(freq, encoding)]
-
-
-def _rule(name: str) -> dict[str, str | int]:
-    if name in _PLACES:
-        attribute, first, last = _PLACES[name]
-        return {"attribute": attribute, "first": first, "last": last}
-    if name == "quarter_hour":
-        return {"attribute": "minute", "every": 15}
-    return {"attribute": "day_of_week" if name == "weekday" else name}
-
-
-def _feature(name: str, timestamps: pd.DatetimeIndex) -> npt.NDArray[np.float64]:
-    if name == "quarter_hour":
-        return _numbers("minute", timestamps) // 15
-    if name in _FIXED:
-        return _numbers("day_of_week" if name == "weekday" else name, timestamps)
-    unit, first, last = _PLACES[name]
-    return (_numbers(unit, timestamps) - first) / (last - first) - 0.5
-
-
-def _numbers(unit: str, timestamps: pd.DatetimeIndex) -> npt.NDArray[np.float64]:
-    numbers = timestamps.isocalendar()["week"] if unit == "week" else getattr(timestamps, unit)
-    return np.asarray(numbers, dtype=np.float64)
+    rules = {name: _RULES[name]._asdict().items() for name in feature_names(freq, encoding)}
+    return [{"name": name, **{key: x for key, x in rule if x is not None}} for name, rule in rules.items()]

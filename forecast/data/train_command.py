@@ -17,17 +17,13 @@ def hydra_value(value: str) -> str:
     return f"'{escaped}'"
 
 
-def shell_word(word: str) -> str:
-    """A word as a shell reads it back; KEY='VALUE' in double quotes, which is easier to read than shlex's way."""
-    key, _, value = word.partition("=")
-    easy = f'{key}="{value}"'
-    if shlex.quote(word) == word:
-        return word
-    return easy if not re.search(r'["$`!\\]', value) or value == r"'\t'" else shlex.quote(word)
-
-
 def train_command(path: str, settings: dict[str, str | int]) -> str:
-    """`python train.py data=csv data.path=...`, and KEY=VALUE for the settings."""
-    words = {"data.path": path, **settings}
-    overrides = [f"{key}={value if isinstance(value, int) else hydra_value(value)}" for key, value in words.items()]
-    return " ".join(["python train.py data=csv", *(shell_word(word) for word in overrides)])
+    """`python train.py data=csv data.path=...`, and KEY=VALUE for the settings, as a shell reads them back."""
+    words = ["python train.py data=csv"]
+    for key, setting in {"data.path": path, **settings}.items():
+        value = str(setting) if isinstance(setting, int) else hydra_value(setting)
+        word = f"{key}={value}"
+        # double quotes are easier to read than shlex's way
+        plain = not re.search(r'["$`!\\]', value) or value == r"'\t'"
+        words.append(f'{key}="{value}"' if plain and shlex.quote(word) != word else shlex.quote(word))
+    return " ".join(words)

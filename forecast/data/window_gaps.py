@@ -7,7 +7,7 @@ from forecast.data.frame import SeriesFrame
 from forecast.errors import UserError
 
 
-def open_windows(
+def usable_windows(
     frame: SeriesFrame, rows: range, *, seq_len: int, pred_len: int, offset: int = 0
 ) -> npt.NDArray[np.int64] | None:
     """The numbers (W,) of the windows inside `rows` that the gaps leave; None when they leave all.
@@ -37,7 +37,7 @@ def open_windows(
 def refuse_filled_past(frame: SeriesFrame, *, seq_len: int) -> None:
     """UserError when the last `seq_len` rows are none that a forecast may start from."""
     last = frame.tail(seq_len)
-    left = open_windows(last, range(seq_len), seq_len=seq_len, pred_len=0)
+    left = usable_windows(last, range(seq_len), seq_len=seq_len, pred_len=0)
     if left is not None:
         assert last.filled is not None
         gap = last.timestamps[last.filled]

@@ -55,8 +55,8 @@ class WindowDataset(Dataset[Batch]):
     """All windows of seq_len + pred_len consecutive rows inside `rows`, one starting at each row, less those in gaps.
 
     With an offset so many rows lie between the past and the forecast steps. A window is a view of the series: batches
-    are one indexing operation, with no Python per sample. The series may be a memory-mapped file: what is not asked
-    for is not read.
+    are one indexing operation, with no Python per sample. The series may be a memory-mapped file: only what
+    the windows hold is read.
     """
 
     def __init__(
@@ -76,8 +76,7 @@ class WindowDataset(Dataset[Batch]):
 
         n_columns: C. rows: what the windows may touch (`split.window_rows`). targets: T of the C columns.
         chosen (W,): the numbers of the windows that are served, counted from the first row; None serves all.
-        device: where batches are wanted, None: where the series lives. When that is elsewhere, they are gathered there
-        and copied.
+        device: where batches are wanted, None: where the series lives; they are gathered there and copied to it.
         """
         assert series.ndim == 2 and series.is_contiguous()
         assert rows.start >= 0 and rows.stop <= len(series) and rows.step == 1
@@ -91,13 +90,14 @@ class WindowDataset(Dataset[Batch]):
         length = self._first_step + pred_len
         # Row i of this view is window i, flat: overlapping rows of one memory, each a contiguous piece of it.
         self._windows = series.as_strided(
-            (max(0, len(rows) - length + 1), length * width),
-            (width, 1),
-            series.storage_offset() + rows.start * width,
+            (max(0, len(rows) - length + 1), length * width), (width, 1), series.storage_offset() + rows.start * width
         )
         self._chosen = chosen
         self._chosen_at_home = None if chosen is None else torch.as_tensor(chosen, device=self.home)
-        self._targets = _slice_or_index(targets, self.device)
+        # A slice where one will do: it is a view. Else numbers on the device: a list would go there with each batch.
+        first, last, columns = targets[0], targets[-1], list(targets)
+        one_piece = columns == list(range(first, last + 1))
+        self._targets = slice(first, last + 1) if one_piece else torch.tensor(columns, device=self.device)
 
     def __len__(self) -> int:
         return self._windows.shape[0] if self._chosen is None else len(self._chosen)
@@ -153,17 +153,7 @@ class WindowDataset(Dataset[Batch]):
         """(B, L + offset + P, C + F) -> the fields of a Batch."""
         past, future = both[:, : self._seq_len], both[:, self._first_step :]
         c, targets = self._n_columns, self._targets
-        columns = future[..., :c]
-        if targets == slice(0, c):
-            target = columns
-        else:
+        target = columns = future[..., :c]
+        if targets != slice(0, c):
             target = future[..., targets] if isinstance(targets, slice) else future.index_select(2, targets)
         return past[..., :c], past[..., c:], future[..., c:], target, columns
-
-
-def _slice_or_index(targets: Sequence[int], device: torch.device) -> slice | Tensor:
-    """A slice where one will do: it is a view. Else numbers on the device: a list would go there with each batch."""
-    first, last = targets[0], targets[-1]
-    if list(targets) == list(range(first, last + 1)):
-        return slice(first, last + 1)
-    return torch.tensor(list(targets), device=device)

@@ -8,20 +8,18 @@ import io
 import re
 import signal
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import hypothesis
 import numpy as np
 import pandas as pd
 import pytest
-from data.damaged import Given, files
+from data.damaged import files
 from hypothesis import HealthCheck, given, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from forecast.data.check import check_file
-from forecast.data.frame import SeriesFrame, read_frame
+from forecast.data.frame import read_frame
 from forecast.errors import UserError
 
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "forecast-hypothesis")  # nothing is left in the project's tree
@@ -33,7 +31,7 @@ SECONDS = 300  # for all of them; more is a hang
 # what is demanded
 
 
-def assert_usable(message: str, path: str) -> None:
+def assert_usable(message, path):
     """A person can act on it: it names the file, says more than that, and holds no name of an exception."""
     assert path in message or re.match(r"data\.\w+ (is|and) ", message)
     words = message.replace(path, "")
@@ -44,7 +42,7 @@ def assert_usable(message: str, path: str) -> None:
     )
 
 
-def assert_valid(frame: SeriesFrame, path: str) -> None:
+def assert_valid(frame, path):
     """What SeriesFrame promises of itself."""
     assert frame.values.shape == (len(frame.timestamps), len(frame.columns))
     assert frame.values.dtype == np.float64
@@ -63,17 +61,17 @@ STAMP = re.compile(
 )
 
 
-def stamp_of(cell: str) -> np.datetime64:
-    found = STAMP.fullmatch(cell)
-    assert found, f"{cell!r} was taken for a timestamp"
+def stamp_of(cell):
+    match = STAMP.fullmatch(cell)
+    assert match, f"{cell!r} was taken for a timestamp"
     year, month, day, hour, minute, second = (
-        int(part or low) for part, low in zip(found.groups()[:6], (1, 1, 1, 0, 0, 0), strict=True)
+        int(part or low) for part, low in zip(match.groups()[:6], (1, 1, 1, 0, 0, 0), strict=True)
     )
-    fraction = (found[7] or "").ljust(9, "0")[:9]
+    fraction = (match[7] or "").ljust(9, "0")[:9]
     return np.datetime64(f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction}")
 
 
-def number_of(cell: str, decimal: str) -> float:
+def number_of(cell, decimal):
     cell = cell.strip()
     if cell.lower() in {"true", "false"}:
         return float(cell.lower() == "true")
@@ -81,7 +79,7 @@ def number_of(cell: str, decimal: str) -> float:
     return float(cell.replace(decimal, ".") or "nan") if cell.lower() not in {"na", "null", "n/a"} else float("nan")
 
 
-def held(content: bytes, frame: SeriesFrame, options: dict[str, Any]) -> Iterator[tuple[np.datetime64, list[float]]]:
+def rows_in(content, frame, options):
     """The rows of a file, read without pandas: cell by cell, with a pattern for the timestamps."""
     separator = options["separator"].replace("\\t", "\t")
     text = io.StringIO(content.decode("utf-8-sig"), newline=None)
@@ -97,8 +95,8 @@ def held(content: bytes, frame: SeriesFrame, options: dict[str, Any]) -> Iterato
         yield stamp_of(cells[time]), [number_of(cells[at], options["decimal"]) for at in places]
 
 
-def assert_is_what_the_file_holds(frame: SeriesFrame, content: bytes, options: dict[str, Any]) -> None:
-    known = list(held(content, frame, options))
+def assert_is_what_the_file_holds(frame, content, options):
+    known = list(rows_in(content, frame, options))
     at = frame.timestamps.get_indexer(pd.DatetimeIndex([stamp for stamp, _ in known]))
     assert (at >= 0).all()
     values = np.array([values for _, values in known])
@@ -115,8 +113,8 @@ def assert_is_what_the_file_holds(frame: SeriesFrame, content: bytes, options: d
 
 
 @pytest.fixture(autouse=True)
-def no_hang() -> Iterator[None]:
-    def stop(*_: object) -> None:
+def no_hang():
+    def stop(*_):
         raise TimeoutError(f"more than {SECONDS} s: the reader hangs")
 
     before = signal.signal(signal.SIGALRM, stop)
@@ -126,7 +124,7 @@ def no_hang() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-def generated(examples: int) -> settings:
+def generated(examples):
     return settings(
         max_examples=examples,
         derandomize=True,
@@ -140,9 +138,7 @@ def generated(examples: int) -> settings:
 @pytest.mark.slow
 @generated(EXAMPLES)
 @given(case=files())
-def test_a_damaged_file_is_read_as_it_is_or_refused_in_words(
-    tmp_path_factory: pytest.TempPathFactory, case: Given
-) -> None:
+def test_a_damaged_file_is_read_as_it_is_or_refused_in_words(tmp_path_factory, case):
     path = tmp_path_factory.getbasetemp() / "damaged.csv"
     path.write_bytes(case.content)
     try:
@@ -159,7 +155,7 @@ def test_a_damaged_file_is_read_as_it_is_or_refused_in_words(
         assert (frame.timestamps == stamps).all()
 
 
-def reads(path: Path, **options: Any) -> bool:
+def reads(path, **options):
     try:
         read_frame(path, **options)
     except UserError:
@@ -167,7 +163,7 @@ def reads(path: Path, **options: Any) -> bool:
     return True
 
 
-def assert_agree(path: Path, layout: dict[str, Any]) -> None:
+def assert_agree(path, layout):
     check = check_file(str(path), **layout)
     assert check.readable == reads(path, gaps="mask", **layout), check.findings
     assert (check.readable and not check.findings.texts("mend")) == reads(path, gaps="refuse", **layout), check.findings
@@ -175,16 +171,14 @@ def assert_agree(path: Path, layout: dict[str, Any]) -> None:
     assert check.command is None or reads(path, gaps=check.gaps, **layout), check.findings
 
 
-def layout_of(case: Given) -> dict[str, Any]:
+def layout_of(case):
     given = {key: value for key, value in case.options.items() if key in ("separator", "decimal", "time_column")}
     return {"time_column": "date", **given}
 
 
 @generated(FEW_EXAMPLES)
 @given(case=files())
-def test_a_check_finds_an_error_in_just_the_files_that_the_reader_refuses(
-    tmp_path_factory: pytest.TempPathFactory, case: Given
-) -> None:
+def test_a_check_finds_an_error_in_just_the_files_that_the_reader_refuses(tmp_path_factory, case):
     path = tmp_path_factory.getbasetemp() / "checked.csv"
     path.write_bytes(case.content)
     assert_agree(path, layout_of(case))
@@ -193,7 +187,7 @@ def test_a_check_finds_an_error_in_just_the_files_that_the_reader_refuses(
 @pytest.mark.slow
 @generated(EXAMPLES)
 @given(case=files())
-def test_a_check_and_the_reader_agree_on_many_files(tmp_path_factory: pytest.TempPathFactory, case: Given) -> None:
+def test_a_check_and_the_reader_agree_on_many_files(tmp_path_factory, case):
     path = tmp_path_factory.getbasetemp() / "checked.csv"
     path.write_bytes(case.content)
     assert_agree(path, layout_of(case))

@@ -11,6 +11,7 @@ from forecast.errors import UserError
 
 POLICIES = ("interpolate", "forward_fill", "mask")
 HOURS = pd.date_range("2021-03-01", periods=13, freq="h")
+ONES = ["1,1"] * 13
 
 
 @pytest.fixture
@@ -147,20 +148,16 @@ def test_a_known_frequency_off_whose_grid_a_row_lies_is_refused(path):
 
 REFUSED = {
     "one of many repeated": ([*HOURS, HOURS[12]], ["1,1"] * 14, r"line 15: the timestamp .* already in line 14\. Drop"),
-    "unsorted": ([HOURS[1], HOURS[0], *HOURS[2:]], ["1,1"] * 13, r"line 3: .* Sort the rows by time"),
+    "unsorted": ([HOURS[1], HOURS[0], *HOURS[2:]], ONES, r"line 3: .* Sort the rows by time"),
     "off the grid": (
         [*HOURS[:3], *HOURS[5:7], HOURS[7] + pd.Timedelta("7min"), *HOURS[8:]],
         ["1,1"] * 11,
         r"line 7: the timestamps are not regular: 2021-03-01 07:07:00 follows 2021-03-01 06:00:00 \(line 6\), where",
     ),
-    "text": (HOURS, ["1,1"] * 12 + ["1,high"], r"line 14, column 'b': 'high' is no number"),
-    "infinite": (HOURS, ["1,1"] * 12 + ["1,inf"], r"line 14, column 'b': 'inf' is not a finite number"),
-    "a timestamp missing": (["", *HOURS[1:]], ["1,1"] * 13, r"line 2.*the timestamp is missing"),
-    "a padded word": (
-        HOURS,
-        ["1,1"] * 12 + ["NA ,1"],
-        r"line 14, column 'a': .*written as 'NA '.*Write NaN, or nothing",
-    ),
+    "text": (HOURS, [*ONES[1:], "1,high"], r"line 14, column 'b': 'high' is no number"),
+    "infinite": (HOURS, [*ONES[1:], "1,inf"], r"line 14, column 'b': 'inf' is not a finite number"),
+    "a timestamp missing": (["", *HOURS[1:]], ONES, r"line 2.*the timestamp is missing"),
+    "a padded word": (HOURS, [*ONES[1:], "NA ,1"], r"line 14, column 'a': .*written as 'NA '.*Write NaN, or nothing"),
     "more than half of the rows": (
         HOURS[[0, 1, 2, 7, 12]],
         ["1,1"] * 5,
@@ -203,7 +200,7 @@ def test_years_of_missing_nanoseconds_are_counted_and_not_listed(path):
     [("interpolate", 0, "mask"), ("interpolate", 12, "forward_fill"), ("forward_fill", 0, "mask")],
 )
 def test_a_gap_without_a_neighbour_to_fill_it_from_is_refused_with_the_rules_that_can(path, policy, row, other):
-    cells = ["1,1"] * 13
+    cells = list(ONES)
     cells[row] = "1,"
     write(path, HOURS, cells)
     where = "before it" if row == 0 else "behind it"
@@ -217,13 +214,13 @@ def test_a_refused_gap_names_the_rules_that_fill_it(path):
     write(path, HOURS.delete(7), ["1,1"] * 12)
     with pytest.raises(UserError, match=r"line 9: .*2021-03-01 08:00:00 follows.*or set data.gaps=interpolate, forw"):
         read_frame(path)
-    write(path, HOURS, ["1,1"] * 12 + ["1,"])
+    write(path, HOURS, [*ONES[1:], "1,"])
     with pytest.raises(UserError, match=r"line 14, column 'b': the value is missing.*or set data.gaps=interpolate"):
         read_frame(path)
 
 
 def test_timestamps_that_no_rule_fills_are_refused_without_naming_one(path):
-    write(path, [*HOURS[:7], HOURS[7] + pd.Timedelta("7min"), *HOURS[8:]], ["1,1"] * 13)
+    write(path, [*HOURS[:7], HOURS[7] + pd.Timedelta("7min"), *HOURS[8:]], ONES)
     with pytest.raises(UserError, match=r"resample the file to one frequency\.$"):
         read_frame(path)
 

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,7 +37,7 @@ print(json.dumps({
 """
 
 
-def write_large(path: Path, rows: int, columns: int) -> None:
+def write_large(path, rows, columns):
     """A minute a row; cell i of the file, counted row by row, is i / 8."""
     stamps = np.datetime_as_string(np.datetime64("2000-01-01T00:00") + np.arange(rows)).tolist()
     with path.open("w") as file:
@@ -50,9 +49,7 @@ def write_large(path: Path, rows: int, columns: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rows", "columns"), [(1_000_000, 2), (7_000, 1_000)])
-def test_a_large_file_takes_seconds_and_a_few_times_the_memory_of_its_numbers(
-    tmp_path: Path, rows: int, columns: int
-) -> None:
+def test_a_large_file_takes_seconds_and_a_few_times_the_memory_of_its_numbers(tmp_path, rows, columns):
     path = tmp_path / "large.csv"
     write_large(path, rows, columns)
     run = subprocess.run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=False)
@@ -65,7 +62,7 @@ def test_a_large_file_takes_seconds_and_a_few_times_the_memory_of_its_numbers(
 
 
 @pytest.mark.slow
-def test_an_error_in_the_last_of_a_million_rows_is_found_in_seconds(tmp_path: Path) -> None:
+def test_an_error_in_the_last_of_a_million_rows_is_found_in_seconds(tmp_path):
     path = tmp_path / "large.csv"
     write_large(path, 1_000_000, 1)
     with path.open("a") as file:
@@ -76,7 +73,7 @@ def test_an_error_in_the_last_of_a_million_rows_is_found_in_seconds(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_thousand_columns_are_trained_and_forecast(tmp_path: Path) -> None:
+def test_a_thousand_columns_are_trained_and_forecast(tmp_path):
     path, run = tmp_path / "wide.csv", tmp_path / "run"
     write_large(path, 300, 1_000)
     own = [change for change in TINY if not change.startswith("data")]

@@ -1,13 +1,11 @@
 """Sources: the columns a task needs, their checksum, and the same use of another file."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from forecast.data import catalog, demo
-from forecast.data.sources import CatalogSource, CsvSource, DemoSource, Source
+from forecast.data.sources import CatalogSource, CsvSource, DemoSource
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError
 
@@ -15,7 +13,7 @@ SPLIT = ShareSplit(train=0.7, val=0.1, test=0.2)
 
 
 @pytest.fixture
-def csv(tmp_path: Path) -> Path:
+def csv(tmp_path):
     path = tmp_path / "my.csv"
     stamps = pd.date_range("2016-07-01", periods=11, freq="h")
     rows = [f"{t};{i},5;{i * i};-{i}" for i, t in enumerate(stamps)]
@@ -23,15 +21,11 @@ def csv(tmp_path: Path) -> Path:
     return path
 
 
-def csv_source(path: Path | str | None, **options: object) -> CsvSource:
-    return CsvSource(
-        path=None if path is None else str(path),
-        split=SPLIT,
-        time_column="when",
-        separator=";",
-        decimal=",",
-        **options,
-    )  # type: ignore[arg-type]
+LAYOUT = {"split": SPLIT, "time_column": "when", "separator": ";", "decimal": ","}
+
+
+def csv_source(path, **options):
+    return CsvSource(path=None if path is None else str(path), **LAYOUT, **options)
 
 
 @pytest.mark.parametrize(
@@ -45,9 +39,7 @@ def csv_source(path: Path | str | None, **options: object) -> CsvSource:
         ("S", None, ("temp",), (0,)),
     ],
 )
-def test_features_choose_the_columns(
-    csv: Path, features: str, target: str | None, columns: tuple[str, ...], targets: tuple[int, ...]
-) -> None:
+def test_features_choose_the_columns(csv, features, target, columns, targets):
     source = csv_source(csv, features=features, target=target)
     frame = source.frame()
     assert frame.columns == columns
@@ -55,8 +47,8 @@ def test_features_choose_the_columns(
 
 
 @pytest.mark.parametrize(("features", "columns", "targets"), [("M", 7, 7), ("MS", 7, 1), ("S", 1, 1)])
-def test_the_demo_follows_the_same_rules(features: str, columns: int, targets: int) -> None:
-    source = DemoSource(split=SPLIT, features=features, target="MULL", rows=101)  # type: ignore[arg-type]
+def test_the_demo_follows_the_same_rules(features, columns, targets):
+    source = DemoSource(split=SPLIT, features=features, target="MULL", rows=101)
     frame = source.frame()
     assert (frame.values.shape, len(source.target_columns(frame))) == ((101, columns), targets)
     full = demo.demo_frame(rows=101)
@@ -66,39 +58,37 @@ def test_the_demo_follows_the_same_rules(features: str, columns: int, targets: i
 
 
 @pytest.mark.parametrize("features", ["M", "S", "MS"])
-def test_a_target_that_is_not_there_is_refused_with_the_nearest(csv: Path, features: str) -> None:
-    sources: list[Source] = [csv_source(csv, features=features, target="laod")]
-    sources += [DemoSource(split=SPLIT, features=features, target="HUF")]  # type: ignore[arg-type]
-    for source, where, near in zip(sources, (str(csv), "demo"), ("load", "HUFL"), strict=True):
-        with pytest.raises(
-            UserError, match=rf"{where}.*'{source.target}' \(data.target\).*mean '{near}'.*data.target=null"
-        ):
+def test_a_target_that_is_not_there_is_refused_with_the_nearest(csv, features):
+    mine = csv_source(csv, features=features, target="laod")
+    demo_source = DemoSource(split=SPLIT, features=features, target="HUF")
+    for source, where, near in ((mine, str(csv), "load"), (demo_source, "demo", "HUFL")):
+        says = rf"{where}.*'{source.target}' \(data.target\).*mean '{near}'.*data.target=null"
+        with pytest.raises(UserError, match=says):
             source.frame()
 
 
-def test_wrong_features_and_batch_sizes_are_refused() -> None:
+def test_wrong_features_and_batch_sizes_are_refused():
     source = DemoSource(split=SPLIT)
     object.__setattr__(source, "features", "SM")  # past the constructor, where the tests' type checker would be first
     with pytest.raises(UserError, match=r"data.features is 'SM'; choose one of M, S, MS"):
         source.__post_init__()
     with pytest.raises(UserError, match=r"data.gaps is 'fill'; choose one of refuse, interpolate, forward_fill, mask"):
-        CsvSource(path="my.csv", split=SPLIT, gaps="fill")  # type: ignore[arg-type]
+        CsvSource(path="my.csv", split=SPLIT, gaps="fill")
     with pytest.raises(UserError, match=r"data.batch_size is 0; it must be at least 1"):
         DemoSource(split=SPLIT, batch_size=0)
 
 
 @pytest.mark.parametrize("path", [None, ""])
-def test_csv_needs_a_path(path: str | None) -> None:
+def test_csv_needs_a_path(path):
     with pytest.raises(UserError, match=r"data=csv needs data.path=my.csv"):
         csv_source(path)
 
 
-def test_reading_options_reach_the_reader(csv: Path) -> None:
-    frame = csv_source(csv).frame()
-    assert frame.values[3].tolist() == [3.5, 9, -3]
+def test_reading_options_reach_the_reader(csv):
+    assert csv_source(csv).frame().values[3].tolist() == [3.5, 9, -3]
 
 
-def test_a_csv_describes_itself_by_its_bytes(csv: Path) -> None:
+def test_a_csv_describes_itself_by_its_bytes(csv):
     source = csv_source(csv, name="mine")
     before = source.describe()
     assert before == {"name": "mine", "path": str(csv), "checksum": catalog.file_md5(csv)}
@@ -106,94 +96,66 @@ def test_a_csv_describes_itself_by_its_bytes(csv: Path) -> None:
     assert source.describe()["checksum"] != before["checksum"]
 
 
-def test_the_checksum_of_a_missing_file_is_refused(tmp_path: Path) -> None:
+def test_the_checksum_of_a_missing_file_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"gone.csv is not a file.*data.path"):
         csv_source(tmp_path / "gone.csv").checksum()
 
 
-def test_the_demo_describes_itself_by_its_seed_and_rows() -> None:
+def test_the_demo_describes_itself_by_its_seed_and_rows():
     source = DemoSource(split=SPLIT, demo_seed=3, rows=1009)
     assert source.describe() == {"name": "demo", "path": None, "checksum": "demo-seed3-rows1009"}
     assert (source.frame().values == demo.demo_frame(seed=3, rows=1009).values).all()
 
 
-def test_the_demo_knows_the_best_error_of_its_targets() -> None:
+def test_the_demo_knows_the_best_error_of_its_targets():
     source = DemoSource(split=SPLIT, features="S", target="HULL", demo_seed=3, rows=1009)
     frame = source.frame()
     best = source.best_mse(frame, source.target_columns(frame), 5)
     assert np.array_equal(best, demo.best_mse(seed=3, rows=1009, columns=["HULL"], steps=5))
 
 
-def test_a_catalog_source_reads_root_and_verifies(tmp_path: Path) -> None:
+def test_a_catalog_source_reads_root_and_verifies(tmp_path):
     (tmp_path / "ETTh1.csv").write_text("date,OT\n")
     with pytest.raises(UserError, match=r"ETTh1.csv is not the published file"):
         CatalogSource(name="ETTh1", root=str(tmp_path), split=SPLIT).frame()
 
 
-def test_a_catalog_source_with_a_path_reads_that_file_unverified(csv: Path) -> None:
-    source = CatalogSource(
-        name="ETTh1",
-        root="nowhere",
-        path=str(csv),
-        split=SPLIT,
-        time_column="when",
-        separator=";",
-        decimal=",",
-    )
+def test_a_catalog_source_with_a_path_reads_that_file_unverified(csv):
+    source = CatalogSource(name="ETTh1", root="nowhere", path=str(csv), **LAYOUT)
     assert source.frame().columns == ("load", "OT", "temp")
     assert source.describe() == {"name": "ETTh1", "path": str(csv), "checksum": catalog.file_md5(csv)}
 
 
-def test_an_unknown_catalog_name_is_refused_before_any_file_is_looked_for() -> None:
+def test_an_unknown_catalog_name_is_refused_before_any_file_is_looked_for():
     with pytest.raises(UserError, match=r"no data set 'ETTh'.*Did you mean"):
         CatalogSource(name="ETTh", root="nowhere", split=SPLIT)
 
 
-def test_another_file_is_used_as_the_first(csv: Path) -> None:
-    first = CatalogSource(
-        name="ETTh1",
-        root="nowhere",
-        split=SPLIT,
-        features="MS",
-        target="load",
-        batch_size=13,
-        time_column="when",
-        separator=";",
-        decimal=",",
-        gaps="mask",
-    )
-    other = first.with_file(csv)
-    assert other == CsvSource(
-        path=str(csv),
-        split=SPLIT,
-        features="MS",
-        target="load",
-        batch_size=13,
-        time_column="when",
-        separator=";",
-        decimal=",",
-        gaps="mask",
-    )
+def test_another_file_is_used_as_the_first(csv):
+    use = {**LAYOUT, "features": "MS", "target": "load", "batch_size": 13, "gaps": "mask"}
+    other = CatalogSource(name="ETTh1", root="nowhere", **use).with_file(csv)
+    assert other == CsvSource(path=str(csv), **use)
     assert other.with_file(csv) == other
 
 
-def test_another_file_for_the_demo_is_read_with_the_defaults(csv: Path) -> None:
+def test_another_file_for_the_demo_is_read_with_the_defaults(csv):
     other = DemoSource(split=SPLIT, features="S", target=None, batch_size=13).with_file(csv)
     assert other == CsvSource(path=str(csv), split=SPLIT, features="S", target=None, batch_size=13)
 
 
-def test_every_source_knows_its_time_column(csv: Path) -> None:
+def test_every_source_knows_its_time_column(csv):
     assert (DemoSource(split=SPLIT).time_column, csv_source(csv).time_column) == ("date", "when")
 
 
-def test_sources_are_frozen_and_keyword_only() -> None:
+def test_sources_are_frozen_and_keyword_only():
     with pytest.raises(AttributeError):
-        DemoSource(split=SPLIT).rows = 5  # type: ignore[misc]
+        DemoSource(split=SPLIT).rows = 5
     with pytest.raises(TypeError):
-        DemoSource("demo")  # type: ignore[call-arg]
+        DemoSource("demo")
 
 
-def test_ETTh1_is_found_in_forecast_data(ett_root: Path) -> None:
+def test_ETTh1_is_found_in_forecast_data(ett_root):
     source = CatalogSource(name="ETTh1", root=str(ett_root), split=SPLIT)
     assert source.checksum() == catalog.CATALOG["ETTh1"].md5
+    assert source.path_used().stat().st_size == catalog.CATALOG["ETTh1"].size
     assert source.frame().values.shape == (17420, 7)

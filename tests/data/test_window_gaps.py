@@ -44,39 +44,26 @@ def starts(windows):
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_mask_leaves_out_exactly_the_windows_that_touch_a_filled_row(split):
-    windows = prepared(frame_of("mask")).windows(split)
-    expected = [s for s in all_starts(split) if not set(range(s, s + L + P)) & set(GAPS)]
-    assert starts(windows) == expected
-    assert windows.left_out == len(all_starts(split)) - len(expected) > 0
-
-
-@pytest.mark.parametrize("split", SPLITS)
-def test_interpolate_leaves_out_windows_that_end_their_past_or_their_split_in_a_gap(split):
-    """Rows 70 and 96 end train and val inside a gap: their values were drawn from rows behind the split."""
-    windows = prepared(frame_of("interpolate")).windows(split)
-    behind = {"train": {68, 69, 70}, "val": {95, 96}, "test": set()}[split]
-    expected = [s for s in all_starts(split) if s + L - 1 not in GAPS and not set(range(s, s + L + P)) & behind]
-    assert starts(windows) == expected
-    assert windows.left_out == len(all_starts(split)) - len(expected) > 0
-
-
-@pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("offset", [1, 5])
+@pytest.mark.parametrize("offset", [0, 1, 5])
 @pytest.mark.parametrize("policy", ["mask", "interpolate"])
-def test_at_an_offset_the_rows_between_past_and_targets_may_be_filled(policy, split, offset):
-    windows = prepared(frame_of(policy)).windows_at(split, offset)
+def test_just_the_windows_are_left_out_that_read_a_row_which_their_policy_forbids(policy, split, offset):
+    """mask: any filled row. interpolate: a past that ends in a gap, or targets drawn from rows behind the split.
+
+    Rows 70 and 96 end train and val inside a gap. The rows between past and targets may be filled.
+    """
+    data = prepared(frame_of(policy))
+    windows = data.windows_at(split, offset) if offset else data.windows(split)
     behind = {"train": {68, 69, 70}, "val": {95, 96}, "test": set()}[split]
-    every, expected = all_starts(split)[:-offset], []
-    for s in every:
+    starts_of_all, expected = all_starts(split)[: -offset or None], []
+    for s in starts_of_all:
         past, targets = range(s, s + L), range(s + L + offset, s + L + offset + P)
         if policy == "mask":
             left = not {*past, *targets} & set(GAPS)
         else:
-            left = past[-1] not in GAPS and not set(targets) & behind
+            left = past[-1] not in GAPS and not {*past, *targets} & behind
         expected += [s] if left else []
     assert starts(windows) == expected
-    assert windows.left_out == len(every) - len(expected) > 0
+    assert windows.left_out == len(starts_of_all) - len(expected) > 0
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -159,9 +146,10 @@ def test_no_past_changes_with_a_value_behind_its_end(tmp_path, policy):
 
 
 def test_interpolation_would_leak_without_the_guard(tmp_path):
-    found = [pasts(planted(tmp_path / "my.csv", "interpolate", behind), forbidden=False) for behind in (1.0, 1001.0)]
-    rows = found[0][0]
-    changed = (found[0][1] != found[1][1]).flatten(1).any(1).numpy()
+    (rows, one), (_, other) = (
+        pasts(planted(tmp_path / "my.csv", "interpolate", behind), forbidden=False) for behind in (1.0, 1001.0)
+    )
+    changed = (one != other).flatten(1).any(1).numpy()
     leaks = {int(r) + L - 1 for r in rows[changed] if r + L - 1 < 34}
     assert leaks == {30, 31, 32, 33}
 
@@ -219,7 +207,6 @@ def test_a_forecast_starts_from_rows_that_its_windows_were_made_of(policy, fille
         return refuse_filled_past(frame, seq_len=L)
     with pytest.raises(UserError) as caught:
         refuse_filled_past(frame, seq_len=L)
-    said = str(caught.value)
     for words in ("my.csv", "last seq_len = 7", f"{STAMPS[-L]} to {STAMPS[-1]}", str(STAMPS[filled[0]]), policy):
-        assert words in said
+        assert words in str(caught.value)
     return None

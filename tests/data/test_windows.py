@@ -21,40 +21,25 @@ from forecast.data.windows import SERIES_SHARE, Batch, WindowDataset, moved_if_i
 N, C, F, L, P = 101, 5, 3, 11, 7
 
 
-def as_batch(batch: Batch) -> Batch:
+def as_batch(batch):
     """For a DataLoader's collate_fn: `__getitems__` has made the batch already."""
     return batch
 
 
-@pytest.fixture
-def values() -> np.ndarray:
-    """Cell (row, column) holds row + column / 10: each number says where it comes from."""
-    return np.add.outer(np.arange(N), np.arange(C) / 10)
+# Cell (row, column) holds row + column / 10: each number says where it comes from.
+VALUES, KNOWN = np.add.outer(np.arange(N), np.arange(C) / 10), -np.add.outer(np.arange(N), np.arange(F) / 10)
+SERIES = stack_series(VALUES, KNOWN)
 
 
-@pytest.fixture
-def known() -> np.ndarray:
-    return -np.add.outer(np.arange(N), np.arange(F) / 10)
+def windows(rows=range(N), targets=(1, 2), series=SERIES, **options):
+    return WindowDataset(series, n_columns=C, rows=rows, seq_len=L, pred_len=P, targets=targets, **options)
 
 
-def windows(
-    values: np.ndarray,
-    known: np.ndarray,
-    rows: range = range(N),
-    targets: tuple[int, ...] = (1, 2),
-    offset: int = 0,
-) -> WindowDataset:
-    series = stack_series(values, known)
-    return WindowDataset(series, n_columns=C, rows=rows, seq_len=L, pred_len=P, targets=targets, offset=offset)
-
-
-@pytest.mark.parametrize("rows", [range(N), range(23), range(19, 83), range(90 - 7, N)])
+@pytest.mark.parametrize("rows", [range(N), range(23), range(19, 83), range(83, N), range(L + P - 1), range(L + P)])
 @pytest.mark.parametrize("targets", [(0, 1, 2, 3, 4), (4,), (0,), (1, 3), (3, 1)])
 @pytest.mark.parametrize("offset", [0, 1, 5])
-def test_a_batch_holds_the_rows_that_a_loop_would_copy(
-    values: np.ndarray, known: np.ndarray, rows: range, targets: tuple[int, ...], offset: int
-) -> None:
-    dataset = windows(values, known, rows, targets, offset)
+def test_a_batch_holds_the_rows_that_a_loop_would_copy(rows, targets, offset):
+    dataset = windows(rows, targets, offset=offset)
     assert len(dataset) == max(0, len(rows) - L - offset - P + 1)
     if not len(dataset):
         return
@@ -64,48 +49,26 @@ def test_a_batch_holds_the_rows_that_a_loop_would_copy(
         t = dataset.start_row(index)
         assert t == rows.start + index
         later = t + L + offset
-        expected = Batch(
-            *(
-                torch.tensor(x, dtype=torch.float32)
-                for x in (
-                    values[t : t + L],
-                    known[t : t + L],
-                    known[later : later + P],
-                    values[later : later + P][:, list(targets)],
-                    values[later : later + P],
-                )
-            )
-        )
-        for name in Batch._fields:
-            assert torch.equal(getattr(batch, name)[b], getattr(expected, name)), name
+        past, future = slice(t, t + L), slice(later, later + P)
+        copies = [VALUES[past], KNOWN[past], KNOWN[future], VALUES[future][:, list(targets)], VALUES[future]]
+        for name, copy in zip(Batch._fields, copies, strict=True):
+            assert torch.equal(getattr(batch, name)[b], torch.tensor(copy, dtype=torch.float32)), name
 
 
-def test_shapes_and_dtype(values: np.ndarray, known: np.ndarray) -> None:
-    batch = windows(values, known).__getitems__([2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41])
+def test_shapes_and_dtype():
+    batch = windows().__getitems__([2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41])
     assert [tuple(x.shape) for x in batch] == [(13, L, C), (13, L, F), (13, P, F), (13, P, 2), (13, P, C)]
     assert {x.dtype for x in batch} == {torch.float32}
 
 
-def test_no_known_features_are_a_width_of_zero(values: np.ndarray) -> None:
-    batch = windows(values, np.empty((N, 0)))[4]
+def test_no_known_features_are_a_width_of_zero():
+    batch = windows(series=stack_series(VALUES, np.empty((N, 0))))[4]
     assert (batch.past_known.shape, batch.future_known.shape) == ((1, L, 0), (1, P, 0))
 
 
-@pytest.mark.parametrize(("rows", "count"), [(L + P - 1, 0), (L + P, 1), (L + P + 1, 2), (N, N - L - P + 1)])
-def test_every_position_is_one_window(values: np.ndarray, known: np.ndarray, rows: int, count: int) -> None:
-    assert len(windows(values, known, range(rows))) == count
-
-
-def test_no_window_leaves_its_rows(values: np.ndarray, known: np.ndarray) -> None:
-    dataset = windows(values, known, range(19, 83))
-    batch = dataset.__getitems__(range(len(dataset)))
-    assert batch.past.min() == 19
-    assert batch.target.max() < 83
-
-
 @pytest.mark.parametrize("index", [-1, 84])
-def test_a_window_that_does_not_exist_is_an_error(values: np.ndarray, known: np.ndarray, index: int) -> None:
-    dataset = windows(values, known)
+def test_a_window_that_does_not_exist_is_an_error(index):
+    dataset = windows()
     assert len(dataset) == 84
     with pytest.raises((IndexError, RuntimeError)):
         dataset[index]
@@ -113,27 +76,19 @@ def test_a_window_that_does_not_exist_is_an_error(values: np.ndarray, known: np.
         dataset.start_row(index)
 
 
-def test_one_item_is_a_batch_of_one(values: np.ndarray, known: np.ndarray) -> None:
-    dataset = windows(values, known)
+def test_one_item_is_a_batch_of_one():
+    dataset = windows()
     for one, many in zip(dataset[13], dataset.__getitems__([13]), strict=True):
         assert torch.equal(one, many)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_data_loader_shuffles_and_keeps_the_ragged_last_batch(
-    values: np.ndarray, known: np.ndarray, workers: int
-) -> None:
-    dataset = windows(values, known)
+def test_a_data_loader_shuffles_and_keeps_the_ragged_last_batch(workers):
+    dataset = windows()
     generator = torch.Generator().manual_seed(3)
     options = {"multiprocessing_context": "spawn"} if workers else {}
     loader = DataLoader(
-        dataset,
-        batch_size=13,
-        shuffle=True,
-        collate_fn=as_batch,
-        generator=generator,
-        num_workers=workers,
-        **options,
+        dataset, batch_size=13, shuffle=True, collate_fn=as_batch, generator=generator, num_workers=workers, **options
     )
     batches = list(loader)
     assert [len(batch.past) for batch in batches] == [13] * 6 + [6]
@@ -145,34 +100,26 @@ def test_a_data_loader_shuffles_and_keeps_the_ragged_last_batch(
 
 @pytest.mark.parametrize("targets", [(1, 2), (3, 1)])
 @pytest.mark.parametrize("size", [1, 13, 41, 43])
-def test_windows_gathered_at_once_are_those_gathered_batch_by_batch(
-    values: np.ndarray, known: np.ndarray, targets: tuple[int, ...], size: int
-) -> None:
-    dataset = windows(values, known, targets=targets)
+def test_windows_gathered_at_once_are_those_gathered_batch_by_batch(targets, size):
+    dataset = windows(targets=targets)
     numbers = torch.randperm(84, generator=torch.Generator().manual_seed(3))[:41]
-    found = dataset.in_batches(numbers, size)
+    batches = dataset.in_batches(numbers, size)
     expected = [dataset.__getitems__(part.tolist()) for part in numbers.split(size)]
-    assert [len(batch.target) for batch in found] == [len(batch.target) for batch in expected]
-    for one, other in zip(found, expected, strict=True):
+    assert [len(batch.target) for batch in batches] == [len(batch.target) for batch in expected]
+    for one, other in zip(batches, expected, strict=True):
         assert isinstance(one, Batch)
         assert all(torch.equal(x, y) for x, y in zip(one, other, strict=True))
 
 
-def test_a_batch_gathered_with_others_may_be_changed_without_changing_them(
-    values: np.ndarray, known: np.ndarray
-) -> None:
-    first, second = windows(values, known).in_batches(range(26), 13)
+def test_a_batch_gathered_with_others_may_be_changed_without_changing_them():
+    first, second = windows().in_batches(range(26), 13)
     first.past.add_(1000)
     assert first.past.min() >= 1000 and second.past.max() < 1000
 
 
-def test_batches_wanted_elsewhere_are_gathered_at_home_and_copied_at_once(
-    values: np.ndarray, known: np.ndarray
-) -> None:
+def test_batches_for_another_device_are_gathered_at_home_and_copied_at_once():
     """With a series too large for the device: one copy for many batches, and none for their fields."""
-    series = stack_series(values, known)
-    meta = torch.device("meta")
-    dataset = WindowDataset(series, n_columns=C, rows=range(N), seq_len=L, pred_len=P, targets=(3, 1), device=meta)
+    dataset = windows(targets=(3, 1), device=torch.device("meta"))
     assert (dataset.home.type, dataset.device.type) == ("cpu", "meta")
     with Copies() as copies:
         batches = dataset.in_batches(torch.arange(26), 13)
@@ -181,28 +128,24 @@ def test_batches_wanted_elsewhere_are_gathered_at_home_and_copied_at_once(
 
 
 @pytest.mark.parametrize(("rows", "moves"), [(1000, True), (1001, False)])
-def test_a_series_is_moved_to_a_gpu_when_it_takes_a_quarter_of_its_free_memory_at_most(
-    monkeypatch: pytest.MonkeyPatch, rows: int, moves: bool
-) -> None:
+def test_a_series_is_moved_to_a_gpu_when_it_takes_a_quarter_of_its_free_memory_at_most(monkeypatch, rows, moves):
     monkeypatch.setattr("forecast.data.windows.free_bytes", lambda device: int(1000 * 44 / SERIES_SHARE))
     series = SimpleNamespace(nbytes=rows * 44, device=torch.device("cpu"), to=lambda device: f"on {device}")
-    found = moved_if_it_fits(series, torch.device("cuda", 1))  # type: ignore[arg-type]
-    assert found == ("on cuda:1" if moves else series)
+    assert moved_if_it_fits(series, torch.device("cuda", 1)) == ("on cuda:1" if moves else series)
 
 
-def test_a_series_that_is_there_already_is_not_copied(values: np.ndarray, known: np.ndarray) -> None:
-    series = stack_series(values, known)
-    assert moved_if_it_fits(series, torch.device("cpu")) is series
+def test_a_series_that_is_there_already_is_not_copied():
+    assert moved_if_it_fits(SERIES, torch.device("cpu")) is SERIES
 
 
-def test_a_memory_mapped_series_is_read_only_where_its_windows_are(tmp_path: Path) -> None:
+def test_a_memory_mapped_series_is_read_only_where_its_windows_are(tmp_path):
     rows = 10_000_000
     mapped = np.memmap(tmp_path / "series.f32", dtype=np.float32, mode="w+", shape=(rows, C + F))
     late = rows - 23
     mapped[late : late + L + P] = np.arange((L + P) * (C + F)).reshape(L + P, C + F)
     series = torch.from_numpy(mapped)
     before = resident_bytes()
-    dataset = WindowDataset(series, n_columns=C, rows=range(rows), seq_len=L, pred_len=P, targets=(1, 2))
+    dataset = windows(range(rows), series=series)
     batch = dataset.__getitems__([late, 5])
     assert len(dataset) == rows - L - P + 1
     assert batch.past[0, :, 0].tolist() == [(C + F) * row for row in range(L)]
@@ -211,7 +154,7 @@ def test_a_memory_mapped_series_is_read_only_where_its_windows_are(tmp_path: Pat
     assert resident_bytes() - before < mapped.nbytes / 10
 
 
-def resident_bytes() -> int:
+def resident_bytes():
     """What this process holds in memory, mapped files included (Linux)."""
     status = Path("/proc/self/status")
     if not status.exists():
@@ -219,27 +162,24 @@ def resident_bytes() -> int:
     return 1024 * int(re.findall(r"VmRSS:\s*(\d+) kB", status.read_text())[0])
 
 
-def test_datasets_share_the_memory_of_the_series(values: np.ndarray, known: np.ndarray) -> None:
-    series = stack_series(values, known)
-    assert series.dtype == torch.float32
-    assert series.is_contiguous()
+def test_datasets_share_the_memory_of_the_series():
+    assert SERIES.dtype == torch.float32 and SERIES.is_contiguous()
     for rows in (range(53), range(42, N)):
-        dataset = WindowDataset(series, n_columns=C, rows=rows, seq_len=L, pred_len=P, targets=(0,))
-        assert dataset._windows.untyped_storage().data_ptr() == series.untyped_storage().data_ptr()
+        assert windows(rows)._windows.untyped_storage().data_ptr() == SERIES.untyped_storage().data_ptr()
 
 
-def test_a_batch_is_a_copy_that_may_be_changed(values: np.ndarray, known: np.ndarray) -> None:
-    dataset = windows(values, known)
+def test_a_batch_is_a_copy_that_may_be_changed():
+    dataset = windows()
     dataset[3].past.add_(1000)
     assert dataset[3].past.max() < 1000
 
 
-def test_scaled_values_are_rounded_to_float32_once() -> None:
+def test_scaled_values_are_rounded_to_float32_once():
     series = stack_series(np.array([[1 / 3], [2 / 3]]), np.array([[0.1], [0.2]]))
     assert series.tolist() == np.array([[1 / 3, 0.1], [2 / 3, 0.2]], dtype=np.float32).tolist()
 
 
-def test_gathering_32_windows_takes_less_than_a_fifth_of_a_millisecond() -> None:
+def test_gathering_32_windows_takes_less_than_a_fifth_of_a_millisecond():
     rng = np.random.default_rng(3)
     series = stack_series(rng.normal(size=(8640, 7)), rng.normal(size=(8640, 4)))
     dataset = WindowDataset(series, n_columns=7, rows=range(8640), seq_len=96, pred_len=24, targets=range(7))
@@ -256,40 +196,34 @@ def test_gathering_32_windows_takes_less_than_a_fifth_of_a_millisecond() -> None
 
 
 @pytest.mark.golden_family("windows_")  # licensed data, so not in tests/golden: run with --golden FOLDER
-def test_golden_windows_of_the_ett_loader(case: dict[str, np.ndarray], ett_root: Path) -> None:
-    expected, config = case, json.loads(str(case["config"]))
+def test_golden_windows_of_the_ett_loader(case, ett_root):
+    config = json.loads(str(case["config"]))
     seq_len, label_len, pred_len = (config[key] for key in ("seq_len", "label_len", "pred_len"))
     columns = ["OT"] if config["features"] == "S" else None
     frame = read_frame(ett_root / f"{config['data']}.csv", columns=columns)
     parts = split_rows(frame, RowSplit(train=8640, val=2880, test=2880), seq_len=seq_len, pred_len=pred_len)
     scaler = Scaler.fit(frame.values[parts["train"]], frame.columns)
-    np.testing.assert_allclose(scaler.mean, expected["scaler/mean"], rtol=1e-12)
-    np.testing.assert_allclose(scaler.std, expected["scaler/std"], rtol=1e-12)
+    np.testing.assert_allclose(scaler.mean, case["scaler/mean"], rtol=1e-12)
+    np.testing.assert_allclose(scaler.std, case["scaler/std"], rtol=1e-12)
     n_columns = len(frame.columns)
     series = stack_series(scaler.transform(frame.values), time_features(frame.timestamps, frame.freq))
     for part in ("train", "val", "test"):
         rows = window_rows(parts[part], seq_len=seq_len)
-        dataset = WindowDataset(
-            series,
-            n_columns=n_columns,
-            rows=rows,
-            seq_len=seq_len,
-            pred_len=pred_len,
-            targets=range(n_columns),
-        )
-        assert len(dataset) == expected[f"{part}/count"]
+        lengths = {"seq_len": seq_len, "pred_len": pred_len}
+        dataset = WindowDataset(series, n_columns=n_columns, rows=rows, targets=range(n_columns), **lengths)
+        assert len(dataset) == case[f"{part}/count"]
         for which, index in (("first", 0), ("last", len(dataset) - 1)):
             batch = dataset[index]
             where = f"{part}/{which}"
             start = seq_len - label_len  # y begins with the start token, the end of the past
             y = torch.cat([batch.past[:, start:], batch.target], dim=1)
             y_mark = torch.cat([batch.past_known[:, start:], batch.future_known], dim=1)
-            got = {"x": batch.past, "x_mark": batch.past_known, "y": y, "y_mark": y_mark}
-            for name, tensor in got.items():
-                np.testing.assert_allclose(tensor[0], expected[f"{where}/{name}"], atol=1e-5, err_msg=f"{where}/{name}")
+            ours = {"x": batch.past, "x_mark": batch.past_known, "y": y, "y_mark": y_mark}
+            for name, tensor in ours.items():
+                np.testing.assert_allclose(tensor[0], case[f"{where}/{name}"], atol=1e-5, err_msg=f"{where}/{name}")
 
 
-def test_columns_that_lie_column_by_column_make_the_same_series() -> None:
+def test_columns_that_lie_column_by_column_make_the_same_series():
     """As pandas hands them out; with one calendar feature (monthly data) nothing else puts them in order."""
     values, known = np.arange(26.0).reshape(13, 2), np.arange(13.0).reshape(13, 1)
     by_column = stack_series(np.asfortranarray(values), np.asfortranarray(known))

@@ -1,0 +1,38 @@
+"""CSV files as the tests write them, and the words with which the reader refuses one."""
+
+import pandas as pd
+import pytest
+
+from forecast.data.frame import read_frame
+from forecast.errors import UserError
+
+
+def write(folder, text):
+    path = folder / "my.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def hours(n=5):
+    return [str(stamp) for stamp in pd.date_range("2016-07-01", periods=n, freq="h")]
+
+
+def table(stamps, header="date,a,b", cells="1.5,2"):
+    return "\n".join([header, *(f"{stamp},{cells}" for stamp in stamps)]) + "\n"
+
+
+def changed(lines, changes):
+    """The lines with some of them, by their numbers from 0, replaced."""
+    return "\n".join(changes.get(number, line) for number, line in enumerate(lines))
+
+
+def refusal(path, **options):
+    with pytest.raises(UserError) as caught:
+        read_frame(path, **options)
+    assert str(path) in str(caught.value), "the message names the file"
+    return str(caught.value)
+
+
+def assert_says(message, *parts):
+    for part in parts:
+        assert part in message, f"{part!r} is not in: {message}"
