@@ -356,8 +356,8 @@ def test_the_schedule_gives_the_authors_six_rates(tmp_path):
     )
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(2, 3)))
     quiet = dict.fromkeys(("enable_checkpointing", "enable_progress_bar", "enable_model_summary", "logger"), False)
-    from forecast.training.lightning_errors import lightning_without_noise
+    from forecast.training.lightning_errors import quiet_lightning
 
-    with lightning_without_noise():
+    with quiet_lightning():
         pl.Trainer(max_epochs=6, accelerator="cpu", default_root_dir=tmp_path, **quiet).fit(module, loader, loader)
     assert seen == pytest.approx([1e-4, 1e-4, 5e-5, 2.5e-5, 1.25e-5, 6.25e-6])

@@ -45,7 +45,7 @@ def test_the_batches_are_those_of_the_order_however_many_are_gathered_at_once(da
     windows = data.windows("train")
     for rank in range(world):
         loader = WindowLoader(windows, batches_of(rank=rank, world=world))
-        shares = batches_of(rank=rank, world=world).shares(torch.device("cpu"))
+        shares = batches_of(rank=rank, world=world).batch_indices(torch.device("cpu"))
         found = list(loader)
         assert len(found) == len(loader) == len(shares)
         assert all(equal(batch, windows.__getitems__(share)) for batch, share in zip(found, shares, strict=True))
@@ -71,7 +71,7 @@ def test_how_far_the_epoch_is_follows_what_was_handed_out_not_what_was_gathered(
 
 def test_a_resumed_epoch_goes_on_behind_the_batches_done(data):
     batches = batches_of()
-    batches.resumed = {"epoch": 0, "batches": 15}
+    batches.start = {"epoch": 0, "batches": 15}
     whole, rest = (list(WindowLoader(data.windows("train"), b)) for b in (batches_of(), batches))
     assert len(rest) == len(whole) - 15 == 3
     assert all(equal(batch, other) for batch, other in zip(rest, whole[15:], strict=True))
@@ -104,7 +104,7 @@ def test_training_and_validation_share_one_series_on_the_device_that_trains(data
     assert copies.seen == ["meta"]
     assert train.windows.home == val.windows.home == META
     module.teardown("fit")
-    assert module.placed is None
+    assert module.device_data is None
 
 
 def test_overfitting_takes_the_first_windows_in_order_in_every_epoch(data):

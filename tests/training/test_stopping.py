@@ -19,7 +19,7 @@ from program import TINY, call, heed_ctrl_c, refusal
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.train import write_account
 from forecast.errors import UserError
-from forecast.training.lightning_errors import lightnings_refusals
+from forecast.training.lightning_errors import errors_for_users
 from forecast.training.stopping import StopOnNonFinite
 
 
@@ -245,7 +245,7 @@ def test_on_a_real_file_system_that_is_full_or_read_only_nothing_is_lost_and_no_
 def test_a_gpu_that_is_lost_or_full_is_told_with_what_to_do(tmp_path, error, words):
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "last.ckpt").touch()
-    with pytest.raises(UserError, match=words) as told, lightnings_refusals(tmp_path):
+    with pytest.raises(UserError, match=words) as told, errors_for_users(tmp_path):
         raise error
     if "too little" not in str(told.value):
         assert f"python train.py ckpt_path={tmp_path}/checkpoints/last.ckpt" in str(told.value)
@@ -255,12 +255,12 @@ def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path):
     from torch._inductor.exc import InvalidCxxCompiler
 
     words = r"^compile: .*No working C\+\+ compiler.*Leave compile= out, or install"
-    with pytest.raises(UserError, match=words), lightnings_refusals(tmp_path):
+    with pytest.raises(UserError, match=words), errors_for_users(tmp_path):
         raise InvalidCxxCompiler
 
 
 def test_a_bug_is_not_taken_for_a_lost_gpu(tmp_path):
-    with pytest.raises(RuntimeError, match="ours"), lightnings_refusals(tmp_path):
+    with pytest.raises(RuntimeError, match="ours"), errors_for_users(tmp_path):
         raise RuntimeError("ours")
 
 
