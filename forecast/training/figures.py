@@ -37,10 +37,10 @@ class TensorBoardFigures(Callback):
     @torch.no_grad()
     def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Draws the figures."""
-        from forecast.report.figures import forecast_figure  # matplotlib: seconds
-
         if trainer.sanity_checking or not isinstance(trainer.logger, TensorBoardLogger):
             return
+        from forecast.report.figures import forecast_figure  # with matplotlib, which takes long to import
+
         datamodule = trainer.datamodule  # type: ignore[attr-defined]
         assert isinstance(datamodule, ForecastDataModule)
         data = datamodule.data

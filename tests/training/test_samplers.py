@@ -57,7 +57,7 @@ def test_a_step_of_all_processes_is_the_step_of_one_with_their_batches_together(
     assert together[:-1] == [sorted(batch) for batch in alone[: len(together) - 1]]
 
 
-def test_one_process_takes_batches_of_the_asked_size_and_then_the_rest():
+def test_one_process_takes_batches_of_the_requested_size_and_then_the_rest():
     assert [len(batch) for batch in epoch_of(67, 16, 1)[0]] == [16, 16, 16, 16, 3]
     # 65 = 2 * 2 * 16 + 1: the one window that two processes cannot share goes to the step before
     assert [[len(batch) for batch in share] for share in epoch_of(65, 16, 2)] == [[16, 17], [16, 16]]
@@ -96,12 +96,11 @@ def test_the_windows_of_the_last_step_are_those_of_all_processes():
         batches = TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=rank, world=2)
         alone = TrainBatches(EpochOrder(65, seed=3), batch_size=32)
         for _, step in zip(taken(batches), taken(alone), strict=False):
-            found = batches.last_step_windows()
-            assert found[:32] == step
+            assert batches.last_step_windows()[:32] == step
 
 
-def test_a_mean_of_batches_resumed_in_the_middle_has_its_weight(rank=0):
-    batches = TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=rank, world=2)
+def test_a_mean_of_batches_resumed_in_the_middle_has_its_weight():
+    batches = TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=0, world=2)
     batches.start = {"epoch": 0, "batches": 1}
     assert len(next(taken(batches))) == 17
     assert batches.weight == pytest.approx(17 * 2 / 33)
