@@ -221,13 +221,13 @@ def test_on_a_real_file_system_that_is_full_or_read_only_nothing_is_lost_and_no_
         pytest.skip("needs the right to mount a file system")
     try:
         often = ["trainer.max_epochs=99", "callbacks.checkpoint.every_n_train_steps=1"]
-        said = refusal(capsys, "train", *TINY, *often, "trainer.log_every_n_steps=1000", f"hydra.run.dir={disk}/run")
+        text = refusal(capsys, "train", *TINY, *often, "trainer.log_every_n_steps=1000", f"hydra.run.dir={disk}/run")
         if options == "ro":
-            assert "Read-only file system. Make room or choose a folder that you can write to: hydra.run.dir" in said
+            assert "Read-only file system. Make room or choose a folder that you can write to: hydra.run.dir" in text
         else:
             last = disk / "run" / "checkpoints" / "last.ckpt"
-            assert "No space left on device" in said
-            assert f"go on from the last good checkpoint: python train.py ckpt_path={last}" in said
+            assert "No space left on device" in text
+            assert f"go on from the last good checkpoint: python train.py ckpt_path={last}" in text
             load_checkpoint(last).model()
     finally:
         os.system(f"umount {disk}")
