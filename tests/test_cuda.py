@@ -29,8 +29,8 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is 
 def test_a_forecast_on_the_gpu_is_that_of_the_cpu(slot):
     model = informer(slot).eval()
     expected = model(*batch())
-    found = model.cuda()(*(part.cuda() for part in batch())).cpu()
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    actual = model.cuda()(*(part.cuda() for part in batch())).cpu()
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
@@ -51,9 +51,9 @@ def test_an_attention_on_the_gpu_is_that_of_the_cpu(case, causal):
     generator = torch.Generator().manual_seed(0)
     q, k, v = (torch.randn(2, 4, 601, 8, generator=generator) for _ in range(3))
     mechanism = case.make(causal=causal, layer=0).eval()
-    found = mechanism.cuda()(q.cuda(), k.cuda(), v.cuda()).cpu()
+    actual = mechanism.cuda()(q.cuda(), k.cuda(), v.cuda()).cpu()
     # rounding may swap two rows, keys or buckets that are nearly equal
-    wrong = (found - mechanism.cpu()(q, k, v)).abs().amax(-1) > 1e-4
+    wrong = (actual - mechanism.cpu()(q, k, v)).abs().amax(-1) > 1e-4
     assert wrong.float().mean() < 0.01
 
 
@@ -142,12 +142,12 @@ def test_the_batches_of_an_epoch_on_the_gpu_are_those_of_the_cpu_and_nobody_wait
         for some in (data, placed)
     )
     started = iter(there)
-    found = [next(started)]  # moves the order of the epoch
+    actual = [next(started)]  # moves the order of the epoch
     with without_waiting():
-        found += started
+        actual += started
     expected = list(here)
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
+    assert len(actual) == len(expected)
+    for one, other in zip(actual, expected, strict=True):
         assert all(x.is_cuda and torch.equal(x.cpu(), y) for x, y in zip(one, other, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Older formats: what a file of one of them calls otherwise than this program does."""
+"""Older formats: the names that their files use, and those of this program."""
 
 import re
 from typing import Any
@@ -28,7 +28,7 @@ def rename_weights(content: dict[str, Any]) -> None:
         return
     weights = content["state_dict"]
     for name in list(weights):
-        now = name
+        current = name
         for old, new in FORMAT_1_NAMES:
-            now = re.sub(old, new, now)
-        weights[now] = weights.pop(name)
+            current = re.sub(old, new, current)
+        weights[current] = weights.pop(name)  # also where the name stays: popped and put back, the order stays

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -28,9 +28,9 @@ __all__ = ["FORMAT", "RECORD", "Checkpoint", "build_model", "calendar_encoding",
 WEIGHTS_PREFIX = "model."
 # What training alone builds. Looking such a name up imports Lightning, which would take seconds of each forecast.
 TRAINING_ONLY = ("lightning.", "forecast.training.")
-# Of these one sees the class by its name; `build` looks at what it resolves to.
+# Of these only the name is checked here; `build` looks at what it resolves to.
 CLASS_NAME = re.compile(r"lightning\.pytorch(\.[a-z_]+)*\.[A-Z]\w*|forecast\.training(\.[a-z_]+)*\.\w+")
-SHOWN_NAMES = 5
+LISTED_NAMES = 5  # of weights that do not fit
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,12 @@ class Checkpoint:
     @property
     def config(self) -> dict[str, Any]:
         """The resolved config of the training."""
-        config: dict[str, Any] = self.record["config"]
-        return config
+        return cast(dict[str, Any], self.record["config"])
 
     @property
     def data(self) -> dict[str, Any]:
         """What is known of the data: name, path, checksum, columns, targets, freq, scaler, split rows."""
-        data: dict[str, Any] = self.record["data"]
-        return data
+        return cast(dict[str, Any], self.record["data"])
 
     @property
     def scaler(self) -> Scaler:
@@ -91,35 +89,29 @@ class Checkpoint:
 
     def check_fits(self, model: nn.Module) -> None:
         """Raises UserError unless the weights are those of `model`, name by name and shape by shape."""
-        own, given = ({n: tuple(t.shape) for n, t in tensors.items()} for tensors in (model.state_dict(), self.weights))
+        expected = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
+        saved = {name: tuple(weight.shape) for name, weight in self.weights.items()}
+        differing = [name for name, shape in expected.items() if saved.get(name, shape) != shape]
         problems = {
-            "are missing": [name for name in own if name not in given],
-            "are not the model's": [name for name in given if name not in own],
-            "have another shape": [
-                f"{name} {given[name]} instead of {shape}"
-                for name, shape in own.items()
-                if given.get(name, shape) != shape
-            ],
+            "are missing": [name for name in expected if name not in saved],
+            "are not the model's": [name for name in saved if name not in expected],
+            "have another shape": [f"{name} {saved[name]} instead of {expected[name]}" for name in differing],
         }
-        said = [f"{shown(names)} {what}" for what, names in problems.items() if names]
-        if said:
+        texts = []
+        for problem, names in problems.items():
+            more = f" and {len(names) - LISTED_NAMES} more" if len(names) > LISTED_NAMES else ""
+            texts += [f"{', '.join(names[:LISTED_NAMES])}{more} {problem}"] if names else []
+        if texts:
             raise UserError(
-                f"ckpt_path={self.path}: its weights are not those of the model in its config: {'; '.join(said)}. "
+                f"ckpt_path={self.path}: its weights are not those of the model in its config: {'; '.join(texts)}. "
                 "The file was changed, or the model's code has: use the version of forecast that wrote it, "
                 f"{self.record['versions'].get('forecast', '?')}."
             )
 
 
-def shown(names: list[str]) -> str:
-    """The first names of many."""
-    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(names[:SHOWN_NAMES]) + more
-
-
 def calendar_encoding(config: dict[str, Any]) -> Encoding:
     """How the model of a resolved config wants its calendar: its key `embedding` when it has one."""
-    encoding: Encoding = config["model"].get("embedding", "timeF")
-    return encoding
+    return cast(Encoding, config["model"].get("embedding", "timeF"))
 
 
 def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
@@ -133,8 +125,7 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
         label_len=config["label_len"],
         pred_len=config["pred_len"],
     )
-    model: ForecastModel = build(config["model"], window=window)
-    return model
+    return cast(ForecastModel, build(config["model"], window=window))
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
@@ -164,7 +155,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
 def check_config_is_plain(path: Path, config: dict[str, Any]) -> None:
     """Raises UserError for a target that is not allowed and for an interpolation, wherever in the config they stand.
 
-    `build` checks again what it builds. Here the parts are seen too that an evaluation or a forecast has no use for.
+    `build` checks again what it builds; this also looks at the parts that an evaluation or a forecast does not build.
     """
     try:
         for where, node in target_nodes(config):
@@ -173,14 +164,14 @@ def check_config_is_plain(path: Path, config: dict[str, Any]) -> None:
                 resolve_target(target, where)
             elif not CLASS_NAME.fullmatch(target):
                 raise UserError(f"{where}._target_={target}: not allowed")
-        for where, text in texts(config):
+        for where, text in _texts(config):
             if "${" in text:
                 raise UserError(f"{where}={text}: a saved config holds plain values, no interpolation")
     except UserError as error:
         raise UserError(f"ckpt_path={path}: the config in it is not one that this program writes. {error}") from error
 
 
-def texts(node: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def _texts(node: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Each text, keys included, in plain containers with its dotted path."""
     if isinstance(node, str):
         yield path, node
@@ -188,7 +179,7 @@ def texts(node: Any, path: str = "") -> Iterator[tuple[str, str]]:
         for key, value in node.items():
             here = f"{path}.{key}" if path else str(key)
             yield here, str(key)
-            yield from texts(value, here)
+            yield from _texts(value, here)
     elif isinstance(node, list | tuple):
         for index, value in enumerate(node):
-            yield from texts(value, f"{path}[{index}]")
+            yield from _texts(value, f"{path}[{index}]")

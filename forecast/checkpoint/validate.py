@@ -1,6 +1,8 @@
-"""A checkpoint file as it comes from anywhere: read without executing anything, and told in words where it is wrong."""
+"""A checkpoint file of any origin: read without executing anything, and refused with the entry that is wrong."""
 
+import functools
 import math
+import operator
 import re
 import zipfile
 from collections.abc import Mapping
@@ -17,40 +19,30 @@ from forecast.errors import UserError
 
 ANOTHER = "Use another one of its run."
 NONE = type(None)
-Kinds = Mapping[str, tuple[type, ...]]
-# What is needed to evaluate, to predict and to tell of it; there may be more.
-CONTENT: Kinds = {"state_dict": (dict,), "global_step": (int,), "loops": (dict,)}
-RECORD_KINDS: Kinds = {
-    "format": (int,),
-    "versions": (dict,),
-    "config": (dict,),
-    "choices": (dict,),
-    "data": (dict,),
-    "nlinear_weight": (Tensor,),
-    "parameters": (int, NONE),
-    "best_step": (int, NONE),
+# What is needed to evaluate, to predict and to describe it: mapping -> its keys and their types. There may be more.
+KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
+    "": {"state_dict": (dict,), "global_step": (int,), "loops": (dict,)},
+    RECORD: {
+        **dict.fromkeys(("versions", "config", "choices", "data"), (dict,)),
+        "format": (int,),
+        "nlinear_weight": (Tensor,),
+        "parameters": (int, NONE),
+        "best_step": (int, NONE),
+    },
+    f"{RECORD}.config": {
+        **dict.fromkeys(("model", "data"), (dict,)),
+        **dict.fromkeys(("seq_len", "label_len", "pred_len", "seed"), (int,)),
+    },
+    f"{RECORD}.config.data": {"name": (str,), "features": (str,)},
+    f"{RECORD}.choices": {"model": (str,)},
+    f"{RECORD}.data": {
+        **dict.fromkeys(("name", "checksum", "freq", "trained_until"), (str,)),
+        **dict.fromkeys(("columns", "targets", "known"), (list,)),
+        **dict.fromkeys(("scaler", "splits"), (dict,)),
+        "path": (str, NONE),
+    },
+    f"{RECORD}.data.scaler": dict.fromkeys(("columns", "mean", "std"), (list,)),
 }
-CONFIG: Kinds = {
-    "model": (dict,),
-    "data": (dict,),
-    "seq_len": (int,),
-    "label_len": (int,),
-    "pred_len": (int,),
-    "seed": (int,),
-}
-DATA: Kinds = {
-    "name": (str,),
-    "path": (str, NONE),
-    "checksum": (str,),
-    "columns": (list,),
-    "targets": (list,),
-    "known": (list,),
-    "freq": (str,),
-    "scaler": (dict,),
-    "splits": (dict,),
-    "trained_until": (str,),
-}
-SCALER: Kinds = {"columns": (list,), "mean": (list,), "std": (list,)}
 
 
 def read_plain(path: Path) -> Any:
@@ -81,8 +73,8 @@ def check_archive(path: Path) -> None:
     """Raises UserError unless `path` is a whole archive of torch.save: a file, a zip, each member with its checksum."""
     if path.is_dir():
         best = path / "checkpoints" / "best.ckpt"
-        given = best if best.is_file() else "RUN/checkpoints/best.ckpt"
-        raise UserError(f"ckpt_path={path} is a folder. Give the file in it: ckpt_path={given}")
+        file = best if best.is_file() else "RUN/checkpoints/best.ckpt"
+        raise UserError(f"ckpt_path={path} is a folder. Give the file in it: ckpt_path={file}")
     if not path.is_file():
         raise UserError(f"ckpt_path={path}: no such file. Checkpoints lie in RUN/checkpoints/best.ckpt and last.ckpt.")
     if not path.stat().st_size:
@@ -104,24 +96,26 @@ def check_archive(path: Path) -> None:
 def check_content(path: Path, content: Any) -> None:
     """Raises UserError, naming the first entry that is wrong, unless `content` has all that a checkpoint needs."""
     if not isinstance(content, dict) or RECORD not in content:
-        whose = " Another program of Lightning's wrote it." if _is_lightnings(content) else ""
-        raise UserError(f"ckpt_path={path} is not a checkpoint of this program: it has no '{RECORD}' entry.{whose}")
-    check = _Check(path)
-    record = check.mapping(content[RECORD], RECORD)
-    _check_format(path, record)
-    check.kinds(content, "", CONTENT)
-    check.kinds(record, RECORD, RECORD_KINDS)
-    check.true(isinstance(epoch(content), int), "loops", "does not say how many epochs have begun")
-    check.all_of(content["state_dict"], "state_dict", Tensor)
-    config, data = record["config"], record["data"]
-    check.kinds(config, f"{RECORD}.config", CONFIG)
-    check.kinds(config["data"], f"{RECORD}.config.data", {"name": (str,), "features": (str,)})
-    check.kinds(record["choices"], f"{RECORD}.choices", {"model": (str,)})
-    for key, least in (("seq_len", 1), ("label_len", 0), ("pred_len", 1)):
-        check.true(config[key] >= least, f"{RECORD}.config.{key}", f"is {config[key]}; it must be at least {least}")
-    _check_data(check, data, f"{RECORD}.data")
-    wanted, found = (config["pred_len"], config["seq_len"]), tuple(record["nlinear_weight"].shape)
-    check.true(found == wanted, f"{RECORD}.nlinear_weight", f"has the shape {found} instead of {wanted}")
+        lightnings = isinstance(content, dict) and "pytorch-lightning_version" in content
+        writer = " Another program of Lightning's wrote it." if lightnings else ""
+        raise UserError(f"ckpt_path={path} is not a checkpoint of this program: it has no '{RECORD}' entry.{writer}")
+    try:
+        record = content[RECORD]
+        _require(isinstance(record, dict), RECORD, f"is a {type(record).__name__} and no mapping")
+        _check_format(path, record)
+        _check_types(content)
+        _require(isinstance(epoch(content), int), "loops", "does not say how many epochs have begun")
+        config = record["config"]
+        for key, least in (("seq_len", 1), ("label_len", 0), ("pred_len", 1)):
+            where = f"{RECORD}.config.{key}"
+            _require(config[key] >= least, where, f"is {config[key]}; it must be at least {least}")
+        _check_data(record["data"], f"{RECORD}.data")
+        expected, shape = (config["pred_len"], config["seq_len"]), tuple(record["nlinear_weight"].shape)
+        _require(shape == expected, f"{RECORD}.nlinear_weight", f"has the shape {shape} instead of {expected}")
+    except _WrongEntry as error:
+        raise UserError(
+            f"ckpt_path={path} is damaged, or was made or changed by other means: its entry {error}."
+        ) from None
 
 
 def epoch(content: dict[str, Any]) -> Any:
@@ -132,8 +126,13 @@ def epoch(content: dict[str, Any]) -> Any:
     return node
 
 
-def _is_lightnings(content: Any) -> bool:
-    return isinstance(content, dict) and "pytorch-lightning_version" in content
+class _WrongEntry(Exception):
+    """An entry is not what it must be; the text says which one and why."""
+
+
+def _require(holds: Any, where: str, problem: str) -> None:
+    if not holds:
+        raise _WrongEntry(f"{where} {problem}")
 
 
 def _check_format(path: Path, record: dict[str, Any]) -> None:
@@ -147,64 +146,46 @@ def _check_format(path: Path, record: dict[str, Any]) -> None:
         )
 
 
-def _check_data(check: "_Check", data: dict[str, Any], where: str) -> None:
-    check.kinds(data, where, DATA)
-    for key in ("columns", "targets", "known"):
-        check.all_of(data[key], f"{where}.{key}", str)
+def _check_types(content: dict[str, Any]) -> None:
+    """Every key of KINDS is there with its type, and lists and weights hold one type alone."""
+    for where, kinds in KINDS.items():
+        node = functools.reduce(operator.getitem, where.split(".") if where else [], content)
+        for key, types in kinds.items():
+            entry = f"{where}.{key}" if where else key
+            _require(key in node, entry, "is missing")
+            names = " or ".join("null" if kind is NONE else kind.__name__ for kind in types)
+            _require(_is_one(node[key], types), entry, f"is a {type(node[key]).__name__}; it must be {names}")
+    weights, data = content["state_dict"], content[RECORD]["data"]
+    tensors = all(isinstance(name, str) and isinstance(value, Tensor) for name, value in weights.items())
+    _require(tensors, "state_dict", "must hold Tensor alone")
+    lists: dict[str, tuple[Any, tuple[type, ...]]] = {
+        f"data.{key}": (data[key], (str,)) for key in ("columns", "targets", "known")
+    }
+    lists |= {f"data.scaler.{key}": (data["scaler"][key], (int, float)) for key in ("mean", "std")}
+    for where, (values, types) in lists.items():
+        names = " or ".join(kind.__name__ for kind in types)
+        _require(all(_is_one(value, types) for value in values), f"{RECORD}.{where}", f"must hold {names} alone")
+
+
+def _is_one(value: Any, types: tuple[type, ...]) -> bool:
+    return isinstance(value, types) and not isinstance(value, bool)  # a bool is an int to Python
+
+
+def _check_data(data: dict[str, Any], where: str) -> None:
+    """Columns, targets, scaler, splits and time fit together."""
     columns, targets, scaler = data["columns"], data["targets"], data["scaler"]
-    check.true(len(set(columns)) == len(columns) > 0, f"{where}.columns", f"is {columns}; it must be names, none twice")
-    unknown = [name for name in targets if name not in columns]
-    check.true(not unknown and targets, f"{where}.targets", f"is {targets}; it must be some of the columns {columns}")
-    check.kinds(scaler, f"{where}.scaler", SCALER)
-    check.true(scaler["columns"] == columns, f"{where}.scaler.columns", f"is {scaler['columns']} instead of {columns}")
+    _require(len(set(columns)) == len(columns) > 0, f"{where}.columns", f"is {columns}; it must be names, none twice")
+    known = targets and set(targets) <= set(columns)
+    _require(known, f"{where}.targets", f"is {targets}; it must be some of the columns {columns}")
+    _require(scaler["columns"] == columns, f"{where}.scaler.columns", f"is {scaler['columns']} instead of {columns}")
     for key in ("mean", "std"):
-        check.all_of(scaler[key], f"{where}.scaler.{key}", int, float)
         fits = len(scaler[key]) == len(columns) and all(map(math.isfinite, scaler[key]))
-        check.true(fits, f"{where}.scaler.{key}", f"must be {len(columns)} finite numbers, one a column")
-    check.true(min(scaler["std"]) > 0, f"{where}.scaler.std", "holds a number that is not above 0")
+        _require(fits, f"{where}.scaler.{key}", f"must be {len(columns)} finite numbers, one a column")
+    _require(min(scaler["std"]) > 0, f"{where}.scaler.std", "holds a number that is not above 0")
     for name, rows in data["splits"].items():
         ok = isinstance(rows, list) and len(rows) == 2 and all(type(n) is int for n in rows) and 0 <= rows[0] <= rows[1]
-        check.true(ok, f"{where}.splits.{name}", f"is {rows!r}; it must be two row numbers, the first and the end")
+        _require(ok, f"{where}.splits.{name}", f"is {rows!r}; it must be two row numbers, the first and the end")
     try:
         pd.Timestamp(data["trained_until"])
     except ValueError:
-        check.true(False, f"{where}.trained_until", f"is {data['trained_until']!r}, which is no time")
-
-
-class _Check:
-    """Raises UserError for what a checkpoint's entries must not be. path: the file, for the message."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def true(self, holds: Any, where: str, says: str) -> None:
-        """Refuses the entry `where` unless it holds."""
-        if not holds:
-            raise UserError(
-                f"ckpt_path={self.path} is damaged, or was made or changed by other means: its entry {where} {says}."
-            )
-
-    def mapping(self, node: Any, where: str) -> dict[str, Any]:
-        """The mapping at `where`."""
-        self.true(isinstance(node, dict), where, f"is a {type(node).__name__} and no mapping")
-        found: dict[str, Any] = node
-        return found
-
-    def kinds(self, node: dict[str, Any], where: str, kinds: Kinds) -> None:
-        """Refuses a mapping that lacks one of the keys, or holds another type there."""
-        for key, wanted in kinds.items():
-            here = f"{where}.{key}" if where else key
-            self.true(key in node, here, "is missing")
-            value = node[key]
-            names = " or ".join("null" if kind is NONE else kind.__name__ for kind in wanted)
-            # a bool is an int to Python
-            is_one = isinstance(value, wanted) and not isinstance(value, bool)
-            self.true(is_one, here, f"is a {type(value).__name__}; it must be {names}")
-
-    def all_of(self, node: Any, where: str, *kinds: type) -> None:
-        """Refuses a list, or a mapping with names, that holds a value of another type."""
-        values = node.values() if isinstance(node, dict) else node
-        names = " or ".join(kind.__name__ for kind in kinds)
-        ok = all(isinstance(value, kinds) and not isinstance(value, bool) for value in values)
-        ok = ok and (not isinstance(node, dict) or all(isinstance(name, str) for name in node))
-        self.true(ok, where, f"must hold {names} alone")
+        _require(False, f"{where}.trained_until", f"is {data['trained_until']!r}, which is no time")

@@ -34,13 +34,13 @@ class CheckpointFiles(Checkpoint):
         self.due = False
 
     def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
-        """A run that starts from another run's checkpoint has no best.ckpt of its own yet."""
+        """Forgets the best MSE of another run: there is no best.ckpt of this one yet."""
         self.saved_step = trainer.global_step
         if not checkpoint_path(trainer.default_root_dir, "best").exists():
             self.best_mse = math.inf
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
-        """Writes last.ckpt every N steps."""
+        """Writes last.ckpt every N steps, or as soon after as it can be resumed from exactly."""
         step = trainer.global_step
         if step == self.saved_step:  # the batch only gathered gradients
             return
@@ -73,7 +73,7 @@ class CheckpointFiles(Checkpoint):
         return {"best_mse": self.best_mse}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on with the best MSE of the run that is continued."""
+        """Continues with the best MSE of the run that is resumed."""
         self.best_mse = state_dict["best_mse"]
 
 
@@ -85,11 +85,11 @@ class EarlyStop(EarlyStopping):
         super().__init__(MONITOR, patience=patience, check_on_train_epoch_end=False)
 
     def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
-        """A run that had stopped does not begin again."""
+        """Keeps a run that had stopped from training again."""
         trainer.should_stop = trainer.should_stop or self.wait_count >= self.patience
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on counting, with the patience that is asked for now."""
+        """Continues counting, with the patience of this command."""
         super().load_state_dict({**state_dict, "patience": self.patience})
 
 

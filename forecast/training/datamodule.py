@@ -26,32 +26,30 @@ class ForecastDataModule(pl.LightningDataModule):
         self.order = EpochOrder(len(data.windows("train")), seed=seed)
         self.batches: TrainBatches | None = None
         self.resumed: dict[str, Any] = {}
-        self.placed: PreparedData | None = None  # the data on the device that trains
+        self.device_data: PreparedData | None = None  # the data on the device that trains
 
     def train_dataloader(self) -> WindowLoader:
         """Batches of train windows, in another order each epoch."""
-        windows = self._windows("train")
         if self.trainer is not None and self.trainer.overfit_batches:  # type: ignore[attr-defined]
-            return WindowLoader(windows, self._in_order(windows))  # the same batches in every epoch
+            return self._in_order("train")  # the same batches in every epoch
         self.batches = TrainBatches(self.order, batch_size=self.batch_size, **self._processes())
-        self.batches.resumed = self.batches.position = self.resumed or self.batches.position
-        return WindowLoader(windows, self.batches)
+        self.batches.start = self.batches.position = self.resumed or self.batches.position
+        return WindowLoader(self._windows("train"), self.batches)
 
     def val_dataloader(self) -> WindowLoader:
         """Batches of validation windows, in order."""
-        windows = self._windows("val")
-        return WindowLoader(windows, self._in_order(windows))
+        return self._in_order("val")
 
     def teardown(self, stage: str) -> None:
         """Gives the device's memory back."""
-        self.placed = None
+        self.device_data = None
 
     def origins_of_step(self) -> pd.DatetimeIndex | None:
         """The last known timestamps of the windows that the last step trained on, sorted; None before the first."""
         if self.batches is None:
             return None
         windows = self.data.windows("train")
-        rows = [windows.start_row(i) + self.data.seq_len - 1 for i in self.batches.windows_of_step()]
+        rows = [windows.start_row(i) + self.data.seq_len - 1 for i in self.batches.last_step_windows()]
         origins: pd.DatetimeIndex = self.data.frame.timestamps[sorted(rows)]
         return origins
 
@@ -60,7 +58,7 @@ class ForecastDataModule(pl.LightningDataModule):
         return {} if self.batches is None else dict(self.batches.position)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on behind the batches that were trained on."""
+        """Continues after the batches that were trained on."""
         self.resumed = state_dict
 
     def _processes(self) -> dict[str, int]:
@@ -68,12 +66,14 @@ class ForecastDataModule(pl.LightningDataModule):
             return {"rank": 0, "world": 1}
         return {"rank": self.trainer.global_rank, "world": self.trainer.world_size}
 
-    def _in_order(self, windows: WindowDataset) -> BatchesInOrder:
-        return BatchesInOrder(len(windows), batch_size=self.batch_size, **self._processes())
+    def _in_order(self, split: str) -> WindowLoader:
+        windows = self._windows(split)
+        batches = BatchesInOrder(len(windows), batch_size=self.batch_size, **self._processes())
+        return WindowLoader(windows, batches)
 
     def _windows(self, split: str) -> WindowDataset:
         """The windows of a split on the device that trains. Both splits share one series there."""
-        if self.placed is None:
+        if self.device_data is None:
             device = torch.device("cpu") if self.trainer is None else self.trainer.strategy.root_device
-            self.placed = self.data.on(device)
-        return self.placed.windows(split)
+            self.device_data = self.data.on(device)
+        return self.device_data.windows(split)

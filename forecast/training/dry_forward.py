@@ -7,7 +7,7 @@ from forecast.models.base import ForecastModel
 
 
 @torch.inference_mode()
-def try_out(model: ForecastModel) -> None:
+def dry_forward(model: ForecastModel) -> None:
     """Forecasts from a window of zeros; the model, its mode and the random generators stay as they were.
 
     Raises UserError with the words of the part that refuses, such as a bucket longer than its sequence.

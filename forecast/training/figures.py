@@ -1,5 +1,8 @@
 """Pictures in TensorBoard: forecasts, and what the attentions look at."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import lightning.pytorch as pl
@@ -12,7 +15,7 @@ from torch import Tensor, nn
 
 from forecast.attention.base import Mechanism
 from forecast.bounds import Positive
-from forecast.data.prepare import PreparedData, window_values
+from forecast.data.prepare import window_values
 from forecast.data.windows import Batch
 from forecast.evaluation.evaluate import spread
 from forecast.training.datamodule import ForecastDataModule
@@ -33,22 +36,33 @@ class TensorBoardFigures(Callback):
 
     @torch.no_grad()
     def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Draws."""
+        """Draws the figures."""
         if trainer.sanity_checking or not isinstance(trainer.logger, TensorBoardLogger):
             return
+        from forecast.report.figures import forecast_figure  # with matplotlib, which takes long to import
+
         datamodule = trainer.datamodule  # type: ignore[attr-defined]
         assert isinstance(datamodule, ForecastDataModule)
-        windows = datamodule.data.windows("val")
+        data = datamodule.data
+        windows = data.windows("val")
         numbers = spread(len(windows), self.windows)
         batch = Batch(*(part.to(module.device) for part in windows.__getitems__(numbers)))
         batch = trainer.precision_plugin.convert_input(batch)
         # forked: a picture must not change what the training draws next
-        with Inputs(module) as inputs, torch.random.fork_rng(), trainer.precision_plugin.forward_context():
+        with recorded_inputs(module) as inputs, torch.random.fork_rng(), trainer.precision_plugin.forward_context():
             forecast = module(batch.past, batch.past_known, batch.future_known)
         writer, step = trainer.logger.experiment, trainer.global_step
-        starts = np.array([windows.start_row(i) for i in numbers])
-        writer.add_figure("forecast/val", draw_forecasts(datamodule.data, starts, forecast.float().cpu().numpy()), step)
-        for layer in inputs.seen:
+        values, timestamps = window_values(data, np.array([windows.start_row(i) for i in numbers]))
+        figure = forecast_figure(
+            past=values[:, : data.seq_len],
+            truth=values[:, data.seq_len :],
+            forecast=data.original(forecast.float().cpu().numpy()),
+            timestamps=[pd.DatetimeIndex(row) for row in timestamps],
+            columns=data.target_names,
+            title="validation windows",
+        )
+        writer.add_figure("forecast/val", figure, step)
+        for layer in inputs:
             if hasattr(layer.mechanism, "selected"):
                 with torch.random.fork_rng():
                     _draw_prob(writer, step, layer)
@@ -63,27 +77,24 @@ class LayerInput(NamedTuple):
     k: Tensor
 
 
-class Inputs:
-    """Sees what each mechanism of a module is called with."""
+@contextmanager
+def recorded_inputs(module: nn.Module) -> Iterator[list[LayerInput]]:
+    """A list that fills with what each mechanism of a module is called with inside the block."""
+    inputs: list[LayerInput] = []
 
-    def __init__(self, module: nn.Module) -> None:
-        self.module = module
-        self.seen: list[LayerInput] = []
+    def record(mechanism: nn.Module, arguments: Any, *, name: str) -> None:
+        inputs.append(LayerInput(name, mechanism, *arguments[:2]))
 
-    def __enter__(self) -> "Inputs":
-        self.hooks = []
-        for name, part in self.module.named_modules():
-            if isinstance(part, Mechanism):
-                label = name.removeprefix("model.").removesuffix(".mechanism")
-                self.hooks.append(part.register_forward_pre_hook(self._keep(label)))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for hook in self.hooks:
+    hooks = [
+        part.register_forward_pre_hook(partial(record, name=name.removeprefix("model.").removesuffix(".mechanism")))
+        for name, part in module.named_modules()
+        if isinstance(part, Mechanism)
+    ]
+    try:
+        yield inputs
+    finally:
+        for hook in hooks:
             hook.remove()
-
-    def _keep(self, label: str) -> Any:
-        return lambda mechanism, args: self.seen.append(LayerInput(label, mechanism, *args[:2]))
 
 
 def _draw_prob(writer: Any, step: int, layer: LayerInput) -> None:
@@ -105,18 +116,3 @@ def _draw_prob(writer: Any, step: int, layer: LayerInput) -> None:
     rows = mechanism.selected(first_q, first_k)[0, 0].cpu().numpy()
     rows = rows[rows >= 0]
     writer.add_figure(f"attention/{name}", attention_figure(weights, rows, f"{name}, first window, head 0"), step)
-
-
-def draw_forecasts(data: PreparedData, starts: np.ndarray, forecast: np.ndarray) -> Any:
-    """The windows that start at these rows with their forecast (W, P, T), scaled -> a figure in original units."""
-    from forecast.report.figures import forecast_figure
-
-    values, timestamps = window_values(data, starts)
-    return forecast_figure(
-        past=values[:, : data.seq_len],
-        truth=values[:, data.seq_len :],
-        forecast=data.original(forecast),
-        timestamps=[pd.DatetimeIndex(row) for row in timestamps],
-        columns=data.target_names,
-        title="validation windows",
-    )

@@ -7,6 +7,7 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
+from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 
 from forecast.checkpoint.load import Checkpoint, build_model
 from forecast.checkpoint.validate import read_plain
@@ -20,10 +21,10 @@ from forecast.evaluation.leakage import check_leakage
 from forecast.models.base import ForecastModel
 from forecast.training.checkpoint import checkpoint_path
 from forecast.training.datamodule import ForecastDataModule
-from forecast.training.dry_forward import try_out
-from forecast.training.lightning_errors import lightning_without_noise, lightnings_refusals
+from forecast.training.dry_forward import dry_forward
+from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.module import ForecastModule
-from forecast.training.processes import SameFolder, check_processes, were_spawned
+from forecast.training.processes import SameFolder
 from forecast.training.random_states import RandomStates
 from forecast.training.stopping import StopOnNonFinite, StopOnSignal
 from forecast.training.throughput import Throughput
@@ -50,6 +51,7 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], throughput: Thro
     """Builds model and trainer and fits, from the beginning or from a checkpoint.
 
     False beside the trainer: Ctrl-C ended the training, and there is a checkpoint. Without one, KeyboardInterrupt.
+    Raises UserError when nothing was trained.
     """
     config = plan.config
     module = ForecastModule(
@@ -60,47 +62,41 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], throughput: Thro
         compiled=config["compile"],
     )
     datamodule = ForecastDataModule(data, batch_size=config["data"]["batch_size"], seed=config["seed"])
-    with lightning_without_noise(), lightnings_refusals(plan.folder):
+    with quiet_lightning(), errors_for_users(plan.folder):
         trainer = make_trainer(plan, throughput)
     start = str(plan.start.path) if plan.start else None
     finished = True
     try:
-        with lightning_without_noise(), lightnings_refusals(plan.folder):
+        with quiet_lightning(), errors_for_users(plan.folder):
             trainer.fit(module, datamodule, ckpt_path=start, weights_only=True)
     except KeyboardInterrupt:
         finished = False
-    if were_spawned(trainer):
+    if isinstance(trainer.strategy.launcher, _MultiProcessingLauncher):
+        # trained in processes of its own: what its callbacks counted is in its checkpoints alone
         content = read_plain(checkpoint_path(plan.folder, "last"))
         throughput.load_state_dict(content["callbacks"][throughput.state_key])
-    if trainer.is_global_zero:
-        check_trained(plan, finished=finished)
+    if trainer.is_global_zero and not any(checkpoint_path(plan.folder, name).exists() for name in ("best", "last")):
+        if not finished:
+            raise KeyboardInterrupt
+        keys = ("max_epochs", "max_steps", "limit_train_batches")
+        limits = ", ".join(f"trainer.{key}={config['trainer'][key]}" for key in keys)
+        raise UserError(
+            f"nothing was trained: {limits}. Raise what ends the training, or evaluate the checkpoint with evaluate.py."
+        )
     return trainer, finished
 
 
-def check_trained(plan: Plan, *, finished: bool) -> None:
-    """Raises UserError when the training has left no checkpoint to evaluate, or KeyboardInterrupt after Ctrl-C."""
-    if any(checkpoint_path(plan.folder, name).exists() for name in ("best", "last")):
-        return
-    if not finished:
-        raise KeyboardInterrupt
-    limits = ", ".join(
-        f"trainer.{key}={plan.config['trainer'][key]}" for key in ("max_epochs", "max_steps", "limit_train_batches")
-    )
-    raise UserError(
-        f"nothing was trained: {limits}. Raise what ends the training, or evaluate the checkpoint with evaluate.py."
-    )
-
-
 def checked_model(plan: Plan, data: PreparedData, record: dict[str, Any]) -> ForecastModel:
-    """The model with fresh weights.
+    """The model with fresh weights; logs when single-head attention ignores model.n_heads.
 
     Raises UserError for sizes that cannot work together, for a checkpoint of another model, and when something leaks.
     """
     model = build_model(plan.config, record["data"])
     if plan.start is not None:
         plan.start.check_fits(model)
-    try_out(model)
-    say_ignored(model)
+    dry_forward(model)
+    for n_heads in {getattr(part, "ignored_heads", None) for part in model.modules()} - {None}:
+        log.info("Single-head attention has one head: model.n_heads=%d is ignored in its slots", n_heads)
     if plan.config["checks"]["leakage"] and rank() == 0:
         check_leakage(model, data, device=torch.device("cpu"))
     return model
@@ -118,12 +114,10 @@ def make_trainer(plan: Plan, throughput: Throughput) -> pl.Trainer:
         logger=build(config["logger"], save_dir=str(plan.folder)),
         callbacks=[*own, *callbacks, StopOnSignal()],
     )
-    check_processes(trainer, strategy=config["trainer"]["strategy"], in_sweep=in_sweep())
+    if in_sweep() and isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher):
+        raise UserError(
+            f"trainer.strategy={config['trainer']['strategy']} in a sweep (-m): each of its processes would run the "
+            "whole sweep again. Say trainer.strategy=ddp_spawn, or trainer=default trainer.devices=1 for one process "
+            "per run, or give each run a command of its own."
+        )
     return trainer
-
-
-def say_ignored(model: ForecastModel) -> None:
-    """Logs once that single-head attention takes no notice of model.n_heads."""
-    ignored = {getattr(part, "ignored_heads", None) for part in model.modules()} - {None}
-    for n_heads in ignored:
-        log.info("Single-head attention has one head: model.n_heads=%d is ignored in its slots", n_heads)

@@ -6,16 +6,16 @@ import lightning.pytorch as pl
 from lightning.pytorch.loggers import TensorBoardLogger
 
 # The parts of the config that tell one run from another.
-KEPT = ("model", "optim", "data", "seed", "eval_seed", "seq_len", "label_len", "pred_len")
+RECORDED = ("model", "optim", "data", "seed", "eval_seed", "seq_len", "label_len", "pred_len")
 # How a file is written and where it lies: it would fill the page's first columns.
-LEFT_OUT = ("path", "root", "separator", "decimal", "time_column")
+OMITTED = ("path", "root", "separator", "decimal", "time_column")
 
 
 def log_hyperparameters(trainer: pl.Trainer, config: dict[str, Any], metrics: dict[str, Any]) -> None:
     """Writes them once, at the end, when the metrics are known: earlier the page would show -1 or nothing."""
     names = {name: metrics[name] for name in ("model", "attention", "protocol")}
     names["trainer.max_epochs"] = config["trainer"]["max_epochs"]
-    values = {**flatten({key: config[key] for key in KEPT}), **names}
+    values = {**flatten({key: config[key] for key in RECORDED}), **names}
     test = metrics["test"]
     final = {f"test/{kind}_{unit}": test[unit][kind] for unit in ("scaled", "original") for kind in ("mse", "mae")}
     for logger in trainer.loggers:
@@ -25,12 +25,12 @@ def log_hyperparameters(trainer: pl.Trainer, config: dict[str, Any], metrics: di
 
 
 def flatten(node: Any, path: str = "") -> dict[str, Any]:
-    """{"a": {"b": 1}} -> {"a.b": 1}; lists become text; names of classes and LEFT_OUT are left out."""
+    """{"a": {"b": 1}} -> {"a.b": 1}; lists become text; names of classes and OMITTED are left out."""
     if not isinstance(node, dict):
         return {path: str(node) if isinstance(node, list) else node}
     parts = [
         flatten(value, f"{path}.{key}" if path else key)
         for key, value in node.items()
-        if key[0] != "_" and key not in LEFT_OUT
+        if key[0] != "_" and key not in OMITTED
     ]
     return {key: value for part in parts for key, value in part.items()}

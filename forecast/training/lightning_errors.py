@@ -1,4 +1,4 @@
-"""Lightning as our users meet it: without what says nothing to them, and with its refusals as messages."""
+"""Lightning for our users: without its noise, and with its errors as messages that say what to do."""
 
 import logging
 import signal
@@ -32,7 +32,7 @@ HARMLESS = (
 
 
 @contextmanager
-def lightning_without_noise() -> Iterator[None]:
+def quiet_lightning() -> Iterator[None]:
     """Lightning's log goes to ours alone, not to the console a second time, and lacks the advertisement."""
     for name in ("lightning", "lightning.pytorch", "lightning.fabric"):
         logger = logging.getLogger(name)
@@ -40,33 +40,32 @@ def lightning_without_noise() -> Iterator[None]:
         logger.propagate = True
     source = logging.getLogger("lightning.pytorch.utilities.rank_zero")
 
-    def worth_reading(record: logging.LogRecord) -> bool:
+    def no_advertisement(record: logging.LogRecord) -> bool:
         return ADVERTISEMENT not in record.getMessage()
 
-    source.addFilter(worth_reading)
-    excepthook, threading.excepthook = threading.excepthook, quiet_about_disks
+    def no_full_disk(failed: threading.ExceptHookArgs) -> None:
+        # TensorBoard writes in a thread, and raises in the main one as well when it cannot: no traceback for that
+        if not isinstance(failed.exc_value, OSError) or failed.exc_value.errno not in UNWRITABLE:
+            threading.__excepthook__(failed)
+
+    source.addFilter(no_advertisement)
+    excepthook, threading.excepthook = threading.excepthook, no_full_disk
     with warnings.catch_warnings():
         for message in HARMLESS:
             warnings.filterwarnings("ignore", message=message)
         try:
             yield
         finally:
-            source.removeFilter(worth_reading)
+            source.removeFilter(no_advertisement)
             threading.excepthook = excepthook
 
 
-def quiet_about_disks(failed: threading.ExceptHookArgs) -> None:
-    """TensorBoard writes in a thread, and raises in the main one as well when it cannot: no traceback for that."""
-    if not isinstance(failed.exc_value, OSError) or failed.exc_value.errno not in UNWRITABLE:
-        threading.__excepthook__(failed)
-
-
 @contextmanager
-def lightnings_refusals(run_dir: Path) -> Iterator[None]:
+def errors_for_users(run_dir: Path) -> Iterator[None]:
     """Turns what Lightning or torch.optim refuse into a UserError, their exits into KeyboardInterrupt and Terminated.
 
-    What they refuse is told from a bug of ours by where it was raised. A GPU that is full or lost is a UserError too,
-    with the checkpoint to go on from.
+    Where it was raised distinguishes what they refuse from a bug of ours. A GPU that is full or lost is a UserError
+    too, with the checkpoint to go on from.
     """
     handler = signal.getsignal(signal.SIGINT)
     try:
@@ -91,12 +90,15 @@ def lightnings_refusals(run_dir: Path) -> Iterator[None]:
             "model.d_model, or device memory that other programs do not use."
         ) from error
     except RuntimeError as error:
-        if is_compile_failure(error):
+        # by name: the modules of torch.compile take seconds to import, and are there when they raise
+        if type(error).__module__.startswith(("torch._dynamo.", "torch._inductor.")):
             raise UserError(
                 f"compile: torch.compile cannot compile the training step here: {_first_line(error)} Leave compile= "
                 "out, or install what it needs: a C++ compiler such as g++ for a CPU, Triton for a GPU."
             ) from error
-        if not is_device_failure(error):
+        # a GPU was lost or broke down: AcceleratorError exists from torch 2.8 on; before, only its text says so
+        lost = isinstance(error, getattr(torch, "AcceleratorError", ()))
+        if not lost and not str(error).startswith(("CUDA error", "NCCL", "cuDNN error", "CUBLAS")):
             raise
         raise UserError(
             f"the GPU failed: {_first_line(error)} {resume_hint(run_dir, 'See that it works (nvidia-smi)')}"
@@ -106,18 +108,6 @@ def lightnings_refusals(run_dir: Path) -> Iterator[None]:
         if isinstance(error, UserError) or not any(part in raised_in for part in ("/lightning/", "/torch/optim/")):
             raise
         raise UserError(str(error)) from error
-
-
-def is_compile_failure(error: RuntimeError) -> bool:
-    """Whether torch.compile failed. By name: its modules take seconds to import, and are there when they raise."""
-    return type(error).__module__.startswith(("torch._dynamo.", "torch._inductor."))
-
-
-def is_device_failure(error: RuntimeError) -> bool:
-    """Whether a GPU was lost or broke down, as torch tells it."""
-    # AcceleratorError exists from torch 2.8 on; before, its text is all that tells
-    kind = getattr(torch, "AcceleratorError", ())
-    return isinstance(error, kind) or str(error).startswith(("CUDA error", "NCCL", "cuDNN error", "CUBLAS"))
 
 
 def _first_line(error: BaseException) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from itertools import groupby, islice
 
 import torch
-from torch import Tensor
 
 from forecast.data.windows import Batch, WindowDataset
 from forecast.training.samplers import BatchesInOrder, TrainBatches
@@ -21,7 +20,7 @@ class WindowLoader:
     indexing operation, by numbers that are moved to the series' device once an epoch: on a GPU the loop copies nothing
     from the host and waits for nothing.
 
-    waited: how many seconds of `clock` the last batch took to come.
+    waited: how many seconds of `clock` the loop waited for the last batch.
     """
 
     def __init__(
@@ -41,21 +40,16 @@ class WindowLoader:
 
     def __iter__(self) -> Iterator[Batch]:
         # a generator: it begins with the first batch, after Lightning has set the epoch
-        asked = self.clock()
-        step = self.batch_sampler.first()
-        shares = self.batch_sampler.shares(self.windows.home)[step:]
-        for block in self._blocks(shares):
-            size = len(block[0])
-            for batch in self.windows.in_batches(torch.cat(block), size):
-                self.batch_sampler.taken(step, size)
-                self.waited = self.clock() - asked
-                yield batch
-                asked = self.clock()
-                step += 1
-
-    def _blocks(self, shares: list[Tensor]) -> Iterator[list[Tensor]]:
-        """The numbers of successive batches of one size, about BLOCK_BYTES of them at a time."""
-        for size, equal in groupby(shares, key=len):
+        requested_at = self.clock()
+        step = self.batch_sampler.first_step
+        indices = self.batch_sampler.batch_indices(self.windows.home)[step:]
+        for size, equal in groupby(indices, key=len):  # batches of one size can be gathered together
             at_once = max(1, BLOCK_BYTES // (size * self.windows.window_bytes))
             while block := list(islice(equal, at_once)):
-                yield block
+                for batch in self.windows.in_batches(torch.cat(block), size):
+                    # before the batch is handed out: a checkpoint written in its step counts it as trained on
+                    self.batch_sampler.advance(step, size)
+                    self.waited = self.clock() - requested_at
+                    yield batch
+                    requested_at = self.clock()
+                    step += 1

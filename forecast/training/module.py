@@ -1,8 +1,8 @@
 """The Lightning module: loss, validation error, optimizer."""
 
-import functools
 from collections.abc import Callable
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, cast
 
 import lightning.pytorch as pl
 import torch
@@ -51,24 +51,21 @@ class ForecastModule(pl.LightningModule):
         forecast: Tensor = self.model(past, past_known, future_known)
         return forecast
 
-    @functools.cached_property
+    @cached_property
     def training_outputs(self) -> Callable[..., tuple[Tensor, Tensor]]:
-        """The model's, compiled when asked for: the function and not the model, so that the names of weights stay."""
-        pair = self.model.training_outputs
-        return pair if self.compiled is None else torch.compile(pair, mode=self.compiled)
+        """The model's, compiled on request: the function and not the model, so that the names of weights stay."""
+        outputs = self.model.training_outputs
+        return outputs if self.compiled is None else torch.compile(outputs, mode=self.compiled)
 
     def training_step(self, batch: Batch) -> Tensor:
         """The loss of a batch, a scalar."""
-        pair = self.training_outputs(batch.past, batch.past_known, batch.future_known, batch.future)
-        loss = mean_squared_error(*pair)
+        outputs = self.training_outputs(batch.past, batch.past_known, batch.future_known, batch.future)
+        loss = mean_squared_error(*outputs)
         self.log("train/mse_scaled", loss, prog_bar=True, batch_size=len(batch.target))
         self.loss = loss.detach()
-        return loss * self._weight()
-
-    def _weight(self) -> float:
-        """Processes average their gradients; this makes it the mean over windows where their batches differ in size."""
+        # processes average their gradients: the weight makes that the mean over windows where batches differ in size
         batches = getattr(getattr(self.trainer, "datamodule", None), "batches", None)
-        return 1.0 if batches is None else float(batches.weight)
+        return loss * (1.0 if batches is None else float(batches.weight))
 
     def on_validation_epoch_start(self) -> None:
         """Starts the sums over all validation windows."""
@@ -86,27 +83,21 @@ class ForecastModule(pl.LightningModule):
         if self.validation_errors is None:
             return
         if self.trainer.world_size > 1:
-            self.validation_errors.reduce(self._summed)
+            total = partial(self.trainer.strategy.reduce, reduce_op="sum")
+            self.validation_errors.reduce(lambda sums: cast(Tensor, total(sums.to(self.device))))
         mse, mae = self.validation_errors.by_step()
         self.log("val/mse_scaled", torch.tensor(mse.mean()), prog_bar=True, sync_dist=True)
         self.log("val/mae_scaled", torch.tensor(mae.mean()), sync_dist=True)
 
-    def _summed(self, sums: Tensor) -> Tensor:
-        """The sum over all processes."""
-        total = self.trainer.strategy.reduce(sums.to(self.device), reduce_op="sum")
-        assert isinstance(total, Tensor)
-        return total
-
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """The optimizer, its rate scheduled by epoch."""
         clipped_in_mixed = bool(self.trainer.gradient_clip_val) and "mixed" in str(self.trainer.precision)
-        optimizer = self.make_optimizer(
-            self.parameters(), **fused_keyword(self.make_optimizer, may=not clipped_in_mixed)
-        )
+        fused = fused_keyword(self.make_optimizer, may=not clipped_in_mixed)
+        optimizer = self.make_optimizer(self.parameters(), **fused)
         return {"optimizer": optimizer, "lr_scheduler": LambdaLR(optimizer, self.schedule)}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Goes on with the best validation of the run that is continued, whose file may be of an older format."""
+        """Restores the step of the best validation. The file may be of an older format."""
         rename_weights(checkpoint)  # before Lightning hands its weights to the model
         self.best_step = checkpoint[RECORD]["best_step"]
 

@@ -1,4 +1,4 @@
-"""How an optimizer is asked for."""
+"""The form of an optimizer of torch that changes all weights in one pass."""
 
 import inspect
 from collections.abc import Callable
@@ -12,6 +12,6 @@ def fused_keyword(make: Callable[..., Optimizer], *, may: bool) -> dict[str, boo
     may: not, where Lightning clips gradients in mixed precision, which it refuses to do beside a fused optimizer. A
     partial function whose keywords name `fused` keeps its own.
     """
-    named = getattr(make, "keywords", {})
+    keywords = getattr(make, "keywords", {})
     has = "fused" in inspect.signature(getattr(make, "func", make)).parameters
-    return {"fused": True} if may and has and named.get("fused") is None else {}
+    return {"fused": True} if may and has and keywords.get("fused") is None else {}

@@ -28,22 +28,28 @@ class RandomStates(Callback):
         self.resumed: dict[str, Any] | None = None
 
     def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
-        """Lets the processes draw differently; the first one goes on as a single one would."""
+        """Lets the processes draw differently; the first one draws as a single one would."""
         if trainer.global_rank:
             pl.seed_everything((self.seed + trainer.global_rank) % 2**32, verbose=False)
 
     def on_train_batch_start(self, *_: Any) -> None:
-        """The last moment before the first draw of the training: whatever was drawn since loading is undone."""
+        """Sets the states just before the first draw: whatever was drawn since loading is undone."""
+        # not in on_load_checkpoint: on_train_start, which comes after it, seeds all processes but the first
         if self.resumed is not None:
             set_states(self.resumed)
             self.resumed = None
 
     def on_save_checkpoint(self, trainer: pl.Trainer, _module: Any, checkpoint: dict[str, Any]) -> None:
-        """Every process calls this, one writes."""
-        checkpoint[STATES] = gathered(get_states(trainer.strategy.root_device), trainer.world_size)
+        """Adds the states of all processes, by rank. Every process calls this, one writes."""
+        states = [get_states(trainer.strategy.root_device)]
+        if trainer.world_size > 1:
+            everyone: list[Any] = [None] * trainer.world_size
+            torch.distributed.all_gather_object(everyone, states[0])
+            states = everyone
+        checkpoint[STATES] = states
 
     def on_load_checkpoint(self, trainer: pl.Trainer, _module: Any, checkpoint: dict[str, Any]) -> None:
-        """Keeps this process's states until they are needed."""
+        """Keeps this process's states for the first batch."""
         states = checkpoint.get(STATES)
         if states is None:
             log.warning("The checkpoint holds no random states: the run goes on, but not to the same bits.")
@@ -77,12 +83,3 @@ def set_states(states: dict[str, Any]) -> None:
     torch.set_rng_state(states["torch"])
     if states["cuda"] is not None and torch.cuda.is_available():
         torch.cuda.set_rng_state(states["cuda"])
-
-
-def gathered(states: dict[str, Any], world: int) -> list[dict[str, Any]]:
-    """The states of all processes, by rank."""
-    if world == 1:
-        return [states]
-    everyone: list[Any] = [None] * world
-    torch.distributed.all_gather_object(everyone, states)
-    return everyone

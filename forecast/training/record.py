@@ -92,8 +92,11 @@ def weights_only_content(model: nn.Module, record: dict[str, Any], **more: Any) 
 
 
 def describe_data(config: dict[str, Any], source: Source, data: PreparedData) -> dict[str, Any]:
-    """Where the data came from and what the model must know of them."""
-    timestamps = data.frame.timestamps
+    """Where the data came from, what the model must know of them, what was filled in and the windows that it cost."""
+    left_out = {name: data.windows(name).left_out for name in ("train", "val", "test")}
+    if any(left_out.values()):
+        counts = ", ".join(f"{count} of {name}" for name, count in left_out.items())
+        log.info("data.gaps=%s: windows left out beside gaps: %s", data.frame.repair.policy, counts)
     return {
         **source.describe(),
         "columns": list(data.frame.columns),
@@ -102,15 +105,6 @@ def describe_data(config: dict[str, Any], source: Source, data: PreparedData) ->
         "freq": data.frame.freq,
         "scaler": data.scaler.state(),
         "splits": {name: [rows.start, rows.stop] for name, rows in data.splits.items()},
-        "trained_until": str(timestamps[data.splits["train"].stop - 1]),
-        "gaps": describe_gaps(data),
+        "trained_until": str(data.frame.timestamps[data.splits["train"].stop - 1]),
+        "gaps": {**asdict(data.frame.repair), "windows_left_out": left_out},
     }
-
-
-def describe_gaps(data: PreparedData) -> dict[str, Any]:
-    """What was filled in, and how many windows of each split that cost."""
-    left_out = {name: data.windows(name).left_out for name in ("train", "val", "test")}
-    if any(left_out.values()):
-        counts = ", ".join(f"{count} of {name}" for name, count in left_out.items())
-        log.info("data.gaps=%s: windows left out beside gaps: %s", data.frame.repair.policy, counts)
-    return {**asdict(data.frame.repair), "windows_left_out": left_out}

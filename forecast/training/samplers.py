@@ -19,9 +19,11 @@ class EpochOrder:
         """Epochs count from 0. Lightning calls this before each."""
         self.epoch = epoch
 
-    def numbers(self) -> Tensor:
+    def permutation(self) -> Tensor:
         """Window numbers (count,), another order in each epoch."""
+        # hashed and not added: seed 1 in epoch 1 and seed 2 in epoch 0 must not share an order
         seed = int(np.random.SeedSequence((self.seed, self.epoch)).generate_state(1, np.uint64)[0])
+        # a generator of its own: neither dropout nor a validation changes the order
         return torch.randperm(self.count, generator=torch.Generator().manual_seed(seed))
 
 
@@ -44,37 +46,39 @@ class TrainBatches:
         self.rank = rank
         self.world = world
         self.position = {"epoch": 0, "batches": 0}  # how far the epoch is
-        self.resumed = self.position  # in a resumed run this epoch goes on from there
+        self.start = self.position  # where a resumed run continues
         self.weight = 1.0
 
     def __len__(self) -> int:
         steps, rest = divmod(self.sampler.count, self.step_size)
         return steps + 1 if rest >= self.world or not steps else steps
 
-    def first(self) -> int:
+    @property
+    def first_step(self) -> int:
         """The number of the first step of the epoch that begins; not 0 where it is resumed."""
-        return self.resumed["batches"] if self.resumed["epoch"] == self.sampler.epoch else 0
+        return self.start["batches"] if self.start["epoch"] == self.sampler.epoch else 0
 
-    def shares(self, device: torch.device) -> list[Tensor]:
+    def batch_indices(self, device: torch.device) -> list[Tensor]:
         """For each step of the epoch the numbers (B,) of this process's windows, views of one tensor on the device."""
-        numbers = self.sampler.numbers().to(device)
+        indices = self.sampler.permutation().to(device)
         last = (len(self) - 1) * self.step_size
-        steps = [*torch.split(numbers[:last], self.step_size), numbers[last:]] if last else [numbers]
+        # the last step apart: it may be smaller, or larger by what the processes could not share
+        steps = [*torch.split(indices[:last], self.step_size), indices[last:]] if last else [indices]
         return steps if self.world == 1 else [step.tensor_split(self.world)[self.rank] for step in steps]
 
-    def taken(self, step: int, size: int) -> None:
+    def advance(self, step: int, size: int) -> None:
         """To be called before this process's batch of a step, of `size` windows, is handed out."""
         self.position = {"epoch": self.sampler.epoch, "batches": step + 1}
         if self.world > 1:
-            self.weight = size * self.world / len(self._windows(step))
+            self.weight = size * self.world / len(self._step_range(step))
 
-    def windows_of_step(self) -> list[int]:
+    def last_step_windows(self) -> list[int]:
         """The numbers of the windows that all processes together took last."""
-        taken = self._windows(self.position["batches"] - 1)
-        windows: list[int] = self.sampler.numbers()[taken.start : taken.stop].tolist()
+        taken = self._step_range(self.position["batches"] - 1)
+        windows: list[int] = self.sampler.permutation()[taken.start : taken.stop].tolist()
         return windows
 
-    def _windows(self, step: int) -> range:
+    def _step_range(self, step: int) -> range:
         """The piece of the order that a step of all processes takes."""
         start = step * self.step_size
         return range(start, self.sampler.count if step == len(self) - 1 else start + self.step_size)
@@ -88,25 +92,24 @@ class BatchesInOrder:
     Raises UserError for fewer than two windows for each of several processes.
     """
 
+    first_step = 0
+
     def __init__(self, count: int, *, batch_size: int, rank: int = 0, world: int = 1) -> None:
         if world == 1:
             self.parts = torch.split(torch.arange(count), batch_size)
             return
         if count < 2 * world:
             raise UserError(f"{world} processes cannot share {count} validation windows. Start fewer processes.")
+        # batches of equal size but for one window: with one window a batch, the last would be left empty
         batches = -(-count // (max(batch_size, 2) * world))
         self.parts = torch.arange(count).tensor_split(batches * world)[rank::world]
 
     def __len__(self) -> int:
         return len(self.parts)
 
-    def first(self) -> int:
-        """Each pass begins at the beginning."""
-        return 0
-
-    def shares(self, device: torch.device) -> list[Tensor]:
+    def batch_indices(self, device: torch.device) -> list[Tensor]:
         """The numbers (B,) of the windows of each batch."""
         return [part.to(device) for part in self.parts]
 
-    def taken(self, step: int, size: int) -> None:
+    def advance(self, step: int, size: int) -> None:
         """Nothing is kept of a pass."""

@@ -1,4 +1,4 @@
-"""What ends a training before its time: numbers that are no numbers, Ctrl-C, and SIGTERM."""
+"""What ends a training early: NaN or inf, Ctrl-C, and SIGTERM."""
 
 import logging
 import math
@@ -7,7 +7,6 @@ import threading
 from typing import Any
 
 import lightning.pytorch as pl
-import pandas as pd
 import torch
 from lightning.pytorch.callbacks import Callback, Checkpoint
 
@@ -34,25 +33,23 @@ class StopOnNonFinite(Callback):
             checked.append(torch.nn.utils.get_total_norm(list(gradients.values()), norm_type=math.inf).float())
         if torch.stack([value.to(loss.device) for value in checked]).isfinite().all():
             return
-        what = f"the loss is {loss.item()}"
+        problem = f"the loss is {loss.item()}"
         if loss.isfinite():
-            named = next(name for name, gradient in gradients.items() if not gradient.isfinite().all())
-            what = f"the gradient of {named.removeprefix('model.')} is not finite"
+            name = next(name for name, gradient in gradients.items() if not gradient.isfinite().all())
+            problem = f"the gradient of {name.removeprefix('model.')} is not finite"
+        origins = trainer.datamodule.origins_of_step()  # type: ignore[attr-defined]
+        if origins is None:
+            windows = "on the windows that trainer.overfit_batches chose"
+        else:
+            log.info("The windows of the step, by their last known timestamps: %s", ", ".join(map(str, origins)))
+            windows = (
+                f"on {len(origins)} windows whose last known timestamps lie between {origins[0]} and {origins[-1]}"
+            )
         raise UserError(
-            f"step {trainer.global_step + 1} (epoch {trainer.current_epoch + 1}): {what}, {batch_in_words(trainer)}. "
+            f"step {trainer.global_step + 1} (epoch {trainer.current_epoch + 1}): {problem}, {windows}. "
             "The training has diverged: try a lower optim.lr or trainer.gradient_clip_val=1.0 in a new run. "
             + resume_hint(trainer.default_root_dir, "If the fault was passing (a GPU, an override)")
         )
-
-
-def batch_in_words(trainer: pl.Trainer) -> str:
-    """From when the windows of the current step are; all of them go to the log."""
-    origins = trainer.datamodule.origins_of_step()  # type: ignore[attr-defined]
-    if origins is None:
-        return "on the windows that trainer.overfit_batches chose"
-    assert isinstance(origins, pd.DatetimeIndex)
-    log.info("The windows of the step, by their last known timestamps: %s", ", ".join(map(str, origins)))
-    return f"on {len(origins)} windows whose last known timestamps lie between {origins[0]} and {origins[-1]}"
 
 
 class StopOnSignal(Checkpoint):
@@ -63,40 +60,44 @@ class StopOnSignal(Checkpoint):
     """
 
     def __init__(self) -> None:
-        self.asked = False
-        self.before: Any = None
+        self.interrupted = False
+        self.previous_handler: Any = None
 
     def on_fit_start(self, trainer: pl.Trainer, *_: Any) -> None:
         """Takes over Ctrl-C, unless it is ignored: a shell starts what runs in the background so."""
         ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
         if trainer.world_size == 1 and not ignored and threading.current_thread() is threading.main_thread():
-            self.before = signal.signal(signal.SIGINT, self._ask)
+            self.previous_handler = signal.signal(signal.SIGINT, self._on_sigint)
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
         """Stops, unless a validation follows: then after it."""
         terminated = trainer.received_sigterm and trainer.world_size == 1
-        if (self.asked or terminated) and is_between_batches(trainer) and not trainer.fit_loop._should_accumulate():
+        if (
+            (self.interrupted or terminated)
+            and is_between_batches(trainer)
+            and not trainer.fit_loop._should_accumulate()
+        ):
             save_checkpoint(trainer, "last")
-            if self.asked:
+            if self.interrupted:
                 raise KeyboardInterrupt  # after SIGTERM Lightning itself ends the training now
 
     def on_validation_end(self, trainer: pl.Trainer, *_: Any) -> None:
         """Stops."""
-        if self.asked and not trainer.sanity_checking:
+        if self.interrupted and not trainer.sanity_checking:
             raise KeyboardInterrupt
 
     def on_exception(self, *_: Any) -> None:
-        """Gives Ctrl-C back."""
+        """Restores the handler of Ctrl-C."""
         self.teardown()
 
     def teardown(self, *_: Any, **__: Any) -> None:
-        """Gives Ctrl-C back."""
-        if self.before is not None:
-            signal.signal(signal.SIGINT, self.before)
-            self.before = None
+        """Restores the handler of Ctrl-C."""
+        if self.previous_handler is not None:
+            signal.signal(signal.SIGINT, self.previous_handler)
+            self.previous_handler = None
 
-    def _ask(self, *_: Any) -> None:
-        if self.asked:
+    def _on_sigint(self, *_: Any) -> None:
+        if self.interrupted:
             raise KeyboardInterrupt
-        self.asked = True
+        self.interrupted = True
         log.warning("Interrupted: the training ends after this step. Ctrl-C again ends it at once.")

@@ -26,8 +26,8 @@ class Throughput(Callback):
     the seconds inside training steps (forward, backward, optimizer), the rest being that in which this process or its
     GPU stood idle. peak_memory_mb: of the last leg, see `PeakMemory`.
 
-    A GPU works on what it was told long after the program has gone on, so its steps lie between events in its own
-    queue, which are read when it has passed them; only the end of the training waits for that.
+    A GPU works long after the program has queued a step, so its steps lie between events in its own queue, which are
+    read when it has passed them; only the end of the training waits for that.
 
     While it trains the progress bar shows the rate; without one a line gives it once an epoch.
     """
@@ -62,7 +62,7 @@ class Throughput(Callback):
         self.on_exception()
 
     def on_exception(self, *_: Any) -> None:
-        """Stops the clock: what follows an interrupted training is no part of it."""
+        """Stops the clock: what follows an interrupted training is not counted."""
         self._count()
         self.counted_until = None
 
@@ -111,7 +111,7 @@ class Throughput(Callback):
         """Goes on from the sums of the legs before."""
         self.total, self.validating = state_dict["seconds"], state_dict["validation_seconds"]
         self.waiting, self.samples = state_dict.get("waiting_seconds", 0.0), state_dict["samples"]
-        # format 1 kept what was idle between steps, the first releases not even that: all was spent in steps
+        # format 1 holds the seconds between steps, the first releases not even those: all counts as spent in steps
         inside = self.total - self.validating - state_dict.get("idle_seconds", 0.0)
         self.computing = state_dict.get("computing_seconds", inside)
 
@@ -128,16 +128,16 @@ class Throughput(Callback):
         }
 
     def sentences(self) -> list[str]:
-        """How fast the training was, in plain words; nothing when none was."""
+        """How fast the training was, as sentences; none without a step."""
         training, samples = self._so_far()
         if not samples or training <= 0:
             return []
-        # fetching that overlaps with a GPU's work is no waiting: it waits at most as long as it stands idle
+        # fetching that overlaps with a GPU's work does not hold it up: it waits at most as long as it is idle
         idle = max(0.0, 1.0 - self.computing / training)
         return speed_sentences(samples / training, idle=idle, waiting=min(self.waiting / training, idle))
 
     def moment(self) -> Any:
-        """Now, as whoever computes sees it: seconds on a CPU, an event in the queue of a GPU."""
+        """Now, for the device that computes: seconds on a CPU, an event in the queue of a GPU."""
         if self.device.type != "cuda":
             return self.clock()
         event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -161,7 +161,7 @@ class Throughput(Callback):
         return seconds
 
     def _so_far(self) -> tuple[float, int]:
-        """Seconds of training, validations apart, and samples."""
+        """Seconds of training, without validations, and samples."""
         self._count()
         return self.total - self.validating, self.samples
 

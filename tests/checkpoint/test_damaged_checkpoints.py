@@ -4,36 +4,15 @@ import os
 import shutil
 import warnings
 import zipfile
+from functools import reduce
+from operator import getitem
 
 import pytest
 import torch
-from program import TINY, call
 from wrong_checkpoints import PROGRAMS, legacy, refused, refused_by, saved
 
 from forecast.checkpoint.load import FORMAT, RECORD, load_checkpoint
 from forecast.errors import UserError
-
-
-@pytest.fixture(scope="module")
-def best(tmp_path_factory):
-    """best.ckpt of a tiny training."""
-    folder = tmp_path_factory.mktemp("run")
-    call("train", *TINY, f"hydra.run.dir={folder}")
-    return folder / "checkpoints" / "best.ckpt"
-
-
-@pytest.fixture
-def content(best):
-    """What is in it, to be changed."""
-    return torch.load(best, weights_only=True)
-
-
-@pytest.fixture
-def workplace(tmp_path, monkeypatch):
-    """An empty working directory."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
 
 # Damage
 
@@ -48,18 +27,18 @@ def test_a_truncated_checkpoint_is_called_damaged(best, tmp_path, share):
 
 def test_a_flipped_bit_is_found_wherever_it_changes_anything(best, tmp_path):
     content, original = best.read_bytes(), load_checkpoint(best)
-    bad, said = tmp_path / "bad.ckpt", []
+    bad, messages = tmp_path / "bad.ckpt", []
     for place in range(0, len(content), len(content) // 150):
         bad.write_bytes(content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :])
         try:
             read = load_checkpoint(bad)
         except UserError as error:
-            said.append(str(error))
+            messages.append(str(error))
         else:  # in the padding between the parts
             assert read.weights.keys() == original.weights.keys()
             assert all(torch.equal(value, original.weights[name]) for name, value in read.weights.items())
             assert str(read.record) == str(original.record)
-    assert len(said) > 100 and all(str(bad) in text for text in said)
+    assert len(messages) > 100 and all(str(bad) in message for message in messages)
 
 
 def test_a_flipped_bit_of_a_weight_is_named(best, tmp_path):
@@ -85,6 +64,7 @@ def script_program(path):
 
 
 FOREIGN = {
+    "missing": (lambda p: None, "no such file. Checkpoints lie in RUN/checkpoints/best.ckpt and last.ckpt."),
     "a folder": (lambda p: p.mkdir(), "is a folder. Give the file in it: ckpt_path=RUN/checkpoints/best.ckpt"),
     "empty": (lambda p: p.touch(), "is empty"),
     "text": (lambda p: p.write_text("date,OT\n" * 99), "is not a checkpoint, or is damaged: it is no zip archive"),
@@ -104,9 +84,9 @@ FOREIGN = {
 
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_a_foreign_file_is_refused_in_words(tmp_path, kind):
-    make, says = FOREIGN[kind]
+    make, text = FOREIGN[kind]
     make(tmp_path / "foreign")
-    assert says in refused(tmp_path / "foreign")
+    assert text in refused(tmp_path / "foreign")
 
 
 def test_a_run_folder_is_answered_with_its_best_checkpoint(best):
@@ -127,24 +107,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, best):
 def put(*keys):
     """A change that puts the last of `keys` at the place that the others name."""
     *place, last, value = keys
-
-    def change(content):
-        for key in place:
-            content = content[key]
-        content[last] = value
-
-    return change
+    return lambda content: reduce(getitem, place, content).update({last: value})
 
 
 def drop(*keys):
+    """A change that removes what the keys name."""
     *place, last = keys
-
-    def change(content):
-        for key in place:
-            content = content[key]
-        del content[last]
-
-    return change
+    return lambda content: reduce(getitem, place, content).pop(last)
 
 
 DATA = (RECORD, "data")
@@ -187,10 +156,10 @@ CHANGED = {
 
 @pytest.mark.parametrize("change", CHANGED)
 def test_an_entry_that_is_missing_or_wrong_is_named(tmp_path, content, change):
-    edit, says = CHANGED[change]
+    edit, text = CHANGED[change]
     edit(content)
-    said = refused(saved(tmp_path, content))
-    assert "is damaged, or was made or changed by other means: its entry " in said and says in said
+    message = refused(saved(tmp_path, content))
+    assert "is damaged, or was made or changed by other means: its entry " in message and text in message
 
 
 def test_more_entries_than_are_needed_do_no_harm(tmp_path, content, best):
@@ -198,56 +167,42 @@ def test_more_entries_than_are_needed_do_no_harm(tmp_path, content, best):
     content[RECORD]["comment"] = content[RECORD]["data"]["gaps"] = {"policy": "refuse"}
     read = load_checkpoint(saved(tmp_path, content))
     assert read.record["comment"] == {"policy": "refuse"}
-    assert read.epoch == load_checkpoint(best).epoch == 1
+    assert read.epoch == load_checkpoint(best).epoch == 0
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_newer_format_is_refused_with_both_versions_and_the_fix(workplace, content, capsys, program):
     content[RECORD] = {"format": FORMAT + 1, "versions": {"forecast": "9.9"}}  # all else may be new too
-    said = refused_by(capsys, program, saved(workplace, content))
-    assert f"format {FORMAT + 1}, written by forecast 9.9; this is forecast 0.1.0, which reads formats up to" in said
-    assert "Update it: git pull" in said
+    message = refused_by(capsys, program, saved(workplace, content))
+    assert f"format {FORMAT + 1}, written by forecast 9.9; this is forecast 0.1.0, which reads formats up to" in message
+    assert "Update it: git pull" in message
 
 
 # Weights that are not the model's
 
 
-def lacking(content):
-    del content["state_dict"]["model.decoder.head.bias"]
-
-
-def with_more(content):
-    content["state_dict"]["model.more"] = torch.zeros(2)
-
-
-def cut(content):
-    content["state_dict"]["model.decoder.head.bias"] = torch.zeros(3)
-
-
-def wider(content):
-    content[RECORD]["config"]["model"]["d_model"] = 16
-
-
+BIAS = "model.decoder.head.bias"
+shorten = put("state_dict", BIAS, torch.zeros(3))
 MISFITS = {
-    "missing": (lacking, "head.bias are missing"),
-    "extra": (with_more, "more are not the model's"),
-    "of another shape": (cut, "head.bias (3,) instead of (7,) have another shape"),
-    "all of another size": (wider, "more have another shape"),
+    "missing": (drop("state_dict", BIAS), "head.bias are missing"),
+    "extra": (put("state_dict", "model.more", torch.zeros(2)), "more are not the model's"),
+    "of another shape": (shorten, "head.bias (3,) instead of (7,) have another shape"),
+    "all of another size": (put(RECORD, "config", "model", "d_model", 16), "more have another shape"),
 }
 
 
 @pytest.mark.parametrize("kind", MISFITS)
 def test_weights_that_do_not_fit_are_named(tmp_path, content, kind):
-    change, says = MISFITS[kind]
+    change, text = MISFITS[kind]
     change(content)
     with pytest.raises(UserError, match="its weights are not those of the model in its config") as error:
         load_checkpoint(saved(tmp_path, content)).model()
-    assert says in str(error.value) and "use the version of forecast that wrote it, 0.1.0" in str(error.value)
+    assert text in str(error.value) and "use the version of forecast that wrote it, 0.1.0" in str(error.value)
 
 
 @pytest.mark.parametrize("program", [*PROGRAMS, "export"])
 def test_every_program_says_that_the_weights_do_not_fit(workplace, content, capsys, program):
-    cut(content)
+    shorten(content)
     assert "head.bias (3,) instead of (7,)" in refused_by(capsys, program, saved(workplace, content))
 
 

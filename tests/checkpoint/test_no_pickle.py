@@ -13,14 +13,8 @@ import yaml
 from program import TINY, call
 
 ROOT = Path(__file__).parents[2]
-PYTHON = sorted(
-    [
-        *ROOT.glob("*.py"),
-        *(ROOT / "forecast").rglob("*.py"),
-        *(ROOT / "benchmarks").rglob("*.py"),
-        *(ROOT / "scripts").rglob("*.py"),
-    ]
-)
+FOLDERS = ("forecast", "benchmarks", "scripts")
+PYTHON = sorted([*ROOT.glob("*.py"), *(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))])
 CONFIGS = sorted((ROOT / "conf").rglob("*.yaml"))
 
 PICKLING = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "pickletools"}
@@ -51,8 +45,8 @@ ONE_CALLER = {"torch.export.load": "forecast/export/program.py"}
 def calls(file):
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Call):
-            given = {word.arg: ast.unparse(word.value) for word in node.keywords}
-            yield node, ast.unparse(node.func), given
+            keywords = {word.arg: ast.unparse(word.value) for word in node.keywords}
+            yield node, ast.unparse(node.func), keywords
 
 
 def ends_with(called, name):
@@ -69,12 +63,12 @@ def faults(file):
             names = [alias.name for alias in node.names]
             if names != ["UnpicklingError"]:  # an exception to be caught
                 yield f"{node.lineno}: from {node.module} import {', '.join(names)}"
-    for node, called, given in calls(file):
+    for node, called, keywords in calls(file):
         where = f"{node.lineno}: {ast.unparse(node)[:80]}"
         for name, need in NEEDS.items():
-            if ends_with(called, name) and (need is None or given.get(need[0]) != need[1]):
+            if ends_with(called, name) and (need is None or keywords.get(need[0]) != need[1]):
                 yield where
-        if any(given.get(flag, "False") != "False" for flag in ("shell", "allow_pickle")):
+        if any(keywords.get(flag, "False") != "False" for flag in ("shell", "allow_pickle")):
             yield where
         if ends_with(called, "torch.save") and not isinstance(node.args[0], ast.Dict | ast.Name):
             yield where  # a module, or what a call gives, is not seen to be plain
@@ -112,13 +106,6 @@ PLANTED = [
 ]
 
 
-@pytest.mark.parametrize("line", PLANTED)
-def test_a_planted_fault_is_found(tmp_path, monkeypatch, line):
-    (tmp_path / "planted.py").write_text(line + "\n")
-    monkeypatch.setitem(globals(), "ROOT", tmp_path)
-    assert len(list(faults(tmp_path / "planted.py"))) == 1
-
-
 INNOCENT = [
     "from pickle import UnpicklingError",
     "model.eval()",
@@ -132,11 +119,11 @@ INNOCENT = [
 ]
 
 
-@pytest.mark.parametrize("line", INNOCENT)
-def test_an_innocent_line_is_let_be(tmp_path, monkeypatch, line):
-    (tmp_path / "innocent.py").write_text(line + "\n")
+@pytest.mark.parametrize("line, count", [*((line, 1) for line in PLANTED), *((line, 0) for line in INNOCENT)])
+def test_a_planted_fault_is_found_and_an_innocent_line_is_not(tmp_path, monkeypatch, line, count):
+    (tmp_path / "planted.py").write_text(line + "\n")
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
-    assert list(faults(tmp_path / "innocent.py")) == []
+    assert len(list(faults(tmp_path / "planted.py"))) == count
 
 
 @pytest.mark.parametrize("file", CONFIGS, ids=lambda file: str(file.relative_to(ROOT)))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from program import refusal
-from script import SCRIPTS, call_script
+from script import call_script
 
 from forecast.checkpoint.load import load_checkpoint
 from forecast.errors import UserError
@@ -20,26 +20,21 @@ def saved(folder, content):
 
 
 def refused(path):
-    """What load_checkpoint says of a file; a warning would be an error here."""
+    """The message of load_checkpoint for a file; a warning would be an error here."""
     with pytest.raises(UserError) as error:
         load_checkpoint(path)
-    said = str(error.value)
-    assert str(path) in said and "weights_only" not in said
-    return said
+    message = str(error.value)
+    assert str(path) in message and "weights_only" not in message
+    return message
 
 
 def refused_by(capsys, program, path):
-    """What an entry point or a script says of a file."""
+    """The message of an entry point or a script for a file."""
     if program in PROGRAMS:
         return refusal(capsys, program, f"ckpt_path={path}")
-    status, out, said = call_script(capsys, program, path, *LOADING[program])
-    assert (status, out) == (1, "") and "Traceback" not in said
-    return said
-
-
-def programs():
-    """All that load a checkpoint."""
-    return [*PROGRAMS, *(name for name in LOADING if (SCRIPTS / f"{name}.py").exists())]
+    status, out, message = call_script(capsys, program, path, *LOADING[program])
+    assert (status, out) == (1, "") and "Traceback" not in message
+    return message
 
 
 def legacy(path, content):

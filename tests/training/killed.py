@@ -67,11 +67,11 @@ def weights(run):
 
 
 def equal_bits(run, whole):
-    found = weights(run)
+    saved = weights(run)
     return all(
         torch.equal(value, whole[name]["state_dict"][key])
         for name in whole
-        for key, value in found[name]["state_dict"].items()
+        for key, value in saved[name]["state_dict"].items()
     )
 
 

@@ -11,9 +11,12 @@ import pytest
 import torch
 from program import call, refusal
 
-from forecast.checkpoint.load import FORMAT, RECORD, load_checkpoint
+from forecast.checkpoint.load import RECORD, load_checkpoint
 from forecast.errors import UserError
 from forecast.training.checkpoint import CheckpointFiles
+from forecast.training.lightning_errors import quiet_lightning
+from forecast.training.module import ForecastModule
+from forecast.training.schedule import halve_each_epoch
 
 
 def is_plain(node):
@@ -52,59 +55,8 @@ def test_the_loaded_model_is_in_evaluation_mode_with_the_saved_weights(best):
     assert all(torch.equal(value, checkpoint.weights[name]) for name, value in model.state_dict().items())
 
 
-def content_of(best):
-    return torch.load(best, weights_only=True)
-
-
-def test_a_missing_checkpoint_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"none\.ckpt: no such file.*RUN/checkpoints/best\.ckpt"):
-        load_checkpoint(tmp_path / "none.ckpt")
-
-
-@pytest.mark.parametrize("kept", [0, 10, 1000, 20000])
-def test_a_truncated_checkpoint_is_called_damaged(best, tmp_path, kept):
-    broken = tmp_path / "broken.ckpt"
-    broken.write_bytes(best.read_bytes()[:kept])
-    with pytest.raises(UserError, match=r"broken\.ckpt"):
-        load_checkpoint(broken)
-
-
-def test_a_foreign_checkpoint_is_refused(tmp_path):
-    torch.save({"state_dict": {}}, tmp_path / "foreign.ckpt")
-    with pytest.raises(UserError, match="not a checkpoint of this program: it has no 'forecast' entry"):
-        load_checkpoint(tmp_path / "foreign.ckpt")
-
-
-class Payload:
-    def __init__(self, target):
-        self.target = target
-
-    def __reduce__(self):
-        return (open, (str(self.target), "w"))
-
-
-def test_a_hostile_checkpoint_is_not_executed(tmp_path):
-    torch.save({RECORD: Payload(tmp_path / "executed")}, tmp_path / "hostile.ckpt")
-    with pytest.raises(UserError, match=r"hostile\.ckpt holds 'io.open', an object that could execute code"):
-        load_checkpoint(tmp_path / "hostile.ckpt")
-    assert not (tmp_path / "executed").exists()
-
-
-def test_a_hostile_target_in_a_checkpoints_config_is_not_called(best, tmp_path, capsys):
-    content = content_of(best)
-    content[RECORD]["config"]["model"]["_target_"] = "torch.optim.optimizer.torch.load"
-    torch.save(content, tmp_path / "hostile.ckpt")
-    with pytest.raises(UserError, match=r"torch\.load"):
-        load_checkpoint(tmp_path / "hostile.ckpt").model()
-
-
-def test_a_newer_format_is_refused_with_the_version_that_wrote_it(best, tmp_path):
-    content = content_of(best)
-    content[RECORD]["format"] = FORMAT + 1
-    content[RECORD]["versions"]["forecast"] = "9.9"
-    torch.save(content, tmp_path / "new.ckpt")
-    with pytest.raises(UserError, match=rf"format {FORMAT + 1}, written by forecast 9\.9"):
-        load_checkpoint(tmp_path / "new.ckpt")
+def content_of(path):
+    return torch.load(path, weights_only=True)
 
 
 class Trainer:
@@ -120,28 +72,33 @@ class Trainer:
         self.default_root_dir = str(folder)
         (folder / "checkpoints").mkdir()
         self.callback_metrics = {}
-        self.accumulating = self.last_batch = self.validation_follows = False
+        self.accumulating = self.validation_follows = False
+        self.batch_progress = types.SimpleNamespace(is_last_batch=False)
         self.fit_loop = types.SimpleNamespace(
             _data_fetcher="fetcher",
             _should_accumulate=lambda: self.accumulating,
             epoch_loop=types.SimpleNamespace(
-                batch_progress=self._progress, _should_check_val_fx=lambda fetcher: self.validation_follows
+                batch_progress=self.batch_progress, _should_check_val_fx=lambda fetcher: self.validation_follows
             ),
         )
 
-    @property
-    def _progress(self):
-        trainer = self
-
-        class Progress:
-            @property
-            def is_last_batch(self):
-                return trainer.last_batch
-
-        return Progress()
-
     def save_checkpoint(self, path, weights_only):
         path.write_text(str(self.callback_metrics))
+
+
+@pytest.fixture
+def trainer(tmp_path):
+    return Trainer(tmp_path)
+
+
+@pytest.fixture
+def last(tmp_path):
+    return tmp_path / "checkpoints/last.ckpt"
+
+
+@pytest.fixture
+def best_file(tmp_path):
+    return tmp_path / "checkpoints/best.ckpt"
 
 
 def validate(callback, trainer, mse):
@@ -149,108 +106,88 @@ def validate(callback, trainer, mse):
     callback.on_validation_end(trainer, types.SimpleNamespace(best_step=None))
 
 
-def test_best_is_written_for_a_strictly_lower_finite_error_only(tmp_path):
-    callback, trainer = CheckpointFiles(), Trainer(tmp_path)
-    best = tmp_path / "checkpoints/best.ckpt"
+def writes(last, event, *arguments):
+    """Whether an event of the callback writes last.ckpt, which is removed again."""
+    event(*arguments)
+    written = last.exists()
+    last.unlink(missing_ok=True)
+    return written
+
+
+def test_best_is_written_for_a_strictly_lower_finite_error_only(trainer, best_file):
+    callback = CheckpointFiles()
+    callback.on_validation_end(trainer, types.SimpleNamespace(record={}))  # without the monitored error
     validate(callback, trainer, math.nan)
-    assert not best.exists()
+    assert not best_file.exists()
     validate(callback, trainer, 2.0)
-    written = best.read_text()
+    written = best_file.read_text()
     for worse in (math.nan, 3.0, math.inf):
         validate(callback, trainer, worse)
-        assert best.read_text() == written
-    best.unlink()
+        assert best_file.read_text() == written
+    best_file.unlink()
     validate(callback, trainer, 2.0)
-    assert not best.exists()  # a tie is no improvement
+    assert not best_file.exists()  # a tie is no improvement
     validate(callback, trainer, 1.0)
-    assert best.exists()
+    assert best_file.exists()
 
 
-def test_last_is_written_every_n_steps_after_validation_and_at_the_end(tmp_path):
-    callback, trainer = CheckpointFiles(every_n_train_steps=3), Trainer(tmp_path)
-    last = tmp_path / "checkpoints/last.ckpt"
-    written = []
-    for trainer.global_step in range(1, 8):
-        callback.on_train_batch_end(trainer)
-        written.append(last.exists())
-        last.unlink(missing_ok=True)
-    assert written == [False, False, True, False, False, True, False]
-    validate(callback, trainer, 1.0)
-    assert last.exists()
-    last.unlink()
-    callback.on_train_end(trainer)
-    assert last.exists()
+@pytest.mark.parametrize(
+    ("pause", "steps", "expected"),
+    [
+        (None, range(1, 8), [3, 6]),
+        (None, (0, 3, 3), [3]),  # a step that takes several batches is saved once
+        # where Lightning would not go on exactly: a step later
+        ("last_batch", range(1, 6), [4]),
+        ("validation_follows", range(1, 6), [4]),
+    ],
+)
+def test_last_is_written_every_n_steps(trainer, last, pause, steps, expected):
+    callback, written = CheckpointFiles(every_n_train_steps=3), []
+    for trainer.global_step in steps:
+        trainer.batch_progress.is_last_batch = pause == "last_batch" and trainer.global_step == 3
+        trainer.validation_follows = pause == "validation_follows" and trainer.global_step == 3
+        written += [trainer.global_step] * writes(last, callback.on_train_batch_end, trainer)
+    assert written == expected
 
 
-@pytest.mark.parametrize("pause", ["last_batch", "validation_follows"])
-def test_where_lightning_would_not_go_on_exactly_last_is_written_a_step_later(tmp_path, pause):
-    callback, trainer = CheckpointFiles(every_n_train_steps=3), Trainer(tmp_path)
-    last = tmp_path / "checkpoints/last.ckpt"
-    written = []
-    for trainer.global_step in range(1, 6):
-        setattr(trainer, pause, trainer.global_step == 3)
-        callback.on_train_batch_end(trainer)
-        written.append(last.exists())
-        last.unlink(missing_ok=True)
-    assert written == [False, False, False, True, False]
+def test_last_is_written_after_validation_and_at_the_end(trainer, last):
+    callback = CheckpointFiles()
+    assert writes(last, validate, callback, trainer, 1.0)
+    assert writes(last, callback.on_train_end, trainer)
 
 
-def test_while_gradients_are_gathered_a_validation_writes_best_and_the_next_step_last(tmp_path):
-    callback, trainer = CheckpointFiles(every_n_train_steps=100), Trainer(tmp_path)
+def test_while_gradients_are_gathered_a_validation_writes_best_and_the_next_step_last(trainer, last, best_file):
+    callback = CheckpointFiles(every_n_train_steps=100)
     trainer.accumulating = True
-    validate(callback, trainer, 1.0)
-    assert [path.name for path in tmp_path.glob("checkpoints/*")] == ["best.ckpt"]
+    assert not writes(last, validate, callback, trainer, 1.0) and best_file.exists()
     trainer.global_step += 1
-    callback.on_train_batch_end(trainer)
-    assert (tmp_path / "checkpoints/last.ckpt").exists()
+    assert writes(last, callback.on_train_batch_end, trainer)
 
 
-def test_a_run_that_max_steps_ends_in_the_middle_of_an_epoch_keeps_what_the_last_step_wrote(tmp_path):
-    callback, trainer = CheckpointFiles(every_n_train_steps=100), Trainer(tmp_path)
-    last = tmp_path / "checkpoints/last.ckpt"
+def test_a_run_that_max_steps_ends_in_the_middle_of_an_epoch_keeps_what_the_last_step_wrote(trainer, last):
+    callback = CheckpointFiles(every_n_train_steps=100)
     trainer.max_steps = trainer.global_step = 7
-    callback.on_train_batch_end(trainer)
-    assert last.exists()
-    last.unlink()
-    callback.on_train_end(trainer)
-    assert not last.exists()
-    trainer.last_batch = True
-    callback.on_train_end(trainer)
-    assert last.exists()
+    assert writes(last, callback.on_train_batch_end, trainer)
+    assert not writes(last, callback.on_train_end, trainer)
+    trainer.batch_progress.is_last_batch = True
+    assert writes(last, callback.on_train_end, trainer)
 
 
-def test_a_validation_without_the_monitored_error_is_not_the_best(tmp_path):
-    callback, trainer = CheckpointFiles(), Trainer(tmp_path)
-    callback.on_validation_end(trainer, types.SimpleNamespace(record={}))
-    assert not (tmp_path / "checkpoints/best.ckpt").exists()
-
-
-def test_a_step_that_takes_several_batches_is_saved_once(tmp_path):
-    callback, trainer = CheckpointFiles(every_n_train_steps=3), Trainer(tmp_path)
-    last = tmp_path / "checkpoints/last.ckpt"
-    for trainer.global_step in (0, 3):
-        callback.on_train_batch_end(trainer)
-    assert last.exists()
-    last.unlink()
-    callback.on_train_batch_end(trainer)
-    assert not last.exists()
-
-
-def test_a_run_without_a_best_checkpoint_of_its_own_writes_one_however_good_the_other_run_was(tmp_path):
-    callback, trainer = CheckpointFiles(), Trainer(tmp_path)
+def test_a_run_without_a_best_checkpoint_of_its_own_writes_one_however_good_the_other_run_was(trainer, best_file):
+    callback = CheckpointFiles()
     callback.load_state_dict({"best_mse": 0.1})
     callback.on_train_start(trainer)
     validate(callback, trainer, 0.7)
-    assert (tmp_path / "checkpoints/best.ckpt").exists()
+    assert best_file.exists()
     callback.load_state_dict({"best_mse": 0.1})
     callback.on_train_start(trainer)
     assert callback.best_mse == 0.1
 
 
-def test_a_save_that_fails_leaves_the_previous_file(tmp_path):
-    callback, trainer = CheckpointFiles(), Trainer(tmp_path)
+def test_a_save_that_fails_leaves_the_previous_file(tmp_path, trainer, last):
+    callback = CheckpointFiles()
     validate(callback, trainer, 1.0)
-    before = (tmp_path / "checkpoints/last.ckpt").read_text()
+    before = last.read_text()
 
     def full(path, weights_only):
         path.write_text("half")
@@ -260,7 +197,7 @@ def test_a_save_that_fails_leaves_the_previous_file(tmp_path):
     with pytest.raises(UserError, match=r"last\.ckpt cannot be written at step 0: No space left on device\. Make room"):
         callback.on_train_end(trainer)
     assert not list(tmp_path.glob("checkpoints/*.part"))
-    assert (tmp_path / "checkpoints/last.ckpt").read_text() == before
+    assert last.read_text() == before
 
 
 def test_a_checkpoint_knows_whether_it_is_the_best_of_its_run(tiny_run):
@@ -335,15 +272,12 @@ def test_a_finished_run_that_goes_on_without_more_epochs_is_evaluated_again(tiny
 
 
 def test_the_schedule_gives_the_authors_six_rates(tmp_path):
-    """SPEC 1.8: set after each epoch, so the first two epochs have the full rate."""
-    from forecast.training.module import ForecastModule
-    from forecast.training.schedule import halve_each_epoch
+    """Set after each epoch, so the first two epochs have the full rate."""
+    rates = []
 
-    seen = []
-
-    class Seen(ForecastModule):
+    class Recording(ForecastModule):
         def on_train_epoch_start(self):
-            seen.append(self.optimizers().param_groups[0]["lr"])
+            rates.append(self.optimizers().param_groups[0]["lr"])
 
         def training_step(self, batch):
             return self.model(batch[0]).sum()
@@ -351,13 +285,11 @@ def test_the_schedule_gives_the_authors_six_rates(tmp_path):
         def validation_step(self, batch):
             pass
 
-    module = Seen(
+    module = Recording(
         torch.nn.Linear(3, 2), optimizer=lambda p: torch.optim.Adam(p, lr=1e-4), schedule=halve_each_epoch, record={}
     )
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(2, 3)))
     quiet = dict.fromkeys(("enable_checkpointing", "enable_progress_bar", "enable_model_summary", "logger"), False)
-    from forecast.training.lightning_errors import lightning_without_noise
-
-    with lightning_without_noise():
+    with quiet_lightning():
         pl.Trainer(max_epochs=6, accelerator="cpu", default_root_dir=tmp_path, **quiet).fit(module, loader, loader)
-    assert seen == pytest.approx([1e-4, 1e-4, 5e-5, 2.5e-5, 1.25e-5, 6.25e-6])
+    assert rates == pytest.approx([1e-4, 1e-4, 5e-5, 2.5e-5, 1.25e-5, 6.25e-6])

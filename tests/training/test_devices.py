@@ -46,22 +46,22 @@ def model_for(data):
 
 def evaluated(data, weight, device):
     model, common = model_for(data).to(device), {"batch_size": 32, "device": device, "split": "test"}
-    protocol = Protocol(offsets=(3,))
+    protocol = Protocol(horizon_offsets=(3,))
     done = evaluate(model, data, protocol=protocol, nlinear_weight=weight, **common)
     offsets = offset_metrics(model, data.on(device), protocol=protocol, **common)
     return done, offsets, {**split_metrics(done, data), "baselines": baseline_metrics(done.baselines, data)}
 
 
-def close(found, expected):
+def close(actual, expected):
     """Nested dictionaries of numbers, and arrays."""
     if isinstance(expected, dict):
-        assert found.keys() == expected.keys()
+        assert actual.keys() == expected.keys()
         for key in expected:
-            close(found[key], expected[key])
+            close(actual[key], expected[key])
     elif expected is None or isinstance(expected, list):
-        assert found == expected
+        assert actual == expected
     else:
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_an_evaluation_there_gives_the_figures_of_the_cpu(data):
@@ -71,8 +71,8 @@ def test_an_evaluation_there_gives_the_figures_of_the_cpu(data):
         there, *figures_there = evaluated(data, weight, META)
     for name in ("starts", "squared", "absolute", "shown", "forecasts"):
         close(getattr(there, name), getattr(here, name))
-    for found, expected in zip(figures_there, figures_here, strict=True):
-        close(found, expected)
+    for actual, expected in zip(figures_there, figures_here, strict=True):
+        close(actual, expected)
 
 
 def test_a_forecast_there_is_that_of_the_cpu(data):
@@ -80,8 +80,8 @@ def test_a_forecast_there_is_that_of_the_cpu(data):
     forecast = torch.no_grad()(predict.__wrapped__)
     _, expected = forecast(model_for(data), data.frame, device=CPU, **sizes)
     with other_device():
-        _, found = forecast(model_for(data).to(META), data.frame, device=META, **sizes)
-    close(found, expected)
+        _, actual = forecast(model_for(data).to(META), data.frame, device=META, **sizes)
+    close(actual, expected)
 
 
 def trained(data, device, world):
@@ -110,6 +110,6 @@ def trained(data, device, world):
 def test_an_epoch_and_its_validation_there_have_the_errors_of_the_cpu(data, world):
     expected, size = trained(data, CPU, world)
     with other_device():
-        found, size_there = trained(data, META, world)
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
+        actual, size_there = trained(data, META, world)
+    torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-5)
     assert size == size_there

@@ -1,4 +1,4 @@
-"""The batches of an epoch: the right ones, without a copy from the host for each, and how long they took to come."""
+"""The batches of an epoch: the right ones, without a copy from the host for each; how long they took; their errors."""
 
 import itertools
 from types import SimpleNamespace
@@ -15,6 +15,7 @@ from forecast.data.prepare import prepare
 from forecast.training import loader as loading
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.loader import WindowLoader
+from forecast.training.module import ForecastModule
 from forecast.training.samplers import EpochOrder, TrainBatches
 
 N, C, L, P, B = 149, 2, 7, 3, 5
@@ -45,10 +46,10 @@ def test_the_batches_are_those_of_the_order_however_many_are_gathered_at_once(da
     windows = data.windows("train")
     for rank in range(world):
         loader = WindowLoader(windows, batches_of(rank=rank, world=world))
-        shares = batches_of(rank=rank, world=world).shares(torch.device("cpu"))
-        found = list(loader)
-        assert len(found) == len(loader) == len(shares)
-        assert all(equal(batch, windows.__getitems__(share)) for batch, share in zip(found, shares, strict=True))
+        shares = batches_of(rank=rank, world=world).batch_indices(torch.device("cpu"))
+        batches = list(loader)
+        assert len(batches) == len(loader) == len(shares)
+        assert all(equal(batch, windows.__getitems__(share)) for batch, share in zip(batches, shares, strict=True))
 
 
 def test_lightning_sets_the_epoch_whose_order_is_taken(data):
@@ -61,65 +62,59 @@ def test_lightning_sets_the_epoch_whose_order_is_taken(data):
     assert torch.equal(epochs[0], epochs[2]) and not torch.equal(epochs[0], epochs[1])
 
 
-def test_how_far_the_epoch_is_follows_what_was_handed_out_not_what_was_gathered(data):
+def test_the_position_counts_what_was_handed_out_and_a_resumed_epoch_continues_there(data):
     batches = batches_of()
     handed_out = iter(WindowLoader(data.windows("train"), batches))
-    for step in range(3):
+    for step in range(15):
         next(handed_out)
         assert batches.position == {"epoch": 0, "batches": step + 1}
-
-
-def test_a_resumed_epoch_goes_on_behind_the_batches_done(data):
-    batches = batches_of()
-    batches.resumed = {"epoch": 0, "batches": 15}
-    whole, rest = (list(WindowLoader(data.windows("train"), b)) for b in (batches_of(), batches))
+    resumed = batches_of()
+    resumed.start = batches.position
+    whole, rest = (list(WindowLoader(data.windows("train"), b)) for b in (batches_of(), resumed))
     assert len(rest) == len(whole) - 15 == 3
     assert all(equal(batch, other) for batch, other in zip(rest, whole[15:], strict=True))
 
 
 @pytest.mark.parametrize("targets", [(0, 1), (1, 0)])
-def test_an_epoch_on_a_device_copies_the_order_there_and_nothing_more(data, targets):
+def test_an_epoch_on_a_device_copies_the_order_there_and_gathers_with_few_operations(data, targets):
+    windows_here = data.windows("train")
     data = prepare(data.frame, splits=SPLITS, targets=targets, seq_len=L, pred_len=P, encoding="timeF").on(META)
     loader = WindowLoader(data.windows("train"), batches_of())
     with Copies() as copies:
         batches = list(loader)
     assert copies.seen == ["meta"]
     assert {part.device.type for batch in batches for part in batch} == {"meta"}
-
-
-def test_few_indexing_operations_gather_an_epoch(data):
-    loader = WindowLoader(data.windows("train"), batches_of())
     with Copies() as copies:
-        count = len(list(loader))
+        count = len(list(WindowLoader(windows_here, batches_of())))
     assert (count, copies.gathered) == (18, 2)  # whole batches, and the smaller last one
 
 
-def test_training_and_validation_share_one_series_on_the_device_that_trains(data):
+def datamodule_on(device, data, *, overfit_batches=0):
     module = ForecastDataModule(data, batch_size=B, seed=3)
-    module.trainer = SimpleNamespace(
-        strategy=SimpleNamespace(root_device=META), overfit_batches=0, global_rank=0, world_size=1
-    )
+    strategy = SimpleNamespace(root_device=device)
+    module.trainer = SimpleNamespace(strategy=strategy, overfit_batches=overfit_batches, global_rank=0, world_size=1)
+    return module
+
+
+def test_training_and_validation_share_one_series_on_the_device_that_trains(data):
+    module = datamodule_on(META, data)
     with Copies() as copies:
         train, val = module.train_dataloader(), module.val_dataloader()
     assert copies.seen == ["meta"]
     assert train.windows.home == val.windows.home == META
     module.teardown("fit")
-    assert module.placed is None
+    assert module.device_data is None
 
 
 def test_overfitting_takes_the_first_windows_in_order_in_every_epoch(data):
-    module = ForecastDataModule(data, batch_size=B, seed=3)
-    module.trainer = SimpleNamespace(
-        strategy=SimpleNamespace(root_device=torch.device("cpu")), overfit_batches=2, global_rank=0, world_size=1
-    )
-    loader = module.train_dataloader()
+    loader = datamodule_on(torch.device("cpu"), data, overfit_batches=2).train_dataloader()
     first, second = itertools.islice(loader, 2)
     assert equal(first, data.windows("train").__getitems__(range(B)))
     assert equal(second, data.windows("train").__getitems__(range(B, 2 * B)))
     assert equal(first, next(iter(loader)))
 
 
-def test_it_tells_how_long_the_last_batch_took_to_come_and_not_how_long_it_was_used(data):
+def test_waited_is_how_long_the_last_batch_took_to_come_and_not_how_long_it_was_used(data):
     now = [0.0]
     windows = data.windows("train")
     gather = windows.in_batches
@@ -135,3 +130,39 @@ def test_it_tells_how_long_the_last_batch_took_to_come_and_not_how_long_it_was_u
         waited.append(loader.waited)
         now[0] += 100.0  # the step
     assert waited == [7.0, *[0.0] * 16, 7.0]  # the first 17 are gathered at once, the smaller last one alone
+
+
+def order(data, *, validations):
+    module = ForecastDataModule(data, batch_size=B, seed=1)
+    epochs = []
+    for epoch in range(2):
+        module.order.set_epoch(epoch)
+        epochs.append(torch.cat([batch.past for batch in module.train_dataloader()]))
+        for _ in range(validations):
+            list(module.val_dataloader())
+    return epochs
+
+
+def test_validations_do_not_change_the_order_of_training(data):
+    without, with_three = order(data, validations=0), order(data, validations=3)
+    assert torch.equal(without[1], with_three[1])
+    assert not torch.equal(without[0], without[1])
+
+
+def test_the_validation_error_is_the_mean_over_all_windows_steps_and_columns(data):
+    class Zero(torch.nn.Module):
+        def forward(self, past, past_known, future_known):
+            return torch.zeros(len(past), P, 2)
+
+    module = ForecastModule(Zero(), optimizer=torch.optim.Adam, schedule=lambda epoch: 1.0, record={})
+    module.trainer = SimpleNamespace(world_size=1)
+    logged = {}
+    module.log = lambda name, value, **_: logged.update({name: float(value)})
+    module.on_validation_epoch_start()
+    for batch in ForecastDataModule(data, batch_size=B, seed=1).val_dataloader():  # the last batch is smaller
+        module.validation_step(batch)
+    module.on_validation_epoch_end()
+    windows = data.windows("val")
+    target = windows.__getitems__(range(len(windows))).target.double()
+    assert logged["val/mse_scaled"] == pytest.approx(target.square().mean().item())
+    assert logged["val/mae_scaled"] == pytest.approx(target.abs().mean().item())

@@ -11,21 +11,11 @@ from forecast.config.values import options
 
 needs_ett = pytest.mark.skipif("FORECAST_DATA" not in os.environ, reason="FORECAST_DATA is not set")
 A_FEW_STEPS = [
-    "data=ETTh1",
-    "seq_len=24",
-    "label_len=12",
-    "pred_len=6",
-    "trainer.max_epochs=1",
-    "trainer.limit_train_batches=3",
-    "trainer.limit_val_batches=2",
-    "trainer.accelerator=cpu",
-    "trainer.enable_progress_bar=false",
+    *("data=ETTh1", "seq_len=24", "label_len=12", "pred_len=6"),
+    *("trainer.max_epochs=1", "trainer.limit_train_batches=3", "trainer.limit_val_batches=2"),
+    *("trainer.accelerator=cpu", "trainer.enable_progress_bar=false"),
 ]
-SMALL = {
-    "d_model": 16,
-    "n_heads": 2,
-    "d_ff": 32,
-}
+SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 32}
 WITHOUT_ATTENTION = ("dlinear", "nlinear")
 
 
@@ -109,6 +99,6 @@ TOO_LONG = {
 
 @pytest.mark.parametrize("key", TOO_LONG)
 def test_a_size_beyond_the_sequence_is_refused_before_the_training(key, tmp_path, capsys):
-    said = refusal(capsys, "train", *TOO_LONG[key], *TINY, f"hydra.run.dir={tmp_path}/run")
-    assert f"{key}" in said and "24" in said and "19" in said
+    message = refusal(capsys, "train", *TOO_LONG[key], *TINY, f"hydra.run.dir={tmp_path}/run")
+    assert key in message and "24" in message and "19" in message
     assert not (tmp_path / "run/checkpoints").exists()

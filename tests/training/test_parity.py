@@ -10,14 +10,12 @@ from pathlib import Path
 import jaxtyping
 import pytest
 import torch
+from models import small
 from torch.nn.functional import cosine_similarity, mse_loss
 
 from forecast.attention.full import FullAttention
 from forecast.attention.prob import ProbAttention
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
-from forecast.layers.projections import StandardProjection
-from forecast.models.base import WindowShape
-from forecast.models.informer import Informer
 from forecast.training.optimizers import fused_keyword
 
 B, L, S, P, C, F = 3, 29, 13, 7, 2, 5
@@ -31,24 +29,9 @@ MECHANISMS = {
 
 
 def informer(mechanism):
-    slot = {"projection": StandardProjection, "mechanism": mechanism}
     torch.manual_seed(0)
-    return Informer(
-        window=WindowShape(n_columns=C, targets=(0, 1), n_known=F, seq_len=L, label_len=S, pred_len=P),
-        d_model=22,
-        n_heads=2,
-        d_ff=17,
-        encoder_layers=2,
-        decoder_layers=1,
-        dropout=0.0,
-        activation="gelu",
-        distil=True,
-        mix=True,
-        embedding="timeF",
-        encoder_attention=slot,
-        decoder_attention=slot,
-        cross_attention={"projection": StandardProjection, "mechanism": FullAttention},
-    ).train()
+    lengths = {"n_columns": C, "targets": (0, 1), "n_known": F, "seq_len": L, "label_len": S, "pred_len": P}
+    return small.informer({**small.FULL, "mechanism": mechanism}, **lengths, d_ff=17, mix=True).train()
 
 
 def step(model, pair, *, autocast=False):
@@ -128,15 +111,15 @@ def test_an_optimizer_in_one_pass_takes_the_same_steps():
 
 
 @pytest.mark.parametrize(
-    ("make", "may", "asked"),
+    ("make", "may", "expected"),
     [
         (torch.optim.Adam, True, {"fused": True}),
         (torch.optim.Adam, False, {}),  # Lightning refuses to clip gradients in mixed precision beside it
-        (functools.partial(torch.optim.AdamW, fused=False), True, {}),  # the user's word stands
+        (functools.partial(torch.optim.AdamW, fused=False), True, {}),  # the user decides
         (functools.partial(torch.optim.AdamW, fused=None), True, {"fused": True}),
         (torch.optim.LBFGS, True, {}),  # has no such form
     ],
     ids=["has it", "may not", "named", "left open", "has none"],
 )
-def test_one_pass_is_asked_for_where_there_is_one_and_nobody_says_otherwise(make, may, asked):
-    assert fused_keyword(make, may=may) == asked
+def test_one_pass_is_requested_where_there_is_one_and_the_user_does_not_decide(make, may, expected):
+    assert fused_keyword(make, may=may) == expected

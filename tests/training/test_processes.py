@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 def launch(folder, *command, **environment):
-    """Runs a command in a folder; returns what it said. It must succeed."""
+    """Runs a command in a folder; returns its output. It must succeed."""
     variables = {k: v for k, v in os.environ.items() if k not in ("PL_GLOBAL_SEED", "LOCAL_RANK", "WORLD_SIZE")}
     done = subprocess.run(
         [str(part) for part in command],
@@ -53,9 +53,9 @@ def checkpoint(run, name="last"):
 
 
 def metrics(run):
-    found = json.loads((run / "metrics.json").read_text())
-    found.pop("cost")
-    return found
+    values = json.loads((run / "metrics.json").read_text())
+    values.pop("cost")
+    return values
 
 
 def largest_difference(run, other):
@@ -65,28 +65,28 @@ def largest_difference(run, other):
 
 @pytest.fixture(scope="module")
 def by_lightning(tmp_path_factory):
-    """`train.py trainer=ddp trainer.devices=2` with batches of 16: its folder and what it said."""
+    """`train.py trainer=ddp trainer.devices=2` with batches of 16: its folder and output."""
     folder = tmp_path_factory.mktemp("lightning")
-    said = launch(folder, sys.executable, ROOT / "train.py", *TINY, *PLAIN, "data.batch_size=16", *TWO)
-    return only_run(folder), said
+    text = launch(folder, sys.executable, ROOT / "train.py", *TINY, *PLAIN, "data.batch_size=16", *TWO)
+    return only_run(folder), text
 
 
 @pytest.fixture(scope="module")
 def by_torchrun(tmp_path_factory):
     """The same under torchrun."""
     folder = tmp_path_factory.mktemp("torchrun")
-    said = torchrun(folder, *TINY, *DDP, *PLAIN, "data.batch_size=16")
-    return only_run(folder), said
+    text = torchrun(folder, *TINY, *DDP, *PLAIN, "data.batch_size=16")
+    return only_run(folder), text
 
 
 @pytest.mark.parametrize("how", ["by_lightning", "by_torchrun"])
 def test_two_processes_write_one_folder_one_log_each_and_one_report(how, request):
-    run, said = request.getfixturevalue(how)
+    run, text = request.getfixturevalue(how)
     assert {path.name for path in run.glob("*.log")} == {"train.log", "train-process1.log"}
     assert (run / ".hydra" / "config.yaml").exists()
     assert len(list(run.glob("tensorboard/events*"))) == 2  # of the training, and of the hyper-parameters at its end
-    assert said.count("MSE by step") == 1
-    assert said.count("Everything about this run is in") == 1
+    assert text.count("MSE by step") == 1
+    assert text.count("Everything about this run is in") == 1
     assert "GLOBAL_RANK: 1" in (run / "train-process1.log").read_text()
     assert metrics(run)["status"] == "finished"
 
@@ -141,22 +141,15 @@ def test_two_processes_resume_to_the_same_bits_and_draw_differently(tmp_path):
 
 def test_another_number_of_processes_cannot_go_on(by_torchrun, capsys):
     run, _ = by_torchrun
-    said = refusal(
-        capsys,
-        "train",
-        f"ckpt_path={run}/checkpoints/last.ckpt",
-        "trainer=default",
-        "trainer.accelerator=cpu",
-        "trainer.max_epochs=2",
-        "trainer.enable_progress_bar=false",
-    )
-    assert "the run was trained by 2 processes, now there are 1" in said
+    one = ["trainer=default", "trainer.accelerator=cpu", "trainer.max_epochs=2", "trainer.enable_progress_bar=false"]
+    text = refusal(capsys, "train", f"ckpt_path={run}/checkpoints/last.ckpt", *one)
+    assert "the run was trained by 2 processes, now there are 1" in text
 
 
 def test_a_sweep_with_processes_that_run_the_command_again_is_refused_with_the_alternatives(tmp_path, capsys):
-    said = refusal(capsys, "train", "-m", *TINY, *TWO, "seed=1,2", f"hydra.sweep.dir={tmp_path}")
-    assert "trainer.strategy=ddp in a sweep (-m): each of its processes would run the whole sweep again" in said
-    assert "trainer.strategy=ddp_spawn" in said and "one process per run" in said.replace("\n", " ")
+    text = refusal(capsys, "train", "-m", *TINY, *TWO, "seed=1,2", f"hydra.sweep.dir={tmp_path}")
+    assert "trainer.strategy=ddp in a sweep (-m): each of its processes would run the whole sweep again" in text
+    assert "trainer.strategy=ddp_spawn" in text and "one process per run" in text.replace("\n", " ")
 
 
 def test_a_sweep_with_spawned_processes_runs(tmp_path):
@@ -193,5 +186,5 @@ def test_the_slurm_script_trains_and_goes_on_when_the_job_is_requeued(tmp_path):
     run = tmp_path / "outputs" / "slurm-77-0"
     assert checkpoint(run)["global_step"] == 10
     assert {path.name for path in run.glob("*.log")} == {"train.log", "train-process1.log"}
-    said = launch(tmp_path, "bash", ROOT / "scripts" / "slurm.sh", *arguments, **slurm)
-    assert "Restoring states from the checkpoint" in said
+    text = launch(tmp_path, "bash", ROOT / "scripts" / "slurm.sh", *arguments, **slurm)
+    assert "Restoring states from the checkpoint" in text

@@ -20,9 +20,9 @@ CPU = torch.device("cpu")
 
 def taken(batches):
     """The numbers of the batches that a pass has, each when it is handed out."""
-    first = batches.first()
-    for step, share in enumerate(batches.shares(CPU)[first:], start=first):
-        batches.taken(step, len(share))
+    first = batches.first_step
+    for step, share in enumerate(batches.batch_indices(CPU)[first:], start=first):
+        batches.advance(step, len(share))
         yield share.tolist()
 
 
@@ -57,7 +57,7 @@ def test_a_step_of_all_processes_is_the_step_of_one_with_their_batches_together(
     assert together[:-1] == [sorted(batch) for batch in alone[: len(together) - 1]]
 
 
-def test_one_process_takes_batches_of_the_asked_size_and_then_the_rest():
+def test_one_process_takes_batches_of_the_requested_size_and_then_the_rest():
     assert [len(batch) for batch in epoch_of(67, 16, 1)[0]] == [16, 16, 16, 16, 3]
     # 65 = 2 * 2 * 16 + 1: the one window that two processes cannot share goes to the step before
     assert [[len(batch) for batch in share] for share in epoch_of(65, 16, 2)] == [[16, 17], [16, 16]]
@@ -84,7 +84,7 @@ def test_a_resumed_epoch_goes_on_behind_the_batches_done_and_the_next_one_begins
     order.set_epoch(2)
     second = list(taken(whole))
     resumed = TrainBatches(order, batch_size=16)
-    resumed.resumed = {"epoch": 2, "batches": 3}
+    resumed.start = {"epoch": 2, "batches": 3}
     assert list(taken(resumed)) == second[3:]
     assert resumed.position == {"epoch": 2, "batches": 5}
     order.set_epoch(3)
@@ -96,13 +96,12 @@ def test_the_windows_of_the_last_step_are_those_of_all_processes():
         batches = TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=rank, world=2)
         alone = TrainBatches(EpochOrder(65, seed=3), batch_size=32)
         for _, step in zip(taken(batches), taken(alone), strict=False):
-            found = batches.windows_of_step()
-            assert found[:32] == step
+            assert batches.last_step_windows()[:32] == step
 
 
-def test_a_mean_of_batches_resumed_in_the_middle_has_its_weight(rank=0):
-    batches = TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=rank, world=2)
-    batches.resumed = {"epoch": 0, "batches": 1}
+def test_a_mean_of_batches_resumed_in_the_middle_has_its_weight():
+    batches = TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=0, world=2)
+    batches.start = {"epoch": 0, "batches": 1}
     assert len(next(taken(batches))) == 17
     assert batches.weight == pytest.approx(17 * 2 / 33)
 
@@ -125,7 +124,7 @@ def test_one_process_takes_whole_batches_in_order_and_then_the_rest():
 
 def test_the_order_of_an_epoch_is_moved_to_the_device_once():
     with Copies() as copies:
-        shares = TrainBatches(EpochOrder(67, seed=5), batch_size=16).shares(torch.device("meta"))
+        shares = TrainBatches(EpochOrder(67, seed=5), batch_size=16).batch_indices(torch.device("meta"))
     assert copies.seen == ["meta"]
     assert [(share.device.type, len(share)) for share in shares] == [("meta", n) for n in (16, 16, 16, 16, 3)]
 

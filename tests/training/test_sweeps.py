@@ -14,6 +14,7 @@ from program import TINY
 from forecast.comparison.rows import read_folder, settings
 
 TRAIN = Path(__file__).parents[2] / "train.py"
+ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
 # lasts long enough to be caught in the middle
 JOBS = ["data.rows=900", "attention=full,prob", "seed=1,2"]
 
@@ -23,17 +24,9 @@ def command(*overrides, options=()):
 
 
 def swept(folder, *overrides, options=()):
-    """Its exit status and what it said, of the logs and the messages alike."""
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(
-        command(*overrides, options=options),
-        cwd=folder,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    """Its exit status and its output, logs and messages alike."""
+    arguments = command(*overrides, options=options)
+    ended = subprocess.run(arguments, cwd=folder, env=ENV, capture_output=True, text=True, timeout=300, check=False)
     return ended.returncode, ended.stdout + ended.stderr
 
 
@@ -53,10 +46,9 @@ def written(folder):
 
 @pytest.mark.slow
 def test_a_killed_sweep_redoes_exactly_the_unfinished_jobs(tmp_path):
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
     with (tmp_path / "output").open("wb") as output:
         sweep = subprocess.Popen(
-            command(*JOBS), cwd=tmp_path, env=env, stdout=output, stderr=output, start_new_session=True
+            command(*JOBS), cwd=tmp_path, env=ENV, stdout=output, stderr=output, start_new_session=True
         )
     deadline = time.monotonic() + 200
     while list(states(tmp_path).values()).count("finished") < 2 or "running" not in states(tmp_path).values():
@@ -67,16 +59,16 @@ def test_a_killed_sweep_redoes_exactly_the_unfinished_jobs(tmp_path):
     before = written(tmp_path)
     assert len(before) == 2 and len(states(tmp_path)) == 3
 
-    status, said = swept(tmp_path, *JOBS)
-    assert status == 0, said
+    status, text = swept(tmp_path, *JOBS)
+    assert status == 0, text
     assert list(states(tmp_path).values()) == ["finished"] * 4
     assert before.items() <= written(tmp_path).items()  # not touched again
-    assert sorted(name for name in runs(tmp_path) if f"{name} has finished before" in said) == sorted(before)
+    assert sorted(name for name in runs(tmp_path) if f"{name} has finished before" in text) == sorted(before)
 
     # all recognised, and torch never imported, which would take seconds
-    status, said = swept(tmp_path, *JOBS, options=["-X", "importtime"])
-    assert status == 0 and said.count("has finished before: it is not run again") == 4
-    imported = {line.rpartition("|")[2].strip() for line in said.splitlines() if line.startswith("import time:")}
+    status, text = swept(tmp_path, *JOBS, options=["-X", "importtime"])
+    assert status == 0 and text.count("has finished before: it is not run again") == 4
+    imported = {line.rpartition("|")[2].strip() for line in text.splitlines() if line.startswith("import time:")}
     assert "hydra" in imported and "torch" not in imported
     (setting,) = settings(read_folder(tmp_path / "multirun" / "sweep"))
     assert [(row.name, len(row.finished)) for row in setting.rows] == [("full", 2), ("prob", 2)]
@@ -86,14 +78,14 @@ def test_a_killed_sweep_redoes_exactly_the_unfinished_jobs(tmp_path):
 def test_a_job_that_fails_does_not_stop_the_others_side_by_side_or_in_turn(tmp_path):
     """Side by side with the joblib launcher, of the extra `sweep`."""
     wrong = ["model.n_heads=2,3", "seed=1"]  # d_model 14 is not divisible by 3
-    status, said = swept(tmp_path, *wrong, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
-    assert status == 1 and "scripts/report.py FOLDER compares it" in said
+    status, text = swept(tmp_path, *wrong, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    assert status == 1 and "scripts/report.py FOLDER compares it" in text
     assert sorted(states(tmp_path).values()) == ["failed", "finished"]
     (setting,) = settings(read_folder(tmp_path / "multirun" / "sweep"))
     failed = next(row for row in setting.rows if not row.finished)
     assert failed.name == "model.n_heads=3" and "n_heads" in failed.lost[0].reason
 
     before = written(tmp_path)
-    status, said = swept(tmp_path, *wrong)
-    assert status == 1 and "Traceback" not in said and said.count("has finished before") == 1
+    status, text = swept(tmp_path, *wrong)
+    assert status == 1 and "Traceback" not in text and text.count("has finished before") == 1
     assert written(tmp_path) == before
