@@ -27,7 +27,6 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
         figures["duel"] = duel(setting, arguments)
     if "sweep" in arguments.tables:
         figures["attention"] = sweep(setting, arguments)
-        say_table("attention", figures["attention"])
     return figures
 
 
@@ -76,8 +75,8 @@ def duel_contenders(
         ones = torch.ones_like(q)
 
         def run() -> None:
-            made = mechanism(q, k, v, *mask)
-            context = made[0] if mask else made
+            output = mechanism(q, k, v, *mask)
+            context = output[0] if mask else output
             gradient = ones if context.shape == ones.shape else ones.transpose(1, 2)
             torch.autograd.grad(context, (q, k, v), gradient)
 
@@ -114,13 +113,13 @@ def sweep(setting: Setting, arguments: argparse.Namespace) -> dict[str, Figures]
         heads, width = arguments.heads, arguments.width
         if name == "single_head":  # in a layer of the same width
             heads, width = 1, heads * width
-        given: Figures = {"name": name, "causal": arguments.causal, "settings": arguments.set}
+        task: Figures = {"name": name, "causal": arguments.causal, "settings": arguments.set}
         rows: list[Figures] = []
         for length in sorted(arguments.lengths):
             row: Figures = {"L": length}
             for which in passes:
                 shape = (arguments.batch, heads, length, width)
-                row[which] = fresh.in_own_process(sweep_pass, setting, which=which, shape=shape, **given)
+                row[which] = fresh.in_own_process(sweep_pass, setting, which=which, shape=shape, **task)
                 if "failed" in row[which]:
                     break
             rows.append(row)

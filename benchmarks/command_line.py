@@ -64,7 +64,7 @@ def measure(part: str, arguments: argparse.Namespace) -> None:
     import torch
 
     from benchmarks import machine, record
-    from benchmarks.document import machine_line, rates_lines
+    from benchmarks.document import machine_line, rates_lines, say_table
     from benchmarks.fresh import prepare_process
     from benchmarks.peers import load_peer
 
@@ -85,6 +85,8 @@ def measure(part: str, arguments: argparse.Namespace) -> None:
     say(f"\n== {part} ==", machine_line(described))
     before = machine.rates(setting)
     figures = importlib.import_module(f"benchmarks.{part}").run(setting, arguments)
+    for key in figures.keys() - {"step", "duel"}:  # these have printed each row when it was measured
+        say_table(key, figures[key])
     rates = {"before": before, "after": machine.rates(setting)}
     stamped = {**rates, "date": described["date"], "commit": described["commit"]}
     described["rates"] = dict.fromkeys(figures, stamped)

@@ -32,11 +32,13 @@ def document_lines(files: Mapping[str, Figures]) -> list[str]:
         machine, parts = files[kind]["machine"], files[kind]["parts"]
         lines += [f"## {KINDS[kind]}", "", f"{machine_line(machine)}.", ""]
         if summary := summary_lines(parts):
-            says = "Times the authors' code, medians; spreads are in the tables below."
-            lines += ["### In short", "", says, "", *summary, ""]
-        for part, (title, says) in SECTIONS.items():
+            note = "Times the authors' code, medians; spreads are in the tables below."
+            lines += ["### In short", "", note, "", *summary, ""]
+        for part, (title, text) in SECTIONS.items():
             if part in parts:
-                lines += [f"### {title}", "", f"{says}{share_of_epoch(parts[part])}.", ""]
+                fraction = parts[part].get("fraction", 1.0) if isinstance(parts[part], Mapping) else 1.0
+                share = f", {fraction:.0%} of its batches" if fraction < 1.0 else ""
+                lines += [f"### {title}", "", f"{text}{share}.", ""]
                 lines += [*table(part, parts[part]), "", *rates_lines(machine, part)]
     return lines[:-1] or ["Nothing has been measured yet."]
 
@@ -63,10 +65,10 @@ def table(part: str, figures: Any) -> list[str]:
     cells = [[*before, "whose", "time", *(f"times {name}" for name in references), *after]]
     for row in rows:
         for name, contender in row["contenders"].items():
-            found = contender.get("ratios", {})
-            ratios = [spread(found[other]) if other in found else "-" for other in references]
+            ratios = (contender.get("ratios", {}).get(other) for other in references)
+            spreads = [f"{r['median']:.2f} ({r['low']:.2f} to {r['high']:.2f})" if r else "-" for r in ratios]
             labels, more = [make(row) for make in before.values()], [make(contender) for make in after.values()]
-            cells.append([*labels, name, time(contender), *ratios, *more])
+            cells.append([*labels, name, time(contender), *spreads, *more])
     return markdown(cells, left=len(before) + 1)
 
 
@@ -75,10 +77,10 @@ def sweep_cells(attentions: Mapping[str, Figures]) -> list[list[str]]:
     lengths = sorted({row["L"] for sweep in attentions.values() for row in sweep["rows"]})
     cells = [["attention", *(f"L {length}" for length in lengths), "time grows as"]]
     for name, sweep in attentions.items():
-        found = {row["L"]: row.get(BOTH, {}) for row in sweep["rows"]}
-        exponent = sweep["growth"].get(BOTH)
-        figures = [found.get(length, {}) for length in lengths]
+        both = {row["L"]: row.get(BOTH, {}) for row in sweep["rows"]}
+        figures = (both.get(length, {}) for length in lengths)
         measured = [time_and_memory(figure) if "seconds" in figure else "-" for figure in figures]
+        exponent = sweep["growth"].get(BOTH)
         cells.append([name, *measured, f"L^{exponent:.2f}" if exponent else "-"])
     return cells
 
@@ -136,14 +138,8 @@ def size(row: Figures) -> str:
     return f"{row['seq_len']}/{row['label_len']}/{row['pred_len']} x {row['batch']}"
 
 
-def share_of_epoch(figures: Any) -> str:
-    """How much of an epoch was measured, where it was not all."""
-    fraction = figures.get("fraction", 1.0) if isinstance(figures, Mapping) else 1.0
-    return f", {fraction:.0%} of its batches" if fraction < 1.0 else ""
-
-
 def machine_line(machine: Figures) -> str:
-    """What is measured on."""
+    """The machine, its versions and the date."""
     threads = f", {machine['threads']} threads" if machine["kind"] == "cpu" else ""
     return f"{machine['device']}{threads}, torch {machine['torch']}, Python {machine['python']}, {machine['date']}"
 
@@ -164,7 +160,7 @@ def time_and_memory(figures: Figures) -> str:
 
 
 def time(figures: Figures) -> str:
-    """Median time, with the digits that count."""
+    """Median time, three digits."""
     seconds = figures.get("seconds")
     if seconds is None:
         return "-"
@@ -176,12 +172,7 @@ def memory(figures: Figures) -> str:
     return "-" if figures.get("megabytes") is None else f"{figures['megabytes']:,.0f} MB"
 
 
-def spread(ratio: Mapping[str, float]) -> str:
-    """A ratio with its deciles."""
-    return f"{ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
-
-
-# Beside whose, time and ratios: the columns before them, of a row, and behind, of a contender.
+# The columns before name, time and ratios, of a row, and behind them, of a contender.
 COLUMNS: Mapping[str, tuple[Columns, Columns]] = {
     "step": (
         {"sizes": lambda row: size(row).replace(" x", ",")},

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmarks import fresh, machine, ours, timing
 from benchmarks.document import say_table
 from benchmarks.peers import load_peers
-from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes, given_sizes
+from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes, sizes_from
 from forecast.config.build import build
 from forecast.errors import UserError
 
@@ -44,16 +44,16 @@ class Contender:
 
 def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
     """A row for each size; without named sizes those of SIZES, and the memory of a large step."""
-    chosen, given = contenders(setting, arguments.only), given_sizes(arguments)
+    chosen, changed = contenders(setting, arguments.only), sizes_from(arguments)
     rows = []
-    for sizes in [Sizes(**given)] if given else SIZES:
-        row = {**sizes.plain(), **timed(setting, chosen, sizes)}
+    for sizes in [Sizes(**changed)] if changed else SIZES:
+        row = {**asdict(sizes), **timed(setting, chosen, sizes)}
         if not arguments.no_memory:
             for contender in chosen:
                 row["contenders"][contender.name] |= memory(setting, contender, sizes, steps=2)
         say_table("step", [row])
         rows.append(row)
-    if not given and not arguments.no_memory:
+    if not changed and not arguments.no_memory:
         rows.append(large_memory(setting, chosen))
         say_table("step", rows[-1:])
     return {"step": rows}
@@ -116,8 +116,8 @@ def make_step(contender: Contender, setting: Setting, sizes: Sizes) -> Step:
 
 def memory(setting: Setting, contender: Contender, sizes: Sizes, *, steps: int) -> Figures:
     """`step_memory` in a process of its own."""
-    given: Figures = {"contender": asdict(contender), "sizes": sizes.plain(), "steps": steps}
-    return fresh.in_own_process(step_memory, setting.with_peer(contender.whose), **given)
+    task: Figures = {"contender": asdict(contender), "sizes": asdict(sizes), "steps": steps}
+    return fresh.in_own_process(step_memory, setting.with_peer(contender.whose), **task)
 
 
 def step_memory(setting: Setting, *, contender: dict[str, Any], sizes: dict[str, Any], steps: int) -> Figures:
@@ -135,7 +135,7 @@ def step_memory(setting: Setting, *, contender: dict[str, Any], sizes: dict[str,
 
 def large_memory(setting: Setting, chosen: Sequence[Contender]) -> Figures:
     """The peaks of one step at LARGE; contenders that the machine's memory cannot hold are named with the reason."""
-    row: Figures = {**LARGE.plain(), "contenders": {}}
+    row: Figures = {**asdict(LARGE), "contenders": {}}
     for contender in (kind for kind in chosen if kind.is_peer or kind.whose == "informer2020"):  # ours differ little
         free = machine.available_memory() if setting.device == "cpu" else float("inf")
         enough = free >= LARGE_NEEDS

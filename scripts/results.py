@@ -86,19 +86,20 @@ def excerpt(results: Path) -> list[str]:
     """The rows of one published table, then the table and two pictures of one sweep."""
     from forecast.comparison.tables import COMMON
     from forecast.reproduction import records
+    from forecast.reproduction.document import results as results_of
     from forecast.reproduction.document import row_lines
     from forecast.reproduction.published import read_published
     from forecast.reproduction.tables import TABLES
 
     lines, printed = records.read(results / "runs.jsonl"), read_published(results / "published.csv")
-    found = row_lines(TABLES[EXCERPT_TABLE], lines, printed)
+    rows = row_lines(results_of(TABLES[EXCERPT_TABLE], lines, printed))
     report = (results / EXCERPT_SWEEP / "report.md").read_text(encoding="utf-8").splitlines()
     table = [line for line in report if line.startswith("|")]
     common = next((line for line in report if line.startswith(COMMON)), "")
     pictures = [f"![{name.removesuffix('.png')}](results/{EXCERPT_SWEEP}/{name})" for name in EXCERPT_PICTURES]
     command = f"`python scripts/reproduce.py --table {EXCERPT_TABLE}`:"
     sweep = f"`python scripts/report.py multirun/{EXCERPT_SWEEP}`. {common}"
-    return [command, "", *found, "", sweep, "", *table, "", *pictures]
+    return [command, "", *rows, "", sweep, "", *table, "", *pictures]
 
 
 def with_excerpt(readme: str, lines: list[str]) -> str:

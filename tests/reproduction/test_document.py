@@ -12,17 +12,17 @@ from forecast.reproduction.tables import TABLES
 PRINTED = read_published()
 
 
-def shown(table, *lines, **notes):
+def section(table, *lines, **notes):
     return table_lines(TABLES[table], lines, PRINTED, notes)
 
 
 def row(text, *start):
-    (found,) = [cells for said in text if (cells := said.strip("| ").split(" | "))[: len(start)] == list(start)]
-    return found
+    (match,) = [cells for line in text if (cells := line.strip("| ").split(" | "))[: len(start)] == list(start)]
+    return match
 
 
 @pytest.mark.parametrize(
-    ("mean", "sd", "said"),
+    ("mean", "sd", "expected"),
     [
         (0.577, None, "reproduced"),
         (0.5969, None, "reproduced"),
@@ -33,13 +33,13 @@ def row(text, *start):
         (0.540, 0.018, "missed: ours is lower, so better"),
     ],
 )
-def test_reproduced_is_within_two_hundredths_or_two_deviations(mean, sd, said):
-    assert verdict(0.577, Spread(mean, sd, 1 if sd is None else 3)) == said
+def test_reproduced_is_within_two_hundredths_or_two_deviations(mean, sd, expected):
+    assert verdict(0.577, Spread(mean, sd, 1 if sd is None else 3)) == expected
 
 
 def test_a_row_is_the_mean_over_its_seeds_beside_the_printed_one():
     seeds = [line("etth1_m", "24", "informer2020", mse=mse, seed=seed) for seed, mse in ((1, 0.57), (2, 0.59))]
-    text = shown("etth1_m", *seeds)
+    text = section("etth1_m", *seeds)
     mse, mae = ("0.577", "0.5800 ± 0.0141 (2)", "+0.003"), ("0.549", "0.6800 ± 0.0141 (2)")
     assert row(text, "24", "48", "2,857", "informer2020") == [
         "24",
@@ -55,7 +55,7 @@ def test_a_row_is_the_mean_over_its_seeds_beside_the_printed_one():
 
 
 def test_each_model_stands_beside_its_own_column_and_rows_in_their_order():
-    text = shown(
+    text = section(
         "etth1_m",
         line("etth1_m", "168", "informer2020", mse=0.9, pred_len=168),
         line("etth1_m", "24", "informer, full attention", mse=0.6),
@@ -72,7 +72,7 @@ def test_each_model_stands_beside_its_own_column_and_rows_in_their_order():
 
 def test_a_training_with_other_settings_is_a_row_of_its_own():
     half, count = "trainer.precision=bf16-mixed", "protocol=informer2021"
-    text = shown(
+    text = section(
         "etth1_m",
         line("etth1_m", "24", "informer2020", mse=0.57),
         line("etth1_m", "24", "informer2020", mse=0.53, extra=[half]),
@@ -90,13 +90,13 @@ def test_a_training_with_other_settings_is_a_row_of_its_own():
 
 def test_a_seed_that_was_run_again_counts_once_the_last_one():
     again = [line("etth1_m", "24", "informer2020", mse=mse, versions={"torch": mse}) for mse in (0.5, 0.57)]
-    assert row(shown("etth1_m", *again), "24", "48", "2,857", "informer2020")[5] == "0.5700 (1)"
+    assert row(section("etth1_m", *again), "24", "48", "2,857", "informer2020")[5] == "0.5700 (1)"
 
 
 def test_offsets_are_rows_and_a_model_that_cannot_has_none():
     blocks = {"336": None, "12": {"windows": 2533, "scaled": {"mse": 0.2, "mae": 0.3}}}
     kept = {"offsets": {"12": blocks["12"]}, "seq_len": 720, "pred_len": 336, "features": "S"}
-    text = shown(
+    text = section(
         "decoder",
         line("decoder", "336", "informer2020", mse=0.21, **kept),
         line("decoder", "336", "informer, full attention, dynamic", mse=0.22, **{**kept, "offsets": {"12": None}}),
@@ -110,12 +110,12 @@ def test_offsets_are_rows_and_a_model_that_cannot_has_none():
 
 def test_the_closed_form_stands_beside_nlinear_without_a_spread():
     lines = [line("dlinear", "etth1_m_96", "nlinear", mse=0.38, seed=s, seq_len=336, pred_len=96) for s in (1, 2)]
-    text = shown("dlinear", *lines)
+    text = section("dlinear", *lines)
     assert row(text, "etth1_m_96", "336", "2,857", "closed-form NLinear")[4:7] == ["0.374", "0.3180 (1)", "-0.056"]
 
 
 def test_what_has_not_been_run_is_said_with_the_command():
-    text = shown("etth1_m", line("etth1_m", "24", "informer2020", mse=0.5))
+    text = section("etth1_m", line("etth1_m", "24", "informer2020", mse=0.5))
     (said,) = [part for part in text if part.startswith("Not run yet")]
     assert said == (
         "Not run yet: informer2020 (24: 1 of 3 seeds; 48, 168, 336, 720), informer (all rows), "
@@ -125,26 +125,26 @@ def test_what_has_not_been_run_is_said_with_the_command():
 
 
 def test_rows_that_print_nothing_are_not_in_the_queue():
-    (said,) = [part for part in shown("probsparse") if part.startswith("Not run yet")]
+    (said,) = [part for part in section("probsparse") if part.startswith("Not run yet")]
     assert "informer, full attention (336_336, 336_720, 720_720)" in said
 
 
 def test_trainings_with_other_settings_leave_the_recipe_in_the_queue():
     lines = [line("etth1_m", "24", "informer2020", mse=0.5, seed=seed, extra=["data=demo"]) for seed in (1, 2, 3)]
-    assert any("informer2020 (all rows)" in part for part in shown("etth1_m", *lines))
+    assert any("informer2020 (all rows)" in part for part in section("etth1_m", *lines))
     lines = [line("etth1_m", "24", "informer2020", mse=0.5, seed=seed) for seed in (1, 2, 3)]
-    assert any("informer2020 (48, 168, 336, 720)" in part for part in shown("etth1_m", *lines))
+    assert any("informer2020 (48, 168, 336, 720)" in part for part in section("etth1_m", *lines))
 
 
 def test_a_missed_row_is_never_without_a_word_nor_the_source_without_its_own():
-    text = shown("etth1_m", line("etth1_m", "24", "informer2020", mse=0.5))
+    text = section("etth1_m", line("etth1_m", "24", "informer2020", mse=0.5))
     assert "- Missed, and nothing tried yet: 24." in text
     assert "Of the published figures: look-back chosen per cell; made with 2021-03 code." in text
-    assert not any("Missed" in part for part in shown("etth1_m", line("etth1_m", "24", "informer2020", mse=0.58)))
+    assert not any("Missed" in part for part in section("etth1_m", line("etth1_m", "24", "informer2020", mse=0.58)))
 
 
 def test_what_was_tried_stands_below_the_table():
-    text = shown(
+    text = section(
         "etth1_m", line("etth1_m", "24", "informer2020", mse=0.5), **{"etth1_m/24": "Tried lr 2e-4: no better."}
     )
     assert "- 24: Tried lr 2e-4: no better." in text

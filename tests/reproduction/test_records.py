@@ -22,7 +22,7 @@ def test_a_line_has_what_was_asked_and_the_keys_of_both_files_without_a_path(tmp
     account = json.loads((folder / "run.json").read_text())
     account["data"] |= {"path": "/home/me/ETTh1.csv", "columns": ["a", "b"]}
     (folder / "run.json").write_text(json.dumps(account))
-    job = Job(table="t", row="r", contender="c", seed=3, overrides=("seed=3",), identity="abc", values={})
+    job = Job(table="t", row="r", model="c", seed=3, overrides=("seed=3",), identity="abc", values={})
     found = records.record(job, read_run(folder))
     assert {key: found[key] for key in ("identity", "table", "row", "contender", "overrides", "seed")} == {
         "identity": "abc", "table": "t", "row": "r", "contender": "c", "overrides": ["seed=3"], "seed": 3

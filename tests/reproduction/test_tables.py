@@ -13,13 +13,13 @@ from forecast.reproduction.tables import TABLES, cells, fits, jobs, printed_rows
 PRINTED = read_published()
 
 
-def asked(*tables, seeds=(1,), extra=(), **which):
+def jobs_of(*tables, seeds=(1,), extra=(), **which):
     return list(jobs(cells([TABLES[name] for name in tables], PRINTED, **which), seeds=seeds, extra=extra))
 
 
 def test_a_row_is_a_training_for_each_printed_model():
-    found = asked("etth1_m", rows=["24"])
-    assert [(job.row, job.contender, job.overrides) for job in found] == [
+    found = jobs_of("etth1_m", rows=["24"])
+    assert [(job.row, job.model, job.overrides) for job in found] == [
         ("24", "informer2020", ("experiment=etth1_m/24", "seed=1")),
         ("24", "informer", ("experiment=etth1_m/24", "model=informer", "seed=1")),
         (
@@ -34,13 +34,13 @@ def test_a_row_is_a_training_for_each_printed_model():
 
 
 def test_a_factor_that_a_row_does_not_name_is_not_dropped():
-    assert asked("etth1_m", rows=["48"])[2].overrides == (
+    assert jobs_of("etth1_m", rows=["48"])[2].overrides == (
         *("experiment=etth1_m/48", "model=informer", "attention=full", "seed=1"),
     )
 
 
 def test_all_rows_get_a_seed_before_the_next_one():
-    found = asked("decoder", seeds=(1, 2))
+    found = jobs_of("decoder", seeds=(1, 2))
     assert [(job.row, job.seed) for job in found] == [
         (row, seed) for seed in (1, 2) for row in ("336", "480") for _ in "abc"
     ]
@@ -48,7 +48,7 @@ def test_all_rows_get_a_seed_before_the_next_one():
 
 def test_what_the_command_adds_is_part_of_the_identity():
     (plain,), (half,) = (
-        asked("dlinear", rows=["etth1_m_96"], contenders=["nlinear"], extra=extra)
+        jobs_of("dlinear", rows=["etth1_m_96"], models=["nlinear"], extra=extra)
         for extra in ((), ("trainer.precision=bf16-mixed",))
     )
     assert half.overrides[-1] == "trainer.precision=bf16-mixed" and plain.identity != half.identity
@@ -77,21 +77,21 @@ IDENTITIES = {
 @pytest.mark.parametrize("place", IDENTITIES)
 def test_a_training_keeps_the_identity_under_which_its_result_was_written(place):
     table, row, contender = place
-    (job,) = asked(table, rows=[row], contenders=[contender])
+    (job,) = jobs_of(table, rows=[row], models=[contender])
     assert job.identity == IDENTITIES[place]
 
 
 def test_an_unknown_row_or_model_is_refused_with_those_there_are():
     with pytest.raises(UserError, match=r"--rows 25: etth1_m has no such row\. Rows: 24, 48, 168, 336, 720"):
-        asked("etth1_m", rows=["25"])
+        jobs_of("etth1_m", rows=["25"])
     with pytest.raises(
         UserError, match=r"--models informr: choose of informer2020; informer; .*Did you mean 'informer'"
     ):
-        asked("etth1_m", contenders=["informr"])
+        jobs_of("etth1_m", models=["informr"])
 
 
 def test_of_several_tables_a_row_need_be_in_one():
-    found = asked("etth1_m", "decoder", rows=["24", "480"], contenders=["informer2020"])
+    found = jobs_of("etth1_m", "decoder", rows=["24", "480"], models=["informer2020"])
     assert [(job.table, job.row) for job in found] == [("etth1_m", "24"), ("decoder", "480")]
 
 
@@ -102,7 +102,7 @@ def test_a_setting_that_one_of_them_cannot_take_is_refused_before_anything_runs(
 
 
 def test_two_tables_may_hold_the_same_training():
-    first, second = asked("etth1_s", rows=["336"], contenders=["informer2020"]), asked("distilling", rows=["336_720"])
+    first, second = jobs_of("etth1_s", rows=["336"], models=["informer2020"]), jobs_of("distilling", rows=["336_720"])
     assert first[0].identity == second[0].identity
 
 
