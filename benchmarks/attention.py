@@ -1,6 +1,7 @@
 """Attention mechanisms alone: ours and the peers' ProbSparse in turns, and every one of ours by length."""
 
 import argparse
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from benchmarks import fresh, ours, timing
 from benchmarks.document import say_table, time_and_memory
 from benchmarks.peers import load_peers
 from benchmarks.setting import Figures, Setting, say
+from forecast.config.values import options
 
 DUEL = ("prob", "prob_informer2020", "full")
 FACTOR = 5
@@ -40,25 +42,22 @@ def duel(setting: Setting, arguments: argparse.Namespace) -> list[Figures]:
     names = [*(f"{OURS}{name}" for name in DUEL if not arguments.only or name in arguments.only), *references]
     say(f"Forward and backward, B {arguments.duel_batch}, H {arguments.heads}, E {arguments.width}, float32")
     rows = []
-    for causal in (False, True):
-        for length in sorted(arguments.duel_lengths):
-            sizes: Figures = {
-                "shape": (arguments.duel_batch, arguments.heads, length, arguments.width),
-                "causal": causal,
-            }
-            seconds = timing.turns(
-                duel_contenders(setting, names, **sizes),
-                rounds=setting.rounds,
-                budget=setting.budget,
-                synchronise=setting.synchronise(),
-            )
-            row: Figures = {"L": length, "causal": causal, "contenders": timing.compared(seconds, references)}
-            if length in (arguments.memory_lengths or arguments.duel_lengths):
-                for name in names:
-                    memory = fresh.in_own_process(duel_memory, setting.with_peer(name), name=name, **sizes)
-                    row["contenders"][name] |= memory
-            say_table("duel", [row])
-            rows.append(row)
+    for causal, length in itertools.product((False, True), sorted(arguments.duel_lengths)):
+        shape = (arguments.duel_batch, arguments.heads, length, arguments.width)
+        seconds = timing.turns(
+            duel_contenders(setting, names, shape=shape, causal=causal),
+            rounds=setting.rounds,
+            budget=setting.budget,
+            synchronise=setting.synchronise(),
+        )
+        row: Figures = {"L": length, "causal": causal, "contenders": timing.compared(seconds, references)}
+        if length in (arguments.memory_lengths or arguments.duel_lengths):
+            task: Figures = {"shape": shape, "causal": causal}
+            for name in names:
+                memory = fresh.in_own_process(duel_memory, setting.with_peer(name), name=name, **task)
+                row["contenders"][name] |= memory
+        say_table("duel", [row])
+        rows.append(row)
     return rows
 
 
@@ -67,10 +66,10 @@ def duel_contenders(
 ) -> dict[str, Callable[[], None]]:
     """Name -> one forward and backward pass. shape: (B, H, L, E); a peer's (B, L, H, E) is made beforehand."""
     generator = torch.Generator().manual_seed(1)
-    drawn = [torch.randn(*shape, generator=generator).to(setting.device) for _ in range(3)]
+    tensors = [torch.randn(*shape, generator=generator).to(setting.device) for _ in range(3)]
 
     def both_passes(mechanism: Any, *, by_head: bool, mask: Sequence[None]) -> Callable[[], None]:
-        inputs = [x if by_head else x.transpose(1, 2).contiguous() for x in drawn]
+        inputs = [x if by_head else x.transpose(1, 2).contiguous() for x in tensors]
         q, k, v = (x.detach().clone().requires_grad_() for x in inputs)
         ones = torch.ones_like(q)
 
@@ -109,7 +108,7 @@ def sweep(setting: Setting, arguments: argparse.Namespace) -> dict[str, Figures]
     form = "causal" if arguments.causal else "not causal"
     say(f"B {arguments.batch}, H {arguments.heads}, E {arguments.width}, {form}, float32")
     figures: dict[str, Figures] = {}
-    for name in arguments.only or ours.attentions():
+    for name in arguments.only or options("attention", but="inherit"):
         heads, width = arguments.heads, arguments.width
         if name == "single_head":  # in a layer of the same width
             heads, width = 1, heads * width

@@ -50,9 +50,9 @@ def main() -> None:
 
     try:
         for peer in arguments.peer:  # before the first part, which takes minutes
-            load_peer(absolute(peer))
-        for part, chosen in todo.items():
-            measure(part, chosen)
+            load_peer(peer)
+        for part, options in todo.items():
+            measure(part, options)
     except UserError as error:
         if os.environ.get("FORECAST_TRACEBACK") == "1":
             raise
@@ -71,7 +71,7 @@ def measure(part: str, arguments: argparse.Namespace) -> None:
     setting = Setting(
         device=arguments.device,
         threads=arguments.threads or torch.get_num_threads(),
-        peers=tuple(map(absolute, arguments.peer)),
+        peers=tuple(arguments.peer),
         rounds=arguments.rounds,
         budget=arguments.budget,
         memory=arguments.memory,
@@ -104,7 +104,8 @@ def absolute(peer: str) -> str:
 def make_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--peer", action="append", default=[], help="informer2020=FOLDER or neuralforecast; repeatable")
+    peers = "informer2020=FOLDER or neuralforecast; repeatable"
+    shared.add_argument("--peer", action="append", type=absolute, default=[], help=peers)
     shared.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     shared.add_argument("--threads", type=int, help="of torch on the CPU; as many as torch takes")
     shared.add_argument("--json", type=Path, metavar="FILE", help="write there; other parts of a file there are kept")

@@ -53,11 +53,22 @@ def say_table(part: str, figures: Any) -> None:
 
 
 def table(part: str, figures: Any) -> list[str]:
-    """A line for each contender, or for each attention, as Markdown. figures: what the file has under a part's key."""
+    """As Markdown a line for each contender; for each attention, forward and backward, with a column for each length.
+
+    figures: what the file has under a part's key.
+    """
     from forecast.comparison.tables import markdown
 
     if part == "attention":
-        return markdown(sweep_cells(figures))
+        lengths = sorted({row["L"] for sweep in figures.values() for row in sweep["rows"]})
+        cells = [["attention", *(f"L {length}" for length in lengths), "time grows as"]]
+        for name, sweep in figures.items():
+            both = {row["L"]: row.get(BOTH, {}) for row in sweep["rows"]}
+            measured = (both.get(length, {}) for length in lengths)
+            exponent = sweep["growth"].get(BOTH)
+            texts = [time_and_memory(figure) if "seconds" in figure else "-" for figure in measured]
+            cells.append([name, *texts, f"L^{exponent:.2f}" if exponent else "-"])
+        return markdown(cells)
     rows: Sequence[Figures] = figures if isinstance(figures, list) else [figures]
     before, after = COLUMNS.get(part, ({}, {}))
     every = [contender for row in rows for contender in row["contenders"].values()]
@@ -70,19 +81,6 @@ def table(part: str, figures: Any) -> list[str]:
             labels, more = [make(row) for make in before.values()], [make(contender) for make in after.values()]
             cells.append([*labels, name, time(contender), *spreads, *more])
     return markdown(cells, left=len(before) + 1)
-
-
-def sweep_cells(attentions: Mapping[str, Figures]) -> list[list[str]]:
-    """A line for each attention, a column for each length: time and memory of forward and backward."""
-    lengths = sorted({row["L"] for sweep in attentions.values() for row in sweep["rows"]})
-    cells = [["attention", *(f"L {length}" for length in lengths), "time grows as"]]
-    for name, sweep in attentions.items():
-        both = {row["L"]: row.get(BOTH, {}) for row in sweep["rows"]}
-        figures = (both.get(length, {}) for length in lengths)
-        measured = [time_and_memory(figure) if "seconds" in figure else "-" for figure in figures]
-        exponent = sweep["growth"].get(BOTH)
-        cells.append([name, *measured, f"L^{exponent:.2f}" if exponent else "-"])
-    return cells
 
 
 def summary_lines(parts: Figures) -> list[str]:

@@ -52,9 +52,9 @@ class Peer:
         raise NotImplementedError
 
     def forecaster(self, model: nn.Module, sizes: Sizes, batch: Batch) -> Forecaster:
-        """From a batch of ours what its loss compares: forecast and truth, made anew at each call.
+        """From a batch of ours the forecast and truth that its loss compares, computed anew at each call.
 
-        What its loader would have made is made here once; what its loop does in each step is part of the call.
+        What its loader would have prepared is prepared here once; what its loop does in each step is part of the call.
         """
         raise NotImplementedError
 

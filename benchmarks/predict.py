@@ -8,9 +8,9 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from benchmarks import fresh, ours, timing
+from benchmarks.epoch import trained
 from benchmarks.setting import Figures, Setting, Sizes, sizes_from
 from forecast.errors import UserError
 
@@ -26,7 +26,8 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
     with TemporaryDirectory(prefix="benchmark-") as name:
         folder, output = Path(name), Path(name, "forecast.csv")
         task = {"csv": str(ours.series_file(arguments.csv)), "sizes": asdict(sizes), "folder": str(folder / "run")}
-        training = fresh.in_own_process(one_step, setting.with_peer(""), as_train=True, **task)
+        more = ["trainer.max_steps=1", "trainer.limit_val_batches=0"]
+        training = fresh.in_own_process(trained, setting.with_peer(""), as_train=True, more=more, **task)
         if "failed" in training:
             raise UserError(f"predict: a training of one step has failed: {training['failed']}")
         command = [
@@ -49,11 +50,3 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
         steps = len(output.read_text().splitlines()) - 1
     contenders = timing.compared({"predict.py": seconds}, [])
     return {"predict": {**asdict(sizes), "steps": steps, "contenders": contenders}}
-
-
-def one_step(setting: Setting, *, csv: str, sizes: dict[str, Any], folder: str) -> Figures:
-    """A training of one step, without validation; its checkpoint is in the folder."""
-    from benchmarks import epoch  # lightning: seconds
-
-    more = ["trainer.max_steps=1", "trainer.limit_val_batches=0"]
-    return epoch.trained(setting, csv=csv, sizes=sizes, folder=folder, more=more)

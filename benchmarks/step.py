@@ -44,17 +44,17 @@ class Contender:
 
 def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
     """A row for each size; without named sizes those of SIZES, and the memory of a large step."""
-    chosen, changed = contenders(setting, arguments.only), sizes_from(arguments)
+    selected, changed = contenders(setting, arguments.only), sizes_from(arguments)
     rows = []
     for sizes in [Sizes(**changed)] if changed else SIZES:
-        row = {**asdict(sizes), **timed(setting, chosen, sizes)}
+        row = {**asdict(sizes), **timed(setting, selected, sizes)}
         if not arguments.no_memory:
-            for contender in chosen:
+            for contender in selected:
                 row["contenders"][contender.name] |= memory(setting, contender, sizes, steps=2)
         say_table("step", [row])
         rows.append(row)
     if not changed and not arguments.no_memory:
-        rows.append(large_memory(setting, chosen))
+        rows.append(large_memory(setting, selected))
         say_table("step", rows[-1:])
     return {"step": rows}
 
@@ -75,27 +75,27 @@ def contenders(setting: Setting, only: Sequence[str]) -> list[Contender]:
     return [kind for kind in kinds if not only or kind.name in only]
 
 
-def timed(setting: Setting, chosen: Sequence[Contender], sizes: Sizes) -> Figures:
+def timed(setting: Setting, selected: Sequence[Contender], sizes: Sizes) -> Figures:
     """The contenders in turns, between two measurements of the machine's rate.
 
     gflop: the matrix products of one step of our informer2020, counted; `share` is that by the seconds by the rate of
     the contender's precision.
     """
-    steps = {contender.name: make_step(contender, setting, sizes) for contender in chosen}
+    steps = {contender.name: make_step(contender, setting, sizes) for contender in selected}
     step = make_step(Contender("informer2020", "fp32"), setting, sizes)
     with FlopCounterMode(display=False) as counter:
         step()
     gflop = float(counter.get_total_flops()) / 1e9
     before = machine.rates(setting)
-    warm_up = WARM_UP_COMPILED if any(contender.compiled for contender in chosen) else WARM_UP
+    warm_up = WARM_UP_COMPILED if any(contender.compiled for contender in selected) else WARM_UP
     seconds = timing.turns(
         steps, rounds=setting.rounds, budget=setting.budget, warm_up=warm_up, synchronise=setting.synchronise()
     )
     after = machine.rates(setting)
     rates = {name: (before[name] + after[name]) / 2 for name in before}
-    references = [contender.name for contender in chosen if contender.is_peer]
+    references = [contender.name for contender in selected if contender.is_peer]
     figures = timing.compared(seconds, references)
-    for contender in chosen:
+    for contender in selected:
         rate = rates["bf16" if contender.precision == "bf16-mixed" else "fp32"]
         figures[contender.name]["share"] = gflop / figures[contender.name]["seconds"] / rate
     return {"gflop": gflop, "rates": rates, "contenders": figures}
@@ -133,10 +133,10 @@ def step_memory(setting: Setting, *, contender: dict[str, Any], sizes: dict[str,
     return {"megabytes": fresh.peak_above(train, setting)}
 
 
-def large_memory(setting: Setting, chosen: Sequence[Contender]) -> Figures:
+def large_memory(setting: Setting, selected: Sequence[Contender]) -> Figures:
     """The peaks of one step at LARGE; contenders that the machine's memory cannot hold are named with the reason."""
     row: Figures = {**asdict(LARGE), "contenders": {}}
-    for contender in (kind for kind in chosen if kind.is_peer or kind.whose == "informer2020"):  # ours differ little
+    for contender in (kind for kind in selected if kind.is_peer or kind.whose == "informer2020"):  # ours differ little
         free = machine.available_memory() if setting.device == "cpu" else float("inf")
         enough = free >= LARGE_NEEDS
         short = {"failed": f"{free:.1f} GB are free, {LARGE_NEEDS:.0f} GB may be needed"}

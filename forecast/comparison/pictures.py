@@ -31,13 +31,13 @@ FAR = 1.5
 def comparison_figures(comparison: Comparison) -> dict[str, Figure]:
     """The pictures of one table by file name, without those that its runs give nothing for."""
     rows, title = [row for row in comparison.rows if row.finished], heading(comparison)
-    drawn = {
+    pictures = {
         "errors.png": errors_figure(rows, f"{title}: test error, a dot a seed"),
         "cost.png": cost_figure(rows, f"{title}: error against cost"),
         "steps.png": steps_figure(rows, f"{title}: error by forecast step"),
         "forecasts.png": forecasts_figure(rows, f"{title}: the same windows"),
     }
-    return {name: figure for name, figure in drawn.items() if figure is not None}
+    return {name: figure for name, figure in pictures.items() if figure is not None}
 
 
 def errors_figure(rows: Sequence[Row], title: str) -> Figure:
@@ -126,30 +126,26 @@ def forecasts_figure(rows: Sequence[Row], title: str) -> Figure | None:
         return None
     origins = sorted(shared)
     origins = [origins[i] for i in sorted({0, len(origins) // 2, len(origins) - 1})][:MAX_WINDOWS]
-    columns = list(saved[0][origins[0]]["columns"])[-MAX_COLUMNS:]
+    columns = saved[0][origins[0]]["columns"][-MAX_COLUMNS:]
     figure = blank_figure(4.8 * len(origins), 1.6 + 2.6 * len(columns), title)
     panels = figure.subplots(len(columns), len(origins), squeeze=False, sharex="col")
     for line, column in enumerate(columns):
         for place, origin in enumerate(origins):
-            _draw_window(panels[line, place], rows, [windows[origin] for windows in saved], column)
+            axes, windows = panels[line, place], [run_windows[origin] for run_windows in saved]
+            first = windows[0]
+            axes.plot(first["times"], first["truth"][:, first["columns"].index(column)], label="truth", **TRUTH)
+            for number, (row, window) in enumerate(zip(rows, windows, strict=True)):
+                values = window["forecast"][:, window["columns"].index(column)]
+                axes.plot(window["times"], values, label=row.name, **_style(number, marker=False))
+            locator = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
+            axes.xaxis.set_major_locator(locator)
+            axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+            lighten(axes)
             if not line:
-                panels[line, place].set_title(f"from {str(origin)[:16]}", fontsize="medium")
+                axes.set_title(f"from {str(origin)[:16]}", fontsize="medium")
         panels[line, 0].set_ylabel(f"{column}\noriginal units", parse_math=False)
     _legend(figure, panels[0, 0])
     return figure
-
-
-def _draw_window(axes: Axes, rows: Sequence[Row], windows: Sequence[dict[str, Any]], column: str) -> None:
-    first = windows[0]
-    place = list(first["columns"]).index(column)
-    axes.plot(first["times"], first["truth"][:, place], label="truth", **TRUTH)
-    for number, (row, window) in enumerate(zip(rows, windows, strict=True)):
-        index = list(window["columns"]).index(column)
-        axes.plot(window["times"], window["forecast"][:, index], label=row.name, **_style(number, marker=False))
-    locator = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-    lighten(axes)
 
 
 def _forecasts(run: Run) -> dict[Any, dict[str, Any]]:
@@ -160,11 +156,10 @@ def _forecasts(run: Run) -> dict[Any, dict[str, Any]]:
         content = dict(arrays)
     if not {"past", "truth", "forecast", "timestamps", "columns"} <= content.keys():
         return {}
-    past = content["past"].shape[1]
+    past, columns = content["past"].shape[1], [str(name) for name in content["columns"]]
     return {
         pd.Timestamp(times[past]): {"times": times[past:], "truth": truth, "forecast": forecast, "columns": columns}
         for times, truth, forecast in zip(content["timestamps"], content["truth"], content["forecast"], strict=True)
-        for columns in [[str(name) for name in content["columns"]]]
     }
 
 
@@ -192,4 +187,5 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 def _mse(row: Row) -> float:
     spread = row.spread("test", "scaled", "mse")
-    return spread.mean if spread else float("inf")
+    assert spread is not None, "a finished run has an error"
+    return spread.mean

@@ -65,10 +65,10 @@ def verdict(published: float, ours: Spread) -> str:
     return f"missed: ours is {'higher' if difference > 0 else 'lower, so better'}"
 
 
-def results(table: PublishedTable, lines: Iterable[Line], printed: Sequence[Published]) -> list[Result]:
+def table_results(table: PublishedTable, lines: Iterable[Line], printed: Sequence[Published]) -> list[Result]:
     """What has been run of a table, in the order of its rows and models; trainings with other settings apart."""
     lines = [line for line in lines if line["table"] == table.name]
-    found: list[tuple[int, int, Result]] = []
+    placed: list[tuple[int, int, Result]] = []
     for model in table.models:
         groups: dict[tuple[str, str], dict[int, Line]] = {}
         for line in lines:
@@ -77,10 +77,10 @@ def results(table: PublishedTable, lines: Iterable[Line], printed: Sequence[Publ
                 groups.setdefault((str(line["row"]), added_overrides(line)), {})[line["seed"]] = line
         for (row, _), seeds in sorted(groups.items(), key=lambda group: group[0][1]):  # the recipe itself first
             place = table.rows.index(row) if row in table.rows else len(table.rows)
-            found += [
+            placed += [
                 (place, offset, result) for offset, result in _row_results(table, model, [*seeds.values()], printed)
             ]
-    return [result for _, _, result in sorted(found, key=lambda item: item[:2])]
+    return [result for _, _, result in sorted(placed, key=lambda item: item[:2])]
 
 
 def _row_results(
@@ -118,31 +118,31 @@ def table_lines(
 ) -> list[str]:
     """The section of a table: rows and verdicts, baselines, what was tried for those missed, what was not run."""
     lines = [line for line in lines if line["table"] == table.name]
-    found = results(table, lines, printed)
+    results = table_results(table, lines, printed)
     text = [f"## {table.name}: {table.title}", ""]
-    if found:
-        text += [*row_lines(found), "", *_baselines(lines), ""]
-        sources = dict.fromkeys(p.note for result in found if (p := result.published) and p.note and not p.offset)
+    if results:
+        text += [*row_lines(results), "", *_baselines(lines), ""]
+        sources = dict.fromkeys(p.note for result in results if (p := result.published) and p.note and not p.offset)
         text += [f"Of the published figures: {'; '.join(sources)}.", ""] if sources else []
-        text += [*_remarks(table, found, notes), ""]
+        text += [*_remarks(table, results, notes), ""]
     if queue := waiting(table, lines, printed):
         text += [f"Not run yet: {queue}. `python scripts/reproduce.py --table {table.name}` goes on with them.", ""]
     return text
 
 
-def row_lines(found: Sequence[Result]) -> list[str]:
+def row_lines(results: Sequence[Result]) -> list[str]:
     """The rows of a table with their verdicts, as Markdown."""
-    return markdown([HEADING, *(result.cells() for result in found)], left=4)
+    return markdown([HEADING, *(result.cells() for result in results)], left=4)
 
 
-def _remarks(table: PublishedTable, found: Sequence[Result], notes: Mapping[str, str]) -> list[str]:
+def _remarks(table: PublishedTable, results: Sequence[Result], notes: Mapping[str, str]) -> list[str]:
     """What was tried and noticed, by table and by row; a row that misses never goes without a remark."""
     remarks = [f"- {notes[table.name].strip()}"] if table.name in notes else []
     silent = []
-    for row in dict.fromkeys(result.row for result in found):
+    for row in dict.fromkeys(result.row for result in results):
         if (remark := notes.get(f"{table.name}/{row}")) is not None:
             remarks.append(f"- {row}: {remark.strip()}")
-        elif any(result.row == row and result.verdict().startswith("missed") for result in found):
+        elif any(result.row == row and result.verdict().startswith("missed") for result in results):
             silent.append(row)
     if silent and table.name not in notes:
         remarks.append(f"- Missed, and nothing tried yet: {', '.join(silent)}.")

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from comparison.folders import N_WINDOWS, make_run, wave
+from comparison.folders import N_WINDOWS, edit_json, make_run, wave
 
 from forecast.comparison.rows import comparisons, mse_difference, read_folder, shared_windows
 from forecast.errors import UserError
@@ -81,13 +81,17 @@ def test_other_data_are_another_table(tmp_path):
             ],
             ["attention=full, seq_len=5", "attention=lsh, seq_len=5", "attention=lsh, seq_len=3"],
         ),
+        (
+            [{"callbacks__early_stopping__patience": n} for n in (1, 3)],
+            [f"callbacks.early_stopping.patience={n}" for n in (1, 3)],
+        ),
         ([{"callbacks__progress": "null"}, {"data__root": "/x", "checks__leakage": "false"}], ["all runs"]),
     ],
 )
 def test_a_row_is_named_by_what_sets_it_apart(tmp_path, overrides, names):
-    for number, said in enumerate(overrides):
+    for number, keys in enumerate(overrides):
         folder = make_run(tmp_path / str(number), errors=wave(0.5), number=number)
-        lines = [f"- {key.replace('__', '.')}={value}\n" for key, value in said.items()]
+        lines = [f"- {key.replace('__', '.')}={value}\n" for key, value in keys.items()]
         (folder / ".hydra" / "overrides.yaml").write_text("".join(lines) or "[]\n")
     (comparison,) = comparisons(read_folder(tmp_path))
     assert [row.name for row in comparison.rows] == names
@@ -96,39 +100,24 @@ def test_a_row_is_named_by_what_sets_it_apart(tmp_path, overrides, names):
 def test_other_target_columns_or_splits_are_another_table(tmp_path):
     for number, (key, value) in enumerate({"targets": ["OT"], "splits": {"test": [3, 9]}, "gaps": {}}.items()):
         folder = make_run(tmp_path / key, errors=wave(0.5), number=number, data__target=key)
-        account = json.loads((folder / "run.json").read_text())
-        account["data"][key] = value
-        (folder / "run.json").write_text(json.dumps(account))
+        edit_json(folder / "run.json", lambda info, new={key: value}: info["data"].update(new))
     tables = comparisons(read_folder(tmp_path))
     assert [(table.targets, len(table.rows)) for table in tables] == [(("OT",), 1), ((), 1), ((), 1)]
 
 
 def test_an_own_file_is_named(tmp_path):
     folder = make_run(tmp_path / "run", errors=wave(0.5), data="csv")
-    account = json.loads((folder / "run.json").read_text())
-    account["data"]["path"] = "/somewhere/my.csv"
-    (folder / "run.json").write_text(json.dumps(account))
+    edit_json(folder / "run.json", lambda info: info["data"].update(path="/somewhere/my.csv"))
     assert comparisons(read_folder(tmp_path))[0].data == "my.csv"
 
 
 def test_what_run_json_has_of_the_command_counts_since_hydra_writes_its_files_anew(tmp_path):
     for number, name in enumerate(("full", "lsh")):
         folder = make_run(tmp_path / name, errors=wave(0.5), number=1 - number, attention="typed anew")
-        account = json.loads((folder / "run.json").read_text())
-        (folder / "run.json").write_text(
-            json.dumps({**account, "overrides": [f"attention={name}", "seed=1"], "job": number})
-        )
+        command = {"overrides": [f"attention={name}", "seed=1"], "job": number}
+        edit_json(folder / "run.json", lambda info, command=command: info | command)
     (comparison,) = comparisons(read_folder(tmp_path))
     assert [row.name for row in comparison.rows] == ["full", "lsh"]
-
-
-def test_early_stopping_makes_another_row_and_what_is_only_shown_does_not(tmp_path):
-    for number, patience in enumerate((1, 3)):
-        make_run(
-            tmp_path / str(patience), errors=wave(0.5), number=number, callbacks__early_stopping__patience=patience
-        )
-    (comparison,) = comparisons(read_folder(tmp_path))
-    assert [row.name for row in comparison.rows] == [f"callbacks.early_stopping.patience={n}" for n in (1, 3)]
 
 
 def test_a_lost_run_of_a_seed_that_has_finished_does_not_count(tmp_path):
@@ -185,20 +174,17 @@ def test_a_run_that_is_not_whole_is_known_as_such(tmp_path, case):
 @pytest.mark.parametrize("mse", [None, "NaN", float("nan")])
 def test_an_error_that_is_no_number_is_a_failure(tmp_path, mse):
     folder = make_run(tmp_path / "run", errors=wave(0.5))
-    metrics = json.loads((folder / "metrics.json").read_text())
-    metrics["test"]["scaled"]["mse"] = mse
-    (folder / "metrics.json").write_text(json.dumps(metrics))
+    edit_json(folder / "metrics.json", lambda metrics: metrics["test"]["scaled"].update(mse=mse))
     assert read_run(folder).reason == "its test error is not a finite number"
 
 
 def test_a_folder_without_runs_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"nothing: there is no such folder\. It is multirun/NAME"):
         read_folder(tmp_path / "nothing")
-    with pytest.raises(UserError, match=r"holds no runs\. A sweep writes them"):
-        read_folder(tmp_path)
-    (tmp_path / "notes").mkdir()  # what is no run does not make it a sweep's folder, into which a report is written
-    with pytest.raises(UserError, match=r"holds no runs\. A sweep writes them"):
-        read_folder(tmp_path)
+    for name in (".", "notes"):  # what is no run does not make it a sweep's folder, into which a report is written
+        (tmp_path / name).mkdir(exist_ok=True)
+        with pytest.raises(UserError, match=r"holds no runs\. A sweep writes them"):
+            read_folder(tmp_path)
     make_run(tmp_path / "run", errors=wave(0.5))
     with pytest.raises(UserError, match=r"run is a single run: say the folder that holds the runs"):
         read_folder(tmp_path / "run")

@@ -54,12 +54,12 @@ def test_what_the_command_adds_is_part_of_the_identity():
     assert half.overrides[-1] == "trainer.precision=bf16-mixed" and plain.identity != half.identity
 
 
-@pytest.mark.parametrize(("name", "asked_for", "yes"), [
+@pytest.mark.parametrize(("name", "part", "yes"), [
     ("etth1_m_96", "etth1", True), ("etth1_m_96", "96", True), ("etth1_m_96", "h1", False), ("336_720", "720", True),
     ("24", "24", True), ("240", "24", False),
 ])  # fmt: skip
-def test_a_row_may_be_said_in_parts(name, asked_for, yes):
-    assert fits(name, asked_for) == yes
+def test_a_row_may_be_named_in_parts(name, part, yes):
+    assert fits(name, part) == yes
 
 
 def test_rows_are_sorted_by_number():
@@ -132,56 +132,50 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("table", SCRIPTS)
 def test_the_informers_rows_are_those_of_the_authors_scripts(table):
-    said = []
+    rows = []
     for row in TABLES[table].rows:
         cfg = composed(f"experiment={table}/{row}")
         check_config(cfg)
         sizes = (cfg.seq_len, cfg.label_len, cfg.model.encoder_layers, cfg.model.decoder_layers)
-        said.append(f"{cfg.pred_len} {'/'.join(map(str, sizes))}")
+        rows.append(f"{cfg.pred_len} {'/'.join(map(str, sizes))}")
         assert (cfg.data.name.lower(), cfg.data.features.lower()) == tuple(table.split("_"))
         factor = 3 if (table, cfg.pred_len) in {("etth1_m", 24), ("etth2_s", 24)} else 5
         assert cfg.attention.mechanism.factor == factor
-        common = (
-            cfg.model.d_model,
-            cfg.model.n_heads,
-            cfg.model.d_ff,
-            cfg.model.dropout,
-            cfg.model.mix,
-            cfg.model.distil,
-        )
+        model = cfg.model
+        common = (model.d_model, model.n_heads, model.d_ff, model.dropout, model.mix, model.distil)
         assert common == (512, 8, 2048, 0.05, True, True)
         assert (cfg.optim.lr, cfg.data.batch_size, cfg.trainer.max_epochs) == (1e-4, 32, 6)
         assert (cfg.callbacks.early_stopping.patience, cfg.schedule._target_.split(".")[-1]) == (3, "halve_each_epoch")
-    assert ", ".join(said) == SCRIPTS[table]
+    assert ", ".join(rows) == SCRIPTS[table]
 
 
 @pytest.mark.parametrize("table", ["probsparse", "distilling", "decoder", "dlinear", "patchtst"])
 def test_the_other_rows_are_what_their_names_say(table):
     for row in TABLES[table].rows:
-        said = recipe(table, row)
-        found = said["data"].lower()
+        keys = recipe(table, row)
+        data = keys["data"].lower()
         words = {
-            "probsparse": (said["pred_len"], said["seq_len"]),
-            "distilling": (said["pred_len"], said["seq_len"]),
-            "decoder": (said["pred_len"],),
-            "dlinear": (found, said["data.features"].lower(), said["pred_len"]),
-            "patchtst": (found, said["pred_len"]),
+            "probsparse": (keys["pred_len"], keys["seq_len"]),
+            "distilling": (keys["pred_len"], keys["seq_len"]),
+            "decoder": (keys["pred_len"],),
+            "dlinear": (data, keys["data.features"].lower(), keys["pred_len"]),
+            "patchtst": (data, keys["pred_len"]),
         }
         assert row == "_".join(map(str, words[table]))
-        assert said["data.features"] == ("M" if table == "patchtst" or "_m_" in row else "S")
+        assert keys["data.features"] == ("M" if table == "patchtst" or "_m_" in row else "S")
 
 
 def test_the_recipes_follow_their_papers():
     linear = {row: recipe("dlinear", row) for row in TABLES["dlinear"].rows}
     rates = {"etth1": (5e-3, 32), "etth2": (5e-2, 32), "ettm1": (1e-4, 8)}
-    for row, said in linear.items():
-        assert (said["optim.lr"], said["data.batch_size"]) == rates[row.split("_")[0]]
-        assert (said["seq_len"], said["trainer.max_epochs"]) == (336, 10)
+    for row, keys in linear.items():
+        assert (keys["optim.lr"], keys["data.batch_size"]) == rates[row.split("_")[0]]
+        assert (keys["seq_len"], keys["trainer.max_epochs"]) == (336, 10)
     for row in TABLES["patchtst"].rows:
-        said = recipe("patchtst", row)
+        keys = recipe("patchtst", row)
         sizes = {"model.d_model": 128, "model.n_heads": 16, "model.d_ff": 256, "model.dropout": 0.2}
-        assert said.items() >= sizes.items() if row.startswith("ettm1") else not sizes.keys() & said.keys()
-        assert (said["seq_len"], said["data.batch_size"], said["optim.lr"]) == (336, 128, 1e-4)
+        assert keys.items() >= sizes.items() if row.startswith("ettm1") else not sizes.keys() & keys.keys()
+        assert (keys["seq_len"], keys["data.batch_size"], keys["optim.lr"]) == (336, 128, 1e-4)
     for pred_len, offsets in ((336, [12, 24, 48, 72]), (480, [48, 96, 144, 168])):
         assert recipe("decoder", str(pred_len))["protocol.horizon_offsets"] == offsets
     assert {recipe("probsparse", row)["data.batch_size"] for row in TABLES["probsparse"].rows} == {8}
