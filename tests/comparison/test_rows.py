@@ -16,10 +16,8 @@ def sweep(tmp_path):
     """Two attentions, two seeds: lsh errs by 0.02 more than full in every window."""
     jobs = [("full", 1, 0.5), ("full", 2, 0.6), ("lsh", 1, 0.52), ("lsh", 2, 0.62)]
     for number, (name, seed, level) in enumerate(jobs):
-        errors = wave(level, seed=seed)
-        make_run(
-            tmp_path / f"id{9 - number}", errors=errors, seed=seed, number=number, attention=name, model__d_model=8
-        )
+        overrides = {"attention": name, "model__d_model": 8}
+        make_run(tmp_path / f"id{9 - number}", errors=wave(level, seed=seed), seed=seed, number=number, **overrides)
     return tmp_path
 
 

@@ -121,8 +121,8 @@ def test_a_row_of_which_nothing_has_finished_stands_in_the_table(capsys, sweep):
 
 
 def test_nothing_but_failures(capsys, tmp_path):
-    make_run(tmp_path / "run", errors=wave(0.5), attention="full")
-    (tmp_path / "run" / "run.json").write_text('{"status": "failed", "error": "no room"}')
+    folder = make_run(tmp_path / "run", errors=wave(0.5), attention="full")
+    (folder / "run.json").write_text('{"status": "failed", "error": "no room"}')
     status, output, _ = call_script(capsys, "report", tmp_path)
     assert status == 0
     assert "1 run: 1 failed." in output and "- run (attention=full seed=1): failed: no room" in output
