@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from benchmarks import fresh, ours, timing
-from benchmarks.document import say_table, time_and_memory
+from benchmarks.document import print_table, time_and_memory
 from benchmarks.peers import load_peers
-from benchmarks.setting import Figures, Setting, say
+from benchmarks.setting import Figures, Setting, print_now
 from forecast.config.values import options
 
 DUEL = ("prob", "prob_informer2020", "full")
@@ -40,7 +40,7 @@ def duel(setting: Setting, arguments: argparse.Namespace) -> list[Figures]:
     """
     references = [peer.name for peer in load_peers(setting.peers, "attention")]
     names = [*(f"{OURS}{name}" for name in DUEL if not arguments.only or name in arguments.only), *references]
-    say(f"Forward and backward, B {arguments.duel_batch}, H {arguments.heads}, E {arguments.width}, float32")
+    print_now(f"Forward and backward, B {arguments.duel_batch}, H {arguments.heads}, E {arguments.width}, float32")
     rows = []
     for causal, length in itertools.product((False, True), sorted(arguments.duel_lengths)):
         shape = (arguments.duel_batch, arguments.heads, length, arguments.width)
@@ -56,7 +56,7 @@ def duel(setting: Setting, arguments: argparse.Namespace) -> list[Figures]:
             for name in names:
                 memory = fresh.in_own_process(duel_memory, setting.with_peer(name), name=name, **task)
                 row["contenders"][name] |= memory
-        say_table("duel", [row])
+        print_table("duel", [row])
         rows.append(row)
     return rows
 
@@ -106,7 +106,7 @@ def sweep(setting: Setting, arguments: argparse.Namespace) -> dict[str, Figures]
     """
     passes = PASSES[1:] if arguments.both_only else PASSES
     form = "causal" if arguments.causal else "not causal"
-    say(f"B {arguments.batch}, H {arguments.heads}, E {arguments.width}, {form}, float32")
+    print_now(f"B {arguments.batch}, H {arguments.heads}, E {arguments.width}, {form}, float32")
     figures: dict[str, Figures] = {}
     for name in arguments.only or options("attention", but="inherit"):
         heads, width = arguments.heads, arguments.width
@@ -123,7 +123,7 @@ def sweep(setting: Setting, arguments: argparse.Namespace) -> dict[str, Figures]
                     break
             rows.append(row)
             cells = "  |  ".join(f"{which} {time_and_memory(row[which])}" for which in passes if which in row)
-            say(f"{name:18} L {length:6}  {cells}")
+            print_now(f"{name:18} L {length:6}  {cells}")
             if row.get(passes[-1], {}).get("seconds", math.inf) > arguments.limit:
                 break
         figures[name] = {"rows": rows, "growth": {which: growth(series(rows, which)) for which in passes}}

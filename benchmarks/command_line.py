@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks.setting import SIZES, Setting, say
+from benchmarks.setting import SIZES, Setting, print_now
 
 # What each part measures; the name is that of its module.
 PARTS = {
@@ -64,7 +64,7 @@ def measure(part: str, arguments: argparse.Namespace) -> None:
     import torch
 
     from benchmarks import machine, record
-    from benchmarks.document import machine_line, rates_lines, say_table
+    from benchmarks.document import machine_line, print_table, rates_lines
     from benchmarks.fresh import prepare_process
     from benchmarks.peers import load_peer
 
@@ -78,19 +78,19 @@ def measure(part: str, arguments: argparse.Namespace) -> None:
     )
     prepare_process(setting, bounded=False)
     for note in (load_peer(peer).note for peer in setting.peers):
-        say(*([f"Mind: {note}."] if note else []))
+        print_now(*([f"Mind: {note}."] if note else []))
     described = machine.describe(setting)
     if arguments.json and arguments.json.exists():
         record.check_same_machine(arguments.json, described)
-    say(f"\n== {part} ==", machine_line(described))
+    print_now(f"\n== {part} ==", machine_line(described))
     before = machine.rates(setting)
     figures = importlib.import_module(f"benchmarks.{part}").run(setting, arguments)
     for key in figures.keys() - {"step", "duel"}:  # these have printed each row when it was measured
-        say_table(key, figures[key])
+        print_table(key, figures[key])
     rates = {"before": before, "after": machine.rates(setting)}
     stamped = {**rates, "date": described["date"], "commit": described["commit"]}
     described["rates"] = dict.fromkeys(figures, stamped)
-    say("", *rates_lines(described, next(iter(figures))))
+    print_now("", *rates_lines(described, next(iter(figures))))
     if arguments.json:
         record.write(arguments.json, described, figures)
 

@@ -6,7 +6,7 @@ The table writer is imported where it is called: it brings SciPy, which a proces
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.setting import say
+from benchmarks.setting import print_now
 
 Figures = Mapping[str, Any]
 Columns = Mapping[str, Callable[[Figures], str]]
@@ -43,13 +43,13 @@ def document_lines(files: Mapping[str, Figures]) -> list[str]:
     return lines[:-1] or ["Nothing has been measured yet."]
 
 
-def say_table(part: str, figures: Any) -> None:
+def print_table(part: str, figures: Any) -> None:
     """Prints the table of a part, and below it what could not be measured."""
-    say("", *table(part, figures))
+    print_now("", *table(part, figures))
     for row in figures if isinstance(figures, list) else []:
         for name, contender in row["contenders"].items():
             if "failed" in contender:
-                say(f"{name}: {time_and_memory(contender)}")
+                print_now(f"{name}: {time_and_memory(contender)}")
 
 
 def table(part: str, figures: Any) -> list[str]:

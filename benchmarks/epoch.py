@@ -17,7 +17,7 @@ import torch
 from benchmarks import fresh, ours, timing
 from benchmarks.data import their_batches
 from benchmarks.peers import authors
-from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes, say, sizes_from
+from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes, print_now, sizes_from
 from forecast.checkpoint.load import build_model  # noqa: F401 - imported before the clock starts
 from forecast.commands.train import make_plan, read_data
 from forecast.config import entry
@@ -56,7 +56,7 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
                 raise UserError(f"epoch: {name} has failed: {epoch['failed']}")
             seconds[name].append(epoch["seconds"])
             errors[name] = epoch["val_mse"]
-            say(f"{name}: {epoch['seconds']:.1f} s, validation MSE {epoch['val_mse']:.4f}")
+            print_now(f"{name}: {epoch['seconds']:.1f} s, validation MSE {epoch['val_mse']:.4f}")
     figures = timing.compared(seconds, [f"{peer.name} fp32"] if peer else [])
     for name, error in errors.items():
         figures[name]["val_mse"] = error

@@ -10,7 +10,7 @@ import torch
 from benchmarks import ours, timing
 from benchmarks.data import their_batches
 from benchmarks.peers import authors
-from benchmarks.setting import Figures, Setting, Sizes, say, sizes_from
+from benchmarks.setting import Figures, Setting, Sizes, print_now, sizes_from
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol, evaluate, fit_baselines
 from forecast.export.informer2020.names import copy_in
@@ -75,5 +75,5 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
                 f"{errors['ours']:.4f}, more than {TOLERANCE:.0%} apart: the two do not compute the same. Check the "
                 "checkout and the file."
             )
-    say(*(f"MSE of {name}: {error:.4f}" for name, error in errors.items()))
+    print_now(*(f"MSE of {name}: {error:.4f}" for name, error in errors.items()))
     return {"evaluation": {**asdict(sizes), "contenders": figures}}

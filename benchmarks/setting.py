@@ -12,7 +12,7 @@ SIZES = ("seq_len", "label_len", "pred_len", "batch", "factor", "d_model", "n_he
 Figures = dict[str, Any]
 
 
-def say(*lines: str) -> None:
+def print_now(*lines: str) -> None:
     """Prints at once: a measurement takes minutes."""
     print(*lines, sep="\n", flush=True)
 

@@ -9,7 +9,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import fresh, machine, ours, timing
-from benchmarks.document import say_table
+from benchmarks.document import print_table
 from benchmarks.peers import load_peers
 from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes, sizes_from
 from forecast.config.build import build
@@ -51,11 +51,11 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
         if not arguments.no_memory:
             for contender in selected:
                 row["contenders"][contender.name] |= memory(setting, contender, sizes, steps=2)
-        say_table("step", [row])
+        print_table("step", [row])
         rows.append(row)
     if not changed and not arguments.no_memory:
         rows.append(large_memory(setting, selected))
-        say_table("step", rows[-1:])
+        print_table("step", rows[-1:])
     return {"step": rows}
 
 
