@@ -1,6 +1,7 @@
 """Attention mechanisms alone: ours and the peers' ProbSparse in turns, and every one of ours by length."""
 
 import argparse
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -9,9 +10,10 @@ from typing import Any
 import torch
 
 from benchmarks import fresh, ours, timing
-from benchmarks.document import say_table, time_and_memory
+from benchmarks.document import print_table, time_and_memory
 from benchmarks.peers import load_peers
-from benchmarks.setting import Figures, Setting, say
+from benchmarks.setting import Figures, Setting, print_now
+from forecast.config.values import options
 
 DUEL = ("prob", "prob_informer2020", "full")
 FACTOR = 5
@@ -27,7 +29,6 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
         figures["duel"] = duel(setting, arguments)
     if "sweep" in arguments.tables:
         figures["attention"] = sweep(setting, arguments)
-        say_table("attention", figures["attention"])
     return figures
 
 
@@ -39,27 +40,24 @@ def duel(setting: Setting, arguments: argparse.Namespace) -> list[Figures]:
     """
     references = [peer.name for peer in load_peers(setting.peers, "attention")]
     names = [*(f"{OURS}{name}" for name in DUEL if not arguments.only or name in arguments.only), *references]
-    say(f"Forward and backward, B {arguments.duel_batch}, H {arguments.heads}, E {arguments.width}, float32")
+    print_now(f"Forward and backward, B {arguments.duel_batch}, H {arguments.heads}, E {arguments.width}, float32")
     rows = []
-    for causal in (False, True):
-        for length in sorted(arguments.duel_lengths):
-            sizes: Figures = {
-                "shape": (arguments.duel_batch, arguments.heads, length, arguments.width),
-                "causal": causal,
-            }
-            seconds = timing.turns(
-                duel_contenders(setting, names, **sizes),
-                rounds=setting.rounds,
-                budget=setting.budget,
-                synchronise=setting.synchronise(),
-            )
-            row: Figures = {"L": length, "causal": causal, "contenders": timing.compared(seconds, references)}
-            if length in (arguments.memory_lengths or arguments.duel_lengths):
-                for name in names:
-                    memory = fresh.in_own_process(duel_memory, setting.with_peer(name), name=name, **sizes)
-                    row["contenders"][name] |= memory
-            say_table("duel", [row])
-            rows.append(row)
+    for causal, length in itertools.product((False, True), sorted(arguments.duel_lengths)):
+        shape = (arguments.duel_batch, arguments.heads, length, arguments.width)
+        seconds = timing.turns(
+            duel_contenders(setting, names, shape=shape, causal=causal),
+            rounds=setting.rounds,
+            budget=setting.budget,
+            synchronise=setting.synchronise(),
+        )
+        row: Figures = {"L": length, "causal": causal, "contenders": timing.compared(seconds, references)}
+        if length in (arguments.memory_lengths or arguments.duel_lengths):
+            task: Figures = {"shape": shape, "causal": causal}
+            for name in names:
+                memory = fresh.in_own_process(duel_memory, setting.with_peer(name), name=name, **task)
+                row["contenders"][name] |= memory
+        print_table("duel", [row])
+        rows.append(row)
     return rows
 
 
@@ -68,16 +66,16 @@ def duel_contenders(
 ) -> dict[str, Callable[[], None]]:
     """Name -> one forward and backward pass. shape: (B, H, L, E); a peer's (B, L, H, E) is made beforehand."""
     generator = torch.Generator().manual_seed(1)
-    drawn = [torch.randn(*shape, generator=generator).to(setting.device) for _ in range(3)]
+    tensors = [torch.randn(*shape, generator=generator).to(setting.device) for _ in range(3)]
 
     def both_passes(mechanism: Any, *, by_head: bool, mask: Sequence[None]) -> Callable[[], None]:
-        inputs = [x if by_head else x.transpose(1, 2).contiguous() for x in drawn]
+        inputs = [x if by_head else x.transpose(1, 2).contiguous() for x in tensors]
         q, k, v = (x.detach().clone().requires_grad_() for x in inputs)
         ones = torch.ones_like(q)
 
         def run() -> None:
-            made = mechanism(q, k, v, *mask)
-            context = made[0] if mask else made
+            output = mechanism(q, k, v, *mask)
+            context = output[0] if mask else output
             gradient = ones if context.shape == ones.shape else ones.transpose(1, 2)
             torch.autograd.grad(context, (q, k, v), gradient)
 
@@ -108,24 +106,24 @@ def sweep(setting: Setting, arguments: argparse.Namespace) -> dict[str, Figures]
     """
     passes = PASSES[1:] if arguments.both_only else PASSES
     form = "causal" if arguments.causal else "not causal"
-    say(f"B {arguments.batch}, H {arguments.heads}, E {arguments.width}, {form}, float32")
+    print_now(f"B {arguments.batch}, H {arguments.heads}, E {arguments.width}, {form}, float32")
     figures: dict[str, Figures] = {}
-    for name in arguments.only or ours.attentions():
+    for name in arguments.only or options("attention", but="inherit"):
         heads, width = arguments.heads, arguments.width
         if name == "single_head":  # in a layer of the same width
             heads, width = 1, heads * width
-        given: Figures = {"name": name, "causal": arguments.causal, "settings": arguments.set}
+        task: Figures = {"name": name, "causal": arguments.causal, "settings": arguments.set}
         rows: list[Figures] = []
         for length in sorted(arguments.lengths):
             row: Figures = {"L": length}
             for which in passes:
                 shape = (arguments.batch, heads, length, width)
-                row[which] = fresh.in_own_process(sweep_pass, setting, which=which, shape=shape, **given)
+                row[which] = fresh.in_own_process(sweep_pass, setting, which=which, shape=shape, **task)
                 if "failed" in row[which]:
                     break
             rows.append(row)
             cells = "  |  ".join(f"{which} {time_and_memory(row[which])}" for which in passes if which in row)
-            say(f"{name:18} L {length:6}  {cells}")
+            print_now(f"{name:18} L {length:6}  {cells}")
             if row.get(passes[-1], {}).get("seconds", math.inf) > arguments.limit:
                 break
         figures[name] = {"rows": rows, "growth": {which: growth(series(rows, which)) for which in passes}}

@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks.setting import SIZES, Setting, say
+from benchmarks.setting import SIZES, Setting, print_now
 
 # What each part measures; the name is that of its module.
 PARTS = {
@@ -50,9 +50,9 @@ def main() -> None:
 
     try:
         for peer in arguments.peer:  # before the first part, which takes minutes
-            load_peer(absolute(peer))
-        for part, chosen in todo.items():
-            measure(part, chosen)
+            load_peer(peer)
+        for part, options in todo.items():
+            measure(part, options)
     except UserError as error:
         if os.environ.get("FORECAST_TRACEBACK") == "1":
             raise
@@ -64,31 +64,33 @@ def measure(part: str, arguments: argparse.Namespace) -> None:
     import torch
 
     from benchmarks import machine, record
-    from benchmarks.document import machine_line, rates_lines
+    from benchmarks.document import machine_line, print_table, rates_lines
     from benchmarks.fresh import prepare_process
     from benchmarks.peers import load_peer
 
     setting = Setting(
         device=arguments.device,
         threads=arguments.threads or torch.get_num_threads(),
-        peers=tuple(map(absolute, arguments.peer)),
+        peers=tuple(arguments.peer),
         rounds=arguments.rounds,
         budget=arguments.budget,
         memory=arguments.memory,
     )
     prepare_process(setting, bounded=False)
     for note in (load_peer(peer).note for peer in setting.peers):
-        say(*([f"Mind: {note}."] if note else []))
+        print_now(*([f"Mind: {note}."] if note else []))
     described = machine.describe(setting)
     if arguments.json and arguments.json.exists():
         record.check_same_machine(arguments.json, described)
-    say(f"\n== {part} ==", machine_line(described))
+    print_now(f"\n== {part} ==", machine_line(described))
     before = machine.rates(setting)
     figures = importlib.import_module(f"benchmarks.{part}").run(setting, arguments)
+    for key in figures.keys() - {"step", "duel"}:  # these have printed each row when it was measured
+        print_table(key, figures[key])
     rates = {"before": before, "after": machine.rates(setting)}
     stamped = {**rates, "date": described["date"], "commit": described["commit"]}
     described["rates"] = dict.fromkeys(figures, stamped)
-    say("", *rates_lines(described, next(iter(figures))))
+    print_now("", *rates_lines(described, next(iter(figures))))
     if arguments.json:
         record.write(arguments.json, described, figures)
 
@@ -102,7 +104,8 @@ def absolute(peer: str) -> str:
 def make_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--peer", action="append", default=[], help="informer2020=FOLDER or neuralforecast; repeatable")
+    peers = "informer2020=FOLDER or neuralforecast; repeatable"
+    shared.add_argument("--peer", action="append", type=absolute, default=[], help=peers)
     shared.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     shared.add_argument("--threads", type=int, help="of torch on the CPU; as many as torch takes")
     shared.add_argument("--json", type=Path, metavar="FILE", help="write there; other parts of a file there are kept")

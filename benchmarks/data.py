@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -9,9 +10,8 @@ import torch
 from torch.utils.data import DataLoader
 
 from benchmarks import ours, timing
-from benchmarks.document import say_table
 from benchmarks.peers import authors
-from benchmarks.setting import Figures, Setting, Sizes, given_sizes
+from benchmarks.setting import Figures, Setting, Sizes, sizes_from
 from forecast.training.datamodule import ForecastDataModule
 
 
@@ -20,7 +20,7 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
 
     Equal work: both give float32 batches of scaled values and calendar, shuffled.
     """
-    sizes, fraction = Sizes(**given_sizes(arguments)), arguments.fraction
+    sizes, fraction = Sizes(**sizes_from(arguments)), arguments.fraction
     csv, windows = ours.series_file(arguments.csv), dict[str, int]()
     module = ForecastDataModule(ours.read(csv, sizes), batch_size=sizes.batch, seed=1)
 
@@ -45,9 +45,7 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
         for other, ratio in figures[name]["ratios"].items():  # of rates: theirs leaves the last batch out
             factor = windows[name] / windows[other]
             figures[name]["ratios"][other] = {key: value * factor for key, value in ratio.items()}
-    found = {**sizes.plain(), "fraction": fraction, "contenders": figures}
-    say_table("data", found)
-    return {"data": found}
+    return {"data": {**asdict(sizes), "fraction": fraction, "contenders": figures}}
 
 
 def their_batches(

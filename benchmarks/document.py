@@ -6,7 +6,7 @@ The table writer is imported where it is called: it brings SciPy, which a proces
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.setting import say
+from benchmarks.setting import print_now
 
 Figures = Mapping[str, Any]
 Columns = Mapping[str, Callable[[Figures], str]]
@@ -32,30 +32,43 @@ def document_lines(files: Mapping[str, Figures]) -> list[str]:
         machine, parts = files[kind]["machine"], files[kind]["parts"]
         lines += [f"## {KINDS[kind]}", "", f"{machine_line(machine)}.", ""]
         if summary := summary_lines(parts):
-            says = "Times the authors' code, medians; spreads are in the tables below."
-            lines += ["### In short", "", says, "", *summary, ""]
-        for part, (title, says) in SECTIONS.items():
+            note = "Times the authors' code, medians; spreads are in the tables below."
+            lines += ["### In short", "", note, "", *summary, ""]
+        for part, (title, text) in SECTIONS.items():
             if part in parts:
-                lines += [f"### {title}", "", f"{says}{share_of_epoch(parts[part])}.", ""]
+                fraction = parts[part].get("fraction", 1.0) if isinstance(parts[part], Mapping) else 1.0
+                share = f", {fraction:.0%} of its batches" if fraction < 1.0 else ""
+                lines += [f"### {title}", "", f"{text}{share}.", ""]
                 lines += [*table(part, parts[part]), "", *rates_lines(machine, part)]
     return lines[:-1] or ["Nothing has been measured yet."]
 
 
-def say_table(part: str, figures: Any) -> None:
+def print_table(part: str, figures: Any) -> None:
     """Prints the table of a part, and below it what could not be measured."""
-    say("", *table(part, figures))
+    print_now("", *table(part, figures))
     for row in figures if isinstance(figures, list) else []:
         for name, contender in row["contenders"].items():
             if "failed" in contender:
-                say(f"{name}: {time_and_memory(contender)}")
+                print_now(f"{name}: {time_and_memory(contender)}")
 
 
 def table(part: str, figures: Any) -> list[str]:
-    """A line for each contender, or for each attention, as Markdown. figures: what the file has under a part's key."""
+    """As Markdown a line for each contender; for each attention, forward and backward, with a column for each length.
+
+    figures: what the file has under a part's key.
+    """
     from forecast.comparison.tables import markdown
 
     if part == "attention":
-        return markdown(sweep_cells(figures))
+        lengths = sorted({row["L"] for sweep in figures.values() for row in sweep["rows"]})
+        cells = [["attention", *(f"L {length}" for length in lengths), "time grows as"]]
+        for name, sweep in figures.items():
+            both = {row["L"]: row.get(BOTH, {}) for row in sweep["rows"]}
+            measured = (both.get(length, {}) for length in lengths)
+            exponent = sweep["growth"].get(BOTH)
+            texts = [time_and_memory(figure) if "seconds" in figure else "-" for figure in measured]
+            cells.append([name, *texts, f"L^{exponent:.2f}" if exponent else "-"])
+        return markdown(cells)
     rows: Sequence[Figures] = figures if isinstance(figures, list) else [figures]
     before, after = COLUMNS.get(part, ({}, {}))
     every = [contender for row in rows for contender in row["contenders"].values()]
@@ -63,24 +76,11 @@ def table(part: str, figures: Any) -> list[str]:
     cells = [[*before, "whose", "time", *(f"times {name}" for name in references), *after]]
     for row in rows:
         for name, contender in row["contenders"].items():
-            found = contender.get("ratios", {})
-            ratios = [spread(found[other]) if other in found else "-" for other in references]
+            ratios = (contender.get("ratios", {}).get(other) for other in references)
+            spreads = [f"{r['median']:.2f} ({r['low']:.2f} to {r['high']:.2f})" if r else "-" for r in ratios]
             labels, more = [make(row) for make in before.values()], [make(contender) for make in after.values()]
-            cells.append([*labels, name, time(contender), *ratios, *more])
+            cells.append([*labels, name, time(contender), *spreads, *more])
     return markdown(cells, left=len(before) + 1)
-
-
-def sweep_cells(attentions: Mapping[str, Figures]) -> list[list[str]]:
-    """A line for each attention, a column for each length: time and memory of forward and backward."""
-    lengths = sorted({row["L"] for sweep in attentions.values() for row in sweep["rows"]})
-    cells = [["attention", *(f"L {length}" for length in lengths), "time grows as"]]
-    for name, sweep in attentions.items():
-        found = {row["L"]: row.get(BOTH, {}) for row in sweep["rows"]}
-        exponent = sweep["growth"].get(BOTH)
-        figures = [found.get(length, {}) for length in lengths]
-        measured = [time_and_memory(figure) if "seconds" in figure else "-" for figure in figures]
-        cells.append([name, *measured, f"L^{exponent:.2f}" if exponent else "-"])
-    return cells
 
 
 def summary_lines(parts: Figures) -> list[str]:
@@ -136,14 +136,8 @@ def size(row: Figures) -> str:
     return f"{row['seq_len']}/{row['label_len']}/{row['pred_len']} x {row['batch']}"
 
 
-def share_of_epoch(figures: Any) -> str:
-    """How much of an epoch was measured, where it was not all."""
-    fraction = figures.get("fraction", 1.0) if isinstance(figures, Mapping) else 1.0
-    return f", {fraction:.0%} of its batches" if fraction < 1.0 else ""
-
-
 def machine_line(machine: Figures) -> str:
-    """What is measured on."""
+    """The machine, its versions and the date."""
     threads = f", {machine['threads']} threads" if machine["kind"] == "cpu" else ""
     return f"{machine['device']}{threads}, torch {machine['torch']}, Python {machine['python']}, {machine['date']}"
 
@@ -164,7 +158,7 @@ def time_and_memory(figures: Figures) -> str:
 
 
 def time(figures: Figures) -> str:
-    """Median time, with the digits that count."""
+    """Median time, three digits."""
     seconds = figures.get("seconds")
     if seconds is None:
         return "-"
@@ -176,12 +170,7 @@ def memory(figures: Figures) -> str:
     return "-" if figures.get("megabytes") is None else f"{figures['megabytes']:,.0f} MB"
 
 
-def spread(ratio: Mapping[str, float]) -> str:
-    """A ratio with its deciles."""
-    return f"{ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
-
-
-# Beside whose, time and ratios: the columns before them, of a row, and behind, of a contender.
+# The columns before name, time and ratios, of a row, and behind them, of a contender.
 COLUMNS: Mapping[str, tuple[Columns, Columns]] = {
     "step": (
         {"sizes": lambda row: size(row).replace(" x", ",")},

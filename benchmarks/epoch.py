@@ -7,6 +7,7 @@ the file is opened, and stops when the validation error is known.
 import argparse
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,9 +16,8 @@ import torch
 
 from benchmarks import fresh, ours, timing
 from benchmarks.data import their_batches
-from benchmarks.document import say_table
 from benchmarks.peers import authors
-from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes, given_sizes, say
+from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes, print_now, sizes_from
 from forecast.checkpoint.load import build_model  # noqa: F401 - imported before the clock starts
 from forecast.commands.train import make_plan, read_data
 from forecast.config import entry
@@ -35,8 +35,8 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
 
     A fraction of the train and of the validation batches, on both sides.
     """
-    sizes, fraction = Sizes(**given_sizes(arguments)), arguments.fraction
-    given = {"csv": str(ours.series_file(arguments.csv)), "sizes": sizes.plain(), "fraction": fraction}
+    sizes, fraction = Sizes(**sizes_from(arguments)), arguments.fraction
+    task = {"csv": str(ours.series_file(arguments.csv)), "sizes": asdict(sizes), "fraction": fraction}
     peer = authors(setting.peers)
     contenders = [(f"ours informer2020 {precision}", precision) for precision in PRECISIONS]
     contenders += [(f"{peer.name} fp32", "")] if peer else []
@@ -49,20 +49,18 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
         for name, precision in contenders:
             if precision:
                 alone = setting.with_peer("")
-                found = fresh.in_own_process(our_epoch, alone, as_train=True, precision=precision, **given)
+                epoch = fresh.in_own_process(our_epoch, alone, as_train=True, precision=precision, **task)
             else:
-                found = fresh.in_own_process(their_epoch, setting.with_peer(name.split()[0]), **given)
-            if "failed" in found:
-                raise UserError(f"epoch: {name} has failed: {found['failed']}")
-            seconds[name].append(found["seconds"])
-            errors[name] = found["val_mse"]
-            say(f"{name}: {found['seconds']:.1f} s, validation MSE {found['val_mse']:.4f}")
+                epoch = fresh.in_own_process(their_epoch, setting.with_peer(name.split()[0]), **task)
+            if "failed" in epoch:
+                raise UserError(f"epoch: {name} has failed: {epoch['failed']}")
+            seconds[name].append(epoch["seconds"])
+            errors[name] = epoch["val_mse"]
+            print_now(f"{name}: {epoch['seconds']:.1f} s, validation MSE {epoch['val_mse']:.4f}")
     figures = timing.compared(seconds, [f"{peer.name} fp32"] if peer else [])
     for name, error in errors.items():
         figures[name]["val_mse"] = error
-    result = {**sizes.plain(), "fraction": fraction, "contenders": figures}
-    say_table("epoch", result)
-    return {"epoch": result}
+    return {"epoch": {**asdict(sizes), "fraction": fraction, "contenders": figures}}
 
 
 def our_epoch(setting: Setting, *, csv: str, sizes: dict[str, Any], fraction: float, precision: str) -> Figures:

@@ -2,15 +2,15 @@
 
 import argparse
 from collections.abc import Callable
+from dataclasses import asdict
 
 import numpy as np
 import torch
 
 from benchmarks import ours, timing
 from benchmarks.data import their_batches
-from benchmarks.document import say_table
 from benchmarks.peers import authors
-from benchmarks.setting import Figures, Setting, Sizes, given_sizes, say
+from benchmarks.setting import Figures, Setting, Sizes, print_now, sizes_from
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol, evaluate, fit_baselines
 from forecast.export.informer2020.names import copy_in
@@ -25,14 +25,14 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
     Equal work: every test window once, float32, data read and model built beforehand. Ours computes beside it three
     baselines and the errors by step, column and window, which is part of its time.
     """
-    sizes, csv, errors = Sizes(**given_sizes(arguments)), ours.series_file(arguments.csv), dict[str, float]()
+    sizes, csv, errors = Sizes(**sizes_from(arguments)), ours.series_file(arguments.csv), dict[str, float]()
     data, device = ours.read(csv, sizes), torch.device(setting.device)
     weight = fit_baselines(data)
     torch.manual_seed(0)
     model = ours.model_of(ours.config_of("informer2020", sizes), sizes)
 
     def our_test() -> None:
-        found = evaluate(
+        evaluation = evaluate(
             model.to(device).eval(),
             data,
             split="test",
@@ -41,7 +41,7 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
             batch_size=sizes.batch,
             device=device,
         )
-        errors["ours"] = found.errors.overall(data.target_std)["scaled"]["mse"]
+        errors["ours"] = evaluation.errors.overall(data.target_std)["scaled"]["mse"]
 
     contenders: dict[str, Callable[[], None]] = {"ours": our_test}
     peer = authors(setting.peers)
@@ -75,7 +75,5 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
                 f"{errors['ours']:.4f}, more than {TOLERANCE:.0%} apart: the two do not compute the same. Check the "
                 "checkout and the file."
             )
-    found = {**sizes.plain(), "contenders": figures}
-    say_table("evaluation", found)
-    say("", *(f"MSE of {name}: {error:.4f}" for name, error in errors.items()))
-    return {"evaluation": found}
+    print_now(*(f"MSE of {name}: {error:.4f}" for name, error in errors.items()))
+    return {"evaluation": {**asdict(sizes), "contenders": figures}}

@@ -1,6 +1,6 @@
 """Work in a process of its own: its peak memory is its own, and running out of it ends nothing else.
 
-`python -m benchmarks.fresh` is the other side: it calls the function that it is given and writes what it returns.
+`python -m benchmarks.fresh` is the other side: it calls the function and writes what it returns.
 """
 
 import importlib
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 def in_own_process(
     function: Callable[..., Figures], setting: Setting, *, as_train: bool = False, **arguments: Any
 ) -> Figures:
-    """`function(setting, **arguments)` in a process of its own, or {"failed": the last line of its complaint}.
+    """`function(setting, **arguments)` in a process of its own, or {"failed": the last line of its stderr}.
 
     function: of a module of this package, by its name; arguments: plain values. as_train: with the pages that train.py
     asks for, see `distributed.LARGE_PAGES`; nobody else gets them.
@@ -43,8 +43,8 @@ def in_own_process(
         environment = {**os.environ, LARGE_PAGES: "1" if as_train else "0"}
         child = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         if child.returncode or not result.is_file():
-            complaint = child.stderr.strip().splitlines() or [f"ended with status {child.returncode}"]
-            return {"failed": complaint[-1][:200]}
+            message = child.stderr.strip().splitlines() or [f"ended with status {child.returncode}"]
+            return {"failed": message[-1][:200]}
         return dict(json.loads(result.read_text()))
 
 

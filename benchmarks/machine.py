@@ -19,13 +19,13 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 def rates(setting: Setting, *, side: int = SIDE) -> dict[str, float]:
     """GFLOP/s of matrix products (side, side) x (side, side) in each of DTYPES: the median of a few."""
-    found = {}
+    measured = {}
     for name, dtype in DTYPES.items():
         left, right = (torch.randn(side, side, device=setting.device, dtype=dtype) for _ in range(2))
         out = torch.matmul(left, right)
         product = lambda a=left, b=right, c=out: torch.matmul(a, b, out=c)  # noqa: E731
-        found[name] = 2 * side**3 / repeated(product, setting.synchronise()) / 1e9
-    return found
+        measured[name] = 2 * side**3 / repeated(product, setting.synchronise()) / 1e9
+    return measured
 
 
 def describe(setting: Setting) -> dict[str, Any]:
@@ -55,8 +55,6 @@ def available_memory() -> float:
 
 def first_match(path: str, pattern: str) -> str:
     """The first group of the pattern in a file of the system; "" where there is none."""
-    try:
-        found = re.search(pattern, Path(path).read_text())
-    except OSError:
-        return ""
-    return found[1].strip() if found else ""
+    file = Path(path)
+    match = re.search(pattern, file.read_text()) if file.is_file() else None
+    return match[1].strip() if match else ""

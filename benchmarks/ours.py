@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from benchmarks.setting import Sizes
 from forecast.config.build import build
 from forecast.config.compose import composed
-from forecast.config.values import options
 from forecast.data.catalog import locate
 from forecast.data.windows import Batch
 from forecast.evaluation.metrics import mean_squared_error
@@ -34,11 +33,6 @@ def values(*overrides: str) -> dict[str, Any]:
     return composed(overrides).values
 
 
-def attentions() -> list[str]:
-    """The options of the group attention."""
-    return options("attention", but="inherit")
-
-
 def mechanism(name: str, *, causal: bool, settings: Sequence[str] = (), device: str = "cpu") -> nn.Module:
     """The mechanism of conf/attention/NAME.yaml, without dropout, in training mode: fresh random draws at each call.
 
@@ -52,12 +46,11 @@ def mechanism(name: str, *, causal: bool, settings: Sequence[str] = (), device: 
 
 def overrides(sizes: Sizes) -> list[str]:
     """The sizes as overrides of train.py."""
-    model = {name: getattr(sizes, name) for name in ("d_model", "n_heads", "d_ff", "encoder_layers", "decoder_layers")}
-    lengths = {name: getattr(sizes, name) for name in ("seq_len", "label_len", "pred_len")}
+    lengths = ("seq_len", "label_len", "pred_len")
+    model = ("d_model", "n_heads", "d_ff", "encoder_layers", "decoder_layers", "dropout")
     return [
-        *(f"{name}={value}" for name, value in lengths.items()),
-        *(f"model.{name}={value}" for name, value in model.items()),
-        f"model.dropout={sizes.dropout}",
+        *(f"{name}={getattr(sizes, name)}" for name in lengths),
+        *(f"model.{name}={getattr(sizes, name)}" for name in model),
         f"attention.mechanism.factor={sizes.factor}",
         f"data.batch_size={sizes.batch}",
     ]
@@ -85,11 +78,9 @@ def model_of(config: dict[str, Any], sizes: Sizes) -> ForecastModel:
 def random_batch(sizes: Sizes, device: str) -> Batch:
     """A batch as a training gets it, of random numbers that are the same for everyone."""
     generator = torch.Generator().manual_seed(1)
-    rows = sizes.seq_len + sizes.pred_len
-    width = sizes.n_columns + sizes.n_known
-    both = torch.randn(sizes.batch, rows, width, generator=generator).to(device)
+    c, shape = sizes.n_columns, (sizes.batch, sizes.seq_len + sizes.pred_len, sizes.n_columns + sizes.n_known)
+    both = torch.randn(shape, generator=generator).to(device)
     past, future = both[:, : sizes.seq_len], both[:, sizes.seq_len :]
-    c = sizes.n_columns
     return Batch(past[..., :c], past[..., c:], future[..., c:], future[..., :c], future[..., :c])
 
 
@@ -145,6 +136,4 @@ def data_overrides(csv: Path) -> list[str]:
 
 def series_file(csv: str | None) -> Path:
     """ETTh1.csv: --csv, else from $FORECAST_DATA, downloaded when it is not there."""
-    if csv:
-        return Path(csv).absolute()
-    return locate("ETTh1", values("data=ETTh1")["data"]["root"]).absolute()
+    return Path(csv or locate("ETTh1", values("data=ETTh1")["data"]["root"])).absolute()

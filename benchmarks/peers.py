@@ -18,7 +18,17 @@ from benchmarks.setting import Sizes
 from forecast.data.windows import Batch
 from forecast.errors import UserError, closest
 
-Forecast = Callable[[Batch], tuple[Tensor, Tensor]]
+Forecaster = Callable[[], tuple[Tensor, Tensor]]
+# What their experiment passes to their model beside its sizes.
+THEIR_CHOICES = {
+    "attn": "prob",
+    "embed": "timeF",
+    "freq": "h",
+    "activation": "gelu",
+    "output_attention": False,
+    "distil": True,
+    "mix": True,
+}
 
 
 class Peer:
@@ -41,10 +51,10 @@ class Peer:
         """Its model with fresh weights."""
         raise NotImplementedError
 
-    def forecaster(self, model: nn.Module, sizes: Sizes, batch: Batch) -> Callable[[], tuple[Tensor, Tensor]]:
-        """From a batch of ours what its loss compares: forecast and truth, made anew at each call.
+    def forecaster(self, model: nn.Module, sizes: Sizes, batch: Batch) -> Forecaster:
+        """From a batch of ours the forecast and truth that its loss compares, computed anew at each call.
 
-        What its loader would have made is made here once; what its loop does in each step is part of the call.
+        What its loader would have prepared is prepared here once; what its loop does in each step is part of the call.
         """
         raise NotImplementedError
 
@@ -57,8 +67,9 @@ class Informer2020(Peer):
 
     def __init__(self, folder: str) -> None:
         path = Path(folder)
-        needed = ("models/attn.py", "models/model.py", "data/data_loader.py")
-        missing = next((name for name in needed if not (path / name).is_file()), None)
+        modules = ("models.attn", "models.model", "data.data_loader")
+        files = (f"{name.replace('.', '/')}.py" for name in modules)
+        missing = next((name for name in files if not (path / name).is_file()), None)
         if not path.is_dir() or missing:
             what = f"the folder has no {missing}" if path.is_dir() else "there is no such folder"
             raise UserError(
@@ -67,9 +78,7 @@ class Informer2020(Peer):
             )
         if folder not in sys.path:
             sys.path.insert(0, folder)
-        self.attn, self.models, self.loader = (
-            _imported(name, path) for name in ("models.attn", "models.model", "data.data_loader")
-        )
+        self.attn, self.models, self.loader = (_imported(name, path) for name in modules)
 
     def model(self, sizes: Sizes, device: str) -> nn.Module:
         """See `Peer`."""
@@ -84,18 +93,12 @@ class Informer2020(Peer):
             d_layers=sizes.decoder_layers,
             d_ff=sizes.d_ff,
             dropout=sizes.dropout,
-            attn="prob",
-            embed="timeF",
-            freq="h",
-            activation="gelu",
-            output_attention=False,
-            distil=True,
-            mix=True,
+            **THEIR_CHOICES,
             device=torch.device(device),
         )
         return model.to(device)
 
-    def forecaster(self, model: nn.Module, sizes: Sizes, batch: Batch) -> Callable[[], tuple[Tensor, Tensor]]:
+    def forecaster(self, model: nn.Module, sizes: Sizes, batch: Batch) -> Forecaster:
         """See `Peer`: its loop makes the decoder's input, its loader the calendar of both."""
         y = torch.cat([batch.past[:, sizes.seq_len - sizes.label_len :], batch.future], dim=1)
         marks = torch.cat([batch.past_known[:, sizes.seq_len - sizes.label_len :], batch.future_known], dim=1)
@@ -153,7 +156,7 @@ class NeuralForecast(Peer):
         )
         return model.to(device)
 
-    def forecaster(self, model: nn.Module, sizes: Sizes, batch: Batch) -> Callable[[], tuple[Tensor, Tensor]]:
+    def forecaster(self, model: nn.Module, sizes: Sizes, batch: Batch) -> Forecaster:
         """See `Peer`: the first column alone."""
         windows = {
             "insample_y": batch.past[..., :1].contiguous(),
@@ -166,28 +169,28 @@ class NeuralForecast(Peer):
 PEERS = {"informer2020": Informer2020, "neuralforecast": NeuralForecast}
 
 
-def load_peer(given: str) -> Peer:
+def load_peer(option: str) -> Peer:
     """The peer that --peer names: NAME or NAME=FOLDER. Raises UserError when it cannot be had."""
-    name, _, folder = given.partition("=")
+    name, _, folder = option.partition("=")
     if name not in PEERS:
-        raise UserError(f"--peer {given}: the peers are informer2020=FOLDER, neuralforecast.{closest(name, PEERS)}")
+        raise UserError(f"--peer {option}: the peers are informer2020=FOLDER, neuralforecast.{closest(name, PEERS)}")
     if name == "informer2020":
         if not folder:
             raise UserError("--peer informer2020: say where its checkout is: --peer informer2020=FOLDER")
         return Informer2020(folder)
     if folder:
-        raise UserError(f"--peer {given}: it is an installed package and takes no folder: --peer neuralforecast")
+        raise UserError(f"--peer {option}: it is an installed package and takes no folder: --peer neuralforecast")
     return NeuralForecast()
 
 
-def load_peers(given: Sequence[str], part: str) -> list[Peer]:
+def load_peers(options: Sequence[str], part: str) -> list[Peer]:
     """Those of the peers that have this part, in the order of the command line."""
-    return [peer for peer in map(load_peer, given) if part in peer.parts]
+    return [peer for peer in map(load_peer, options) if part in peer.parts]
 
 
-def authors(given: Sequence[str]) -> Informer2020 | None:
+def authors(options: Sequence[str]) -> Informer2020 | None:
     """The authors' code among the peers: the only one with loops of its own."""
-    return next((peer for peer in load_peers(given, "epoch") if isinstance(peer, Informer2020)), None)
+    return next((peer for peer in load_peers(options, "epoch") if isinstance(peer, Informer2020)), None)
 
 
 def _imported(name: str, folder: Path) -> Any:
@@ -200,7 +203,6 @@ def _imported(name: str, folder: Path) -> Any:
             "another checkout."
         ) from error
     if folder.resolve() not in Path(str(module.__file__)).resolve().parents:
-        raise UserError(
-            f"--peer informer2020={folder}: {name} came from {module.__file__}. Take that out of PYTHONPATH."
-        )
+        where = f"--peer informer2020={folder}: {name} is loaded from {module.__file__}"
+        raise UserError(f"{where}. Take that out of PYTHONPATH.")
     return module

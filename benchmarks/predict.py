@@ -5,13 +5,13 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from benchmarks import fresh, ours, timing
-from benchmarks.document import say_table
-from benchmarks.setting import Figures, Setting, Sizes, given_sizes
+from benchmarks.epoch import trained
+from benchmarks.setting import Figures, Setting, Sizes, sizes_from
 from forecast.errors import UserError
 
 RUNS = 3
@@ -22,11 +22,12 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
 
     Raises UserError when the training of the checkpoint, or predict.py, fails.
     """
-    sizes = Sizes(**given_sizes(arguments))
+    sizes = Sizes(**sizes_from(arguments))
     with TemporaryDirectory(prefix="benchmark-") as name:
         folder, output = Path(name), Path(name, "forecast.csv")
-        given = {"csv": str(ours.series_file(arguments.csv)), "sizes": sizes.plain(), "folder": str(folder / "run")}
-        training = fresh.in_own_process(one_step, setting.with_peer(""), as_train=True, **given)
+        task = {"csv": str(ours.series_file(arguments.csv)), "sizes": asdict(sizes), "folder": str(folder / "run")}
+        more = ["trainer.max_steps=1", "trainer.limit_val_batches=0"]
+        training = fresh.in_own_process(trained, setting.with_peer(""), as_train=True, more=more, **task)
         if "failed" in training:
             raise UserError(f"predict: a training of one step has failed: {training['failed']}")
         command = [
@@ -36,28 +37,16 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
             f"device={setting.device}",
             f"hydra.run.dir='{folder / 'predict'}'",
         ]
-        seconds = [shell(command, setting) for _ in range(min(RUNS, setting.rounds))]
+        environment = {**os.environ, "OMP_NUM_THREADS": str(setting.threads)}
+        seconds = []
+        for _ in range(min(RUNS, setting.rounds)):
+            start = time.perf_counter()
+            process = subprocess.run(
+                [sys.executable, *command], cwd=fresh.ROOT, env=environment, capture_output=True, text=True, check=False
+            )
+            if process.returncode:
+                raise UserError(f"python {' '.join(command)} has failed: {process.stderr.strip()[-500:]}")
+            seconds.append(time.perf_counter() - start)
         steps = len(output.read_text().splitlines()) - 1
-    found = {**sizes.plain(), "steps": steps, "contenders": timing.compared({"predict.py": seconds}, [])}
-    say_table("predict", found)
-    return {"predict": found}
-
-
-def one_step(setting: Setting, *, csv: str, sizes: dict[str, Any], folder: str) -> Figures:
-    """A training of one step, without validation; its checkpoint is in the folder."""
-    from benchmarks import epoch  # lightning: seconds
-
-    more = ["trainer.max_steps=1", "trainer.limit_val_batches=0"]
-    return epoch.trained(setting, csv=csv, sizes=sizes, folder=folder, more=more)
-
-
-def shell(command: list[str], setting: Setting) -> float:
-    """Seconds of `python COMMAND`. Raises UserError when it fails."""
-    environment = {**os.environ, "OMP_NUM_THREADS": str(setting.threads)}
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, *command], cwd=fresh.ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise UserError(f"python {' '.join(command)} has failed: {done.stderr.strip()[-500:]}")
-    return time.perf_counter() - start
+    contenders = timing.compared({"predict.py": seconds}, [])
+    return {"predict": {**asdict(sizes), "steps": steps, "contenders": contenders}}

@@ -32,34 +32,31 @@ def check_same_machine(path: Path, machine: dict[str, Any]) -> None:
             )
 
 
-def merged(before: dict[str, Any] | None, machine: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
-    """What the file holds next: these parts, and those of before that were not measured now.
-
-    machine: of this run, with `rates` {part: {"before", "after", "date", "commit"}}; the rates of the other parts stay.
-    """
-    old = before or {"machine": {}, "parts": {}}
-    kept = {part: rates for part, rates in old["machine"].get("rates", {}).items() if part not in parts}
-    return {
-        "machine": {**machine, "rates": {**kept, **machine["rates"]}},
-        "parts": {**{part: figures for part, figures in old["parts"].items() if part not in parts}, **parts},
-    }
-
-
 def write(path: Path, machine: dict[str, Any], parts: dict[str, Any]) -> None:
-    """Merges into the file. Raises UserError when it is not ours or cannot be written."""
-    content = merged(read(path) if path.exists() else None, machine, parts)
+    """Puts parts into the file; parts of before that were not measured now stay, with their rates.
+
+    machine: of this run, with `rates` {part: {"before", "after", "date", "commit"}}. Raises UserError when the file is
+    not ours or cannot be written.
+    """
+    before = read(path) if path.exists() else {"machine": {}, "parts": {}}
+    other_rates = {part: rates for part, rates in before["machine"].get("rates", {}).items() if part not in parts}
+    other_parts = {part: figures for part, figures in before["parts"].items() if part not in parts}
+    content = {
+        "machine": {**machine, "rates": {**other_rates, **machine["rates"]}},
+        "parts": {**other_parts, **parts},
+    }
     try:
-        write_text(path, json.dumps(plain(content), indent=1, allow_nan=False) + "\n")
+        write_text(path, json.dumps(significant(content), indent=1, allow_nan=False) + "\n")
     except OSError as error:
         raise UserError(f"--json {path} cannot be written: {error.strerror}.") from error
 
 
-def plain(value: Any) -> Any:
-    """Floats with six digits that count; NaN and inf become None."""
+def significant(value: Any) -> Any:
+    """Floats with six significant digits; NaN and inf become None."""
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): significant(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [significant(item) for item in value]
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 # As they are called in tables, and Lightning's names of them.
@@ -12,7 +12,7 @@ SIZES = ("seq_len", "label_len", "pred_len", "batch", "factor", "d_model", "n_he
 Figures = dict[str, Any]
 
 
-def say(*lines: str) -> None:
+def print_now(*lines: str) -> None:
     """Prints at once: a measurement takes minutes."""
     print(*lines, sep="\n", flush=True)
 
@@ -33,7 +33,7 @@ class Setting:
     memory: float
 
     def with_peer(self, name: str) -> "Setting":
-        """The same with this peer alone, or with none of that name: what a process of its own need not import."""
+        """The same with this peer alone, or with none of that name: a process of its own need not import the others."""
         return replace(self, peers=tuple(peer for peer in self.peers if peer.partition("=")[0] == name))
 
     def synchronise(self) -> Callable[[], None]:
@@ -64,11 +64,7 @@ class Sizes:
     n_columns: int = 7
     n_known: int = 4
 
-    def plain(self) -> dict[str, Any]:
-        """For a file or another process."""
-        return asdict(self)
 
-
-def given_sizes(arguments: argparse.Namespace) -> dict[str, int]:
+def sizes_from(arguments: argparse.Namespace) -> dict[str, int]:
     """Those of SIZES that the command line names."""
     return {name: value for name in SIZES if (value := getattr(arguments, name, None)) is not None}

@@ -9,9 +9,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import fresh, machine, ours, timing
-from benchmarks.document import say_table
+from benchmarks.document import print_table
 from benchmarks.peers import load_peers
-from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes, given_sizes
+from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes, sizes_from
 from forecast.config.build import build
 from forecast.errors import UserError
 
@@ -44,18 +44,18 @@ class Contender:
 
 def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
     """A row for each size; without named sizes those of SIZES, and the memory of a large step."""
-    chosen, given = contenders(setting, arguments.only), given_sizes(arguments)
+    selected, changed = contenders(setting, arguments.only), sizes_from(arguments)
     rows = []
-    for sizes in [Sizes(**given)] if given else SIZES:
-        row = {**sizes.plain(), **timed(setting, chosen, sizes)}
+    for sizes in [Sizes(**changed)] if changed else SIZES:
+        row = {**asdict(sizes), **timed(setting, selected, sizes)}
         if not arguments.no_memory:
-            for contender in chosen:
+            for contender in selected:
                 row["contenders"][contender.name] |= memory(setting, contender, sizes, steps=2)
-        say_table("step", [row])
+        print_table("step", [row])
         rows.append(row)
-    if not given and not arguments.no_memory:
-        rows.append(large_memory(setting, chosen))
-        say_table("step", rows[-1:])
+    if not changed and not arguments.no_memory:
+        rows.append(large_memory(setting, selected))
+        print_table("step", rows[-1:])
     return {"step": rows}
 
 
@@ -75,27 +75,27 @@ def contenders(setting: Setting, only: Sequence[str]) -> list[Contender]:
     return [kind for kind in kinds if not only or kind.name in only]
 
 
-def timed(setting: Setting, chosen: Sequence[Contender], sizes: Sizes) -> Figures:
+def timed(setting: Setting, selected: Sequence[Contender], sizes: Sizes) -> Figures:
     """The contenders in turns, between two measurements of the machine's rate.
 
     gflop: the matrix products of one step of our informer2020, counted; `share` is that by the seconds by the rate of
     the contender's precision.
     """
-    steps = {contender.name: make_step(contender, setting, sizes) for contender in chosen}
+    steps = {contender.name: make_step(contender, setting, sizes) for contender in selected}
     step = make_step(Contender("informer2020", "fp32"), setting, sizes)
     with FlopCounterMode(display=False) as counter:
         step()
     gflop = float(counter.get_total_flops()) / 1e9
     before = machine.rates(setting)
-    warm_up = WARM_UP_COMPILED if any(contender.compiled for contender in chosen) else WARM_UP
+    warm_up = WARM_UP_COMPILED if any(contender.compiled for contender in selected) else WARM_UP
     seconds = timing.turns(
         steps, rounds=setting.rounds, budget=setting.budget, warm_up=warm_up, synchronise=setting.synchronise()
     )
     after = machine.rates(setting)
     rates = {name: (before[name] + after[name]) / 2 for name in before}
-    references = [contender.name for contender in chosen if contender.is_peer]
+    references = [contender.name for contender in selected if contender.is_peer]
     figures = timing.compared(seconds, references)
-    for contender in chosen:
+    for contender in selected:
         rate = rates["bf16" if contender.precision == "bf16-mixed" else "fp32"]
         figures[contender.name]["share"] = gflop / figures[contender.name]["seconds"] / rate
     return {"gflop": gflop, "rates": rates, "contenders": figures}
@@ -116,8 +116,8 @@ def make_step(contender: Contender, setting: Setting, sizes: Sizes) -> Step:
 
 def memory(setting: Setting, contender: Contender, sizes: Sizes, *, steps: int) -> Figures:
     """`step_memory` in a process of its own."""
-    given: Figures = {"contender": asdict(contender), "sizes": sizes.plain(), "steps": steps}
-    return fresh.in_own_process(step_memory, setting.with_peer(contender.whose), **given)
+    task: Figures = {"contender": asdict(contender), "sizes": asdict(sizes), "steps": steps}
+    return fresh.in_own_process(step_memory, setting.with_peer(contender.whose), **task)
 
 
 def step_memory(setting: Setting, *, contender: dict[str, Any], sizes: dict[str, Any], steps: int) -> Figures:
@@ -133,10 +133,10 @@ def step_memory(setting: Setting, *, contender: dict[str, Any], sizes: dict[str,
     return {"megabytes": fresh.peak_above(train, setting)}
 
 
-def large_memory(setting: Setting, chosen: Sequence[Contender]) -> Figures:
+def large_memory(setting: Setting, selected: Sequence[Contender]) -> Figures:
     """The peaks of one step at LARGE; contenders that the machine's memory cannot hold are named with the reason."""
-    row: Figures = {**LARGE.plain(), "contenders": {}}
-    for contender in (kind for kind in chosen if kind.is_peer or kind.whose == "informer2020"):  # ours differ little
+    row: Figures = {**asdict(LARGE), "contenders": {}}
+    for contender in (kind for kind in selected if kind.is_peer or kind.whose == "informer2020"):  # ours differ little
         free = machine.available_memory() if setting.device == "cpu" else float("inf")
         enough = free >= LARGE_NEEDS
         short = {"failed": f"{free:.1f} GB are free, {LARGE_NEEDS:.0f} GB may be needed"}

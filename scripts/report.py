@@ -10,10 +10,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from forecast.comparison.rows import Setting
 
 
 def main() -> None:
@@ -27,7 +23,7 @@ def main() -> None:
     from forecast.errors import UserError
 
     try:
-        compare(arguments.folder, arguments.to or arguments.folder, arguments.against)
+        write_report(arguments.folder, arguments.to or arguments.folder, arguments.against)
     except UserError as error:
         sys.exit(str(error))
     except BrokenPipeError:  # `| head` has read enough; the files are written
@@ -36,37 +32,30 @@ def main() -> None:
         sys.exit(f"{error.filename}: {error.strerror}. Choose a folder that you can write to: --to DIR")
 
 
-def compare(folder: Path, to: Path, against: str | None) -> None:
+def write_report(folder: Path, to: Path, against: str | None) -> None:
     """Writes and prints the comparison. Raises UserError for a folder without runs, or without such a row."""
-    from forecast.comparison import tables
-    from forecast.comparison.rows import read_folder, settings
+    from forecast.comparison.pictures import comparison_figures
+    from forecast.comparison.rows import comparisons, read_folder
+    from forecast.comparison.tables import csv_text, report
     from forecast.files import rounded, write_text
+    from forecast.report.figures import save
     from forecast.run_folder import result_line
 
     runs = read_folder(folder)
-    found = settings(runs)
-    text = tables.report(folder.name, found, runs, against)
+    tables = comparisons(runs)
+    text = report(folder.name, tables, runs, against)
     to.mkdir(parents=True, exist_ok=True)
-    pictures = draw(found, to)
-    lines = [{"row": row.name, **result_line(run)} for table in found for row in table.rows for run in row.finished]
+    pictures = []
+    for number, table in enumerate(tables, start=1):
+        for name, figure in comparison_figures(table).items():
+            pictures.append(name if len(tables) == 1 else f"{number}-{name}")
+            save(figure, to / pictures[-1])
+    lines = [{"row": row.name, **result_line(run)} for table in tables for row in table.rows for run in row.finished]
     write_text(to / "runs.jsonl", "".join(json.dumps(rounded(line), allow_nan=False) + "\n" for line in lines))
-    write_text(to / "report.csv", tables.csv_text(found, against))
+    write_text(to / "report.csv", csv_text(tables, against))
     write_text(to / "report.md", text + "".join(f"\n![]({name})\n" for name in pictures))
     print(text)
     print(f"In {to}: {', '.join(['report.md', 'report.csv', 'runs.jsonl', *pictures])}")
-
-
-def draw(found: "list[Setting]", to: Path) -> list[str]:
-    """Writes the pictures; their names, numbered where there are several tables."""
-    from forecast.comparison.pictures import figures
-    from forecast.report.figures import save
-
-    names = []
-    for number, setting in enumerate(found, start=1):
-        for name, figure in figures(setting).items():
-            names.append(name if len(found) == 1 else f"{number}-{name}")
-            save(figure, to / names[-1])
-    return names
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from forecast.reproduction import SEEDS
 
 if TYPE_CHECKING:
-    from forecast.reproduction.tables import Job, Table
+    from forecast.reproduction.tables import Job, PublishedTable
     from forecast.run_folder import Run
 
 
@@ -25,8 +25,8 @@ def main() -> None:
     from forecast.errors import UserError
 
     try:
-        complete = run(arguments)
-        show(arguments)
+        complete = run_missing(arguments)
+        print_tables(arguments)
     except UserError as error:
         sys.exit(str(error))
     except OSError as error:
@@ -73,8 +73,8 @@ def minutes(text: str) -> float:
     return number
 
 
-def run(arguments: argparse.Namespace) -> bool:
-    """Runs the trainings that no line of the results tells of; whether all have been run."""
+def run_missing(arguments: argparse.Namespace) -> bool:
+    """Runs the trainings that have no line in the results; whether all have been run."""
     from forecast.errors import UserError
     from forecast.reproduction import records
     from forecast.reproduction.running import run_all
@@ -86,18 +86,23 @@ def run(arguments: argparse.Namespace) -> bool:
     failed: list[str] = []
     folder = arguments.runs.absolute()
 
-    def done(job: "Job", ended: "Run") -> None:
-        if ended.state != "finished":
-            failed.append(f"{title(job)}: {ended.path / 'output.txt'}") if ended.state == "failed" else None
-            print(f"{clock()} {ended.state}: {title(job)}: {ended.reason}", flush=True)
+    def log(text: str) -> None:
+        print(time.strftime("%H:%M:%S"), text, flush=True)
+
+    def done(job: "Job", run: "Run") -> None:
+        title = f"{job.table} {job.row}, {job.model}, seed {job.seed}"
+        if run.state == "finished":
+            records.append(arguments.results, records.record(job, run))
+            mse = run.metrics["test"]["scaled"]["mse"]
+            log(f"{title}: MSE {mse:.4f}, {run.metrics['cost']['train_seconds']:.0f} s")
             return
-        records.append(arguments.results, records.record(job, ended))
-        mse = ended.metrics["test"]["scaled"]["mse"]
-        print(f"{clock()} {title(job)}: MSE {mse:.4f}, {ended.metrics['cost']['train_seconds']:.0f} s", flush=True)
+        if run.state == "failed":
+            failed.append(f"{title}: {run.path / 'output.txt'}")
+        log(f"{run.state}: {title}: {run.reason}")
 
     def missing() -> "Iterator[Job]":
         for job in requested_jobs(arguments):
-            if records.key(records.request(job)) in known:
+            if records.key(records.place(job)) in known:
                 continue
             if job.identity in trained:
                 same.append(job)
@@ -112,15 +117,10 @@ def run(arguments: argparse.Namespace) -> bool:
     lines = {line["identity"]: line for line in records.read(arguments.results)} if same else {}
     for job in same:
         if job.identity in lines:
-            records.append(arguments.results, {**lines[job.identity], **records.request(job)})
+            records.append(arguments.results, {**lines[job.identity], **records.place(job)})
     if failed:
         raise UserError("failed, and to be run again by the same command:\n" + "\n".join(failed))
     return complete
-
-
-def title(job: "Job") -> str:
-    """A training in words."""
-    return f"{job.table} {job.row}, {job.contender}, seed {job.seed}"
 
 
 def requested_jobs(arguments: argparse.Namespace) -> "Iterator[Job]":
@@ -128,16 +128,16 @@ def requested_jobs(arguments: argparse.Namespace) -> "Iterator[Job]":
     from forecast.reproduction.published import read_published
     from forecast.reproduction.tables import cells, jobs
 
-    wanted = cells(
+    chosen = cells(
         tables(arguments.table),
         read_published(),
         rows=[row for row in arguments.rows.split(",") if row],
-        contenders=[name.strip() for name in arguments.models.split(";") if name.strip()],
+        models=[name.strip() for name in arguments.models.split(";") if name.strip()],
     )
-    return jobs(wanted, seeds=range(1, arguments.seeds + 1), extra=arguments.set)
+    return jobs(chosen, seeds=range(1, arguments.seeds + 1), extra=arguments.set)
 
 
-def tables(name: str) -> "list[Table]":
+def tables(name: str) -> "list[PublishedTable]":
     """The tables that --table names."""
     from forecast.errors import UserError, closest
     from forecast.reproduction.tables import TABLES
@@ -149,21 +149,16 @@ def tables(name: str) -> "list[Table]":
     return [TABLES[name]]
 
 
-def show(arguments: argparse.Namespace) -> None:
+def print_tables(arguments: argparse.Namespace) -> None:
     """Prints the tables as docs/results.md has them."""
     from forecast.reproduction import records
     from forecast.reproduction.document import read_notes, table_lines
     from forecast.reproduction.published import RESULTS, read_published
 
-    lines = records.read(arguments.results)
+    lines, printed = records.read(arguments.results), read_published()
     notes = read_notes(RESULTS / "notes.yaml")
     for table in tables(arguments.table):
-        print("\n".join(table_lines(table, lines, read_published(), notes)))
-
-
-def clock() -> str:
-    """The time of day, for the log."""
-    return time.strftime("%H:%M:%S")
+        print("\n".join(table_lines(table, lines, printed, notes)))
 
 
 if __name__ == "__main__":

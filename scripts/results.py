@@ -39,9 +39,11 @@ def main() -> None:
     from forecast.files import write_text
 
     try:
+        before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+        after = rest.partition(END)[2]
         texts = {
             DOCUMENT: document(RESULTS),
-            README: with_excerpt(README.read_text(encoding="utf-8"), excerpt(RESULTS)),
+            README: "\n".join([f"{before}{BEGIN}", *excerpt(RESULTS), f"{END}{after}"]),
         }
     except UserError as error:
         sys.exit(str(error))
@@ -66,8 +68,9 @@ def document(results: Path) -> str:
     parts = [INTRODUCTION.rstrip(), "", made_with(lines), ""]
     for table in TABLES.values():
         parts += table_lines(table, lines, printed, notes)
-    for report in sorted(results.glob("*/report.md")):
-        parts += comparison(report)
+    for report in sorted(results.glob("*/report.md")):  # headings one deeper, pictures by their place
+        text = re.sub(r"^#", "##", report.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        parts.append(re.sub(r"!\[\]\((.*)\)", rf"![](../results/{report.parent.name}/\1)", text))
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -86,33 +89,19 @@ def excerpt(results: Path) -> list[str]:
     """The rows of one published table, then the table and two pictures of one sweep."""
     from forecast.comparison.tables import COMMON
     from forecast.reproduction import records
-    from forecast.reproduction.document import row_lines
+    from forecast.reproduction.document import row_lines, table_results
     from forecast.reproduction.published import read_published
     from forecast.reproduction.tables import TABLES
 
     lines, printed = records.read(results / "runs.jsonl"), read_published(results / "published.csv")
-    found = row_lines(TABLES[EXCERPT_TABLE], lines, printed)
+    rows = row_lines(table_results(TABLES[EXCERPT_TABLE], lines, printed))
     report = (results / EXCERPT_SWEEP / "report.md").read_text(encoding="utf-8").splitlines()
     table = [line for line in report if line.startswith("|")]
     common = next((line for line in report if line.startswith(COMMON)), "")
     pictures = [f"![{name.removesuffix('.png')}](results/{EXCERPT_SWEEP}/{name})" for name in EXCERPT_PICTURES]
     command = f"`python scripts/reproduce.py --table {EXCERPT_TABLE}`:"
     sweep = f"`python scripts/report.py multirun/{EXCERPT_SWEEP}`. {common}"
-    return [command, "", *found, "", sweep, "", *table, "", *pictures]
-
-
-def with_excerpt(readme: str, lines: list[str]) -> str:
-    """The README with the excerpt between its two marks."""
-    before, _, rest = readme.partition(BEGIN)
-    after = rest.partition(END)[2]
-    return "\n".join([f"{before}{BEGIN}", *lines, f"{END}{after}"])
-
-
-def comparison(report: Path) -> list[str]:
-    """A report as a part of the document: headings one deeper, pictures by their place."""
-    text = report.read_text(encoding="utf-8")
-    text = re.sub(r"^#", "##", text, flags=re.MULTILINE)
-    return [re.sub(r"!\[\]\((.*)\)", rf"![](../results/{report.parent.name}/\1)", text)]
+    return [command, "", *rows, "", sweep, "", *table, "", *pictures]
 
 
 if __name__ == "__main__":

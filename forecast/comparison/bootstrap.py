@@ -29,13 +29,6 @@ class Interval(NamedTuple):
         return self.low is not None and self.high is not None and not self.low <= 0.0 <= self.high
 
 
-class _Part(NamedTuple):
-    """One source of chance: the variance it lends to the difference, and how many degrees of freedom tell of it."""
-
-    variance: float
-    freedom: int
-
-
 def paired_interval(
     errors: Float[np.ndarray, "S N"], reference: Float[np.ndarray, "R N"], *, block: int, seed: int = 0
 ) -> Interval:
@@ -59,20 +52,18 @@ def paired_interval(
     n_blocks = n_windows // block
     if n_blocks < LEAST_BLOCKS:
         return Interval(difference, None, None, n_blocks)
-    by_window = errors.mean(0) - reference.mean(0)
-    parts = [_Part(_block_variance(by_window, block=block, seed=seed), n_blocks - 1)]
-    seeds = [side.mean(1) for side in (errors, reference) if len(side) > 1]
-    parts += [_Part(float(means.var(ddof=1)) / len(means), len(means) - 1) for means in seeds]
-    half = _half_width(parts)
+    # sources of chance, each with the degrees of freedom that tell its variance: the windows, the seeds of either side
+    variances = [_block_variance(errors.mean(0) - reference.mean(0), block=block, seed=seed)]
+    freedoms = [n_blocks - 1]
+    for side in (errors, reference):
+        if len(side) > 1:
+            variances.append(float(side.mean(1).var(ddof=1)) / len(side))
+            freedoms.append(len(side) - 1)
+    total, half = sum(variances), 0.0
+    if total != 0.0:
+        freedom = total**2 / sum(variance**2 / n for variance, n in zip(variances, freedoms, strict=True))
+        half = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * math.sqrt(total)
     return Interval(difference, difference - half, difference + half, n_blocks)
-
-
-def _half_width(parts: list[_Part]) -> float:
-    variance = sum(part.variance for part in parts)
-    if variance == 0.0:
-        return 0.0
-    freedom = variance**2 / sum(part.variance**2 / part.freedom for part in parts)
-    return float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * math.sqrt(variance)
 
 
 def _block_variance(values: np.ndarray, *, block: int, seed: int) -> float:

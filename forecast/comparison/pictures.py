@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
-from forecast.comparison.rows import Row, Setting
+from forecast.comparison.rows import Comparison, Row
 from forecast.comparison.tables import BASELINES, heading
 from forecast.report.figures import blank_figure, lighten
 from forecast.run_folder import FORECASTS, STEP_ERRORS, Run
@@ -23,21 +23,21 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1.2)), (0, (1, 1.2)))
 MARKERS = "osD"
 BASELINE: dict[str, Any] = {"color": "#8c8c8c", "linewidth": 2.5}
 TRUTH: dict[str, Any] = {"color": "#000000", "linewidth": 1.6}
-SHOWN_WINDOWS, SHOWN_COLUMNS = 3, 2
+MAX_WINDOWS, MAX_COLUMNS = 3, 2
 # A baseline further off than this many times the worst row would squeeze the rows together.
 FAR = 1.5
 
 
-def figures(setting: Setting) -> dict[str, Figure]:
+def comparison_figures(comparison: Comparison) -> dict[str, Figure]:
     """The pictures of one table by file name, without those that its runs give nothing for."""
-    rows = [row for row in setting.rows if row.finished]
-    drawn = {
-        "errors.png": errors_figure(rows, _title(setting, "test error, a dot a seed")),
-        "cost.png": cost_figure(rows, _title(setting, "error against cost")),
-        "steps.png": steps_figure(rows, _title(setting, "error by forecast step")),
-        "forecasts.png": forecasts_figure(rows, _title(setting, "the same windows")),
+    rows, title = [row for row in comparison.rows if row.finished], heading(comparison)
+    pictures = {
+        "errors.png": errors_figure(rows, f"{title}: test error, a dot a seed"),
+        "cost.png": cost_figure(rows, f"{title}: error against cost"),
+        "steps.png": steps_figure(rows, f"{title}: error by forecast step"),
+        "forecasts.png": forecasts_figure(rows, f"{title}: the same windows"),
     }
-    return {name: figure for name, figure in drawn.items() if figure is not None}
+    return {name: figure for name, figure in pictures.items() if figure is not None}
 
 
 def errors_figure(rows: Sequence[Row], title: str) -> Figure:
@@ -53,7 +53,7 @@ def errors_figure(rows: Sequence[Row], title: str) -> Figure:
         axes.plot(seeds, [place] * len(seeds), "o", color=COLOURS[0], markersize=4, alpha=0.7)
     worst = _mse(rows[0])
     for number, (key, name) in enumerate(BASELINES.items(), start=1):
-        mse = rows[0].one("baselines", key, "scaled", "mse")
+        mse = rows[0].first("baselines", key, "scaled", "mse")
         if mse is not None and mse <= FAR * worst:
             axes.axvline(mse, color=COLOURS[number], linestyle=DASHES[1], label=f"{name} {mse:.3f}")
     axes.set_yticks(range(len(rows)), [row.name for row in rows], parse_math=False)
@@ -73,7 +73,7 @@ def cost_figure(rows: Sequence[Row], title: str) -> Figure | None:
     for axes, (key, label) in zip(panels, kinds, strict=True):
         points = [(row, cost.mean, _mse(row)) for row in rows if (cost := row.spread("cost", key)) is not None]
         if not points:
-            return None  # a system that does not tell its memory
+            return None  # a system that does not say how much memory is used
         for number, (row, mean, mse) in enumerate(points):
             axes.plot(mean, mse, label=row.name, markersize=7, linestyle="none", **_style(number, marker=True))
         front = pareto([(mean, mse) for _, mean, mse in points])
@@ -118,38 +118,34 @@ def steps_figure(rows: Sequence[Row], title: str) -> Figure | None:
 
 
 def forecasts_figure(rows: Sequence[Row], title: str) -> Figure | None:
-    """The forecasts of each row's first seed on the windows that all have kept, original units."""
+    """The forecasts of each row's first seed on the windows that all have saved, original units."""
     rows = [row for row in rows if _forecasts(row.finished[0])]
-    kept = [_forecasts(row.finished[0]) for row in rows]
-    shared = set.intersection(*map(set, kept)) if kept else set()
+    saved = [_forecasts(row.finished[0]) for row in rows]
+    shared = set.intersection(*map(set, saved)) if saved else set()
     if not shared:
         return None
     origins = sorted(shared)
-    origins = [origins[i] for i in sorted({0, len(origins) // 2, len(origins) - 1})][:SHOWN_WINDOWS]
-    columns = list(kept[0][origins[0]]["columns"])[-SHOWN_COLUMNS:]
+    origins = [origins[i] for i in sorted({0, len(origins) // 2, len(origins) - 1})][:MAX_WINDOWS]
+    columns = saved[0][origins[0]]["columns"][-MAX_COLUMNS:]
     figure = blank_figure(4.8 * len(origins), 1.6 + 2.6 * len(columns), title)
     panels = figure.subplots(len(columns), len(origins), squeeze=False, sharex="col")
     for line, column in enumerate(columns):
         for place, origin in enumerate(origins):
-            _draw_window(panels[line, place], rows, [windows[origin] for windows in kept], column)
+            axes, windows = panels[line, place], [run_windows[origin] for run_windows in saved]
+            first = windows[0]
+            axes.plot(first["times"], first["truth"][:, first["columns"].index(column)], label="truth", **TRUTH)
+            for number, (row, window) in enumerate(zip(rows, windows, strict=True)):
+                values = window["forecast"][:, window["columns"].index(column)]
+                axes.plot(window["times"], values, label=row.name, **_style(number, marker=False))
+            locator = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
+            axes.xaxis.set_major_locator(locator)
+            axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+            lighten(axes)
             if not line:
-                panels[line, place].set_title(f"from {str(origin)[:16]}", fontsize="medium")
+                axes.set_title(f"from {str(origin)[:16]}", fontsize="medium")
         panels[line, 0].set_ylabel(f"{column}\noriginal units", parse_math=False)
     _legend(figure, panels[0, 0])
     return figure
-
-
-def _draw_window(axes: Axes, rows: Sequence[Row], windows: Sequence[dict[str, Any]], column: str) -> None:
-    first = windows[0]
-    place = list(first["columns"]).index(column)
-    axes.plot(first["times"], first["truth"][:, place], label="truth", **TRUTH)
-    for number, (row, window) in enumerate(zip(rows, windows, strict=True)):
-        index = list(window["columns"]).index(column)
-        axes.plot(window["times"], window["forecast"][:, index], label=row.name, **_style(number, marker=False))
-    locator = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-    lighten(axes)
 
 
 def _forecasts(run: Run) -> dict[Any, dict[str, Any]]:
@@ -160,11 +156,10 @@ def _forecasts(run: Run) -> dict[Any, dict[str, Any]]:
         content = dict(arrays)
     if not {"past", "truth", "forecast", "timestamps", "columns"} <= content.keys():
         return {}
-    past = content["past"].shape[1]
+    past, columns = content["past"].shape[1], [str(name) for name in content["columns"]]
     return {
         pd.Timestamp(times[past]): {"times": times[past:], "truth": truth, "forecast": forecast, "columns": columns}
         for times, truth, forecast in zip(content["timestamps"], content["truth"], content["forecast"], strict=True)
-        for columns in [[str(name) for name in content["columns"]]]
     }
 
 
@@ -190,10 +185,7 @@ def _legend(figure: Figure, axes: Axes) -> None:
     figure.legend(handles, labels, loc="outside right center", frameon=False)
 
 
-def _title(setting: Setting, says: str) -> str:
-    return f"{heading(setting)}: {says}"
-
-
 def _mse(row: Row) -> float:
     spread = row.spread("test", "scaled", "mse")
-    return spread.mean if spread else float("inf")
+    assert spread is not None, "a finished run has an error"
+    return spread.mean

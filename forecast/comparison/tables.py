@@ -2,11 +2,12 @@
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from forecast.comparison.bootstrap import LEAST_BLOCKS, Interval
-from forecast.comparison.rows import Row, Setting, Spread, block_length, check_reference, compare, shared_windows
+from forecast.comparison.rows import Comparison, Row, Spread, block_length, mse_difference, shared_windows
+from forecast.errors import UserError
 from forecast.run_folder import Run, State
 
 BASELINES = {
@@ -31,25 +32,132 @@ FIGURES = {
 COMMON = "All runs:"
 # Characters of a reason that a cell holds; the list below the tables has all.
 REASON = 80
-COSTS = ("train_seconds", "train_samples_per_second", "peak_memory_mb", "parameters")
+# Figure: digits after the point in the table.
+DIGITS = {"skill": 3, "train_seconds": 0, "train_samples_per_second": 0, "peak_memory_mb": 0, "parameters": 0}
 
 
 def markdown(table: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
     """The lines of a table, the first row its heading; all but the first `left` columns are set right."""
-    heading, *rows = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in table]
-    rule = ["---" if i < left else "---:" for i in range(len(heading))]
-    return [f"| {' | '.join(row)} |" for row in (heading, rule, *rows)]
+    header, *rows = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in table]
+    rule = ["---" if i < left else "---:" for i in range(len(header))]
+    return [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]
 
 
-def plus_minus(spread: Spread | None, digits: int = 4) -> str:
+def plus_minus(spread: Spread | None) -> str:
     """`0.5180 ± 0.0060 (3)`; without a deviation for a single run; `-` for nothing."""
     if spread is None:
         return "-"
-    deviation = "" if spread.sd is None else f" ± {spread.sd:.{digits}f}"
-    return f"{spread.mean:.{digits}f}{deviation} ({spread.runs})"
+    deviation = "" if spread.sd is None else f" ± {spread.sd:.4f}"
+    return f"{spread.mean:.4f}{deviation} ({spread.runs})"
 
 
-def interval_words(interval: Interval | None) -> str:
+def report(name: str, comparisons: Sequence[Comparison], runs: Sequence[Run], against: str | None) -> str:
+    """report.md: each comparison as a table, then the runs without results and why.
+
+    against: the row to compare with, None: each table's first. Raises UserError when no such row has results.
+    """
+    rows = [row for comparison in comparisons for row in comparison.rows]
+    if against is not None and not any(row.name == against and row.finished for row in rows):
+        choices = ", ".join(dict.fromkeys(row.name for row in rows if row.finished))
+        problem = "has no finished run" if any(row.name == against for row in rows) else "is no row"
+        raise UserError(f"--against={against}: that {problem}. Rows with results: {choices}")
+    lines = [f"# {name}", "", _counts(runs), ""]
+    own = [run.overrides.items() for run in runs if run.state != "foreign"]
+    shared = set.intersection(*map(set, own)) if len(own) > 1 else set()
+    if common := [f"{key}={value}" for key, value in own[0] if (key, value) in shared] if shared else []:
+        lines += [f"{COMMON} `{' '.join(common)}`.", ""]
+    for comparison in comparisons:
+        lines += _section(comparison, reference(comparison, against))
+    others = [run for run in runs if run.state != "finished"]
+    lines += ["## Not finished", ""] if others else []
+    for run in others:
+        overrides = " ".join(f"{key}={value}" for key, value in run.overrides.items())
+        lines.append(f"- {run.path.name}{f' ({overrides})' if overrides else ''}: {run.state}: {_reason(run)}")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def reference(comparison: Comparison, against: str | None) -> Row:
+    """The row of that name; without it, or without results for it here, the first one that has a finished run."""
+    finished = [row for row in comparison.rows if row.finished]
+    return next((row for row in finished if row.name == against), finished[0])
+
+
+def heading(comparison: Comparison) -> str:
+    """`ETTh1, features M, 24 steps ahead`, with the target where there is but one."""
+    target = f" ({comparison.targets[0]})" if len(comparison.targets) == 1 else ""
+    return f"{comparison.data}, features {comparison.features}{target}, {comparison.pred_len} steps ahead"
+
+
+def csv_text(comparisons: Sequence[Comparison], against: str | None) -> str:
+    """report.csv: a line a row, figures unrounded."""
+    text = io.StringIO()
+    names = [f"{key}_{part}" for key in FIGURES for part in ("mean", "sd")]
+    differences = ["compared_with", "mse_difference", "low", "high", "blocks"]
+    task = ["data", "features", "pred_len", "protocol"]
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*task, "windows", "row", "seeds", "not_finished", *names, *differences])
+    for comparison in comparisons:
+        chosen = reference(comparison, against)
+        for row in comparison.rows:
+            spreads = [row.spread(*path) for path in FIGURES.values()]
+            figures: list[Any] = [value for s in spreads for value in ((s.mean, s.sd) if s else (None, None))]
+            interval = None if row is chosen else mse_difference(row, chosen)
+            place = [*(getattr(comparison, key) for key in task), row.first("test", "windows")]
+            difference = [chosen.name, *interval] if interval else [None] * len(differences)
+            writer.writerow([*place, row.name, len(row.finished), len(row.lost), *figures, *difference])
+    return text.getvalue()
+
+
+def _counts(runs: Sequence[Run]) -> str:
+    """`33 runs: 31 finished, 1 failed, 1 unfinished.`, and the versions where they differ."""
+    own = [run for run in runs if run.state != "foreign"]
+    states = _states(own)
+    text = f"{len(own)} run{'s' * (len(own) != 1)}{': ' * bool(states)}{states}."
+    versions: dict[str, set[str]] = {}
+    for run in runs:
+        for package, version in (run.account.get("versions") or {}).items():
+            versions.setdefault(package, set()).add(str(version))
+    mixed = [f"{package} {', '.join(sorted(used))}" for package, used in versions.items() if len(used) > 1]
+    return f"{text} They were made with different versions: {'; '.join(mixed)}." if mixed else text
+
+
+def _section(comparison: Comparison, against: Row) -> list[str]:
+    """The table of a comparison with the sentences that it needs."""
+    rows = [row for row in comparison.rows if row.finished]
+    windows = " or ".join(f"{n:,}" for n in sorted({row.first("test", "windows") for row in rows}))
+    costs = ["seconds", "samples/s", "MB", "parameters"]
+    header = ["", "MSE", "MAE", f"MSE minus {against.name}", "skill", *costs]
+    lines = [
+        f"## {heading(comparison)}",
+        "",
+        f"Protocol {comparison.protocol}, {windows} test windows. "
+        "Errors in scaled units, mean ± standard deviation (seeds).",
+        "",
+        *markdown([header, *(_cells(row, against) for row in comparison.rows), *_baseline_rows(rows)]),
+        "",
+    ]
+    if offsets := list(dict.fromkeys(offset for row in rows for offset in row.first("offsets") or ())):
+        places = [FIGURES["mse_scaled"], *(("offsets", offset, "scaled", "mse") for offset in offsets)]
+        later = [[row.name, *(plus_minus(row.spread(*place)) for place in places)] for row in rows]
+        lines += [*markdown([["MSE at offset", "0", *offsets], *later]), ""]
+        lines += ["`-`: a model that goes step by step cannot begin later.", ""]
+    if older := sum(len(row.superseded) for row in comparison.rows):
+        lines += [f"Left out: {older} older run{'s' * (older != 1)} of a row and seed that a newer one has.", ""]
+    return [*lines, _explanation(rows) if len(rows) > 1 else "One row: there is nothing to compare it with.", ""]
+
+
+def _cells(row: Row, against: Row) -> list[str]:
+    if not row.finished:
+        return [row.name, f"{_states(row.lost)}: {_reason(row.lost[0])[:REASON]}", *[""] * 7]
+    mse, mae = (plus_minus(row.spread(*FIGURES[key])) for key in ("mse_scaled", "mae_scaled"))
+    lost = f", {_states(row.lost)}" if row.lost else ""
+    difference = "the row compared with" if row is against else interval_text(mse_difference(row, against))
+    spreads = ((row.spread(*FIGURES[key]), digits) for key, digits in DIGITS.items())
+    means = ["-" if spread is None else f"{spread.mean:,.{digits}f}" for spread, digits in spreads]
+    return [row.name, f"{mse}{lost}", mae, difference, *means]
+
+
+def interval_text(interval: Interval | None) -> str:
     """`**-0.0120 [-0.0200, -0.0040]**`: bold only when the interval leaves zero out."""
     if interval is None:
         return "no shared windows"
@@ -59,116 +167,21 @@ def interval_words(interval: Interval | None) -> str:
     return f"**{text}**" if interval.excludes_zero() else text
 
 
-def report(name: str, setting_list: Sequence[Setting], runs: Sequence[Run], against: str | None) -> str:
-    """report.md: a table a setting, then what is in none. against: the row to compare with, None: each table's first.
-
-    Raises UserError when there is no such row.
-    """
-    check_reference(setting_list, against)
-    lines = [f"# {name}", "", counts(runs), ""]
-    if common := common_overrides(runs):
-        lines += [f"{COMMON} `{' '.join(common)}`.", ""]
-    for setting in setting_list:
-        lines += section(setting, reference(setting, against))
-    lines += absent(runs)
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def reference(setting: Setting, against: str | None) -> Row:
-    """The row of that name; without it, or without results for it here, the first one that has a finished run."""
-    named = None if against is None else setting.row(against)
-    return named if named and named.finished else next(row for row in setting.rows if row.finished)
-
-
-def common_overrides(runs: Sequence[Run]) -> list[str]:
-    """What the command line said of all runs alike."""
-    ours = [run.overrides.items() for run in runs if run.state != "foreign"]
-    shared = set.intersection(*map(set, ours)) if len(ours) > 1 else set()
-    return [f"{key}={value}" for key, value in ours[0] if (key, value) in shared] if shared else []
-
-
-def counts(runs: Sequence[Run]) -> str:
-    """`33 runs: 31 finished, 1 failed, 1 unfinished.`, and the versions where they differ."""
-    ours = [run for run in runs if run.state != "foreign"]
-    parts = states(ours)
-    text = f"{len(ours)} run{'s' * (len(ours) != 1)}{': ' * bool(parts)}{parts}."
-    versions: dict[str, set[str]] = {}
-    for run in runs:
-        for package, version in (run.account.get("versions") or {}).items():
-            versions.setdefault(package, set()).add(str(version))
-    mixed = [f"{package} {', '.join(sorted(found))}" for package, found in versions.items() if len(found) > 1]
-    return f"{text} They were made with different versions: {'; '.join(mixed)}." if mixed else text
-
-
-def section(setting: Setting, against: Row) -> list[str]:
-    """The table of a setting with the sentences that it needs."""
-    rows = [row for row in setting.rows if row.finished]
-    windows = {row.one("test", "windows") for row in rows}
-    lines = [
-        f"## {heading(setting)}",
-        "",
-        f"Protocol {setting.protocol}, {_range(windows)} test windows. "
-        "Errors in scaled units, mean ± standard deviation (seeds).",
-        "",
-        *markdown([_heading(against), *(_cells(row, against) for row in setting.rows), *_baseline_rows(rows)]),
-        "",
-    ]
-    lines += _offsets(rows)
-    if older := sum(len(row.superseded) for row in setting.rows):
-        lines += [f"Left out: {older} older run{'s' * (older != 1)} of a row and seed that a newer one has.", ""]
-    if len(rows) > 1:
-        lines += [_explanation(rows, against), ""]
-    else:
-        lines += ["One row: there is nothing to compare it with.", ""]
-    return lines
-
-
-def heading(setting: Setting) -> str:
-    """`ETTh1, features M, 24 steps ahead`, with the target where there is but one."""
-    target = f" ({setting.targets[0]})" if len(setting.targets) == 1 else ""
-    return f"{setting.data}, features {setting.features}{target}, {setting.pred_len} steps ahead"
-
-
-def _heading(against: Row) -> list[str]:
-    return ["", "MSE", "MAE", f"MSE minus {against.name}", "skill", "seconds", "samples/s", "MB", "parameters"]
-
-
-def _cells(row: Row, against: Row) -> list[str]:
-    if not row.finished:
-        return [row.name, without_results(row), *[""] * 7]
-    mse, mae = (plus_minus(row.spread(*FIGURES[key])) for key in ("mse_scaled", "mae_scaled"))
-    lost = f", {states(row.lost)}" if row.lost else ""
-    difference = "the row compared with" if row is against else interval_words(compare(row, against))
-    costs = [_mean(row, key, 0) for key in COSTS]
-    return [row.name, f"{mse}{lost}", mae, difference, _mean(row, "skill", 3), *costs]
-
-
-def states(runs: Sequence[Run]) -> str:
-    """`1 failed, 2 interrupted`."""
-    found = [run.state for run in runs]
-    return ", ".join(f"{found.count(state)} {state}" for state in get_args(State) if state in found)
-
-
-def without_results(row: Row) -> str:
-    """`3 failed: the loss is not finite`, with the reason of the first one."""
-    return f"{states(row.lost)}: {_first_line(row.lost[0].reason)[:REASON]}"
-
-
 def _baseline_rows(rows: Sequence[Row]) -> list[list[str]]:
     """The baselines, which have no seed; once for each look-back, since the closed form and the season depend on it."""
-    by_look_back = {row.one("seq_len"): row for row in reversed(rows)}
+    by_look_back = {row.first("seq_len"): row for row in reversed(rows)}
     cells = []
     for key, name in BASELINES.items():
         for seq_len, row in sorted(by_look_back.items()):
-            mse, mae = (row.one("baselines", key, "scaled", error) for error in ("mse", "mae"))
-            said = f"{name}, look-back {seq_len}" if len(by_look_back) > 1 and key != "last_value" else name
-            line = [f"*{said}*", f"{mse:.4f}" if mse is not None else "", f"{mae:.4f}" if mae is not None else ""]
+            mse, mae = (row.first("baselines", key, "scaled", error) for error in ("mse", "mae"))
+            label = f"{name}, look-back {seq_len}" if len(by_look_back) > 1 and key != "last_value" else name
+            line = [f"*{label}*", f"{mse:.4f}" if mse is not None else "", f"{mae:.4f}" if mae is not None else ""]
             if mse is not None and line not in cells:
                 cells.append(line)
     return [[*line, *[""] * 6] for line in cells]
 
 
-def _explanation(rows: Sequence[Row], against: Row) -> str:
+def _explanation(rows: Sequence[Row]) -> str:
     block, shared = block_length(*rows), shared_windows(rows)
     few = f" Fewer than {LEAST_BLOCKS} blocks give no interval." if shared // block < LEAST_BLOCKS else ""
     alone = " A row of one seed knows nothing of the spread over seeds: its interval is that of the windows alone."
@@ -182,58 +195,11 @@ def _explanation(rows: Sequence[Row], against: Row) -> str:
     )
 
 
-def _offsets(rows: Sequence[Row]) -> list[str]:
-    """The MSE of forecasts that begin later, where the protocol asked for them."""
-    offsets = list(dict.fromkeys(offset for row in rows for offset in row.one("offsets") or ()))
-    if not offsets:
-        return []
-    table = [["MSE at offset", "0", *offsets]]
-    for row in rows:
-        later = (row.spread("offsets", offset, "scaled", "mse") for offset in offsets)
-        table.append([row.name, *map(plus_minus, (row.spread(*FIGURES["mse_scaled"]), *later))])
-    return [*markdown(table), "", "`-`: a model that goes step by step cannot begin later.", ""]
+def _states(runs: Sequence[Run]) -> str:
+    """`1 failed, 2 interrupted`."""
+    states = [run.state for run in runs]
+    return ", ".join(f"{states.count(state)} {state}" for state in get_args(State) if state in states)
 
 
-def absent(runs: Iterable[Run]) -> list[str]:
-    """What is in no table, or in one without a figure, and why."""
-    others = [run for run in runs if run.state != "finished"]
-    if not others:
-        return []
-    lines = ["## Not finished", ""]
-    for run in others:
-        asked = " ".join(f"{key}={value}" for key, value in run.overrides.items())
-        lines.append(f"- {run.path.name}{f' ({asked})' if asked else ''}: {run.state}: {_first_line(run.reason)}")
-    return [*lines, ""]
-
-
-def csv_text(setting_list: Sequence[Setting], against: str | None) -> str:
-    """report.csv: a line a row, figures unrounded."""
-    text = io.StringIO()
-    names = [f"{key}_{part}" for key in FIGURES for part in ("mean", "sd")]
-    comparison = ["compared_with", "mse_difference", "low", "high", "blocks"]
-    where = ["data", "features", "pred_len", "protocol", "windows", "row"]
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*where, "seeds", "not_finished", *names, *comparison])
-    for setting in setting_list:
-        chosen = reference(setting, against)
-        for row in setting.rows:
-            spreads = [row.spread(*path) for path in FIGURES.values()]
-            figures: list[Any] = [value for s in spreads for value in ((s.mean, s.sd) if s else (None, None))]
-            interval = None if row is chosen else compare(row, chosen)
-            place = [setting.data, setting.features, setting.pred_len, setting.protocol, row.one("test", "windows")]
-            compared = [chosen.name, *interval] if interval else [None] * len(comparison)
-            writer.writerow([*place, row.name, len(row.finished), len(row.lost), *figures, *compared])
-    return text.getvalue()
-
-
-def _mean(row: Row, key: str, digits: int) -> str:
-    spread = row.spread(*FIGURES[key])
-    return "-" if spread is None else f"{spread.mean:,.{digits}f}"
-
-
-def _range(values: set[Any]) -> str:
-    return " or ".join(f"{value:,}" for value in sorted(values))
-
-
-def _first_line(text: str) -> str:
-    return text.strip().splitlines()[0] if text.strip() else ""
+def _reason(run: Run) -> str:
+    return next(iter(run.reason.strip().splitlines()), "")

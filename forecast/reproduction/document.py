@@ -1,6 +1,5 @@
 """docs/results.md: published beside ours, row by row, made from results/runs.jsonl and nothing else."""
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,226 +12,171 @@ from forecast.comparison.tables import BASELINES, markdown, plus_minus
 from forecast.config.values import natural
 from forecast.errors import UserError
 from forecast.reproduction import SEEDS
-from forecast.reproduction.published import Published, offset_of
-from forecast.reproduction.records import of_table
-from forecast.reproduction.tables import TABLES, Contender, Table, printed_beside, printed_rows
+from forecast.reproduction.published import Published
+from forecast.reproduction.tables import TABLES, PublishedTable, TableModel, printed_beside, printed_rows
 
 # A row is reproduced when it is at most so far off, or this many standard deviations over seeds.
 TOLERANCE, DEVIATIONS = 0.02, 2.0
 REPRODUCED = "reproduced"
 HEADING = (
-    "row",
-    "look-back",
-    "windows",
-    "model",
-    "published MSE",
-    "ours",
-    "difference",
-    "published MAE",
-    "ours",
-    "verdict",
+    *("row", "look-back", "windows", "model"),
+    *("published MSE", "ours", "difference", "published MAE", "ours", "verdict"),
 )
+Line = Mapping[str, Any]  # of results/runs.jsonl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A row of a published table by a model of ours, with all its seeds. offset: steps between window and forecast."""
+class Result:
+    """A row of a published table by a model of ours. blocks: the errors of each seed, as in metrics.json."""
 
     row: str
     name: str
-    lines: Sequence[Mapping[str, Any]]
+    seq_len: int
+    windows: int
+    blocks: Sequence[Mapping[str, Any]]
     published: Published | None
-    baseline: str | None = None
-    offset: int = 0
 
-    def spread(self, error: str) -> Spread | None:
-        """Of "mse" or "mae" over seeds, scaled units; a baseline has none."""
-        found = [block["scaled"][error] for line in self.lines if (block := self._block(line)) is not None]
-        if not found:
-            return None
-        once = self.baseline is not None or len(found) == 1
-        return Spread(statistics.fmean(found), None if once else statistics.stdev(found), 1 if once else len(found))
+    def spread(self, error: str) -> Spread:
+        """Of "mse" or "mae" over seeds, scaled units."""
+        spread = Spread.over([block["scaled"][error] for block in self.blocks])
+        assert spread is not None, "a result has lines"
+        return spread
 
-    def windows(self) -> int:
-        """How many windows the errors are means over."""
-        blocks = (line["offsets"][str(self.offset)] if self.offset else line["test"] for line in self.lines)
-        return next(int(block["windows"]) for block in blocks if block is not None)
+    def verdict(self) -> str:
+        """See `verdict`."""
+        return verdict(self.published.mse, self.spread("mse")) if self.published else "nothing is printed"
 
-    def _block(self, line: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        if self.offset:
-            found = line["offsets"][str(self.offset)]
-        else:
-            found = line["baselines"][self.baseline] if self.baseline else line["test"]
-        block: Mapping[str, Any] | None = found
-        return block
+    def cells(self) -> list[str]:
+        """Its row in Markdown, under HEADING."""
+        mse, mae = self.spread("mse"), self.spread("mae")
+        printed = ["-", "-", "-"]
+        if self.published is not None:
+            difference = f"{mse.mean - self.published.mse:+.3f}"
+            printed = [f"{self.published.mse:.3f}", difference, f"{self.published.mae:.3f}"]
+        ours = [self.row, str(self.seq_len), f"{self.windows:,}", self.name]
+        return [*ours, printed[0], plus_minus(mse), *printed[1:], plus_minus(mae), self.verdict()]
 
 
 def verdict(published: float, ours: Spread) -> str:
     """Whether a printed error was met: by at most TOLERANCE, or DEVIATIONS standard deviations over our seeds."""
-    allowed = max(TOLERANCE, DEVIATIONS * (ours.sd or 0.0))
     difference = ours.mean - published
-    if abs(difference) <= allowed:
+    if abs(difference) <= max(TOLERANCE, DEVIATIONS * (ours.sd or 0.0)):
         return REPRODUCED
     return f"missed: ours is {'higher' if difference > 0 else 'lower, so better'}"
 
 
-def entries(table: Table, lines: Iterable[Mapping[str, Any]], printed: Sequence[Published]) -> list[Entry]:
-    """What has been run of a table, as its rows and contenders are ordered; trainings with other settings apart."""
-    lines = list(lines)
-    found: list[Entry] = []
-    for contender in table.contenders:
-        groups: dict[tuple[str, str], dict[int, Mapping[str, Any]]] = {}
+def table_results(table: PublishedTable, lines: Iterable[Line], printed: Sequence[Published]) -> list[Result]:
+    """What has been run of a table, in the order of its rows and models; trainings with other settings apart."""
+    lines = [line for line in lines if line["table"] == table.name]
+    placed: list[tuple[int, int, Result]] = []
+    for model in table.models:
+        groups: dict[tuple[str, str], dict[int, Line]] = {}
         for line in lines:
-            if line["contender"] == contender.name:
+            if line["contender"] == model.name:
                 # a seed that was run again, by a newer version, counts once
-                groups.setdefault((str(line["row"]), variant(line)), {})[line["seed"]] = line
-        for _, seeds in sorted(groups.items(), key=lambda group: group[0][1]):  # the recipe itself first
-            found += _entries(table, contender, list(seeds.values()), printed)
-    order = table.rows
-    return sorted(found, key=lambda entry: (order.index(entry.row) if entry.row in order else len(order), entry.offset))
+                groups.setdefault((str(line["row"]), added_overrides(line)), {})[line["seed"]] = line
+        for (row, _), seeds in sorted(groups.items(), key=lambda group: group[0][1]):  # the recipe itself first
+            place = table.rows.index(row) if row in table.rows else len(table.rows)
+            placed += [
+                (place, offset, result) for offset, result in _row_results(table, model, [*seeds.values()], printed)
+            ]
+    return [result for _, _, result in sorted(placed, key=lambda item: item[:2])]
 
 
-def _entries(
-    table: Table, contender: Contender, members: Sequence[Mapping[str, Any]], printed: Sequence[Published]
-) -> list[Entry]:
-    """A contender's row, at each offset that it was asked for, and beside NLinear its closed form."""
-    first = members[0]
-    row, name = str(first["row"]), f"{contender.name}{variant(first)}"
-    offsets = [0, *(int(offset) for offset, block in (first.get("offsets") or {}).items() if block is not None)]
-    made = [
-        Entry(
-            row=row,
-            name=f"{name}, offset {offset}" if offset else name,
-            lines=members,
-            published=printed_beside(printed, table, contender, first, offset=offset),
-            offset=offset,
-        )
-        for offset in offsets
-    ]
-    if contender.published == "NLinear":
+def _row_results(
+    table: PublishedTable, model: TableModel, lines: Sequence[Line], printed: Sequence[Published]
+) -> Iterable[tuple[int, Result]]:
+    """A model's row at each offset between window and forecast, and beside NLinear its closed form."""
+    first = lines[0]
+    name = f"{model.name}{added_overrides(first)}"
+    same: dict[str, Any] = {"row": str(first["row"]), "seq_len": first["seq_len"]}
+    offsets = [int(offset) for offset, block in (first.get("offsets") or {}).items() if block is not None]
+    for offset in (0, *offsets):
+        blocks = [line["offsets"][str(offset)] if offset else line["test"] for line in lines]
+        blocks = [block for block in blocks if block is not None]
+        published = printed_beside(printed, table, model, first, offset=offset)
+        label = f"{name}, offset {offset}" if offset else name
+        windows = int(blocks[0]["windows"])
+        yield offset, Result(name=label, windows=windows, blocks=blocks, published=published, **same)
+    if model.published == "NLinear":
         baseline = "closed_form_nlinear"
-        name = BASELINES[baseline]
-        made.append(Entry(row=row, name=name, lines=members, published=made[0].published, baseline=baseline))
-    return made
+        blocks = [line["baselines"][baseline] for line in lines][:1]  # the same for all seeds
+        published = printed_beside(printed, table, model, first)
+        windows = int(first["test"]["windows"])
+        yield 0, Result(name=BASELINES[baseline], windows=windows, blocks=blocks, published=published, **same)
 
 
-def variant(line: Mapping[str, Any]) -> str:
+def added_overrides(line: Line) -> str:
     """What a line's command has beside the recipe: the overrides after its seed, ` (trainer.precision=bf16-mixed)`."""
-    overrides = list(line["overrides"])
-    said = [str(override) for override in overrides[overrides.index(f"seed={line['seed']}") + 1 :]]
-    return f" ({', '.join(said)})" if said else ""
+    overrides = list(map(str, line["overrides"]))
+    added = overrides[overrides.index(f"seed={line['seed']}") + 1 :]
+    return f" ({', '.join(added)})" if added else ""
 
 
 def table_lines(
-    table: Table, lines: Iterable[Mapping[str, Any]], printed: Sequence[Published], notes: Mapping[str, str]
+    table: PublishedTable, lines: Iterable[Line], printed: Sequence[Published], notes: Mapping[str, str]
 ) -> list[str]:
     """The section of a table: rows and verdicts, baselines, what was tried for those missed, what was not run."""
-    mine = of_table(lines, table.name)
-    found = entries(table, mine, printed)
+    lines = [line for line in lines if line["table"] == table.name]
+    results = table_results(table, lines, printed)
     text = [f"## {table.name}: {table.title}", ""]
-    if found:
-        text += [*row_lines(table, mine, printed), "", *_baselines(mine), ""]
-        text += [*_sources(found), *_remarks(table, found, notes), ""]
-    queue = waiting(table, mine, printed)
-    if queue:
+    if results:
+        text += [*row_lines(results), "", *_baselines(lines), ""]
+        sources = dict.fromkeys(p.note for result in results if (p := result.published) and p.note and not p.offset)
+        text += [f"Of the published figures: {'; '.join(sources)}.", ""] if sources else []
+        text += [*_remarks(table, results, notes), ""]
+    if queue := waiting(table, lines, printed):
         text += [f"Not run yet: {queue}. `python scripts/reproduce.py --table {table.name}` goes on with them.", ""]
     return text
 
 
-def row_lines(table: Table, lines: Iterable[Mapping[str, Any]], printed: Sequence[Published]) -> list[str]:
+def row_lines(results: Sequence[Result]) -> list[str]:
     """The rows of a table with their verdicts, as Markdown."""
-    return markdown([HEADING, *map(_cells, entries(table, of_table(lines, table.name), printed))], left=4)
+    return markdown([HEADING, *(result.cells() for result in results)], left=4)
 
 
-def _sources(found: Sequence[Entry]) -> list[str]:
-    """What the sources say of their own figures."""
-    notes = dict.fromkeys(p.note for entry in found if (p := entry.published) and p.note and not offset_of(p))
-    return [f"Of the published figures: {'; '.join(notes)}.", ""] if notes else []
-
-
-def _remarks(table: Table, found: Sequence[Entry], notes: Mapping[str, str]) -> list[str]:
-    """What was tried and noticed, by table and by row; a row that misses is never without a word."""
+def _remarks(table: PublishedTable, results: Sequence[Result], notes: Mapping[str, str]) -> list[str]:
+    """What was tried and noticed, by table and by row; a row that misses never goes without a remark."""
     remarks = [f"- {notes[table.name].strip()}"] if table.name in notes else []
     silent = []
-    for row in dict.fromkeys(entry.row for entry in found):
-        remark = notes.get(f"{table.name}/{row}")
-        if remark is not None:
+    for row in dict.fromkeys(result.row for result in results):
+        if (remark := notes.get(f"{table.name}/{row}")) is not None:
             remarks.append(f"- {row}: {remark.strip()}")
-        elif any(entry.row == row and _missed(entry) for entry in found):
+        elif any(result.row == row and result.verdict().startswith("missed") for result in results):
             silent.append(row)
     if silent and table.name not in notes:
         remarks.append(f"- Missed, and nothing tried yet: {', '.join(silent)}.")
     return remarks
 
 
-def _missed(entry: Entry) -> bool:
-    mse = entry.spread("mse")
-    return mse is not None and entry.published is not None and verdict(entry.published.mse, mse) != REPRODUCED
-
-
-def _cells(entry: Entry) -> list[str]:
-    mse, mae = entry.spread("mse"), entry.spread("mae")
-    assert mse is not None and mae is not None, "an entry has lines"
-    ours = [entry.row, str(entry.lines[0]["seq_len"]), f"{entry.windows():,}", entry.name]
-    if entry.published is None:
-        return [*ours, "-", plus_minus(mse), "-", "-", plus_minus(mae), "nothing is printed"]
-    difference = f"{mse.mean - entry.published.mse:+.3f}"
-    said = verdict(entry.published.mse, mse)
-    return [
-        *ours,
-        f"{entry.published.mse:.3f}",
-        plus_minus(mse),
-        difference,
-        f"{entry.published.mae:.3f}",
-        plus_minus(mae),
-        said,
-    ]
-
-
-def _baselines(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+def _baselines(lines: Sequence[Line]) -> list[str]:
     """The baselines on the windows of each row; a row with several look-backs or protocols has several lines."""
     places = {(str(line["row"]), line["seq_len"], line["test"]["windows"]): line["baselines"] for line in lines}
-    heading = ["baselines, MSE / MAE", "look-back", "windows", *BASELINES.values()]
-    rows = [
-        [row, str(seq_len), f"{windows:,}", *(_pair(baselines.get(key)) for key in BASELINES)]
-        for (row, seq_len, windows), baselines in sorted(
-            places.items(), key=lambda item: (natural(item[0][0]), item[0][1:])
-        )
-    ]
-    return markdown([heading, *rows], left=3)
+    rows = []
+    for row, seq_len, windows in sorted(places, key=lambda place: (natural(place[0]), place[1:])):
+        blocks = [places[row, seq_len, windows].get(key) for key in BASELINES]
+        pairs = [f"{b['scaled']['mse']:.3f} / {b['scaled']['mae']:.3f}" if b else "-" for b in blocks]
+        rows.append([row, str(seq_len), f"{windows:,}", *pairs])
+    return markdown([["baselines, MSE / MAE", "look-back", "windows", *BASELINES.values()], *rows], left=3)
 
 
-def _pair(block: Mapping[str, Any] | None) -> str:
-    return f"{block['scaled']['mse']:.3f} / {block['scaled']['mae']:.3f}" if block else "-"
-
-
-def waiting(table: Table, lines: Sequence[Mapping[str, Any]], printed: Sequence[Published]) -> str:
+def waiting(table: PublishedTable, lines: Sequence[Line], printed: Sequence[Published]) -> str:
     """The rows with fewer than SEEDS seeds of the recipe itself: `informer (24: 1 of 3 seeds; 48, 168)`."""
-    parts = []
+    seeds: dict[tuple[str, str], set[int]] = {}
+    for line in lines:
+        if not added_overrides(line):
+            seeds.setdefault((line["contender"], line["row"]), set()).add(line["seed"])
     rows: dict[str, list[str]] = {}
-    for row, contender in printed_rows(table, printed):
-        rows.setdefault(contender.name, []).append(row)
+    for row, model in printed_rows(table, printed):
+        rows.setdefault(model.name, []).append(row)
+    parts = []
     for name, expected in rows.items():
-        done = {
-            row: len(
-                {
-                    line["seed"]
-                    for line in lines
-                    if (line["contender"], line["row"]) == (name, row) and not variant(line)
-                }
-            )
-            for row in expected
-        }
-        groups: dict[int, list[str]] = {}
-        for row in expected:
-            if done[row] < SEEDS:
-                groups.setdefault(done[row], []).append(row)
-        said = []
-        for count in sorted(groups, reverse=True):
-            listed = "all rows" if groups[count] == expected == list(table.rows) else ", ".join(groups[count])
-            said.append(f"{listed}: {count} of {SEEDS} seeds" if count else listed)
-        if said:
-            parts.append(f"{name} ({'; '.join(said)})")
+        texts = []
+        for count in reversed(range(SEEDS)):
+            missing = [row for row in expected if len(seeds.get((name, row), ())) == count]
+            listed = "all rows" if missing == expected == list(table.rows) else ", ".join(missing)
+            texts += [f"{listed}: {count} of {SEEDS} seeds" if count else listed] if missing else []
+        parts += [f"{name} ({'; '.join(texts)})"] if texts else []
     return ", ".join(parts)
 
 

@@ -23,21 +23,24 @@ class Published:
     mae: float
     note: str
 
+    @property
+    def offset(self) -> int:
+        """How many steps after its window the forecast began."""
+        words, _, number = self.note.rpartition(" ")
+        return int(number) if words == "prediction offset" else 0
+
 
 def read_published(path: Path = PUBLISHED) -> list[Published]:
     """All printed errors."""
     with path.open(newline="", encoding="utf-8") as lines:
         return [
             Published(
-                source=line["source"],
-                data=line["dataset"],
-                features=line["features"],
-                model=line["model"],
-                seq_len=int(line["seq_len"]) if line["seq_len"] else None,
-                pred_len=int(line["pred_len"]),
-                mse=float(line["mse"]),
-                mae=float(line["mae"]),
-                note=line["note"],
+                data=line.pop("dataset"),
+                seq_len=int(seq_len) if (seq_len := line.pop("seq_len")) else None,
+                pred_len=int(line.pop("pred_len")),
+                mse=float(line.pop("mse")),
+                mae=float(line.pop("mae")),
+                **line,
             )
             for line in csv.DictReader(lines)
         ]
@@ -58,16 +61,10 @@ def find(
 
     Where a source prints one look-back for all rows of a model, that one counts whatever `seq_len` is.
     """
-    wanted = (data, features, pred_len, offset)
+    place = (data, features, pred_len, offset)
     column = [p for p in printed if (p.source, p.model) == (source, model)]
-    found = [p for p in column if (p.data, p.features, p.pred_len, offset_of(p)) == wanted]
+    matches = [p for p in column if (p.data, p.features, p.pred_len, p.offset) == place]
     if len({p.seq_len for p in column}) > 1:
-        found = [p for p in found if p.seq_len == seq_len]
-    assert len(found) <= 1, f"{wanted} at {seq_len} is printed {len(found)} times"
-    return found[0] if found else None
-
-
-def offset_of(printed: Published) -> int:
-    """How many steps after its window the forecast began."""
-    words, _, number = printed.note.rpartition(" ")
-    return int(number) if words == "prediction offset" else 0
+        matches = [p for p in matches if p.seq_len == seq_len]
+    assert len(matches) <= 1, f"{place} at {seq_len} is printed {len(matches)} times"
+    return matches[0] if matches else None

@@ -1,8 +1,8 @@
-"""Results of trainings, a line of JSON each: what was asked for, and what metrics.json and run.json say."""
+"""Results of trainings, a line of JSON each: the training's place in a table, its metrics.json and its run.json."""
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,15 @@ def key(line: Mapping[str, Any]) -> tuple[str, ...]:
     return line["identity"], line["table"], line["row"], line["contender"]
 
 
-def request(job: Job) -> dict[str, Any]:
-    """What a line says of its job."""
-    names = {"identity": job.identity, "table": job.table, "row": job.row, "contender": job.contender}
+def place(job: Job) -> dict[str, Any]:
+    """The keys of a line that its job decides."""
+    names = {"identity": job.identity, "table": job.table, "row": job.row, "contender": job.model}
     return {**names, "overrides": list(job.overrides)}
 
 
 def record(job: Job, run: Run) -> dict[str, Any]:
     """The line of a finished run."""
-    return {**result_line(run), **request(job)}
+    return {**result_line(run), **place(job)}
 
 
 def append(path: Path, line: Mapping[str, Any]) -> None:
@@ -60,7 +60,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     """
     if not path.is_file():
         return []
-    found = {}
+    results = {}
     lines = path.read_bytes().splitlines(keepends=True)
     for number, raw in enumerate(lines, start=1):
         if raw.strip() and (_is_json(raw) or number < len(lines) or raw.endswith(b"\n")):
@@ -71,13 +71,8 @@ def read(path: Path) -> list[dict[str, Any]]:
                 raise UserError(f"{path}, line {number} is no result: {error}. Remove the line.") from error
             if missing:
                 raise UserError(f"{path}, line {number} is no result: it has no {missing[0]}. Remove the line.")
-            found[key(line)] = line
-    return list(found.values())
-
-
-def of_table(lines: Iterable[Mapping[str, Any]], table: str) -> list[Mapping[str, Any]]:
-    """The lines of one table, in their order."""
-    return [line for line in lines if line["table"] == table]
+            results[key(line)] = line
+    return list(results.values())
 
 
 def _is_json(raw: bytes) -> bool:

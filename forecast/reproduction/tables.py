@@ -12,7 +12,7 @@ from forecast.reproduction.published import Published, find
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contender:
+class TableModel:
     """A model of ours in a table. published: the printed column it stands beside. overrides: of the row's experiment.
 
     drops: keys of the experiment that it has none of.
@@ -20,35 +20,27 @@ class Contender:
 
     name: str
     published: str
-    overrides: tuple[str, ...] = ()
-    drops: tuple[str, ...] = ()
+    overrides: Sequence[str] = ()
+    drops: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class PublishedTable:
     """A published table. Its rows are the experiments NAME/ROW. source: as in results/published.csv."""
 
     name: str
     title: str
     source: str
-    contenders: tuple[Contender, ...]
+    models: tuple[TableModel, ...]
     rows: tuple[str, ...]
 
 
 TABLES = {
-    name: Table(
+    name: PublishedTable(
         name=name,
         title=content["title"],
         source=content["source"],
-        contenders=tuple(
-            Contender(
-                name=model,
-                published=column["published"],
-                overrides=tuple(column.get("overrides", ())),
-                drops=tuple(column.get("drops", ())),
-            )
-            for model, column in content["models"].items()
-        ),
+        models=tuple(TableModel(name=model, **column) for model, column in content["models"].items()),
         rows=tuple(content["rows"]),
     )
     for name, content in published_tables().items()
@@ -61,7 +53,7 @@ class Job:
 
     table: str
     row: str
-    contender: str
+    model: str
     seed: int
     overrides: tuple[str, ...]
     identity: str
@@ -69,95 +61,86 @@ class Job:
 
 
 class Cell(NamedTuple):
-    """A row of a table by one of its contenders."""
+    """A row of a table by one of its models."""
 
-    table: Table
+    table: PublishedTable
     row: str
-    contender: Contender
+    model: TableModel
 
 
 def cells(
-    tables: Sequence[Table], printed: Sequence[Published], *, rows: Sequence[str] = (), contenders: Sequence[str] = ()
+    tables: Sequence[PublishedTable],
+    printed: Sequence[Published],
+    *,
+    rows: Sequence[str] = (),
+    models: Sequence[str] = (),
 ) -> list[Cell]:
-    """What the tables hold beside a printed figure.
+    """The rows and models of the tables that stand beside a printed figure.
 
-    rows, contenders: which ones, empty for all; a row may be said by any part of its name between underscores: 24, or
-    etth1. Raises UserError for a row or contender that no table has.
+    rows, models: which ones, empty for all; a row may be named by any part of its name between underscores: 24, or
+    etth1. Raises UserError for a row or model that no table has.
     """
-    where = ", ".join(table.name for table in tables)
     names = [row for table in tables for row in table.rows]
-    for asked in rows:
-        if not any(fits(row, asked) for row in names):
-            raise UserError(f"--rows {asked}: {where} has no such row. Rows: {', '.join(dict.fromkeys(names))}")
-    models = list(dict.fromkeys(contender.name for table in tables for contender in table.contenders))
-    for asked in contenders:
-        if asked not in models:
-            raise UserError(f"--models {asked}: choose of {'; '.join(models)}.{closest(asked, models)}")
+    for part in rows:
+        if not any(fits(row, part) for row in names):
+            where = ", ".join(table.name for table in tables)
+            raise UserError(f"--rows {part}: {where} has no such row. Rows: {', '.join(dict.fromkeys(names))}")
+    known = list(dict.fromkeys(model.name for table in tables for model in table.models))
+    for name in models:
+        if name not in known:
+            raise UserError(f"--models {name}: choose of {'; '.join(known)}.{closest(name, known)}")
     return [
-        Cell(table, row, contender)
+        Cell(table, row, model)
         for table in tables
-        for row, contender in printed_rows(table, printed)
-        if (not rows or any(fits(row, asked) for asked in rows)) and contender.name in (contenders or models)
+        for row, model in printed_rows(table, printed)
+        if (not rows or any(fits(row, part) for part in rows)) and model.name in (models or known)
     ]
 
 
-def jobs(wanted: Sequence[Cell], *, seeds: Sequence[int], extra: Sequence[str] = ()) -> Iterator[Job]:
+def fits(row: str, part: str) -> bool:
+    """Whether a row's name is `part`, or holds it between underscores."""
+    return f"_{part}_" in f"_{row}_"
+
+
+def jobs(chosen: Sequence[Cell], *, seeds: Sequence[int], extra: Sequence[str] = ()) -> Iterator[Job]:
     """The trainings of the cells, a seed of all before the next seed. extra: overrides for all.
 
     Raises UserError at once when train.py would refuse one of them.
     """
-    first = [job(cell, seed=seed, extra=extra) for seed in seeds[:1] for cell in wanted]
-    return itertools.chain(first, (job(cell, seed=seed, extra=extra) for seed in seeds[1:] for cell in wanted))
+
+    def job(cell: Cell, seed: int) -> Job:
+        table, row, model = cell
+        dropped = [f"~{key}" for key in model.drops if key in recipe(table.name, row)]
+        overrides = (f"experiment={table.name}/{row}", *model.overrides, *dropped, f"seed={seed}", *extra)
+        identity, values = composed(overrides)
+        names = {"table": table.name, "row": row, "model": model.name}
+        return Job(**names, seed=seed, overrides=overrides, identity=identity, values=values)
+
+    first = [job(cell, seed) for seed in seeds[:1] for cell in chosen]
+    return itertools.chain(first, (job(cell, seed) for seed in seeds[1:] for cell in chosen))
 
 
-def printed_rows(table: Table, printed: Sequence[Published]) -> list[tuple[str, Contender]]:
-    """The rows of a table, and for each the contenders that stand beside a printed figure."""
-    found = []
+def printed_rows(table: PublishedTable, printed: Sequence[Published]) -> list[tuple[str, TableModel]]:
+    """The rows of a table, and for each the models that stand beside a printed figure."""
+    pairs = []
     for row in table.rows:
         keys = recipe(table.name, row)
-        for contender in table.contenders:
-            lengths = [int(o.removeprefix("seq_len=")) for o in contender.overrides if o.startswith("seq_len=")]
+        for model in table.models:
+            lengths = [int(o.removeprefix("seq_len=")) for o in model.overrides if o.startswith("seq_len=")]
             values = {**keys, "features": keys["data.features"], "seq_len": (*lengths, keys["seq_len"])[0]}
-            if printed_beside(printed, table, contender, values):
-                found.append((row, contender))
-    return found
-
-
-def job(cell: Cell, *, seed: int, extra: Sequence[str]) -> Job:
-    """One training of a table."""
-    table, row, contender = cell
-    dropped = [f"~{key}" for key in contender.drops if key in recipe(table.name, row)]
-    overrides = (f"experiment={table.name}/{row}", *contender.overrides, *dropped, f"seed={seed}", *extra)
-    identity, values = composed(overrides)
-    return Job(
-        table=table.name,
-        row=row,
-        contender=contender.name,
-        seed=seed,
-        overrides=overrides,
-        identity=identity,
-        values=values,
-    )
-
-
-def fits(row: str, asked: str) -> bool:
-    """Whether a row's name is `asked`, or holds it between underscores."""
-    return f"_{asked}_" in f"_{row}_"
+            if printed_beside(printed, table, model, values):
+                pairs.append((row, model))
+    return pairs
 
 
 def printed_beside(
-    printed: Sequence[Published], table: Table, contender: Contender, values: Mapping[str, Any], *, offset: int = 0
+    printed: Sequence[Published],
+    table: PublishedTable,
+    model: TableModel,
+    values: Mapping[str, Any],
+    *,
+    offset: int = 0,
 ) -> Published | None:
-    """The printed figure of a training. values: its config or its metrics.json, the same keys serve."""
-    data = values["data"] if isinstance(values["data"], str) else values["data"]["name"]
-    features = values["features"] if "features" in values else values["data"]["features"]
-    return find(
-        printed,
-        source=table.source,
-        model=contender.published,
-        data=data,
-        features=features,
-        seq_len=values["seq_len"],
-        pred_len=values["pred_len"],
-        offset=offset,
-    )
+    """The printed figure of a training. values: its recipe or its metrics.json, both with `features`."""
+    keys = {key: values[key] for key in ("data", "features", "seq_len", "pred_len")}
+    return find(printed, source=table.source, model=model.published, offset=offset, **keys)

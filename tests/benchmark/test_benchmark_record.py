@@ -17,17 +17,11 @@ def rates(*parts):
 def test_a_later_run_replaces_what_it_measured_and_keeps_the_rest(tmp_path):
     file = tmp_path / "cpu.json"
     record.write(file, {**MACHINE, "commit": "old", "rates": rates("step", "data")}, {"step": [1], "data": {"x": 2}})
-    record.write(file, {**MACHINE, "rates": rates("step")}, {"step": [11, 13]})
+    record.write(file, {**MACHINE, "rates": {"step": {"before": {"fp32": 3.0}}}}, {"step": [11, 13]})
     content = json.loads(file.read_text())
     assert content["parts"] == {"step": [11, 13], "data": {"x": 2}}
     assert content["machine"]["commit"] == "new"
-    assert content["machine"]["rates"].keys() == {"step", "data"}
-
-
-def test_the_rates_of_a_part_that_is_gone_go_too():
-    before = {"machine": {"rates": rates("step")}, "parts": {"step": 1}}
-    found = record.merged(before, {**MACHINE, "rates": {"step": {"before": {"fp32": 3.0}}}}, {"step": 2})
-    assert found["machine"]["rates"] == {"step": {"before": {"fp32": 3.0}}}
+    assert content["machine"]["rates"] == {"step": {"before": {"fp32": 3.0}}, **rates("data")}
 
 
 @pytest.mark.parametrize("key", ["device", "kind", "threads", "torch"])
@@ -49,7 +43,7 @@ def test_a_file_that_is_not_ours_is_refused_and_left_alone(tmp_path, text):
 
 
 def test_what_is_no_number_becomes_null_and_six_digits_stay():
-    assert record.plain({"a": float("nan"), "b": (1234567.89, 0.000123456789)}) == {
+    assert record.significant({"a": float("nan"), "b": (1234567.89, 0.000123456789)}) == {
         "a": None,
         "b": [1.23457e6, 1.23457e-4],
     }

@@ -11,9 +11,9 @@ def make_run(
     folder, *, errors, seed=1, number=0, seq_len=7, data="ETTh1", first=11, seconds=10.0, memory=100.0, **more
 ):
     """errors (N,): the squared error of each window. more: overrides, group or key with __ for a dot."""
-    asked = {key.replace("__", "."): value for key, value in more.items()} | {"seed": seed}
+    overrides = {key.replace("__", "."): value for key, value in more.items()} | {"seed": seed}
     (folder / ".hydra").mkdir(parents=True)
-    (folder / ".hydra" / "overrides.yaml").write_text("".join(f"- {k}={v}\n" for k, v in asked.items()))
+    (folder / ".hydra" / "overrides.yaml").write_text("".join(f"- {k}={v}\n" for k, v in overrides.items()))
     (folder / ".hydra" / "hydra.yaml").write_text(f"hydra:\n  job:\n    name: train\n    num: {number}\n")
     mse, mae = float(np.mean(errors)), float(np.mean(np.sqrt(errors)))
     both = {"scaled": {"mse": mse, "mae": mae}, "original": {"mse": 4 * mse, "mae": 2 * mae}}
@@ -39,9 +39,9 @@ def make_run(
         "cost": {"train_seconds": seconds, "train_samples_per_second": 5.0, "peak_memory_mb": memory, "device": "cpu",
                  "precision": "32-true"},
     }  # fmt: skip
-    account = {"status": "finished", "versions": {"torch": "2.13.0"}, "data": {"name": data, "checksum": "c0ffee"}}
+    info = {"status": "finished", "versions": {"torch": "2.13.0"}, "data": {"name": data, "checksum": "c0ffee"}}
     (folder / "metrics.json").write_text(json.dumps(metrics))
-    (folder / "run.json").write_text(json.dumps(account))
+    (folder / "run.json").write_text(json.dumps(info))
     (folder / "metrics_by_step.csv").write_text(
         "step,mse_scaled,closed_form_nlinear_mse_scaled\n" + "".join(f"{s},{s / 10},{s / 20}\n" for s in (1, 2, 3))
     )
@@ -70,3 +70,9 @@ def wave(level, n=N_WINDOWS, seed=0):
     """Window errors around `level` that hang together, as those of overlapping windows do."""
     noise = np.random.default_rng(seed).normal(size=n + 9)
     return level + 0.05 * np.convolve(noise, np.ones(10) / 10, "valid")
+
+
+def edit_json(path, change):
+    """Calls `change` with the content and writes back what it returns, or what it has changed."""
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(change(content) or content))

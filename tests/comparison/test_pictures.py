@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from comparison.folders import make_run, wave
 
-from forecast.comparison.pictures import figures, pareto
-from forecast.comparison.rows import read_folder, settings
+from forecast.comparison.pictures import comparison_figures, pareto
+from forecast.comparison.rows import comparisons, read_folder
 
 
 @pytest.fixture
@@ -16,8 +16,8 @@ def drawn(tmp_path):
             folder = tmp_path / f"{name}{seed}"
             errors = wave(level + 0.01 * seed)
             make_run(folder, errors=errors, seed=seed, number=number, seconds=seconds, memory=memory, attention=name)
-    (setting,) = settings(read_folder(tmp_path))
-    return figures(setting)
+    (comparison,) = comparisons(read_folder(tmp_path))
+    return comparison_figures(comparison)
 
 
 def test_all_four_are_drawn(drawn):
@@ -61,5 +61,5 @@ def test_files_that_are_missing_leave_their_picture_out(tmp_path):
     folder = make_run(tmp_path / "run", errors=wave(0.5))
     (folder / "metrics_by_step.csv").unlink()
     (folder / "forecasts.npz").unlink()
-    (setting,) = settings(read_folder(tmp_path))
-    assert list(figures(setting)) == ["errors.png", "cost.png"]
+    (comparison,) = comparisons(read_folder(tmp_path))
+    assert list(comparison_figures(comparison)) == ["errors.png", "cost.png"]

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from comparison.folders import N_WINDOWS, make_run, wave
+from comparison.folders import N_WINDOWS, edit_json, make_run, wave
 
-from forecast.comparison.rows import compare, read_folder, settings, shared_windows
+from forecast.comparison.rows import comparisons, mse_difference, read_folder, shared_windows
 from forecast.errors import UserError
 from forecast.run_folder import is_finished, read_run
 
@@ -16,17 +16,15 @@ def sweep(tmp_path):
     """Two attentions, two seeds: lsh errs by 0.02 more than full in every window."""
     jobs = [("full", 1, 0.5), ("full", 2, 0.6), ("lsh", 1, 0.52), ("lsh", 2, 0.62)]
     for number, (name, seed, level) in enumerate(jobs):
-        errors = wave(level, seed=seed)
-        make_run(
-            tmp_path / f"id{9 - number}", errors=errors, seed=seed, number=number, attention=name, model__d_model=8
-        )
+        overrides = {"attention": name, "model__d_model": 8}
+        make_run(tmp_path / f"id{9 - number}", errors=wave(level, seed=seed), seed=seed, number=number, **overrides)
     return tmp_path
 
 
 def test_runs_that_differ_in_their_seed_are_one_row(sweep):
-    (setting,) = settings(read_folder(sweep))
-    assert [row.name for row in setting.rows] == ["full", "lsh"]  # in the order of the jobs, not of the folders
-    full = setting.row("full")
+    (comparison,) = comparisons(read_folder(sweep))
+    assert [row.name for row in comparison.rows] == ["full", "lsh"]  # in the order of the jobs, not of the folders
+    full = comparison.rows[0]
     assert [run.metrics["seed"] for run in full.finished] == [1, 2]
     values = [wave(0.5, seed=1).mean(), wave(0.6, seed=2).mean()]
     spread = full.spread("test", "scaled", "mse")
@@ -34,8 +32,8 @@ def test_runs_that_differ_in_their_seed_are_one_row(sweep):
 
 
 def test_the_difference_is_taken_window_by_window(sweep):
-    (setting,) = settings(read_folder(sweep))
-    interval = compare(setting.row("lsh"), setting.row("full"))
+    (comparison,) = comparisons(read_folder(sweep))
+    interval = mse_difference(*reversed(comparison.rows))
     assert interval.difference == pytest.approx(0.02)
     assert interval.blocks == N_WINDOWS // 10
 
@@ -44,24 +42,24 @@ def test_rows_of_another_look_back_are_compared_where_their_forecasts_begin_alik
     make_run(tmp_path / "short", errors=wave(0.5), number=0)
     errors = np.concatenate([np.full(5, 99.0), wave(0.4)[:-5]])  # begins five rows earlier
     make_run(tmp_path / "long", errors=errors, seq_len=13, first=6, number=1, model="informer")
-    (setting,) = settings(read_folder(tmp_path))
-    assert shared_windows(setting.rows) == N_WINDOWS - 5
-    assert compare(setting.rows[1], setting.rows[0]).difference == pytest.approx(-0.1)
-    assert compare(setting.rows[1], setting.rows[0]).blocks == (N_WINDOWS - 5) // (13 + 3)
+    (comparison,) = comparisons(read_folder(tmp_path))
+    assert shared_windows(comparison.rows) == N_WINDOWS - 5
+    assert mse_difference(comparison.rows[1], comparison.rows[0]).difference == pytest.approx(-0.1)
+    assert mse_difference(comparison.rows[1], comparison.rows[0]).blocks == (N_WINDOWS - 5) // (13 + 3)
 
 
 def test_no_shared_window_no_comparison(tmp_path):
     make_run(tmp_path / "a", errors=wave(0.5), attention="full")
     make_run(tmp_path / "b", errors=wave(0.5), attention="lsh", first=9000)
-    (setting,) = settings(read_folder(tmp_path))
-    assert compare(*setting.rows) is None
+    (comparison,) = comparisons(read_folder(tmp_path))
+    assert mse_difference(*comparison.rows) is None
 
 
 def test_other_data_are_another_table(tmp_path):
     for data in ("ETTh1", "ETTh2"):
         for name in ("full", "lsh"):
             make_run(tmp_path / f"{data}{name}", errors=wave(0.5), data=data, data__name=data, attention=name)
-    tables = settings(read_folder(tmp_path))
+    tables = comparisons(read_folder(tmp_path))
     assert [(t.data, [row.name for row in t.rows]) for t in tables] == [
         ("ETTh1", ["full", "lsh"]),
         ("ETTh2", ["full", "lsh"]),
@@ -81,62 +79,51 @@ def test_other_data_are_another_table(tmp_path):
             ],
             ["attention=full, seq_len=5", "attention=lsh, seq_len=5", "attention=lsh, seq_len=3"],
         ),
+        (
+            [{"callbacks__early_stopping__patience": n} for n in (1, 3)],
+            [f"callbacks.early_stopping.patience={n}" for n in (1, 3)],
+        ),
         ([{"callbacks__progress": "null"}, {"data__root": "/x", "checks__leakage": "false"}], ["all runs"]),
     ],
 )
 def test_a_row_is_named_by_what_sets_it_apart(tmp_path, overrides, names):
-    for number, said in enumerate(overrides):
+    for number, keys in enumerate(overrides):
         folder = make_run(tmp_path / str(number), errors=wave(0.5), number=number)
-        lines = [f"- {key.replace('__', '.')}={value}\n" for key, value in said.items()]
+        lines = [f"- {key.replace('__', '.')}={value}\n" for key, value in keys.items()]
         (folder / ".hydra" / "overrides.yaml").write_text("".join(lines) or "[]\n")
-    (setting,) = settings(read_folder(tmp_path))
-    assert [row.name for row in setting.rows] == names
+    (comparison,) = comparisons(read_folder(tmp_path))
+    assert [row.name for row in comparison.rows] == names
 
 
 def test_other_target_columns_or_splits_are_another_table(tmp_path):
     for number, (key, value) in enumerate({"targets": ["OT"], "splits": {"test": [3, 9]}, "gaps": {}}.items()):
         folder = make_run(tmp_path / key, errors=wave(0.5), number=number, data__target=key)
-        account = json.loads((folder / "run.json").read_text())
-        account["data"][key] = value
-        (folder / "run.json").write_text(json.dumps(account))
-    tables = settings(read_folder(tmp_path))
+        edit_json(folder / "run.json", lambda info, new={key: value}: info["data"].update(new))
+    tables = comparisons(read_folder(tmp_path))
     assert [(table.targets, len(table.rows)) for table in tables] == [(("OT",), 1), ((), 1), ((), 1)]
 
 
 def test_an_own_file_is_named(tmp_path):
     folder = make_run(tmp_path / "run", errors=wave(0.5), data="csv")
-    account = json.loads((folder / "run.json").read_text())
-    account["data"]["path"] = "/somewhere/my.csv"
-    (folder / "run.json").write_text(json.dumps(account))
-    assert settings(read_folder(tmp_path))[0].data == "my.csv"
+    edit_json(folder / "run.json", lambda info: info["data"].update(path="/somewhere/my.csv"))
+    assert comparisons(read_folder(tmp_path))[0].data == "my.csv"
 
 
 def test_what_run_json_has_of_the_command_counts_since_hydra_writes_its_files_anew(tmp_path):
     for number, name in enumerate(("full", "lsh")):
         folder = make_run(tmp_path / name, errors=wave(0.5), number=1 - number, attention="typed anew")
-        account = json.loads((folder / "run.json").read_text())
-        (folder / "run.json").write_text(
-            json.dumps({**account, "overrides": [f"attention={name}", "seed=1"], "job": number})
-        )
-    (setting,) = settings(read_folder(tmp_path))
-    assert [row.name for row in setting.rows] == ["full", "lsh"]
-
-
-def test_early_stopping_makes_another_row_and_what_is_only_shown_does_not(tmp_path):
-    for number, patience in enumerate((1, 3)):
-        make_run(
-            tmp_path / str(patience), errors=wave(0.5), number=number, callbacks__early_stopping__patience=patience
-        )
-    (setting,) = settings(read_folder(tmp_path))
-    assert [row.name for row in setting.rows] == [f"callbacks.early_stopping.patience={n}" for n in (1, 3)]
+        command = {"overrides": [f"attention={name}", "seed=1"], "job": number}
+        edit_json(folder / "run.json", lambda info, command=command: info | command)
+    (comparison,) = comparisons(read_folder(tmp_path))
+    assert [row.name for row in comparison.rows] == ["full", "lsh"]
 
 
 def test_a_lost_run_of_a_seed_that_has_finished_does_not_count(tmp_path):
     make_run(tmp_path / "new", errors=wave(0.5), attention="full")
     make_run(tmp_path / "old", errors=wave(0.5), attention="full")
     (tmp_path / "old" / "run.json").write_text('{"status": "failed", "error": "no"}')
-    (setting,) = settings(read_folder(tmp_path))
-    assert (len(setting.rows[0].finished), setting.rows[0].lost) == (1, ())
+    (comparison,) = comparisons(read_folder(tmp_path))
+    assert (len(comparison.rows[0].finished), comparison.rows[0].lost) == (1, ())
 
 
 def test_of_two_runs_of_a_seed_the_newer_one_counts(tmp_path):
@@ -145,9 +132,9 @@ def test_of_two_runs_of_a_seed_the_newer_one_counts(tmp_path):
     for age, level in ((100, 0.5), (50, 0.3)):
         folder = make_run(tmp_path / str(level), errors=wave(level), attention="full")
         os.utime(folder, (1e9 - age, 1e9 - age))
-    (setting,) = settings(read_folder(tmp_path))
-    assert setting.rows[0].spread("test", "scaled", "mse")[::2] == pytest.approx((wave(0.3).mean(), 1))
-    assert len(setting.rows[0].superseded) == 1
+    (comparison,) = comparisons(read_folder(tmp_path))
+    assert comparison.rows[0].spread("test", "scaled", "mse")[::2] == pytest.approx((wave(0.3).mean(), 1))
+    assert len(comparison.rows[0].superseded) == 1
 
 
 BROKEN = {
@@ -185,20 +172,17 @@ def test_a_run_that_is_not_whole_is_known_as_such(tmp_path, case):
 @pytest.mark.parametrize("mse", [None, "NaN", float("nan")])
 def test_an_error_that_is_no_number_is_a_failure(tmp_path, mse):
     folder = make_run(tmp_path / "run", errors=wave(0.5))
-    metrics = json.loads((folder / "metrics.json").read_text())
-    metrics["test"]["scaled"]["mse"] = mse
-    (folder / "metrics.json").write_text(json.dumps(metrics))
+    edit_json(folder / "metrics.json", lambda metrics: metrics["test"]["scaled"].update(mse=mse))
     assert read_run(folder).reason == "its test error is not a finite number"
 
 
 def test_a_folder_without_runs_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"nothing: there is no such folder\. It is multirun/NAME"):
         read_folder(tmp_path / "nothing")
-    with pytest.raises(UserError, match=r"holds no runs\. A sweep writes them"):
-        read_folder(tmp_path)
-    (tmp_path / "notes").mkdir()  # what is no run does not make it a sweep's folder, into which a report is written
-    with pytest.raises(UserError, match=r"holds no runs\. A sweep writes them"):
-        read_folder(tmp_path)
+    for name in (".", "notes"):  # what is no run does not make it a sweep's folder, into which a report is written
+        (tmp_path / name).mkdir(exist_ok=True)
+        with pytest.raises(UserError, match=r"holds no runs\. A sweep writes them"):
+            read_folder(tmp_path)
     make_run(tmp_path / "run", errors=wave(0.5))
     with pytest.raises(UserError, match=r"run is a single run: say the folder that holds the runs"):
         read_folder(tmp_path / "run")

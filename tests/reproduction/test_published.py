@@ -2,7 +2,7 @@
 
 import pytest
 
-from forecast.reproduction.published import find, offset_of, read_published
+from forecast.reproduction.published import find, read_published
 
 PRINTED = read_published()
 
@@ -36,9 +36,9 @@ def test_a_row_is_found_by_what_the_source_prints(place, errors):
 
 
 def test_offsets_are_read_from_the_note():
-    offsets = {offset_of(p) for p in PRINTED if p.source.endswith("decoder") and p.pred_len == 480}
+    offsets = {p.offset for p in PRINTED if p.source.endswith("decoder") and p.pred_len == 480}
     assert offsets == {0, 48, 96, 144, 168}
-    assert {offset_of(p) for p in PRINTED if not p.source.endswith("decoder")} == {0}
+    assert {p.offset for p in PRINTED if not p.source.endswith("decoder")} == {0}
 
 
 def test_our_closed_form_is_the_one_measured_with_numpy():

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from comparison.folders import make_run, wave
+from comparison.folders import edit_json, make_run, wave
 from reproduction.lines import line
 
 from forecast.errors import UserError
@@ -17,20 +17,19 @@ def file(tmp_path):
     return tmp_path / "new" / "runs.jsonl"
 
 
-def test_a_line_has_what_was_asked_and_the_keys_of_both_files_without_a_path(tmp_path):
+def test_a_line_has_its_place_in_the_table_and_the_keys_of_both_files_without_a_path(tmp_path):
     folder = make_run(tmp_path / "run", errors=wave(0.5), seed=3)
-    account = json.loads((folder / "run.json").read_text())
-    account["data"] |= {"path": "/home/me/ETTh1.csv", "columns": ["a", "b"]}
-    (folder / "run.json").write_text(json.dumps(account))
-    job = Job(table="t", row="r", contender="c", seed=3, overrides=("seed=3",), identity="abc", values={})
-    found = records.record(job, read_run(folder))
-    assert {key: found[key] for key in ("identity", "table", "row", "contender", "overrides", "seed")} == {
+    more = {"path": "/home/me/ETTh1.csv", "columns": ["a", "b"]}
+    edit_json(folder / "run.json", lambda info: info["data"].update(more))
+    job = Job(table="t", row="r", model="c", seed=3, overrides=("seed=3",), identity="abc", values={})
+    result = records.record(job, read_run(folder))
+    assert {key: result[key] for key in ("identity", "table", "row", "contender", "overrides", "seed")} == {
         "identity": "abc", "table": "t", "row": "r", "contender": "c", "overrides": ["seed=3"], "seed": 3
     }  # fmt: skip
-    assert found["test"]["scaled"]["mse"] == pytest.approx(wave(0.5).mean())
-    assert found["versions"] == {"torch": "2.13.0"} and found["data"] == "ETTh1"
-    assert found["data_read"] == {"name": "ETTh1", "checksum": "c0ffee", "columns": ["a", "b"]}
-    assert "/home/me" not in json.dumps(found)
+    assert result["test"]["scaled"]["mse"] == pytest.approx(wave(0.5).mean())
+    assert result["versions"] == {"torch": "2.13.0"} and result["data"] == "ETTh1"
+    assert result["data_read"] == {"name": "ETTh1", "checksum": "c0ffee", "columns": ["a", "b"]}
+    assert "/home/me" not in json.dumps(result)
 
 
 def test_lines_come_back_by_identity_the_last_one_counts(file):
@@ -43,18 +42,12 @@ def test_lines_come_back_by_identity_the_last_one_counts(file):
     assert len(file.read_text().splitlines()) == 3
 
 
-def test_a_line_cut_off_by_a_crash_is_left_out_and_the_next_one_stays_whole(file):
+@pytest.mark.parametrize("cut_off", [True, False])
+def test_a_line_cut_off_by_a_crash_is_left_out_and_a_whole_one_without_its_end_of_line_is_not(file, cut_off):
     records.append(file, line("t", "r", "c", mse=0.5))
-    with file.open("a") as opened:
-        opened.write('{"identity": "x", "te')
+    text = file.read_text()
+    file.write_text(text + '{"identity": "x", "te' if cut_off else text.rstrip("\n"))
     assert len(records.read(file)) == 1
-    records.append(file, line("t", "r", "c", mse=0.4, seed=2))
-    assert [entry["seed"] for entry in records.read(file)] == [1, 2]
-
-
-def test_a_whole_last_line_without_its_end_is_kept(file):
-    records.append(file, line("t", "r", "c", mse=0.5))
-    file.write_text(file.read_text().rstrip("\n"))
     records.append(file, line("t", "r", "c", mse=0.4, seed=2))
     assert [entry["seed"] for entry in records.read(file)] == [1, 2]
 

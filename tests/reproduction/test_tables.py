@@ -13,13 +13,13 @@ from forecast.reproduction.tables import TABLES, cells, fits, jobs, printed_rows
 PRINTED = read_published()
 
 
-def asked(*tables, seeds=(1,), extra=(), **which):
+def jobs_of(*tables, seeds=(1,), extra=(), **which):
     return list(jobs(cells([TABLES[name] for name in tables], PRINTED, **which), seeds=seeds, extra=extra))
 
 
 def test_a_row_is_a_training_for_each_printed_model():
-    found = asked("etth1_m", rows=["24"])
-    assert [(job.row, job.contender, job.overrides) for job in found] == [
+    found = jobs_of("etth1_m", rows=["24"])
+    assert [(job.row, job.model, job.overrides) for job in found] == [
         ("24", "informer2020", ("experiment=etth1_m/24", "seed=1")),
         ("24", "informer", ("experiment=etth1_m/24", "model=informer", "seed=1")),
         (
@@ -34,13 +34,13 @@ def test_a_row_is_a_training_for_each_printed_model():
 
 
 def test_a_factor_that_a_row_does_not_name_is_not_dropped():
-    assert asked("etth1_m", rows=["48"])[2].overrides == (
+    assert jobs_of("etth1_m", rows=["48"])[2].overrides == (
         *("experiment=etth1_m/48", "model=informer", "attention=full", "seed=1"),
     )
 
 
 def test_all_rows_get_a_seed_before_the_next_one():
-    found = asked("decoder", seeds=(1, 2))
+    found = jobs_of("decoder", seeds=(1, 2))
     assert [(job.row, job.seed) for job in found] == [
         (row, seed) for seed in (1, 2) for row in ("336", "480") for _ in "abc"
     ]
@@ -48,18 +48,18 @@ def test_all_rows_get_a_seed_before_the_next_one():
 
 def test_what_the_command_adds_is_part_of_the_identity():
     (plain,), (half,) = (
-        asked("dlinear", rows=["etth1_m_96"], contenders=["nlinear"], extra=extra)
+        jobs_of("dlinear", rows=["etth1_m_96"], models=["nlinear"], extra=extra)
         for extra in ((), ("trainer.precision=bf16-mixed",))
     )
     assert half.overrides[-1] == "trainer.precision=bf16-mixed" and plain.identity != half.identity
 
 
-@pytest.mark.parametrize(("name", "asked_for", "yes"), [
+@pytest.mark.parametrize(("name", "part", "yes"), [
     ("etth1_m_96", "etth1", True), ("etth1_m_96", "96", True), ("etth1_m_96", "h1", False), ("336_720", "720", True),
     ("24", "24", True), ("240", "24", False),
 ])  # fmt: skip
-def test_a_row_may_be_said_in_parts(name, asked_for, yes):
-    assert fits(name, asked_for) == yes
+def test_a_row_may_be_named_in_parts(name, part, yes):
+    assert fits(name, part) == yes
 
 
 def test_rows_are_sorted_by_number():
@@ -77,21 +77,21 @@ IDENTITIES = {
 @pytest.mark.parametrize("place", IDENTITIES)
 def test_a_training_keeps_the_identity_under_which_its_result_was_written(place):
     table, row, contender = place
-    (job,) = asked(table, rows=[row], contenders=[contender])
+    (job,) = jobs_of(table, rows=[row], models=[contender])
     assert job.identity == IDENTITIES[place]
 
 
 def test_an_unknown_row_or_model_is_refused_with_those_there_are():
     with pytest.raises(UserError, match=r"--rows 25: etth1_m has no such row\. Rows: 24, 48, 168, 336, 720"):
-        asked("etth1_m", rows=["25"])
+        jobs_of("etth1_m", rows=["25"])
     with pytest.raises(
         UserError, match=r"--models informr: choose of informer2020; informer; .*Did you mean 'informer'"
     ):
-        asked("etth1_m", contenders=["informr"])
+        jobs_of("etth1_m", models=["informr"])
 
 
 def test_of_several_tables_a_row_need_be_in_one():
-    found = asked("etth1_m", "decoder", rows=["24", "480"], contenders=["informer2020"])
+    found = jobs_of("etth1_m", "decoder", rows=["24", "480"], models=["informer2020"])
     assert [(job.table, job.row) for job in found] == [("etth1_m", "24"), ("decoder", "480")]
 
 
@@ -102,7 +102,7 @@ def test_a_setting_that_one_of_them_cannot_take_is_refused_before_anything_runs(
 
 
 def test_two_tables_may_hold_the_same_training():
-    first, second = asked("etth1_s", rows=["336"], contenders=["informer2020"]), asked("distilling", rows=["336_720"])
+    first, second = jobs_of("etth1_s", rows=["336"], models=["informer2020"]), jobs_of("distilling", rows=["336_720"])
     assert first[0].identity == second[0].identity
 
 
@@ -132,56 +132,50 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("table", SCRIPTS)
 def test_the_informers_rows_are_those_of_the_authors_scripts(table):
-    said = []
+    rows = []
     for row in TABLES[table].rows:
         cfg = composed(f"experiment={table}/{row}")
         check_config(cfg)
         sizes = (cfg.seq_len, cfg.label_len, cfg.model.encoder_layers, cfg.model.decoder_layers)
-        said.append(f"{cfg.pred_len} {'/'.join(map(str, sizes))}")
+        rows.append(f"{cfg.pred_len} {'/'.join(map(str, sizes))}")
         assert (cfg.data.name.lower(), cfg.data.features.lower()) == tuple(table.split("_"))
         factor = 3 if (table, cfg.pred_len) in {("etth1_m", 24), ("etth2_s", 24)} else 5
         assert cfg.attention.mechanism.factor == factor
-        common = (
-            cfg.model.d_model,
-            cfg.model.n_heads,
-            cfg.model.d_ff,
-            cfg.model.dropout,
-            cfg.model.mix,
-            cfg.model.distil,
-        )
+        model = cfg.model
+        common = (model.d_model, model.n_heads, model.d_ff, model.dropout, model.mix, model.distil)
         assert common == (512, 8, 2048, 0.05, True, True)
         assert (cfg.optim.lr, cfg.data.batch_size, cfg.trainer.max_epochs) == (1e-4, 32, 6)
         assert (cfg.callbacks.early_stopping.patience, cfg.schedule._target_.split(".")[-1]) == (3, "halve_each_epoch")
-    assert ", ".join(said) == SCRIPTS[table]
+    assert ", ".join(rows) == SCRIPTS[table]
 
 
 @pytest.mark.parametrize("table", ["probsparse", "distilling", "decoder", "dlinear", "patchtst"])
 def test_the_other_rows_are_what_their_names_say(table):
     for row in TABLES[table].rows:
-        said = recipe(table, row)
-        found = said["data"].lower()
+        keys = recipe(table, row)
+        data = keys["data"].lower()
         words = {
-            "probsparse": (said["pred_len"], said["seq_len"]),
-            "distilling": (said["pred_len"], said["seq_len"]),
-            "decoder": (said["pred_len"],),
-            "dlinear": (found, said["data.features"].lower(), said["pred_len"]),
-            "patchtst": (found, said["pred_len"]),
+            "probsparse": (keys["pred_len"], keys["seq_len"]),
+            "distilling": (keys["pred_len"], keys["seq_len"]),
+            "decoder": (keys["pred_len"],),
+            "dlinear": (data, keys["data.features"].lower(), keys["pred_len"]),
+            "patchtst": (data, keys["pred_len"]),
         }
         assert row == "_".join(map(str, words[table]))
-        assert said["data.features"] == ("M" if table == "patchtst" or "_m_" in row else "S")
+        assert keys["data.features"] == ("M" if table == "patchtst" or "_m_" in row else "S")
 
 
 def test_the_recipes_follow_their_papers():
     linear = {row: recipe("dlinear", row) for row in TABLES["dlinear"].rows}
     rates = {"etth1": (5e-3, 32), "etth2": (5e-2, 32), "ettm1": (1e-4, 8)}
-    for row, said in linear.items():
-        assert (said["optim.lr"], said["data.batch_size"]) == rates[row.split("_")[0]]
-        assert (said["seq_len"], said["trainer.max_epochs"]) == (336, 10)
+    for row, keys in linear.items():
+        assert (keys["optim.lr"], keys["data.batch_size"]) == rates[row.split("_")[0]]
+        assert (keys["seq_len"], keys["trainer.max_epochs"]) == (336, 10)
     for row in TABLES["patchtst"].rows:
-        said = recipe("patchtst", row)
+        keys = recipe("patchtst", row)
         sizes = {"model.d_model": 128, "model.n_heads": 16, "model.d_ff": 256, "model.dropout": 0.2}
-        assert said.items() >= sizes.items() if row.startswith("ettm1") else not sizes.keys() & said.keys()
-        assert (said["seq_len"], said["data.batch_size"], said["optim.lr"]) == (336, 128, 1e-4)
+        assert keys.items() >= sizes.items() if row.startswith("ettm1") else not sizes.keys() & keys.keys()
+        assert (keys["seq_len"], keys["data.batch_size"], keys["optim.lr"]) == (336, 128, 1e-4)
     for pred_len, offsets in ((336, [12, 24, 48, 72]), (480, [48, 96, 144, 168])):
         assert recipe("decoder", str(pred_len))["protocol.horizon_offsets"] == offsets
     assert {recipe("probsparse", row)["data.batch_size"] for row in TABLES["probsparse"].rows} == {8}

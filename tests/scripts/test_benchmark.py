@@ -52,9 +52,9 @@ def measured(tmp_path, call, series):
 
     def of(part, *arguments):
         peer, file = write_peer(tmp_path / "peer"), tmp_path / "figures.json"
-        given = ["--csv", series, "--json", file, "--peer", f"informer2020={peer}", "--threads", 1]
-        status, printed, complaint = call(part, *given, *arguments)
-        assert status == 0, complaint
+        options = ["--csv", series, "--json", file, "--peer", f"informer2020={peer}", "--threads", 1]
+        status, printed, error = call(part, *options, *arguments)
+        assert status == 0, error
         return json.loads(file.read_text()), printed
 
     return of
@@ -83,17 +83,15 @@ def test_the_machine_s_rate_counts_two_operations_a_product(monkeypatch):
 @pytest.mark.slow
 def test_the_table_and_the_file_hold_each_attention_and_length(measured):
     sizes = ["--lengths", "16", "24", "--duel_lengths", "17", "--heads", "2", "--width", "5", "--duel_batch", "3"]
-    found, printed = measured("attention", "--only", "full", "single_head", *sizes, "--rounds", "2")
-    sweep = found["parts"]["attention"]
-    assert {name: [row["L"] for row in each["rows"]] for name, each in sweep.items()} == {
-        "full": [16, 24],
-        "single_head": [16, 24],
-    }
-    passes = [row[which] for each in sweep.values() for row in each["rows"] for which in attention.PASSES]
-    assert all(each["seconds"] > 0 and each["megabytes"] is not None for each in passes)
+    content, printed = measured("attention", "--only", "full", "single_head", *sizes, "--rounds", "2")
+    sweep = content["parts"]["attention"]
+    lengths = {name: [row["L"] for row in series["rows"]] for name, series in sweep.items()}
+    assert lengths == {"full": [16, 24], "single_head": [16, 24]}
+    passes = [row[name] for series in sweep.values() for row in series["rows"] for name in attention.PASSES]
+    assert all(figures["seconds"] > 0 and figures["megabytes"] is not None for figures in passes)
     assert printed.count("MB  |  forward+backward") == 2 * 2
     assert "| attention | L 16 | L 24 | time grows as |" in printed
-    duel = found["parts"]["duel"]
+    duel = content["parts"]["duel"]
     assert [(row["L"], row["causal"], list(row["contenders"])) for row in duel] == [
         (17, causal, ["ours full", "informer2020"]) for causal in (False, True)
     ]
@@ -112,27 +110,21 @@ def test_a_length_that_needs_too_much_memory_is_named_and_ends_only_its_own_row(
 
 @pytest.mark.slow
 def test_a_step_is_timed_for_both_recipes_both_precisions_and_the_peer(measured):
-    found, printed = measured("step", *TINY, *LENGTHS)
-    (row,) = found["parts"]["step"]
-    assert list(row["contenders"]) == [
-        "ours informer2020 fp32",
-        "ours informer2020 bf16-mixed",
-        "ours prob fp32",
-        "ours prob bf16-mixed",
-        "informer2020 fp32",
-        "informer2020 bf16-mixed",
-    ]
+    content, printed = measured("step", *TINY, *LENGTHS)
+    (row,) = content["parts"]["step"]
+    models = ("ours informer2020", "ours prob", "informer2020")
+    assert list(row["contenders"]) == [f"{name} {kind}" for name in models for kind in ("fp32", "bf16-mixed")]
     ours = row["contenders"]["ours informer2020 fp32"]
     assert ours["share"] == pytest.approx(row["gflop"] / ours["seconds"] / row["rates"]["fp32"], rel=1e-4)
     assert ours["ratios"].keys() == {"informer2020 fp32", "informer2020 bf16-mixed"}
     assert all(figures["megabytes"] is not None for figures in row["contenders"].values())
-    assert found["machine"]["rates"]["step"]["before"].keys() == {"fp32", "bf16"}
+    assert content["machine"]["rates"]["step"]["before"].keys() == {"fp32", "bf16"}
     assert printed.count("Matrix products before and after, GFLOP/s: ") == 1
 
 
 def test_data_reads_the_windows_of_a_training_on_both_sides(measured):
-    found, printed = measured("data", *LENGTHS, "--fraction", "0.05", "--rounds", "2")
-    theirs, ours = (found["parts"]["data"]["contenders"][name] for name in ("informer2020", "ours"))
+    content, printed = measured("data", *LENGTHS, "--fraction", "0.05", "--rounds", "2")
+    theirs, ours = (content["parts"]["data"]["contenders"][name] for name in ("informer2020", "ours"))
     windows = 12 * 30 * 24 - 13 - 3 + 1
     assert ours["windows"] == theirs["windows"] == 32 * int(0.05 * windows / 32)
     assert "windows/s" in printed
@@ -140,8 +132,8 @@ def test_data_reads_the_windows_of_a_training_on_both_sides(measured):
 
 @pytest.mark.slow
 def test_an_epoch_is_trained_and_validated_on_both_sides(measured):
-    found, _ = measured("epoch", *TINY, *LENGTHS, "--fraction", "0.02", "--budget", "0")
-    contenders = found["parts"]["epoch"]["contenders"]
+    content, _ = measured("epoch", *TINY, *LENGTHS, "--fraction", "0.02", "--budget", "0")
+    contenders = content["parts"]["epoch"]["contenders"]
     assert list(contenders) == ["ours informer2020 fp32", "ours informer2020 bf16-mixed", "informer2020 fp32"]
     for figures in contenders.values():
         assert figures["seconds"] > 0
@@ -150,8 +142,8 @@ def test_an_epoch_is_trained_and_validated_on_both_sides(measured):
 
 @pytest.mark.slow
 def test_evaluation_by_the_same_weights_gives_the_same_error(measured):
-    found, printed = measured("evaluation", *TINY, *LENGTHS, "--batch", "256", "--rounds", "1")
-    ours, theirs = (found["parts"]["evaluation"]["contenders"][name]["mse"] for name in ("ours", "informer2020"))
+    content, printed = measured("evaluation", *TINY, *LENGTHS, "--batch", "256", "--rounds", "1")
+    ours, theirs = (content["parts"]["evaluation"]["contenders"][name]["mse"] for name in ("ours", "informer2020"))
     assert theirs == pytest.approx(ours, rel=0.02)
     assert f"MSE of informer2020: {theirs:.4f}" in printed
 
@@ -159,17 +151,17 @@ def test_evaluation_by_the_same_weights_gives_the_same_error(measured):
 @pytest.mark.slow
 def test_a_peer_that_computes_something_else_is_no_peer(tmp_path, call, series):
     peer = write_peer(tmp_path / "peer", scale=3.0)
-    given = ["--peer", f"informer2020={peer}", "--csv", series]
-    status, _, complaint = call("evaluation", *given, *TINY, *LENGTHS, "--batch", "256", "--rounds", "1")
+    options = ["--peer", f"informer2020={peer}", "--csv", series]
+    status, _, error = call("evaluation", *options, *TINY, *LENGTHS, "--batch", "256", "--rounds", "1")
     assert status == 1
-    assert "more than 2% apart: the two do not compute the same" in complaint
+    assert "more than 2% apart: the two do not compute the same" in error
 
 
 @pytest.mark.slow
 def test_predict_runs_the_program_itself(measured):
-    found, _ = measured("predict", *TINY, *LENGTHS, "--rounds", "1")
-    assert found["parts"]["predict"]["steps"] == 3
-    assert found["parts"]["predict"]["contenders"]["predict.py"]["seconds"] > 0
+    content, _ = measured("predict", *TINY, *LENGTHS, "--rounds", "1")
+    assert content["parts"]["predict"]["steps"] == 3
+    assert content["parts"]["predict"]["contenders"]["predict.py"]["seconds"] > 0
 
 
 REFUSED = {
@@ -191,16 +183,16 @@ def test_what_could_only_fail_later_is_refused_before_anything_is_measured(case,
     if case == "no GPU" and torch.cuda.is_available():
         pytest.skip("there is one")
     arguments, says = REFUSED[case]
-    status, printed, complaint = call_script(capsys, "benchmark", *arguments)
+    status, printed, error = call_script(capsys, "benchmark", *arguments)
     assert status == 2
-    assert says in complaint
+    assert says in error
     assert printed == ""
 
 
 def test_a_folder_that_is_no_checkout_ends_all_before_its_first_part(tmp_path, capsys):
-    status, printed, complaint = call_script(capsys, "benchmark", "all", "--peer", f"informer2020={tmp_path}")
+    status, printed, error = call_script(capsys, "benchmark", "all", "--peer", f"informer2020={tmp_path}")
     assert status == 1
-    assert complaint.startswith(f"--peer informer2020={tmp_path}: the folder has no models/attn.py")
+    assert error.startswith(f"--peer informer2020={tmp_path}: the folder has no models/attn.py")
     assert printed == ""
 
 

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from comparison.folders import make_run, wave
+from comparison.folders import edit_json, make_run, wave
 from script import call_script
 
 
@@ -26,32 +26,32 @@ def cells(text, row):
 
 
 def test_a_sweep_becomes_a_table_a_csv_and_pictures(capsys, sweep):
-    status, said, _ = call_script(capsys, "report", sweep)
+    status, output, _ = call_script(capsys, "report", sweep)
     assert status == 0
-    assert (sweep / "report.md").read_text().startswith(said[: said.index("In ")].rstrip())
+    assert (sweep / "report.md").read_text().startswith(output[: output.index("In ")].rstrip())
     names = ["report.md", "report.csv", "runs.jsonl", "errors.png", "cost.png", "steps.png", "forecasts.png"]
-    assert said.splitlines()[-1] == f"In {sweep}: {', '.join(names)}"
+    assert output.splitlines()[-1] == f"In {sweep}: {', '.join(names)}"
     assert all((sweep / name).stat().st_size for name in names)
-    assert f"# {sweep.name}\n\n9 runs: 9 finished.\n\n## ETTh1, features M, 3 steps ahead" in said
+    assert f"# {sweep.name}\n\n9 runs: 9 finished.\n\n## ETTh1, features M, 3 steps ahead" in output
     mse = wave(0.5002).mean()
-    full = cells(said, "full")
+    full = cells(output, "full")
     assert full[:2] == ["full", f"{mse:.4f} ± 0.0001 (3)"]
     assert full[3:] == ["the row compared with", "0.250", "10", "5", "100", "1,234,567"]
-    assert cells(said, "*seasonal naive*")[1:3] == ["0.7000", "0.6000"]
+    assert cells(output, "*seasonal naive*")[1:3] == ["0.7000", "0.6000"]
 
 
-def test_what_all_runs_were_asked_alike_is_said(capsys, tmp_path):
+def test_overrides_that_all_runs_share_are_listed(capsys, tmp_path):
     for number, name in enumerate(("full", "lsh")):
         make_run(tmp_path / name, errors=wave(0.5), number=number, attention=name, model__d_model=64)
     assert "\n\nAll runs: `model.d_model=64 seed=1`.\n\n" in call_script(capsys, "report", tmp_path)[1]
 
 
 def test_only_a_difference_whose_interval_leaves_zero_out_is_bold(capsys, sweep):
-    said = call_script(capsys, "report", sweep)[1]
-    assert cells(said, "lsh")[3].startswith("**+0.0200 [+0.01")
-    prob = cells(said, "prob")[3]
+    output = call_script(capsys, "report", sweep)[1]
+    assert cells(output, "lsh")[3].startswith("**+0.0200 [+0.01")
+    prob = cells(output, "prob")[3]
     assert "*" not in prob and prob.split("[")[1].startswith("-")
-    assert said.count("**") == 2
+    assert output.count("**") == 2
 
 
 def test_the_csv_has_the_same_figures(capsys, sweep):
@@ -66,74 +66,74 @@ def test_the_csv_has_the_same_figures(capsys, sweep):
 
 
 def test_the_row_to_compare_with_can_be_chosen(capsys, sweep, tmp_path):
-    said = call_script(capsys, "report", sweep, "--against", "lsh", "--to", tmp_path / "new" / "place")[1]
-    assert cells(said, "full")[3].startswith("**-0.0200")
+    output = call_script(capsys, "report", sweep, "--against", "lsh", "--to", tmp_path / "new" / "place")[1]
+    assert cells(output, "full")[3].startswith("**-0.0200")
     assert (tmp_path / "new" / "place" / "report.md").is_file() and not (sweep / "report.md").exists()
     status, _, error = call_script(capsys, "report", sweep, "--against", "fulll")
     assert (status, error) == (1, "--against=fulll: that is no row. Rows with results: full, prob, lsh\n")
 
 
-def test_no_run(capsys, tmp_path):
+def test_a_folder_without_runs(capsys, tmp_path):
     status, _, error = call_script(capsys, "report", tmp_path)
-    assert (status, error) == (
+    assert (status, error.strip()) == (
         1,
-        f"{tmp_path} holds no runs. A sweep writes them: train.py -m experiment=ablation/attention\n",
+        f"{tmp_path} holds no runs. A sweep writes them: train.py -m experiment=ablation/attention",
     )
 
 
 def test_one_run(capsys, tmp_path):
     make_run(tmp_path / "only", errors=wave(0.5), attention="full")
-    status, said, _ = call_script(capsys, "report", tmp_path)
+    status, output, _ = call_script(capsys, "report", tmp_path)
     assert status == 0
-    assert "1 run: 1 finished." in said
-    assert "One row: there is nothing to compare it with." in said
-    assert "**" not in said
+    assert "1 run: 1 finished." in output
+    assert "One row: there is nothing to compare it with." in output
+    assert "**" not in output
 
 
 def test_failed_nan_killed_and_foreign_runs_are_named_with_their_reason(capsys, sweep):
-    account = sweep / "prob2" / "run.json"
-    account.write_text(json.dumps({"status": "failed", "error": "the loss is not finite at step 7\nmore"}))
+    (sweep / "prob2" / "run.json").write_text(
+        json.dumps({"status": "failed", "error": "the loss is not finite at step 7\nmore"})
+    )
     metrics = sweep / "lsh1" / "metrics.json"
     metrics.write_text(metrics.read_text().replace('"mse": 0.5', '"mse": NaN, "was": 0.5', 1))
     (sweep / "full3" / "run.json").write_text('{"status": "running"}')
     (sweep / "notes").mkdir()
-    status, said, _ = call_script(capsys, "report", sweep)
+    status, output, _ = call_script(capsys, "report", sweep)
     assert status == 0
-    assert "9 runs: 6 finished, 2 failed, 1 unfinished." in said
-    listed = said[said.index("## Not finished") :].splitlines()[2:6]
+    assert "9 runs: 6 finished, 2 failed, 1 unfinished." in output
+    listed = output[output.index("## Not finished") :].splitlines()[2:6]
     assert listed == [
         "- full3 (attention=full seed=3): unfinished: it is running, or was killed",
         "- prob2 (attention=prob seed=2): failed: the loss is not finite at step 7",
         "- lsh1 (attention=lsh seed=1): failed: its test error is not a finite number",
         "- notes: foreign: there is no .hydra/overrides.yaml: no run of train.py",
     ]
-    assert cells(said, "prob")[1].endswith("(2), 1 failed")
+    assert cells(output, "prob")[1].endswith("(2), 1 failed")
 
 
 def test_a_row_of_which_nothing_has_finished_stands_in_the_table(capsys, sweep):
     for seed in (1, 2, 3):
         (sweep / f"prob{seed}" / "run.json").write_text('{"status": "failed", "error": "no"}')
-    said = call_script(capsys, "report", sweep)[1]
-    assert cells(said, "prob")[1] == "3 failed: no"
+    output = call_script(capsys, "report", sweep)[1]
+    assert cells(output, "prob")[1] == "3 failed: no"
     status, _, error = call_script(capsys, "report", sweep, "--against", "prob")
     assert (status, error) == (1, "--against=prob: that has no finished run. Rows with results: full, lsh\n")
 
 
 def test_nothing_but_failures(capsys, tmp_path):
-    make_run(tmp_path / "run", errors=wave(0.5), attention="full")
-    (tmp_path / "run" / "run.json").write_text('{"status": "failed", "error": "no room"}')
-    status, said, _ = call_script(capsys, "report", tmp_path)
+    folder = make_run(tmp_path / "run", errors=wave(0.5), attention="full")
+    (folder / "run.json").write_text('{"status": "failed", "error": "no room"}')
+    status, output, _ = call_script(capsys, "report", tmp_path)
     assert status == 0
-    assert "1 run: 1 failed." in said and "- run (attention=full seed=1): failed: no room" in said
+    assert "1 run: 1 failed." in output and "- run (attention=full seed=1): failed: no room" in output
 
 
-def test_different_versions_are_said(capsys, sweep):
-    account = sweep / "prob2" / "run.json"
-    account.write_text(account.read_text().replace("2.13.0", "2.12.0"))
+def test_different_versions_are_named(capsys, sweep):
+    edit_json(sweep / "prob2" / "run.json", lambda info: info["versions"].update(torch="2.12.0"))
     assert "made with different versions: torch 2.12.0, 2.13.0." in call_script(capsys, "report", sweep)[1]
 
 
-def test_a_folder_that_cannot_be_written_is_said(capsys, sweep, tmp_path):
+def test_a_folder_that_cannot_be_written_is_refused(capsys, sweep, tmp_path):
     (tmp_path / "file").write_text("")
     status, _, error = call_script(capsys, "report", sweep, "--to", tmp_path / "file" / "below")
     assert status == 1
@@ -145,25 +145,23 @@ def test_baselines_stand_there_for_each_look_back(capsys, tmp_path):
         folder = make_run(
             tmp_path / str(seq_len), errors=wave(0.5), seq_len=seq_len, number=number, model__seq_len=seq_len
         )
-        metrics = json.loads((folder / "metrics.json").read_text())
-        metrics["baselines"]["closed_form_nlinear"]["scaled"] = {"mse": error, "mae": error}
-        (folder / "metrics.json").write_text(json.dumps(metrics))
-    said = call_script(capsys, "report", tmp_path)[1]
-    assert cells(said, "*last value*")[1] == "0.9000"
-    assert cells(said, "*closed-form NLinear, look-back 7*")[1] == "0.4000"
-    assert cells(said, "*closed-form NLinear, look-back 13*")[1] == "0.3000"
+        nlinear = {"scaled": {"mse": error, "mae": error}}
+        edit_json(folder / "metrics.json", lambda m, new=nlinear: m["baselines"].update(closed_form_nlinear=new))
+    output = call_script(capsys, "report", tmp_path)[1]
+    assert cells(output, "*last value*")[1] == "0.9000"
+    assert cells(output, "*closed-form NLinear, look-back 7*")[1] == "0.4000"
+    assert cells(output, "*closed-form NLinear, look-back 13*")[1] == "0.3000"
 
 
 def test_offsets_have_a_table_of_their_own(capsys, tmp_path):
     later = {"12": {"windows": 5, "scaled": {"mse": 0.7, "mae": 0.6}}}
     for number, (name, offsets) in enumerate({"one_shot": later, "autoregressive": {"12": None}}.items()):
         folder = make_run(tmp_path / name, errors=wave(0.5), number=number, model__decode=name)
-        metrics = json.loads((folder / "metrics.json").read_text())
-        (folder / "metrics.json").write_text(json.dumps({**metrics, "offsets": offsets}))
-    said = call_script(capsys, "report", tmp_path)[1]
-    assert "| MSE at offset | 0 | 12 |" in said
-    assert f"| model.decode=one_shot | {wave(0.5).mean():.4f} (1) | 0.7000 (1) |" in said
-    assert f"| model.decode=autoregressive | {wave(0.5).mean():.4f} (1) | - |" in said
+        edit_json(folder / "metrics.json", lambda metrics, offsets=offsets: metrics.update(offsets=offsets))
+    output = call_script(capsys, "report", tmp_path)[1]
+    assert "| MSE at offset | 0 | 12 |" in output
+    assert f"| model.decode=one_shot | {wave(0.5).mean():.4f} (1) | 0.7000 (1) |" in output
+    assert f"| model.decode=autoregressive | {wave(0.5).mean():.4f} (1) | - |" in output
 
 
 def test_odd_files_cost_a_picture_and_not_the_report(capsys, sweep):
@@ -171,15 +169,15 @@ def test_odd_files_cost_a_picture_and_not_the_report(capsys, sweep):
     (sweep / "lsh1" / "forecasts.npz").write_bytes((sweep / "lsh2" / "forecasts.npz").read_bytes()[:50])
     for seed in (1, 2, 3):
         (sweep / f"full{seed}" / "metrics_by_step.csv").unlink()
-    status, said, _ = call_script(capsys, "report", sweep)
+    status, output, _ = call_script(capsys, "report", sweep)
     assert status == 0
-    assert said.splitlines()[-1].endswith("errors.png, cost.png, steps.png, forecasts.png")
+    assert output.splitlines()[-1].endswith("errors.png, cost.png, steps.png, forecasts.png")
 
 
 def test_few_windows_give_differences_without_an_interval(capsys, tmp_path):
     for number, (name, level) in enumerate({"full": 0.5, "lsh": 0.6}.items()):
         make_run(tmp_path / name, errors=np.full(49, level), number=number, attention=name)
-    said = call_script(capsys, "report", tmp_path)[1]
-    assert cells(said, "lsh")[3] == "+0.1000 (only 4 blocks)"
-    assert "Fewer than 5 blocks give no interval." in said
-    assert "A row of one seed knows nothing of the spread over seeds" in said
+    output = call_script(capsys, "report", tmp_path)[1]
+    assert cells(output, "lsh")[3] == "+0.1000 (only 4 blocks)"
+    assert "Fewer than 5 blocks give no interval." in output
+    assert "A row of one seed knows nothing of the spread over seeds" in output

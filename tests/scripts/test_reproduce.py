@@ -18,22 +18,21 @@ SMALL = [
 ]
 
 
+ENDLESS = [*SMALL, "trainer.max_epochs=100000", "callbacks.early_stopping.patience=100000"]
+
+
 def start(folder, *arguments, settings=SMALL):
     """Its process."""
-    said = [part for setting in settings for part in ("--set", setting)]
-    command = [
-        sys.executable,
-        str(SCRIPTS / "reproduce.py"),
-        "--table",
-        "dlinear",
-        "--rows",
-        "etth1_m_96",
-        *arguments,
-        *said,
-    ]
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    options = [part for setting in settings for part in ("--set", setting)]
+    table = ("--table", "dlinear", "--rows", "etth1_m_96")
     return subprocess.Popen(
-        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, str(SCRIPTS / "reproduce.py"), *table, *arguments, *options],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
 
 
@@ -59,16 +58,16 @@ def lines(folder):
 
 @pytest.mark.slow
 def test_results_are_appended_and_what_is_there_is_not_run_again(tmp_path):
-    status, said, _ = reproduced(tmp_path, "--seeds", "1", "--jobs", "2")
+    status, output, _ = reproduced(tmp_path, "--seeds", "1", "--jobs", "2")
     assert status == 0
     assert sorted((line["contender"], line["seed"]) for line in lines(tmp_path)) == [("dlinear", 1), ("nlinear", 1)]
     line = lines(tmp_path)[0]
     assert {"versions", "data_read", "test", "cost", "baselines", "identity", "overrides"} <= line.keys()
     assert str(tmp_path) not in json.dumps(line)
-    assert "| row | look-back | windows | model | published MSE | ours |" in said
+    assert "| row | look-back | windows | model | published MSE | ours |" in output
 
-    status, said, _ = reproduced(tmp_path, "--seeds", "2", "--models", "nlinear")
-    assert status == 0 and said.count("MSE 0.") == 1
+    status, output, _ = reproduced(tmp_path, "--seeds", "2", "--models", "nlinear")
+    assert status == 0 and output.count("MSE 0.") == 1
     assert len(lines(tmp_path)) == 3
 
     # a line that is lost comes back from its run's folder, without a training
@@ -81,52 +80,47 @@ def test_results_are_appended_and_what_is_there_is_not_run_again(tmp_path):
 
 @pytest.mark.slow
 def test_after_its_minutes_it_stops_and_goes_on_next_time(tmp_path):
-    endless = [*SMALL, "trainer.max_epochs=100000", "callbacks.early_stopping.patience=100000"]
     arguments = ("--seeds", "1", "--models", "nlinear")
-    steps = []
     for minutes in ("0.4", "0.4"):
-        status, said, _ = reproduced(tmp_path, *arguments, "--minutes", minutes, settings=endless)
-        assert status == 0 and "The time is up: the same command goes on from here." in said
-        assert "interrupted: dlinear etth1_m_96, nlinear, seed 1: SIGTERM" in said
-        (log,) = (tmp_path / "multirun" / "reproduce").glob("*/tensorboard")
-        steps.append(len(list(log.iterdir())))
+        status, output, _ = reproduced(tmp_path, *arguments, "--minutes", minutes, settings=ENDLESS)
+        assert status == 0 and "The time is up: the same command goes on from here." in output
+        assert "interrupted: dlinear etth1_m_96, nlinear, seed 1: SIGTERM" in output
         assert not (tmp_path / "results" / "runs.jsonl").exists()
-    (output,) = (tmp_path / "multirun" / "reproduce").glob("*/output.txt")
-    assert output.read_text().count("Restored all states") == 1  # Lightning's word for the second leg
+    (log,) = (tmp_path / "multirun" / "reproduce").glob("*/output.txt")
+    assert log.read_text().count("Restored all states") == 1  # Lightning's word for the second leg
 
 
 @pytest.mark.slow
 def test_what_outlives_a_killed_command_is_left_alone_and_gone_on_with_once_it_is_killed_too(tmp_path):
-    endless = [*SMALL, "trainer.max_epochs=100000", "callbacks.early_stopping.patience=100000"]
     arguments = ("--seeds", "1", "--models", "nlinear")
-    first = start(tmp_path, *arguments, settings=endless)
+    first = start(tmp_path, *arguments, settings=ENDLESS)
     try:
         last = await_one(tmp_path, "multirun/reproduce/*/checkpoints/last.ckpt")
         folder = last.parents[1]
         trainer = int((folder / ".lock.holder").read_text().split()[1])
         first.kill()
         first.communicate()
-        status, said, _ = reproduced(tmp_path, *arguments, settings=endless)
-        assert status == 0 and "unfinished: dlinear etth1_m_96, nlinear, seed 1: another process trains it" in said
+        status, output, _ = reproduced(tmp_path, *arguments, settings=ENDLESS)
+        assert status == 0 and "unfinished: dlinear etth1_m_96, nlinear, seed 1: another process trains it" in output
         assert not (tmp_path / "results" / "runs.jsonl").exists()
     finally:
         first.kill()
         os.kill(trainer, 9)
-    status, said, _ = reproduced(tmp_path, *arguments, "--minutes", "0.4", settings=endless)
-    assert status == 0 and "interrupted: dlinear etth1_m_96, nlinear, seed 1: SIGTERM" in said
+    status, output, _ = reproduced(tmp_path, *arguments, "--minutes", "0.4", settings=ENDLESS)
+    assert status == 0 and "interrupted: dlinear etth1_m_96, nlinear, seed 1: SIGTERM" in output
     assert (folder / "output.txt").read_text().count("Restored all states") == 1
 
 
 @pytest.mark.slow
 def test_a_training_that_fails_is_named_and_leaves_no_line(tmp_path):
     diverging = [*SMALL, "optim.lr=1e30"]
-    status, said, error = reproduced(tmp_path, "--seeds", "1", settings=diverging)
+    status, output, error = reproduced(tmp_path, "--seeds", "1", settings=diverging)
     assert status == 1 and "Traceback" not in error
     assert error.splitlines()[0] == "failed, and to be run again by the same command:"
     named = [line.split(": ") for line in error.splitlines()[1:]]
     assert [title for title, _ in named] == [f"dlinear etth1_m_96, {name}, seed 1" for name in ("dlinear", "nlinear")]
-    assert all(Path(output).is_file() for _, output in named)
-    assert said.count("failed: dlinear etth1_m_96") == 2
+    assert all(Path(log).is_file() for _, log in named)
+    assert output.count("failed: dlinear etth1_m_96") == 2
     assert not (tmp_path / "results" / "runs.jsonl").exists()
 
 
@@ -150,7 +144,7 @@ def test_a_wrong_argument_is_answered(capsys, monkeypatch, tmp_path, arguments):
     assert WRONG[arguments] in error
 
 
-def test_a_place_that_cannot_be_written_is_said(capsys, monkeypatch, tmp_path):
+def test_a_place_that_cannot_be_written_is_refused(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
     arguments = ("--table", "etth1_m", "--rows", "24", "--runs", tmp_path / "file" / "below")
@@ -162,7 +156,7 @@ def test_a_place_that_cannot_be_written_is_said(capsys, monkeypatch, tmp_path):
 
 def test_no_time_at_all_shows_what_is_there(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    status, said, _ = call_script(capsys, "reproduce", "--table", "etth1_m", "--minutes", "0")
+    status, output, _ = call_script(capsys, "reproduce", "--table", "etth1_m", "--minutes", "0")
     assert status == 0
-    assert "Not run yet: informer2020 (all rows)" in said
+    assert "Not run yet: informer2020 (all rows)" in output
     assert not (tmp_path / "results").exists()

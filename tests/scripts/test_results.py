@@ -16,10 +16,10 @@ def test_every_result_has_its_versions_data_and_cost():
     lines = (RESULTS / "runs.jsonl").read_text().splitlines()
     assert lines
     for text in lines:
-        found = json.loads(text)
-        assert found["versions"].keys() >= {"forecast", "torch", "lightning", "python"}
-        assert found["data_read"]["checksum"] and found["status"] == "finished"
-        assert found["cost"]["device"] and found["cost"]["train_seconds"] > 0
+        result = json.loads(text)
+        assert result["versions"].keys() >= {"forecast", "torch", "lightning", "python"}
+        assert result["data_read"]["checksum"] and result["status"] == "finished"
+        assert result["cost"]["device"] and result["cost"]["train_seconds"] > 0
 
 
 def test_tables_and_comparisons_become_one_text(tmp_path):

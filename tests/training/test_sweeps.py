@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from program import TINY
 
-from forecast.comparison.rows import read_folder, settings
+from forecast.comparison.rows import comparisons, read_folder
 
 TRAIN = Path(__file__).parents[2] / "train.py"
 ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -70,8 +70,8 @@ def test_a_killed_sweep_redoes_exactly_the_unfinished_jobs(tmp_path):
     assert status == 0 and text.count("has finished before: it is not run again") == 4
     imported = {line.rpartition("|")[2].strip() for line in text.splitlines() if line.startswith("import time:")}
     assert "hydra" in imported and "torch" not in imported
-    (setting,) = settings(read_folder(tmp_path / "multirun" / "sweep"))
-    assert [(row.name, len(row.finished)) for row in setting.rows] == [("full", 2), ("prob", 2)]
+    (comparison,) = comparisons(read_folder(tmp_path / "multirun" / "sweep"))
+    assert [(row.name, len(row.finished)) for row in comparison.rows] == [("full", 2), ("prob", 2)]
 
 
 @pytest.mark.slow
@@ -81,8 +81,8 @@ def test_a_job_that_fails_does_not_stop_the_others_side_by_side_or_in_turn(tmp_p
     status, text = swept(tmp_path, *wrong, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
     assert status == 1 and "scripts/report.py FOLDER compares it" in text
     assert sorted(states(tmp_path).values()) == ["failed", "finished"]
-    (setting,) = settings(read_folder(tmp_path / "multirun" / "sweep"))
-    failed = next(row for row in setting.rows if not row.finished)
+    (comparison,) = comparisons(read_folder(tmp_path / "multirun" / "sweep"))
+    failed = next(row for row in comparison.rows if not row.finished)
     assert failed.name == "model.n_heads=3" and "n_heads" in failed.lost[0].reason
 
     before = written(tmp_path)
