@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from forecast.attention.base import exporting
 from forecast.attention.pattern import PatternAttention
 
 # scores computed at once: small enough to stay in fast memory
@@ -153,6 +154,8 @@ class TwoPartAttention(PatternAttention):
 
 def at_once(n_scores: int, n_heads: int) -> tuple[int, int]:
     """How many heads are worked on together, and into how many chunks their blocks are cut; n_scores: of one head."""
+    if exporting():
+        return 1, 1
     heads = max(1, CHUNK_SCORES // n_scores)
     # a bounded number of chunks: each adds a gradient for all columns
     return heads, min(MOST_CHUNKS, math.ceil(n_scores * min(heads, n_heads) / CHUNK_SCORES))

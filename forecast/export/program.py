@@ -4,8 +4,7 @@ import json
 import re
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.export import Dim, ExportedProgram
 
-from forecast.attention import factorized, logsparse, lsh
-from forecast.attention.key_sampling import KeySampler
-from forecast.attention.lsh import Rotations
+from forecast.attention.base import RandomDraw
 from forecast.errors import UserError
 
 INPUTS = ("past", "past_known", "future_known")
@@ -54,11 +51,14 @@ def trace(model: nn.Module, inputs: Inputs, *, batch: int | None) -> ExportedPro
     inputs: past (B, L, C), past_known (B, L, F), future_known (B, P, F), at least as many windows as are traced.
     Raises UserError, with torch's reason, when the model cannot be traced, and when it would draw random numbers.
     """
-    store_draws(model)
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, RandomDraw):
+                module.add_module(name, StoredDraws(child))
     traced = tuple(part[: TRACED_WINDOWS if batch is None else batch] for part in inputs)
     model(*traced)  # the draws are stored now
     sizes = {0: Dim("batch", min=1)} if batch is None else None
-    with any_batch_size(), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=HARMLESS)
         try:
             program = torch.export.export(
@@ -71,48 +71,13 @@ def trace(model: nn.Module, inputs: Inputs, *, batch: int | None) -> ExportedPro
     return program
 
 
-def store_draws(model: nn.Module) -> None:
-    """Replaces what draws random numbers in evaluation by what it draws there."""
-    for module in list(model.modules()):
-        for name, child in list(module.named_children()):
-            if isinstance(child, KeySampler | Rotations):
-                module.add_module(name, StoredDraws(child))
-
-
-@contextmanager
-def any_batch_size() -> Iterator[None]:
-    """Attentions cut their work into parts in one way, whatever the number of windows: a graph cannot ask for it.
-
-    LSH attention takes one round after the other, strided and fixed one head, LogSparse everything at once; the results
-    are the same.
-    """
-    before = lsh.SCORES_AT_ONCE, logsparse.pieces, factorized.at_once
-    lsh.SCORES_AT_ONCE, logsparse.pieces, factorized.at_once = 0, one_piece, one_head
-    try:
-        yield
-    finally:
-        lsh.SCORES_AT_ONCE, logsparse.pieces, factorized.at_once = before
-
-
-def one_piece(x: Tensor) -> Iterator[tuple[slice, slice]]:
-    """All batch items and heads of x (B, H, L, E) together, see `logsparse.pieces`."""
-    del x
-    yield slice(None), slice(None)
-
-
-def one_head(n_scores: int, n_heads: int) -> tuple[int, int]:
-    """One head after the other, whole, see `factorized.at_once`."""
-    del n_scores, n_heads
-    return 1, 1
-
-
 def check_no_draws(nodes: Iterable[fx.Node]) -> None:
     """Raises UserError when an operator of a graph would draw random numbers."""
     drawing = sorted({str(node.target) for node in nodes if draws(node)})
     if drawing:
         raise UserError(
             f"its forward pass draws random numbers ({', '.join(drawing)}), so that two runs of a program would "
-            "disagree. A draw of an attention must come from a module that `store_draws` knows."
+            "disagree. An attention must draw in a `RandomDraw` (forecast/attention/base.py)."
         )
 
 
