@@ -6,7 +6,6 @@ import warnings
 import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
@@ -66,19 +65,15 @@ def trace(model: nn.Module, inputs: Inputs, *, batch: int | None) -> ExportedPro
             )
         except Exception as error:  # of many kinds, by what the model does
             how = "" if batch is not None else " A fixed number of windows may do: --batch 1."
-            raise UserError(f"torch.export cannot trace this model.{how} It says: {first_line(error)}") from error
-    check_no_draws(program.graph.nodes)
-    return program
-
-
-def check_no_draws(nodes: Iterable[fx.Node]) -> None:
-    """Raises UserError when an operator of a graph would draw random numbers."""
-    drawing = sorted({str(node.target) for node in nodes if draws(node)})
-    if drawing:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            reason = " ".join(lines[:2])[:300] or type(error).__name__
+            raise UserError(f"torch.export cannot trace this model.{how} It says: {reason}") from error
+    if drawing := sorted({str(node.target) for node in program.graph.nodes if draws(node)}):
         raise UserError(
             f"its forward pass draws random numbers ({', '.join(drawing)}), so that two runs of a program would "
             "disagree. An attention must draw in a `RandomDraw` (forecast/attention/base.py)."
         )
+    return program
 
 
 def draws(node: fx.Node) -> bool:
@@ -86,10 +81,10 @@ def draws(node: fx.Node) -> bool:
     if not isinstance(node.target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in node.target.tags:
         return False
     names = [argument.name for argument in node.target._schema.arguments]
-    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    arguments = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
     if "train" in names:
-        return given.get("train") is not False
-    return "dropout_p" not in names or bool(given.get("dropout_p"))  # of scaled_dot_product_attention
+        return arguments.get("train") is not False
+    return "dropout_p" not in names or bool(arguments.get("dropout_p"))  # of scaled_dot_product_attention
 
 
 def largest_difference(program: ExportedProgram, model: nn.Module, inputs: Inputs, batches: Iterable[int]) -> float:
@@ -97,13 +92,13 @@ def largest_difference(program: ExportedProgram, model: nn.Module, inputs: Input
 
     inputs: as in `trace`; each batch takes the windows after those of the one before.
     """
-    run, first, found = program.module(), 0, []
+    run, first, differences = program.module(), 0, []
     for size in batches:
         windows = [part[first : first + size] for part in inputs]
         first += size
         with torch.no_grad():
-            found.append((run(*windows) - model(*windows)).abs().max())
-    return float(torch.stack(found).max())  # NaN if one is
+            differences.append((run(*windows) - model(*windows)).abs().max())
+    return float(torch.stack(differences).max())  # NaN if one is
 
 
 def save_program(program: ExportedProgram, path: Path) -> None:
@@ -148,9 +143,3 @@ def _pickled(path: Path) -> str:
                 except Exception:  # torch.export.load would try once more, without the safety
                     return f"'{name}'"
     return ""
-
-
-def first_line(error: Any) -> str:
-    """The beginning of what torch says."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return " ".join(lines[:2])[:300] if lines else type(error).__name__
