@@ -92,7 +92,7 @@ class TwoPartAttention(PatternAttention):
     def _in_blocks(self, q: Tensor, k: Tensor, v: Tensor, *, near: Tensor, far: Tensor | None, length: int) -> Tensor:
         """Q, k, v (B, H, N, l, ..), near (N, l, M) and far (N, l, F) True = hidden -> (B, H, N, l, V)."""
         n_scores = q[:, 0, ..., 0].numel() * (near.shape[-1] + (0 if far is None else far.shape[-1]))  # of a head
-        heads, n_chunks = at_once(n_scores, q.shape[1])
+        heads, n_chunks = (1, 1) if exporting() else at_once(n_scores, q.shape[1])
         size = math.ceil(q.shape[2] / n_chunks)
         context = []
         for q_part, k_part, v_part in zip(*(torch.split(x, heads, 1) for x in (q, k, v)), strict=True):
@@ -154,8 +154,6 @@ class TwoPartAttention(PatternAttention):
 
 def at_once(n_scores: int, n_heads: int) -> tuple[int, int]:
     """How many heads are worked on together, and into how many chunks their blocks are cut; n_scores: of one head."""
-    if exporting():
-        return 1, 1
     heads = max(1, CHUNK_SCORES // n_scores)
     # a bounded number of chunks: each adds a gradient for all columns
     return heads, min(MOST_CHUNKS, math.ceil(n_scores * min(heads, n_heads) / CHUNK_SCORES))

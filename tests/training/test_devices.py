@@ -46,7 +46,7 @@ def model_for(data):
 
 def evaluated(data, weight, device):
     model, common = model_for(data).to(device), {"batch_size": 32, "device": device, "split": "test"}
-    protocol = Protocol(offsets=(3,))
+    protocol = Protocol(horizon_offsets=(3,))
     done = evaluate(model, data, protocol=protocol, nlinear_weight=weight, **common)
     offsets = offset_metrics(model, data.on(device), protocol=protocol, **common)
     return done, offsets, {**split_metrics(done, data), "baselines": baseline_metrics(done.baselines, data)}
