@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Runs every check, a line each; what leaks is told on stderr."""
+    """Runs every check, a line each; what leaks goes to stderr."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0].split(" Usage")[0])
     parser.add_argument("checkpoint", metavar="CKPT", type=Path, help="RUN/checkpoints/best.ckpt")
     parser.add_argument("--root", metavar="DIR", help="where the data's file lies now; default: where it lay")

@@ -40,7 +40,7 @@ def main() -> None:
 
 def windows(text: str) -> int | None:
     """A number of windows, None for any."""
-    if text == "autoregressive":
+    if text == "dynamic":
         return None
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r}: say dynamic, or a number from 1 on")

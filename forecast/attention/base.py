@@ -1,5 +1,6 @@
 """The contract of an attention mechanism."""
 
+import torch
 from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
@@ -65,6 +66,25 @@ class SelfMechanism(Mechanism):
         if cross:
             return "it works inside one sequence and cannot attend to another"
         return super().refusal(cross=cross, cached=cached)
+
+
+class RandomDraw(nn.Module):
+    """A mechanism's random draw, forward(*sizes, device) -> Tensor. An exported program holds what it drew instead.
+
+    eval_seed: in evaluation a CPU generator, seeded anew by (eval_seed, layer) at every call, makes the draw, so that
+        equal calls draw the same; None draws from torch's global generator there too, as training does.
+    """
+
+    def __init__(self, *, eval_seed: int | None, layer: int) -> None:
+        super().__init__()
+        self.eval_seed = eval_seed
+        self.layer = layer
+
+
+def exporting() -> bool:
+    """Whether torch.export traces, for any number of windows: then work is not cut into parts by their number."""
+    # torch.compiler.is_exporting is not in torch 2.6
+    return torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()
 
 
 def check_self_lengths(name: str, n_queries: int, n_keys: int) -> None:

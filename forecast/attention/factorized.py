@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from forecast.attention.base import exporting
 from forecast.attention.pattern import PatternAttention
 
 # scores computed at once: small enough to stay in fast memory
@@ -91,7 +92,7 @@ class TwoPartAttention(PatternAttention):
     def _in_blocks(self, q: Tensor, k: Tensor, v: Tensor, *, near: Tensor, far: Tensor | None, length: int) -> Tensor:
         """Q, k, v (B, H, N, l, ..), near (N, l, M) and far (N, l, F) True = hidden -> (B, H, N, l, V)."""
         n_scores = q[:, 0, ..., 0].numel() * (near.shape[-1] + (0 if far is None else far.shape[-1]))  # of a head
-        heads, n_chunks = at_once(n_scores, q.shape[1])
+        heads, n_chunks = (1, 1) if exporting() else at_once(n_scores, q.shape[1])
         size = math.ceil(q.shape[2] / n_chunks)
         context = []
         for q_part, k_part, v_part in zip(*(torch.split(x, heads, 1) for x in (q, k, v)), strict=True):

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import torch
 from jaxtyping import Float, Int
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 
-from forecast.attention.base import evaluation_generator
+from forecast.attention.base import RandomDraw, evaluation_generator
 
 # Up to this many keys a block of all scores is cheaper than gathering the sampled keys. Measured on a CPU, 8 heads of
 # width 64: a score costs 0.05 us there, a gathered key 0.8 us, and a query samples about a thirtieth of 1000 keys.
@@ -18,19 +18,16 @@ BLOCK_QUERIES = 512
 Draw = Callable[..., Tensor]
 
 
-class KeySampler(nn.Module):
+class KeySampler(RandomDraw):
     """Draws the keys of each query, or of each head: uniform over the keys, independent of what the others draw.
 
     draw: how, `draw_with_replacement` as in the authors' code or another function of this file.
-    eval_seed: in evaluation the draw comes from a CPU generator that (eval_seed, layer) seed anew at every call,
-        so that equal calls draw equal keys; None takes fresh keys from torch's global generator there too.
+    eval_seed, layer: see `RandomDraw`.
     """
 
     def __init__(self, *, draw: Draw, eval_seed: int | None, layer: int) -> None:
-        super().__init__()
+        super().__init__(eval_seed=eval_seed, layer=layer)
         self.draw = draw
-        self.eval_seed = eval_seed
-        self.layer = layer
 
     def forward(self, n_queries: int, n_keys: int, n_samples: int, device: torch.device) -> Int[Tensor, "Q U"]:
         """Key numbers (Q, U) in [0, n_keys), U = n_samples <= n_keys; (H, U) where Q is the number of heads."""

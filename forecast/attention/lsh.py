@@ -5,9 +5,9 @@ import math
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from forecast.attention.base import SelfMechanism, check_self_lengths, evaluation_generator
+from forecast.attention.base import RandomDraw, SelfMechanism, check_self_lengths, evaluation_generator, exporting
 from forecast.bounds import Positive, Seed, Share
 from forecast.ops.autocast import autocast
 from forecast.ops.dropout import drop
@@ -16,17 +16,8 @@ BLOCK_STEPS = 128  # steps hashed at once
 SCORES_AT_ONCE = 2**22  # rounds whose scores are more than that are computed one after the other
 
 
-class Rotations(nn.Module):
-    """Draws the directions that steps are hashed by: normal numbers, the same for all batch items and heads.
-
-    eval_seed: in evaluation the draw comes from a CPU generator that (eval_seed, layer) seed anew at every call; None
-        takes fresh directions from torch's global generator there too, as training does.
-    """
-
-    def __init__(self, *, eval_seed: int | None, layer: int) -> None:
-        super().__init__()
-        self.eval_seed = eval_seed
-        self.layer = layer
+class Rotations(RandomDraw):
+    """Draws the directions that steps are hashed by: normal numbers, the same for all batch items and heads."""
 
     def forward(self, width: int, rounds: int, n_half: int, device: torch.device) -> Float[Tensor, "E R N"]:
         """Directions (E, R, N): n_half of them a round, for vectors of `width` numbers."""
@@ -91,7 +82,9 @@ class LshAttention(SelfMechanism):
         padded, bucket = self.padded(length), self.chunk_steps(length)
         steps = torch.unflatten(sorted_steps(self.buckets(k), padded), 3, (-1, bucket))  # (B, H, R, N, M)
         q, k, v = (F.pad(x, (0, 0, 0, padded - length)) for x in (q / math.sqrt(q.shape[-1]), k, v))
-        at_once = max(1, SCORES_AT_ONCE // (q.shape[0] * q.shape[1] * padded * 2 * bucket))
+        at_once = 1
+        if not exporting():
+            at_once = max(1, SCORES_AT_ONCE // (q.shape[0] * q.shape[1] * padded * 2 * bucket))
         rounds = [self._attend(q, k, v, part, length) for part in torch.split(steps, at_once, dim=2)]
         mixed, total, top, alone = (torch.cat(parts, dim=2) for parts in zip(*rounds, strict=True))
         # a round in which the row is alone counts only if it is in every one

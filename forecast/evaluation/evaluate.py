@@ -1,6 +1,6 @@
 """Evaluating a model and its baselines on every window of a split."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -74,24 +74,9 @@ def batches(windows: WindowDataset, batch_size: int, *, count: int, device: torc
             yield Batch(*(part.to(device) for part in batch))
 
 
-def spread(count: int, wanted: int) -> list[int]:
-    """At most `wanted` numbers spread evenly over range(count), both ends included."""
-    return sorted({round(i) for i in np.linspace(0, count - 1, min(wanted, count))})
-
-
-def make_baselines(data: PreparedData, nlinear_weight: Tensor) -> dict[str, Baseline]:
-    """The baselines on a data set. A season longer than the window, or unknown, makes the seasonal one a last value."""
-    nlinear = ClosedFormNLinear(data.targets, data.pred_len, weight=nlinear_weight)
-    return {**naive_baselines(data), "closed_form_nlinear": nlinear}
-
-
-def naive_baselines(data: PreparedData, *, offset: int = 0) -> dict[str, Baseline]:
-    """The baselines that need no fit, for forecasts that begin `offset` steps after their windows."""
-    targets, pred_len = data.targets, data.pred_len
-    return {
-        "last_value": LastValue(targets, pred_len),
-        "seasonal_naive": SeasonalNaive(targets, pred_len, period=usable_period(data) or 1, offset=offset),
-    }
+def spread(count: int, most: int) -> list[int]:
+    """At most `most` numbers spread evenly over range(count), both ends included."""
+    return sorted({round(i) for i in np.linspace(0, count - 1, min(most, count))})
 
 
 def usable_period(data: PreparedData) -> int | None:
@@ -100,11 +85,26 @@ def usable_period(data: PreparedData) -> int | None:
     return period if period is not None and period <= data.seq_len else None
 
 
+def make_baselines(data: PreparedData, *, nlinear_weight: Tensor | None = None, offset: int = 0) -> dict[str, Baseline]:
+    """The baselines for forecasts that begin `offset` steps after their windows; NLinear only where it has a weight.
+
+    A season longer than the window, or unknown, makes the seasonal one a last value.
+    """
+    targets, pred_len = data.targets, data.pred_len
+    baselines: dict[str, Baseline] = {
+        "last_value": LastValue(targets, pred_len),
+        "seasonal_naive": SeasonalNaive(targets, pred_len, period=usable_period(data) or 1, offset=offset),
+    }
+    if nlinear_weight is not None:
+        baselines["closed_form_nlinear"] = ClosedFormNLinear(targets, pred_len, weight=nlinear_weight)
+    return baselines
+
+
 def fit_baselines(data: PreparedData) -> Tensor:
     """The weight (P, L) of the closed-form NLinear, fitted on the train windows."""
     targets, windows = list(data.targets), data.windows("train")
-    every = batches(windows, 256, count=len(windows), device=torch.device("cpu"))
-    return fit_nlinear((batch.past[:, :, targets], batch.target) for batch in every)
+    train = batches(windows, 256, count=len(windows), device=torch.device("cpu"))
+    return fit_nlinear((batch.past[:, :, targets], batch.target) for batch in train)
 
 
 def evaluate(
@@ -126,23 +126,21 @@ def evaluate(
     windows = data.windows(split)
     count = counted_windows(data, split, protocol)
     shown = spread(count, SHOWN_WINDOWS)
-    runs = {MODEL: Run(model, data)}
-    for name, baseline in make_baselines(data, nlinear_weight).items():
-        runs[name] = Run(baseline.to(device), data)
-    run_through(runs.values(), batches(windows, batch_size, count=count, device=device), shown=shown)
+    forecasters = {MODEL: model, **make_baselines(data, nlinear_weight=nlinear_weight.to(device))}
+    scored = score(forecasters, data, batches(windows, batch_size, count=count, device=device), shown=shown)
     return Evaluation(
-        errors=runs[MODEL].errors,
-        baselines={name: run.errors for name, run in runs.items() if name != MODEL},
+        errors=scored[MODEL].errors,
+        baselines={name: one.errors for name, one in scored.items() if name != MODEL},
         starts=np.array([windows.start_row(i) for i in range(count)]),
-        squared=np.concatenate(runs[MODEL].squared),
-        absolute=np.concatenate(runs[MODEL].absolute),
+        squared=np.concatenate(scored[MODEL].squared),
+        absolute=np.concatenate(scored[MODEL].absolute),
         shown=np.array(shown),
-        forecasts={name: np.concatenate(run.shown) for name, run in runs.items()},
+        forecasts={name: np.concatenate(one.shown) for name, one in scored.items()},
     )
 
 
-class Run:
-    """One forecaster on its way through the windows, and what it has left behind so far."""
+class ScoredForecaster:
+    """A forecaster and its errors on the windows so far."""
 
     def __init__(self, forecaster: nn.Module, data: PreparedData) -> None:
         self.forecaster = forecaster
@@ -162,15 +160,19 @@ class Run:
 
 
 @torch.inference_mode()
-def run_through(runs: Collection[Run], windows: Iterator[Batch], *, shown: Sequence[int] = ()) -> None:
-    """Takes every run through all batches, in order, in float32. shown: the windows whose forecasts they keep."""
+def score(
+    forecasters: Mapping[str, nn.Module], data: PreparedData, windows: Iterator[Batch], *, shown: Sequence[int] = ()
+) -> dict[str, ScoredForecaster]:
+    """Forecasts all batches, in order, in float32. shown: the windows whose forecasts are kept."""
+    scored = {name: ScoredForecaster(forecaster, data) for name, forecaster in forecasters.items()}
     done = 0
     with exact_float32():
         for batch in windows:
             rows = [i - done for i in shown if done <= i < done + len(batch.target)]
-            for run in runs:
-                run.add(batch, shown=rows)
+            for one in scored.values():
+                one.add(batch, shown=rows)
             done += len(batch.target)
+    return scored
 
 
 def counted_windows(data: PreparedData, split: str, protocol: Protocol) -> int:

@@ -1,7 +1,7 @@
 """Evaluating forecasts that begin some steps after their window.
 
-Zhou et al. 2021, Table 6: the model is trained as always, on the steps right after its window, and then asked for later
-ones. The decoder is told their calendar; its start token stays the end of the window.
+Zhou et al. 2021, Table 6: the model is trained as always, on the steps right after its window, and then forecasts later
+ones. The decoder reads their calendar; its start token stays the end of the window.
 """
 
 import logging
@@ -12,7 +12,7 @@ from torch import nn
 
 from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import MODEL, Protocol, Run, baseline_metrics, batches, naive_baselines, run_through
+from forecast.evaluation.evaluate import MODEL, Protocol, baseline_metrics, batches, make_baselines, score
 from forecast.models.base import ForecastModel
 
 log = logging.getLogger(__name__)
@@ -66,10 +66,9 @@ def offset_metrics(
     for offset in offsets:
         windows = data.windows_at(split, offset)
         count = protocol.count(len(windows))
-        runs = {MODEL: Run(model, data)}
-        runs |= {name: Run(baseline, data) for name, baseline in naive_baselines(data, offset=offset).items()}
-        run_through(runs.values(), batches(windows, batch_size, count=count, device=device))
-        errors = {name: run.errors for name, run in runs.items()}
+        forecasters = {MODEL: model, **make_baselines(data, offset=offset)}
+        scored = score(forecasters, data, batches(windows, batch_size, count=count, device=device))
+        errors = {name: one.errors for name, one in scored.items()}
         own = errors.pop(MODEL)
         blocks[str(offset)] = {
             "windows": own.windows,

@@ -53,10 +53,10 @@ def check_scaler(data: PreparedData) -> None:
         rounding = EPSILON * abs(mean)
         if std <= len(column) * rounding:
             std = 1.0
-        for what, expected, found in (("mean", mean, data.scaler.mean[i]), ("std", std, data.scaler.std[i])):
-            if not abs(found - expected) <= 1e-9 * std + 1e4 * rounding:
+        for what, expected, actual in (("mean", mean, data.scaler.mean[i]), ("std", std, data.scaler.std[i])):
+            if not abs(actual - expected) <= 1e-9 * std + 1e4 * rounding:
                 raise UserError(
-                    f"leakage check, scaler: the {what} of column '{name}' is {found:.9g}, but that of the "
+                    f"leakage check, scaler: the {what} of column '{name}' is {actual:.9g}, but that of the "
                     f"{len(column)} train rows, {frame.timestamps[numbers[0]]} to {frame.timestamps[numbers[-1]]}, is "
                     f"{expected:.9g}: it was computed from other rows, perhaps of val or test. Fit it on the train "
                     f"rows (forecast.data.prepare) and train anew; {SKIP}."
@@ -79,7 +79,7 @@ def check_splits(data: PreparedData) -> None:
 def check_forecasts(model: ForecastModel, data: PreparedData, *, device: torch.device, split: str = "train") -> None:
     """Noise in place of all values after a window's origin leaves its inputs and its forecast the same, bit by bit.
 
-    The noise is put into the frame and the series made anew from it, and it is written into the memory of the series
+    The noise is put into the frame and the series made again from it, and it is written into the memory of the series
     itself: a model may hold a reference to it.
     """
     windows = data.windows(split)
@@ -89,14 +89,14 @@ def check_forecasts(model: ForecastModel, data: PreparedData, *, device: torch.d
         past, past_known, future_known, *_ = on_device(windows[window], device)
         return repeatable(lambda: model(past, past_known, future_known), device)
 
-    with as_it_was(model):
+    with restored(model):
         model.eval()
         for window in spread(len(windows), CHECKED_WINDOWS):
             first = windows.start_row(window)
             noisy = with_noise(data, first, generator)
             origin = first + data.seq_len
             before = forecast()
-            with written(data.series, origin, noisy[data.seq_len :]):
+            with overwritten(data.series, origin, noisy[data.seq_len :]):
                 after = forecast()
             if change := first_change(before, after):
                 _, step, column = change
@@ -119,10 +119,10 @@ def check_training_outputs(
     generator = torch.Generator().manual_seed(0)
 
     def predicted(batch: Batch) -> Tensor:
-        given = (batch.past, batch.past_known, batch.future_known, batch.future)
-        return repeatable(lambda: model.training_outputs(*given)[0], device)
+        inputs = (batch.past, batch.past_known, batch.future_known, batch.future)
+        return repeatable(lambda: model.training_outputs(*inputs)[0], device)
 
-    with as_it_was(model):
+    with restored(model):
         model.train()
         before = predicted(on_device(windows.__getitems__(chosen), device))
         for step in sorted({0, last}):
@@ -134,31 +134,34 @@ def check_training_outputs(
             if change := first_change(before[:, :rows], after[:, :rows]):
                 window, row, column = change
                 origin = windows.start_row(chosen[window]) + data.seq_len - 1
+                # a model predicts all columns, its targets, or others
+                known = {data.n_columns: list(data.frame.columns), len(data.targets): data.target_names}
+                names = known.get(before.shape[2])
                 raise UserError(
                     f"leakage check, training: with its origin at {data.frame.timestamps[origin]}, the training's "
                     f"prediction of step {row - (before.shape[1] - data.pred_len) + 1}, column "
-                    f"'{column_name(data, column, before.shape[2])}', changes when the true steps from {step + 1} on "
+                    f"'{names[column] if names else column + 1}', changes when the true steps from {step + 1} on "
                     f"become noise: {type(model).__name__}.training_outputs lets a step see itself or later ones. "
                     f"Shift the true steps by one and mask what is later; {SKIP}."
                 )
 
 
 def with_noise(data: PreparedData, first: int, generator: np.random.Generator) -> Tensor:
-    """The series from row `first` on, a window's first, made anew with noise after the window's past: (rows, C + F).
+    """The series from row `first` on, a window's first, made again with noise after the window's past: (rows, C + F).
 
     Raises UserError when without noise it is not the data's series, or when noise changes what a forecast is given.
     """
     rows = slice(first, min(first + data.seq_len + NOISY_ROWS, len(data.frame)))
-    clean = made_anew(data, rows, data.frame.values[rows])
+    clean = prepared_again(data, rows, data.frame.values[rows])
     values = data.frame.values[rows].copy()
     late = values[data.seq_len :]
     late[:] = data.scaler.mean + NOISE * data.scaler.std * generator.normal(size=late.shape)
-    noisy = made_anew(data, rows, values)
-    given = clean.clone()  # what may not change: the past, and what is known in advance
-    given[data.seq_len :, : data.n_columns] = noisy[data.seq_len :, : data.n_columns]
+    noisy = prepared_again(data, rows, values)
+    expected = clean.clone()  # nothing but the values after the past may change
+    expected[data.seq_len :, : data.n_columns] = noisy[data.seq_len :, : data.n_columns]
     origin = data.frame.timestamps[first + data.seq_len - 1]
     stale = first_change(data.series[rows], clean)
-    if change := stale or first_change(given, noisy):
+    if change := stale or first_change(expected, noisy):
         row, column = change
         known = column - data.n_columns
         what = f"known feature {known + 1}" if known >= 0 else f"column '{data.frame.columns[column]}'"
@@ -171,7 +174,7 @@ def with_noise(data: PreparedData, first: int, generator: np.random.Generator) -
     return noisy
 
 
-def made_anew(data: PreparedData, rows: slice, values: np.ndarray) -> Tensor:
+def prepared_again(data: PreparedData, rows: slice, values: np.ndarray) -> Tensor:
     """The series (rows, C + F) that `prepare` makes of some rows with these values, scaled as the data are."""
     timestamps = pd.DatetimeIndex(data.frame.timestamps[rows])
     frame = replace(data.frame, values=values, timestamps=timestamps, filled=None)
@@ -180,19 +183,19 @@ def made_anew(data: PreparedData, rows: slice, values: np.ndarray) -> Tensor:
 
 
 @contextmanager
-def written(series: Tensor, first: int, rows: Tensor) -> Iterator[None]:
+def overwritten(series: Tensor, first: int, rows: Tensor) -> Iterator[None]:
     """The series with other rows from `first` on, in place; afterwards it is what it was."""
     place = series[first : first + len(rows)]
-    kept = place.clone()
+    before = place.clone()
     try:
         place.copy_(rows)
         yield
     finally:
-        place.copy_(kept)
+        place.copy_(before)
 
 
 @contextmanager
-def as_it_was(model: ForecastModel) -> Iterator[None]:
+def restored(model: ForecastModel) -> Iterator[None]:
     """Afterwards each part of the model has the mode that it had, and its buffers the values."""
     modes = {part: part.training for part in model.modules()}
     buffers = {buffer: buffer.clone() for buffer in model.buffers()}
@@ -201,8 +204,8 @@ def as_it_was(model: ForecastModel) -> Iterator[None]:
     finally:
         for part, training in modes.items():
             part.training = training
-        for buffer, kept in buffers.items():
-            buffer.copy_(kept)
+        for buffer, before in buffers.items():
+            buffer.copy_(before)
 
 
 def repeatable(run: Callable[[], Tensor], device: torch.device) -> Tensor:
@@ -220,9 +223,3 @@ def first_change(before: Tensor, after: Tensor) -> tuple[int, ...] | None:
     """Where two tensors differ first, None where no bit does; NaN and NaN are the same."""
     changed = ((before != after) & ~(before.isnan() & after.isnan())).nonzero()
     return tuple(changed[0].tolist()) if len(changed) else None
-
-
-def column_name(data: PreparedData, column: int, n_columns: int) -> str:
-    """The name of a column of predictions that have `n_columns`: a model predicts all, its targets, or others."""
-    names = {data.n_columns: list(data.frame.columns), len(data.targets): data.target_names}.get(n_columns)
-    return names[column] if names else str(column + 1)

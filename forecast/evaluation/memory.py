@@ -19,7 +19,10 @@ class PeakMemory:
     def __init__(self) -> None:
         if torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()
-        give_back()
+        # what earlier runs in this process have freed goes back to the system, where the C library can do that
+        gc.collect()
+        with contextlib.suppress(OSError, TypeError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
         try:
             Path("/proc/self/clear_refs").write_text("5")  # man 5 proc: resets VmHWM
             self.can_reset = True
@@ -32,12 +35,5 @@ class PeakMemory:
             return torch.cuda.max_memory_allocated(device) / 1e6
         if not self.can_reset:
             return None
-        found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
-        return int(found[1]) * 1024 / 1e6 if found else None
-
-
-def give_back() -> None:
-    """What earlier runs in this process have freed goes back to the system, where the C library can do that."""
-    gc.collect()
-    with contextlib.suppress(OSError, TypeError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+        match = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+        return int(match[1]) * 1024 / 1e6 if match else None

@@ -78,9 +78,10 @@ def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> d
 
     Raises UserError when the model cannot become one, and when the program read back forecasts anything else.
     """
-    if undecided := fresh_draws(checkpoint.config):
+    nodes = target_nodes(checkpoint.config["model"], "model")
+    if unseeded := [f"{key}.eval_seed" for key, node in nodes if node.get("eval_seed", 0) is None]:
         raise UserError(
-            f"{', '.join(undecided)}: null, so that attention draws fresh random numbers in each forecast: the "
+            f"{', '.join(unseeded)}: null, so that attention draws fresh random numbers in each forecast: the "
             "checkpoint has no one answer that a program could give. Train with eval_seed=0."
         )
     sizes = BATCHES if batch is None else (batch,) * len(BATCHES)
@@ -102,12 +103,6 @@ def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> d
     }
 
 
-def fresh_draws(config: dict[str, Any]) -> list[str]:
-    """The keys of the model that leave the random draws of an evaluation to chance."""
-    nodes = target_nodes(config["model"], "model")
-    return [f"{path}.eval_seed" for path, node in nodes if node.get("eval_seed", 0) is None]
-
-
 def made_up_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Windows of noise that begin after the rows trained on, with their real calendar, in float32.
 
@@ -117,10 +112,10 @@ def made_up_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor,
     seq_len, length = config["seq_len"], config["seq_len"] + config["pred_len"]
     times = future_timestamps(pd.Timestamp(data["trained_until"]), data["freq"], count + length - 1)
     known = time_features(times, data["freq"], encoding=checkpoint.encoding).astype(np.float32)
-    every = torch.from_numpy(known)[torch.arange(count).unsqueeze(1) + torch.arange(length)]  # (B, L + P, F)
+    calendars = torch.from_numpy(known)[torch.arange(count).unsqueeze(1) + torch.arange(length)]  # (B, L + P, F)
     generator = torch.Generator().manual_seed(0)
     past = torch.randn(count, seq_len, len(data["columns"]), generator=generator)
-    return past, every[:, :seq_len].contiguous(), every[:, seq_len:].contiguous()
+    return past, calendars[:, :seq_len].contiguous(), calendars[:, seq_len:].contiguous()
 
 
 def describe(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:

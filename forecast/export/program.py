@@ -4,18 +4,14 @@ import json
 import re
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 from torch.export import Dim, ExportedProgram
 
-from forecast.attention import factorized, logsparse, lsh
-from forecast.attention.key_sampling import KeySampler
-from forecast.attention.lsh import Rotations
+from forecast.attention.base import RandomDraw
 from forecast.errors import UserError
 
 INPUTS = ("past", "past_known", "future_known")
@@ -54,11 +50,14 @@ def trace(model: nn.Module, inputs: Inputs, *, batch: int | None) -> ExportedPro
     inputs: past (B, L, C), past_known (B, L, F), future_known (B, P, F), at least as many windows as are traced.
     Raises UserError, with torch's reason, when the model cannot be traced, and when it would draw random numbers.
     """
-    store_draws(model)
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, RandomDraw):
+                module.add_module(name, StoredDraws(child))
     traced = tuple(part[: TRACED_WINDOWS if batch is None else batch] for part in inputs)
     model(*traced)  # the draws are stored now
     sizes = {0: Dim("batch", min=1)} if batch is None else None
-    with any_batch_size(), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=HARMLESS)
         try:
             program = torch.export.export(
@@ -66,54 +65,15 @@ def trace(model: nn.Module, inputs: Inputs, *, batch: int | None) -> ExportedPro
             )
         except Exception as error:  # of many kinds, by what the model does
             how = "" if batch is not None else " A fixed number of windows may do: --batch 1."
-            raise UserError(f"torch.export cannot trace this model.{how} It says: {first_line(error)}") from error
-    check_no_draws(program.graph.nodes)
-    return program
-
-
-def store_draws(model: nn.Module) -> None:
-    """Replaces what draws random numbers in evaluation by what it draws there."""
-    for module in list(model.modules()):
-        for name, child in list(module.named_children()):
-            if isinstance(child, KeySampler | Rotations):
-                module.add_module(name, StoredDraws(child))
-
-
-@contextmanager
-def any_batch_size() -> Iterator[None]:
-    """Attentions cut their work into parts in one way, whatever the number of windows: a graph cannot ask for it.
-
-    LSH attention takes one round after the other, strided and fixed one head, LogSparse everything at once; the results
-    are the same.
-    """
-    before = lsh.SCORES_AT_ONCE, logsparse.pieces, factorized.at_once
-    lsh.SCORES_AT_ONCE, logsparse.pieces, factorized.at_once = 0, one_piece, one_head
-    try:
-        yield
-    finally:
-        lsh.SCORES_AT_ONCE, logsparse.pieces, factorized.at_once = before
-
-
-def one_piece(x: Tensor) -> Iterator[tuple[slice, slice]]:
-    """All batch items and heads of x (B, H, L, E) together, see `logsparse.pieces`."""
-    del x
-    yield slice(None), slice(None)
-
-
-def one_head(n_scores: int, n_heads: int) -> tuple[int, int]:
-    """One head after the other, whole, see `factorized.at_once`."""
-    del n_scores, n_heads
-    return 1, 1
-
-
-def check_no_draws(nodes: Iterable[fx.Node]) -> None:
-    """Raises UserError when an operator of a graph would draw random numbers."""
-    drawing = sorted({str(node.target) for node in nodes if draws(node)})
-    if drawing:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            reason = " ".join(lines[:2])[:300] or type(error).__name__
+            raise UserError(f"torch.export cannot trace this model.{how} It says: {reason}") from error
+    if drawing := sorted({str(node.target) for node in program.graph.nodes if draws(node)}):
         raise UserError(
             f"its forward pass draws random numbers ({', '.join(drawing)}), so that two runs of a program would "
-            "disagree. A draw of an attention must come from a module that `store_draws` knows."
+            "disagree. An attention must draw in a `RandomDraw` (forecast/attention/base.py)."
         )
+    return program
 
 
 def draws(node: fx.Node) -> bool:
@@ -121,10 +81,10 @@ def draws(node: fx.Node) -> bool:
     if not isinstance(node.target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in node.target.tags:
         return False
     names = [argument.name for argument in node.target._schema.arguments]
-    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    arguments = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
     if "train" in names:
-        return given.get("train") is not False
-    return "dropout_p" not in names or bool(given.get("dropout_p"))  # of scaled_dot_product_attention
+        return arguments.get("train") is not False
+    return "dropout_p" not in names or bool(arguments.get("dropout_p"))  # of scaled_dot_product_attention
 
 
 def largest_difference(program: ExportedProgram, model: nn.Module, inputs: Inputs, batches: Iterable[int]) -> float:
@@ -132,13 +92,13 @@ def largest_difference(program: ExportedProgram, model: nn.Module, inputs: Input
 
     inputs: as in `trace`; each batch takes the windows after those of the one before.
     """
-    run, first, found = program.module(), 0, []
+    run, first, differences = program.module(), 0, []
     for size in batches:
         windows = [part[first : first + size] for part in inputs]
         first += size
         with torch.no_grad():
-            found.append((run(*windows) - model(*windows)).abs().max())
-    return float(torch.stack(found).max())  # NaN if one is
+            differences.append((run(*windows) - model(*windows)).abs().max())
+    return float(torch.stack(differences).max())  # NaN if one is
 
 
 def save_program(program: ExportedProgram, path: Path) -> None:
@@ -183,9 +143,3 @@ def _pickled(path: Path) -> str:
                 except Exception:  # torch.export.load would try once more, without the safety
                     return f"'{name}'"
     return ""
-
-
-def first_line(error: Any) -> str:
-    """The beginning of what torch says."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return " ".join(lines[:2])[:300] if lines else type(error).__name__

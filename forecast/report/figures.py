@@ -56,7 +56,9 @@ def forecast_figure(
     windows, shown = len(past), min(len(columns), max_columns)
     if shown < len(columns):
         title = f"{title} ({len(columns) - shown} of {len(columns)} target columns are not shown)".strip()
-    figure, axes = _grid(shown, windows, title)
+    width = 9.0 if windows == 1 else 4.8 * windows
+    figure = blank_figure(width, 1.2 + (3.2 if shown == 1 else 2.2 * shown), title)
+    axes = figure.subplots(shown, windows, squeeze=False, sharex="col")
     series = {"truth": truth, "baseline": baseline, "forecast": forecast}
     for column in range(shown):
         for window in range(windows):
@@ -67,7 +69,9 @@ def forecast_figure(
         origin = str(timestamps[window][past.shape[1] - 1].tz_localize(None)).removesuffix(":00")  # no seconds
         axes[0, window].set_title(f"known until {origin}", fontsize="medium")
     figure.align_ylabels()
-    _add_legend(figure, axes[0, 0], {"baseline": baseline_name or "baseline"})
+    handles, labels = axes[0, 0].get_legend_handles_labels()  # one legend below all panels
+    labels = [baseline_name if label == "baseline" and baseline_name else label for label in labels]
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     return figure
 
 
@@ -149,13 +153,6 @@ def blank_figure(width: float, height: float, title: str) -> Figure:
     return figure
 
 
-def _grid(rows: int, columns: int, title: str) -> tuple[Figure, np.ndarray]:
-    """A figure and its axes (rows, columns)."""
-    width = 9.0 if columns == 1 else 4.8 * columns
-    figure = blank_figure(width, 1.2 + (3.2 if rows == 1 else 2.2 * rows), title)
-    return figure, figure.subplots(rows, columns, squeeze=False, sharex="col")
-
-
 def _draw_panel(
     axes: Axes,
     past: Float[np.ndarray, " L"],
@@ -177,13 +174,6 @@ def _draw_panel(
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     axes.margins(x=0.01)
     lighten(axes)
-
-
-def _add_legend(figure: Figure, axes: Axes, names: dict[str, str]) -> None:
-    """One legend below all panels; `names` replaces labels."""
-    handles, labels = axes.get_legend_handles_labels()
-    labels = [names.get(label, label) for label in labels]
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
 
 
 def _count_steps(axes: Axes, label: str) -> None:

@@ -114,7 +114,7 @@ def test_a_season_is_repeated_when_it_fits_into_the_window_else_the_last_value(d
     data = prepared(data.frame, seq_len)
     assert usable_period(data) == period
     past = torch.randn(2, seq_len, C)
-    baseline = make_baselines(data, torch.zeros(P, seq_len))["seasonal_naive"]
+    baseline = make_baselines(data)["seasonal_naive"]
     expected = past[:, -1:].expand(-1, P, -1) if period is None else past[:, seq_len - 24 : seq_len - 24 + P]
     assert torch.equal(baseline.extend(past), expected)
 
@@ -205,7 +205,7 @@ def test_exact_float32_takes_back_what_a_training_has_set_and_restores_it():
 
 
 @pytest.mark.parametrize(
-    "count, wanted, expected", [(1, 5, [0]), (2, 5, [0, 1]), (9, 3, [0, 4, 8]), (5, 5, [0, 1, 2, 3, 4])]
+    "count, most, expected", [(1, 5, [0]), (2, 5, [0, 1]), (9, 3, [0, 4, 8]), (5, 5, [0, 1, 2, 3, 4])]
 )
-def test_spread_takes_both_ends(count, wanted, expected):
-    assert spread(count, wanted) == expected
+def test_spread_takes_both_ends(count, most, expected):
+    assert spread(count, most) == expected

@@ -40,7 +40,7 @@ def filled_rows(*rows):
     return flags
 
 
-class Told(ForecastModel):
+class CalendarModel(ForecastModel):
     """Forecasts what the calendar says: its first feature, for every target."""
 
     def __init__(self):
@@ -53,7 +53,7 @@ class Told(ForecastModel):
         return True
 
 
-class Mixed(Told):
+class Mixed(CalendarModel):
     """Something of the window and something of the calendar."""
 
     def forecast(self, past, past_known, future_known):
@@ -72,10 +72,10 @@ def figures(model, data, *offsets, batch_size=32, split="test", **options):
 
 @pytest.mark.parametrize("offset", [1, 3, 24, 41])
 def test_the_model_is_given_the_calendar_of_the_steps_that_count(offset):
-    """The series is the hour of the day: who is told the hour of each target row makes no error."""
+    """The series is the hour of the day: a model that reads the hour of each target row makes no error."""
     hours = (STAMPS.hour.to_numpy() / 23 - 0.5)[:, None].repeat(C, 1)
     data = prepared(hours, scaler=Scaler(np.zeros(C), np.ones(C), ("a", "b", "c")))
-    assert figures(Told(), data, offset)[str(offset)]["scaled"] == {"mse": 0.0, "mae": 0.0}
+    assert figures(CalendarModel(), data, offset)[str(offset)]["scaled"] == {"mse": 0.0, "mae": 0.0}
 
 
 def by_hand(data, offset, forecast):
@@ -125,14 +125,14 @@ def test_the_same_figures_come_to_the_last_bit_for_any_batch_size(data):
 
 
 def test_the_protocol_counts_the_windows_of_each_offset(data):
-    found = figures(Told(), data, 11, 12, 13, drop_last_of=32)
+    found = figures(CalendarModel(), data, 11, 12, 13, drop_last_of=32)
     assert [found[o]["windows"] for o in ("11", "12", "13")] == [64, 64, 32]
-    assert figures(Told(), data, 3, split="val")["3"]["windows"] == 30 - P + 1 - 3
+    assert figures(CalendarModel(), data, 3, split="val")["3"]["windows"] == 30 - P + 1 - 3
 
 
 def test_a_season_longer_than_the_window_is_a_last_value_at_every_offset(data):
     short = prepared(data.frame.values, seq_len=23)
-    baselines = figures(Told(), short, 5)["5"]["baselines"]
+    baselines = figures(CalendarModel(), short, 5)["5"]["baselines"]
     assert baselines["seasonal_naive"] == {"period": None, **baselines["last_value"]}
 
 
@@ -143,7 +143,7 @@ def test_without_offsets_nothing_is_forecast_and_no_key_is_gained(data):
 
 
 def test_a_model_that_goes_step_by_step_has_null_and_a_line_in_the_log(data, caplog):
-    class Stepping(Told):
+    class Stepping(CalendarModel):
         def supports_horizon_offset(self):
             return False
 
@@ -158,7 +158,7 @@ def test_a_model_that_goes_step_by_step_has_null_and_a_line_in_the_log(data, cap
 
 
 def test_a_forecast_that_is_not_finite_is_refused(data):
-    class Diverged(Told):
+    class Diverged(CalendarModel):
         def forecast(self, past, past_known, future_known):
             return past[:, :P, :2] * float("nan")
 

@@ -14,6 +14,7 @@ import safetensors.torch
 import torch
 from checkpoints import DEMO, LENGTHS, SIZES, write_untrained
 from commands.files import LAYOUT, write_csv
+from models.test_model_laws import PAPERS
 from program import call
 from script import call_script
 
@@ -117,7 +118,7 @@ def test_a_fixed_number_of_windows_can_be_exported(linear, tmp_path):
 
 MODELS = [f"model={name}" for name in options("model")]
 # the others are those that the models bring
-ATTENTIONS = [f"attention={name}" for name in ("prob_causal", "fixed", "topk")]
+ATTENTIONS = [f"attention={name}" for name in options("attention", but="inherit") if name not in PAPERS.values()]
 VARIANTS = {
     "decode": ["attention=full", "model.decode=autoregressive"],
     "embedding": ["model.embedding=fixed"],
@@ -199,6 +200,11 @@ def test_an_empty_folder_is_filled(tmp_path):
     with new_folder(tmp_path / "out") as folder:
         (folder / "whole").write_text("a")
     assert [file.name for file in tmp_path.rglob("*")] == ["out", "whole"]
+
+
+def test_dynamic_is_any_number_of_windows_as_without_the_option(linear, tmp_path, capsys):
+    status, printed, _ = call_script(capsys, "export", linear, tmp_path / "out", "--batch", "dynamic")
+    assert not status and "takes any number of windows at once" in printed
 
 
 @pytest.mark.parametrize("given", ["0", "-3", "some"])

@@ -31,9 +31,9 @@ def untrained(tmp_path):
 
 
 def card(capsys, path):
-    status, said, complaint = call_script(capsys, "inspect_checkpoint", path)
-    assert (status, complaint) == (0, "")
-    return said
+    status, printed, message = call_script(capsys, "inspect_checkpoint", path)
+    assert (status, message) == (0, "")
+    return printed
 
 
 def changed(path, target, change):
@@ -44,7 +44,7 @@ def changed(path, target, change):
 
 
 def test_the_card_tells_what_the_checkpoint_is(run, capsys):
-    said = " ".join(card(capsys, run / "checkpoints/best.ckpt").split())
+    printed = " ".join(card(capsys, run / "checkpoints/best.ckpt").split())
     metrics = json.loads((run / "metrics.json").read_text())
     for words in (
         f"{run}/checkpoints/best.ckpt: format 2",
@@ -65,7 +65,7 @@ def test_the_card_tells_what_the_checkpoint_is(run, capsys):
         f"torch {torch.__version__}",
         "scaler column mean std load ",
     ):
-        assert words in said, words
+        assert words in printed, words
 
 
 def test_the_card_is_one_page(run, untrained, capsys):
@@ -76,8 +76,8 @@ def test_the_card_is_one_page(run, untrained, capsys):
 
 
 def test_the_next_commands_run(run, capsys, tmp_path, monkeypatch):
-    said = card(capsys, run / "checkpoints/best.ckpt")
-    commands = [shlex.split(line) for line in re.findall(r"python (\w+\.py .*)", said)]
+    printed = card(capsys, run / "checkpoints/best.ckpt")
+    commands = [shlex.split(line) for line in re.findall(r"python (\w+\.py .*)", printed)]
     assert [command[0] for command in commands] == ["evaluate.py", "predict.py", "train.py"]
     assert commands[2][1].endswith("last.ckpt") and commands[2][2] == "trainer.max_epochs=2"
     monkeypatch.chdir(tmp_path)
@@ -87,8 +87,8 @@ def test_the_next_commands_run(run, capsys, tmp_path, monkeypatch):
 
 
 def test_json_holds_the_same(run, capsys):
-    status, said, _ = call_script(capsys, "inspect_checkpoint", run / "checkpoints/last.ckpt", "--json")
-    found = json.loads(said)
+    status, printed, _ = call_script(capsys, "inspect_checkpoint", run / "checkpoints/last.ckpt", "--json")
+    found = json.loads(printed)
     content = torch.load(run / "checkpoints/last.ckpt", weights_only=True)
     assert status == 0
     assert (found["epoch"], found["step"], found["is_best"]) == (1, content["global_step"], True)
@@ -101,8 +101,8 @@ def test_json_holds_the_same(run, capsys):
 def test_a_checkpoint_without_its_run_has_no_figures(run, untrained, capsys, tmp_path):
     shutil.copy(run / "checkpoints/best.ckpt", tmp_path / "best.ckpt")
     for path in (tmp_path / "best.ckpt", untrained):
-        said = card(capsys, path)
-        assert "MSE" not in said and f"train.py ckpt_path={path}" in said
+        printed = card(capsys, path)
+        assert "MSE" not in printed and f"train.py ckpt_path={path}" in printed
 
 
 def test_whether_it_is_the_best_is_said_in_words(run, untrained, capsys, tmp_path):
@@ -115,8 +115,8 @@ def test_an_imported_checkpoint_says_so_and_is_not_trained_further(untrained, ca
     def change(content):
         content[RECORD]["imported"] = {"file": "checkpoint.pth", "sha256": "0"}
 
-    said = card(capsys, changed(untrained, tmp_path / "imported.ckpt", change))
-    assert "imported from checkpoint.pth" in said and "train.py" not in said
+    printed = card(capsys, changed(untrained, tmp_path / "imported.ckpt", change))
+    assert "imported from checkpoint.pth" in printed and "train.py" not in printed
 
 
 def test_many_columns_are_counted_and_a_path_with_a_space_is_quoted(untrained, capsys, tmp_path):
@@ -126,10 +126,10 @@ def test_many_columns_are_counted_and_a_path_with_a_space_is_quoted(untrained, c
         data |= {"columns": names, "targets": names}
         data["scaler"] = {"columns": names, "mean": [0.5] * 1000, "std": [2.0] * 1000}
 
-    said = card(capsys, changed(untrained, tmp_path / "many columns.ckpt", change))
-    assert "1000: c0, c1, c2, c3, c4, c5, c6, c7 and 992 more" in said
-    assert "and 992 more; --json shows all" in said and len(said.splitlines()) <= 40
-    assert f"evaluate.py 'ckpt_path={tmp_path}/many columns.ckpt'" in said
+    printed = card(capsys, changed(untrained, tmp_path / "many columns.ckpt", change))
+    assert "1000: c0, c1, c2, c3, c4, c5, c6, c7 and 992 more" in printed
+    assert "and 992 more; --json shows all" in printed and len(printed.splitlines()) <= 40
+    assert f"evaluate.py 'ckpt_path={tmp_path}/many columns.ckpt'" in printed
 
 
 def test_gaps_are_told(untrained, capsys, tmp_path):
@@ -141,6 +141,6 @@ def test_gaps_are_told(untrained, capsys, tmp_path):
 
 def test_a_file_that_is_no_checkpoint_is_one_message(tmp_path, capsys):
     (tmp_path / "a.ckpt").write_text("no")
-    status, said, complaint = call_script(capsys, "inspect_checkpoint", tmp_path / "a.ckpt")
-    assert (status, said) == (1, "")
-    assert "a.ckpt is not a checkpoint, or is damaged" in complaint and complaint.count("\n") == 1
+    status, printed, message = call_script(capsys, "inspect_checkpoint", tmp_path / "a.ckpt")
+    assert (status, printed) == (1, "")
+    assert "a.ckpt is not a checkpoint, or is damaged" in message and message.count("\n") == 1

@@ -28,7 +28,7 @@ FILLED = np.arange(N) == 31  # one row that gaps of the policy mask leave out of
 def without_inference_mode(monkeypatch):
     """It forbids the other device to take operations apart."""
     for module in (evaluating, offsetting):
-        monkeypatch.setattr(module, "run_through", torch.no_grad()(evaluating.run_through.__wrapped__))
+        monkeypatch.setattr(module, "score", torch.no_grad()(evaluating.score.__wrapped__))
 
 
 @pytest.fixture(params=[(0, 1, 2), (2, 0)], ids=["all targets", "two in another order"])
