@@ -116,12 +116,12 @@ def check_reference(tables: Sequence[Setting], name: str | None) -> None:
 
 def _table(members: Sequence[Run]) -> Setting:
     finished = next(run for run in members if run.state == "finished")
-    metrics, path = finished.metrics, at(finished.account, ("data", "path"))
+    metrics, path = finished.metrics, at(finished.run_info, ("data", "path"))
     named = metrics["data"] if metrics["data"] != "csv" or not path else Path(path).name
     return Setting(
         data=named,
         features=metrics["features"],
-        targets=tuple(at(finished.account, ("data", "targets")) or ()),
+        targets=tuple(at(finished.run_info, ("data", "targets")) or ()),
         pred_len=metrics["pred_len"],
         protocol=metrics["protocol"],
         rows=_rows(members),
@@ -203,7 +203,7 @@ def _name(names: Sequence[str], values: Sequence[str | None]) -> str:
 
 def _setting(run: Run) -> str:
     """Equal for runs whose window errors may be compared: the same columns of the same rows, scaled alike."""
-    described = at(run.account, ("data",)) or {}
+    described = at(run.run_info, ("data",)) or {}
     data = {key: described.get(key) for key in ("checksum", "targets", "splits", "gaps")}
     asked = [run.metrics[key] for key in ("data", "features", "pred_len", "protocol")]
     return json.dumps([asked, data], sort_keys=True)

@@ -94,7 +94,7 @@ def counts(runs: Sequence[Run]) -> str:
     text = f"{len(ours)} run{'s' * (len(ours) != 1)}{': ' * bool(parts)}{parts}."
     versions: dict[str, set[str]] = {}
     for run in runs:
-        for package, version in (run.account.get("versions") or {}).items():
+        for package, version in (run.run_info.get("versions") or {}).items():
             versions.setdefault(package, set()).add(str(version))
     mixed = [f"{package} {', '.join(sorted(found))}" for package, found in versions.items() if len(found) > 1]
     return f"{text} They were made with different versions: {'; '.join(mixed)}." if mixed else text
