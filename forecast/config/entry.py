@@ -15,7 +15,7 @@ import hydra
 from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import distributed, hydra_errors, resolvers
 from forecast.config.aliases import current_override
