@@ -1,4 +1,4 @@
-"""What a run folder holds, read without torch: whether the run has finished, what it was asked for, how well it did."""
+"""What a run folder holds, read without torch: whether the run has finished, with which overrides, how well it did."""
 
 import datetime
 import json
@@ -19,7 +19,7 @@ from forecast.errors import UserError
 State = Literal["finished", "failed", "interrupted", "unfinished", "foreign"]
 
 LOCK, HOLDER = ".lock", ".lock.holder"
-METRICS, ACCOUNT, OVERRIDES = "metrics.json", "run.json", ".hydra/overrides.yaml"
+METRICS, RUN_INFO, OVERRIDES = "metrics.json", "run.json", ".hydra/overrides.yaml"
 WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step.csv", "forecasts.npz"
 
 
@@ -50,7 +50,7 @@ class Run:
     """A run folder.
 
     reason: why it is not `finished`, in words. overrides: key -> value of the command line, in its order. job: its
-    number in its sweep. metrics, account: metrics.json and run.json, empty where they are not there.
+    number in its sweep. metrics, run_info: metrics.json and run.json, empty where they are not there.
     """
 
     path: Path
@@ -59,7 +59,7 @@ class Run:
     overrides: Mapping[str, str] = field(default_factory=dict)
     job: int = 0
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    account: Mapping[str, Any] = field(default_factory=dict)
+    run_info: Mapping[str, Any] = field(default_factory=dict)
 
 
 class FolderHeld(UserError):
@@ -118,18 +118,12 @@ def in_use(folder: Path) -> bool:
 def read_run(folder: Path) -> Run:
     """The run in `folder`, whatever state it is in."""
     try:
-        account = _json(folder / ACCOUNT)
-        metrics = _json(folder / METRICS)
-        overrides, job = _asked(folder, account)
+        info, metrics = _json(folder / RUN_INFO), _json(folder / METRICS)
+        overrides, job = _overrides_and_job(folder, info)
     except (OSError, ValueError, yaml.YAMLError) as error:
         return Run(path=folder, state="foreign", reason=(str(error) or type(error).__name__).splitlines()[0])
-    state, reason = _state(folder, metrics, account)
-    return Run(path=folder, state=state, reason=reason, overrides=overrides, job=job, metrics=metrics, account=account)
-
-
-def is_finished(folder: Path) -> bool:
-    """Whether a run has left all its results in `folder`."""
-    return read_run(folder).state == "finished"
+    state, reason = _state(folder, metrics, info)
+    return Run(path=folder, state=state, reason=reason, overrides=overrides, job=job, metrics=metrics, run_info=info)
 
 
 def result_line(run: Run) -> dict[str, Any]:
@@ -137,60 +131,47 @@ def result_line(run: Run) -> dict[str, Any]:
 
     What run.json says of the data is under `data_read`, since `data` is their name; without the path.
     """
-    described = run.account.get("data") or {}
-    return {**run.account, **run.metrics, "data_read": {key: described[key] for key in DATA_KEYS if key in described}}
+    described = run.run_info.get("data") or {}
+    return {**run.run_info, **run.metrics, "data_read": {key: described[key] for key in DATA_KEYS if key in described}}
 
 
-def _state(folder: Path, metrics: Mapping[str, Any], account: Mapping[str, Any]) -> tuple[State, str]:
-    status, error = account.get("status"), account.get("error")
-    unfinished = _unfinished(folder, metrics, account)
+def _state(folder: Path, metrics: Mapping[str, Any], info: Mapping[str, Any]) -> tuple[State, str]:
+    """The state and the reason, by the first thing that keeps the run from being finished."""
+    status, error = info.get("status"), info.get("error")
     if status == "failed":
-        found: tuple[State, str] = "failed", str(error or "no reason is known")
-    elif status == "interrupted":
-        found = "interrupted", str(error or "Ctrl-C, or a signal")
-    elif unfinished:
-        found = "unfinished", unfinished
-    elif lacking := [key for key, kind in KEYS.items() if not isinstance(metrics.get(key), kind)]:
-        found = "foreign", f"{METRICS} has no {', '.join(lacking)}"
-    elif not _finite(metrics):
-        found = "failed", "its test error is not a finite number"
-    else:
-        found = "finished", ""
-    return found
+        return "failed", str(error or "no reason is known")
+    if status == "interrupted":
+        return "interrupted", str(error or "Ctrl-C, or a signal")
+    missing = [f"there is no {name}" for name, content in ((RUN_INFO, info), (METRICS, metrics)) if not content]
+    if status == "running":
+        missing = ["it is running, or was killed"]
+    elif not missing and not zipfile.is_zipfile(folder / WINDOW_ERRORS):
+        missing = [f"{WINDOW_ERRORS} is missing or cut off"]
+    if missing:
+        return "unfinished", missing[0]
+    if lacking := [key for key, kind in KEYS.items() if not isinstance(metrics.get(key), kind)]:
+        return "foreign", f"{METRICS} has no {', '.join(lacking)}"
+    errors = metrics["test"].get("scaled")
+    values = [errors.get(name) for name in ("mse", "mae")] if isinstance(errors, Mapping) else [None]
+    if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+        return "failed", "its test error is not a finite number"
+    return "finished", ""
 
 
-def _unfinished(folder: Path, metrics: Mapping[str, Any], account: Mapping[str, Any]) -> str:
-    """What is missing, empty when nothing is."""
-    if account.get("status") == "running":
-        return "it is running, or was killed"
-    for name, there in ((ACCOUNT, account), (METRICS, metrics)):
-        if not there:
-            return f"there is no {name}"
-    return "" if zipfile.is_zipfile(folder / WINDOW_ERRORS) else f"{WINDOW_ERRORS} is missing or cut off"
-
-
-def _finite(metrics: Mapping[str, Any]) -> bool:
-    try:
-        errors = [metrics["test"]["scaled"][name] for name in ("mse", "mae")]
-    except (KeyError, TypeError):
-        return False
-    return all(isinstance(error, int | float) and math.isfinite(error) for error in errors)
-
-
-def _asked(folder: Path, account: Mapping[str, Any]) -> tuple[dict[str, str], int]:
+def _overrides_and_job(folder: Path, info: Mapping[str, Any]) -> tuple[dict[str, str], int]:
     """The overrides, {"seed": "1", ...}, and the number of the job.
 
     As run.json has them: Hydra's own files are written anew each time a sweep comes by. Raises ValueError where neither
     has them.
     """
-    lines, job = account.get("overrides"), account.get("job")
+    lines, job = info.get("overrides"), info.get("job")
     if not isinstance(lines, list):
         if not (folder / OVERRIDES).is_file():
             raise ValueError(f"there is no {OVERRIDES}: no run of train.py")
         lines = yaml.safe_load((folder / OVERRIDES).read_text())
     if not isinstance(lines, list):
         raise ValueError(f"{OVERRIDES} is not a list")
-    if "job" not in account:
+    if "job" not in info:
         file = folder / ".hydra" / "hydra.yaml"
         job = yaml.safe_load(file.read_text()) if file.is_file() else None
         for key in ("hydra", "job", "num"):

@@ -33,11 +33,11 @@ def trained_source(checkpoint: Checkpoint, *, root: str | None) -> Source:
 
 def check_unchanged(checkpoint: Checkpoint, source: Source) -> None:
     """Raises UserError when the data trained on are no longer what they were."""
-    found, expected = source.checksum(), checkpoint.data["checksum"]
-    if found != expected:
+    now, expected = source.checksum(), checkpoint.data["checksum"]
+    if now != expected:
         path = source.path_used()
         raise UserError(
-            f"{path}: checksum {found}, but the model was trained on {expected}: the file has changed, and with it its "
+            f"{path}: checksum {now}, but the model was trained on {expected}: the file has changed, and with it its "
             f"splits. Restore it, or evaluate it as another file: data.path={path} split=all"
         )
 

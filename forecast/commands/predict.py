@@ -1,12 +1,13 @@
 """What predict.py does: the steps after the end of a file, as a CSV and a picture."""
 
+import contextlib
 import json
 from pathlib import Path
 
 import pandas as pd
 from omegaconf import DictConfig
 
-from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.inputs import find_device, history, trained_source
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
@@ -47,7 +48,11 @@ def predict(cfg: DictConfig) -> None:
     except OSError as error:
         raise UserError(f"output={output} cannot be written: {error.strerror}.") from error
     print(f"{len(future)} steps from {future[0]} to {future[-1]} are in {output}, drawn in {picture}.")
-    for sentence in known_verdict(checkpoint):
+    metrics = checkpoint.path.absolute().parent.parent / METRICS  # of the run that made the checkpoint
+    sentences: list[str] = []
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # it need not be there any more
+        sentences = verdict(json.loads(metrics.read_text()), "test")
+    for sentence in sentences:
         print(f"best.ckpt of this run on its test windows: {sentence}")
 
 
@@ -80,12 +85,3 @@ def draw_future(path: Path, past: SeriesFrame, forecast: pd.DataFrame) -> Path:
     )
     save(figure, path)
     return path
-
-
-def known_verdict(checkpoint: Checkpoint) -> list[str]:
-    """What the run that made the checkpoint said of it; empty when its metrics.json is not beside it any more."""
-    path = checkpoint.path.absolute().parent.parent / METRICS
-    try:
-        return verdict(json.loads(path.read_text()), "test")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return []

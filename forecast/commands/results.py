@@ -116,9 +116,8 @@ def best_reachable(source: Source | None, data: PreparedData) -> np.ndarray | No
     """The least MSE any forecaster could reach at each step (P,), mean over columns, scaled units; None if unknown."""
     if not isinstance(source, DemoSource):
         return None
-    best: np.ndarray = source.best_mse(data.frame, data.targets, data.pred_len) / data.target_std**2
-    by_step: np.ndarray = best.mean(1)
-    return by_step
+    mse: np.ndarray = source.best_mse(data.frame, data.targets, data.pred_len) / data.target_std**2
+    return np.asarray(mse.mean(1))
 
 
 def step_errors(evaluation: Evaluation, best_mse: np.ndarray | None) -> dict[str, list[float]]:
@@ -149,13 +148,13 @@ def write_results(folder: Path, result: Result) -> None:
     errors = {"squared_scaled": evaluation.squared, "absolute_scaled": evaluation.absolute}
     columns = np.array(data.target_names)
     write_arrays(folder / WINDOW_ERRORS, {"start": evaluation.starts, **errors, "columns": columns})
-    shown = shown_windows(evaluation, data)
-    write_arrays(folder / FORECASTS, shown)
-    draw_windows(folder / "forecast.png", shown, title=f"{result.metrics['model']} on {result.metrics['data']}")
+    windows = example_windows(evaluation, data)
+    write_arrays(folder / FORECASTS, windows)
+    draw_windows(folder / "forecast.png", windows, title=f"{result.metrics['model']} on {result.metrics['data']}")
     write_json(folder / METRICS, result.metrics)  # last: where it stands, all else is complete
 
 
-def shown_windows(evaluation: Evaluation, data: PreparedData) -> dict[str, np.ndarray]:
+def example_windows(evaluation: Evaluation, data: PreparedData) -> dict[str, np.ndarray]:
     """A few fixed windows in original units.
 
     past (W, L, T); truth, forecast and two baselines' forecasts (W, P, T); timestamps (W, L + P); columns (T,).
@@ -172,19 +171,19 @@ def shown_windows(evaluation: Evaluation, data: PreparedData) -> dict[str, np.nd
     }
 
 
-def draw_windows(path: Path, shown: dict[str, np.ndarray], *, title: str) -> None:
-    """Draws the first DRAWN_WINDOWS of `shown_windows`."""
+def draw_windows(path: Path, windows: dict[str, np.ndarray], *, title: str) -> None:
+    """Draws the first DRAWN_WINDOWS of `example_windows`."""
     from forecast.report.figures import forecast_figure, save
 
-    chosen = spread(len(shown["past"]), DRAWN_WINDOWS)
+    drawn = spread(len(windows["past"]), DRAWN_WINDOWS)
     figure = forecast_figure(
-        past=shown["past"][chosen],
-        truth=shown["truth"][chosen],
-        forecast=shown["forecast"][chosen],
-        timestamps=[pd.DatetimeIndex(shown["timestamps"][i]) for i in chosen],
-        columns=[str(name) for name in shown["columns"]],
+        past=windows["past"][drawn],
+        truth=windows["truth"][drawn],
+        forecast=windows["forecast"][drawn],
+        timestamps=[pd.DatetimeIndex(windows["timestamps"][i]) for i in drawn],
+        columns=[str(name) for name in windows["columns"]],
         title=title,
-        baseline=shown["closed_form_nlinear"][chosen],
+        baseline=windows["closed_form_nlinear"][drawn],
         baseline_name="closed-form NLinear",
     )
     save(figure, path)

@@ -7,7 +7,7 @@ from typing import Any
 import lightning.pytorch as pl
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.checkpoint.load import Checkpoint, calendar_encoding, load_checkpoint
+from forecast.checkpoint.load import calendar_encoding, load_checkpoint
 from forecast.commands.results import evaluate_checkpoint, write_results
 from forecast.config.build import build
 from forecast.config.check import check_config
@@ -22,7 +22,7 @@ from forecast.evaluation.evaluate import Protocol, counted_windows, fit_baseline
 from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.files import write_json
 from forecast.report.verdict import print_report
-from forecast.run_folder import read_run
+from forecast.run_folder import METRICS, RUN_INFO, read_run
 from forecast.training.checkpoint import checkpoint_path, resume_hint
 from forecast.training.fit import Plan, fit
 from forecast.training.hyperparameters import log_hyperparameters
@@ -41,61 +41,69 @@ def train(cfg: DictConfig) -> None:
     plan = make_plan(cfg)
     if plan.start is None and rank() == 0:
         remove_results(plan.folder)
-    account: dict[str, Any] = {"status": "running", "versions": versions(), **asked(plan)}
-    write_account(plan.folder, account)
+    info: dict[str, Any] = {"status": "running", "versions": versions()}
+    first = read_run(plan.folder).run_info if plan.start is not None else {}  # a run that goes on keeps its command
+    info |= {key: first[key] for key in ("overrides", "job") if key in first} or {
+        "overrides": task_overrides(),
+        "job": job_number(),
+    }
+    write_run_info(plan.folder, info)
     try:
-        account |= run(plan)
+        info |= train_and_evaluate(plan)
     except BaseException as error:
         ended = isinstance(error, KeyboardInterrupt | Terminated)
-        account |= {"status": "interrupted" if ended else "failed", "error": str(error)}
+        info |= {"status": "interrupted" if ended else "failed", "error": str(error)}
         raise
     finally:
-        write_account(plan.folder, account)
-    if account["status"] == "interrupted":
+        write_run_info(plan.folder, info)
+    if info["status"] == "interrupted":
         raise KeyboardInterrupt
 
 
-def asked(plan: Plan) -> dict[str, Any]:
-    """What run.json keeps of the command: its overrides and the job's number; of a run that goes on, the first ones."""
-    before = read_run(plan.folder).account if plan.start is not None else {}
-    keys = ("overrides", "job")
-    return {key: before[key] for key in keys if key in before} or {"overrides": task_overrides(), "job": job_number()}
-
-
-def write_account(folder: Path, account: dict[str, Any]) -> None:
+def write_run_info(folder: Path, info: dict[str, Any]) -> None:
     """Writes run.json. Where that fails, whatever else has happened is what the user should hear of."""
     if rank() != 0:
         return
     try:
-        write_json(folder / "run.json", account)
+        write_json(folder / RUN_INFO, info)
     except OSError as error:
-        if account["status"] in ("running", "finished"):
+        if info["status"] in ("running", "finished"):
             raise
-        log.error("%s cannot be written: %s", folder / "run.json", error.strerror)
+        log.error("%s cannot be written: %s", folder / RUN_INFO, error.strerror)
 
 
 def remove_results(folder: Path) -> None:
     """Removes what an earlier run left in a folder that is used again: it must not be taken for this run's."""
-    for name in ("metrics.json", "checkpoints/best.ckpt", "checkpoints/last.ckpt"):
+    for name in (METRICS, "checkpoints/best.ckpt", "checkpoints/last.ckpt"):
         (folder / name).unlink(missing_ok=True)
 
 
 def make_plan(cfg: DictConfig) -> Plan:
-    """The checked config of the command line, or that of the checkpoint with the command's overrides laid over it."""
-    chosen = choices()
+    """The checked config of the command line, or that of the checkpoint with the command's overrides laid over it.
+
+    Raises UserError for a checkpoint that holds no optimizer to go on with, and where its data have changed since.
+    """
+    options = choices()
     if cfg.ckpt_path and in_sweep():
         raise UserError("ckpt_path cannot be swept: a run goes on by itself, without -m, one command for each")
     start = load_checkpoint(cfg.ckpt_path) if cfg.ckpt_path else None
     if start is not None:
-        check_resumable(start)
-        cfg = resumed_config(start.config, start.record["choices"], cfg, task_overrides(), chosen)
-        chosen = start.record["choices"]
+        if "imported" in start.record:
+            raise UserError(
+                f"ckpt_path={start.path} was imported from {start.record['imported']['file']}: it holds weights only, "
+                "and no training can go on from them. evaluate.py and predict.py take it; train anew without ckpt_path."
+            )
+        cfg = resumed_config(start.config, start.record["choices"], cfg, task_overrides(), options)
+        options = start.record["choices"]
     check_config(cfg)
     config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
     source: Source = build(config["data"])
-    if start is not None:
-        check_same_data(start, source)
-    return Plan(config=config, choices=chosen, source=source, folder=run_folder(), start=start)
+    if start is not None and (before := start.data["checksum"]) != (now := source.checksum()):
+        raise UserError(
+            f"{start.path} was trained on other data: {start.data['path'] or start.data['name']} had checksum "
+            f"{before}, now it is {now}. Restore the file, or start a new run without ckpt_path."
+        )
+    return Plan(config=config, choices=options, source=source, folder=run_folder(), start=start)
 
 
 def with_absolute_paths(config: Any) -> dict[str, Any]:
@@ -105,7 +113,7 @@ def with_absolute_paths(config: Any) -> dict[str, Any]:
     return {**config, "data": {**data, **paths}}
 
 
-def run(plan: Plan) -> dict[str, Any]:
+def train_and_evaluate(plan: Plan) -> dict[str, Any]:
     """The training itself; returns what run.json tells of it."""
     config, source = plan.config, plan.source
     pl.seed_everything(config["seed"], workers=True, verbose=False)
@@ -156,22 +164,3 @@ def read_data(source: Source, config: dict[str, Any]) -> PreparedData:
         encoding=calendar_encoding(config),
         **lengths,
     )
-
-
-def check_resumable(start: Checkpoint) -> None:
-    """Raises UserError for a checkpoint that no training of ours has written: it holds no optimizer to go on with."""
-    if "imported" in start.record:
-        raise UserError(
-            f"ckpt_path={start.path} was imported from {start.record['imported']['file']}: it holds weights only, and "
-            "no training can go on from them. evaluate.py and predict.py take it; train anew without ckpt_path."
-        )
-
-
-def check_same_data(start: Checkpoint, source: Source) -> None:
-    """Raises UserError when a training would go on with other data than it began with."""
-    before, now = start.data["checksum"], source.checksum()
-    if before != now:
-        raise UserError(
-            f"{start.path} was trained on other data: {start.data['path'] or start.data['name']} had checksum "
-            f"{before}, now it is {now}. Restore the file, or start a new run without ckpt_path."
-        )

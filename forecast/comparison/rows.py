@@ -91,7 +91,7 @@ def comparisons(runs: Sequence[Run]) -> list[Comparison]:
     for run in runs:
         if run.state == "finished":
             # window errors may be compared for the same columns of the same rows, scaled alike
-            described = at(run.account, ("data",)) or {}
+            described = at(run.run_info, ("data",)) or {}
             data = {key: described.get(key) for key in ("checksum", "targets", "splits", "gaps")}
             task = [run.metrics[key] for key in ("data", "features", "pred_len", "protocol")]
             tables.setdefault(json.dumps([task, data], sort_keys=True), []).append(run)
@@ -107,7 +107,7 @@ def comparisons(runs: Sequence[Run]) -> list[Comparison]:
 
 def _comparison(members: Sequence[Run]) -> Comparison:
     finished = next(run for run in members if run.state == "finished")
-    metrics, path = finished.metrics, at(finished.account, ("data", "path"))
+    metrics, path = finished.metrics, at(finished.run_info, ("data", "path"))
     # what runs differ in names the row, but for the seed and for keys that make no other experiment
     keys = [
         key
@@ -122,7 +122,7 @@ def _comparison(members: Sequence[Run]) -> Comparison:
     return Comparison(
         data=metrics["data"] if metrics["data"] != "csv" or not path else Path(path).name,
         features=metrics["features"],
-        targets=tuple(at(finished.account, ("data", "targets")) or ()),
+        targets=tuple(at(finished.run_info, ("data", "targets")) or ()),
         pred_len=metrics["pred_len"],
         protocol=metrics["protocol"],
         rows=tuple(_row(_row_name(keys, values), runs) for values, runs in grouped.items()),

@@ -115,7 +115,7 @@ def _counts(runs: Sequence[Run]) -> str:
     text = f"{len(own)} run{'s' * (len(own) != 1)}{': ' * bool(states)}{states}."
     versions: dict[str, set[str]] = {}
     for run in runs:
-        for package, version in (run.account.get("versions") or {}).items():
+        for package, version in (run.run_info.get("versions") or {}).items():
             versions.setdefault(package, set()).add(str(version))
     mixed = [f"{package} {', '.join(sorted(used))}" for package, used in versions.items() if len(used) > 1]
     return f"{text} They were made with different versions: {'; '.join(mixed)}." if mixed else text

@@ -22,52 +22,41 @@ def build(node: Mapping[str, Any] | DictConfig, **provided: Any) -> Any:
     Raises UserError for a target that is not allowed, for Hydra's other special keys, for an interpolation in
     a plain mapping, and for a ValueError or TypeError that a constructor raises.
     """
-    plain = _checked(_plain(node), "")
-    partial = bool(plain.get("_partial_", False))
+    plain = _checked(node, "")
     if "_target_" not in plain:
         if provided:
             raise ValueError("only a node with a _target_ takes further arguments")
-        return _instantiate(plain)
-    factory = functools.partial(_instantiate({**plain, "_partial_": True}), **provided)
-    return factory if partial else _mended(factory)
-
-
-def _plain(node: Mapping[str, Any] | DictConfig) -> dict[str, Any]:
-    if isinstance(node, DictConfig):
-        node = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)  # type: ignore[assignment]
-    return {str(key): value for key, value in node.items()}
+        return _call(lambda: instantiate(plain, _convert_="all"))
+    # As a partial first: what is provided must not pass through OmegaConf.
+    partial = _call(lambda: instantiate({**plain, "_partial_": True}, _convert_="all"))
+    factory = functools.partial(partial, **provided)
+    return factory if plain.get("_partial_") else _call(factory)
 
 
 def _checked(node: Any, path: str) -> Any:
-    """A copy in which each `_target_` is the full name of what was checked: what was seen is called."""
+    """A copy in which each `_target_` is the full name of what was checked: just that is called."""
     if isinstance(node, DictConfig | ListConfig):
         node = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
     if isinstance(node, str) and "${" in node:
         raise UserError(f"{path}={node}: a saved config holds plain values, no interpolation")
     if isinstance(node, Mapping):
-        for key in node:
+        checked = {}
+        for key, value in node.items():
+            here = f"{path}.{key}" if path else str(key)
             # Hydra resolves an interpolation wherever it stands, and these keys change what it calls.
             if str(key).startswith("_") and key not in SPECIAL:
-                raise UserError(f"{_join(path, key)}: only {' and '.join(SPECIAL)} may begin with '_'")
-        checked = {key: _checked(value, _join(path, key)) for key, value in node.items()}
+                raise UserError(f"{here}: only {' and '.join(SPECIAL)} may begin with '_'")
+            checked[key] = _checked(value, here)
         if "_target_" in checked:
-            found = resolve_target(checked["_target_"], path)
-            checked["_target_"] = f"{found.__module__}.{found.__qualname__}"
+            target = resolve_target(checked["_target_"], path)
+            checked["_target_"] = f"{target.__module__}.{target.__qualname__}"
         return checked
     if isinstance(node, list | tuple):
         return [_checked(value, f"{path}[{index}]") for index, value in enumerate(node)]
     return node
 
 
-def _join(path: str, key: object) -> str:
-    return f"{path}.{key}" if path else str(key)
-
-
-def _instantiate(plain: dict[str, Any]) -> Any:
-    return _mended(lambda: instantiate(plain, _convert_="all"))
-
-
-def _mended(call: Callable[[], Any]) -> Any:
+def _call(call: Callable[[], Any]) -> Any:
     """Call; a constructor's refusal comes out as a UserError with its own words, without Hydra's wrapping."""
     try:
         return call()

@@ -3,14 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config import hydra_errors, resolvers
-from forecast.config.values import CONF
 from forecast.errors import UserError
 
 
@@ -24,13 +21,11 @@ class Composed(NamedTuple):
 def composed(overrides: Sequence[str]) -> Composed:
     """What `train.py OVERRIDES` would run. Raises UserError for overrides that train.py would refuse."""
     resolvers.register()
-    GlobalHydra.instance().clear()
     try:
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            cfg = compose("train", overrides=list(overrides))
+        cfg = hydra_errors.compose_config("train", list(overrides))
     except (HydraException, OmegaConfBaseException) as error:
-        said = hydra_errors.message(error, config_name="train", overrides=list(overrides), multirun=False)
-        raise UserError(said or str(error)) from error
+        text = hydra_errors.message(error, config_name="train", overrides=list(overrides), multirun=False)
+        raise UserError(text or str(error)) from error
     values = OmegaConf.to_container(cfg, resolve=True)
     assert isinstance(values, dict)
     return Composed(resolvers.identity(_root_=cfg), {str(key): value for key, value in values.items()})

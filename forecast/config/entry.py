@@ -22,7 +22,7 @@ from forecast.config.aliases import current_override, with_current_names
 from forecast.config.help import help_text
 from forecast.config.values import CONF
 from forecast.errors import Terminated, UserError, closest
-from forecast.run_folder import ACCOUNT, hold, is_finished, read_run, release
+from forecast.run_folder import RUN_INFO, hold, read_run, release
 
 Main = Callable[[DictConfig], None]
 log = logging.getLogger(__name__)
@@ -126,13 +126,13 @@ def _task(main: Main, config_name: str) -> Main:
         try:
             if locked:
                 hold(run_folder())
-        except UserError as held:
+        except UserError as in_use:
             if not in_sweep():
-                raise _Refused from held
-            print(f"Left out: {held}", flush=True)  # not logged: the log file is the other process's
+                raise _Refused from in_use
+            print(f"Left out: {in_use}", flush=True)  # not logged: the log file is the other process's
             return
         try:
-            if in_sweep() and not cfg.get("ckpt_path") and is_finished(run_folder()):
+            if in_sweep() and not cfg.get("ckpt_path") and read_run(run_folder()).state == "finished":
                 log.info("%s has finished before: it is not run again", run_folder())
                 return
             main(with_current_names(cfg))
@@ -140,7 +140,12 @@ def _task(main: Main, config_name: str) -> Main:
             mistake = hydra_errors.message(error, config_name="", overrides=[], multirun=True) is not None
             if in_sweep():
                 log.error("%s", error, exc_info=None if mistake else error)
-                _keep_failure(error)
+                if (
+                    distributed.rank() == 0
+                ):  # run.json tells why, also where no training was reached that would write it
+                    info = {**read_run(run_folder()).run_info, "status": "failed", "error": str(error)}
+                    with contextlib.suppress(OSError):
+                        (run_folder() / RUN_INFO).write_text(json.dumps(info, indent=2) + "\n")
                 raise JobFailed(str(error)) from error
             if not mistake:
                 raise
@@ -152,19 +157,11 @@ def _task(main: Main, config_name: str) -> Main:
     return task
 
 
-def _keep_failure(error: Exception) -> None:
-    """Sees that run.json tells why a job failed, also where the training was not reached that would write it."""
-    if distributed.rank() == 0:
-        account = {**read_run(run_folder()).account, "status": "failed", "error": str(error)}
-        with contextlib.suppress(OSError):
-            (run_folder() / ACCOUNT).write_text(json.dumps(account, indent=2) + "\n")
-
-
 def choices() -> dict[str, str | None]:
     """The chosen option of every group of ours: {"model": "informer", ...}."""
-    found = OmegaConf.to_container(HydraConfig.get().runtime.choices)
-    assert isinstance(found, dict)
-    return {str(key): value for key, value in found.items() if not str(key).startswith("hydra/")}
+    options = OmegaConf.to_container(HydraConfig.get().runtime.choices)
+    assert isinstance(options, dict)
+    return {str(key): option for key, option in options.items() if not str(key).startswith("hydra/")}
 
 
 def chosen(name: str) -> str | None:

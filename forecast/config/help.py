@@ -14,12 +14,11 @@ WIDTH = 110
 def help_text(config_name: str) -> str:
     """The help of an entry point. Hydra's own takes a second: it composes the config and opens each group often."""
     template = OmegaConf.select(OmegaConf.load(CONF / f"{config_name}.yaml"), "hydra.help.template")
-    lines = [_line(group, names) for group, names in sorted(groups().items())]
+    lines = []
+    for group, names in sorted(groups().items()):
+        # `model: dlinear, gpt`; of a folder of experiments `experiment=etth1_m/: 24, 48`, as one types them
+        label = group.replace("experiment/", "experiment=") + "/" if group.startswith("experiment/") else group
+        options = ", ".join(sorted((name for name in names if name != "inherit"), key=natural))
+        text = f"{label}: {options}"
+        lines.append(textwrap.fill(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False))
     return Template(str(template)).safe_substitute(APP_CONFIG_GROUPS="\n".join(lines))
-
-
-def _line(group: str, names: list[str]) -> str:
-    """`model: dlinear, gpt`; of a folder of experiments `experiment=etth1_m/: 24, 48`, as one types them."""
-    label = group.replace("experiment/", "experiment=") + "/" if group.startswith("experiment/") else group
-    listed = ", ".join(sorted((name for name in names if name != "inherit"), key=natural))
-    return textwrap.fill(f"{label}: {listed}", WIDTH, subsequent_indent="    ", break_on_hyphens=False)

@@ -1,5 +1,6 @@
 """What Hydra refuses before main runs, said once and with what to type instead."""
 
+import contextlib
 import errno
 import itertools
 from collections.abc import Mapping
@@ -14,11 +15,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config.recipes import published_tables
-from forecast.config.values import CONF, chosen_groups, options, shown
+from forecast.config.values import CONF, as_typed, chosen_groups, options
 from forecast.errors import UserError, closest
-
-_NO_OPTION = "Config group override must be a string or a list"
-
 
 # So many combinations of a sweep that Hydra has refused are looked at for the reason.
 COMBINATIONS = 50
@@ -32,56 +30,60 @@ UNWRITABLE = {
 
 def message(error: BaseException, *, config_name: str, overrides: list[str], multirun: bool) -> str | None:
     """The text for a mistake of the user; None for anything else, which is a bug and keeps its traceback."""
-    own = _own(error)
-    if own is not None:
-        return str(own)
+    cause: BaseException | None = error
+    while isinstance(cause, HydraException | OmegaConfBaseException):  # what a resolver raises comes wrapped
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, UserError):
+        return str(cause)
     if isinstance(error, OSError) and error.errno in UNWRITABLE:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}. Make room or choose a folder that you can write to: hydra.run.dir=FOLDER"
     # Hydra's refusal of GROUP=null is none of its own exceptions.
-    if not isinstance(error, HydraException | OmegaConfBaseException) and not str(error).startswith(_NO_OPTION):
+    of_null = str(error).startswith("Config group override must be a string or a list")
+    if not isinstance(error, HydraException | OmegaConfBaseException) and not of_null:
         return None
-    found = diagnose(overrides, config_name=config_name, multirun=multirun)
-    return "\n".join(found) if found else _plain(error)
-
-
-def _own(error: BaseException | None) -> UserError | None:
-    """The UserError that Hydra or OmegaConf wrapped, as they do when a resolver raises it."""
-    while error is not None:
-        if isinstance(error, UserError):
-            return error
-        if not isinstance(error, HydraException | OmegaConfBaseException):
-            return None
-        error = error.__cause__ or error.__context__
-    return None
-
-
-def _plain(error: BaseException) -> str:
-    """Hydra's own text with that of its cause: the last resort."""
-    texts = [str(error), str(error.__cause__ or "")]
-    return "\n".join(dict.fromkeys(line for text in texts for line in text.splitlines() if line.strip()))
+    lines = diagnose(overrides, config_name=config_name, multirun=multirun)
+    if not lines:  # the last resort: Hydra's own text with that of its cause
+        texts = f"{error}\n{error.__cause__ or ''}".splitlines()
+        lines = list(dict.fromkeys(line for line in texts if line.strip()))
+    return "\n".join(lines)
 
 
 def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[str]:
     """One line for each override that cannot be right, then for each top-level key that is missing."""
-    parsed, lines = _parse(overrides)
-    names = groups()
-    good = []
+    parser, names = OverridesParser.create(), groups()
+    parsed: list[Override] = []
+    lines, choices = [], []
+    for text in overrides:
+        try:
+            parsed += parser.parse_overrides([text])
+        except OverrideParseException as error:
+            reason = str(error).splitlines()[0]
+            lines.append(
+                f"'{text}' cannot be read: {reason}. Write key=value; put quotes around special characters: "
+                "'key=\"a b, c\"'"
+            )
     for override in parsed:
-        line = _sweep(override, multirun) or _foreign(override, names, config_name) or _group(override, names)
-        if line:
+        if line := _not_here(override, names, config_name, multirun) or _unknown_option(override, names):
             lines.append(line)
         elif override.key_or_group in names and not override.is_sweep_override():
-            good.append(override)
+            choices.append(override)
     if lines:
         return lines
-    config = _compose(config_name, good) or _compose(config_name, [o for o in good if o.package is None])
+    config = None
+    for tried in (choices, [override for override in choices if override.package is None]):
+        with contextlib.suppress(HydraException, OmegaConfBaseException):  # Hydra may refuse even these
+            config = config or compose_config(config_name, [str(override.input_line) for override in tried], hydra=True)
     if config is None:
         return []
-    places = [str(place) for place in config.hydra.runtime.choices]
-    keys = dotted_keys(config)
-    lines = [line for override in parsed if (line := _place(override, places) or _key(override, keys, names))]
-    return lines or _missing(config, parsed) or _combination(parsed, config_name=config_name)
+    places, keys = [str(place) for place in config.hydra.runtime.choices], dotted_keys(config)
+    lines = [line for override in parsed if (line := _unknown_key(override, places, keys, names))]
+    if not lines:
+        given = {override.key_or_group for override in parsed}
+        missing = sorted(str(key) for key in config if OmegaConf.is_missing(config, str(key)) and key not in given)
+        example = {"ckpt_path": "RUN/checkpoints/best.ckpt"}
+        lines = [f"{key} is missing: say {key}={example.get(key, 'VALUE')}" for key in missing]
+    return lines or _combination(parsed, config_name=config_name)
 
 
 def _combination(parsed: list[Override], *, config_name: str) -> list[str]:
@@ -97,27 +99,11 @@ def _combination(parsed: list[Override], *, config_name: str) -> list[str]:
     return []
 
 
-def _parse(overrides: list[str]) -> tuple[list[Override], list[str]]:
-    parser = OverridesParser.create()
-    parsed: list[Override] = []
-    lines = []
-    for text in overrides:
-        try:
-            parsed += parser.parse_overrides([text])
-        except OverrideParseException as error:
-            reason = str(error).splitlines()[0]
-            lines.append(
-                f"'{text}' cannot be read: {reason}. Write key=value; put quotes around special characters: "
-                "'key=\"a b, c\"'"
-            )
-    return parsed, lines
-
-
-def _sweep(override: Override, multirun: bool) -> str:
-    if multirun or not override.is_sweep_override():
-        return ""
-    line, key = override.input_line, override.key_or_group
-    return f"'{line}' has several values: add -m to run each of them, or write {key}='[...]' for one list"
+def compose_config(config_name: str, overrides: list[str], *, hydra: bool = False) -> DictConfig:
+    """conf/NAME.yaml with the overrides, as Hydra composes it. hydra: with Hydra's own node."""
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose(config_name, overrides=overrides, return_hydra_config=hydra)
 
 
 def groups() -> dict[str, list[str]]:
@@ -127,71 +113,49 @@ def groups() -> dict[str, list[str]]:
     return {folder: options(folder) for folder in folders} | tables
 
 
-def _chosen(override: Override) -> list[Any]:
-    if override.is_delete():
-        return []
-    if override.is_sweep_override():
-        return list(override.sweep_iterator()) if override.is_discrete_sweep() else []
-    return [override.value()]
-
-
-def _foreign(override: Override, names: Mapping[str, list[str]], config_name: str) -> str:
-    """A choice of a group by evaluate.py or predict.py, which find it in the checkpoint."""
-    group = override.key_or_group.split("/")[0]
-    if override.key_or_group not in names or override.is_add() or not (CONF / f"{config_name}.yaml").is_file():
+def _not_here(override: Override, names: Mapping[str, list[str]], config_name: str, multirun: bool) -> str:
+    """Several values without -m, or a group that evaluate.py and predict.py find in the checkpoint."""
+    line, key = override.input_line, override.key_or_group
+    if override.is_sweep_override() and not multirun:
+        return f"'{line}' has several values: add -m to run each of them, or write {key}='[...]' for one list"
+    group = key.split("/")[0]
+    if key not in names or override.is_add() or not (CONF / f"{config_name}.yaml").is_file():
         return ""
     if group in chosen_groups(config_name):
         return ""
-    program = f"{override.input_line}: {config_name}.py takes its"
-    if group == "data":
-        return f"{program} data from the checkpoint; another file is data.path=FILE"
-    return f"{program} {group} from the checkpoint"
+    another = "; another file is data.path=FILE" if group == "data" else ""
+    return f"{line}: {config_name}.py takes its {group} from the checkpoint{another}"
 
 
-def _group(override: Override, names: Mapping[str, list[str]]) -> str:
+def _unknown_option(override: Override, names: Mapping[str, list[str]]) -> str:
     """A group's option that does not exist, or a group that does not exist but nearly."""
     key = override.key_or_group
-    if key in names:
-        wrong = [line for value in _chosen(override) if (line := _option(override, value))]
-        return wrong[0] if wrong else ""
-    if key.startswith("hydra"):
+    values: list[Any]
+    if override.is_sweep_override():
+        values = list(override.sweep_iterator()) if override.is_discrete_sweep() else []
+    else:
+        values = [] if override.is_delete() else [override.value()]
+    if key not in names:
+        if key.startswith("hydra"):
+            return ""
+        near = closest(key, [name for name in names if set(map(str, values)) & set(names[name])])
+        if near or override.package:
+            return f"'{key}' is no group of the config.{near or closest(key, names)}"
         return ""
-    near = closest(key, [name for name in names if set(map(str, _chosen(override))) & set(names[name])])
-    if near:
-        return f"'{key}' is no group of the config.{near}"
-    return f"'{key}' is no group of the config.{closest(key, names)}" if override.package else ""
-
-
-def _option(override: Override, value: Any) -> str:
-    """An option that does not exist. A list is Hydra's own affair: it chooses several at once."""
-    key = override.key_or_group
-    valid = _all_options(key)
-    if isinstance(value, list) or value in valid:
+    valid = names[key]
+    if key == "experiment":  # its folders are chosen from as experiment=FOLDER/NAME
+        inside = [f"{name}/{option}" for name, known in names.items() for option in known]
+        valid = sorted(name.removeprefix(f"{key}/") for name in inside if name.startswith(f"{key}/"))
+    # A list chooses several at once, which is Hydra's own affair.
+    wrong = [value for value in values if not isinstance(value, list) and value not in valid]
+    if not wrong:
         return ""
     name = f"{key}@{override.package}" if override.package else key
     valid = [option for option in valid if override.package or option != "inherit"]
-    if value is None:
+    if wrong[0] is None:
         return f"{name}=null: choose one of {', '.join(valid)}"
-    near = closest(shown(value), valid)
-    return f"{name}={shown(value)}: there is no such choice.{near} {key} is one of {', '.join(valid)}"
-
-
-def _all_options(group: str) -> list[str]:
-    if group != "experiment":  # a folder inside another group is a group of its own
-        return options(group)
-    inside = {name: found for name, found in groups().items() if name.split("/")[0] == group}
-    return sorted(f"{name}/{option}".removeprefix(f"{group}/") for name, found in inside.items() for option in found)
-
-
-def _compose(config_name: str, overrides: list[Override]) -> DictConfig | None:
-    """The config with the given choices of groups; None when Hydra refuses even these."""
-    GlobalHydra.instance().clear()
-    try:
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            lines = [str(override.input_line) for override in overrides]
-            return compose(config_name, overrides=lines, return_hydra_config=True)
-    except (HydraException, OmegaConfBaseException):
-        return None
+    text = as_typed(wrong[0])
+    return f"{name}={text}: there is no such choice.{closest(text, valid)} {key} is one of {', '.join(valid)}"
 
 
 def dotted_keys(node: DictConfig, path: str = "") -> list[str]:
@@ -209,31 +173,20 @@ def dotted_keys(node: DictConfig, path: str = "") -> list[str]:
     return keys
 
 
-def _place(override: Override, places: list[str]) -> str:
-    """attention@model.cros_attention: a group laid where none is."""
-    place = f"{override.key_or_group}@{override.package}"
-    if override.package is None or place in places or override.is_add():
+def _unknown_key(override: Override, places: list[str], keys: list[str], names: Mapping[str, list[str]]) -> str:
+    """A key that the config lacks, or a group laid where none is: attention@model.cros_attention."""
+    key, place = override.key_or_group, f"{override.key_or_group}@{override.package}"
+    if override.is_add():
         return ""
-    return f"'{place}' is no place of the group '{override.key_or_group}'.{closest(place, places)}"
-
-
-def _key(override: Override, keys: list[str], names: Mapping[str, list[str]]) -> str:
-    key = override.key_or_group
-    if key in names or key in keys or key.startswith("hydra.") or override.is_add() or override.is_force_add():
+    if override.package is not None and place not in places:
+        return f"'{place}' is no place of the group '{key}'.{closest(place, places)}"
+    if key in names or key in keys or key.startswith("hydra.") or override.is_force_add():
         return ""
     parent = key.rpartition(".")[0]
-    inside = [name for name in keys if parent and name.rpartition(".")[0] == parent]
-    if not inside:
+    siblings = [name.rpartition(".")[2] for name in keys if parent and name.rpartition(".")[0] == parent]
+    if not siblings:
         keys = [name for name in keys if not any(other.startswith(f"{name}.") for other in keys)]
         return f"'{key}' is no key of the config.{closest(key, keys)}"
-    valid = [name.rpartition(".")[2] for name in inside]
     # The shared beginning says nothing about a wrong last part.
-    near = closest(key.rpartition(".")[2], valid).replace("mean '", f"mean '{parent}.")
-    return f"'{key}' is no key of the config.{near or f' {parent} has ' + ', '.join(valid)}"
-
-
-def _missing(config: DictConfig, parsed: list[Override]) -> list[str]:
-    given = {override.key_or_group for override in parsed}
-    missing = sorted(str(key) for key in config if OmegaConf.is_missing(config, str(key)) and key not in given)
-    example = {"ckpt_path": "ckpt_path=RUN/checkpoints/best.ckpt"}
-    return [f"{key} is missing: say {example.get(key, f'{key}=VALUE')}" for key in missing]
+    near = closest(key.rpartition(".")[2], siblings).replace("mean '", f"mean '{parent}.")
+    return f"'{key}' is no key of the config.{near or f' {parent} has ' + ', '.join(siblings)}"

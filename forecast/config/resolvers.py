@@ -11,6 +11,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+import forecast
 from forecast.config import distributed, recipes
 from forecast.config.aliases import former_config
 from forecast.errors import UserError
@@ -62,7 +63,7 @@ def hydra_dir(ckpt_path: str | None, *, _root_: DictConfig) -> str | None:
         except UserError:
             return None
         except OSError:
-            pass  # Hydra meets it too, and it is told from there
+            pass  # Hydra meets it too, and the error comes from there
     return ".hydra"
 
 
@@ -115,16 +116,12 @@ def _new_folder() -> Path:
 def sweep_name(*, _root_: DictConfig) -> str:
     """The chosen experiment's name, as one folder name; `sweep` without one, or when the experiment is what varies."""
     name = OmegaConf.select(_root_, "hydra.runtime.choices.experiment")
-    return _first_name(str(name).replace("/", "-") if name else "sweep")
+    # The first name counts: Hydra asks once before the jobs, when what varies is not chosen yet.
+    _names.append(str(name).replace("/", "-") if name else "sweep")
+    return _names[0]
 
 
 _names: list[str] = []
-
-
-def _first_name(name: str) -> str:
-    """The name that was asked for first: before the jobs, when what varies is not chosen yet."""
-    _names.append(name)
-    return _names[0]
 
 
 def identity(*, _root_: DictConfig) -> str:
@@ -136,8 +133,10 @@ def identity(*, _root_: DictConfig) -> str:
     plain = _resolved(_root_)
     if plain.get("compile") is None:
         plain.pop("compile", None)  # as before there was such a key: results of then are still found
-    parts = {"config": former_config(_without(plain)), "version": _version(), "data": data_checksum(plain.get("data"))}
-    text = json.dumps(parts, sort_keys=True, default=str)
+    config, checksum = former_config(_without(plain)), data_checksum(plain.get("data"))
+    text = json.dumps(
+        {"config": config, "version": forecast.__version__, "data": checksum}, sort_keys=True, default=str
+    )
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -158,18 +157,12 @@ def _resolved(root: DictConfig) -> dict[str, Any]:
 
 
 def _without(node: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    kept = {}
+    rest = {}
     for key, value in node.items():
         here = f"{path}.{key}" if path else str(key)
         if here not in NOT_IDENTITY:
-            kept[str(key)] = _without(value, here) if isinstance(value, Mapping) else value
-    return kept
-
-
-def _version() -> str:
-    import forecast
-
-    return forecast.__version__
+            rest[str(key)] = _without(value, here) if isinstance(value, Mapping) else value
+    return rest
 
 
 def data_checksum(data: Any) -> str | None:

@@ -1,5 +1,6 @@
 """Going on with a run: the checkpoint's config, with what the command may still change laid over it."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config.hints import signature
 from forecast.config.hydra_errors import groups
 from forecast.config.targets import resolve_target
-from forecast.config.values import shown
+from forecast.config.values import as_typed
 from forecast.errors import UserError
 
 # How long and under whose eyes a run trains, and where its file lies: the model and the data stay.
@@ -36,29 +37,23 @@ def resumed_config(
     Raises one UserError that lists all overrides which would change the model or the data.
     """
     config = OmegaConf.create({"checks": composed.get("checks"), "compile": None, **saved})  # older runs have neither
-    parsed = [o for o in OverridesParser.create().parse_overrides(overrides) if not _of_hydra(o)]
-    names = groups()
-    refused = [
-        line
-        for override in parsed
-        if override.key_or_group in names
-        for line in _choose(config, composed, override, saved_choices, choices)
-    ]
-    for override in parsed:
-        if override.key_or_group not in names:
-            refused += _set(config, composed, override)
-    if refused:
+    names, refused = groups(), []
+    parsed = OverridesParser.create().parse_overrides(overrides)
+    for override in sorted(parsed, key=lambda o: o.key_or_group not in names):  # groups first: keys lie over them
+        if re.split("[./]", override.key_or_group)[0] == "hydra":
+            continue
+        if override.key_or_group in names:
+            refused.append(_choose(config, composed, override, saved_choices, choices))
+        else:
+            refused.append(_set(config, composed, override.key_or_group))
+    if any(refused):
         raise UserError(
-            "\n".join(refused) + "\nA continued run keeps its model and data. Start a new run without ckpt_path, "
-            f"or change only {', '.join(f'{name}.*' for name in FREE_GROUPS)}, data.root, data.path, checks.leakage "
-            "and compile"
+            "\n".join(filter(None, refused)) + "\nA continued run keeps its model and data. Start a new run without "
+            f"ckpt_path, or change only {', '.join(f'{name}.*' for name in FREE_GROUPS)}, data.root, data.path, "
+            "checks.leakage and compile"
         )
     config.ckpt_path = composed.get("ckpt_path")
     return config
-
-
-def _of_hydra(override: Override) -> bool:
-    return override.key_or_group.split(".")[0].split("/")[0] == "hydra"
 
 
 def _choose(
@@ -67,70 +62,52 @@ def _choose(
     override: Override,
     saved_choices: Mapping[str, str | None],
     choices: Mapping[str, str | None],
-) -> list[str]:
-    """Lay a group's choice over `config`; the lines that say why not."""
+) -> str:
+    """Lay a group's choice over `config`; the line that says why not."""
     group = override.key_or_group
     if group in FREE_GROUPS:
         if override.is_delete():
             _delete(config, group)  # check_config says what is missing then
         else:
-            OmegaConf.update(config, group, _asked(composed, group), merge=False, force_add=True)
-        return []
+            OmegaConf.update(config, group, _value(composed, group), merge=False, force_add=True)
+        return ""
     name = f"{group}@{override.package}" if override.package else group
     # Hydra names a group inside a group by its place too: data/split@data.split for data/split.
-    kept = _choice(saved_choices, name)
-    asked = _choice(choices, name)
-    return [] if asked == kept else [f"{name}={shown(asked)}: the saved run has {name}={shown(kept)}"]
+    before, now = (
+        options.get(name, next((option for key, option in options.items() if key.split("@")[0] == name), None))
+        for options in (saved_choices, choices)
+    )
+    return "" if now == before else f"{name}={as_typed(now)}: the saved run has {name}={as_typed(before)}"
 
 
-def _choice(choices: Mapping[str, str | None], name: str) -> str | None:
-    found = [value for key, value in choices.items() if key == name or key.split("@")[0] == name]
-    return choices[name] if name in choices else (found[0] if found else None)
-
-
-def _set(config: DictConfig, composed: DictConfig, override: Override) -> list[str]:
-    """Lay one value over `config`; the lines that say why not."""
-    key = override.key_or_group
-    kept, asked = _asked(config, key), _asked(composed, key)
-    if kept is _ABSENT:
-        kept = _default(config, key)
-    if _same(kept, asked):
-        return []
-    if key.split(".")[0] not in FREE_GROUPS and key not in FREE_KEYS:
-        return [f"{key}={_words(asked)}: the saved run has {key}={_words(kept)}"]
-    if asked is _ABSENT:
+def _set(config: DictConfig, composed: DictConfig, key: str) -> str:
+    """Lay one value over `config`; the line that says why not."""
+    before, now = _value(config, key), _value(composed, key)
+    node, _, name = key.rpartition(".")
+    if before is _ABSENT:
+        # Older or not said, it comes to its class's own default.
+        target = OmegaConf.select(config, f"{node}._target_") if node else None
+        parameter = None if target is None else signature(resolve_target(target, node)).get(name)
+        if parameter is not None and parameter.default is not parameter.empty:
+            before = list(parameter.default) if isinstance(parameter.default, tuple) else parameter.default
+    if isinstance(before, bool) is isinstance(now, bool) and before == now:
+        return ""
+    if key.split(".", maxsplit=1)[0] not in FREE_GROUPS and key not in FREE_KEYS:
+        texts = ["(none)" if value is _ABSENT else as_typed(value) for value in (now, before)]
+        return f"{key}={texts[0]}: the saved run has {key}={texts[1]}"
+    if now is _ABSENT:
         _delete(config, key)
-    elif kept is _ABSENT and key.startswith("data."):
-        return [f"{key}={_words(asked)}: the saved run's data takes no '{key.split('.')[-1]}'"]
+    elif before is _ABSENT and key.startswith("data."):
+        return f"{key}={as_typed(now)}: the saved run's data takes no '{name}'"
     else:
-        OmegaConf.update(config, key, asked, merge=False, force_add=True)
-    return []
+        OmegaConf.update(config, key, now, merge=False, force_add=True)
+    return ""
 
 
-def _asked(config: DictConfig, key: str) -> Any:
+def _value(config: DictConfig, key: str) -> Any:
     """The plain, resolved value at `key`, or _ABSENT."""
     value = OmegaConf.select(config, key, default=_ABSENT)
     return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
-
-
-def _default(config: DictConfig, key: str) -> Any:
-    """What a key that `config` lacks, being older or not said, comes to: its class's own default, or _ABSENT."""
-    node, _, name = key.rpartition(".")
-    target = OmegaConf.select(config, f"{node}._target_") if node else None
-    parameter = None if target is None else signature(resolve_target(target, node)).get(name)
-    return _ABSENT if parameter is None or parameter.default is parameter.empty else parameter.default
-
-
-def _same(kept: object, asked: object) -> bool:
-    if isinstance(kept, bool) is not isinstance(asked, bool):
-        return False
-    if isinstance(kept, tuple) and isinstance(asked, list):
-        kept = list(kept)  # a default of Python beside a list of YAML
-    return kept is asked or kept == asked
-
-
-def _words(value: object) -> str:
-    return "(none)" if value is _ABSENT else shown(value)
 
 
 def _delete(config: DictConfig, key: str) -> None:

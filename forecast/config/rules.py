@@ -49,7 +49,7 @@ def _has_start_token(target: object) -> bool:
     """Whether the model of this target begins its decoder with the last label_len steps; others ignore label_len."""
     try:
         model: Any = resolve_target(target)
-    except UserError:  # said elsewhere
+    except UserError:  # check_config reports it
         return False
     return bool(model.has_start_token()) if hasattr(model, "has_start_token") else False
 
@@ -58,10 +58,6 @@ def _shares(target: object, *shares: Any) -> bool:
     if not _is(target, "ShareSplit") or not are_numbers(*shares):
         return True
     return all(share > 0 for share in shares) and abs(sum(shares) - 1) <= 1e-6
-
-
-def _rows(target: object, *rows: Any) -> bool:
-    return not _is(target, "RowSplit") or not are_numbers(*rows) or all(count >= 1 for count in rows)
 
 
 def _boom(target: object, d_ff: Any, d_model: Any) -> bool:
@@ -149,9 +145,13 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("trainer.use_distributed_sampler",),
-        lambda asked: asked is not True,
+        lambda value: value is not True,
         "the program shares the windows among its processes itself, every one once: leave it out",
     ),
     Rule(_SPLIT, _shares, "train ({1}), val ({2}) and test ({3}) are shares: each above 0, together 1"),
-    Rule(_SPLIT, _rows, "train ({1}), val ({2}) and test ({3}) are numbers of rows: at least 1 each"),
+    Rule(
+        _SPLIT,
+        lambda target, *rows: not _is(target, "RowSplit") or not are_numbers(*rows) or min(rows) >= 1,
+        "train ({1}), val ({2}) and test ({3}) are numbers of rows: at least 1 each",
+    ),
 )

@@ -28,13 +28,10 @@ def read_slots(values: Mapping[str, Any]) -> Iterator[Slot]:
             continue
         inherits = "mechanism" not in node
         chosen = values.get("attention", {}) if inherits else node
-        targets = [_target(chosen.get(part)) for part in ("mechanism", "projection")]
-        if all(targets):
+        parts = [chosen.get(part) for part in ("mechanism", "projection")]
+        targets = [str(part.get("_target_", "")) for part in parts if isinstance(part, Mapping)]
+        if len(targets) == 2 and all(targets):
             yield Slot(key, "attention" if inherits else f"attention@model.{key}", *targets)
-
-
-def _target(node: Any) -> str:
-    return str(node.get("_target_", "")) if isinstance(node, Mapping) else ""
 
 
 def has_slots(values: Mapping[str, Any]) -> bool:
@@ -50,27 +47,18 @@ def check_slots(values: Mapping[str, Any], problems: Problems) -> None:
     try:
         model: Any = resolve_target(values["model"]["_target_"])
         cached = model.cached_slots(values["model"]) if hasattr(model, "cached_slots") else ()
-        for slot in read_slots(values):
-            reason = _refusal(slot.mechanism, slot.name, cached)
-            if reason:
-                can = ", ".join(name for name in _names() if _can_serve(name, slot.name, cached))
-                place = f"the model's {slot.name}" if slot.path == "attention" else "this slot"
-                chosen = _name(slot.mechanism, slot.projection)
-                problems.say(slot.path, f"{slot.path}={chosen} cannot serve {place}: {reason}. These can: {can}")
-        _check_heads(values, problems)
+        slots = list(read_slots(values))
+        for slot in slots:
+            if reason := _refusal(slot.mechanism, slot.name, cached):
+                _add_refusal(slot, reason, cached, problems)
+        d_model, n_heads = values["model"].get("d_model"), values["model"].get("n_heads")
+        if all(isinstance(size, int) and size >= 1 for size in (d_model, n_heads)) and d_model % n_heads:
+            projections: list[Any] = [resolve_target(slot.projection) for slot in slots]
+            if any(projection.splits() for projection in projections):
+                text = f"must be a multiple of model.n_heads ({n_heads}): each head gets an equal part"
+                problems.add("model.d_model", d_model, text)
     except UserError:
         return
-
-
-def _check_heads(values: Mapping[str, Any], problems: Problems) -> None:
-    d_model, n_heads = values["model"].get("d_model"), values["model"].get("n_heads")
-    if not all(isinstance(size, int) and size >= 1 for size in (d_model, n_heads)) or d_model % n_heads == 0:
-        return
-    projections: list[Any] = [resolve_target(slot.projection) for slot in read_slots(values)]
-    if any(projection.splits() for projection in projections):
-        problems.add(
-            "model.d_model", d_model, f"must be a multiple of model.n_heads ({n_heads}): each head gets an equal part"
-        )
 
 
 def _refusal(mechanism: str, slot: str, cached: tuple[str, ...]) -> str:
@@ -79,21 +67,13 @@ def _refusal(mechanism: str, slot: str, cached: tuple[str, ...]) -> str:
     return refusal
 
 
-def _can_serve(option: str, slot: str, cached: tuple[str, ...]) -> bool:
-    return not _refusal(_targets(option)[0], slot, cached)
-
-
-def _names() -> list[str]:
-    return options("attention", but="inherit")
-
-
-def _targets(option: str) -> list[str]:
-    """Mechanism and projection of conf/attention/OPTION.yaml."""
-    node: Any = OmegaConf.load(CONF / "attention" / f"{option}.yaml")
-    return [node.mechanism._target_, node.projection._target_]
-
-
-def _name(mechanism: str, projection: str) -> str:
-    """The option of the group attention with these targets, else the mechanism's class."""
-    same = (name for name in _names() if _targets(name) == [mechanism, projection])
-    return next(same, mechanism.rsplit(".", 1)[-1])
+def _add_refusal(slot: Slot, reason: str, cached: tuple[str, ...], problems: Problems) -> None:
+    """Names the option that is in the slot, by its targets, and all that could be."""
+    names = options("attention", but="inherit")
+    nodes: list[Any] = [OmegaConf.load(CONF / "attention" / f"{name}.yaml") for name in names]
+    targets = {n: (node.mechanism._target_, node.projection._target_) for n, node in zip(names, nodes, strict=True)}
+    same = (name for name in names if targets[name] == (slot.mechanism, slot.projection))
+    chosen = next(same, slot.mechanism.rsplit(".", 1)[-1])
+    can = ", ".join(name for name in names if not _refusal(targets[name][0], slot.name, cached))
+    place = f"the model's {slot.name}" if slot.path == "attention" else "this slot"
+    problems.say(slot.path, f"{slot.path}={chosen} cannot serve {place}: {reason}. These can: {can}")

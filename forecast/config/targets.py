@@ -45,32 +45,27 @@ def resolve_target(dotted: object, path: str = "") -> Target:
     dotted = CLASSES.get(dotted, dotted) if isinstance(dotted, str) else dotted
     if not isinstance(dotted, str) or dotted.split(".")[0] not in IMPORTED or "." not in dotted:
         raise UserError(f"{where}: not allowed; a target begins with one of {', '.join(PACKAGES)}")
-    found = _locate(dotted, where)
-    if not is_allowed(found):
-        raise UserError(
-            f"{where}: not allowed. A target is a module, optimizer, callback, logger, trainer, data source, "
-            f"split or protocol of {', '.join(PACKAGES)}"
-        )
-    return found  # type: ignore[no-any-return]
-
-
-def _locate(dotted: str, where: str) -> Any:
-    """Follow the name part by part, importing submodules; raises UserError at the first unknown part."""
     parts = dotted.split(".")
-    found: Any = _import(parts[0], where)
+    target: Any = _import(parts[0], where)
     for depth, part in enumerate(parts[1:], start=1):
         parent = ".".join(parts[:depth])
         if part.startswith("_"):
             raise UserError(f"{where}: '{part}' is private")
         # Only a real package is imported from: a module reached through an attribute is someone else's.
-        package = hasattr(found, "__path__") and found.__name__ == parent
-        if not hasattr(found, part) and package and (module := _import(f"{parent}.{part}", where)):
-            found = module  # torch.optim deletes the names of its modules: they are no attributes
-        elif hasattr(found, part):
-            found = getattr(found, part)
+        package = hasattr(target, "__path__") and target.__name__ == parent
+        if not hasattr(target, part) and package and (module := _import(f"{parent}.{part}", where)):
+            target = module  # torch.optim deletes the names of its modules: they are no attributes
+        elif hasattr(target, part):
+            target = getattr(target, part)
         else:
-            raise UserError(f"{where}: '{parent}' has no '{part}'.{closest(part, _public(found))}")
-    return found
+            public = [name for name in dir(target) if not name.startswith("_")]
+            raise UserError(f"{where}: '{parent}' has no '{part}'.{closest(part, public)}")
+    if not is_allowed(target):
+        raise UserError(
+            f"{where}: not allowed. A target is a module, optimizer, callback, logger, trainer, data source, "
+            f"split or protocol of {', '.join(PACKAGES)}"
+        )
+    return target  # type: ignore[no-any-return]
 
 
 def _import(name: str, where: str) -> Any:
@@ -83,22 +78,14 @@ def _import(name: str, where: str) -> Any:
         raise UserError(f"{where}: '{error.name}' is not installed") from error
 
 
-def _public(found: Any) -> list[str]:
-    return [name for name in dir(found) if not name.startswith("_")]
-
-
-def is_allowed(found: object) -> bool:
-    """Whether a class or function, however it was found, is one that a `_target_` may name."""
-    if isinstance(found, type):
-        inside = any(_within(found.__module__, package) for package in PACKAGES)
-        return inside and any(f"{base.__module__}.{base.__qualname__}" in BASES for base in found.__mro__)
-    if isinstance(found, types.FunctionType):
-        return found.__module__ in FUNCTIONS and "." not in found.__qualname__
+def is_allowed(candidate: object) -> bool:
+    """Whether a class or function, however it was reached, is one that a `_target_` may name."""
+    if isinstance(candidate, type):
+        inside = f"{candidate.__module__}.".startswith(tuple(f"{package}." for package in PACKAGES))
+        return inside and any(f"{base.__module__}.{base.__qualname__}" in BASES for base in candidate.__mro__)
+    if isinstance(candidate, types.FunctionType):
+        return candidate.__module__ in FUNCTIONS and "." not in candidate.__qualname__
     return False
-
-
-def _within(module: str, package: str) -> bool:
-    return module == package or module.startswith(package + ".")
 
 
 def target_nodes(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:

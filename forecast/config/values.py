@@ -30,7 +30,7 @@ class Problems:
 
     def add(self, path: str, value: object, text: str) -> None:
         """`path` has the wrong `value`."""
-        self.say(path, f"{path}={shown(value)}: {text}")
+        self.say(path, f"{path}={as_typed(value)}: {text}")
 
     def missing(self, path: str) -> None:
         """`path` must be given."""
@@ -42,7 +42,7 @@ class Problems:
             raise UserError("\n".join(self._lines.values()))
 
 
-def shown(value: object) -> str:
+def as_typed(value: object) -> str:
     """A value as one types it: null, true, text without quotes."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
@@ -76,7 +76,16 @@ def _plain(node: Any, path: str, problems: Problems) -> Any:
         try:
             value = node[key]
         except (OmegaConfBaseException, RecursionError) as error:
-            problems.say(*_unresolvable(here, written, error))
+            if written.startswith("${attention.") and here.startswith(("attention.", "model.")):
+                valid = ", ".join(options("attention", but="inherit"))
+                problems.say(
+                    "attention",
+                    "attention=inherit: only a model's slots can inherit (attention@model.cross_attention=inherit); "
+                    f"choose one of {valid}",
+                )
+            else:
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                problems.say(here, f"{here}={written}: cannot be resolved: {reason}")
             continue
         if written and OmegaConf.is_config(value):
             continue
@@ -84,18 +93,6 @@ def _plain(node: Any, path: str, problems: Problems) -> Any:
             problems.echo(here)
         values[key if in_list else str(key)] = _plain(value, here, problems)
     return list(values.values()) if in_list else values
-
-
-def _unresolvable(path: str, text: object, error: BaseException) -> tuple[str, str]:
-    """The path under which the problem is kept, and its line."""
-    if str(text).startswith("${attention.") and path.startswith(("attention.", "model.")):
-        line = (
-            "attention=inherit: only a model's slots can inherit (attention@model.cross_attention=inherit); "
-            f"choose one of {', '.join(options('attention', but='inherit'))}"
-        )
-        return "attention", line
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return path, f"{path}={text}: cannot be resolved: {reason}"
 
 
 def options(group: str, but: str = "") -> list[str]:

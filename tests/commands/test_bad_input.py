@@ -66,32 +66,32 @@ def workplace(tmp_path, monkeypatch):
 def test_a_broken_file_is_refused_with_file_line_column_value_and_fix(workplace, capsys, problem):
     content, words = FILES[problem]
     (workplace / "own.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
-    said = refusal(capsys, "train", *SMALL, "data=csv", "data.path=own.csv")
-    assert all(word in said for word in words), said
+    text = refusal(capsys, "train", *SMALL, "data=csv", "data.path=own.csv")
+    assert all(word in text for word in words), text
     assert written(workplace / "outputs") == []
 
 
 def test_a_pipe_is_refused_and_not_waited_for(workplace, capsys):
     os.mkfifo(workplace / "own.csv")
-    said = refusal(capsys, "train", *SMALL, "data=csv", "data.path=own.csv")
-    assert "own.csv is a pipe or a device" in said
+    text = refusal(capsys, "train", *SMALL, "data=csv", "data.path=own.csv")
+    assert "own.csv is a pipe or a device" in text
 
 
 def test_without_a_network_a_data_set_is_refused_with_what_to_do(workplace, capsys, monkeypatch):
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there: no network, wherever this runs
     monkeypatch.setenv("no_proxy", "")
-    said = refusal(capsys, "train", *SMALL, "data=ETTm1", "data.root=empty")
+    text = refusal(capsys, "train", *SMALL, "data=ETTm1", "data.root=empty")
     for words in ("empty/ETTm1.csv is not there", "raw.githubusercontent.com", "10360719 bytes", "data=demo needs no"):
-        assert words in said
-    assert "HTTPSConnectionPool" not in said
+        assert words in text
+    assert "HTTPSConnectionPool" not in text
     assert written(workplace) == []
 
 
 def test_a_data_set_that_is_not_the_published_file_is_refused(workplace, capsys):
     (workplace / "ETTh1.csv").write_text(lines())
-    said = refusal(capsys, "train", *SMALL, "data=ETTh1", "data.root=.")
-    assert "ETTh1.csv is not the published file" in said and "8381763947c85f4be6ac456c508460d6" in said
+    text = refusal(capsys, "train", *SMALL, "data=ETTh1", "data.root=.")
+    assert "ETTh1.csv is not the published file" in text and "8381763947c85f4be6ac456c508460d6" in text
 
 
 WRONG = {
@@ -124,15 +124,15 @@ WRONG = {
 def test_a_wrong_config_is_refused_before_any_data_is_read(workplace, capsys, problem):
     changes, words = WRONG[problem]
     settings = SMALL if any(change.startswith("data=") for change in changes) else TINY
-    said = refusal(capsys, "train", *settings, *changes)
-    assert all(word in said for word in words), said
+    text = refusal(capsys, "train", *settings, *changes)
+    assert all(word in text for word in words), text
     assert written(workplace) == []
 
 
 def test_a_refused_resume_leaves_the_run_as_it_was(workplace, capsys):
     (workplace / "broken.ckpt").write_bytes(b"no checkpoint")
-    said = refusal(capsys, "train", "ckpt_path=broken.ckpt")
-    assert "broken.ckpt is not a checkpoint, or is damaged" in said
+    text = refusal(capsys, "train", "ckpt_path=broken.ckpt")
+    assert "broken.ckpt is not a checkpoint, or is damaged" in text
     assert written(workplace / "outputs") == []
 
 
@@ -145,5 +145,5 @@ def test_a_gpu_that_is_not_there_is_refused(workplace, capsys):
 
 def test_a_run_folder_that_cannot_be_made_is_refused(workplace, capsys):
     (workplace / "taken").write_text("a file")
-    said = refusal(capsys, "train", *TINY, "hydra.run.dir=taken/run")
-    assert "taken/run: Not a directory" in said and "hydra.run.dir=FOLDER" in said
+    text = refusal(capsys, "train", *TINY, "hydra.run.dir=taken/run")
+    assert "taken/run: Not a directory" in text and "hydra.run.dir=FOLDER" in text

@@ -42,16 +42,16 @@ def test_the_batch_size_changes_nothing(tmp_path, best, again, batch_size):
 
 
 def test_validation_windows_are_evaluated_on_request(tmp_path, best, trained):
-    found = evaluated(tmp_path, best, "split=val")
-    assert {key: found["val"][key] for key in trained["val"]} == trained["val"]
-    assert "test" not in found
+    result = evaluated(tmp_path, best, "split=val")
+    assert {key: result["val"][key] for key in trained["val"]} == trained["val"]
+    assert "test" not in result
 
 
 def test_another_file_is_evaluated_whole_with_the_training_files_scaling(tmp_path, best, csv_run):
     write_csv(tmp_path / "other.csv", rows=83, start="2022-01-01", seed=1)
-    found = evaluated(tmp_path / "run", best, f"data.path={tmp_path}/other.csv", "split=all")
-    assert found["all"]["windows"] == 83 - 19 - 5 + 1
-    assert found["evaluated_file"].endswith("other.csv")
+    result = evaluated(tmp_path / "run", best, f"data.path={tmp_path}/other.csv", "split=all")
+    assert result["all"]["windows"] == 83 - 19 - 5 + 1
+    assert result["evaluated_file"].endswith("other.csv")
     with np.load(tmp_path / "run/errors_by_window.npz") as errors:
         assert errors["start"].tolist() == list(range(60))
 
@@ -67,39 +67,39 @@ def test_the_files_columns_are_found_by_name(tmp_path, best):
 
 
 def test_an_unknown_split_is_refused_with_those_there_are(best, capsys, elsewhere):
-    said = refusal(capsys, "evaluate", f"ckpt_path={best}", "split=tset")
-    assert "train, val, test" in said and "Did you mean 'test'?" in said
+    text = refusal(capsys, "evaluate", f"ckpt_path={best}", "split=tset")
+    assert "train, val, test" in text and "Did you mean 'test'?" in text
     assert "split=all needs data.path=FILE" in refusal(capsys, "evaluate", f"ckpt_path={best}", "split=all")
 
 
 def test_a_file_of_another_frequency_is_refused(tmp_path, best, capsys, elsewhere):
     write_csv(tmp_path / "hourly.csv", freq="h")
-    said = refusal(capsys, "evaluate", f"ckpt_path={best}", f"data.path={tmp_path}/hourly.csv", "split=all")
-    assert "has the frequency 'h'; the model was trained on '15min'" in said
+    text = refusal(capsys, "evaluate", f"ckpt_path={best}", f"data.path={tmp_path}/hourly.csv", "split=all")
+    assert "has the frequency 'h'; the model was trained on '15min'" in text
 
 
 def test_a_file_without_a_trained_column_is_refused(tmp_path, best, capsys, elsewhere):
     write_csv(tmp_path / "other.csv", columns=("load", "winds"))
-    said = refusal(capsys, "evaluate", f"ckpt_path={best}", f"data.path={tmp_path}/other.csv", "split=all")
-    assert "wind" in said and "winds" in said
+    text = refusal(capsys, "evaluate", f"ckpt_path={best}", f"data.path={tmp_path}/other.csv", "split=all")
+    assert "wind" in text and "winds" in text
 
 
 def test_a_file_too_short_for_one_window_is_refused(tmp_path, best, capsys, elsewhere):
     write_csv(tmp_path / "short.csv", rows=23)
-    said = refusal(capsys, "evaluate", f"ckpt_path={best}", f"data.path={tmp_path}/short.csv", "split=all")
-    assert "has 23 rows; one window needs seq_len + pred_len = 19 + 5" in said
+    text = refusal(capsys, "evaluate", f"ckpt_path={best}", f"data.path={tmp_path}/short.csv", "split=all")
+    assert "has 23 rows; one window needs seq_len + pred_len = 19 + 5" in text
 
 
 def test_a_trained_file_that_has_changed_is_refused(csv_run, capsys, elsewhere):
     """More rows would move the splits: test windows of the longer file were train rows of the shorter one."""
     own = csv_run.parent / "own.csv"
-    kept = own.read_text()
+    before = own.read_text()
     try:
-        own.write_text(kept.replace("100", "101", 1))
-        said = refusal(capsys, "evaluate", f"ckpt_path={csv_run}/checkpoints/best.ckpt")
+        own.write_text(before.replace("100", "101", 1))
+        text = refusal(capsys, "evaluate", f"ckpt_path={csv_run}/checkpoints/best.ckpt")
     finally:
-        own.write_text(kept)
-    assert "the file has changed" in said and "split=all" in said
+        own.write_text(before)
+    assert "the file has changed" in text and "split=all" in text
 
 
 def test_rows_that_the_model_has_seen_are_warned_of(tmp_path, best, csv_run, caplog):
@@ -121,6 +121,6 @@ def test_rows_that_the_model_has_seen_are_warned_of(tmp_path, best, csv_run, cap
     ids=str,
 )
 def test_wrong_arguments_are_refused(best, capsys, elsewhere, changes, words):
-    given = changes if not changes or changes[0].startswith("ckpt_path") else [f"ckpt_path={best}", *changes]
-    said = refusal(capsys, "evaluate", *given)
-    assert all(word in said for word in words), said
+    arguments = changes if not changes or changes[0].startswith("ckpt_path") else [f"ckpt_path={best}", *changes]
+    text = refusal(capsys, "evaluate", *arguments)
+    assert all(word in text for word in words), text

@@ -38,7 +38,7 @@ def runs(tmp_path_factory):
     return folder
 
 
-def account(runs, policy):
+def gaps_record(runs, policy):
     return json.loads((runs / policy / "run.json").read_text())["data"]["gaps"]
 
 
@@ -54,7 +54,7 @@ LEFT_OUT = {
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_run_json_and_the_log_tell_what_was_filled_and_what_it_cost(runs, policy):
-    assert account(runs, policy) == {
+    assert gaps_record(runs, policy) == {
         "policy": policy,
         "rows_added": 5,
         "cells_filled": 2,
@@ -88,25 +88,26 @@ def test_evaluate_reads_the_file_by_the_same_rule(runs, policy, tmp_path):
 
 
 def test_a_training_without_the_key_refuses_the_file_and_names_it(runs, tmp_path, capsys):
-    given = [*OWN, *LAYOUT, f"data.path={runs}/own.csv", f"hydra.run.dir={tmp_path}"]
-    said = refusal(capsys, "train", *given)
-    assert "own.csv: line 114, column 'load': the value is missing" not in said  # its own line: 5 rows lack before it
-    assert "own.csv: line 111, column 'load': the value is missing ('')" in said and "data.gaps=interpolate" in said
-    said = refusal(capsys, "train", *given, "data.gaps=fill")
-    assert "data.gaps=fill: must be one of refuse, interpolate, forward_fill, mask" in said
+    arguments = [*OWN, *LAYOUT, f"data.path={runs}/own.csv", f"hydra.run.dir={tmp_path}"]
+    text = refusal(capsys, "train", *arguments)
+    # its own line: 5 rows lack before it
+    assert "own.csv: line 114, column 'load': the value is missing" not in text
+    assert "own.csv: line 111, column 'load': the value is missing ('')" in text and "data.gaps=interpolate" in text
+    text = refusal(capsys, "train", *arguments, "data.gaps=fill")
+    assert "data.gaps=fill: must be one of refuse, interpolate, forward_fill, mask" in text
 
 
 def test_a_continued_run_keeps_its_rule(runs, capsys):
     last = f"ckpt_path={runs}/mask/checkpoints/last.ckpt"
-    said = refusal(capsys, "train", last, "data.gaps=interpolate", "trainer.max_epochs=2")
-    assert "data.gaps=interpolate: the saved run has data.gaps=mask" in said
+    text = refusal(capsys, "train", last, "data.gaps=interpolate", "trainer.max_epochs=2")
+    assert "data.gaps=interpolate: the saved run has data.gaps=mask" in text
 
 
 def test_gaps_that_leave_a_split_no_window_are_refused_before_the_training(tmp_path, capsys):
     write_gappy(tmp_path / "own.csv", absent=range(283, 320, 8))
-    given = [*OWN, *LAYOUT, f"data.path={tmp_path}/own.csv", "data.gaps=mask", f"hydra.run.dir={tmp_path}/run"]
-    said = refusal(capsys, "train", *given)
-    assert "with data.gaps=mask the gaps leave val no window: all 36" in said
+    arguments = [*OWN, *LAYOUT, f"data.path={tmp_path}/own.csv", "data.gaps=mask", f"hydra.run.dir={tmp_path}/run"]
+    text = refusal(capsys, "train", *arguments)
+    assert "with data.gaps=mask the gaps leave val no window: all 36" in text
 
 
 # forecasts
@@ -122,8 +123,8 @@ def forecast(runs, policy, folder, *changes):
 def test_another_history_with_gaps_is_filled_by_the_rule_of_the_training(runs, policy, tmp_path):
     options = {"rows": 101, "start": "2022-05-05", "seed": 3}
     write_gappy(tmp_path / "gappy.csv", absent=[17, 18], empty=[(90, 1)] if policy != "mask" else [], **options)
-    found = forecast(runs, policy, tmp_path, f"data.path={tmp_path}/gappy.csv")
-    assert found["when"].iloc[0] == "2022-05-06 01:15:00"
+    result = forecast(runs, policy, tmp_path, f"data.path={tmp_path}/gappy.csv")
+    assert result["when"].iloc[0] == "2022-05-06 01:15:00"
     # filled by hand, the rows give the same forecast
     write_csv(tmp_path / "whole.csv", **options)
     if policy != "mask":
@@ -132,7 +133,7 @@ def test_another_history_with_gaps_is_filled_by_the_rule_of_the_training(runs, p
         table.loc[90, "load"] = before if policy == "forward_fill" else (before + after) / 2
         table.to_csv(tmp_path / "whole.csv", sep=";", decimal=",", index=False)
     same = forecast(runs, policy, tmp_path, f"data.path={tmp_path}/whole.csv")
-    pd.testing.assert_frame_equal(found, same, rtol=1e-6)
+    pd.testing.assert_frame_equal(result, same, rtol=1e-6)
 
 
 def test_seq_len_rows_with_a_gap_among_them_are_enough(runs, tmp_path):
@@ -144,29 +145,29 @@ def test_a_masked_gap_in_the_last_rows_is_refused_with_the_rows_and_the_fix(runs
     write_gappy(tmp_path / "history.csv", rows=101, start="2022-05-05", absent=[85, 86])
     best = load_checkpoint(runs / "mask" / "checkpoints" / "best.ckpt")
     assert best.data["gaps"]["policy"] == "mask"
-    given = [f"data.path={tmp_path}/history.csv", f"output={tmp_path}/f.csv", f"hydra.run.dir={tmp_path}/r"]
-    said = refusal(capsys, "predict", f"ckpt_path={best.path}", *given)
+    arguments = [f"data.path={tmp_path}/history.csv", f"output={tmp_path}/f.csv", f"hydra.run.dir={tmp_path}/r"]
+    text = refusal(capsys, "predict", f"ckpt_path={best.path}", *arguments)
     for words in (
         "history.csv: of the last seq_len = 19 rows, 2022-05-05 20:30:00 to 2022-05-06 01:00:00, 2 were missing",
         "the first at 2022-05-05 21:15:00, the last at 2022-05-05 21:30:00",
         "data.gaps=mask",
         "train with data.gaps=forward_fill",
     ):
-        assert words in said, said
+        assert words in text, text
     assert not (tmp_path / "f.csv").exists()
 
 
 def test_a_history_that_ends_in_a_gap_cannot_be_interpolated(runs, tmp_path, capsys):
     write_gappy(tmp_path / "history.csv", rows=101, empty=[(100, 2)])
     best = f"ckpt_path={runs}/interpolate/checkpoints/best.ckpt"
-    given = [f"data.path={tmp_path}/history.csv", f"output={tmp_path}/f.csv", f"hydra.run.dir={tmp_path}/r"]
-    said = refusal(capsys, "predict", best, *given)
+    arguments = [f"data.path={tmp_path}/history.csv", f"output={tmp_path}/f.csv", f"hydra.run.dir={tmp_path}/r"]
+    text = refusal(capsys, "predict", best, *arguments)
     assert (
-        "history.csv: line 102, column 'wind': the value" in said and "Cut the file behind its last whole row" in said
+        "history.csv: line 102, column 'wind': the value" in text and "Cut the file behind its last whole row" in text
     )
 
 
 def test_a_file_without_gaps_says_so_in_run_json(csv_run):
-    found = json.loads((csv_run / "run.json").read_text())["data"]["gaps"]
+    gaps = json.loads((csv_run / "run.json").read_text())["data"]["gaps"]
     none = {"train": 0, "val": 0, "test": 0}
-    assert found == {"policy": "refuse", "rows_added": 0, "cells_filled": 0, "longest_run": 0, "windows_left_out": none}
+    assert gaps == {"policy": "refuse", "rows_added": 0, "cells_filled": 0, "longest_run": 0, "windows_left_out": none}

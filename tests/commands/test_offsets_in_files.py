@@ -36,8 +36,8 @@ def test_evaluate_gives_the_trainings_own_offsets_whatever_the_batch_size(run, t
     assert list(trained) == [*BEFORE, "offsets", *AFTER]
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     mse = [trained["test"]["scaled"]["mse"], *(trained["offsets"][o]["scaled"]["mse"] for o in ("3", "5"))]
-    shown = [line for line in lines if len(line) == 5 and line[0] in ("0", "3", "5")]
-    assert [line[2] for line in shown] == [f"{value:.4f}" for value in mse]
+    printed = [line for line in lines if len(line) == 5 and line[0] in ("0", "3", "5")]
+    assert [line[2] for line in printed] == [f"{value:.4f}" for value in mse]
 
 
 def test_without_offsets_the_file_keeps_its_keys_and_figures(run, tmp_path, trained):
@@ -68,8 +68,8 @@ def test_offsets_of_a_model_that_goes_step_by_step_are_null_and_explained(tmp_pa
 )
 def test_wrong_offsets_are_refused_before_a_training_and_before_an_evaluation(run, tmp_path, capsys, offsets, says):
     folder = tmp_path / "refused"
-    asked = [f"protocol.horizon_offsets={offsets}", f"hydra.run.dir={folder}"]
-    assert says in refusal(capsys, "train", *TINY, *asked)
+    overrides = [f"protocol.horizon_offsets={offsets}", f"hydra.run.dir={folder}"]
+    assert says in refusal(capsys, "train", *TINY, *overrides)
     assert not list(folder.glob("**/*.ckpt"))
-    assert says in refusal(capsys, "evaluate", f"ckpt_path={run}/checkpoints/best.ckpt", *asked)
+    assert says in refusal(capsys, "evaluate", f"ckpt_path={run}/checkpoints/best.ckpt", *overrides)
     assert not (folder / "metrics.json").exists()

@@ -52,7 +52,7 @@ def test_seq_len_rows_are_enough_and_earlier_rows_change_nothing(tmp_path, best)
 
 def test_fewer_rows_than_seq_len_are_refused(tmp_path, best, capsys):
     write_csv(tmp_path / "short.csv", rows=18)
-    said = refusal(
+    text = refusal(
         capsys,
         "predict",
         f"ckpt_path={best}",
@@ -60,7 +60,7 @@ def test_fewer_rows_than_seq_len_are_refused(tmp_path, best, capsys):
         f"output={tmp_path}/f.csv",
         f"hydra.run.dir={tmp_path}/r",
     )
-    assert "has 18 rows; the model reads the last seq_len = 19" in said
+    assert "has 18 rows; the model reads the last seq_len = 19" in text
     assert not (tmp_path / "f.csv").exists()
 
 
@@ -73,9 +73,9 @@ def test_the_last_test_window_is_forecast_as_in_the_evaluation(tmp_path, best, c
     lines = (csv_run.parent / "own.csv").read_text().splitlines()
     (tmp_path / "history.csv").write_text("\n".join(lines[:-5]) + "\n")
     forecast = predicted(tmp_path, best, f"data.path={tmp_path}/history.csv")
-    with np.load(csv_run / "forecasts.npz") as shown:
-        np.testing.assert_allclose(forecast[["load", "wind"]].to_numpy(), shown["forecast"][-1], rtol=1e-5)
-        assert pd.to_datetime(forecast["when"]).tolist() == pd.to_datetime(shown["timestamps"][-1][-5:]).tolist()
+    with np.load(csv_run / "forecasts.npz") as forecasts:
+        np.testing.assert_allclose(forecast[["load", "wind"]].to_numpy(), forecasts["forecast"][-1], rtol=1e-5)
+        assert pd.to_datetime(forecast["when"]).tolist() == pd.to_datetime(forecasts["timestamps"][-1][-5:]).tolist()
 
 
 def test_it_says_whether_the_model_beats_a_naive_forecast(tmp_path, best, capsys):
@@ -92,16 +92,16 @@ def test_it_says_whether_the_model_beats_a_naive_forecast(tmp_path, best, capsys
     ],
 )
 def test_an_output_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path, best, capsys, output, words):
-    said = refusal(capsys, "predict", f"ckpt_path={best}", f"output={tmp_path}/{output}", f"hydra.run.dir={tmp_path}/r")
-    assert words in said
+    text = refusal(capsys, "predict", f"ckpt_path={best}", f"output={tmp_path}/{output}", f"hydra.run.dir={tmp_path}/r")
+    assert words in text
 
 
 def test_the_history_is_not_overwritten(tmp_path, best, capsys):
     write_csv(tmp_path / "history.csv", rows=101)
     before = (tmp_path / "history.csv").read_text()
     same = [f"data.path={tmp_path}/history.csv", f"output={tmp_path}/history.csv"]
-    said = refusal(capsys, "predict", f"ckpt_path={best}", *same, f"hydra.run.dir={tmp_path}/r")
-    assert "is the history itself" in said
+    text = refusal(capsys, "predict", f"ckpt_path={best}", *same, f"hydra.run.dir={tmp_path}/r")
+    assert "is the history itself" in text
     assert (tmp_path / "history.csv").read_text() == before
 
 
@@ -145,8 +145,8 @@ def test_a_file_unlike_the_one_trained_on_is_refused(tmp_path, best, capsys, oth
     options, words = OTHER_FILES[other]
     write_csv(tmp_path / "other.csv", **options)
     paths = [f"data.path={tmp_path}/other.csv", f"output={tmp_path}/f.csv", f"hydra.run.dir={tmp_path}/r"]
-    said = refusal(capsys, "predict", f"ckpt_path={best}", *paths)
-    assert all(word in said for word in [f"{tmp_path}/other.csv", *words]), said
+    text = refusal(capsys, "predict", f"ckpt_path={best}", *paths)
+    assert all(word in text for word in [f"{tmp_path}/other.csv", *words]), text
     assert not (tmp_path / "f.csv").exists()
 
 

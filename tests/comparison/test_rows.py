@@ -8,7 +8,7 @@ from comparison.folders import N_WINDOWS, edit_json, make_run, wave
 
 from forecast.comparison.rows import comparisons, mse_difference, read_folder, shared_windows
 from forecast.errors import UserError
-from forecast.run_folder import is_finished, read_run
+from forecast.run_folder import read_run
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ BROKEN = {
     "failed": ("run.json", {"status": "failed", "error": "the loss is not finite"}, "failed", "the loss is not finite"),
     "interrupted": ("run.json", {"status": "interrupted", "error": ""}, "interrupted", "Ctrl-C, or a signal"),
     "killed": ("run.json", {"status": "running"}, "unfinished", "it is running, or was killed"),
-    "no account": ("run.json", None, "unfinished", "there is no run.json"),
+    "no run info": ("run.json", None, "unfinished", "there is no run.json"),
     "no metrics": ("metrics.json", None, "unfinished", "there is no metrics.json"),
     "no window errors": ("errors_by_window.npz", None, "unfinished", "errors_by_window.npz is missing or cut off"),
     "cut window errors": ("errors_by_window.npz", "PK", "unfinished", "errors_by_window.npz is missing or cut off"),
@@ -157,7 +157,7 @@ BROKEN = {
 def test_a_run_that_is_not_whole_is_known_as_such(tmp_path, case):
     name, content, state, reason = BROKEN[case]
     folder = make_run(tmp_path / "run", errors=wave(0.5))
-    assert is_finished(folder)
+    assert read_run(folder).state == "finished"
     if content is None:
         (folder / name).unlink()
     elif content == "SEED":
@@ -165,7 +165,7 @@ def test_a_run_that_is_not_whole_is_known_as_such(tmp_path, case):
     else:
         (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
     run = read_run(folder)
-    assert (run.state, is_finished(folder)) == (state, False)
+    assert run.state == state
     assert reason in run.reason
 
 

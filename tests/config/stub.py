@@ -29,7 +29,7 @@ def main(cfg):
 
             build({"a": {"_target_": "torch.optim.Adam", "params": [], "lr": 1}})
     check_config(cfg)
-    shown = {
+    report = {
         "folder": str(run_folder()),
         "overrides": task_overrides(),
         "seed": cfg.seed,
@@ -38,7 +38,7 @@ def main(cfg):
     }
     assert chosen("nothing") is None
     assert choices()["attention"] == chosen("attention")
-    print("RAN " + json.dumps(shown))
+    print("RAN " + json.dumps(report))
 
 
 if __name__ == "__main__":

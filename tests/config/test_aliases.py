@@ -103,10 +103,10 @@ def test_every_name_of_today_exists():
 
 def test_the_command_line_answers_with_todays_name_once_and_runs(tmp_path, capsys):
     call("train", *TINY, "schedule=type1", "attention.mechanism.keys=distinct", f"hydra.run.dir={tmp_path}")
-    said = capsys.readouterr().err
-    assert said.count("schedule=type1 is now written schedule=halve_each_epoch") == 1
+    text = capsys.readouterr().err
+    assert text.count("schedule=type1 is now written schedule=halve_each_epoch") == 1
     assert (
-        said.count("attention.mechanism.keys=distinct is now written attention.mechanism.key_sampling=per_query") == 1
+        text.count("attention.mechanism.keys=distinct is now written attention.mechanism.key_sampling=per_query") == 1
     )
     assert "key_sampling: per_query" in (tmp_path / ".hydra" / "config.yaml").read_text()
 

@@ -73,8 +73,8 @@ def test_a_model_chosen_where_the_checkpoint_brings_it_is_answered():
 def test_hydras_plain_error_for_null_is_a_mistake_and_any_other_a_bug():
     with pytest.raises(ValueError, match="Config group override must be") as caught:
         composed("logger=null")
-    told = message(caught.value, config_name="train", overrides=["logger=null"], multirun=False)
-    assert told == "logger=null: choose one of tensorboard"
+    text = message(caught.value, config_name="train", overrides=["logger=null"], multirun=False)
+    assert text == "logger=null: choose one of tensorboard"
     assert message(ValueError("x"), config_name="train", overrides=["logger=null"], multirun=False) is None
 
 
@@ -165,10 +165,10 @@ print("HEAVY", [m for m in ("torch", "lightning", "pandas", "numpy") if m in sys
     assert ran(tmp_path, script).stdout.splitlines()[-1] == "HEAVY []"
 
 
-@pytest.mark.parametrize(("users", "found"), [({}, "1"), ({"THP_MEM_ALLOC_ENABLE": "0"}, "0")])
-def test_torch_is_to_use_large_pages_unless_the_user_says_otherwise(tmp_path, users, found):
-    said = ran(tmp_path, STUB, **users).stdout.splitlines()[-1]
-    assert json.loads(said.removeprefix("RAN "))["large pages"] == found
+@pytest.mark.parametrize(("users", "value"), [({}, "1"), ({"THP_MEM_ALLOC_ENABLE": "0"}, "0")])
+def test_torch_is_to_use_large_pages_unless_the_user_says_otherwise(tmp_path, users, value):
+    report = ran(tmp_path, STUB, **users).stdout.splitlines()[-1]
+    assert json.loads(report.removeprefix("RAN "))["large pages"] == value
 
 
 REFUSED = [
@@ -236,28 +236,28 @@ def test_an_interruption_ends_with_one_line_and_status_130(tmp_path):
     assert (end.returncode, end.stderr) == (130, "Interrupted.\n")
 
 
-def shown(end):
+def reports(end):
     return [json.loads(line.removeprefix("RAN ")) for line in end.stdout.splitlines() if line.startswith("RAN ")]
 
 
 @pytest.mark.slow
 def test_main_runs_in_its_folder_and_knows_the_command(tmp_path):
     end = ran(tmp_path, STUB, "seed=3", "hydra.verbose=false")
-    (said,) = shown(end)
+    (report,) = reports(end)
     assert end.stderr == ""
-    assert (said["overrides"], said["seed"], said["model"]) == (["seed=3"], 3, "informer")
-    assert Path(said["folder"]).relative_to(tmp_path).parts[0] == "outputs"
-    assert {path.name for path in Path(said["folder"]).iterdir()} == {".hydra", ".lock", "stub.log"}
+    assert (report["overrides"], report["seed"], report["model"]) == (["seed=3"], 3, "informer")
+    assert Path(report["folder"]).relative_to(tmp_path).parts[0] == "outputs"
+    assert {path.name for path in Path(report["folder"]).iterdir()} == {".hydra", ".lock", "stub.log"}
 
 
 @pytest.mark.slow
 def test_a_continued_run_keeps_its_folder_and_its_first_config(tmp_path):
-    (first,) = shown(ran(tmp_path, STUB, "seed=3"))
+    (first,) = reports(ran(tmp_path, STUB, "seed=3"))
     folder = Path(first["folder"])
     (folder / "checkpoints").mkdir()
     (folder / "checkpoints" / "last.ckpt").touch()
     before = (folder / ".hydra" / "config.yaml").read_text()
-    (second,) = shown(ran(tmp_path, STUB, f"ckpt_path={folder}/checkpoints/last.ckpt"))
+    (second,) = reports(ran(tmp_path, STUB, f"ckpt_path={folder}/checkpoints/last.ckpt"))
     assert second["folder"] == first["folder"]
     assert (folder / ".hydra" / "config.yaml").read_text() == before
 
@@ -265,21 +265,21 @@ def test_a_continued_run_keeps_its_folder_and_its_first_config(tmp_path):
 @pytest.mark.slow
 def test_a_sweep_has_one_folder_for_each_identity_and_is_repeatable(tmp_path):
     command = ["-m", "attention=full,prob", "seed=1,2", "data=demo"]
-    folders = {said["folder"] for said in shown(ran(tmp_path, STUB, *command))}
+    folders = {report["folder"] for report in reports(ran(tmp_path, STUB, *command))}
     assert len(folders) == 4
     assert {Path(folder).parent for folder in folders} == {tmp_path / "multirun" / "sweep"}
-    assert {said["folder"] for said in shown(ran(tmp_path, STUB, *command))} == folders
+    assert {report["folder"] for report in reports(ran(tmp_path, STUB, *command))} == folders
 
 
 @pytest.mark.slow
 def test_a_failing_job_of_a_sweep_is_told_and_the_others_run(tmp_path):
     end = ran(tmp_path, STUB, "-m", "experiment=quickstart", "logger.name=a,refuse,b")
-    assert len(shown(end)) == 2
-    assert Path(shown(end)[0]["folder"]).parent == tmp_path / "multirun" / "quickstart"
+    assert len(reports(end)) == 2
+    assert Path(reports(end)[0]["folder"]).parent == tmp_path / "multirun" / "quickstart"
     assert end.returncode == 1
-    told, after = end.stderr.splitlines()[-2:]
-    assert told == "refused inside main"
-    assert after == (
+    text, advice = end.stderr.splitlines()[-2:]
+    assert text == "refused inside main"
+    assert advice == (
         "What has finished is kept: the same command runs the rest, and scripts/report.py FOLDER compares it."
     )
     assert "Traceback" not in end.stdout + end.stderr
@@ -287,15 +287,15 @@ def test_a_failing_job_of_a_sweep_is_told_and_the_others_run(tmp_path):
 
 def test_an_ablation_without_m_is_refused(tmp_path):
     end = ran(tmp_path, STUB, "experiment=ablation/scramble")
-    assert end.returncode == 1 and shown(end) == []
+    assert end.returncode == 1 and reports(end) == []
     assert end.stderr == "experiment=ablation/scramble is a sweep over attention, seed: add -m to run it\n"
 
 
 @pytest.mark.slow
 def test_the_command_line_wins_over_what_an_ablation_varies(tmp_path):
-    told = shown(ran(tmp_path, STUB, "-m", "experiment=ablation/scramble", "data=demo", "seed=7"))
-    wanted = [
+    results = reports(ran(tmp_path, STUB, "-m", "experiment=ablation/scramble", "data=demo", "seed=7"))
+    overrides = [
         {"experiment=ablation/scramble", "data=demo", f"attention={name}", "seed=7"}
         for name in ("prob", "prob_scrambled")
     ]
-    assert [set(said["overrides"]) for said in told] == wanted
+    assert [set(report["overrides"]) for report in results] == overrides

@@ -104,12 +104,12 @@ def test_every_job_of_an_ablation_passes_the_check_and_is_a_run_of_its_own(ablat
         [f"{name}={value}" for name, value in zip(names, values, strict=True)]
         for values in product(*(params[name].split(",") for name in names))
     ]
-    found = []
+    result = []
     for job in [*(["seed=1", *job] for job in jobs), ["seed=3", *jobs[0]]]:
         cfg = composed(f"experiment=ablation/{ablation}", "data=ETTh1", *job)
         check_config(cfg)
-        found.append(resolvers.identity(_root_=cfg))
-    assert len(set(found)) == len(jobs) + 1
+        result.append(resolvers.identity(_root_=cfg))
+    assert len(set(result)) == len(jobs) + 1
 
 
 @pytest.mark.parametrize("ablation", ABLATIONS)

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from config.test_entry import STUB, ran, shown
+from config.test_entry import STUB, ran, reports
 
 from forecast.run_folder import FolderHeld, hold, in_use, read_run, release
 
@@ -42,20 +42,20 @@ def test_a_second_training_or_resume_is_refused_until_the_first_is_gone_however_
         for second in ((f"hydra.run.dir={run}", "seed=2"), (f"ckpt_path={run}/checkpoints/last.ckpt",),
                        (f"hydra.run.dir={run}", "hydra.output_subdir=null")):  # fmt: skip
             end = ran(tmp_path, STUB, *second)
-            assert end.returncode == 1 and shown(end) == []
+            assert end.returncode == 1 and reports(end) == []
             assert re.fullmatch(
                 rf"{run} is in use: process {first.pid} on \S+, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d, is training "
                 r"there; wait for its end, stop it, or train elsewhere with hydra\.run\.dir=FOLDER\n",
                 end.stderr,
             )
             assert content(run) == before
-        assert shown(ran(tmp_path, STUB, f"hydra.run.dir={tmp_path / 'elsewhere'}"))  # what the message advises
-        assert shown(ran(tmp_path, STUB, f"hydra.run.dir={run}", LOCAL_RANK="1"))  # another process of one training
+        assert reports(ran(tmp_path, STUB, f"hydra.run.dir={tmp_path / 'elsewhere'}"))  # what the message advises
+        assert reports(ran(tmp_path, STUB, f"hydra.run.dir={run}", LOCAL_RANK="1"))  # another process of one training
         before = content(run)
         assert in_use(run) and content(run) == before
     assert (run / ".lock").exists() and not in_use(run)  # killed: what it left locks nothing
-    (said,) = shown(ran(tmp_path, STUB, f"hydra.run.dir={run}", "seed=2"))
-    assert said["seed"] == 2
+    (report,) = reports(ran(tmp_path, STUB, f"hydra.run.dir={run}", "seed=2"))
+    assert report["seed"] == 2
 
 
 def test_two_sweeps_of_the_same_words_share_the_jobs(tmp_path):
@@ -65,7 +65,7 @@ def test_two_sweeps_of_the_same_words_share_the_jobs(tmp_path):
         before = content(busy)
         end = ran(tmp_path, STUB, *command)
         assert end.returncode == 0
-        assert [said["seed"] for said in shown(end)] == [2]
+        assert [report["seed"] for report in reports(end)] == [2]
         left_out = [line for line in end.stdout.splitlines() if line.startswith("Left out: ")]
         assert len(left_out) == 1 and f"{busy} is in use: process {first.pid} on " in left_out[0]
         assert content(busy) == before

@@ -50,11 +50,11 @@ def test_two_runs_of_one_second_get_two_folders(monkeypatch):
             return cls(2026, 2, 3, 4, 5, 6)
 
     monkeypatch.setattr(resolvers.datetime, "datetime", Clock)
-    found = []
+    result = []
     for _ in range(3):
         resolvers._new_folder.cache_clear()
-        found.append(resolvers.run_dir(None))
-    assert found == [f"outputs/2026-02-03/04-05-06{end}" for end in ("", "-2", "-3")]
+        result.append(resolvers.run_dir(None))
+    assert result == [f"outputs/2026-02-03/04-05-06{end}" for end in ("", "-2", "-3")]
 
 
 def test_a_run_goes_on_in_its_own_folder(run):
@@ -154,8 +154,8 @@ def test_the_identity_of_a_training_that_is_not_compiled_is_that_of_before_there
 
 
 def test_the_identity_sees_what_changes_numbers():
-    found = [identity(), *map(identity, DIFFERENT), identity("data=demo", "data.demo_seed=8")]
-    assert len(set(found)) == len(DIFFERENT) + 2
+    result = [identity(), *map(identity, DIFFERENT), identity("data=demo", "data.demo_seed=8")]
+    assert len(set(result)) == len(DIFFERENT) + 2
 
 
 def test_the_identity_holds_the_version_of_the_package(monkeypatch):

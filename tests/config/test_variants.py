@@ -39,12 +39,12 @@ def words():
 
 def flat(node, path=""):
     """The values of a resolved config by path; a model's slots repeat what attention= chose and are left out."""
-    found = {}
+    result = {}
     for key, value in node.items():
         here = f"{path}{key}"
         if not here.endswith("_attention"):
-            found |= flat(value, f"{here}.") if isinstance(value, dict) else {here: value}
-    return found
+            result |= flat(value, f"{here}.") if isinstance(value, dict) else {here: value}
+    return result
 
 
 @cache
@@ -112,12 +112,12 @@ def forecasts(variant):
     generator = torch.Generator().manual_seed(1)
     batch = [torch.randn(5, n, c, generator=generator) for n, c in ((59, 3), (59, 2), (7, 2))]
     with torch.no_grad():
-        found = [model.eval()(*batch), model(*batch)]
+        result = [model.eval()(*batch), model(*batch)]
     torch.manual_seed(2)
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-    return [*found, model.train()(*batch).detach()]
+    return [*result, model.train()(*batch).detach()]
 
 
 @pytest.mark.parametrize("variant", sorted(set(CHANGES) - {"corrected"}))

@@ -17,7 +17,7 @@ import torch
 from program import TINY, call, heed_ctrl_c, refusal
 
 from forecast.checkpoint.load import load_checkpoint
-from forecast.commands.train import write_account
+from forecast.commands.train import write_run_info
 from forecast.errors import UserError
 from forecast.training.lightning_errors import errors_for_users
 from forecast.training.stopping import StopOnNonFinite
@@ -264,6 +264,6 @@ def test_a_bug_is_not_taken_for_a_lost_gpu(tmp_path):
 
 
 def test_a_run_json_that_cannot_be_written_does_not_hide_what_happened(tmp_path):
-    write_account(tmp_path / "missing", {"status": "failed"})
+    write_run_info(tmp_path / "missing", {"status": "failed"})
     with pytest.raises(OSError, match="missing"):
-        write_account(tmp_path / "missing", {"status": "finished"})
+        write_run_info(tmp_path / "missing", {"status": "finished"})
