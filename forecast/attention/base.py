@@ -1,11 +1,12 @@
 """The contract of an attention mechanism."""
 
+import torch
 from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
 
 class NotCacheable(ValueError):
-    """A mechanism was asked for single rows, but its rows depend on the whole sequence."""
+    """Single rows cannot be computed: which steps a row sees depends on the whole sequence."""
 
 
 class Mechanism(nn.Module):
@@ -68,7 +69,7 @@ class SelfMechanism(Mechanism):
 
 
 def check_self_lengths(name: str, n_queries: int, n_keys: int) -> None:
-    """Raises ValueError unless there are as many queries as keys: what a query sees is told by its position."""
+    """Raises ValueError unless there are as many queries as keys: what a query sees depends on its position."""
     if n_queries != n_keys:
         raise ValueError(
             f"{name} got {n_queries} queries and {n_keys} keys; it serves self-attention only, where both are equal"
@@ -76,13 +77,25 @@ def check_self_lengths(name: str, n_queries: int, n_keys: int) -> None:
 
 
 def check_causal_lengths(name: str, n_queries: int, n_keys: int) -> None:
-    """Raises ValueError unless there are as many queries as keys: "the past" of a query is told by position."""
+    """Raises ValueError unless there are as many queries as keys: the past of a query is what stands before it."""
     check_self_lengths(f"causal {name}", n_queries, n_keys)
 
 
-def evaluation_generator(eval_seed: int, layer: int) -> Generator:
-    """The CPU generator of a layer's draws in evaluation: made anew at every call, so that equal calls draw the same.
+class SeededDraws(nn.Module):
+    """Draws at random: in training from torch's global generator, in evaluation the same numbers at every call.
 
-    eval_seed: the setting of that name. layer: the number of the layer, see `Mechanism`; no two layers draw the same.
+    eval_seed, layer: in evaluation a CPU generator is seeded by both anew at every call, so that equal calls draw the
+    same on every device, and no two layers do. eval_seed None takes fresh numbers there, too.
     """
-    return Generator().manual_seed(eval_seed * 1009 + layer)
+
+    def __init__(self, *, eval_seed: int | None, layer: int) -> None:
+        super().__init__()
+        self.eval_seed = eval_seed
+        self.layer = layer
+
+    def source(self, device: torch.device) -> tuple[torch.device, Generator | None]:
+        """Where to draw for a tensor on `device`, and from which generator, None for the global one."""
+        if self.training or self.eval_seed is None:
+            return device, None
+        # a prime beyond any number of layers: no two pairs meet. The figures of stored checkpoints depend on the rule
+        return torch.device("cpu"), Generator().manual_seed(self.eval_seed * 1009 + self.layer)

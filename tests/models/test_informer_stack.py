@@ -37,7 +37,6 @@ def test_each_encoder_reads_the_last_half_of_what_the_one_before_reads_and_all_a
 
 @pytest.mark.parametrize("seq_len, encoded", [(96, 72), (168, 126), (336, 252), (672, 504), (720, 540)])
 def test_the_encoded_lengths_are_those_of_the_authors_code(seq_len, encoded):
-    """SPEC 1.5."""
     model = stack(seq_len=seq_len, d_model=2, n_heads=1).eval()
     assert model.encoder(torch.randn(1, seq_len, 2)).shape == (1, encoded, 2)
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 import torch
+from models.inputs import B, batch
 from models.small import FULL, window_shape
-from models.test_informer import B, batch
 
 from forecast.attention.base import Mechanism
 from forecast.layers.batch_norm import BatchNorm
