@@ -147,15 +147,6 @@ def test_parameter_counts_are_those_of_the_papers_sizes():
     assert count(patchtst({**ETTH1, "seq_len": 336}, **PAPER)) == 81_728
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"activation": "relu"}, {"patch_len": 5}, {"stride": 2}, {"instance_norm": True}, {"n_heads": 7}],
-    ids=str,
-)
-def test_each_choice_changes_the_forecast(change):
-    assert not torch.allclose(patchtst().eval()(*batch()), patchtst(**change).eval()(*batch()))
-
-
 def test_dropout_makes_training_random_and_leaves_evaluation_alone():
     model = patchtst(dropout=0.3)
     assert not torch.equal(model.train()(*batch()), model(*batch()))
