@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 import torch
 from attention.cases import CASES
+from models.inputs import batch
 from models.small import FULL, PROB, WINDOW, informer
-from models.test_informer import batch
 from models.test_model_laws import inputs, made
 from program import TINY, call
 

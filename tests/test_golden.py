@@ -123,8 +123,8 @@ def test_golden_lsh_attention_but_for_the_first_chunks_of_several_rounds_of_defe
 
 
 @pytest.mark.golden_family("logsparse_mask")
-def test_golden_logsparse_mask_but_for_the_cells_of_defect_t44(case):
-    """T44: where the window of a restart passes step 0, their mask leaves out the step it restarts from."""
+def test_golden_logsparse_mask_but_for_the_step_that_a_restart_leaves_out(case):
+    """Where the window of a restart passes step 0, their mask leaves out the step it restarts from."""
     config, theirs = json.loads(str(case["config"])), torch.from_numpy(case["mask"])
     length, sub_len = config["length"], config["sub_len"]
     ours = LogSparseAttention(causal=True, layer=0, sub_len=sub_len).allowed(length)
@@ -230,10 +230,10 @@ def test_golden_model_forecast_in_evaluation(case):
 # The same numbers by whatever way the machine and the sizes choose: what is patched to choose it here.
 MODES = {
     "as chosen": {},
-    "activations made again": {"forecast.ops.recompute.KEPT": 0},
+    "activations made again": {"forecast.ops.recompute.MOST_STORED": 0},
     "attention in three products": {"forecast.ops.softmax.in_three_products": lambda *_: True},
     "attention by torch's fused form": {"forecast.ops.softmax.in_three_products": lambda *_: False},
-    "rows gathered, as on a GPU": {"forecast.ops.row_ops.in_one_piece": lambda _: False},
+    "rows gathered, as on a GPU": {"forecast.ops.row_ops.rows_form_a_matrix": lambda _: False},
     "keys gathered": {"forecast.attention.key_sampling.DENSE_KEYS": 0},
 }
 

@@ -6,7 +6,7 @@ from torch import Generator, Tensor, nn
 
 
 class NotCacheable(ValueError):
-    """A mechanism was asked for single rows, but its rows depend on the whole sequence."""
+    """Single rows cannot be computed: which steps a row sees depends on the whole sequence."""
 
 
 class Mechanism(nn.Module):
@@ -68,19 +68,6 @@ class SelfMechanism(Mechanism):
         return super().refusal(cross=cross, cached=cached)
 
 
-class RandomDraw(nn.Module):
-    """A mechanism's random draw, forward(*sizes, device) -> Tensor. An exported program holds what it drew instead.
-
-    eval_seed: in evaluation a CPU generator, seeded anew by (eval_seed, layer) at every call, makes the draw, so that
-        equal calls draw the same; None draws from torch's global generator there too, as training does.
-    """
-
-    def __init__(self, *, eval_seed: int | None, layer: int) -> None:
-        super().__init__()
-        self.eval_seed = eval_seed
-        self.layer = layer
-
-
 def exporting() -> bool:
     """Whether torch.export traces, for any number of windows: then work is not cut into parts by their number."""
     # torch.compiler.is_exporting is not in torch 2.6
@@ -88,7 +75,7 @@ def exporting() -> bool:
 
 
 def check_self_lengths(name: str, n_queries: int, n_keys: int) -> None:
-    """Raises ValueError unless there are as many queries as keys: what a query sees is told by its position."""
+    """Raises ValueError unless there are as many queries as keys: what a query sees depends on its position."""
     if n_queries != n_keys:
         raise ValueError(
             f"{name} got {n_queries} queries and {n_keys} keys; it serves self-attention only, where both are equal"
@@ -96,13 +83,27 @@ def check_self_lengths(name: str, n_queries: int, n_keys: int) -> None:
 
 
 def check_causal_lengths(name: str, n_queries: int, n_keys: int) -> None:
-    """Raises ValueError unless there are as many queries as keys: "the past" of a query is told by position."""
+    """Raises ValueError unless there are as many queries as keys: the past of a query is what stands before it."""
     check_self_lengths(f"causal {name}", n_queries, n_keys)
 
 
-def evaluation_generator(eval_seed: int, layer: int) -> Generator:
-    """The CPU generator of a layer's draws in evaluation: made anew at every call, so that equal calls draw the same.
+class SeededDraws(nn.Module):
+    """A mechanism's random draw: in training from torch's global generator, in evaluation the same at every call.
 
-    eval_seed: the setting of that name. layer: the number of the layer, see `Mechanism`; no two layers draw the same.
+    forward(*sizes, device) -> Tensor. An exported program holds what it drew instead.
+
+    eval_seed, layer: in evaluation a CPU generator is seeded by both anew at every call, so that equal calls draw the
+    same on every device, and no two layers do. eval_seed None takes fresh numbers there, too.
     """
-    return Generator().manual_seed(eval_seed * 1009 + layer)
+
+    def __init__(self, *, eval_seed: int | None, layer: int) -> None:
+        super().__init__()
+        self.eval_seed = eval_seed
+        self.layer = layer
+
+    def source(self, device: torch.device) -> tuple[torch.device, Generator | None]:
+        """Where to draw for a tensor on `device`, and from which generator, None for the global one."""
+        if self.training or self.eval_seed is None:
+            return device, None
+        # a prime beyond any number of layers: no two pairs meet. The figures of stored checkpoints depend on the rule
+        return torch.device("cpu"), Generator().manual_seed(self.eval_seed * 1009 + self.layer)

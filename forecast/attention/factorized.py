@@ -18,7 +18,7 @@ MOST_CHUNKS = 16
 Heads = Literal["merged", "per_head"]
 
 
-class TwoPartAttention(PatternAttention):
+class FactorizedAttention(PatternAttention):
     """A pattern of a local and a distant part, each of about sqrt(L) keys a step.
 
     heads: "merged", every head sees both parts; "per_head", the first half of the heads sees the local part, the second
@@ -48,7 +48,7 @@ class TwoPartAttention(PatternAttention):
         raise NotImplementedError
 
     def _columns(self, n_blocks: int, length: int) -> Tensor:
-        """The keys that a query is scored with beyond its blocks, as positions: (1, 1 or l, F)."""
+        """The keys that a query is scored with beyond its blocks, as positions: (1, 1 or l, F). F is about L / l."""
         raise NotImplementedError
 
     def _column_scores(self, q: Tensor, k: Tensor, length: int) -> Tensor:
@@ -79,18 +79,24 @@ class TwoPartAttention(PatternAttention):
     def _sparse(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         length = q.shape[2]
         half = self._half(q.shape[1]) if self.heads == "per_head" else 0
-        near, far = self._keep(length, q.device, lambda: self._hidden(length, q.device))
+        # per_head: the first axis of `near` and `far` is the part, local or distant
+        near, far = self._cached(length, q.device, lambda: self._hidden(length, q.device))
         q, k, v = (in_blocks(x, self.block_size(length)) for x in (q, k, v))
         if self.heads == "merged":
             context = self._in_blocks(q, k, v, near=near, far=far, length=length)
         else:
+            # the local half of the heads sees nothing beyond its blocks: no columns are scored for it
             local = self._in_blocks(q[:, :half], k[:, :half], v[:, :half], near=near[0], far=None, length=length)
             distant = self._in_blocks(q[:, half:], k[:, half:], v[:, half:], near=near[1], far=far[1], length=length)
             context = torch.cat((local, distant), 1)
         return context.flatten(2, 3)[:, :, :length]
 
     def _in_blocks(self, q: Tensor, k: Tensor, v: Tensor, *, near: Tensor, far: Tensor | None, length: int) -> Tensor:
-        """Q, k, v (B, H, N, l, ..), near (N, l, M) and far (N, l, F) True = hidden -> (B, H, N, l, V)."""
+        """Q, k, v (B, H, N, l, ..), near (N, l, M) and far (N, l, F) True = hidden -> (B, H, N, l, V).
+
+        A few heads and a run of blocks at a time, so that their scores never leave fast memory: the arithmetic is
+        little, and what is slow is to fetch scores that were written out.
+        """
         n_scores = q[:, 0, ..., 0].numel() * (near.shape[-1] + (0 if far is None else far.shape[-1]))  # of a head
         heads, n_chunks = (1, 1) if exporting() else at_once(n_scores, q.shape[1])
         size = math.ceil(q.shape[2] / n_chunks)
@@ -131,6 +137,7 @@ class TwoPartAttention(PatternAttention):
             return self._weigh(scores, v) @ values
         columns = self._column_scores(q, k, length).masked_fill_(far, -math.inf)
         weights = self._weigh(torch.cat((scores, columns), -1), v)  # (B, H, n, l, M + F)
+        # one softmax over both, as the pattern is one set of keys; only the products are apart
         local, distant = torch.split(weights, [scores.shape[-1], columns.shape[-1]], -1)
         return local @ values + self._column_values(distant, v, length)
 
@@ -144,6 +151,7 @@ class TwoPartAttention(PatternAttention):
         far = self._columns(n_blocks, length).to(device)
         # a step of the padding sees earlier ones, as there is a whole block before it: no row is empty
         near_seen = (near >= 0) & (near < length)
+        # a column within the neighbouring blocks is scored there already
         blocks_away = far // size - steps // size
         far_seen = (far < length) & ((blocks_away < self.neighbours.start) | (blocks_away >= self.neighbours.stop))
         return (

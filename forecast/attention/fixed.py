@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from forecast.attention.factorized import Heads, TwoPartAttention
+from forecast.attention.factorized import FactorizedAttention, Heads
 from forecast.attention.pattern import check_fits, check_positive, sqrt_ceil
 from forecast.bounds import Positive, Share
 
@@ -11,7 +11,7 @@ from forecast.bounds import Positive, Share
 MOST_SUMMARIES = 4
 
 
-class FixedAttention(TwoPartAttention):
+class FixedAttention(FactorizedAttention):
     """Full attention inside a block of l steps, and over the last c steps of every block.
 
     Child et al. 2019, "Generating Long Sequences with Sparse Transformers", fixed attention. Local: the query's own
@@ -21,7 +21,7 @@ class FixedAttention(TwoPartAttention):
     Differs: the distant part includes the query's own step, or the rows before the first summary would be empty.
 
     block: l, None for ceil(sqrt(L)). summary: c, None for an eighth of the block, from 1 to MOST_SUMMARIES.
-    heads: see `TwoPartAttention`. dropout: share of the attention weights that is dropped in training.
+    heads: see `FactorizedAttention`. dropout: share of the attention weights that is dropped in training.
     """
 
     title = "fixed attention"
@@ -79,6 +79,7 @@ class FixedAttention(TwoPartAttention):
         return self._summaries(blocks, length).reshape(1, 1, -1)
 
     def _column_scores(self, q: Tensor, k: Tensor, length: int) -> Tensor:
+        # all queries see the same columns: one product of the whole sequence with N c keys
         columns = self._summaries(k.transpose(3, 4), length).transpose(3, 4).flatten(2, 3)  # (B, H, N c, E)
         return torch.unflatten(q.flatten(2, 3) @ columns.transpose(-2, -1), 2, q.shape[2:4])
 

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
-from forecast.attention.base import RandomDraw, evaluation_generator
+from forecast.attention.base import SeededDraws
 
 # Up to this many keys a block of all scores is cheaper than gathering the sampled keys. Measured on a CPU, 8 heads of
 # width 64: a score costs 0.05 us there, a gathered key 0.8 us, and a query samples about a thirtieth of 1000 keys.
@@ -18,11 +18,11 @@ BLOCK_QUERIES = 512
 Draw = Callable[..., Tensor]
 
 
-class KeySampler(RandomDraw):
+class KeySampler(SeededDraws):
     """Draws the keys of each query, or of each head: uniform over the keys, independent of what the others draw.
 
     draw: how, `draw_with_replacement` as in the authors' code or another function of this file.
-    eval_seed, layer: see `RandomDraw`.
+    eval_seed, layer: see `SeededDraws`.
     """
 
     def __init__(self, *, draw: Draw, eval_seed: int | None, layer: int) -> None:
@@ -31,10 +31,8 @@ class KeySampler(RandomDraw):
 
     def forward(self, n_queries: int, n_keys: int, n_samples: int, device: torch.device) -> Int[Tensor, "Q U"]:
         """Key numbers (Q, U) in [0, n_keys), U = n_samples <= n_keys; (H, U) where Q is the number of heads."""
-        if self.training or self.eval_seed is None:
-            return self.draw(n_queries, n_keys, n_samples, device=device, generator=None)
-        generator = evaluation_generator(self.eval_seed, self.layer)
-        return self.draw(n_queries, n_keys, n_samples, device=torch.device("cpu"), generator=generator).to(device)
+        source, generator = self.source(device)
+        return self.draw(n_queries, n_keys, n_samples, device=source, generator=generator).to(device)
 
 
 def draw_with_replacement(
@@ -54,11 +52,13 @@ def draw_without_replacement(
     tensor, as sorting random numbers would.
     """
     last = torch.arange(n_keys - n_samples, n_keys, device=device)
+    # float64: in float32 a product with some millions of keys would reach them unevenly, or round up to beyond the last
     uniform = torch.rand(n_queries, n_samples, device=device, generator=generator, dtype=torch.float64)
     chosen = (uniform * (last + 1)).long()
     for j in range(1, n_samples):
-        taken = (chosen[:, :j] == chosen[:, j : j + 1]).any(dim=1)
-        chosen[:, j] = torch.where(taken, last[j], chosen[:, j])
+        # last[j] cannot be there yet: the columns before drew from fewer keys. This makes all sets equally likely
+        repeated = (chosen[:, :j] == chosen[:, j : j + 1]).any(dim=1)
+        chosen[:, j] = torch.where(repeated, last[j], chosen[:, j])
     return chosen
 
 
@@ -82,23 +82,24 @@ def sampled_scores(
     In blocks of queries, so that neither an (L, L) nor a (B, H, L, U, E) tensor is ever whole.
     """
     block, keys = (_dense_block, k) if k.shape[2] <= DENSE_KEYS else (_gathered_block, _by_step(k))
-    starts = range(0, q.shape[2], BLOCK_QUERIES)
-    parts = [slice(start, start + BLOCK_QUERIES) for start in starts]
+    parts = [slice(start, start + BLOCK_QUERIES) for start in range(0, q.shape[2], BLOCK_QUERIES)]
     return torch.cat([block(q[:, :, part], sample[part], keys) for part in parts], dim=2)
 
 
 def _dense_block(q: Tensor, sample: Tensor, k: Tensor) -> Tensor:
+    # most of the scores are thrown away; see DENSE_KEYS
     scores = q @ k.transpose(-2, -1)  # (B, H, Q, K)
     return scores.gather(-1, sample.expand(*q.shape[:2], -1, -1))
 
 
 def _by_step(k: Tensor) -> Tensor:
-    """(B, H, K, E) -> (K, B, H, E): what belongs to a step lies together, and a gathered step is one copy."""
+    # (B, H, K, E) -> (K, B, H, E): the sample is the same for all windows and heads, so a gathered step is one copy
     return k.permute(2, 0, 1, 3).contiguous()
 
 
 def _gathered_block(q: Tensor, sample: Tensor, keys: Tensor) -> Tensor:
-    # q (B, H, Q, E), keys (K, B, H, E) -> (B, H, Q, U); one sample at a time, never (B, H, Q, U, E)
+    # q (B, H, Q, E), keys (K, B, H, E) -> (B, H, Q, U); one sample at a time: (B, H, Q, U, E) would be larger than all
+    # scores of most lengths
     queries = _by_step(q)
     scores = [(queries * keys.index_select(0, numbers)).sum(-1) for numbers in sample.unbind(1)]
     return torch.stack(scores, dim=-1).permute(1, 2, 0, 3)

@@ -89,6 +89,7 @@ class LogSparseAttention(PatternAttention):
         first = self._masked(q[:, :, :prefix], k[:, :, :keys], v[:, :, :keys], seen)
         if prefix == length:
             return first
+        # beyond the prefix all rows see the same distances: a column of scores is q times a shifted k, step by step
         shifts = self.offsets(length)
         if not self.causal:
             shifts = [-shift for shift in shifts[:0:-1]] + shifts

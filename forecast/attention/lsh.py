@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from forecast.attention.base import RandomDraw, SelfMechanism, check_self_lengths, evaluation_generator, exporting
+from forecast.attention.base import SeededDraws, SelfMechanism, check_self_lengths, exporting
 from forecast.bounds import Positive, Seed, Share
 from forecast.ops.autocast import autocast
 from forecast.ops.dropout import drop
@@ -16,15 +16,13 @@ BLOCK_STEPS = 128  # steps hashed at once
 SCORES_AT_ONCE = 2**22  # rounds whose scores are more than that are computed one after the other
 
 
-class Rotations(RandomDraw):
+class Rotations(SeededDraws):
     """Draws the directions that steps are hashed by: normal numbers, the same for all batch items and heads."""
 
     def forward(self, width: int, rounds: int, n_half: int, device: torch.device) -> Float[Tensor, "E R N"]:
         """Directions (E, R, N): n_half of them a round, for vectors of `width` numbers."""
-        if self.training or self.eval_seed is None:
-            return torch.randn(width, rounds, n_half, device=device)
-        generator = evaluation_generator(self.eval_seed, self.layer)
-        return torch.randn(width, rounds, n_half, generator=generator).to(device)
+        source, generator = self.source(device)
+        return torch.randn(width, rounds, n_half, device=source, generator=generator).to(device)
 
 
 class LshAttention(SelfMechanism):
@@ -99,12 +97,12 @@ class LshAttention(SelfMechanism):
         row sees but itself, (B, H, R, L, 1).
         """
         seen = with_previous(steps)  # (B, H, R, N, 2M)
-        scores = taken(q, steps) @ taken(k, seen).transpose(-2, -1)  # (B, H, R, N, M, 2M)
+        scores = take_steps(q, steps) @ take_steps(k, seen).transpose(-2, -1)  # (B, H, R, N, M, 2M)
         hidden, alone = unseen(steps, seen, length, causal=self.causal)
         exp, top = exponentials(scores, hidden)
-        mixed = drop(exp.to(v.dtype), self.dropout, training=self.training) @ taken(v, seen)  # (B, H, R, N, M, V)
+        mixed = drop(exp.to(v.dtype), self.dropout, training=self.training) @ take_steps(v, seen)  # (B, H, R, N, M, V)
         place = steps.flatten(3).argsort(-1)[..., :length]  # back from sorted order, without the pads
-        by_step = taken(mixed.flatten(3, 4).flatten(1, 2), place.flatten(1, 2).unsqueeze(2))  # (B, H R, 1, L, V)
+        by_step = take_steps(mixed.flatten(3, 4).flatten(1, 2), place.flatten(1, 2).unsqueeze(2))  # (B, H R, 1, L, V)
         rows = (x.flatten(3).gather(3, place).unsqueeze(-1) for x in (exp.sum(-1), top, alone))
         return by_step.view(*place.shape, v.shape[3]), *rows
 
@@ -138,11 +136,8 @@ def default_bucket(length: int) -> int:
 
     A power of two, because matrix products are fastest at such sizes: 16 from 17 to 256 steps, 32 up to 65536.
     """
-    return max(4, _power_of_two(2 * (length - 1).bit_length()))
-
-
-def _power_of_two(at_least: int) -> int:
-    return 1 << max(0, at_least - 1).bit_length()
+    size = 2 * (length - 1).bit_length()
+    return max(4, 1 << max(0, size - 1).bit_length())
 
 
 def hashed(k: Float[Tensor, "B H K E"], rotations: Float[Tensor, "E R N"]) -> Int[Tensor, "B H R K"]:
@@ -157,7 +152,7 @@ def hashed(k: Float[Tensor, "B H K E"], rotations: Float[Tensor, "E R N"]) -> In
 
 def sorted_steps(buckets: Int[Tensor, "B H R K"], padded: int) -> Int[Tensor, "B H R P"]:
     """The steps by (bucket, position), and behind them the pads K to P - 1: (B, H, R, K) -> (B, H, R, P)."""
-    order = buckets.argsort(dim=-1, stable=True)
+    order = buckets.argsort(dim=-1, stable=True)  # stable: within a bucket by position
     pads = torch.arange(buckets.shape[-1], padded, device=buckets.device)
     return torch.cat([order, pads.expand(*buckets.shape[:3], -1)], dim=-1)
 
@@ -167,7 +162,7 @@ def with_previous(steps: Int[Tensor, "B H R N M"]) -> Int[Tensor, "B H R N M2"]:
     return torch.cat([steps.roll(1, dims=3), steps], dim=4)
 
 
-def taken(x: Float[Tensor, "B H P W"], steps: Int[Tensor, "B H *S"]) -> Float[Tensor, "B H *S W"]:
+def take_steps(x: Float[Tensor, "B H P W"], steps: Int[Tensor, "B H *S"]) -> Float[Tensor, "B H *S W"]:
     """Steps of x: x (B, H, P, W), step numbers (B, H, ...) -> (B, H, ..., W)."""
     first = torch.arange(x.shape[0] * x.shape[1], device=x.device) * x.shape[2]
     rows = steps.flatten(2) + first.view(*x.shape[:2], 1)
@@ -184,7 +179,7 @@ def unseen(
     """
     rows, keys = steps.unsqueeze(-1), seen.unsqueeze(-2)
     hidden = keys >= rows if causal else keys == rows
-    hidden |= keys >= length
+    hidden |= keys >= length  # the pads
     alone = hidden.all(-1)
     return hidden & ((keys != rows) | ~alone.unsqueeze(-1)), alone
 

@@ -14,15 +14,15 @@ from forecast.ops.softmax import attend
 
 # up to this many steps an (L, L) mask is small, and torch's attention under it the fastest form
 DENSE_STEPS = 512
-# of how many lengths a module keeps the masks
-KEPT_LENGTHS = 4
+# Of how many lengths a module caches the masks: an encoder that distils halves its own, evaluation adds another.
+CACHED_LENGTHS = 4
 
 
 class PatternAttention(SelfMechanism):
     """softmax(q k^T / sqrt(E)) v over the keys of a pattern that is known before q and k are.
 
     Up to DENSE_STEPS steps: a mask and torch's scaled_dot_product_attention. Above: `_sparse`, the same numbers without
-    an (L, L) tensor. A pattern tells `_both_ways`, who sees whom without regard to order; its causal form is that and
+    an (L, L) tensor. A pattern defines `_both_ways`, who sees whom without regard to order; its causal form is that and
     key <= step. Each step sees itself, so no row is empty.
 
     dropout: share of the attention weights that is dropped in training.
@@ -33,11 +33,11 @@ class PatternAttention(SelfMechanism):
     def __init__(self, *, causal: bool, layer: int, dropout: float) -> None:
         super().__init__(causal=causal, layer=layer)
         self.dropout = dropout
-        self._kept: dict[tuple[int, torch.device], tuple[Tensor, ...]] = {}
+        self._masks: dict[tuple[int, torch.device], tuple[Tensor, ...]] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        """All but the kept masks: a copy of a module makes its own."""
-        return {**self.__dict__, "_kept": {}}
+        """All but the cached masks: a copy of a module makes its own, and no checkpoint or pickle grows by them."""
+        return {**self.__dict__, "_masks": {}}
 
     def forward(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
@@ -46,8 +46,8 @@ class PatternAttention(SelfMechanism):
 
         Raises ValueError unless there are as many queries as keys, and where a size is larger than L.
         """
-        length, check = q.shape[2], check_causal_lengths if self.causal else check_self_lengths
-        check(self.title, length, k.shape[2])
+        length = q.shape[2]
+        (check_causal_lengths if self.causal else check_self_lengths)(self.title, length, k.shape[2])
         self.check_length(length)
         if length > DENSE_STEPS:
             return self._sparse(q, k, v)
@@ -62,6 +62,8 @@ class PatternAttention(SelfMechanism):
         """
         self.check_length(length)
         first, last = k.shape[2] - q.shape[2], k.shape[2]
+        # three ways to the same rows: a cut of the cached mask; the cheap form of the whole length, where the rows are
+        # many; and else a mask for these rows alone, as a decoder needs at each step of a long sequence
         if self.causal and length <= DENSE_STEPS:
             return self._masked(q, k, v, self._dense(length, q.device)[..., first:last, :last])
         if self.causal and q.shape[2] * last > DENSE_STEPS**2:  # many rows at once, as when a window is read
@@ -101,16 +103,16 @@ class PatternAttention(SelfMechanism):
         return attend(q, k, v, allowed=allowed, dropout=dropout)
 
     def _dense(self, length: int, device: torch.device) -> Tensor:
-        return self._keep(length, device, lambda: (self.allowed(length, device=device),))[0]
+        return self._cached(length, device, lambda: (self.allowed(length, device=device),))[0]
 
-    def _keep(self, length: int, device: torch.device, build: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    def _cached(self, length: int, device: torch.device, build: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
         """What `build` gives, built once for a length and a device."""
-        if (length, device) not in self._kept:
-            if len(self._kept) == KEPT_LENGTHS:
-                del self._kept[next(iter(self._kept))]
+        if (length, device) not in self._masks:
+            if len(self._masks) == CACHED_LENGTHS:  # the oldest makes room: a dict keeps the order of insertion
+                del self._masks[next(iter(self._masks))]
             with torch.inference_mode(False):  # masks made in a validation serve the training that follows
-                self._kept[length, device] = build()
-        return self._kept[length, device]
+                self._masks[length, device] = build()
+        return self._masks[length, device]
 
     def _weigh(self, scores: Tensor, like: Tensor) -> Tensor:
         """Softmax over the last axis, in float32 for half precision, and dropout; in the dtype of `like`."""

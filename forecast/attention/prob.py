@@ -89,9 +89,12 @@ class ProbAttention(Mechanism):
 
     def _activate(self, active: Tensor, context: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """The context of `_inactive` with attention in its active rows (B, H, U): (B, H, Q, V)."""
-        attended = self._attend(take_rows(q, active), k, v, active)
+        allowed = torch.arange(k.shape[2], device=k.device) <= active.unsqueeze(-1) if self.causal else None
+        dropout = self.dropout if self.training else 0.0
+        attended = attend(take_rows(q, active), k, v, allowed=allowed, dropout=dropout)
         if self.causal:
             return put_rows(context, active, attended)
+        # not causal all inactive rows are one mean, which is written out once, beside the active ones
         return put_rows_beside(context, active, attended, length=q.shape[2])
 
     @torch.no_grad()  # row numbers carry no gradient
@@ -109,9 +112,3 @@ class ProbAttention(Mechanism):
     def _inactive(self, v: Tensor) -> Tensor:
         """What a row gets that is not active: v (B, H, K, V) -> (B, H, Q, V), or (B, H, 1, V) for all alike."""
         return self.past(v) if self.causal else mean_of_all(v)
-
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, active: Tensor) -> Tensor:
-        """Full attention of the active rows: q (B, H, U, E), k, v, active (B, H, U) -> (B, H, U, V)."""
-        allowed = torch.arange(k.shape[2], device=k.device) <= active.unsqueeze(-1) if self.causal else None
-        dropout = self.dropout if self.training else 0.0
-        return attend(q, k, v, allowed=allowed, dropout=dropout)

@@ -18,14 +18,14 @@ class CausalProbAttention(ProbAttention):
 
     When causal, rows are taken in the order of time. Row i, the (i+1)-th, is a candidate if fewer than
     n_active(i + 1, factor) of the rows before it have a measure as large as its own or larger: on a tie the earlier
-    row wins. The first `budget` * n_active(L, factor) candidates are active, first come, first served. The measure is
+    row wins. The first `budget` * n_active(L, factor) candidates are active, in that order. The measure is
     that of `ProbAttention`, which looks at keys up to the row's own step alone; which keys are sampled depends on the
     length and the seed. So a row depends on nothing but itself and the steps before it.
 
     At most `budget` * u rows attend, u = n_active(L, factor): the cost stays that of L log L. Of independent, equally
     distributed measures about factor * ln(L)^2 / 2 rows are candidates, beside the first rows, which all are; from
-    ln(L) near 2 * budget on, or where the measure grows with time, the budget is spent early: the late rows starve,
-    each is the mean of its past.
+    ln(L) near 2 * budget on, or where the measure grows with time, the budget is spent early: the late rows
+    then are all inactive, each the mean of its past.
 
     After Zhou et al. 2021, "Informer", whose rule lets all rows compete; the rule here is our own.
 
@@ -84,18 +84,19 @@ def candidates(measure: Float[Tensor, "B H Q"], factor: int) -> Bool[Tensor, "B 
     is built. More of them than n_active(Q, factor) decide nothing.
     """
     length = measure.shape[2]
-    wanted = torch.tensor([n_active(i + 1, factor) for i in range(length)], device=measure.device)
+    # a tie counts as larger: of equal measures the earlier row is the candidate, whatever comes later
+    limits = torch.tensor([n_active(i + 1, factor) for i in range(length)], device=measure.device)
     n_largest = n_active(length, factor)
     largest = measure[:, :, :0]  # (B, H, T), T at most n_active(Q, factor)
-    found = []
+    blocks = []
     for start in range(0, length, BLOCK_ROWS):
         block = measure[:, :, start : start + BLOCK_ROWS]
         before = (largest.unsqueeze(2) >= block.unsqueeze(3)).sum(-1)
         within = (block.unsqueeze(2) >= block.unsqueeze(3)).tril(-1).sum(-1)
-        found.append(before + within < wanted[start : start + BLOCK_ROWS])
+        blocks.append(before + within < limits[start : start + BLOCK_ROWS])
         largest = torch.cat([largest, block], dim=2)
         largest = largest.topk(min(n_largest, largest.shape[2]), dim=2).values
-    return torch.cat(found, dim=2)
+    return torch.cat(blocks, dim=2)
 
 
 def first_rows(chosen: Bool[Tensor, "B H Q"], n_slots: int) -> Int[Tensor, "B H U"]:

@@ -24,7 +24,7 @@ InactiveName = Literal["mean", "sum"]
 Sampler = Callable[[int, int, int, torch.device], Tensor]  # a KeySampler, or what stands in for one
 
 
-class OwnKeys:
+class PerQueryKeys:
     """Each query is measured on keys that were drawn for it."""
 
     draw_keys = staticmethod(draw_without_replacement)
@@ -40,13 +40,13 @@ class OwnKeys:
         return sampled_scores(q, k, sample)
 
 
-class RepeatedKeys(OwnKeys):
+class WithReplacementKeys(PerQueryKeys):
     """The same, and a query may draw a key twice."""
 
     draw_keys = staticmethod(draw_with_replacement)
 
 
-class SharedKeys:
+class PerHeadKeys:
     """All queries of a head are measured on the same keys: one matrix product, and no key is copied for each query."""
 
     draw_keys = staticmethod(draw_by_order)
@@ -64,14 +64,14 @@ class SharedKeys:
         return (keys @ q.transpose(-2, -1)).transpose(-2, -1)
 
 
-KEY_SAMPLINGS: Mapping[KeySamplingName, type[OwnKeys] | type[SharedKeys]] = {
-    "per_query": OwnKeys,
-    "with_replacement": RepeatedKeys,
-    "per_head": SharedKeys,
+KEY_SAMPLINGS: Mapping[KeySamplingName, type[PerQueryKeys] | type[PerHeadKeys]] = {
+    "per_query": PerQueryKeys,
+    "with_replacement": WithReplacementKeys,
+    "per_head": PerHeadKeys,
 }
 
 
-def past_keys(sample: Int[Tensor, "... U"], n_queries: int) -> Bool[Tensor, "... Q U"]:
+def keys_up_to_it(sample: Int[Tensor, "... U"], n_queries: int) -> Bool[Tensor, "... Q U"]:
     """Which sampled keys are no later than the query: sample (Q, U) or (H, 1, U) -> (Q, U) or (H, Q, U)."""
     return sample <= torch.arange(n_queries, device=sample.device).unsqueeze(1)
 
@@ -81,7 +81,10 @@ def all_keys(sample: Int[Tensor, "... U"], n_queries: int) -> None:
     del sample, n_queries
 
 
-COUNTED: Mapping[CausalMeasureName, Callable[[Tensor, int], Tensor | None]] = {"past": past_keys, "all": all_keys}
+COUNTED: Mapping[CausalMeasureName, Callable[[Tensor, int], Tensor | None]] = {
+    "past": keys_up_to_it,
+    "all": all_keys,
+}
 
 
 def largest(scores: Float[Tensor, "B H Q U"], counted: Bool[Tensor, "... Q U"] | None) -> Float[Tensor, "B H Q"]:

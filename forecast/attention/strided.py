@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor
 
-from forecast.attention.factorized import Heads, TwoPartAttention
+from forecast.attention.factorized import FactorizedAttention, Heads
 from forecast.attention.pattern import check_fits, check_positive, sqrt_ceil
 from forecast.bounds import Positive, Share
 
 
-class StridedAttention(TwoPartAttention):
+class StridedAttention(FactorizedAttention):
     """Full attention over a local window, and over every l-th step from the query's own.
 
     Child et al. 2019, "Generating Long Sequences with Sparse Transformers", strided attention. Local: distance below l,
@@ -17,7 +17,7 @@ class StridedAttention(TwoPartAttention):
 
     Differs: the window is l steps wide as in the authors' code, not l + 1 as in the paper's formula.
 
-    window: l, None for ceil(sqrt(L)). heads: see `TwoPartAttention`.
+    window: l, None for ceil(sqrt(L)). heads: see `FactorizedAttention`.
     dropout: share of the attention weights that is dropped in training.
     """
 

@@ -52,7 +52,7 @@ class TopKAttention(Mechanism):
             scores = scores.masked_fill(~allowed, -math.inf)
         if self.k < k.shape[2]:
             with torch.no_grad():  # the threshold is a constant to the gradient
-                least = scores.topk(self.k, dim=-1).values[..., -1:]
-            scores = scores.masked_fill(scores < least, -math.inf)
+                threshold = scores.topk(self.k, dim=-1).values[..., -1:]
+            scores = scores.masked_fill(scores < threshold, -math.inf)
         weights = torch.softmax(scores, dim=-1, dtype=torch.promote_types(q.dtype, torch.float32)).to(v.dtype)
         return drop(weights, self.dropout, training=self.training) @ v

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.export import Dim, ExportedProgram
 
-from forecast.attention.base import RandomDraw
+from forecast.attention.base import SeededDraws
 from forecast.errors import UserError
 
 INPUTS = ("past", "past_known", "future_known")
@@ -52,7 +52,7 @@ def trace(model: nn.Module, inputs: Inputs, *, batch: int | None) -> ExportedPro
     """
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
-            if isinstance(child, RandomDraw):
+            if isinstance(child, SeededDraws):
                 module.add_module(name, StoredDraws(child))
     traced = tuple(part[: TRACED_WINDOWS if batch is None else batch] for part in inputs)
     model(*traced)  # the draws are stored now
@@ -71,7 +71,7 @@ def trace(model: nn.Module, inputs: Inputs, *, batch: int | None) -> ExportedPro
     if drawing := sorted({str(node.target) for node in program.graph.nodes if draws(node)}):
         raise UserError(
             f"its forward pass draws random numbers ({', '.join(drawing)}), so that two runs of a program would "
-            "disagree. An attention must draw in a `RandomDraw` (forecast/attention/base.py)."
+            "disagree. An attention must draw in a `SeededDraws` (forecast/attention/base.py)."
         )
     return program
 

@@ -70,7 +70,7 @@ class AttentionLayer(nn.Module):
         if self.merge is not merge_heads:
             raise NotCacheable("heads merged in another order than by step cannot be computed row by row")
         rows = cache.inputs.join(x)
-        # the kept rows are in the cache already: here they only give the projection its surroundings
+        # of the joined rows the earlier ones only give the projection its surroundings: their keys are in the cache
         q, k, v = (part[:, :, -x.shape[1] :] for part in self.projection(rows, rows))
         k, v = cache.append(k, v)
         # a pattern is sized by the whole sequence: by the steps so far it would be another at each step

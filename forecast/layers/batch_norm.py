@@ -17,12 +17,11 @@ class BatchNorm(nn.Module):
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""
-        steps = x.flatten(0, 1)
-        normed: Tensor = self.norm(steps) if steps.shape[0] > 1 else self._by_running_statistics(steps)
+        steps, norm = x.flatten(0, 1), self.norm
+        if steps.shape[0] > 1:
+            normed: Tensor = norm(steps)
+        else:  # torch refuses it in training
+            assert norm.running_mean is not None and norm.running_var is not None
+            scaled = (steps - norm.running_mean) * (norm.running_var + norm.eps).rsqrt()
+            normed = scaled * norm.weight + norm.bias
         return normed.reshape(x.shape)
-
-    def _by_running_statistics(self, steps: Tensor) -> Tensor:
-        norm = self.norm
-        assert norm.running_mean is not None and norm.running_var is not None
-        scaled = (steps - norm.running_mean) * (norm.running_var + norm.eps).rsqrt()
-        return scaled * norm.weight + norm.bias

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -95,7 +95,7 @@ class DecoderLayer(nn.Module):
     ) -> Float[Tensor, "B R D"]:
         """X (B, Q, D), the encoder's output (B, K, D) -> (B, Q, D), or its `last` rows.
 
-        Behind the self-attention no row needs another, and what nobody reads is not computed.
+        After the self-attention no row needs another, so rows that nobody reads are left out there.
         """
         first = x.shape[1] - last if last is not None and self.cross_attention.independent_rows else 0
         attended = self._around(
@@ -129,31 +129,38 @@ class DecoderLayer(nn.Module):
         return normed
 
 
-class DecoderStack(nn.ModuleList):
-    """Decoder layers one after another."""
+class CachedStack(nn.ModuleList):
+    """Layers one after another whose rows can also be made in parts, with a cache for each layer."""
 
-    def __iter__(self) -> Iterator[DecoderLayer]:
-        """The layers in order."""
-        return cast(Iterator[DecoderLayer], super().__iter__())
+    def __iter__(self) -> Iterator[Any]:
+        """The layers in order, with their own methods, which torch's type of them hides."""
+        return super().__iter__()
+
+    def new_caches(self, capacity: int) -> list[Any]:
+        """The empty caches of `capacity` steps, for `next_rows`."""
+        return [layer.new_cache(capacity) for layer in self]
+
+    def next_rows(
+        self, x: Float[Tensor, "B M D"], *encoded: Float[Tensor, "B K D"], caches: Sequence[Any]
+    ) -> Float[Tensor, "B M D"]:
+        """The rows of `forward` for the M steps after those in the caches, which they join: (B, M, D).
+
+        encoded: the encoder's output (B, K, D), where the layers read one.
+        """
+        for layer, cache in zip(self, caches, strict=True):
+            x = layer.next_rows(x, *encoded, cache)
+        return x
+
+
+class DecoderStack(CachedStack):
+    """Decoder layers one after another."""
 
     def forward(
         self, x: Float[Tensor, "B Q D"], encoded: Float[Tensor, "B K D"], *, last: int | None = None
     ) -> Float[Tensor, "B R D"]:
         """X (B, Q, D), the encoder's output (B, K, D) -> (B, Q, D), or its `last` rows."""
-        layers = list(self)
-        for layer in layers[:-1]:
+        *before, final = self
+        for layer in before:
             x = layer(x, encoded)
-        rows: Tensor = layers[-1](x, encoded, last=last)
+        rows: Tensor = final(x, encoded, last=last)
         return rows
-
-    def new_caches(self, capacity: int) -> list[CrossedCache]:
-        """The empty caches of `capacity` steps, for `next_rows`."""
-        return [layer.new_cache(capacity) for layer in self]
-
-    def next_rows(
-        self, x: Float[Tensor, "B M D"], encoded: Float[Tensor, "B K D"], caches: Sequence[CrossedCache]
-    ) -> Float[Tensor, "B M D"]:
-        """The rows of `forward` for the M steps after those in the caches, see `DecoderLayer.next_rows`: (B, M, D)."""
-        for layer, cache in zip(self, caches, strict=True):
-            x = layer.next_rows(x, encoded, cache)
-        return x

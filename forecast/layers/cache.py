@@ -1,7 +1,6 @@
 """What decoding step by step keeps of the steps so far, so that no row is computed twice.
 
-A cache is made for one batch of windows and handed along; a module keeps none. `reset` makes it ready for other
-windows, `reorder` follows a new order of the windows.
+A cache is made for one batch of windows and handed along; a module keeps none, so no window reaches another batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 KeysValues = tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]
@@ -30,19 +29,9 @@ class LastRows:
         """The next rows (B, M, D) with the kept ones before them, as many as there are up to `count`: (B, N, D)."""
         joined = x if self._rows is None else torch.cat([self._rows, x], dim=1)
         self.length += x.shape[1]
-        if self.count:
+        if self.count:  # -0 would keep all of them
             self._rows = joined[:, -self.count :]
         return joined
-
-    def reset(self) -> None:
-        """Forgets all rows."""
-        self.length = 0
-        self._rows = None
-
-    def reorder(self, index: Int[Tensor, " B"]) -> None:
-        """Puts the batch in the order of `index` (B,)."""
-        if self._rows is not None:
-            self._rows = self._rows.index_select(0, index)
 
 
 class LayerCache:
@@ -56,7 +45,7 @@ class LayerCache:
         self.capacity = capacity
         self.length = 0
         self.inputs = LastRows(lookback)
-        self._kept: tuple[Tensor, Tensor] | None = None
+        self._keys_values: KeysValues | None = None
 
     def append(
         self, k: Float[Tensor, "B H M E"], v: Float[Tensor, "B H M E"]
@@ -69,30 +58,18 @@ class LayerCache:
         if stop > self.capacity:
             raise ValueError(
                 f"the cache holds {self.capacity} steps and has {start}: {k.shape[2]} more do not fit. "
-                "Reset it, or make it for a longer sequence"
+                "Make it for a longer sequence"
             )
-        if self._kept is None:
+        if self._keys_values is None:
+            # room for all steps at once: joining them step after step would copy the earlier ones each time
             sizes = (*k.shape[:2], self.capacity, k.shape[3])
-            self._kept = k.new_empty(sizes), v.new_empty(sizes)
-        keys, values = self._kept
+            self._keys_values = k.new_empty(sizes), v.new_empty(sizes)
+        keys, values = self._keys_values
         if keys.shape[0] != k.shape[0]:  # one window would be copied to all
-            raise ValueError(f"the cache is of {len(keys)} windows, got steps of {len(k)}: reset it between batches")
+            raise ValueError(f"the cache is of {len(keys)} windows, got steps of {len(k)}: use a new one for a batch")
         keys[:, :, start:stop], values[:, :, start:stop] = k, v
         self.length = stop
         return keys[:, :, :stop], values[:, :, :stop]
-
-    def reset(self) -> None:
-        """Forgets all steps."""
-        self.length = 0
-        self.inputs.reset()
-        self._kept = None
-
-    def reorder(self, index: Int[Tensor, " B"]) -> None:
-        """Puts the batch in the order of `index` (B,)."""
-        self.inputs.reorder(index)
-        if self._kept is not None:
-            keys, values = self._kept
-            self._kept = keys.index_select(0, index), values.index_select(0, index)
 
 
 class MemoryCache:
@@ -103,25 +80,13 @@ class MemoryCache:
 
     def __init__(self, *, lookback: int = 0) -> None:
         self.inputs = LastRows(lookback)
-        self._kept: KeysValues | None = None
+        self._keys_values: KeysValues | None = None
 
     def keys_values(self, make: Callable[[], KeysValues]) -> KeysValues:
         """The kept keys and values, (B, H, K, E) each; `make` is called when there are none."""
-        if self._kept is None:
-            self._kept = make()
-        return self._kept
-
-    def reset(self) -> None:
-        """Forgets the memory and all steps."""
-        self.inputs.reset()
-        self._kept = None
-
-    def reorder(self, index: Int[Tensor, " B"]) -> None:
-        """Puts the batch in the order of `index` (B,)."""
-        self.inputs.reorder(index)
-        if self._kept is not None:
-            keys, values = self._kept
-            self._kept = keys.index_select(0, index), values.index_select(0, index)
+        if self._keys_values is None:
+            self._keys_values = make()
+        return self._keys_values
 
 
 @dataclass(frozen=True)
@@ -131,40 +96,13 @@ class CrossedCache:
     steps: LayerCache
     memory: MemoryCache
 
-    def reset(self) -> None:
-        """Forgets the window."""
-        self.steps.reset()
-        self.memory.reset()
-
-    def reorder(self, index: Int[Tensor, " B"]) -> None:
-        """Puts the batch in the order of `index` (B,)."""
-        self.steps.reorder(index)
-        self.memory.reorder(index)
-
 
 C = TypeVar("C", LayerCache, CrossedCache)
 
 
+@dataclass(frozen=True)
 class DecoderCache(Generic[C]):
     """What a whole decoder keeps. rows: the last rows of its input; layers: the cache of each layer."""
 
-    def __init__(self, rows: LastRows, layers: Sequence[C]) -> None:
-        self.rows = rows
-        self.layers: Sequence[C] = layers
-
-    @property
-    def length(self) -> int:
-        """How many steps it has."""
-        return self.rows.length
-
-    def reset(self) -> None:
-        """Forgets the windows: the next steps are the first of others."""
-        self.rows.reset()
-        for layer in self.layers:
-            layer.reset()
-
-    def reorder(self, index: Int[Tensor, " B"]) -> None:
-        """Puts the windows in the order of `index` (B,)."""
-        self.rows.reorder(index)
-        for layer in self.layers:
-            layer.reorder(index)
+    rows: LastRows
+    layers: Sequence[C]

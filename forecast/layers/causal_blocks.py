@@ -1,19 +1,18 @@
 """The layers of decoder-only models: causal self-attention and feed-forward."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import cast
+from collections.abc import Callable
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.layers.attention_layer import AttentionFactories
-from forecast.layers.blocks import BlockSizes
+from forecast.layers.blocks import BlockSizes, CachedStack
 from forecast.layers.cache import LayerCache
 from forecast.layers.dropout import Dropout
 
 
 class CausalLayer(nn.Module):
-    """Causal self-attention, then feed-forward; a subclass tells what is added and normalised when.
+    """Causal self-attention, then feed-forward; a subclass adds and normalises in its own order.
 
     layer: the number of its attention in the model.
     """
@@ -76,25 +75,11 @@ class PreNormLayer(CausalLayer):
         return nn.LayerNorm(d_model)
 
 
-class CausalStack(nn.ModuleList):
+class CausalStack(CachedStack):
     """Causal layers one after another."""
-
-    def __iter__(self) -> Iterator[CausalLayer]:
-        """The layers in order."""
-        return cast(Iterator[CausalLayer], super().__iter__())
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""
         for layer in self:
             x = layer(x)
-        return x
-
-    def new_caches(self, capacity: int) -> list[LayerCache]:
-        """The empty caches of `capacity` steps, for `next_rows`."""
-        return [layer.new_cache(capacity) for layer in self]
-
-    def next_rows(self, x: Float[Tensor, "B M D"], caches: Sequence[LayerCache]) -> Float[Tensor, "B M D"]:
-        """The rows of `forward` for the M steps after those in the caches, which they join: (B, M, D)."""
-        for layer, cache in zip(self, caches, strict=True):
-            x = layer.next_rows(x, cache)
         return x

@@ -84,6 +84,7 @@ class _Reversible(torch.autograd.Function):
         ctx.layers, ctx.parameters, ctx.draws = layers, parameters, []
         ctx.autocast_dtype = autocast_dtype(x1.device)
         for layer in layers:
+            # both states are taken before the draws that they must repeat; nothing else of this layer is kept
             before_first = RandomState(x1.device)
             y1 = x1 + traced(layer.first, x2)[1].detach()
             ctx.draws.append((before_first, RandomState(x1.device)))
@@ -98,18 +99,20 @@ class _Reversible(torch.autograd.Function):
     def backward(ctx: Any, d1: Tensor, d2: Tensor) -> Any:
         y1, y2, *_ = ctx.saved_tensors
         gradients = Gradients(ctx.parameters)
+        # autograd calls this outside the autocast of the forward pass: other roundings would give other inputs back
         with autocast(y1.device, ctx.autocast_dtype):
             for layer, (before_first, before_second) in zip(reversed(ctx.layers), reversed(ctx.draws), strict=True):
+                # second first: x2 = y2 - second(y1) needs y1 alone, and x1 = y1 - first(x2) needs that x2
                 with before_second.replayed():
                     pieces = [
                         gradients.pull_back(layer.second, y, d)
                         for y, d in zip(layer.cut(y1), layer.cut(d2), strict=True)
                     ]
                 value, through = (torch.cat(parts, dim=1) for parts in zip(*pieces, strict=True))
-                x2, d1 = y2 - value, d1 + through
+                x2, d1 = y2 - value, d1 + through  # y1 reaches the loss by itself and through second
                 with before_first.replayed():
                     value, through = gradients.pull_back(layer.first, x2, d1)
-                y1, y2, d2 = y1 - value, x2, d2 + through
+                y1, y2, d2 = y1 - value, x2, d2 + through  # the inputs: outputs of the layer before
         return None, d1, d2, *gradients.of_parameters()
 
 
@@ -126,14 +129,15 @@ class Gradients:
         """module(x) for x (B, L, D), and the gradient of x given that of module(x): (B, L, D) twice."""
         weights = [p for p in module.parameters() if p.requires_grad]
         leaf, value = traced(module, x)
-        found = torch.autograd.grad(value, (leaf, *weights), gradient, allow_unused=True)
-        for weight, its in zip(weights, found[1:], strict=True):
-            if its is not None:
-                self.sums[id(weight)] = self.sums[id(weight)] + its if id(weight) in self.sums else its
-        return value.detach(), torch.zeros_like(x) if found[0] is None else found[0]
+        of_x, *of_weights = torch.autograd.grad(value, (leaf, *weights), gradient, allow_unused=True)
+        for weight, addend in zip(weights, of_weights, strict=True):
+            # a weight of two layers, or of several pieces, has a gradient from each
+            if addend is not None:
+                self.sums[id(weight)] = self.sums[id(weight)] + addend if id(weight) in self.sums else addend
+        return value.detach(), torch.zeros_like(x) if of_x is None else of_x
 
     def of_parameters(self) -> list[Tensor | None]:
-        """One for each parameter, None where nothing came."""
+        """One for each parameter, None for what is frozen or was not used."""
         return [self.sums.get(id(parameter)) for parameter in self.parameters]
 
 
@@ -158,7 +162,7 @@ class RandomState:
 
     @contextmanager
     def replayed(self) -> Iterator[None]:
-        """The generators draw once more what they drew from here on; afterwards they go on as if nothing had been."""
+        """Inside, the generators draw again what they drew from this state on; afterwards they are as before."""
         with torch.random.fork_rng(devices=[] if self.gpu is None else [self.device]):
             torch.set_rng_state(self.cpu)
             if self.gpu is not None:

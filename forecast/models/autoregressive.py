@@ -18,8 +18,8 @@ from forecast.layers.causal_embedding import CausalDataEmbedding
 from forecast.layers.heads import merge_heads
 from forecast.models.base import ForecastModel, window_statistics
 
-# The next rows (B, M, C) and the calendar of the steps they predict (B, M, F) -> these steps (B, M, C). It knows the
-# rows of its calls before.
+# The next rows (B, M, C) and the calendar of the steps they predict (B, M, F) -> these steps (B, M, C). It keeps the
+# rows of its earlier calls in a cache.
 Step = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -36,22 +36,7 @@ def roll_out(step: Step, start: Float[Tensor, "B S C"], known: Float[Tensor, "B 
     return torch.cat(steps, dim=1)
 
 
-@torch.no_grad()
-def roll_out_uncached(
-    new_step: Callable[[], Step], start: Float[Tensor, "B S C"], known: Float[Tensor, "B R F"]
-) -> Float[Tensor, "B P C"]:
-    """What `roll_out` gives, by reading all rows again for each step: what the cache is measured against.
-
-    new_step: makes a step that knows no rows.
-    """
-    rows = start
-    for n_rows in range(start.shape[1], known.shape[1] + 1):
-        step = new_step()(rows, known[:, :n_rows])[:, -1:]
-        rows = torch.cat([rows, step.to(start.dtype)], dim=1)
-    return rows[:, start.shape[1] :]
-
-
-def taught_rows(
+def instance_normed_rows(
     model: ForecastModel,
     rows: Callable[[Tensor, Tensor], Tensor],
     past: Float[Tensor, "B L C"],
@@ -68,8 +53,8 @@ def taught_rows(
     if not model.instance_norm:
         return rows(past, future)
     mean, std = window_statistics(past)
-    made = rows((past - mean) / std, (future - mean) / std)
-    return made * std[:, :, list(columns)] + mean[:, :, list(columns)]
+    predicted = rows((past - mean) / std, (future - mean) / std)
+    return predicted * std[:, :, list(columns)] + mean[:, :, list(columns)]
 
 
 def target_calendar(past_known: Float[Tensor, "B S F"], future_known: Float[Tensor, "B P F"]) -> Float[Tensor, "B R F"]:
@@ -115,7 +100,7 @@ class CausalDecoder:
     ) -> Float[Tensor, "B Q N"]:
         """The rows of `rows` for the Q steps after those in the cache, which they join: (B, Q, N)."""
         x = self.embedding.next_rows(values, known, cache.rows)
-        predicted: Tensor = self.head(self.norm(self.layers.next_rows(x, *encoded, cache.layers)))
+        predicted: Tensor = self.head(self.norm(self.layers.next_rows(x, *encoded, caches=cache.layers)))
         return predicted
 
     def new_step(self, *encoded: Float[Tensor, "B M D"]) -> Step:
@@ -130,4 +115,4 @@ def check_cacheable(slot: str, layer: AttentionLayer, *, cross: bool = False) ->
     if reason := mechanism.refusal(cross=cross, cached=True):
         raise NotCacheable(f"{slot}: {mechanism.__name__} cannot serve step-by-step decoding: {reason}. Choose full")
     if layer.merge is not merge_heads:
-        raise NotCacheable(f"{slot}: mixed heads let a row see later steps: say mix=false, or decode=one_shot")
+        raise NotCacheable(f"{slot}: mixed heads let a row see later steps: set mix=false, or decode=one_shot")

@@ -18,10 +18,9 @@ from forecast.layers.feed_forward import Activation
 from forecast.models.autoregressive import (
     CausalDecoder,
     check_cacheable,
+    instance_normed_rows,
     roll_out,
-    roll_out_uncached,
     target_calendar,
-    taught_rows,
 )
 from forecast.models.base import ForecastModel, WindowShape
 
@@ -85,16 +84,6 @@ class DecoderOnly(ForecastModel, CausalDecoder):
         steps = roll_out(self.new_step(), past, target_calendar(past_known, future_known))
         return steps[:, :, list(self.window.targets)]
 
-    def forecast_uncached(
-        self,
-        past: Float[Tensor, "B L C"],
-        past_known: Float[Tensor, "B L F"],
-        future_known: Float[Tensor, "B P F"],
-    ) -> Float[Tensor, "B P T"]:
-        """What `forecast` gives, with all rows computed again for each step: what the cache is measured against."""
-        steps = roll_out_uncached(self.new_step, past, target_calendar(past_known, future_known))
-        return steps[:, :, list(self.window.targets)]
-
     def training_outputs(
         self,
         past: Float[Tensor, "B L C"],
@@ -105,7 +94,7 @@ class DecoderOnly(ForecastModel, CausalDecoder):
         """Every step of the window but its first and of the future, predicted from the true steps before it, and truth.
 
         (B, L + P - 1, C) twice, scaled units. All steps, as in the models' papers, and not the P forecast ones alone: a
-        pass computes all rows anyway, so a window gives (L + P - 1) / P times the lessons at no cost, also on how to
+        pass computes all rows anyway, so a window gives (L + P - 1) / P times the examples at no cost, also of how to
         start from few steps. All columns, as a roll-out feeds all of them back.
         """
         known = target_calendar(past_known, future_known)
@@ -113,8 +102,8 @@ class DecoderOnly(ForecastModel, CausalDecoder):
         def rows(past: Tensor, future: Tensor) -> Tensor:
             return self.rows(torch.cat([past, future[:, :-1]], dim=1), known)
 
-        made = taught_rows(self, rows, past, future, columns=range(self.window.n_columns))
-        return made, torch.cat([past[:, 1:], future], dim=1)
+        predicted = instance_normed_rows(self, rows, past, future, columns=range(self.window.n_columns))
+        return predicted, torch.cat([past[:, 1:], future], dim=1)
 
     @classmethod
     def cached_slots(cls, options: Mapping[str, Any]) -> tuple[str, ...]:

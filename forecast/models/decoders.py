@@ -116,7 +116,7 @@ class OneShotDecoder(Decoder):
         return self.last_rows(*with_placeholders(past[:, start:], past_known[:, start:], future_known), encoded)
 
 
-class StepwiseDecoder(Decoder, CausalDecoder):
+class AutoregressiveDecoder(Decoder, CausalDecoder):
     """Step by step: each row predicts the next step, which becomes the next row.
 
     A row holds the calendar of the step that it predicts. It is trained on the true steps in one pass, and forecasts
@@ -136,13 +136,13 @@ class StepwiseDecoder(Decoder, CausalDecoder):
         """See `Decoder.check`: a row to start from, all columns forecast, and rows that need no later ones."""
         if window.label_len == 0:
             raise ValueError(
-                "decode=autoregressive with label_len=0 has no row to start from: say label_len=1 or more, or "
+                "decode=autoregressive with label_len=0 has no row to start from: set label_len=1 or more, or "
                 "decode=one_shot"
             )
         if window.targets != tuple(range(window.n_columns)):
             raise ValueError(
                 f"decode=autoregressive feeds each forecast step back, which needs all {window.n_columns} columns, and "
-                f"{window.n_targets} of them is forecast: say data.features=M or S, or decode=one_shot"
+                f"{window.n_targets} of them is forecast: set data.features=M or S, or decode=one_shot"
             )
         for layer in self.layers:
             check_cacheable("decoder_attention", layer.self_attention)

@@ -13,12 +13,12 @@ from forecast.layers.distil import Distil
 from forecast.layers.embedding import CalendarEncoding, DataEmbedding
 from forecast.layers.feed_forward import Activation
 from forecast.layers.heads import merge_heads, mix_heads
-from forecast.models.autoregressive import taught_rows
+from forecast.models.autoregressive import instance_normed_rows
 from forecast.models.base import ForecastModel, WindowShape
-from forecast.models.decoders import Decoder, OneShotDecoder, StepwiseDecoder
+from forecast.models.decoders import AutoregressiveDecoder, Decoder, OneShotDecoder
 
 DecodeName = Literal["one_shot", "autoregressive"]
-DECODERS: Mapping[str, type[Decoder]] = {"one_shot": OneShotDecoder, "autoregressive": StepwiseDecoder}
+DECODERS: Mapping[str, type[Decoder]] = {"one_shot": OneShotDecoder, "autoregressive": AutoregressiveDecoder}
 
 
 class Informer(ForecastModel):
@@ -33,7 +33,7 @@ class Informer(ForecastModel):
 
     window: the data's sizes. instance_norm: see `ForecastModel`.
     mix: merge the decoder's self-attention heads in the authors' scrambled order, see `mix_heads`.
-    decode: one_shot, see `OneShotDecoder`, the paper's own; autoregressive, see `StepwiseDecoder`, the paper's
+    decode: one_shot, see `OneShotDecoder`, the paper's own; autoregressive, see `AutoregressiveDecoder`, the paper's
         comparison.
     encoder_attention, decoder_attention, cross_attention: the factories for each slot.
     """
@@ -59,7 +59,10 @@ class Informer(ForecastModel):
         cross_attention: AttentionFactories,
     ) -> None:
         super().__init__(window, instance_norm=instance_norm)
-        check_start_token(window)
+        if window.label_len > window.seq_len:
+            raise ValueError(
+                f"label_len ({window.label_len}) must be at most seq_len ({window.seq_len}): it is the window's tail"
+            )
         sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
 
         self.encoder_embedding = DataEmbedding(
@@ -111,7 +114,7 @@ class Informer(ForecastModel):
             return self.decoder.training_rows(past, past_known, future_known, future, encoded)
 
         targets = self.window.targets
-        return taught_rows(self, rows, past, future, columns=targets), future[:, :, list(targets)]
+        return instance_normed_rows(self, rows, past, future, columns=targets), future[:, :, list(targets)]
 
     def encode(self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"]) -> Float[Tensor, "B M D"]:
         """The encoder's output (B, M, D) for the window: past (B, L, C), past_known (B, L, F)."""
@@ -132,14 +135,6 @@ class Informer(ForecastModel):
         """Both attentions of the decoder when it goes step by step."""
         # the config check calls this before it has checked the value
         return DECODERS.get(str(options.get("decode")), Decoder).cached_slots
-
-
-def check_start_token(window: WindowShape) -> None:
-    """Raises ValueError unless the start token lies in the window."""
-    if window.label_len > window.seq_len:
-        raise ValueError(
-            f"label_len ({window.label_len}) must be at most seq_len ({window.seq_len}): it is the window's tail"
-        )
 
 
 def distilling_encoder(

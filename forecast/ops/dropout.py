@@ -61,8 +61,8 @@ def dropped_places(count: int, p: float) -> Int[Tensor, " N"]:
         places = last + np.cumsum(np.minimum(gaps, count).astype(np.int64) + 1)
         batches.append(places)
         last = int(places[-1])
-    every = batches[0] if len(batches) == 1 else np.concatenate(batches)
-    return torch.from_numpy(every[: every.searchsorted(count)])
+    places = batches[0] if len(batches) == 1 else np.concatenate(batches)
+    return torch.from_numpy(places[: places.searchsorted(count)])
 
 
 class DropPlaces(torch.autograd.Function):
@@ -97,6 +97,6 @@ class DropPlacesOfX(DropPlaces):
 
 def scaled_and_dropped(x: Tensor, places: Tensor, scale: float) -> Tensor:
     """A new contiguous tensor of x's shape."""
-    kept = (x * scale).contiguous()
-    kept.view(-1).index_fill_(0, places, 0.0)
-    return kept
+    scaled = (x * scale).contiguous()
+    scaled.view(-1).index_fill_(0, places, 0.0)
+    return scaled

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-# A tensor of fewer elements is kept: making it again costs a hundredth of a step, and saves little.
-KEPT = 2**22
+# A tensor of so many elements is stored: making it again costs a hundredth of a step, and saves little.
+MOST_STORED = 2**22
 
 
 def recomputed(tensor: Tensor, make: Callable[[], Tensor]) -> AbstractContextManager[Any]:
@@ -21,13 +21,14 @@ def recomputed(tensor: Tensor, make: Callable[[], Tensor]) -> AbstractContextMan
     # the size comes last: in an exported program it is not known
     if torch.compiler.is_compiling() or tensor.device.type != "cpu" or not torch.is_grad_enabled():
         return nullcontext()
-    if tensor.numel() <= KEPT:
+    if tensor.numel() <= MOST_STORED:
         return nullcontext()
-    place, size, dtype = tensor.data_ptr(), tensor.numel(), tensor.dtype
+    # autograd saves another tensor object over the same memory, often of another shape: the address and the size tell
+    address, size, dtype = tensor.data_ptr(), tensor.numel(), tensor.dtype
 
     def pack(saved: Tensor) -> Tensor | torch.Size:
-        is_it = saved.data_ptr() == place and saved.numel() == size and saved.dtype == dtype
-        return saved.shape if is_it else saved
+        same = saved.data_ptr() == address and saved.numel() == size and saved.dtype == dtype
+        return saved.shape if same else saved
 
     def unpack(packed: Tensor | torch.Size) -> Tensor:
         if isinstance(packed, Tensor):

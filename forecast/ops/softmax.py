@@ -34,9 +34,10 @@ def attend(
         if causal:
             allowed = causal_rows(q.shape[2], k.shape[2], q.device)
         weights = softmax_weights(q, k, allowed)
-        again = drop_alike(weights.numel(), dropout, training=dropout > 0)
-        dropped = again(weights).to(v.dtype)
-        with recomputed(dropped, lambda: again(weights.detach()).to(v.dtype)):
+        # the softmax keeps its own result: the dropped weights are made from it again, by the same places
+        drop = drop_alike(weights.numel(), dropout, training=dropout > 0)
+        dropped = drop(weights).to(v.dtype)
+        with recomputed(dropped, lambda: drop(weights.detach()).to(v.dtype)):
             return dropped @ v
     return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, is_causal=causal, dropout_p=dropout)
 
@@ -57,5 +58,6 @@ def in_three_products(q: Tensor, k: Tensor, dropout: float) -> bool:
 def softmax_weights(q: Tensor, k: Tensor, allowed: Tensor | None) -> Tensor:
     """The weights (B, H, Q, K), in float32 at least."""
     scores = q @ k.transpose(-2, -1)
+    # the lowest number and not -inf where hidden: a row that sees nothing stays finite, and so do all gradients
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) / math.sqrt(q.shape[-1])
     return (scores if allowed is None else scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)).softmax(-1)

@@ -10,7 +10,7 @@ from forecast.attention.lsh import LshAttention
 class OnePair(LshAttention):
     """LSH attention whose chunks are half the sequence, so that one pair of them holds it: each step sees all."""
 
-    def bucket_size(self, length):
+    def chunk_steps(self, length):
         return -(-length // 2)
 
 

@@ -186,18 +186,6 @@ def test_all_mechanisms_seed_their_draws_by_the_same_rule():
     assert torch.equal(KeySampler(draw=draw_with_replacement, eval_seed=8, layer=3).eval()(17, 97, 5, CPU), keys)
 
 
-def test_half_of_the_weights_are_dropped_in_training_and_none_in_evaluation():
-    length = 64
-    mechanism = LshAttention(causal=False, layer=0, bucket_size=length // 2, n_hashes=1, dropout=0.5)
-    zeros, identity = torch.zeros(1, 1, length, E), torch.eye(length).expand(1, 1, -1, -1)
-    others = 1 - torch.eye(length)
-    torch.testing.assert_close(mechanism.eval()(zeros, zeros, identity)[0, 0], others / (length - 1))
-    weights = mechanism.train()(zeros, zeros, identity)[0, 0] * (length - 1)
-    assert set(weights.round(decimals=4).flatten().tolist()) == {0.0, 2.0}
-    share = (weights[others > 0] == 0).float().mean().item()
-    assert abs(share - 0.5) < 5 * 0.5 / length  # five standard deviations of length^2 draws
-
-
 def test_under_autocast_it_takes_what_a_projection_gives_there():
     """Queries and values in bfloat16, normalised keys in float32."""
     q, k, v = shared(dtype=torch.float32)

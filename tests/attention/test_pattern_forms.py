@@ -121,24 +121,6 @@ def test_half_precision_keeps_its_dtype_and_is_finite_in_the_cheap_form(monkeypa
         assert all(g.dtype == dtype and g.isfinite().all() for g in gradients)
 
 
-@pytest.mark.parametrize("form", [lambda _: None, cheap], ids=["mask", "cheap"])
-@KINDS
-def test_half_of_the_weights_are_dropped_in_training_and_none_in_evaluation(monkeypatch, kind, form):
-    form(monkeypatch)
-    length = 97
-    mechanism = kind(causal=False, layer=0, dropout=0.5)
-    seen = mechanism.allowed(length)
-    q = k = torch.zeros(1, 1, length, 3)  # the weights of a row are equal
-    identity = torch.eye(length).expand(1, 1, -1, -1)
-    count = seen.sum(1, keepdim=True)
-    torch.testing.assert_close(mechanism.eval()(q, k, identity)[0, 0] * count, seen.float())
-    torch.manual_seed(0)
-    weights = (mechanism.train()(q, k, identity)[0, 0] * count)[seen]
-    assert set(weights.round(decimals=4).tolist()) == {0.0, 2.0}
-    # a binomial count; five standard deviations
-    assert abs((weights == 0).float().mean().item() - 0.5) < 5 * 0.5 / math.sqrt(len(weights))
-
-
 @BOTH
 @pytest.mark.parametrize(
     "make, per_step",
@@ -180,10 +162,10 @@ def test_masks_made_in_a_validation_serve_the_training_and_are_no_state(monkeypa
     assert torch.equal(first, second)
     for length in range(20, 29):
         mechanism(*qkv(length, length))
-    assert len(mechanism._kept) <= pattern.KEPT_LENGTHS
+    assert len(mechanism._masks) <= pattern.CACHED_LENGTHS
     assert mechanism.state_dict() == {}
     for twin in (copy.deepcopy(mechanism), pickle.loads(pickle.dumps(mechanism))):
-        assert twin._kept == {}
+        assert twin._masks == {}
         assert torch.equal(twin(q, k, v), first)
 
 

@@ -140,7 +140,7 @@ def test_share_of_the_past_that_logsparse_sees(length, sub_len, density, longest
 
 
 def test_a_logsparse_restart_includes_the_step_it_restarts_from():
-    """Defect T44 of flow-forecast: row 50 of 96 steps restarts at step 2."""
+    """flow-forecast leaves it out: row 50 of 96 steps restarts at step 2."""
     assert allowed(LogSparseAttention, 96, sub_len=48)[50, :3].all()
 
 
@@ -193,7 +193,7 @@ def test_a_size_that_fits_no_length_is_refused_when_built(kind, sizes, message):
         (FixedAttention, {"summary": 5}, "fixed attention got summary=5 in blocks of 4 steps"),
     ],
 )
-def test_a_size_larger_than_the_sequence_is_refused_wherever_a_length_is_told(kind, sizes, message):
+def test_a_size_larger_than_the_sequence_is_refused_wherever_a_length_is_known(kind, sizes, message):
     mechanism = kind(causal=True, layer=0, **sizes)
     q, k, v = qkv(11, 11)
     for call in (

@@ -18,8 +18,8 @@ B, H, L, E = 2, 3, 29, 5
 U = 4  # n_active(29, 1)
 CPU = torch.device("cpu")
 BOTH = pytest.mark.parametrize("causal", [False, True], ids=["plain", "causal"])
-# (Q, U): a key twice, later keys, and in row 0 no key of its past
-SAMPLE = [[(i + 4 + j * j) % L for j in range(U - 1)] + [(i + 4) % L] for i in range(L)]
+# (Q, U): a key twice, later keys, in row 0 no key of its past, in odd rows the query's own step
+SAMPLE = [[(i + 4 + j * j) % L for j in range(U - 1)] + [i if i % 2 else (i + 4) % L] for i in range(L)]
 THEIRS = {"key_sampling": "with_replacement", "divisor": "all", "causal_measure": "all", "inactive": "sum"}
 
 
@@ -83,7 +83,7 @@ def test_rows_without_a_counted_key_stay_inactive_whatever_the_divisor():
         assert made(True, sample, divisor=divisor).selected(q, k).min() == L - U
 
 
-def test_inactive_rows_of_a_causal_layer_are_sums_where_asked_and_active_ones_stay():
+def test_inactive_rows_of_a_causal_layer_are_sums_where_set_and_active_ones_stay():
     q, k, v = qkv()
     mean, total = made(True, SAMPLE), made(True, SAMPLE, inactive="sum")
     active = mean.selected(q, k)
@@ -95,13 +95,13 @@ def test_inactive_rows_of_a_causal_layer_are_sums_where_asked_and_active_ones_st
     assert torch.equal(changed, expected)
 
 
-def test_inactive_rows_of_a_layer_that_is_not_causal_are_means_whatever_is_asked():
+def test_inactive_rows_of_a_layer_that_is_not_causal_are_means_whatever_is_set():
     q, k, v = qkv()
     assert torch.equal(made(False, inactive="sum")(q, k, v), made(False)(q, k, v))
 
 
 @BOTH
-def test_repeated_keys_are_drawn_with_replacement_and_nothing_else_changes(causal):
+def test_keys_with_replacement_are_drawn_with_replacement_and_nothing_else_changes(causal):
     q, k, v = qkv()
     mechanism = made(causal, key_sampling="with_replacement")
     drawn = mechanism.sampler(L, L, U, CPU)
@@ -112,7 +112,7 @@ def test_repeated_keys_are_drawn_with_replacement_and_nothing_else_changes(causa
 
 
 @pytest.mark.parametrize("n_keys", [L, 37])
-def test_shared_keys_are_one_set_a_head_drawn_without_replacement_by_seed_and_layer(n_keys):
+def test_keys_per_head_are_one_set_a_head_drawn_without_replacement_by_seed_and_layer(n_keys):
     q, k, v = qkv(n_keys)
     mechanism = made(False, key_sampling="per_head")
     drawn = KeySampler(draw=draw_by_order, eval_seed=8, layer=3).eval()(H, n_keys, U, CPU)
@@ -125,7 +125,7 @@ def test_shared_keys_are_one_set_a_head_drawn_without_replacement_by_seed_and_la
     assert active_rows(mechanism, q, k) != active_rows(made(False), q, k)
 
 
-def test_shared_keys_are_drawn_afresh_in_training():
+def test_keys_per_head_are_drawn_afresh_in_training():
     q, k, _ = qkv()
     mechanism = made(False, key_sampling="per_head").train()
     torch.manual_seed(0)
@@ -133,7 +133,7 @@ def test_shared_keys_are_drawn_afresh_in_training():
 
 
 @BOTH
-def test_shared_keys_are_not_copied_for_each_query(causal):
+def test_keys_per_head_are_not_copied_for_each_query(causal):
     generator = torch.Generator().manual_seed(0)
     q, k = (torch.randn(B, H, 2053, 2, generator=generator) for _ in range(2))
     with LargestTensor() as largest:

@@ -52,7 +52,6 @@ def test_no_last_rows_are_joined_where_none_are_looked_back_on():
 
 
 def test_appended_steps_lie_behind_those_before_and_come_back_together():
-    """K4: the length counts them."""
     cache, (k, v) = LayerCache(L), steps(L)
     for start, stop in ((0, 4), (4, 5), (5, L)):
         keys, values = cache.append(k[:, :, start:stop], v[:, :, start:stop])
@@ -68,7 +67,6 @@ def test_steps_are_written_into_memory_that_is_there_from_the_first_on():
 
 
 def test_more_steps_than_fit_are_refused():
-    """K4."""
     cache = LayerCache(5)
     cache.append(*steps(4))
     with pytest.raises(ValueError, match=r"holds 5 steps and has 4: 2 more do not fit"):
@@ -79,7 +77,7 @@ def test_more_steps_than_fit_are_refused():
 def test_steps_of_one_window_are_not_copied_to_all():
     cache = LayerCache(5)
     cache.append(*steps(1))
-    with pytest.raises(ValueError, match="the cache is of 2 windows, got steps of 1: reset it"):
+    with pytest.raises(ValueError, match="the cache is of 2 windows, got steps of 1: use a new one"):
         cache.append(torch.randn(1, H, 1, E), torch.randn(1, H, 1, E))
 
 
@@ -89,32 +87,9 @@ def test_the_dtype_is_that_of_the_first_steps(dtype):
     assert (keys.dtype, values.dtype) == (dtype, dtype)
 
 
-def test_after_a_reset_other_windows_begin():
-    cache, (k, v) = LayerCache(L, lookback=2), steps(L)
-    cache.append(k, v)
-    cache.inputs.join(torch.randn(B, 3, D))
-    cache.reset()
-    x = torch.randn(B + 1, 1, D)
-    assert torch.equal(cache.inputs.join(x), x)
-    keys, _ = cache.append(torch.zeros(B + 1, H, 1, E), torch.zeros(B + 1, H, 1, E))
-    assert (cache.length, keys.shape) == (1, (B + 1, H, 1, E))
-
-
-def test_reordered_windows_take_all_they_have_along():
-    cache, (k, v), x, index = LayerCache(L, lookback=1), steps(3), torch.randn(B, 2, D), torch.tensor([1, 0])
-    cache.append(k[:, :, :2], v[:, :, :2])
-    cache.inputs.join(x[:, :1])
-    cache.reorder(index)
-    keys, values = cache.append(k[index][:, :, 2:], v[index][:, :, 2:])
-    assert torch.equal(keys, k[index])
-    assert torch.equal(values, v[index])
-    assert torch.equal(cache.inputs.join(x[index][:, 1:]), x[index])
-
-
 @pytest.mark.parametrize("slot", [SLOT, CONV], ids=["standard", "conv"])
 @pytest.mark.parametrize("lengths", PARTS, ids=str)
 def test_an_attention_layer_goes_on_where_it_stopped(slot, lengths):
-    """K1, K2: with a projection that looks back, too."""
     layer = AttentionLayer(slot, d_model=D, n_heads=H, causal=True, layer=0)
     x, cache = torch.randn(B, L, D), layer.new_cache(L)
     with torch.no_grad():
@@ -152,7 +127,7 @@ def test_a_stack_of_causal_layers_goes_on_where_it_stopped(kind, lengths):
     stack = CausalStack(with_own_norms(kind(sizes(), CONV, layer=i)) for i in range(2))
     x, caches = torch.randn(B, L, D), stack.new_caches(L)
     with torch.no_grad():
-        rows = torch.cat([stack.next_rows(part, caches) for part in parts(x, lengths)], 1)
+        rows = torch.cat([stack.next_rows(part, caches=caches) for part in parts(x, lengths)], 1)
     close(rows, stack(x), rtol=0, atol=1e-5)
 
 
@@ -196,7 +171,7 @@ def embedding(kind, **changes):
 @pytest.mark.parametrize("kind", [CausalDataEmbedding, PointDataEmbedding])
 @pytest.mark.parametrize("lengths", PARTS, ids=str)
 def test_an_embedding_goes_on_where_it_stopped(kind, lengths):
-    """K4, T51: after n rows the next one has position n, and the convolution knows the rows before it."""
+    """After n rows the next one has position n, and the convolution knows the rows before it."""
     both, x, known = embedding(kind), torch.randn(B, L, C), torch.randn(B, L, F)
     close(both(x, known), both.values(x) + sinusoid_table(L, D) + both.calendar(known))
     cache = both.new_cache()
@@ -205,7 +180,6 @@ def test_an_embedding_goes_on_where_it_stopped(kind, lengths):
 
 
 def test_an_embedding_has_no_position_beyond_its_longest_sequence():
-    """K4: the overflow."""
     both = embedding(PointDataEmbedding)
     cache = both.new_cache()
     both.next_rows(torch.randn(B, 10, C), torch.randn(B, 10, F), cache)

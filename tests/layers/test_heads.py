@@ -20,7 +20,7 @@ def test_merging_undoes_splitting():
 
 
 def test_mixing_puts_consecutive_steps_of_one_head_into_a_row():
-    """SPEC 1.4: row r holds the flat slots rH .. rH + H - 1 of the (head, step) order."""
+    """Row r holds the flat slots rH .. rH + H - 1 of the (head, step) order."""
     heads = torch.randn(B, H, L, E)
     mixed = mix_heads(heads)
     assert mixed.shape == (B, L, H * E)

@@ -40,7 +40,6 @@ def open_gates(projection):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("gates", [True, False])
 def test_with_open_gates_and_no_norm_single_head_is_full_attention_of_wx_over_x_itself(gates, causal):
-    """SPEC 3.6."""
     slot = {"projection": lambda **sizes: SingleHeadProjection(gates=gates, **sizes), "mechanism": FullAttention}
     layer, x = AttentionLayer(slot, d_model=D, n_heads=1, causal=causal, layer=0), torch.randn(B, L, D)
     layer.projection.norm = nn.Identity()

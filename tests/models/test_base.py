@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from models.inputs import B, batch
 from models.small import FULL, informer, window_shape
-from models.test_informer import B, batch
 
 from forecast.models.base import ForecastModel, window_statistics
 

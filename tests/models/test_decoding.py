@@ -1,6 +1,7 @@
-"""Decoding row by row with a cache is decoding all rows at once: the tests K1 to K10, and others' bugs (T51).
+"""Decoding row by row with a cache is decoding all rows at once; what it costs: test_decoding_cost.py.
 
-K11 and K12, what it costs, are in test_decoding_cost.py.
+Bugs of other projects that are tested for: a cache kept from one batch to the next, a single query aligned at the first
+key, positions that start anew with each row.
 """
 
 import copy
@@ -43,14 +44,14 @@ def test_the_cacheable_attentions_are_those_whose_rows_depend_on_the_past_alone(
 @pytest.mark.parametrize("n_heads", [1, 4])
 @pytest.mark.parametrize("n_windows", [1, 3])
 def test_rows_made_one_by_one_are_those_made_at_once(every, n_heads, n_windows):
-    """K1: patterns are sized by the whole sequence; T51: each row has its own position."""
+    """Patterns are sized by the whole sequence, and each row has its own position."""
     decoder = every(n_heads=n_heads)
     values, known = inputs(decoder, n_windows)
     close(cached(decoder, values, known, ones(values)), decoder.whole(values, known), rtol=0, atol=1e-5)
 
 
 def test_rows_made_in_parts_are_those_made_at_once(every):
-    """K2: n rows and then m; those of the start and then one."""
+    """n rows and then m; those of the start and then one."""
     decoder = every()
     values, known = inputs(decoder)
     whole, n_rows = decoder.whole(values, known), values.shape[1]
@@ -63,41 +64,31 @@ def test_rows_made_in_parts_are_those_made_at_once(every):
 
 @pytest.mark.parametrize("pred_len", [1, 2, 11])
 def test_a_cached_forecast_is_that_of_all_rows_again_at_each_step(every, pred_len):
-    """K3."""
     decoder = every(pred_len=pred_len)
     known = batch({"pred_len": pred_len})
     close(decoder.model(*known), naive(decoder, *known), rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("slot", CACHEABLE.values(), ids=CACHEABLE)
-def test_the_uncached_forecast_that_the_benchmark_measures_is_the_same(slot):
-    """K3."""
-    model = GptDecoder(slot).model
-    close(model.forecast_uncached(*batch()), model(*batch()), rtol=0, atol=1e-4)
-
-
 def test_a_cache_counts_its_steps_and_refuses_more_than_a_window_has(decoder):
-    """K4."""
     values, known = inputs(decoder)
     cache = decoder.decoder.new_cache()
     for count in range(values.shape[1]):
-        assert cache.length == count
+        assert cache.rows.length == count
         decoder.next_rows(values[:, count : count + 1], known[:, count : count + 1], cache)
     n_rows = decoder.decoder.n_rows
-    assert cache.length == n_rows == decoder.n_start + decoder.model.window.pred_len - 1
+    assert cache.rows.length == n_rows == decoder.n_start + decoder.model.window.pred_len - 1
     with pytest.raises(ValueError, match=f"positions for {n_rows} steps: 1 steps after {n_rows} are too many"):
         decoder.next_rows(values[:, :1], known[:, :1], cache)
 
 
 def test_a_single_query_sees_all_keys_so_far():
-    """K5: aligned at the first key, as torch's is_causal is, it would see that one alone."""
+    """Aligned at the first key, as torch's is_causal is, it would see that one alone."""
     q, k = torch.randn(2, 3, 1, 5), torch.randn(2, 3, 9, 5)
     weights = FullAttention(causal=True, layer=0).last_rows(q, k, torch.eye(9).expand(2, 3, -1, -1), length=11)
     close(weights, (q @ k.mT / 5**0.5).softmax(-1))
 
 
 def test_the_last_row_depends_on_every_row_before_it(decoder):
-    """K5, in the model."""
     values, known = inputs(decoder)
     before = cached(decoder, values, known, ones(values))[:, -1]
     for row in range(values.shape[1]):
@@ -106,22 +97,8 @@ def test_the_last_row_depends_on_every_row_before_it(decoder):
         assert not torch.allclose(cached(decoder, changed, known, ones(values))[:, -1], before, atol=1e-7), row
 
 
-def test_after_a_reset_a_cache_is_as_new(decoder):
-    """K6: keys, values, positions, the rows of convolutions and the encoder's output of the first window are gone."""
-    cache = decoder.decoder.new_cache()
-    values, known = inputs(decoder, seed=1)
-    cached(decoder, values[:, :3], known[:, :3], [2, 1], cache)
-    values, known = inputs(decoder, seed=2)
-    fresh = cached(decoder, values[:, :3], known[:, :3], [2, 1])
-    kept = copy.deepcopy(cache)
-    assert not torch.allclose(cached(decoder, values[:, :3], known[:, :3], [2, 1], kept), fresh)
-    cache.reset()
-    assert cache.length == 0
-    assert torch.equal(cached(decoder, values[:, :3], known[:, :3], [2, 1], cache), fresh)
-
-
 def test_a_model_remembers_no_window(decoder):
-    """K6, T51: a cache kept in the module would reach the next batch, which may have another size."""
+    """A cache kept in the module would reach the next batch, which may have another size."""
     model, before = decoder.model, copy.deepcopy(decoder.model)
     first, second = batch(seed=1), [part[:1] for part in batch(seed=2)]
     alone = model(*second)
@@ -131,22 +108,8 @@ def test_a_model_remembers_no_window(decoder):
         assert module.__dict__.keys() == fresh.__dict__.keys(), name
 
 
-@pytest.mark.parametrize("slot", ["full", "logsparse"])
-@pytest.mark.parametrize("kind", DECODERS.values(), ids=DECODERS)
-def test_reordered_windows_go_on_in_their_new_order(kind, slot):
-    """K7."""
-    decoder, order = kind(CACHEABLE[slot]), torch.tensor([2, 0, 1])
-    values, known = inputs(decoder, 3)
-    straight = cached(decoder, values, known, ones(values))
-    cache = decoder.decoder.new_cache()
-    cached(decoder, values[:, :4], known[:, :4], [4], cache)
-    cache.reorder(order)
-    rest = cached(decoder, values[order][:, 4:], known[order][:, 4:], ones(values)[4:], cache)
-    close(rest, straight[order][:, 4:], rtol=0, atol=1e-5)
-
-
 def test_rows_do_not_see_later_rows(every):
-    """K8: cached and, in training, at once."""
+    """Cached and, in training, at once."""
     decoder = every()
     values, known = inputs(decoder)
     changed = values.clone()
@@ -158,14 +121,12 @@ def test_rows_do_not_see_later_rows(every):
 
 
 def test_equal_forecasts_agree_to_the_last_bit(every):
-    """K8."""
     model = every().model
     assert torch.equal(model(*batch()), model(*batch()))
 
 
 @pytest.mark.parametrize("attention", ["prob", "lsh", "prob_informer2020"])
 def test_an_attention_that_looks_at_the_whole_sequence_is_refused(attention):
-    """K9."""
     with pytest.raises(NotCacheable, match=r"decoder_attention: \w+ cannot serve step-by-step decoding: which steps"):
         informer(FULL, decoder_attention=yaml_slot(attention), decode="autoregressive")
     with pytest.raises(NotCacheable, match="decoder_attention"):
@@ -175,15 +136,14 @@ def test_an_attention_that_looks_at_the_whole_sequence_is_refused(attention):
 @pytest.mark.parametrize(
     "changes, says",
     [
-        ({"targets": (2,)}, r"needs all 3 columns, and 1 of them is forecast: say data\.features=M or S"),
-        ({"label_len": 0}, "label_len=0 has no row to start from: say label_len=1 or more"),
-        ({"mix": True}, "mixed heads let a row see later steps: say mix=false"),
+        ({"targets": (2,)}, r"needs all 3 columns, and 1 of them is forecast: set data\.features=M or S"),
+        ({"label_len": 0}, "label_len=0 has no row to start from: set label_len=1 or more"),
+        ({"mix": True}, "mixed heads let a row see later steps: set mix=false"),
         ({"cross_attention": PROB}, "cross_attention: ProbAttention cannot serve"),
     ],
     ids=str,
 )
-def test_what_dynamic_decoding_cannot_do_is_refused_and_generative_decoding_can(changes, says):
-    """K9."""
+def test_what_autoregressive_decoding_cannot_do_is_refused_and_one_shot_decoding_can(changes, says):
     with pytest.raises(ValueError, match=says):
         informer(FULL, decode="autoregressive", **changes)
     informer(FULL, decode="one_shot", **changes)
@@ -197,7 +157,7 @@ def test_the_slots_that_must_decode_row_by_row_are_told_before_a_model_is_built(
 @pytest.mark.parametrize("pred_len", [1, 5])
 @pytest.mark.parametrize("kind, first", [(GptDecoder, 18), (InformerDecoder, 0)], ids=["gpt", "informer"])
 def test_the_first_step_is_made_in_training_as_in_a_forecast(kind, first, pred_len):
-    """K10: it follows the known rows alone. `first`: its row."""
+    """It follows the known rows alone. `first`: its row."""
     model, known = kind(pred_len=pred_len).model, batch({"pred_len": pred_len})
     rows, truth = model.training_outputs(*known, torch.randn(2, pred_len, 3))
     assert rows.shape == truth.shape == (2, first + pred_len, 3)
@@ -205,7 +165,7 @@ def test_the_first_step_is_made_in_training_as_in_a_forecast(kind, first, pred_l
 
 
 def test_training_on_a_forecast_gives_the_forecast(decoder):
-    """K10: given its own steps as the true ones, each row says the next of them."""
+    """Given its own steps as the true ones, each row says the next of them."""
     known = batch()
     forecast = decoder.model(*known)
     rows, _ = decoder.model.training_outputs(*known, forecast)

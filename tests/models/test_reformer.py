@@ -6,7 +6,7 @@ import pytest
 import torch
 from layers.kept import kept_bytes
 from models.inputs import batch, made, reached
-from models.small import FULL, PROB, SIZES, WINDOW
+from models.small import FULL, SIZES
 from torch import nn
 
 from forecast.attention.base import Mechanism
@@ -86,40 +86,9 @@ def test_no_attention_is_causal_and_all_are_numbered():
     assert not any(m.causal for m in mechanisms)
 
 
-def test_every_parameter_gets_a_gradient():
-    model = reformer()
-    model(*batch()).square().mean().backward()
-    assert all(p.grad is not None and p.grad.abs().max() > 0 for p in model.parameters())
-
-
-@pytest.mark.parametrize("name", ["past", "past_known", "future_known"])
-def test_every_input_reaches_every_step_of_the_forecast(name):
-    assert all(reached(reformer(FULL), name))
-
-
 def test_each_step_sees_the_calendar_of_all_others():
     assert all(reached(reformer(FULL), "future_known", 4))
     assert all(reached(reformer(FULL), "past_known", 0))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"d_model": 26},
-        {"n_heads": 1},
-        {"d_ff": 29},
-        {"encoder_layers": 2},
-        {"activation": "relu"},
-        {"embedding": "fixed"},
-        {"instance_norm": True},
-        {"slot": PROB},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_each_key_changes_the_forecast(change):
-    known = torch.ones(2, 24, 4)  # integers for embedding=fixed
-    given = batch()[0], known[:, :19], known[:, 19:]
-    assert not torch.allclose(reformer().eval()(*given), reformer(**change).eval()(*given))
 
 
 def test_dropout_acts_on_the_embedding_both_branches_and_in_training_alone():
@@ -135,19 +104,6 @@ def test_training_draws_fresh_hash_directions_and_evaluation_the_same():
     model = reformer()
     assert not torch.equal(model.train()(*batch()), model(*batch()))
     assert torch.equal(model.eval()(*batch()), model(*batch()))
-
-
-@pytest.mark.parametrize("slot", [FULL, LSH], ids=["full", "lsh"])
-@pytest.mark.parametrize(
-    "changes",
-    [{"label_len": 0}, {"pred_len": 1}, {"n_columns": 1, "targets": (0,)}, {"n_known": 0}, {"targets": (2,)}],
-    ids=str,
-)
-def test_any_window_gives_a_finite_forecast_of_its_shape(slot, changes):
-    sizes = {**WINDOW, **changes}
-    forecast = reformer(slot, **changes)(*batch(changes))
-    assert forecast.shape == (2, sizes["pred_len"], len(sizes["targets"]))
-    assert forecast.isfinite().all()
 
 
 def test_it_trains_under_autocast():

@@ -14,7 +14,7 @@ B, L, D, WIDE = 3, 7, 5, 11
 
 @pytest.fixture
 def everything_is_large(monkeypatch):
-    monkeypatch.setattr(module, "KEPT", 0)
+    monkeypatch.setattr(module, "MOST_STORED", 0)
 
 
 def test_what_is_computed_inside_gets_the_tensor_from_make_in_the_backward_pass(everything_is_large):
@@ -44,7 +44,7 @@ def test_a_part_of_it_that_begins_where_it_does_is_another_tensor(everything_is_
 
 @pytest.mark.parametrize("limit", [B * D - 1, B * D])
 def test_a_small_tensor_is_kept(monkeypatch, limit):
-    monkeypatch.setattr(module, "KEPT", limit)
+    monkeypatch.setattr(module, "MOST_STORED", limit)
     x, weight = torch.randn(B, D), torch.randn(D, 2, requires_grad=True)
     made = []
     with recomputed(x, lambda: made.append(True) or x):
@@ -59,7 +59,7 @@ def test_a_small_tensor_is_kept(monkeypatch, limit):
 def test_a_feed_forward_network_has_the_same_gradients(monkeypatch, activation, dropout, autocast):
     found = []
     for limit in (10**9, 0):
-        monkeypatch.setattr(module, "KEPT", limit)
+        monkeypatch.setattr(module, "MOST_STORED", limit)
         torch.manual_seed(0)
         network = FeedForward(d_model=D, d_ff=WIDE, dropout=dropout, activation=activation)
         x = torch.randn(B, L, D, requires_grad=True)
@@ -74,7 +74,7 @@ def test_a_feed_forward_network_has_the_same_gradients(monkeypatch, activation, 
 def test_attention_with_dropout_has_the_same_gradients(monkeypatch):
     found = []
     for limit in (10**9, 0):
-        monkeypatch.setattr(module, "KEPT", limit)
+        monkeypatch.setattr(module, "MOST_STORED", limit)
         torch.manual_seed(0)
         q, k, v = (torch.randn(B, 2, L, D, requires_grad=True) for _ in range(3))
         out = attend(q, k, v, dropout=0.3)
