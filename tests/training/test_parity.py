@@ -22,8 +22,8 @@ B, L, S, P, C, F = 3, 29, 13, 7, 2, 5
 ROOT = Path(__file__).parents[2]
 MECHANISMS = {
     "full": FullAttention,
-    "prob": functools.partial(ProbAttention, factor=1, keys="shared"),
-    "prob, own keys": functools.partial(ProbAttention, factor=1, keys="distinct"),
+    "prob": functools.partial(ProbAttention, factor=1, key_sampling="per_head"),
+    "prob, own keys": functools.partial(ProbAttention, factor=1, key_sampling="per_query"),
     "prob_informer2020": functools.partial(Informer2020ProbAttention, factor=1),
 }
 
