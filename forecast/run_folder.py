@@ -1,4 +1,8 @@
-"""What a run folder holds, read without torch: whether the run has finished, with which overrides, how well it did."""
+"""A run folder, without torch: the names of its files, the lock that keeps a second training out, and reading a run.
+
+Reading says whether a run has finished, with which overrides, and how well it did. The folder's own name is made in
+`forecast.config.resolvers`.
+"""
 
 import datetime
 import json
@@ -21,7 +25,6 @@ State = Literal["finished", "failed", "interrupted", "unfinished", "foreign"]
 LOCK, HOLDER = ".lock", ".lock.holder"
 METRICS, RUN_INFO, OVERRIDES = "metrics.json", "run.json", ".hydra/overrides.yaml"
 WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step.csv", "forecasts.npz"
-
 
 # What may differ between two runs that are one experiment: who watches, where files lie, how it is shown.
 NOT_IDENTITY = (

@@ -46,7 +46,7 @@ def run(main: Main, *, config_name: str) -> None:
     A user's mistake: one message on stderr, status 1. Ctrl-C: status 130, SIGTERM: 143. A bug keeps its traceback, and
     FORECAST_TRACEBACK=1 shows that of a mistake as well.
     """
-    # Without it Hydra prints its refusals itself and exits, before anyone could say them better.
+    # Without it Hydra prints its errors itself and exits, before `hydra_errors` could explain them.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ.setdefault(distributed.LARGE_PAGES, "1")
     resolvers.register()
@@ -108,9 +108,10 @@ def _command_line() -> argparse.Namespace:
 def _task(main: Main, config_name: str) -> Main:
     """`main` as Hydra runs it.
 
-    train.py holds the lock of its folder until its end; where another process has it the command is refused, and a job
-    of a sweep left out: two sweeps of the same words share the work. In a sweep, a job that has finished before is left
-    out, before torch is there; what fails in one is logged at once and kept in its run.json, and the others still run.
+    train.py holds the lock of its folder until its end. Where another process holds it, a single command is refused,
+    and a job of a sweep is left out: two sweeps with the same overrides share the work. A job that has finished before
+    is left out too, before torch is imported. A job that fails is logged at once, its run.json keeps the reason, and
+    the other jobs still run.
     """
 
     @functools.wraps(main)
@@ -140,9 +141,8 @@ def _task(main: Main, config_name: str) -> Main:
             mistake = hydra_errors.message(error, config_name="", overrides=[], multirun=True) is not None
             if in_sweep():
                 log.error("%s", error, exc_info=None if mistake else error)
-                if (
-                    distributed.rank() == 0
-                ):  # run.json tells why, also where no training was reached that would write it
+                if distributed.rank() == 0:
+                    # a job that failed before its training began has not written run.json, which must say why
                     info = {**read_run(run_folder()).run_info, "status": "failed", "error": str(error)}
                     with contextlib.suppress(OSError):
                         (run_folder() / RUN_INFO).write_text(json.dumps(info, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""Does a plain YAML value fit a type annotation, and how does one say in words what would?"""
+"""Type annotations: whether a plain YAML value fits one, and in words what would."""
 
 import inspect
 import types

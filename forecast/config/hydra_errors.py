@@ -1,4 +1,4 @@
-"""What Hydra refuses before main runs, said once and with what to type instead."""
+"""Errors as one message to the user: Hydra's, each with what to type instead, and those of a full or closed disk."""
 
 import contextlib
 import errno

@@ -1,4 +1,4 @@
-"""The words that the `hydra:` blocks in conf use: where a run writes, and what a sweep's runs are called."""
+"""The resolvers in the `hydra:` blocks of conf: the name of a run's folder, and the identity that names a sweep's."""
 
 import datetime
 import functools

@@ -1,4 +1,4 @@
-"""What the config's values must satisfy beyond their types: two tables."""
+"""What a config's values must satisfy beyond their types: a table of ranges, and one of rules between keys."""
 
 import importlib
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""A composed config as plain values, with a list of what could not be read on the way."""
+"""A composed config as plain values, the list of its problems, and the groups and options that conf offers."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -63,11 +63,12 @@ def target_calendar(past_known: Float[Tensor, "B S F"], future_known: Float[Tens
 
 
 class CausalDecoder:
-    """Embedding, layers, norm and head of a module whose rows need no later ones: they are made all at once, or the
-    next ones with a cache.
+    """For a module with embedding, layers, norm and head in which no row depends on a later one.
 
-    n_rows: how many a window has. encoded (B, M, D): the encoder's output, where the layers read one; in all calls on
-    one cache the same.
+    Its rows can be computed all at once (`rows`), or one after the other with a cache (`next_rows`).
+
+    n_rows: how many a window has. encoded (B, M, D): the encoder's output, for layers with cross-attention; it must be
+    the same in all calls with one cache.
     """
 
     embedding: CausalDataEmbedding

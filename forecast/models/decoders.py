@@ -83,7 +83,10 @@ class Decoder(nn.Module):
         future: Float[Tensor, "B P C"],
         encoded: Float[Tensor, "B M D"],
     ) -> Float[Tensor, "B P T"]:
-        """The P steps (B, P, T) as training makes them, which is given the true ones (B, P, C): the forecast."""
+        """The P steps (B, P, T) on which training takes the loss; here the forecast, without `future`.
+
+        future (B, P, C): the true steps, for a decoder that learns each step from those before it.
+        """
         del future
         return self.forecast(past, past_known, future_known, encoded)
 
@@ -168,9 +171,10 @@ class AutoregressiveDecoder(Decoder, CausalDecoder):
         future: Float[Tensor, "B P C"],
         encoded: Float[Tensor, "B M D"],
     ) -> Float[Tensor, "B P T"]:
-        """Each forecast step as predicted from the true steps before it.
+        """Each of the P steps (B, P, T) as predicted from the true steps before it.
 
-        Of the forecast steps alone, as in the one-shot decoder: what it is for, after the whole start token.
+        Rows inside the start token predict steps too, but are left out of the loss: a forecast always begins after the
+        whole start token, as in the one-shot decoder.
         """
         start = past.shape[1] - self.label_len
         values = torch.cat([past[:, start:], future[:, :-1]], dim=1)

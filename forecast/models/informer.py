@@ -53,7 +53,7 @@ class Informer(ForecastModel):
         mix: bool,
         embedding: CalendarEncoding,
         instance_norm: bool = False,
-        decode: DecodeName = "one_shot",  # checkpoints from before the second way have no such key
+        decode: DecodeName = "one_shot",  # older checkpoints, which lack the key, are one-shot
         encoder_attention: AttentionFactories,
         decoder_attention: AttentionFactories,
         cross_attention: AttentionFactories,

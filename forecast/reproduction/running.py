@@ -85,7 +85,7 @@ def train(job: Job, folder: Path, stopped: Callable[[], bool], *, threads: int) 
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             env={"OMP_NUM_THREADS": str(threads), **os.environ},
-            start_new_session=True,  # Ctrl-C reaches us alone; we tell them
+            start_new_session=True,  # Ctrl-C reaches this process alone, which then stops the trainings
         )
     while process.poll() is None and not stopped():
         time.sleep(POLL_SECONDS)

@@ -1,1 +1,1 @@
-"""Training with Lightning; together with the entry points the only code that knows it."""
+"""Training with Lightning. Beside this room only commands/train.py knows it."""

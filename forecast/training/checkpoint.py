@@ -1,4 +1,4 @@
-"""Writing checkpoints."""
+"""When best.ckpt and last.ckpt are written, and early stopping, which goes by the same validation error."""
 
 import math
 from contextlib import nullcontext

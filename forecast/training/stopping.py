@@ -1,4 +1,4 @@
-"""What ends a training early: NaN or inf, Ctrl-C, and SIGTERM."""
+"""What breaks a training off: NaN or inf, Ctrl-C, SIGTERM. Early stopping is `training.checkpoint.EarlyStop`."""
 
 import logging
 import math
