@@ -8,10 +8,10 @@ from typing import Annotated, NamedTuple
 
 
 class Bound(NamedTuple):
-    """`Annotated[int, Bound(...)]`: `holds` for the numbers that a parameter takes, `says` what a number must be."""
+    """`Annotated[int, Bound(...)]`: `holds` for the numbers that a parameter takes; `message`: what they must be."""
 
     holds: Callable[[float], bool]
-    says: str
+    message: str
 
 
 def at_least(least: int) -> Bound:

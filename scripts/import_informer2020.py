@@ -63,7 +63,7 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
     record = make_record(config, choices, source, data, fit_baselines(data))
     content = weights_only_content(model, record, imported=imported)
     write_checkpoint(arguments.output, content, data)
-    tell(arguments, content[RECORD], n_names=len(weights), added=added)
+    print_summary(arguments, content[RECORD], n_names=len(weights), added=added)
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
@@ -122,11 +122,11 @@ def check_target(arguments: argparse.Namespace, source: "FileSource") -> None:
 
 def check_columns(arguments: argparse.Namespace, data: "PreparedData") -> None:
     """Raises UserError when --enc_in, --dec_in or --c_out is given and the data have another number."""
-    for name, found in column_counts(data).items():
-        given = getattr(arguments, name)
-        if given not in (None, found):
+    for name, actual in column_counts(data).items():
+        typed = getattr(arguments, name)
+        if typed not in (None, actual):
             raise UserError(
-                f"--{name} {given}: {data.frame.name} with --features {arguments.features} has {found}. "
+                f"--{name} {typed}: {data.frame.name} with --features {arguments.features} has {actual}. "
                 "Check --data, --data_path and --features, or leave the option out."
             )
 
@@ -159,15 +159,15 @@ def check_weights(
             f"{arguments.checkpoint} is no Informer of the authors: none of its {len(weights)} names, such as "
             f"{next(iter(weights))}, is one of theirs, such as projection.weight."
         )
-    seen, found = seen_options(weights), {**column_counts(data), "d_time": data.n_known}
+    seen, of_data = seen_options(weights), {**column_counts(data), "d_time": data.n_known}
     hints = [
         f"{name}: the file says {seen[name]}, {data.frame.name} with --features {arguments.features} says {number}: "
         + ("another --freq or --embed than for these data" if name == "d_time" else "check --data and --features")
-        for name, number in found.items()
+        for name, number in of_data.items()
         if seen.get(name, number) != number
     ]
-    shown = {name: value for name, value in seen.items() if name not in found}
-    options = [spoken(name, value) for name, value in shown.items() if value != getattr(arguments, name)]
+    of_model = {name: value for name, value in seen.items() if name not in of_data}
+    options = [spoken(name, value) for name, value in of_model.items() if value != getattr(arguments, name)]
     if options:
         hints.append(f"The names and shapes in the file look like {' '.join(options)}.")
     head = f"{arguments.checkpoint} does not hold the model that these options and data make:"
@@ -195,7 +195,7 @@ def write_checkpoint(path: Path, content: dict[str, Any], data: "PreparedData") 
         raise UserError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def tell(arguments: argparse.Namespace, record: dict[str, Any], *, n_names: int, added: list[str]) -> None:
+def print_summary(arguments: argparse.Namespace, record: dict[str, Any], *, n_names: int, added: list[str]) -> None:
     """Prints what was imported, what was believed, and what to do next."""
     data, output = record["data"], shlex.quote(str(arguments.output))
     print(f"{n_names} names of {arguments.checkpoint}, {record['parameters']:,} parameters, are now in {output}.")

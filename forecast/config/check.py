@@ -49,11 +49,11 @@ def _check_groups(cfg: DictConfig) -> None:
         built = "_target_" in OmegaConf.load(CONF / group / f"{option}.yaml")
         if group == "attention" and "_target_" in (cfg.get("model") or {}) and not has_slots(cfg):
             if node is not None:
-                problems.say(group, "attention: this model has none; leave attention= and attention.KEY= out")
+                problems.add_line(group, "attention: this model has none; leave attention= and attention.KEY= out")
             continue
         if not isinstance(node, DictConfig) or (built and "_target_" not in node):
             valid = ", ".join(options(group, but="inherit"))
-            problems.say(group, f"{group} is missing: say {group}=NAME, one of {valid}")
+            problems.add_line(group, f"{group} is missing: say {group}=NAME, one of {valid}")
     problems.report()
 
 
@@ -106,7 +106,7 @@ def _check_value(path: str, value: Any, hint: Any, problems: Problems) -> None:
         near = closest(value, map(str, literals_of(hint))) if isinstance(value, str) else ""
         problems.add(path, value, f"must be {words(hint)}.{near}".removesuffix("."))
     elif limit and rules.are_numbers(value) and not limit.holds(value):
-        problems.add(path, value, limit.says)
+        problems.add(path, value, limit.message)
     elif isinstance(value, list):
         element = Annotated[Any, limit] if limit else Any
         for index, inner in enumerate(value):
@@ -123,7 +123,7 @@ def _check_target(path: str, node: Mapping[str, Any], problems: Problems) -> dic
     try:
         target = resolve_target(node["_target_"], path)
     except UserError as error:
-        problems.say(f"{path}._target_", str(error))
+        problems.add_line(f"{path}._target_", str(error))
         return {}
     parameters = signature(target).values()
     named = {p.name: p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
@@ -147,4 +147,4 @@ def _check_rules(values: Mapping[str, Any], problems: Problems) -> None:
             read = [value for _, value in selected]
             if not rule.holds(*read):
                 first = next(i for i, path in enumerate(rule.reads) if "_target_" not in path)
-                problems.add(rule.reads[first], read[first], rule.says.format(*read))
+                problems.add(rule.reads[first], read[first], rule.message.format(*read))

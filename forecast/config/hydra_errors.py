@@ -79,8 +79,8 @@ def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[
     places, keys = [str(place) for place in config.hydra.runtime.choices], dotted_keys(config)
     lines = [line for override in parsed if (line := _unknown_key(override, places, keys, names))]
     if not lines:
-        given = {override.key_or_group for override in parsed}
-        missing = sorted(str(key) for key in config if OmegaConf.is_missing(config, str(key)) and key not in given)
+        typed = {override.key_or_group for override in parsed}
+        missing = sorted(str(key) for key in config if OmegaConf.is_missing(config, str(key)) and key not in typed)
         example = {"ckpt_path": "RUN/checkpoints/best.ckpt"}
         lines = [f"{key} is missing: say {key}={example.get(key, 'VALUE')}" for key in missing]
     return lines or _combination(parsed, config_name=config_name)

@@ -33,7 +33,7 @@ class Rule(NamedTuple):
 
     reads: tuple[str, ...]
     holds: Callable[..., bool]
-    says: str
+    message: str
 
 
 def _is(target: object, name: str) -> bool:

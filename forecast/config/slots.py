@@ -76,4 +76,4 @@ def _add_refusal(slot: Slot, reason: str, cached: tuple[str, ...], problems: Pro
     chosen = next(same, slot.mechanism.rsplit(".", 1)[-1])
     can = ", ".join(name for name in names if not _refusal(targets[name][0], slot.name, cached))
     place = f"the model's {slot.name}" if slot.path == "attention" else "this slot"
-    problems.say(slot.path, f"{slot.path}={chosen} cannot serve {place}: {reason}. These can: {can}")
+    problems.add_line(slot.path, f"{slot.path}={chosen} cannot serve {place}: {reason}. These can: {can}")

@@ -23,18 +23,18 @@ class Problems:
         """`path` only repeats another key: what is wrong with its value is said there."""
         self._echoes.add(path)
 
-    def say(self, path: str, line: str) -> None:
+    def add_line(self, path: str, line: str) -> None:
         """Keep `line` unless `path` has one."""
         if path not in self._echoes:
             self._lines.setdefault(path, line)
 
     def add(self, path: str, value: object, text: str) -> None:
         """`path` has the wrong `value`."""
-        self.say(path, f"{path}={as_typed(value)}: {text}")
+        self.add_line(path, f"{path}={as_typed(value)}: {text}")
 
     def missing(self, path: str) -> None:
         """`path` must be given."""
-        self.say(path, f"{path} is missing: say {path}=VALUE")
+        self.add_line(path, f"{path} is missing: say {path}=VALUE")
 
     def report(self) -> None:
         """Raise one UserError with all lines; nothing when there are none."""
@@ -78,14 +78,14 @@ def _plain(node: Any, path: str, problems: Problems) -> Any:
         except (OmegaConfBaseException, RecursionError) as error:
             if written.startswith("${attention.") and here.startswith(("attention.", "model.")):
                 valid = ", ".join(options("attention", but="inherit"))
-                problems.say(
+                problems.add_line(
                     "attention",
                     "attention=inherit: only a model's slots can inherit (attention@model.cross_attention=inherit); "
                     f"choose one of {valid}",
                 )
             else:
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                problems.say(here, f"{here}={written}: cannot be resolved: {reason}")
+                problems.add_line(here, f"{here}={written}: cannot be resolved: {reason}")
             continue
         if written and OmegaConf.is_config(value):
             continue

@@ -53,14 +53,14 @@ def forecast_figure(
     are left out. Raises ValueError when timestamps or columns do not match the arrays.
     """
     _check(past, forecast, timestamps, columns)
-    windows, shown = len(past), min(len(columns), max_columns)
-    if shown < len(columns):
-        title = f"{title} ({len(columns) - shown} of {len(columns)} target columns are not shown)".strip()
+    windows, drawn = len(past), min(len(columns), max_columns)
+    if drawn < len(columns):
+        title = f"{title} ({len(columns) - drawn} of {len(columns)} target columns are not shown)".strip()
     width = 9.0 if windows == 1 else 4.8 * windows
-    figure = blank_figure(width, 1.2 + (3.2 if shown == 1 else 2.2 * shown), title)
-    axes = figure.subplots(shown, windows, squeeze=False, sharex="col")
+    figure = blank_figure(width, 1.2 + (3.2 if drawn == 1 else 2.2 * drawn), title)
+    axes = figure.subplots(drawn, windows, squeeze=False, sharex="col")
     series = {"truth": truth, "baseline": baseline, "forecast": forecast}
-    for column in range(shown):
+    for column in range(drawn):
         for window in range(windows):
             panel = {name: array[window, :, column] for name, array in series.items() if array is not None}
             _draw_panel(axes[column, window], past[window, :, column], panel, timestamps[window])

@@ -15,14 +15,14 @@ def steps_table(by_step: Mapping[str, Sequence[float]]) -> Table:
 
     by_step: the columns of metrics_by_step.csv, P figures each; those that end in STEP_MSE are shown.
     """
-    shown = {name.removesuffix(STEP_MSE).strip("_"): v for name, v in by_step.items() if name.endswith(STEP_MSE)}
-    n_steps = max(map(len, shown.values()))
+    series = {name.removesuffix(STEP_MSE).strip("_"): v for name, v in by_step.items() if name.endswith(STEP_MSE)}
+    n_steps = max(map(len, series.values()))
     steps = sorted({max(1, round(n_steps * part / 4)) for part in range(5)})
     result = Table(title="MSE by step, scaled", title_justify="left", box=box.SIMPLE_HEAD)
     result.add_column("")
     for step in steps:
         result.add_column(f"step {step}", justify="right")
-    for name, values in shown.items():
+    for name, values in series.items():
         result.add_row(name.replace("_", " ") or "the model", *(short_number(values[step - 1]) for step in steps))
     return result
 

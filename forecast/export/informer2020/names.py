@@ -41,32 +41,32 @@ def in_their_names(module: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str
     module: what the tensors belong to (parameters, gradients, buffers), a whole Informer or a part of one.
     """
     steps = _encoder_steps(module)
-    found: dict[str, Tensor] = {}
+    renamed: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         theirs = re.sub(r"^encoder\.(encoders\.\d+\.)?\d+\.", lambda match: steps[match[0]], name)
         for pattern, new in RENAMED:
             theirs = re.sub(pattern, new, theirs)
         if FUSED in theirs:
             for which, third in zip(THIRDS, tensor.chunk(3), strict=True):
-                found[theirs.replace(FUSED, f"{which}_projection.")] = third
+                renamed[theirs.replace(FUSED, f"{which}_projection.")] = third
         elif re.search(r"\bconv[12]\.weight$", theirs):  # a linear layer of ours, a convolution over one step of theirs
-            found[theirs] = tensor.unsqueeze(-1)
+            renamed[theirs] = tensor.unsqueeze(-1)
         else:
-            found[theirs] = tensor
-    return found
+            renamed[theirs] = tensor
+    return renamed
 
 
 def _encoder_steps(module: nn.Module) -> dict[str, str]:
     """Our prefix of each step of each encoder -> theirs: ours are numbered in one row, theirs kind by kind."""
-    found = {}
+    prefixes = {}
     for name, encoder in module.named_modules():
         if isinstance(encoder, nn.Sequential) and name.startswith("encoder"):
             before: Counter[str] = Counter()
             for number, step in encoder.named_children():
                 kind = STEPS[type(step)]
-                found[f"{name}.{number}."] = f"{name}.{kind.format(before[kind])}"
+                prefixes[f"{name}.{number}."] = f"{name}.{kind.format(before[kind])}"
                 before[kind] += 1
-    return found
+    return prefixes
 
 
 def constants(model: nn.Module) -> dict[str, Tensor]:

@@ -50,8 +50,8 @@ def add_option(
     group: argparse._ArgumentGroup, name: str, default: Any, text: str, choices: Sequence[Any] | None = None
 ) -> None:
     """An option of the type of its default."""
-    shown = f"{text} (default {default})".replace("%", "%%")
-    group.add_argument(f"--{name}", default=default, type=type(default), choices=choices, help=shown)
+    help_text = f"{text} (default {default})".replace("%", "%%")
+    group.add_argument(f"--{name}", default=default, type=type(default), choices=choices, help=help_text)
 
 
 def add_data_options(group: argparse._ArgumentGroup) -> None:
