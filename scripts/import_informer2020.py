@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forecast.errors import UserError, closest
-from forecast.export.informer2020.options import UNSEEN, in_their_options, make_parser, overrides, spoken
+from forecast.export.informer2020.options import UNSEEN, in_their_options, make_parser, overrides, as_option
 
 if TYPE_CHECKING:  # seconds, which --help does not take
     from torch import Tensor
@@ -167,7 +167,7 @@ def check_weights(
         if seen.get(name, number) != number
     ]
     of_model = {name: value for name, value in seen.items() if name not in of_data}
-    options = [spoken(name, value) for name, value in of_model.items() if value != getattr(arguments, name)]
+    options = [as_option(name, value) for name, value in of_model.items() if value != getattr(arguments, name)]
     if options:
         hints.append(f"The names and shapes in the file look like {' '.join(options)}.")
     head = f"{arguments.checkpoint} does not hold the model that these options and data make:"
@@ -202,7 +202,7 @@ def print_summary(arguments: argparse.Namespace, record: dict[str, Any], *, n_na
     print(f"Data: {data['name']} ({data['path']}), {len(data['columns'])} columns in, {len(data['targets'])} forecast.")
     if added:
         print(f"Trained without {', '.join(added)} (another --freq than these data have): its weights are zero.")
-    trusted = " ".join(spoken(name, getattr(arguments, name)) for name in UNSEEN)
+    trusted = " ".join(as_option(name, getattr(arguments, name)) for name in UNSEEN)
     print(f"The weights do not show these, and with a wrong one the forecasts are wrong: {trusted}")
     print(f"""
 Next:

@@ -180,17 +180,17 @@ class Taught(Leaky):
 
 
 @pytest.mark.parametrize("rows", [P, L + P - 1])
-def test_a_training_pair_of_the_steps_before_passes(rows, data):
+def test_training_outputs_of_the_steps_before_pass(rows, data):
     check_training_outputs(Taught(1, rows), data, device=CPU)
 
 
-def test_a_training_pair_that_sees_the_step_itself_is_caught(data):
+def test_training_outputs_that_see_the_step_itself_are_caught(data):
     said = leak(Taught(0, weight=1e-5), data, check_training_outputs)
     assert "origin at 2021-03-01 18:00:00, the training's prediction of step 1, column 'load', changes" in said
     assert "true steps from 1 on become noise" in said and "Taught.training_outputs" in said and SKIP in said
 
 
-def test_a_training_pair_that_sees_the_last_step_alone_is_caught(data):
+def test_training_outputs_that_see_the_last_step_alone_are_caught(data):
     class Last(Taught):
         def training_outputs(self, past, past_known, future_known, future):
             seen, truth = super().training_outputs(past, past_known, future_known, future)
@@ -200,7 +200,7 @@ def test_a_training_pair_that_sees_the_last_step_alone_is_caught(data):
     assert f"prediction of step {P}, column 'wind'" in leak(Last(1), data, check_training_outputs)
 
 
-def test_a_training_pair_that_leaks_in_the_last_window_alone_is_caught(data):
+def test_training_outputs_that_leak_in_the_last_window_alone_are_caught(data):
     class Once(Taught):
         def training_outputs(self, past, past_known, future_known, future):
             seen, truth = super().training_outputs(past, past_known, future_known, future)
@@ -239,7 +239,7 @@ def test_a_leak_in_training_mode_alone_is_caught(data):
     assert "training" in leak(Sly(1).eval(), data, check_training_outputs)
 
 
-def test_a_training_pair_that_reads_the_memory_behind_the_past_is_caught(data):
+def test_training_outputs_that_read_the_memory_behind_the_past_are_caught(data):
     class Behind(Taught):
         def training_outputs(self, past, past_known, future_known, future):
             return behind(past)[:, L:, :3].clone(), future

@@ -72,7 +72,7 @@ def test_without_instance_norm_a_model_sees_the_window_as_it_is():
     assert model.shown is past
 
 
-def test_the_training_pair_is_the_forecast_and_the_targets_truth():
+def test_the_training_outputs_are_the_forecast_and_the_targets_truth():
     model, (past, *known), future = Echo(window_shape(targets=(2, 0))), batch(), torch.randn(B, 5, 3)
     forecast, truth = model.training_outputs(past, *known, future)
     assert torch.equal(forecast, model(past, *known))

@@ -210,7 +210,7 @@ def test_the_calendar_of_the_first_row_is_that_of_the_second_step():
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_a_forecast_carries_no_gradient_and_a_training_pair_does(decoder, training):
+def test_a_forecast_carries_no_gradient_and_training_outputs_do(decoder, training):
     model = decoder.model.train(training)
     assert not model(*batch()).requires_grad
     rows, _ = model.training_outputs(*batch(), torch.randn(2, 5, 3))
@@ -219,7 +219,7 @@ def test_a_forecast_carries_no_gradient_and_a_training_pair_does(decoder, traini
 
 
 @pytest.mark.parametrize("kind", DECODERS.values(), ids=DECODERS)
-def test_with_instance_norm_the_training_pair_is_in_scaled_units(kind):
+def test_with_instance_norm_the_training_outputs_are_in_scaled_units(kind):
     """The rows follow level and scale of past and future together, and the truth is the future as it was."""
     model = kind(instance_norm=True).model
     past, past_known, future_known = batch()

@@ -105,7 +105,7 @@ def test_noise_in_place_of_all_values_after_the_origin_changes_no_bit_of_the_for
     assert not torch.allclose(truth, noise)
 
 
-def test_only_a_decoder_that_makes_all_steps_at_once_from_their_calendar_can_skip_ahead(name):
+def test_only_a_decoder_that_makes_all_steps_at_once_from_their_calendar_supports_a_horizon_offset(name):
     one_shot = {"informer", "informer2020", "informer_stack", "transformer"}
     assert made(name).supports_horizon_offset() == (name in one_shot)
     if name in one_shot:

@@ -116,7 +116,7 @@ def in_their_options(text: str) -> str:
     return text
 
 
-def spoken(name: str, value: Any) -> str:
+def as_option(name: str, value: Any) -> str:
     """An option as it is typed."""
     if isinstance(value, bool):
         return f"(no --{name})" if value else f"--{name}"
