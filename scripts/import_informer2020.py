@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forecast.errors import UserError, closest
-from forecast.export.informer2020.options import UNSEEN, in_their_options, make_parser, overrides, as_option
+from forecast.export.informer2020.options import UNSEEN, as_option, in_their_options, make_parser, overrides
 
 if TYPE_CHECKING:  # seconds, which --help does not take
     from torch import Tensor
