@@ -37,7 +37,8 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
     """From their file to ours. Raises UserError for what the user can mend; then nothing is written."""
     import pooch
 
-    from forecast.checkpoint.load import RECORD, build_model
+    from forecast.checkpoint.formats import RECORD
+    from forecast.checkpoint.load import build_model
     from forecast.commands.train import read_data
     from forecast.config.build import build
     from forecast.evaluation.evaluate import fit_baselines

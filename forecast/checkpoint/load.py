@@ -13,7 +13,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from forecast.checkpoint.formats import FORMAT, RECORD, rename_weights
+from forecast.checkpoint.formats import RECORD, rename_weights
 from forecast.checkpoint.validate import check_content, epoch, read_plain
 from forecast.config.aliases import current_choices, current_config
 from forecast.config.build import build
@@ -22,8 +22,6 @@ from forecast.data.scaling import Scaler
 from forecast.data.time_features import Encoding
 from forecast.errors import UserError
 from forecast.models.base import ForecastModel, WindowShape
-
-__all__ = ["FORMAT", "RECORD", "Checkpoint", "build_model", "calendar_encoding", "load_checkpoint"]
 
 WEIGHTS_PREFIX = "model."
 # What training alone builds. Looking such a name up imports Lightning, which would take seconds of each forecast.

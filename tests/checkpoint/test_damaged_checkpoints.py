@@ -11,7 +11,8 @@ import pytest
 import torch
 from wrong_checkpoints import PROGRAMS, legacy, refused, refused_by, saved
 
-from forecast.checkpoint.load import FORMAT, RECORD, load_checkpoint
+from forecast.checkpoint.formats import FORMAT, RECORD
+from forecast.checkpoint.load import load_checkpoint
 from forecast.errors import UserError
 
 # Damage

@@ -15,7 +15,8 @@ import torch
 from script import SCRIPTS
 from wrong_checkpoints import LOADING, PROGRAMS, legacy, refused, refused_by, saved
 
-from forecast.checkpoint.load import RECORD, Checkpoint, build_model, load_checkpoint
+from forecast.checkpoint.formats import RECORD
+from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint
 from forecast.errors import UserError
 
 

@@ -12,7 +12,7 @@ from commands.files import LAYOUT, OWN, write_csv
 from program import call
 from script import call_script
 
-from forecast.checkpoint.load import RECORD
+from forecast.checkpoint.formats import RECORD
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ import pytest
 import torch
 from program import call, refusal
 
-from forecast.checkpoint.load import RECORD, load_checkpoint
+from forecast.checkpoint.formats import RECORD
+from forecast.checkpoint.load import load_checkpoint
 from forecast.errors import UserError
 from forecast.training.checkpoint import CheckpointFiles
 from forecast.training.lightning_errors import quiet_lightning

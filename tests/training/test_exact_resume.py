@@ -11,7 +11,7 @@ import torch
 from program import TINY, call
 
 import forecast.training.checkpoint
-from forecast.checkpoint.load import RECORD
+from forecast.checkpoint.formats import RECORD
 
 LONG = [*TINY, "data.rows=400", "trainer.max_epochs=3", "model.dropout=0.1"]
 
