@@ -74,8 +74,8 @@ def write_run_info(folder: Path, info: dict[str, Any]) -> None:
 
 def remove_results(folder: Path) -> None:
     """Removes what an earlier run left in a folder that is used again: it must not be taken for this run's."""
-    for name in (METRICS, "checkpoints/best.ckpt", "checkpoints/last.ckpt"):
-        (folder / name).unlink(missing_ok=True)
+    for path in (folder / METRICS, checkpoint_path(folder, "best"), checkpoint_path(folder, "last")):
+        path.unlink(missing_ok=True)
 
 
 def make_plan(cfg: DictConfig) -> Plan:

@@ -11,12 +11,9 @@ import pandas as pd
 from forecast.data.csv_columns import Table, TableSpec, read_table
 from forecast.data.csv_text import CsvText, valid_separator
 from forecast.data.findings import Findings
-from forecast.data.frequency import future_timestamps
 from forecast.data.gaps import UNTOUCHED, Gaps, Repair, check_gaps, fill
 from forecast.data.regularity import regular_frequency
 from forecast.errors import UserError, closest
-
-__all__ = ["SeriesFrame", "future_timestamps", "read_columns", "read_frame"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,8 @@ import pandas as pd
 import torch
 from torch import nn
 
-from forecast.data.frame import SeriesFrame, future_timestamps
+from forecast.data.frame import SeriesFrame
+from forecast.data.frequency import future_timestamps
 from forecast.data.scaling import Scaler
 from forecast.data.time_features import Encoding, time_features
 from forecast.data.window_gaps import refuse_filled_past

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from data.csv_files import assert_says, changed, hours, refusal, table, write
 
-from forecast.data.frame import SeriesFrame, future_timestamps, read_columns, read_frame
+from forecast.data.frame import SeriesFrame, read_columns, read_frame
+from forecast.data.frequency import future_timestamps
 from forecast.errors import UserError
 
 FREQUENCIES = [
