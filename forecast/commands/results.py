@@ -159,7 +159,7 @@ def example_windows(evaluation: Evaluation, data: PreparedData) -> dict[str, np.
 
     past (W, L, T); truth, forecast and two baselines' forecasts (W, P, T); timestamps (W, L + P); columns (T,).
     """
-    values, timestamps = window_values(data, evaluation.starts[evaluation.shown])
+    values, timestamps = window_values(data, evaluation.starts[evaluation.examples])
     return {
         "past": values[:, : data.seq_len],
         "truth": values[:, data.seq_len :],

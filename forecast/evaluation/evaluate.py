@@ -18,7 +18,7 @@ from forecast.evaluation.baselines import Baseline, ClosedFormNLinear, LastValue
 from forecast.evaluation.metrics import ErrorSums
 
 # Windows whose forecasts are kept for pictures.
-SHOWN_WINDOWS = 5
+EXAMPLE_WINDOWS = 5
 MODEL = "model"
 # A model is called on so many windows, whatever data.batch_size is: matrix products of other shapes round otherwise,
 # and the same checkpoint shall give the same figures to the last digit.
@@ -54,7 +54,7 @@ class Evaluation:
     """The errors of a model and its baselines on the windows of one split.
 
     starts (N,): the row of each window's first past step. squared, absolute (N, T): each window's error by column,
-    mean over steps, scaled units. shown (W,): the windows whose forecasts (W, P, T), scaled units, are kept.
+    mean over steps, scaled units. examples (W,): the windows whose forecasts (W, P, T), scaled units, are kept.
     """
 
     errors: ErrorSums
@@ -62,7 +62,7 @@ class Evaluation:
     starts: np.ndarray
     squared: np.ndarray
     absolute: np.ndarray
-    shown: np.ndarray
+    examples: np.ndarray
     forecasts: dict[str, np.ndarray]
 
 
@@ -125,17 +125,17 @@ def evaluate(
     data = data.on(device)
     windows = data.windows(split)
     count = counted_windows(data, split, protocol)
-    shown = spread(count, SHOWN_WINDOWS)
+    examples = spread(count, EXAMPLE_WINDOWS)
     forecasters = {MODEL: model, **make_baselines(data, nlinear_weight=nlinear_weight.to(device))}
-    scored = score(forecasters, data, batches(windows, batch_size, count=count, device=device), shown=shown)
+    scored = score(forecasters, data, batches(windows, batch_size, count=count, device=device), examples=examples)
     return Evaluation(
         errors=scored[MODEL].errors,
         baselines={name: one.errors for name, one in scored.items() if name != MODEL},
         starts=np.array([windows.start_row(i) for i in range(count)]),
         squared=np.concatenate(scored[MODEL].squared),
         absolute=np.concatenate(scored[MODEL].absolute),
-        shown=np.array(shown),
-        forecasts={name: np.concatenate(one.shown) for name, one in scored.items()},
+        examples=np.array(examples),
+        forecasts={name: np.concatenate(one.forecasts) for name, one in scored.items()},
     )
 
 
@@ -147,30 +147,30 @@ class ScoredForecaster:
         self.errors = ErrorSums(data.pred_len, len(data.targets))
         self.squared: list[np.ndarray] = []
         self.absolute: list[np.ndarray] = []
-        self.shown: list[np.ndarray] = []
+        self.forecasts: list[np.ndarray] = []  # of the examples alone
 
-    def add(self, batch: Batch, *, shown: list[int]) -> None:
-        """Forecasts a batch. shown: which of its windows to keep."""
+    def add(self, batch: Batch, *, examples: list[int]) -> None:
+        """Forecasts a batch. examples: which of its windows to keep."""
         forecast = self.forecaster(batch.past, batch.past_known, batch.future_known)
         check_finite(forecast)
         squared, absolute = self.errors.update(forecast, batch.target)
         self.squared.append(squared)
         self.absolute.append(absolute)
-        self.shown.append(forecast[shown].cpu().numpy())
+        self.forecasts.append(forecast[examples].cpu().numpy())
 
 
 @torch.inference_mode()
 def score(
-    forecasters: Mapping[str, nn.Module], data: PreparedData, windows: Iterator[Batch], *, shown: Sequence[int] = ()
+    forecasters: Mapping[str, nn.Module], data: PreparedData, windows: Iterator[Batch], *, examples: Sequence[int] = ()
 ) -> dict[str, ScoredForecaster]:
-    """Forecasts all batches, in order, in float32. shown: the windows whose forecasts are kept."""
+    """Forecasts all batches, in order, in float32. examples: the windows whose forecasts are kept."""
     scored = {name: ScoredForecaster(forecaster, data) for name, forecaster in forecasters.items()}
     done = 0
     with exact_float32():
         for batch in windows:
-            rows = [i - done for i in shown if done <= i < done + len(batch.target)]
+            rows = [i - done for i in examples if done <= i < done + len(batch.target)]
             for one in scored.values():
-                one.add(batch, shown=rows)
+                one.add(batch, examples=rows)
             done += len(batch.target)
     return scored
 

@@ -100,8 +100,8 @@ def test_every_window_counts_once_and_in_order(data, model):
 
 def test_the_kept_forecasts_are_those_of_windows_spread_over_the_split(data, model):
     found = evaluated(data, model)
-    assert found.shown.tolist() == [0, 19, 38, 56, 75]
-    windows = data.windows("test").__getitems__(found.shown.tolist())
+    assert found.examples.tolist() == [0, 19, 38, 56, 75]
+    windows = data.windows("test").__getitems__(found.examples.tolist())
     last = windows.past[:, -1:].expand(-1, P, -1)
     assert np.array_equal(found.forecasts["last_value"], last.numpy())
     with torch.inference_mode():

@@ -69,7 +69,7 @@ def test_an_evaluation_there_gives_the_figures_of_the_cpu(data):
     here, *figures_here = evaluated(data, weight, CPU)
     with other_device():
         there, *figures_there = evaluated(data, weight, META)
-    for name in ("starts", "squared", "absolute", "shown", "forecasts"):
+    for name in ("starts", "squared", "absolute", "examples", "forecasts"):
         close(getattr(there, name), getattr(here, name))
     for actual, expected in zip(figures_there, figures_here, strict=True):
         close(actual, expected)
