@@ -26,8 +26,8 @@ S = TypeVar("S")
 def check_config(cfg: DictConfig) -> None:
     """Check a config of train.py against the constructors that it names and the rules between its values.
 
-    Raises one UserError with all problems: each on a line, with its YAML path, its value and the fix. Without one
-    of its groups a config makes no sense: then that is all it says.
+    Raises one UserError with all problems: each on a line, with its YAML path, its value and the fix. Missing
+    groups are reported alone: without one of them the rest of a config cannot be judged.
     """
     _check_groups(cfg)
     values, problems = read_values(cfg)

@@ -85,7 +85,7 @@ def _set(config: DictConfig, composed: DictConfig, key: str) -> str:
     before, now = _value(config, key), _value(composed, key)
     node, _, name = key.rpartition(".")
     if before is _ABSENT:
-        # Older or not said, it comes to its class's own default.
+        # not in the saved config: the run had the default of the class
         target = OmegaConf.select(config, f"{node}._target_") if node else None
         parameter = None if target is None else signature(resolve_target(target, node)).get(name)
         if parameter is not None and parameter.default is not parameter.empty:

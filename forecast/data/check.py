@@ -1,4 +1,4 @@
-"""All that is wrong with a CSV file somebody wants to train on, and the training that it is fit for."""
+"""Everything that is wrong with a CSV file, all at once, and the command to train on it."""
 
 from collections.abc import Sequence
 from csv import QUOTE_NONE
