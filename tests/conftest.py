@@ -1,11 +1,28 @@
-"""Where reference files and the ETT data are, and which reference file belongs to which test."""
+"""Where reference files and the ETT data are, which reference file belongs to which test, and which tests are core."""
 
+import multiprocessing
 import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+
+# Folders and files of `pytest -m core`, less what is slow and NOT_CORE, which trains or starts a process.
+CORE = (
+    *("attention", "ops", "layers", "data", "config", "checkpoint"),
+    *("models/test_model_laws.py", "models/test_base.py", "evaluation/test_metrics.py", "test_architecture.py"),
+)
+NOT_CORE = (
+    "config/test_lock.py",
+    "test_torch_is_to_use_large_pages_unless_the_user_says_otherwise",
+    "test_an_ablation_without_m_is_refused",
+    "test_a_data_loader_shuffles_and_keeps_the_ragged_last_batch[1]",
+    "test_a_forecast_does_not_import_lightning_to_look_at_a_config",
+    "test_a_training_goes_on_from_it_to_the_same_weights_and_figures",
+    "test_no_csv_is_committed",
+)
 
 
 def pytest_addoption(parser):
@@ -17,6 +34,42 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     # two threads beside another busy process are many times slower than one
     torch.set_num_threads(1)
+
+
+def places(path):
+    """A test file and the folders that it is in, as CORE names them."""
+    path = path.relative_to(Path(__file__).parent)
+    return {path.as_posix(), *map(str, path.parents)}
+
+
+def pytest_ignore_collect(collection_path, config):
+    """For `-m core` the other files are not even imported."""
+    if config.option.markexpr == "core" and collection_path.suffix == ".py" and not places(collection_path) & {*CORE}:
+        return True
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Marks the tests of CORE, before pytest chooses by -m."""
+    for item in items:
+        inside = places(item.path)
+        if inside & {*CORE} and not {*inside, item.name, item.originalname} & {*NOT_CORE}:
+            item.add_marker("core")
+
+
+@pytest.fixture(autouse=True)
+def no_process_in_core(request, monkeypatch):
+    """A core test that starts a process fails."""
+    if request.node.get_closest_marker("core") is None or request.node.get_closest_marker("slow"):
+        return
+
+    def refuse(*_, **__):
+        pytest.fail("a core test starts a process: name it in NOT_CORE of tests/conftest.py")
+
+    starters = [(subprocess, "Popen"), (multiprocessing.process.BaseProcess, "start"), (os, "fork"), (os, "system")]
+    for place, name in starters:
+        monkeypatch.setattr(place, name, refuse)
 
 
 def pytest_generate_tests(metafunc):

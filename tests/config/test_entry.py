@@ -181,7 +181,7 @@ REFUSED = [
     (["seed=1", "-m", "seed=2"], "Options such as -m stand before the first key=value"),
     (["logger=null"], "logger=null: choose one of tensorboard\n"),
     (["~model"], f"model is missing: say model=NAME, one of {', '.join(options('model'))}\n"),
-    (["data=csv"], "data.path=null: which file? Say data.path=FILE.csv\n"),
+    (["data=csv", "logger.name=check"], "data.path=null: which file? Say data.path=FILE.csv\n"),
     (
         ["ckpt_path=no.ckpt"],
         "ckpt_path=no.ckpt: there is no such file. It is RUN/checkpoints/last.ckpt or best.ckpt\n",
