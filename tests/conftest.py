@@ -25,6 +25,17 @@ NOT_CORE = (
 )
 
 
+# They would keep one process busy after the other has ended.
+LONGEST = {
+    "test_twenty_kills_at_random_moments_change_no_bit",
+    "test_the_quickstart_beats_the_seasonal_naive",
+    "test_training_with_compile_ends_with_the_figures_of_training_without",
+    "test_a_killed_sweep_redoes_exactly_the_unfinished_jobs",
+    "test_a_damaged_file_is_read_as_it_is_or_refused_in_words",
+    "test_a_check_and_the_reader_agree_on_many_files",
+}
+
+
 def pytest_addoption(parser):
     """--golden=DIR: other reference tensors than our own copy (`pytest tests --golden=DIR`)."""
     own = Path(__file__).parent / "golden"
@@ -51,7 +62,8 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Marks the tests of CORE, before pytest chooses by -m."""
+    """Marks the tests of CORE, before pytest chooses by -m; LONGEST come first."""
+    items.sort(key=lambda item: item.originalname not in LONGEST)
     for item in items:
         inside = places(item.path)
         if inside & {*CORE} and not {*inside, item.name, item.originalname} & {*NOT_CORE}:

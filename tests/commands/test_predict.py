@@ -159,8 +159,12 @@ def test_a_file_unlike_the_one_trained_on_is_refused(tmp_path, best, capsys, oth
 @pytest.mark.parametrize("features", ["M", "MS", "S"])
 def test_one_column_goes_all_the_way_from_a_csv_to_a_forecast(tmp_path, features):
     write_csv(tmp_path / "own.csv", rows=170, columns=("load",))
-    few = ["trainer.limit_train_batches=1", f"data.features={features}", f"hydra.run.dir={tmp_path}/run"]
-    call("train", *OWN, *LAYOUT, f"data.path={tmp_path}/own.csv", "data.target=load", *few)
-    forecast = predicted(tmp_path, tmp_path / "run/checkpoints/best.ckpt")
+    given = [*LAYOUT, f"data.path={tmp_path}/own.csv", "data.target=load", f"data.features={features}"]
+    if features == "MS":
+        call("train", *OWN, *given, "trainer.limit_train_batches=1", f"hydra.run.dir={tmp_path}/run")
+        best = tmp_path / "run/checkpoints/best.ckpt"
+    else:
+        best = write_untrained(tmp_path / "best.ckpt", *given, *LENGTHS)
+    forecast = predicted(tmp_path, best)
     assert forecast.columns.tolist() == ["when", "load"]
     assert forecast["load"].between(5_000, 15_000).all()

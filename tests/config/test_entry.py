@@ -135,6 +135,8 @@ def test_questions_are_answered_fast_and_write_nothing(tmp_path, script, questio
         answer = ran(tmp_path, ROOT / script, *question)
         seconds.append(time.perf_counter() - start)
         assert (answer.returncode, answer.stderr) == (0, "")
+        if seconds[-1] < 1.5:
+            break
     assert min(seconds) < 1.5
     assert not list(tmp_path.iterdir())
 
