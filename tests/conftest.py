@@ -66,14 +66,15 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.originalname not in LONGEST)
     for item in items:
         inside = places(item.path)
-        if inside & {*CORE} and not {*inside, item.name, item.originalname} & {*NOT_CORE}:
+        left_out = item.get_closest_marker("slow") or {*inside, item.name, item.originalname} & {*NOT_CORE}
+        if inside & {*CORE} and not left_out:
             item.add_marker("core")
 
 
 @pytest.fixture(autouse=True)
 def no_process_in_core(request, monkeypatch):
     """A core test that starts a process fails."""
-    if request.node.get_closest_marker("core") is None or request.node.get_closest_marker("slow"):
+    if request.node.get_closest_marker("core") is None:
         return
 
     def refuse(*_, **__):
