@@ -9,20 +9,24 @@ import numpy as np
 import pytest
 import torch
 
-# Folders and files of `pytest -m core`, less what is slow and NOT_CORE, which trains or starts a process.
+# Folders and files of `pytest -m core`, less what is slow and NOT_CORE: it trains, starts a process or takes long.
 CORE = (
     *("attention", "ops", "layers", "data", "config", "checkpoint"),
     *("models/test_model_laws.py", "models/test_base.py", "evaluation/test_metrics.py", "test_architecture.py"),
 )
 NOT_CORE = (
+    "config/test_experiments.py",
     "config/test_lock.py",
     "test_torch_is_to_use_large_pages_unless_the_user_says_otherwise",
     "test_an_ablation_without_m_is_refused",
     "test_a_data_loader_shuffles_and_keeps_the_ragged_last_batch[1]",
     "test_a_forecast_does_not_import_lightning_to_look_at_a_config",
     "test_a_training_goes_on_from_it_to_the_same_weights_and_figures",
+    "test_every_file_of_a_run_is_read_without_pickle",
+    "test_it_is_evaluated_and_forecasts_as_by_the_program_that_wrote_it",
     "test_no_csv_is_committed",
     "test_the_command_line_answers_with_todays_name_once_and_runs",
+    "test_yaml_of_a_users_own_may_have_former_names",
 )
 
 

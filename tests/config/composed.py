@@ -32,7 +32,7 @@ def composed(*overrides, name="train", hydra=False):
 
 @cache
 def _pickled(overrides, name, hydra):
-    recipes.register()
+    recipes.register(overrides)
     GlobalHydra.instance().clear()
     reading = mock.patch("hydra._internal.config_loader_impl.CachingConfigRepository", ReadOnce)
     with reading, initialize_config_dir(str(CONF), version_base="1.3"):
