@@ -1,11 +1,44 @@
-"""Where reference files and the ETT data are, and which reference file belongs to which test."""
+"""Where reference files and the ETT data are, which reference file belongs to which test, and which tests are core."""
 
+import multiprocessing
 import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+
+# Folders and files of `pytest -m core`, less what is slow and NOT_CORE: it trains, starts a process or takes long.
+CORE = (
+    *("attention", "ops", "layers", "data", "config", "checkpoint"),
+    *("models/test_model_laws.py", "models/test_base.py", "evaluation/test_metrics.py", "test_architecture.py"),
+)
+NOT_CORE = (
+    "config/test_experiments.py",
+    "config/test_lock.py",
+    "test_torch_is_to_use_large_pages_unless_the_user_says_otherwise",
+    "test_an_ablation_without_m_is_refused",
+    "test_a_data_loader_shuffles_and_keeps_the_ragged_last_batch[1]",
+    "test_a_forecast_does_not_import_lightning_to_look_at_a_config",
+    "test_a_training_goes_on_from_it_to_the_same_weights_and_figures",
+    "test_every_file_of_a_run_is_read_without_pickle",
+    "test_it_is_evaluated_and_forecasts_as_by_the_program_that_wrote_it",
+    "test_no_csv_is_committed",
+    "test_the_command_line_answers_with_todays_name_once_and_runs",
+    "test_yaml_of_a_users_own_may_have_former_names",
+)
+
+
+# They would keep one process busy after the other has ended.
+LONGEST = {
+    "test_twenty_kills_at_random_moments_change_no_bit",
+    "test_the_quickstart_beats_the_seasonal_naive",
+    "test_training_with_compile_ends_with_the_figures_of_training_without",
+    "test_a_killed_sweep_redoes_exactly_the_unfinished_jobs",
+    "test_a_damaged_file_is_read_as_it_is_or_refused_in_words",
+    "test_a_check_and_the_reader_agree_on_many_files",
+}
 
 
 def pytest_addoption(parser):
@@ -17,6 +50,44 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     # two threads beside another busy process are many times slower than one
     torch.set_num_threads(1)
+
+
+def places(path):
+    """A test file and the folders that it is in, as CORE names them."""
+    path = path.relative_to(Path(__file__).parent)
+    return {path.as_posix(), *map(str, path.parents)}
+
+
+def pytest_ignore_collect(collection_path, config):
+    """For `-m core` the other files are not even imported."""
+    if config.option.markexpr == "core" and collection_path.suffix == ".py" and not places(collection_path) & {*CORE}:
+        return True
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Marks the tests of CORE, before pytest chooses by -m; LONGEST come first."""
+    items.sort(key=lambda item: item.originalname not in LONGEST)
+    for item in items:
+        inside = places(item.path)
+        left_out = item.get_closest_marker("slow") or {*inside, item.name, item.originalname} & {*NOT_CORE}
+        if inside & {*CORE} and not left_out:
+            item.add_marker("core")
+
+
+@pytest.fixture(autouse=True)
+def no_process_in_core(request, monkeypatch):
+    """A core test that starts a process fails."""
+    if request.node.get_closest_marker("core") is None:
+        return
+
+    def refuse(*_, **__):
+        pytest.fail("a core test starts a process: name it in NOT_CORE of tests/conftest.py")
+
+    starters = [(subprocess, "Popen"), (multiprocessing.process.BaseProcess, "start"), (os, "fork")]
+    for place, name in starters:
+        monkeypatch.setattr(place, name, refuse)
 
 
 def pytest_generate_tests(metafunc):

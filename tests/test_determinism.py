@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from checkpoints import DEMO, LENGTHS, write_untrained
 from program import TINY, call
 
 ROOT = Path(__file__).parents[1]
@@ -65,20 +66,14 @@ def test_another_seed_trains_other_weights(two_runs, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """The run folder of a tiny training."""
-    folder = tmp_path_factory.mktemp("trained") / "run"
-    call("train", *TINY, "model=informer", "attention=prob", f"hydra.run.dir={folder}")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def evaluated(trained, tmp_path_factory):
-    """metrics.json of evaluate.py on the best checkpoint, for some settings."""
+def evaluated(tmp_path_factory):
+    """metrics.json of evaluate.py on a checkpoint, for some settings."""
+    checkpoint = tmp_path_factory.mktemp("checkpoint") / "best.ckpt"
+    write_untrained(checkpoint, *DEMO, *LENGTHS, "model=informer", "attention=prob")
 
     def evaluate(*changes):
         folder = tmp_path_factory.mktemp("evaluated") / "run"
-        call("evaluate", f"ckpt_path={trained}/checkpoints/best.ckpt", *changes, f"hydra.run.dir={folder}")
+        call("evaluate", f"ckpt_path={checkpoint}", *changes, f"hydra.run.dir={folder}")
         return without_cost(folder)
 
     return evaluate

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
@@ -46,7 +47,7 @@ def _check_groups(cfg: DictConfig) -> None:
             continue
         node = cfg.get(group)
         # What an experiment says about the group's keys stays behind when the group is deleted.
-        built = "_target_" in OmegaConf.load(CONF / group / f"{option}.yaml")
+        built = _names_a_class(group, option)
         if group == "attention" and "_target_" in (cfg.get("model") or {}) and not has_slots(cfg):
             if node is not None:
                 problems.add_line(group, "attention: this model has none; leave attention= and attention.KEY= out")
@@ -55,6 +56,11 @@ def _check_groups(cfg: DictConfig) -> None:
             valid = ", ".join(options(group, but="inherit"))
             problems.add_line(group, f"{group} is missing: say {group}=NAME, one of {valid}")
     problems.report()
+
+
+@cache
+def _names_a_class(group: str, option: str) -> bool:
+    return "_target_" in OmegaConf.load(CONF / group / f"{option}.yaml")
 
 
 def read_settings(cfg: DictConfig, schema: type[S]) -> S:

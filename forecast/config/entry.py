@@ -17,7 +17,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config import distributed, hydra_errors, resolvers
+from forecast.config import distributed, hydra_errors, recipes, resolvers
 from forecast.config.aliases import current_override, with_current_names
 from forecast.config.help import help_text
 from forecast.config.values import CONF
@@ -53,6 +53,7 @@ def run(main: Main, *, config_name: str) -> None:
     arguments = argparse.Namespace(overrides=[], multirun=False, config_name=None)
     try:
         arguments = _command_line()
+        recipes.register(sys.argv)
         if arguments.help:
             print(help_text(config_name))
             return

@@ -14,6 +14,7 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from forecast.config import recipes
 from forecast.config.recipes import published_tables
 from forecast.config.values import CONF, as_typed, chosen_groups, options
 from forecast.errors import UserError, closest
@@ -101,6 +102,7 @@ def _combination(parsed: list[Override], *, config_name: str) -> list[str]:
 
 def compose_config(config_name: str, overrides: list[str], *, hydra: bool = False) -> DictConfig:
     """conf/NAME.yaml with the overrides, as Hydra composes it. hydra: with Hydra's own node."""
+    recipes.register(overrides)
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return compose(config_name, overrides=overrides, return_hydra_config=hydra)

@@ -1,6 +1,6 @@
 """The rows of published tables, conf/published.yaml, as experiments: experiment=TABLE/ROW."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -25,13 +25,23 @@ def recipe(table: str, row: str) -> dict[str, Any]:
     return {**content["every"], **dict(zip(content["columns"], content["rows"][row], strict=False))}
 
 
+def register(arguments: Sequence[str]) -> None:
+    """Lays rows into Hydra's store, beside the files of conf/experiment: the tables that a command's words name.
+
+    Of all tables where a folder of a user's own may name them. Hydra copies its store for each config that it
+    composes: with all rows in it that takes longer than the rest.
+    """
+    anywhere = any(word.startswith(("--config-", "-cd", "-cp")) for word in arguments)
+    for table in published_tables():
+        if anywhere or any(f"{table}/" in word for word in arguments):
+            _store(table)
+
+
 @cache
-def register() -> None:
-    """Lays the rows into Hydra's store, beside the files of conf/experiment."""
-    for table, content in published_tables().items():
-        for row in content["rows"]:
-            node = _as_experiment(recipe(table, row))
-            ConfigStore.instance().store(name=row, node=node, group=f"experiment/{table}", package="_global_")
+def _store(table: str) -> None:
+    for row in published_tables()[table]["rows"]:
+        node = _as_experiment(recipe(table, row))
+        ConfigStore.instance().store(name=row, node=node, group=f"experiment/{table}", package="_global_")
 
 
 def _as_experiment(keys: Mapping[str, Any]) -> dict[str, Any]:

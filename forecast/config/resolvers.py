@@ -12,15 +12,14 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 import forecast
-from forecast.config import distributed, recipes
+from forecast.config import distributed
 from forecast.config.aliases import former_config
 from forecast.errors import UserError
 from forecast.run_folder import NOT_IDENTITY, hold
 
 
 def register() -> None:
-    """Register the resolvers and the published rows, for one command; any number of times."""
-    recipes.register()
+    """Register the resolvers, for one command; any number of times."""
     words: dict[str, Callable[..., Any]] = {
         "run_dir": run_dir,
         "new_run_dir": new_run_dir,

@@ -1,6 +1,7 @@
 """A composed config as plain values, the list of its problems, and the groups and options that conf offers."""
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,7 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in name.split("_")]
 
 
+@cache
 def chosen_groups(name: str) -> dict[str, str | None]:
     """The groups that conf/NAME.yaml chooses from, each with its option; None for one that is left open."""
     entries = OmegaConf.to_container(OmegaConf.load(CONF / f"{name}.yaml").defaults)

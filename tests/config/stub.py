@@ -1,4 +1,7 @@
-"""An entry point whose main checks the config, shows what the helpers say, and misbehaves when told to."""
+"""An entry point whose main shows what the helpers say, checks the config when told to, and misbehaves when told to.
+
+The check imports torch, which takes longer than all the rest.
+"""
 
 import json
 import os
@@ -10,7 +13,6 @@ from forecast.config.entry import choices, chosen, run, run_folder, task_overrid
 
 
 def main(cfg):
-    from forecast.config.check import check_config
     from forecast.errors import UserError
 
     match cfg.logger.name:
@@ -24,11 +26,14 @@ def main(cfg):
             Path("waiting").touch()
             while not Path("go").exists():
                 time.sleep(0.05)
+        case "check":
+            from forecast.config.check import check_config
+
+            check_config(cfg)
         case "build":
             from forecast.config.build import build
 
             build({"a": {"_target_": "torch.optim.Adam", "params": [], "lr": 1}})
-    check_config(cfg)
     report = {
         "folder": str(run_folder()),
         "overrides": task_overrides(),

@@ -135,6 +135,8 @@ def test_questions_are_answered_fast_and_write_nothing(tmp_path, script, questio
         answer = ran(tmp_path, ROOT / script, *question)
         seconds.append(time.perf_counter() - start)
         assert (answer.returncode, answer.stderr) == (0, "")
+        if seconds[-1] < 1.5:
+            break
     assert min(seconds) < 1.5
     assert not list(tmp_path.iterdir())
 
@@ -181,7 +183,7 @@ REFUSED = [
     (["seed=1", "-m", "seed=2"], "Options such as -m stand before the first key=value"),
     (["logger=null"], "logger=null: choose one of tensorboard\n"),
     (["~model"], f"model is missing: say model=NAME, one of {', '.join(options('model'))}\n"),
-    (["data=csv"], "data.path=null: which file? Say data.path=FILE.csv\n"),
+    (["data=csv", "logger.name=check"], "data.path=null: which file? Say data.path=FILE.csv\n"),
     (
         ["ckpt_path=no.ckpt"],
         "ckpt_path=no.ckpt: there is no such file. It is RUN/checkpoints/last.ckpt or best.ckpt\n",

@@ -3,15 +3,14 @@
 import json
 import shlex
 import subprocess
-import sys
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
 from program import call
+from script import call_script
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "check_data.py"
 # a whole training in a second or two
 TINY = [
     *("model.d_model=14", "model.n_heads=2", "model.d_ff=17", "trainer.max_epochs=1", "trainer.limit_train_batches=2"),
@@ -19,10 +18,17 @@ TINY = [
 ]
 
 
-def checked(*arguments):
-    result = subprocess.run([sys.executable, SCRIPT, *map(str, arguments)], capture_output=True, text=True, check=False)
-    assert "Traceback" not in result.stderr, result.stderr
-    return result
+class Done(NamedTuple):
+    """How the script ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def checked(capsys):
+    return lambda *arguments: Done(*call_script(capsys, "check_data", *arguments))
 
 
 def hours(rows=613, columns=("load", "wind")):
@@ -32,7 +38,7 @@ def hours(rows=613, columns=("load", "wind")):
     return data
 
 
-def test_a_healthy_file_takes_less_than_a_page_and_ends_with_the_command(tmp_path):
+def test_a_healthy_file_takes_less_than_a_page_and_ends_with_the_command(tmp_path, checked):
     hours().to_csv(tmp_path / "my.csv", index=False)
     result = checked(tmp_path / "my.csv")
     lines = result.stdout.splitlines()
@@ -45,7 +51,7 @@ def test_a_healthy_file_takes_less_than_a_page_and_ends_with_the_command(tmp_pat
     assert "windows    train 310, val 39, test 99" in result.stdout
 
 
-def test_etth1_fits_on_one_page(ett_root):
+def test_etth1_fits_on_one_page(ett_root, checked):
     result = checked(ett_root / "ETTh1.csv")
     assert result.returncode == 0
     assert len(result.stdout.splitlines()) < 40
@@ -54,7 +60,7 @@ def test_etth1_fits_on_one_page(ett_root):
 
 
 @pytest.mark.parametrize("policy", ["interpolate", "mask"])
-def test_the_printed_command_trains(tmp_path, policy):
+def test_the_printed_command_trains(tmp_path, policy, checked):
     """Semicolons, decimal commas, gaps, another time column, and a name that shell and Hydra must not read."""
     path = tmp_path / "it's a=b, $HOME.csv"
     data = hours().rename(columns={"date": "when"})
@@ -77,7 +83,7 @@ def test_the_printed_command_trains(tmp_path, policy):
     assert (run_data["gaps"]["policy"], run_data["gaps"]["rows_added"]) == (policy, len(gap))
 
 
-def test_a_file_that_cannot_be_trained_on_says_what_to_do_first_and_fails(tmp_path):
+def test_a_file_that_cannot_be_trained_on_says_what_to_do_first_and_fails(tmp_path, checked):
     lines = hours().to_csv(index=False).splitlines()
     lines.insert(8, lines[7])
     lines[20] = lines[20].split(",")[0] + ",high,1"
@@ -90,7 +96,7 @@ def test_a_file_that_cannot_be_trained_on_says_what_to_do_first_and_fails(tmp_pa
     assert result.stdout.splitlines()[-1] == "No training reads this file as it is. Mend it, then run this again."
 
 
-def test_options_are_used_instead_of_guesses(tmp_path):
+def test_options_are_used_instead_of_guesses(tmp_path, checked):
     data = hours().rename(columns={"date": "start"})
     data.insert(1, "end", data["start"] + pd.Timedelta("1h"))
     data.drop(columns="start").assign(a=1.5).to_csv(tmp_path / "a.csv", index=False, sep=";")
@@ -106,12 +112,12 @@ def test_options_are_used_instead_of_guesses(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["separator", "decimal"])
-def test_an_option_of_several_characters_is_refused(tmp_path, name):
+def test_an_option_of_several_characters_is_refused(tmp_path, name, checked):
     result = checked(tmp_path / "a.csv", f"--{name}", ",,")
     assert result.returncode == 2 and f"--{name} ,,: must be one character" in result.stderr
 
 
-def test_a_thousand_columns_and_findings_are_cut_short(tmp_path):
+def test_a_thousand_columns_and_findings_are_cut_short(tmp_path, checked):
     data = hours(rows=211, columns=tuple(f"c{i}" for i in range(1000)))
     data.loc[3, [f"c{i}" for i in range(100)]] = np.nan
     data.to_csv(tmp_path / "wide.csv", index=False)

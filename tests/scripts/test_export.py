@@ -121,10 +121,8 @@ MODELS = [f"model={name}" for name in options("model")]
 ATTENTIONS = [f"attention={name}" for name in options("attention", but="inherit") if name not in PAPERS.values()]
 VARIANTS = {
     "decode": ["attention=full", "model.decode=autoregressive"],
-    "embedding": ["model.embedding=fixed"],
-    "instance_norm": ["model.instance_norm=true", "data.features=MS"],
-    "one column": ["data.features=S", "label_len=0"],
-    "mix": ["model.mix=true", "model.distil=false"],
+    "embedding, instance_norm": ["model.embedding=fixed", "model.instance_norm=true", "data.features=MS"],
+    "one column, mix": ["data.features=S", "label_len=0", "model.mix=true", "model.distil=false"],
 }
 
 

@@ -232,6 +232,7 @@ def test_training_goes_on_in_the_same_folder(tiny_run, tmp_path):
     assert metrics["model"] == "informer" and metrics["data"] == "demo" and metrics["pred_len"] == 5
 
 
+@pytest.mark.slow
 def test_going_on_from_another_runs_checkpoint_copy_makes_a_new_folder(tiny_run, tmp_path, monkeypatch):
     lone = tmp_path / "lone.ckpt"
     shutil.copy(tiny_run / "checkpoints/last.ckpt", lone)
@@ -241,6 +242,7 @@ def test_going_on_from_another_runs_checkpoint_copy_makes_a_new_folder(tiny_run,
     assert (folder / "checkpoints/best.ckpt").exists()
 
 
+@pytest.mark.slow
 def test_going_on_refuses_another_model_or_other_data_and_accepts_what_is_so(tiny_run, tmp_path, capsys):
     run = copied(tiny_run, tmp_path)
     said = refusal(capsys, "train", f"ckpt_path={run}/checkpoints/last.ckpt", "seq_len=23", "model=informer2020")
@@ -248,6 +250,7 @@ def test_going_on_refuses_another_model_or_other_data_and_accepts_what_is_so(tin
     call("train", f"ckpt_path={run}/checkpoints/last.ckpt", "seq_len=19", "model=informer", "trainer.max_epochs=2")
 
 
+@pytest.mark.slow
 def test_patience_can_be_changed_when_training_goes_on(tiny_run, tmp_path):
     run = copied(tiny_run, tmp_path)
     call(

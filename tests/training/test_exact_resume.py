@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -41,8 +42,7 @@ def assert_equal_results(run, whole):
             assert torch.equal(weights[name][key], value), f"{name}.ckpt: {key}"
 
 
-@pytest.fixture
-def interrupted(tmp_path, monkeypatch):
+def interrupted(folder, *arguments):
     """Trains, and copies the run folder each time that last.ckpt has been written: what a kill then would leave."""
     save = forecast.training.checkpoint.save_checkpoint
     copies = []
@@ -50,32 +50,32 @@ def interrupted(tmp_path, monkeypatch):
     def save_and_copy(trainer, name):
         save(trainer, name)
         if name == "last":
-            copies.append(tmp_path / f"killed-at-{trainer.global_step}-{len(copies)}")
+            copies.append(folder / f"killed-at-{trainer.global_step}-{len(copies)}")
             shutil.copytree(trainer.default_root_dir, copies[-1])
 
-    def train(*arguments):
-        with monkeypatch.context() as patch:
-            patch.setattr(forecast.training.checkpoint, "save_checkpoint", save_and_copy)
-            call("train", *LONG, *arguments, f"hydra.run.dir={tmp_path / 'whole'}")
-        return tmp_path / "whole", copies
-
-    return train
+    with mock.patch.object(forecast.training.checkpoint, "save_checkpoint", save_and_copy):
+        call("train", *LONG, *arguments, f"hydra.run.dir={folder / 'whole'}")
+    return folder / "whole", copies
 
 
-@pytest.mark.parametrize(
-    ("arguments", "chosen"),
-    [
-        # 9 steps an epoch: in the middle of one, after a validation, at the end of the first and of the last one
-        (["callbacks.checkpoint.every_n_train_steps=4"], (0, 2, 4, -1)),
-    ],
-)
-def test_a_run_resumed_from_any_last_checkpoint_ends_with_the_same_bits(interrupted, arguments, chosen):
-    whole, copies = interrupted(*arguments)
-    steps = [content(copy, "last")["global_step"] for copy in copies]
-    assert steps == [4, 8, 9, 12, 16, 18, 20, 24, 27, 27]
-    for copy in [copies[i] for i in chosen]:
-        call("train", f"ckpt_path={copy}/checkpoints/last.ckpt")
-        assert_equal_results(copy, whole)
+@pytest.fixture(scope="module")
+def every_fourth(tmp_path_factory):
+    """The whole run, and its folder as a kill would have left it at the steps SAVED."""
+    return interrupted(tmp_path_factory.mktemp("every_fourth"), "callbacks.checkpoint.every_n_train_steps=4")
+
+
+SAVED = [4, 8, 9, 12, 16, 18, 20, 24, 27, 27]  # 9 steps an epoch
+MORE = [pytest.param(i, marks=pytest.mark.slow) for i in (2, 4, -1)]
+
+
+# in the middle of an epoch, after a validation at the end of the first, in the middle again, at the end of the last
+@pytest.mark.parametrize("save", [0, *MORE])
+def test_a_run_resumed_from_any_last_checkpoint_ends_with_the_same_bits(every_fourth, tmp_path, save):
+    whole, copies = every_fourth
+    assert [content(copy, "last")["global_step"] for copy in copies] == SAVED
+    run = shutil.copytree(copies[save], tmp_path / "run")
+    call("train", f"ckpt_path={run}/checkpoints/last.ckpt")
+    assert_equal_results(run, whole)
 
 
 @pytest.mark.slow
@@ -93,18 +93,18 @@ def test_a_run_resumed_from_any_last_checkpoint_ends_with_the_same_bits(interrup
     ],
     ids=" ".join,
 )
-def test_whatever_ends_an_epoch_or_starts_a_validation_resuming_is_exact(interrupted, arguments):
-    whole, copies = interrupted("callbacks.checkpoint.every_n_train_steps=1", *arguments)
+def test_whatever_ends_an_epoch_or_starts_a_validation_resuming_is_exact(tmp_path, arguments):
+    whole, copies = interrupted(tmp_path, "callbacks.checkpoint.every_n_train_steps=1", *arguments)
     for copy in copies[1 :: len(copies) // 2 + 1]:
         call("train", f"ckpt_path={copy}/checkpoints/last.ckpt")
         assert_equal_results(copy, whole)
 
 
-def test_a_run_ended_by_max_steps_in_the_middle_of_an_epoch_goes_on_exactly(tmp_path):
-    call("train", *LONG, f"hydra.run.dir={tmp_path / 'whole'}")
+@pytest.mark.slow
+def test_a_run_ended_by_max_steps_in_the_middle_of_an_epoch_goes_on_exactly(every_fourth, tmp_path):
     call("train", *LONG, "trainer.max_steps=13", f"hydra.run.dir={tmp_path / 'run'}")  # 9 steps an epoch
     call("train", f"ckpt_path={tmp_path}/run/checkpoints/last.ckpt", "trainer.max_steps=-1")
-    assert_equal_results(tmp_path / "run", tmp_path / "whole")
+    assert_equal_results(tmp_path / "run", every_fourth[0])
 
 
 @pytest.mark.slow
@@ -118,22 +118,16 @@ def test_twenty_kills_at_random_moments_change_no_bit(tmp_path):
     assert report["completed"] and all(report["completed"])
 
 
-def test_a_resumed_run_needs_the_random_states_of_the_checkpoint(tiny_run, tmp_path):
+def test_a_resumed_run_needs_the_random_states_of_the_checkpoint(every_fourth, tmp_path):
     """Without them dropout and ProbSparse draw otherwise: what the other tests show is not true by itself."""
-    folder = tmp_path / "run"
-    call("train", *LONG, "trainer.max_epochs=2", f"hydra.run.dir={folder}")
-    weights = []
-    for states in ("kept", "removed"):
-        copy = tmp_path / states
-        shutil.copytree(folder, copy)
-        file = copy / "checkpoints" / "last.ckpt"
-        saved = torch.load(file, weights_only=True)
-        if states == "removed":
-            del saved["random_states"]
-            torch.save(saved, file)
-        call("train", f"ckpt_path={file}", "trainer.max_epochs=3")
-        weights.append(content(copy, "last")["state_dict"])
-    assert not torch.equal(weights[0]["model.decoder.head.weight"], weights[1]["model.decoder.head.weight"])
+    whole, copies = every_fourth
+    run = shutil.copytree(copies[SAVED.index(24)], tmp_path / "run")
+    saved = content(run, "last")
+    del saved["random_states"]
+    torch.save(saved, run / "checkpoints/last.ckpt")
+    call("train", f"ckpt_path={run}/checkpoints/last.ckpt")
+    name = "model.decoder.head.weight"
+    assert not torch.equal(content(run, "last")["state_dict"][name], content(whole, "last")["state_dict"][name])
 
 
 def test_a_checkpoint_holds_the_states_of_all_generators_as_plain_values(tiny_run):

@@ -5,6 +5,7 @@ import json
 import os
 
 import pytest
+from checkpoints import DEMO, LENGTHS, write_untrained
 from program import TINY, call, refusal
 
 from forecast.config.values import options
@@ -51,33 +52,32 @@ def test_every_model_trains_on_etth1_and_its_checkpoint_evaluates_to_the_same_fi
 @pytest.mark.parametrize("features, targets", [("MS", 1), ("S", 1)])
 @pytest.mark.parametrize("model", [name for name in options("model") if name not in WITHOUT_ATTENTION])
 def test_every_model_forecasts_the_targets_of_each_kind_of_features(model, features, targets, tmp_path):
-    run = tmp_path / "run"
-    tiny = [text for text in TINY if not text.startswith("model.")]
-    few = [f"model={model}", *tiny, *sizes(model), "trainer.limit_train_batches=2", f"data.features={features}"]
-    call("train", *few, f"hydra.run.dir={run}")
-    output = tmp_path / "forecast.csv"
-    call(
-        "predict", f"ckpt_path={run}/checkpoints/best.ckpt", f"output={output}", "device=cpu", f"hydra.run.dir={run}/p"
+    """tests/models/test_model_laws.py trains each on one target of several and on one column."""
+    best = write_untrained(
+        tmp_path / "best.ckpt", f"model={model}", *DEMO, *LENGTHS, f"data.features={features}", sizes=SMALL
     )
+    output = tmp_path / "forecast.csv"
+    call("predict", f"ckpt_path={best}", f"output={output}", "device=cpu", f"hydra.run.dir={tmp_path}/p")
     rows = list(csv.reader(output.read_text().splitlines()))
     assert len(rows) == 1 + 5
     assert {len(row) for row in rows} == {1 + targets}
 
 
-@pytest.mark.parametrize("attention", options("attention", but="inherit"))
-def test_every_attention_trains_in_the_informer(attention, tmp_path):
+# tests/models/test_model_laws.py makes a step with every attention, here each kind of program passes: drawn keys,
+# patterns, hashes.
+@pytest.mark.parametrize("attention", ["prob_causal", "logsparse", "lsh"])
+def test_an_attention_of_each_kind_trains_in_the_informer(attention, tmp_path):
     run = tmp_path / "run"
     call("train", f"attention={attention}", *TINY, "trainer.limit_train_batches=2", f"hydra.run.dir={run}")
     assert metrics_of(run)["attention_slots"] == {"encoder": attention, "decoder": attention, "cross": "full"}
 
 
-@pytest.mark.parametrize("n_heads, lines", [(1, 0), (2, 1)])
-def test_each_run_says_once_that_single_head_attention_ignores_the_number_of_heads(n_heads, lines, tmp_path):
-    """Also the second one in a process, as in a sweep."""
-    few = ["attention=single_head", *TINY, f"model.n_heads={n_heads}", "trainer.limit_train_batches=1"]
-    for run in ("first", "second"):
-        call("train", *few, f"hydra.run.dir={tmp_path / run}")
-        said = (tmp_path / run / "train.log").read_text()
+def test_each_run_says_once_that_single_head_attention_ignores_the_number_of_heads(tmp_path):
+    """Also the second one in a process, as in a sweep, and not where there is nothing to ignore."""
+    few = ["attention=single_head", *TINY, "trainer.limit_train_batches=1"]
+    for run, (n_heads, lines) in enumerate([(2, 1), (1, 0), (2, 1)]):
+        call("train", *few, f"model.n_heads={n_heads}", f"hydra.run.dir={tmp_path}/{run}")
+        said = (tmp_path / f"{run}/train.log").read_text()
         assert said.count("Single-head attention has one head: model.n_heads=2 is ignored in its slots") == lines
 
 

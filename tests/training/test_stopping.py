@@ -193,6 +193,7 @@ def files_of_at_most(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path, capsys):
     run = tmp_path / "run"
     call("train", *TINY, f"hydra.run.dir={run}")
