@@ -116,7 +116,10 @@ def _on_grid(timestamps: pd.DatetimeIndex, freq: str) -> tuple[npt.NDArray[np.bo
         unit = {alias: size for size, alias in _UNITS}[np.datetime_data(stamps.dtype)[0]]
         since = stamps.astype(np.int64) - stamps[:1].astype(np.int64)  # whole numbers of `unit` nanoseconds
         return since % (offset.nanos // math.gcd(offset.nanos, unit)) == 0, int(since[-1]) * unit // offset.nanos + 1
-    grid = grid_stamps(timestamps, freq)
+    try:
+        grid = grid_stamps(timestamps, freq)
+    except (pd.errors.OutOfBoundsDatetime, OverflowError):  # the last year of pandas has no further stamp of it
+        return np.zeros(len(timestamps), bool), 0
     return np.asarray(timestamps.isin(grid)), len(grid)
 
 

@@ -182,7 +182,7 @@ REFUSED = [
     (["--multrun"], "unrecognized arguments: --multrun. Did you mean '--multirun'? Overrides are written"),
     (["seed=1", "-m", "seed=2"], "Options such as -m stand before the first key=value"),
     (["logger=null"], "logger=null: choose one of tensorboard\n"),
-    (["~model"], f"model is missing: say model=NAME, one of {', '.join(options('model'))}\n"),
+    (["~model", "logger.name=check"], f"model is missing: say model=NAME, one of {', '.join(options('model'))}\n"),
     (["data=csv", "logger.name=check"], "data.path=null: which file? Say data.path=FILE.csv\n"),
     (
         ["ckpt_path=no.ckpt"],
