@@ -187,7 +187,7 @@ def test_a_check_finds_an_error_in_just_the_files_that_the_reader_refuses(tmp_pa
 def test_a_grid_that_would_leave_the_years_of_pandas_is_no_frequency(tmp_path):
     """Found among the files below: a year from the last December on lies after 2262-04-11."""
     stamps = [*pd.date_range("2199-12-31 23:00", periods=31, freq="ME").delete(1), pd.Timestamp("2261-12-31")]
-    lines = [f"{stamp.isoformat()};{number}" for number, stamp in enumerate(stamps)]
+    lines = [f"{stamp.isoformat()}.0000000;{number}" for number, stamp in enumerate(stamps)]  # read in nanoseconds
     (tmp_path / "far.csv").write_text("\n".join(["date;a", *lines]))
     assert_agree(tmp_path / "far.csv", {"time_column": "date", "separator": ";"})
 
