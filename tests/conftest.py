@@ -25,6 +25,8 @@ NOT_CORE = (
     "test_every_file_of_a_run_is_read_without_pickle",
     "test_it_is_evaluated_and_forecasts_as_by_the_program_that_wrote_it",
     "test_no_csv_is_committed",
+    "test_no_entry_point_calls_a_hostile_target",
+    "test_the_command_line_wins_over_an_experiment",
     "test_the_command_line_answers_with_todays_name_once_and_runs",
     "test_yaml_of_a_users_own_may_have_former_names",
 )
