@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from forecast.errors import UserError
+from forecast.files import shipped
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
+CONF = shipped("conf")
 
 
 class Problems:

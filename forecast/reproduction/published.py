@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-RESULTS = Path(__file__).parents[2] / "results"
+from forecast.files import shipped
+
+RESULTS = shipped("results")
 PUBLISHED = RESULTS / "published.csv"
 
 

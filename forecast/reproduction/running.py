@@ -14,7 +14,6 @@ from pathlib import Path
 from forecast.reproduction.tables import Job
 from forecast.run_folder import Run, in_use, read_run
 
-PROGRAM = Path(__file__).parents[2] / "train.py"
 POLL_SECONDS = 0.2
 OUTPUT = "output.txt"
 
@@ -80,7 +79,7 @@ def train(job: Job, folder: Path, stopped: Callable[[], bool], *, threads: int) 
     overrides = [f"ckpt_path={checkpoint}"] if resumed else [*job.overrides, f"hydra.run.dir={folder}"]
     with (folder / OUTPUT).open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), *overrides, "trainer.enable_progress_bar=false"],
+            [sys.executable, "-m", "forecast", "train", *overrides, "trainer.enable_progress_bar=false"],
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,

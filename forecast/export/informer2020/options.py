@@ -28,9 +28,8 @@ UNUSED = (
 UNUSED_FLAGS = ("output_attention", "do_predict", "inverse", "use_amp", "use_multi_gpu")
 
 
-def make_parser(description: str) -> argparse.ArgumentParser:
+def add_import_options(parser: argparse.ArgumentParser) -> None:
     """Two files, then the authors' options with their defaults (main_informer.py at 29f2a73)."""
-    parser = argparse.ArgumentParser(description=description, allow_abbrev=False)
     parser.add_argument("checkpoint", type=Path, help="their checkpoint.pth: a state dict")
     parser.add_argument("output", type=Path, help="our checkpoint, written anew")
     add_data_options(parser.add_argument_group("the data and the windows"))
@@ -43,7 +42,6 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         unused.add_argument(f"--{name}", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
     for name in UNUSED_FLAGS:
         unused.add_argument(f"--{name}", help=argparse.SUPPRESS, default=argparse.SUPPRESS, action="store_true")
-    return parser
 
 
 def add_option(

@@ -1,0 +1,107 @@
+"""The command `forecast NAME ...`, which is also `python -m forecast NAME ...`.
+
+train.py, evaluate.py, predict.py and the files of scripts/ start the same commands from a checkout.
+"""
+
+import argparse
+import os
+import sys
+from importlib import import_module
+
+from forecast.errors import UserError, closest
+
+# The commands whose options are a Hydra config, then those with options of their own.
+CONFIGURED = {
+    "train": "train a model, then evaluate its best checkpoint on the test rows",
+    "evaluate": "a checkpoint on every window of a split, or of another file",
+    "predict": "forecast what comes after the end of a file",
+}
+PLAIN = {
+    "check-data": "what is in a CSV file, what is wrong with it, and the command to train on it",
+    "check-leakage": "show that a checkpoint's forecasts owe nothing to the future",
+    "export": "a checkpoint as safetensors and a program that needs no forecast",
+    "import-informer2020": "read a checkpoint of the Informer's authors",
+    "inspect-checkpoint": "a checkpoint on one page",
+    "report": "compare the runs of a sweep",
+    "reproduce": "run published tables, and set ours beside theirs",
+}
+COMMANDS = CONFIGURED | PLAIN
+USAGE, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 1, 130, 141
+
+
+def main() -> None:
+    """Runs the command that the first argument names; never returns after an error."""
+    name, *arguments = sys.argv[1:] or ["--help"]
+    if name in ("-h", "--help"):
+        print(overview())
+        return
+    if name == "--version":
+        from forecast import __version__
+
+        print(f"forecast {__version__}")
+        return
+    if name not in COMMANDS:
+        near = closest(name, COMMANDS)
+        print(f"forecast {name}: no such command.{near} `forecast --help` lists them all.", file=sys.stderr)
+        sys.exit(USAGE)
+    sys.argv = [f"forecast {name}", *arguments]
+    start(name)
+
+
+def start(name: str) -> None:
+    """Runs one command with the arguments in sys.argv.
+
+    Exit status: 0; 1 for what the user can mend, with one message on stderr; 2 for a wrong option; 130 after Ctrl-C,
+    141 when the reader of a pipe has gone, 143 after SIGTERM. A bug keeps its traceback, and FORECAST_TRACEBACK=1 shows
+    that of a user's mistake as well.
+    """
+    try:
+        if name in CONFIGURED:
+            _start_configured(name)
+        else:
+            _start_plain(name)
+    except UserError as error:
+        if os.environ.get("FORECAST_TRACEBACK") == "1":
+            raise
+        print(error, file=sys.stderr)
+        sys.exit(USER_ERROR)
+    except KeyboardInterrupt as interrupt:
+        print(str(interrupt) or "Interrupted.", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # `| head` has read enough; Python would complain once more when it flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(BROKEN_PIPE)
+
+
+def _start_configured(name: str) -> None:
+    """Composes the config, then imports the command: torch takes seconds that a typing error need not wait."""
+    from omegaconf import DictConfig
+
+    from forecast.config.entry import run
+
+    def command(cfg: DictConfig) -> None:
+        getattr(import_module(f"forecast.commands.{name}"), name)(cfg)
+
+    run(command, config_name=name)
+
+
+def _start_plain(name: str) -> None:
+    """Parses the command's options, then imports the command."""
+    from forecast.commands.options import OPTIONS
+
+    parser = argparse.ArgumentParser(description=f"{COMMANDS[name].capitalize()}.")
+    OPTIONS[name](parser)
+    arguments = parser.parse_args()
+    import_module(f"forecast.commands.{name.replace('-', '_')}").main(arguments)
+
+
+def overview() -> str:
+    """All commands, a line each."""
+    lines = ["Long-horizon time-series forecasting. Usage: forecast COMMAND ...", ""]
+    lines += [f"  {name:20} {text}" for name, text in COMMANDS.items()]
+    lines += ["", "`forecast COMMAND --help` says more of each. To begin with: forecast train experiment=quickstart"]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

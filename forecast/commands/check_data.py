@@ -1,0 +1,90 @@
+"""What is in a CSV file, what is wrong with it, and the command to train on it; what is left out is guessed."""
+
+import argparse
+import sys
+import textwrap
+
+import numpy as np
+
+from forecast.data.check import FileCheck, check_file
+from forecast.data.findings import Severity
+from forecast.data.seasonality import CLEAR
+
+MAX_COLUMNS, MAX_FINDINGS = 12, 30
+WIDTH = 110
+HEADINGS: dict[Severity, str] = {"error": "Mend this first:", "mend": "Gaps:", "note": "Worth a look:"}
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Prints what is in the file."""
+    options = {name: getattr(arguments, name) for name in ("separator", "decimal", "time_column")}
+    check = check_file(arguments.file, **options)
+    with np.errstate(over="ignore", invalid="ignore"):  # of columns that reach the largest float
+        print("\n".join([*facts(check), *findings(check), *advice(check)]))
+    sys.exit(0 if check.command else 1)
+
+
+def facts(check: FileCheck) -> list[str]:
+    """What the file is, as far as it can be read, and a line for each of its first columns."""
+    if not check.header:
+        return []
+    cells = f"cells separated by {check.separator!r}, decimals by {check.decimal!r}"
+    lines = [labelled("file", f"{check.path}: {check.rows} rows, {len(check.header)} columns, {cells}")]
+    if check.table is None:
+        return lines
+    times = check.table.timestamps.dropna()
+    if len(times):
+        lines.append(labelled("time", f"column '{check.time_column}', {times.min()} to {times.max()}"))
+    if check.freq is not None:
+        missing = f"{check.rows_missing} rows missing" if check.rows_missing else "no row missing"
+        lines.append(labelled("frequency", f"{check.freq}, {missing}"))
+    names = check.table.columns
+    width = min(max(6, *(len(name) for name in names[:MAX_COLUMNS])), 30)
+    lines += ["", f"{'column':{width}}  {'missing':>8} {'least':>11} {'median':>11} {'largest':>11} {'outliers':>9}"]
+    for name, column, outliers in list(zip(names, check.table.values.T, check.outliers, strict=True))[:MAX_COLUMNS]:
+        known = column[np.isfinite(column)]
+        figures = [f"{f(known):11.4g}" if len(known) else "-".rjust(11) for f in (np.min, np.median, np.max)]
+        lines.append(f"{name[:width]:{width}}  {np.isnan(column).sum():8} {' '.join(figures)} {outliers:9}")
+    if len(names) > MAX_COLUMNS:
+        lines.append(f"... and {len(names) - MAX_COLUMNS} columns more")
+    return lines
+
+
+def findings(check: FileCheck) -> list[str]:
+    """The findings, those first that stop a training."""
+    lines = []
+    paragraph = textwrap.TextWrapper(
+        WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    for severity, heading in HEADINGS.items():
+        texts = check.findings.texts(severity)
+        if texts:
+            lines += ["", heading]
+            for text in texts[:MAX_FINDINGS]:
+                lines += paragraph.wrap(text)
+        if len(texts) > MAX_FINDINGS:
+            lines.append(f"  ... and {len(texts) - MAX_FINDINGS} more of this kind")
+    return lines
+
+
+def advice(check: FileCheck) -> list[str]:
+    """What to run next; as the last line the command, or that there is none yet."""
+    if check.command is None:
+        return ["", "No training reads this file as it is. Mend it, then run this again."]
+    season, lengths = check.season, check.lengths
+    assert lengths is not None
+    words = "none known for this frequency, or too few rows to see one"
+    if season is not None:
+        words = f"{season.period} ({season.name}), autocorrelation {season.autocorrelation:.2f}"
+        words += "" if season.autocorrelation >= CLEAR else ", too weak to count on"
+    lines = ["", labelled("season", words)]
+    lines.append(labelled("lengths", ", ".join(f"{name} {length}" for name, length in lengths._asdict().items())))
+    lines.append(labelled("windows", ", ".join(f"{name} {count}" for name, count in check.windows.items())))
+    if check.gaps != "refuse":
+        lines.append(labelled("gaps", f"data.gaps={check.gaps}"))
+    return [*lines, "", check.command]
+
+
+def labelled(name: str, text: str) -> str:
+    """A line of the page: a name and the text beside it."""
+    return f"{name:10} {text}"

@@ -1,0 +1,67 @@
+"""Shows that a checkpoint's forecasts owe nothing to the future.
+
+The checks of `forecast.evaluation.leakage`, on the data that the checkpoint was trained on; train runs them before a
+training (checks.leakage=true).
+"""
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.commands.evaluate import evaluated_data
+from forecast.commands.inputs import find_device, trained_source
+from forecast.config.settings import EvaluateSettings, OtherData
+from forecast.data.prepare import PreparedData
+from forecast.errors import UserError
+from forecast.evaluation import leakage
+from forecast.models.base import ForecastModel
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Runs every check, a line each. Raises UserError with what leaks."""
+    checkpoint = load_checkpoint(arguments.checkpoint)
+    leaks = run_checks(checkpoint, prepared(checkpoint, arguments), split=arguments.split)
+    if leaks:
+        raise UserError("\n".join(leaks))
+
+
+def prepared(checkpoint: Checkpoint, arguments: argparse.Namespace) -> PreparedData:
+    """The checkpoint's own data. Raises UserError when they have changed or have no such split."""
+    settings = EvaluateSettings(
+        ckpt_path=str(checkpoint.path),
+        split=arguments.split,
+        device="auto",
+        data=OtherData(path=None, root=arguments.root, batch_size=None),
+    )
+    return evaluated_data(checkpoint, trained_source(checkpoint, root=arguments.root), settings)
+
+
+def run_checks(checkpoint: Checkpoint, data: PreparedData, *, split: str) -> list[str]:
+    """Prints a line for each check, and returns what leaks."""
+    device = find_device("auto")
+    model = checkpoint.model().to(device)
+    assert isinstance(model, ForecastModel)
+    windows = f"{min(leakage.CHECKED_WINDOWS, len(data.windows(split)))} {split} windows"
+    checks: list[tuple[str, Callable[[], None]]] = [
+        (f"scaler: computed from the {len(data.splits['train'])} train rows", partial(leakage.check_scaler, data)),
+        (f"splits: no row is forecast in two of {', '.join(data.splits)}", partial(leakage.check_splits, data)),
+        (
+            f"forecasts: of {windows}, bitwise the same with noise after their origins",
+            partial(leakage.check_forecasts, model, data, device=device, split=split),
+        ),
+        (
+            f"training: on {windows}, no prediction of a step depends on that step or a later one",
+            partial(leakage.check_training_outputs, model, data, device=device, split=split),
+        ),
+    ]
+    leaks = []
+    for claim, check in checks:
+        try:
+            check()
+        except UserError as error:
+            leaks.append(str(error))
+            print("LEAK ", claim.split(":")[0], flush=True)
+        else:
+            print("ok   ", claim, flush=True)
+    return leaks

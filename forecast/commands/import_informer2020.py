@@ -1,0 +1,191 @@
+"""A checkpoint of the authors' Informer becomes one that evaluate and predict take."""
+
+import argparse
+import io
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pooch
+import torch
+from omegaconf import OmegaConf
+from torch import Tensor
+
+from forecast.checkpoint.formats import RECORD
+from forecast.checkpoint.load import build_model, load_checkpoint
+from forecast.commands.train import read_data, with_absolute_paths
+from forecast.config import resolvers
+from forecast.config.build import build
+from forecast.config.check import check_config
+from forecast.config.values import CONF
+from forecast.data.frame import read_columns
+from forecast.data.prepare import PreparedData
+from forecast.data.sources import FileSource
+from forecast.errors import UserError, closest
+from forecast.evaluation.evaluate import fit_baselines
+from forecast.export.informer2020.adapting import add_finer_calendar, order_columns
+from forecast.export.informer2020.files import read_weights, seen_options
+from forecast.export.informer2020.names import copy_in, differences, in_their_names
+from forecast.export.informer2020.options import UNSEEN, as_option, in_their_options, overrides
+from forecast.files import replacing
+from forecast.models.base import ForecastModel
+from forecast.training.record import describe_data, make_record, weights_only_content
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Imports what the arguments name."""
+    try:
+        import_checkpoint(arguments)
+    except UserError as error:
+        raise UserError(in_their_options(str(error))) from error
+
+
+def import_checkpoint(arguments: argparse.Namespace) -> None:
+    """From their file to ours. Raises UserError for what the user can mend; then nothing is written."""
+    check_arguments(arguments)
+    weights = read_weights(arguments.checkpoint)
+    config, choices = make_config(arguments)
+    source: FileSource = build(config["data"])
+    check_target(arguments, source)
+    data = read_data(source, config)
+    check_columns(arguments, data)
+    described = describe_data(config, source, data)
+    model = build_model(config, described)
+    added = add_finer_calendar(weights, described["known"])
+    check_weights(arguments, weights, model, data)
+    order_columns(weights, their_columns(arguments, data), data.frame.columns)
+    copy_in(model, weights)
+    imported = {"file": arguments.checkpoint.name, "sha256": pooch.file_hash(arguments.checkpoint)}
+    record = make_record(config, choices, source, data, fit_baselines(data))
+    content = weights_only_content(model, record, imported=imported)
+    write_checkpoint(arguments.output, content, data)
+    print_summary(arguments, content[RECORD], n_names=len(weights), added=added)
+
+
+def check_arguments(arguments: argparse.Namespace) -> None:
+    """Raises UserError for what their code can and ours cannot, and for a place that is none."""
+    output = arguments.output
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise UserError(f"{output}: there is no folder {output.absolute().parent} to write a file of this name in.")
+    if output.resolve() == arguments.checkpoint.resolve():
+        raise UserError(f"{output} is the file to import and would be overwritten; choose another name.")
+    if arguments.padding:
+        raise UserError("--padding 1: the decoder of this program reads zeros in place of the future, never ones.")
+    if arguments.embed == "learned":
+        raise UserError("--embed learned: this program has no learned tables of the calendar, only timeF and fixed.")
+    if arguments.data == "custom" and not arguments.data_path:
+        raise UserError("--data custom: which file? Say --data_path FILE.csv, and --root_path FOLDER if it is there.")
+
+
+def make_config(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str | None]]:
+    """The resolved config of a training of this model, and the chosen option of each group."""
+    from hydra import compose, initialize_config_dir
+
+    groups, values = overrides(arguments)
+    resolvers.register()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose("train", overrides=groups, return_hydra_config=True)
+    choices = {str(group): option for group, option in cfg.hydra.runtime.choices.items()}
+    cfg = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+    for key, value in values.items():
+        OmegaConf.update(cfg, key, value)
+    check_config(cfg)
+    config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
+    return config, {group: option for group, option in choices.items() if not group.startswith("hydra/")}
+
+
+def check_target(arguments: argparse.Namespace, source: FileSource) -> None:
+    """Raises UserError unless the file has the target, and where their code would forecast another column."""
+    path, target = source.path_used(), arguments.target
+    columns = read_columns(path)
+    if target not in columns:
+        hint = closest(target, columns)
+        raise UserError(f"--target {target}: {path} has no such column, only {', '.join(columns)}.{hint}")
+    if arguments.data != "custom" and arguments.features == "MS" and target != columns[-1]:
+        raise UserError(
+            f"--target {target} --features MS: of an ETT file the authors' code forecasts the last column, "
+            f"{columns[-1]}, whatever --target says. Say --target {columns[-1]}."
+        )
+
+
+def check_columns(arguments: argparse.Namespace, data: PreparedData) -> None:
+    """Raises UserError when --enc_in, --dec_in or --c_out is given and the data have another number."""
+    for name, actual in column_counts(data).items():
+        typed = getattr(arguments, name)
+        if typed not in (None, actual):
+            raise UserError(
+                f"--{name} {typed}: {data.frame.name} with --features {arguments.features} has {actual}. "
+                "Check --data, --data_path and --features, or leave the option out."
+            )
+
+
+def column_counts(data: PreparedData) -> dict[str, int]:
+    """The three numbers that their command gives and the data decide."""
+    return {"enc_in": data.n_columns, "dec_in": data.n_columns, "c_out": len(data.targets)}
+
+
+def their_columns(arguments: argparse.Namespace, data: PreparedData) -> list[str]:
+    """The columns as their loader orders them: those of an ETT file as they are, a custom file's target last."""
+    columns = list(data.frame.columns)
+    if arguments.data == "custom":
+        columns.sort(key=lambda name: name == arguments.target)
+    return columns
+
+
+def check_weights(
+    arguments: argparse.Namespace, weights: dict[str, Tensor], model: ForecastModel, data: PreparedData
+) -> None:
+    """Raises one UserError with all names that are missing, extra or differ, and the options that look wrong."""
+    wrong = differences(model, weights)
+    if not wrong:
+        return
+    if not in_their_names(model, model.state_dict()).keys() & weights.keys():
+        raise UserError(
+            f"{arguments.checkpoint} is no Informer of the authors: none of its {len(weights)} names, such as "
+            f"{next(iter(weights))}, is one of theirs, such as projection.weight."
+        )
+    seen, of_data = seen_options(weights), {**column_counts(data), "d_time": data.n_known}
+    hints = [
+        f"{name}: the file says {seen[name]}, {data.frame.name} with --features {arguments.features} says {number}: "
+        + ("another --freq or --embed than for these data" if name == "d_time" else "check --data and --features")
+        for name, number in of_data.items()
+        if seen.get(name, number) != number
+    ]
+    of_model = {name: value for name, value in seen.items() if name not in of_data}
+    options = [as_option(name, value) for name, value in of_model.items() if value != getattr(arguments, name)]
+    if options:
+        hints.append(f"The names and shapes in the file look like {' '.join(options)}.")
+    head = f"{arguments.checkpoint} does not hold the model that these options and data make:"
+    raise UserError("\n".join([head, *wrong, *hints]))
+
+
+def write_checkpoint(path: Path, content: dict[str, Any], data: PreparedData) -> None:
+    """Writes our checkpoint beside its place, forecasts with what was written, and renames it."""
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    try:
+        with replacing(path) as unfinished:
+            unfinished.write_bytes(buffer.getvalue())
+            batch = data.windows("test").__getitems__(range(1))
+            with torch.inference_mode():
+                forecast = load_checkpoint(unfinished).model()(batch.past, batch.past_known, batch.future_known)
+            if not torch.isfinite(forecast).all():
+                raise UserError("The forecast of the imported model for the first test window is not finite.")
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def print_summary(arguments: argparse.Namespace, record: dict[str, Any], *, n_names: int, added: list[str]) -> None:
+    """Prints what was imported, what was believed, and what to do next."""
+    data, output = record["data"], shlex.quote(str(arguments.output))
+    print(f"{n_names} names of {arguments.checkpoint}, {record['parameters']:,} parameters, are now in {output}.")
+    print(f"Data: {data['name']} ({data['path']}), {len(data['columns'])} columns in, {len(data['targets'])} forecast.")
+    if added:
+        print(f"Trained without {', '.join(added)} (another --freq than these data have): its weights are zero.")
+    trusted = " ".join(as_option(name, getattr(arguments, name)) for name in UNSEEN)
+    print(f"The weights do not show these, and with a wrong one the forecasts are wrong: {trusted}")
+    print(f"""
+Next:
+  python evaluate.py ckpt_path={output}                          every test window
+  python evaluate.py ckpt_path={output} protocol=informer2021    the windows that the authors count
+  python predict.py ckpt_path={output}                           what comes after the data""")

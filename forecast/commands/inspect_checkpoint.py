@@ -1,0 +1,140 @@
+"""What a checkpoint is, on one page. Nothing in it is executed, no data are read, and the model is not built."""
+
+import argparse
+import json
+import shlex
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.commands.results import slot_names
+
+WIDTH = 120
+SHOWN = 8  # columns that are named, and rows of the scaler's table
+SPLIT_NAMES = {"val": "validation", "test": "test"}
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Prints the card. Raises UserError for a file that is no checkpoint."""
+    card = make_card(load_checkpoint(arguments.checkpoint))
+    print(json.dumps(card, indent=2, ensure_ascii=False) if arguments.json else "\n".join(lines(card)))
+
+
+def make_card(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What a checkpoint and the metrics.json of its run tell, in plain values."""
+    record, config, data = checkpoint.record, checkpoint.config, checkpoint.data
+    scaler = zip(data["scaler"]["columns"], data["scaler"]["mean"], data["scaler"]["std"], strict=True)
+    return {
+        "file": str(checkpoint.path),
+        "format": record["format"],
+        "bytes": checkpoint.path.stat().st_size,
+        "model": record["choices"]["model"],
+        "parameters": record["parameters"],
+        "sizes": {k: v for k, v in config["model"].items() if k[0] != "_" and not isinstance(v, dict)},
+        "attention": slot_names(record["choices"]),
+        **{key: config[key] for key in ("seq_len", "label_len", "pred_len", "seed")},
+        "epoch": checkpoint.epoch,
+        "step": checkpoint.step,
+        "is_best": checkpoint.is_best,
+        "imported": record.get("imported"),
+        "best_step": record["best_step"],
+        "data": {
+            "features": config["data"]["features"],
+            **{key: value for key, value in data.items() if key not in ("scaler", "gaps")},
+        },
+        "gaps": data.get("gaps"),
+        "scaler": {name: {"mean": mean, "std": std} for name, mean, std in scaler},
+        "metrics": run_metrics(checkpoint.path),
+        "versions": record["versions"],
+        "next": next_commands(checkpoint),
+    }
+
+
+def run_metrics(path: Path) -> dict[str, Any]:
+    """The blocks val and test of the run's metrics.json, which are of its best.ckpt; empty when it is not there."""
+    try:
+        metrics = json.loads((path.absolute().parent.parent / "metrics.json").read_text())
+        return {
+            split: {"windows": metrics[split]["windows"], **metrics[split]["scaled"]}
+            for split in SPLIT_NAMES
+            if split in metrics
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def next_commands(checkpoint: Checkpoint) -> list[str]:
+    """What one can do with it."""
+    last = checkpoint.path.with_name("last.ckpt")
+    going_on = last if last.is_file() else checkpoint.path
+    epochs = (checkpoint.config.get("trainer") or {}).get("max_epochs") or checkpoint.epoch
+    commands = [
+        f"python evaluate.py {shlex.quote(f'ckpt_path={checkpoint.path}')} split=test",
+        f"python predict.py {shlex.quote(f'ckpt_path={checkpoint.path}')} output=forecast.csv",
+        f"python train.py {shlex.quote(f'ckpt_path={going_on}')} trainer.max_epochs={epochs + 1}",
+    ]
+    return commands[:2] if "imported" in checkpoint.record else commands  # it has no optimizer to go on with
+
+
+def lines(card: dict[str, Any]) -> Iterator[str]:
+    """The card in at most about forty lines."""
+    data = card["data"]
+    yield f"{card['file']}: format {card['format']}, {card['bytes'] / 1e6:.1f} MB"
+    yield row("model", f"{card['model']}, {number(card['parameters'])} parameters")
+    yield row("sizes", words(card["sizes"]))
+    yield row("attention", words(card["attention"]) or "none")
+    yield row("lengths", words({key: card[key] for key in ("seq_len", "label_len", "pred_len")}))
+    yield row("trained", f"{words({key: card[key] for key in ('epoch', 'step', 'seed')})}; {best(card)}")
+    yield row("data", f"{data['name']}, checksum {data['checksum']}" + (f", {data['path']}" if data["path"] else ""))
+    yield row("columns", f"{named(data['columns'])}; every {data['freq']}")
+    yield row("targets", f"{named(data['targets'])}; features {data['features']}")
+    yield row("known", named(data["known"]))
+    splits = {name: f"{start} to {stop - 1}" for name, (start, stop) in data["splits"].items()}
+    yield row("rows", f"{words(splits)}; trained until {data['trained_until']}")
+    if card["gaps"]:
+        yield row("gaps", words({key: value for key, value in card["gaps"].items() if not isinstance(value, dict)}))
+    for split, errors in card["metrics"].items():
+        scores = f"MSE {errors['mse']:.4f}, MAE {errors['mae']:.4f}, scaled, {number(errors['windows'])} windows"
+        yield row(SPLIT_NAMES[split], f"{scores}; of best.ckpt")
+    yield row("versions", words(card["versions"]))
+    yield row("scaler", f"{'column':24} {'mean':>12} {'std':>12}")
+    for name, values in list(card["scaler"].items())[:SHOWN]:
+        yield row("", f"{name:24} {values['mean']:12.5g} {values['std']:12.5g}")
+    if len(card["scaler"]) > SHOWN:
+        yield row("", f"and {len(card['scaler']) - SHOWN} more; --json shows all")
+    yield from (f"  {'' if position else 'next':11} {command}" for position, command in enumerate(card["next"]))
+
+
+def row(name: str, text: str) -> str:
+    """One line of the card, or more where it is long; names of files stay whole, to be copied."""
+    whole = textwrap.TextWrapper(WIDTH, break_on_hyphens=False, break_long_words=False)
+    whole.initial_indent, whole.subsequent_indent = f"  {name:11} ", " " * 14
+    return whole.fill(text)
+
+
+def words(values: dict[str, Any]) -> str:
+    """Names and values in one line."""
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def named(names: list[str]) -> str:
+    """How many names, and the first of them."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{len(names)}: {', '.join(names[:SHOWN])}{more}" if names else "none"
+
+
+def number(value: int | None) -> str:
+    """A number with its thousands apart."""
+    return "?" if value is None else f"{value:,}"
+
+
+def best(card: dict[str, Any]) -> str:
+    """Whether it is the best checkpoint of its run."""
+    if card["imported"]:
+        return f"imported from {card['imported']['file']}"
+    if card["is_best"]:
+        return "the best of its run so far"
+    step = card["best_step"]
+    return "no validation so far" if step is None else f"not the best of its run, which was at step {step}"

@@ -1,0 +1,48 @@
+"""Compares the runs of a sweep.
+
+Runs that differ in their seed alone are one row: mean and spread of the error, its cost, and the difference to a chosen
+row with a 95 % interval, on the windows that both have forecast. Writes report.md, report.csv, runs.jsonl and
+pictures into the folder. Failed and unfinished runs are listed with the reason.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from forecast.comparison.pictures import comparison_figures
+from forecast.comparison.rows import comparisons, read_folder
+from forecast.comparison.tables import csv_text, report
+from forecast.errors import UserError
+from forecast.files import rounded, write_text
+from forecast.report.figures import save
+from forecast.run_folder import result_line
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Reads the folder, writes the comparison, prints report.md."""
+    try:
+        write_report(arguments.folder, arguments.to or arguments.folder, arguments.against)
+    except BrokenPipeError:  # `| head` has read enough
+        raise
+    except OSError as error:
+        where = f"{error.filename}: {error.strerror}."
+        raise UserError(f"{where} Choose a folder that you can write to: --to DIR") from error
+
+
+def write_report(folder: Path, to: Path, against: str | None) -> None:
+    """Writes and prints the comparison. Raises UserError for a folder without runs, or without such a row."""
+    runs = read_folder(folder)
+    tables = comparisons(runs)
+    text = report(folder.name, tables, runs, against)
+    to.mkdir(parents=True, exist_ok=True)
+    pictures = []
+    for number, table in enumerate(tables, start=1):
+        for name, figure in comparison_figures(table).items():
+            pictures.append(name if len(tables) == 1 else f"{number}-{name}")
+            save(figure, to / pictures[-1])
+    lines = [{"row": row.name, **result_line(run)} for table in tables for row in table.rows for run in row.finished]
+    write_text(to / "runs.jsonl", "".join(json.dumps(rounded(line), allow_nan=False) + "\n" for line in lines))
+    write_text(to / "report.csv", csv_text(tables, against))
+    write_text(to / "report.md", text + "".join(f"\n![]({name})\n" for name in pictures))
+    print(text)
+    print(f"In {to}: {', '.join(['report.md', 'report.csv', 'runs.jsonl', *pictures])}")

@@ -1,0 +1,106 @@
+"""Runs published tables and sets ours beside theirs.
+
+A row is the experiment TABLE/ROW (conf/published.yaml). Each training is a process of its own; its result becomes a
+line of results/runs.jsonl. What is there is not run again; what was stopped or killed goes on from its last checkpoint.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+
+from forecast.errors import UserError, closest
+from forecast.reproduction import records
+from forecast.reproduction.document import read_notes, table_lines
+from forecast.reproduction.published import RESULTS, read_published
+from forecast.reproduction.running import run_all
+from forecast.reproduction.tables import TABLES, Job, PublishedTable, cells, jobs
+from forecast.run_folder import Run, read_run
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Runs what is missing, then prints the tables."""
+    try:
+        complete = run_missing(arguments)
+        print_tables(arguments)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = f"{error.filename}: {error.strerror}."
+        raise UserError(f"{where} Choose places that you can write to: --results FILE, --runs DIR") from error
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("Interrupted: the same command goes on from here.") from None
+    if not complete:
+        print("The time is up: the same command goes on from here.")
+
+
+def run_missing(arguments: argparse.Namespace) -> bool:
+    """Runs the trainings that have no line in the results; whether all have been run."""
+    known = {records.key(line): line for line in records.read(arguments.results)}
+    trained = {line["identity"] for line in known.values()}
+    same: list[Job] = []  # trainings that stand in another table too
+    failed: list[str] = []
+    folder = arguments.runs.absolute()
+
+    def log(text: str) -> None:
+        print(time.strftime("%H:%M:%S"), text, flush=True)
+
+    def done(job: Job, run: Run) -> None:
+        title = f"{job.table} {job.row}, {job.model}, seed {job.seed}"
+        if run.state == "finished":
+            records.append(arguments.results, records.record(job, run))
+            mse = run.metrics["test"]["scaled"]["mse"]
+            log(f"{title}: MSE {mse:.4f}, {run.metrics['cost']['train_seconds']:.0f} s")
+            return
+        if run.state == "failed":
+            failed.append(f"{title}: {run.path / 'output.txt'}")
+        log(f"{run.state}: {title}: {run.reason}")
+
+    def missing() -> Iterator[Job]:
+        for job in requested_jobs(arguments):
+            if records.key(records.place(job)) in known:
+                continue
+            if job.identity in trained:
+                same.append(job)
+            elif (earlier := read_run(folder / job.identity)).state == "finished":
+                done(job, earlier)
+            else:
+                trained.add(job.identity)
+                yield job
+
+    seconds = None if arguments.minutes is None else 60 * arguments.minutes
+    complete = run_all(missing(), folder=folder, side_by_side=arguments.jobs, seconds=seconds, done=done)
+    lines = {line["identity"]: line for line in records.read(arguments.results)} if same else {}
+    for job in same:
+        if job.identity in lines:
+            records.append(arguments.results, {**lines[job.identity], **records.place(job)})
+    if failed:
+        raise UserError("failed, and to be run again by the same command:\n" + "\n".join(failed))
+    return complete
+
+
+def requested_jobs(arguments: argparse.Namespace) -> Iterator[Job]:
+    """The trainings that the command names. Raises UserError for a table, row, model or setting that is none."""
+    chosen = cells(
+        tables(arguments.table),
+        read_published(),
+        rows=[row for row in arguments.rows.split(",") if row],
+        models=[name.strip() for name in arguments.models.split(";") if name.strip()],
+    )
+    return jobs(chosen, seeds=range(1, arguments.seeds + 1), extra=arguments.set)
+
+
+def tables(name: str) -> list[PublishedTable]:
+    """The tables that --table names."""
+    if name == "all":
+        return list(TABLES.values())
+    if name not in TABLES:
+        raise UserError(f"--table {name}: choose of {', '.join(TABLES)}, all.{closest(name, TABLES)}")
+    return [TABLES[name]]
+
+
+def print_tables(arguments: argparse.Namespace) -> None:
+    """Prints the tables as docs/results.md has them."""
+    lines, printed = records.read(arguments.results), read_published()
+    notes = read_notes(RESULTS / "notes.yaml")
+    for table in tables(arguments.table):
+        print("\n".join(table_lines(table, lines, printed, notes)))
