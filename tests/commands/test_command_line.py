@@ -1,0 +1,100 @@
+"""The command `forecast NAME ...`: one door for every command, from a checkout, an installed wheel and python -m."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from forecast import files
+from forecast.__main__ import COMMANDS, CONFIGURED, PLAIN, main
+from forecast.commands.options import OPTIONS
+from forecast.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_command_stands_in_the_overview_with_a_line_of_its_own(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["forecast"])
+    main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("  ")] == [*COMMANDS]
+    assert set(OPTIONS) == set(PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [("exprot", " Did you mean 'export'?"), ("check_data", " Did you mean 'check-data'?"), ("xyz", "")],
+)
+def test_an_unknown_command_is_a_usage_error_that_names_the_near_one(monkeypatch, capsys, typed, near):
+    monkeypatch.setattr(sys, "argv", ["forecast", typed])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == f"forecast {typed}: no such command.{near} `forecast --help` lists them all.\n"
+
+
+@pytest.mark.parametrize("name", sorted(PLAIN))
+def test_its_help_names_the_command_and_imports_nothing_heavy(monkeypatch, capsys, name):
+    for module in [
+        module for module in sys.modules if module.startswith(f"forecast.commands.{name.replace('-', '_')}")
+    ]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setattr(sys, "argv", ["forecast", name, "--help"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 0
+    assert f"usage: forecast {name} " in capsys.readouterr().out
+    assert f"forecast.commands.{name.replace('-', '_')}" not in sys.modules
+
+
+def test_a_wrong_option_is_a_usage_error(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["forecast", "check-data", "a.csv", "--separator", "ab"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert "argument --separator: ab: must be one character" in capsys.readouterr().err
+
+
+def test_what_the_user_can_mend_is_one_message_and_status_1(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["forecast", "inspect-checkpoint", str(tmp_path / "none.ckpt")])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 1
+    printed = capsys.readouterr()
+    assert printed.out == "" and "none.ckpt: no such file." in printed.err and printed.err.count("\n") == 1
+    monkeypatch.setenv("FORECAST_TRACEBACK", "1")
+    with pytest.raises(UserError):
+        main()
+
+
+def test_every_command_has_a_thin_entry_in_a_checkout():
+    entries = {name: ROOT / f"{name}.py" for name in CONFIGURED}
+    entries |= {name: ROOT / "scripts" / f"{name.replace('-', '_')}.py" for name in PLAIN}
+    for name, file in entries.items():
+        assert f'start("{name}")' in file.read_text() and len(file.read_text().splitlines()) <= 6, file
+
+
+def test_a_wheel_without_its_configs_says_how_to_get_a_whole_one(monkeypatch, tmp_path):
+    monkeypatch.setattr(files, "PACKAGE", tmp_path / "forecast")
+    with pytest.raises(UserError, match=r"without its folder conf/: .* pip install --force-reinstall forecast-\*.whl"):
+        files.shipped("conf")
+    (tmp_path / "conf").mkdir()
+    assert files.shipped("conf") == tmp_path / "conf"  # a checkout
+    (tmp_path / "forecast" / "conf").mkdir(parents=True)
+    assert (
+        files.shipped("conf") == tmp_path / "forecast" / "conf"
+    )  # an installed wheel: a stranger's conf/ may lie beside
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_its_help_takes_less_than_a_second(tmp_path, name):
+    def seconds():
+        start = time.perf_counter()
+        command = [sys.executable, "-m", "forecast", name, "--help"]
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(5)) < 1  # the least: other processes may be at work
