@@ -9,9 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.commands.evaluate import evaluated_data
-from forecast.commands.inputs import find_device, trained_source
-from forecast.config.settings import EvaluateSettings, OtherData
+from forecast.commands.inputs import evaluated_data, find_device, trained_source
 from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
 from forecast.evaluation import leakage
@@ -21,20 +19,10 @@ from forecast.models.base import ForecastModel
 def main(arguments: argparse.Namespace) -> None:
     """Runs every check, a line each. Raises UserError with what leaks."""
     checkpoint = load_checkpoint(arguments.checkpoint)
-    leaks = run_checks(checkpoint, prepared(checkpoint, arguments), split=arguments.split)
+    data = evaluated_data(checkpoint, trained_source(checkpoint, root=arguments.root), None, split=arguments.split)
+    leaks = run_checks(checkpoint, data, split=arguments.split)
     if leaks:
         raise UserError("\n".join(leaks))
-
-
-def prepared(checkpoint: Checkpoint, arguments: argparse.Namespace) -> PreparedData:
-    """The checkpoint's own data. Raises UserError when they have changed or have no such split."""
-    settings = EvaluateSettings(
-        ckpt_path=str(checkpoint.path),
-        split=arguments.split,
-        device="auto",
-        data=OtherData(path=None, root=arguments.root, batch_size=None),
-    )
-    return evaluated_data(checkpoint, trained_source(checkpoint, root=arguments.root), settings)
 
 
 def run_checks(checkpoint: Checkpoint, data: PreparedData, *, split: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What predict.py does: the steps after the end of a file, as a CSV and a picture."""
+"""What `forecast predict` does: the steps after the end of a file, as a CSV and a picture."""
 
 import contextlib
 import json
@@ -7,13 +7,12 @@ from pathlib import Path
 import pandas as pd
 from omegaconf import DictConfig
 
-from forecast.checkpoint.load import load_checkpoint
-from forecast.commands.inputs import find_device, history, trained_source
+from forecast.commands.forecaster import Forecaster
+from forecast.commands.inputs import find_device, history
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.frame import SeriesFrame
 from forecast.errors import UserError
-from forecast.evaluation.predict import predict as predict_steps
 from forecast.files import replacing
 from forecast.report.verdict import verdict
 from forecast.run_folder import METRICS
@@ -22,32 +21,20 @@ from forecast.run_folder import METRICS
 def predict(cfg: DictConfig) -> None:
     """Forecasts the steps after the end of a file, or of the data trained on; writes a CSV and a picture."""
     settings = read_settings(cfg, PredictSettings)
-    device = find_device(settings.device)
+    find_device(settings.device)
     output = checked_output(settings.output, settings.data.path)
-    checkpoint = load_checkpoint(settings.ckpt_path)
-    source = trained_source(checkpoint, root=settings.data.root)
+    forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
+    checkpoint, source = forecaster.checkpoint, forecaster.source()
     frame = history(checkpoint, source, settings.data.path)
-    lengths = {"seq_len": checkpoint.config["seq_len"], "pred_len": checkpoint.config["pred_len"]}
-    names = checkpoint.data["targets"]
-    targets = [frame.columns.index(name) for name in names]
-    future, values = predict_steps(
-        checkpoint.model().to(device),
-        frame,
-        scaler=checkpoint.scaler,
-        targets=targets,
-        encoding=checkpoint.encoding,
-        device=device,
-        **lengths,
-    )
-    table = pd.DataFrame(values, columns=names)
-    table.insert(0, source.time_column, future)
+    table = forecaster.continued(frame, time_column=source.time_column)
     try:
         with replacing(output) as unfinished:
             table.to_csv(unfinished, index=False)
-        picture = draw_future(output.with_suffix(".png"), frame.tail(lengths["seq_len"]), table)
+        picture = draw_future(output.with_suffix(".png"), frame.tail(checkpoint.config["seq_len"]), table)
     except OSError as error:
         raise UserError(f"output={output} cannot be written: {error.strerror}.") from error
-    print(f"{len(future)} steps from {future[0]} to {future[-1]} are in {output}, drawn in {picture}.")
+    times = table.iloc[:, 0]
+    print(f"{len(times)} steps from {times.iloc[0]} to {times.iloc[-1]} are in {output}, drawn in {picture}.")
     metrics = checkpoint.path.absolute().parent.parent / METRICS  # of the run that made the checkpoint
     sentences: list[str] = []
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # it need not be there any more

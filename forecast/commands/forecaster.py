@@ -1,0 +1,197 @@
+"""Forecasting from Python: what the commands do, with DataFrames in and out."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from omegaconf import DictConfig
+
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.commands.inputs import WHOLE_FILE, evaluated_data, find_device, history, trained_source
+from forecast.commands.results import Result, evaluate_checkpoint
+from forecast.commands.tables import Table, as_file, time_column_of, write_table
+from forecast.config.entry import call, run_folder
+from forecast.data.frame import SeriesFrame
+from forecast.data.sources import Source
+from forecast.errors import UserError
+from forecast.evaluation.evaluate import Protocol
+from forecast.evaluation.horizon_offsets import check_offsets
+from forecast.evaluation.predict import predict
+from forecast.run_folder import METRICS, checkpoint_path
+
+# The rows that `fit` was given, in the run folder.
+TRAINING_TABLE = "data.csv"
+
+
+class Forecaster:
+    """A model of any kind, from its config to its forecasts.
+
+    model: an option of the group model, such as informer or dlinear. seq_len, label_len, pred_len, seed: those keys of
+    the config, None leaves the default. overrides: what the command line takes, such as "optim.lr=1e-3" or
+    "data.features=S"; `forecast train --help` lists the groups.
+
+        forecaster = Forecaster(model="informer", pred_len=24).fit(df)
+        forecaster.evaluate()          # MSE and MAE on the test rows, beside simple baselines
+        forecaster.predict()           # the 24 steps after the end of df
+        Forecaster.load(forecaster.folder / "checkpoints/best.ckpt").predict(newer_df)
+
+    Every method raises UserError with the words of the command line. A DataFrame has a DatetimeIndex, or a column of
+    timestamps; its other columns are numbers.
+    """
+
+    def __init__(
+        self,
+        model: str = "informer",
+        *,
+        seq_len: int | None = None,
+        label_len: int | None = None,
+        pred_len: int | None = None,
+        seed: int | None = None,
+        overrides: Sequence[str] = (),
+    ) -> None:
+        keys = {"model": model, "seq_len": seq_len, "label_len": label_len, "pred_len": pred_len, "seed": seed}
+        self.overrides = [f"{key}={value}" for key, value in keys.items() if value is not None] + list(overrides)
+        self.device = "auto"
+        self.root: str | None = None
+        self._checkpoint: Checkpoint | None = None
+
+    @classmethod
+    def load(cls, ckpt_path: Path | str, *, device: str = "auto", root: str | None = None) -> "Forecaster":
+        """The forecaster of a checkpoint. Nothing in the file is executed.
+
+        device: auto (a GPU when there is one), cpu or cuda. root: where a published data set's file lies now; None:
+        where it lay in training. Raises UserError for a file that is no checkpoint.
+        """
+        find_device(device)
+        forecaster = cls()
+        forecaster.device, forecaster.root = device, root
+        forecaster._checkpoint = load_checkpoint(ckpt_path)
+        forecaster.overrides = []
+        return forecaster
+
+    def fit(self, table: pd.DataFrame | None = None) -> "Forecaster":
+        """Trains on the first rows of a table as `forecast train` does, and leaves the same run folder.
+
+        table: its rows are kept in the run folder as data.csv; None trains on the data that the overrides name, such as
+        data=ETTh1. Returns itself, with the best checkpoint.
+        """
+        overrides = self.overrides
+        if table is not None:
+            time_column = time_column_of(table)
+            own = ["data=csv", "data.path=${hydra:runtime.output_dir}/" + TRAINING_TABLE, f"data.time_column={time_column}"]
+            overrides = [*own, *overrides]
+
+        def train_on_table(cfg: DictConfig) -> None:
+            from forecast.commands.train import train  # Lightning: seconds that a forecast need not wait
+
+            if table is not None:
+                write_table(table, run_folder() / TRAINING_TABLE, time_column=time_column)
+            train(cfg)
+
+        folder = call(train_on_table, config_name="train", overrides=overrides)
+        self._checkpoint = load_checkpoint(checkpoint_path(folder, "best"))
+        return self
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The trained model and what is known of its data. Raises UserError before there is one."""
+        if self._checkpoint is None:
+            raise UserError(
+                "This Forecaster has no trained model: call fit(df) first, or Forecaster.load('RUN/checkpoints/best.ckpt')"
+            )
+        return self._checkpoint
+
+    @property
+    def folder(self) -> Path:
+        """The run folder: metrics.json, checkpoints, pictures, the config."""
+        return self.checkpoint.path.absolute().parent.parent
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The run's metrics.json. Raises UserError when it is not there."""
+        try:
+            metrics: dict[str, Any] = json.loads((self.folder / METRICS).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{self.folder / METRICS} cannot be read: use evaluate()") from error
+        return metrics
+
+    def source(self) -> Source:
+        """Where the data trained on come from."""
+        return trained_source(self.checkpoint, root=self.root)
+
+    def predict(self, table: Table | None = None) -> pd.DataFrame:
+        """The pred_len steps after the last row of a table, original units: a column of time, then the targets.
+
+        table: at least seq_len rows of the columns trained on, a DataFrame or a CSV file; None: the data trained on.
+        """
+        source = self.source()
+        with as_file(table, source) as path:
+            return self.continued(history(self.checkpoint, source, path), time_column=source.time_column)
+
+    def continued(self, frame: SeriesFrame, *, time_column: str = "date") -> pd.DataFrame:
+        """What `predict` gives, for a series that has been read."""
+        checkpoint, device = self.checkpoint, find_device(self.device)
+        names = checkpoint.data["targets"]
+        future, values = predict(
+            checkpoint.model().to(device),
+            frame,
+            scaler=checkpoint.scaler,
+            targets=[frame.columns.index(name) for name in names],
+            encoding=checkpoint.encoding,
+            device=device,
+            seq_len=checkpoint.config["seq_len"],
+            pred_len=checkpoint.config["pred_len"],
+        )
+        forecast = pd.DataFrame(values, columns=names)
+        forecast.insert(0, time_column, future)
+        return forecast
+
+    def evaluate(self, table: Table | None = None, *, split: str | None = None) -> pd.DataFrame:
+        """MSE and MAE of the model and of simple baselines on every window: a row each, the model's first.
+
+        table: other rows than those trained on, all of whose windows count; None: the test rows of the data trained on.
+        split: train, val, test or tail in place of that. Columns: mse and mae in scaled and in original units; the
+        baselines have no original units where only their scaled errors are known.
+        """
+        split = split or ("test" if table is None else WHOLE_FILE)
+        source = self.source()
+        with as_file(table, source) as path:
+            metrics = self.result(source, path, split=split, protocol=Protocol()).metrics
+        rows = {metrics["model"]: metrics[split], **metrics["baselines"]}
+        errors = {
+            name: {f"{error}_{units}": value for units in ("scaled", "original") for error, value in row.get(units, {}).items()}
+            for name, row in rows.items()
+        }
+        return pd.DataFrame.from_dict(errors, orient="index")
+
+    def result(
+        self,
+        source: Source,
+        path: Path | str | None,
+        *,
+        split: str,
+        protocol: Protocol,
+        protocol_name: str | None = None,
+        batch_size: int | None = None,
+    ) -> Result:
+        """Everything that an evaluation gives, on the data trained on or on another file."""
+        data = evaluated_data(self.checkpoint, source, path, split=split)
+        check_offsets(data, split, protocol)
+        return evaluate_checkpoint(
+            self.checkpoint,
+            None if path else source,
+            data,
+            split=split,
+            protocol=protocol,
+            protocol_name=protocol_name,
+            batch_size=batch_size or source.batch_size,
+            device=self.torch_device,
+        )
+
+    @property
+    def torch_device(self) -> torch.device:
+        """Where the model runs."""
+        return find_device(self.device)
