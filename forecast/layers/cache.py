@@ -3,7 +3,7 @@
 A cache is made for one batch of windows and handed along; a module keeps none, so no window reaches another batch.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -72,21 +72,12 @@ class LayerCache:
         return keys[:, :, :stop], values[:, :, :stop]
 
 
+@dataclass
 class MemoryCache:
-    """The keys and values of one cross-attention layer: made with the first steps, the same for all that follow.
+    """The last rows of a cross-attention layer's input; its keys and values, made with the first rows for all."""
 
-    lookback: as in `LayerCache`.
-    """
-
-    def __init__(self, *, lookback: int = 0) -> None:
-        self.inputs = LastRows(lookback)
-        self._keys_values: KeysValues | None = None
-
-    def keys_values(self, make: Callable[[], KeysValues]) -> KeysValues:
-        """The kept keys and values, (B, H, K, E) each; `make` is called when there are none."""
-        if self._keys_values is None:
-            self._keys_values = make()
-        return self._keys_values
+    inputs: LastRows
+    keys_values: KeysValues | None = None
 
 
 @dataclass(frozen=True)

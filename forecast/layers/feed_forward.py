@@ -31,9 +31,9 @@ class FeedForward(nn.Module):
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""
         wide = self.widen(x)
-        again = self._activate_and_drop(wide)
-        hidden = again(wide)
-        with recomputed(hidden, lambda: again(wide.detach())):
+        activate = self._activate_and_drop(wide)
+        hidden = activate(wide)
+        with recomputed(hidden, lambda: activate(wide.detach())):
             narrowed: Tensor = self.narrow(hidden)
         dropped: Tensor = self.dropout(narrowed)
         return dropped

@@ -25,8 +25,6 @@ class ReversibleLayer(nn.Module):
 
     def __init__(self, first: nn.Module, second: nn.Module, *, second_pieces: int = 1) -> None:
         super().__init__()
-        if second_pieces < 1:
-            raise ValueError(f"a sequence cannot be processed in {second_pieces} pieces; give at least 1")
         self.first = first
         self.second = second
         self.second_pieces = second_pieces
@@ -36,11 +34,7 @@ class ReversibleLayer(nn.Module):
     ) -> tuple[Float[Tensor, "B L D"], Float[Tensor, "B L D"]]:
         """(B, L, D) twice -> (B, L, D) twice."""
         y1 = x1 + self.first(x2)
-        return y1, x2 + self.second_of(y1)
-
-    def second_of(self, y1: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
-        """`second` in pieces: (B, L, D) -> (B, L, D)."""
-        return torch.cat([self.second(piece) for piece in self.cut(y1)], dim=1)
+        return y1, x2 + torch.cat([self.second(piece) for piece in self.cut(y1)], dim=1)
 
     def cut(self, x: Float[Tensor, "B L D"]) -> tuple[Tensor, ...]:
         """The pieces of a sequence (B, L, D) along time; fewer where it is too short for so many."""
@@ -98,7 +92,7 @@ class _Reversible(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d1: Tensor, d2: Tensor) -> Any:
         y1, y2, *_ = ctx.saved_tensors
-        gradients = Gradients(ctx.parameters)
+        gradients = Gradients()
         # autograd calls this outside the autocast of the forward pass: other roundings would give other inputs back
         with autocast(y1.device, ctx.autocast_dtype):
             for layer, (before_first, before_second) in zip(reversed(ctx.layers), reversed(ctx.draws), strict=True):
@@ -113,15 +107,14 @@ class _Reversible(torch.autograd.Function):
                 with before_first.replayed():
                     value, through = gradients.pull_back(layer.first, x2, d1)
                 y1, y2, d2 = y1 - value, x2, d2 + through  # the inputs: outputs of the layer before
-        return None, d1, d2, *gradients.of_parameters()
+        return None, d1, d2, *(gradients.sums.get(id(parameter)) for parameter in ctx.parameters)
 
 
 class Gradients:
-    """Sums up the gradients of parameters over the modules that use them; frozen ones have none."""
+    """Sums up the gradients of parameters over the modules that use them; frozen and unused ones have none."""
 
-    def __init__(self, parameters: Sequence[Tensor]) -> None:
-        self.parameters = parameters
-        self.sums: dict[int, Tensor] = {}
+    def __init__(self) -> None:
+        self.sums: dict[int, Tensor] = {}  # by the id of the parameter
 
     def pull_back(
         self, module: nn.Module, x: Float[Tensor, "B L D"], gradient: Float[Tensor, "B L D"]
@@ -135,10 +128,6 @@ class Gradients:
             if addend is not None:
                 self.sums[id(weight)] = self.sums[id(weight)] + addend if id(weight) in self.sums else addend
         return value.detach(), torch.zeros_like(x) if of_x is None else of_x
-
-    def of_parameters(self) -> list[Tensor | None]:
-        """One for each parameter, None for what is frozen or was not used."""
-        return [self.sums.get(id(parameter)) for parameter in self.parameters]
 
 
 def traced(module: nn.Module, x: Float[Tensor, "B L D"]) -> tuple[Float[Tensor, "B L D"], Float[Tensor, "B L D"]]:

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from layers.kept import kept_bytes
+from saved_tensors import saved_bytes
 from torch import nn
 
 from forecast.layers.reversible import ReversibleLayer, ReversibleStack
@@ -111,8 +111,8 @@ def test_what_is_drawn_between_forward_and_backward_changes_nothing():
 def test_what_is_kept_for_the_backward_pass_does_not_grow_with_the_layers():
     two_streams = 2 * B * L * D * 8
     stacks = [stack(n) for n in (1, 2, 12)]
-    assert [kept_bytes(module, module, inputs()) for module in stacks] == [two_streams] * 3
-    one, two, twelve = (kept_bytes(module, partial(plainly, module), inputs()) for module in stacks)
+    assert [saved_bytes(module, module, inputs()) for module in stacks] == [two_streams] * 3
+    one, two, twelve = (saved_bytes(module, partial(plainly, module), inputs()) for module in stacks)
     assert twelve - two == 10 * (two - one) > 10 * two_streams
 
 

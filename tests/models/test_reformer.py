@@ -4,9 +4,9 @@ from functools import partial
 
 import pytest
 import torch
-from layers.kept import kept_bytes
 from models.inputs import batch, made, reached
 from models.small import FULL, SIZES
+from saved_tensors import saved_bytes
 from torch import nn
 
 from forecast.attention.base import Mechanism
@@ -66,7 +66,7 @@ def plain_forward(stack, x1, x2):
 
 def test_what_is_kept_for_the_backward_pass_does_not_grow_with_the_layers():
     one, two, seven = (
-        kept_bytes(model, model, batch()) for model in (reformer(FULL, encoder_layers=n) for n in (1, 2, 7))
+        saved_bytes(model, model, batch()) for model in (reformer(FULL, encoder_layers=n) for n in (1, 2, 7))
     )
     assert one == two == seven
 
