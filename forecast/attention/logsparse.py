@@ -99,7 +99,7 @@ class LogSparseAttention(PatternAttention):
 class ShiftedScores(torch.autograd.Function):
     """Scores of each step i with key i - shift: q, k (B, H, L, E) -> (B, H, L, S), `nothing` where there is none.
 
-    A function of its own, because what autograd would keep of each shift takes E times the memory of the scores.
+    A function of its own, because what autograd would store for each shift takes E times the memory of the scores.
     """
 
     @staticmethod

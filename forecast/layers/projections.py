@@ -93,7 +93,7 @@ class CausalConv(nn.Module):
 
 
 class ConvProjection(Projection):
-    """Queries and keys by a causal convolution, so that they tell of the shape around a step; values by a linear map.
+    """Queries and keys by a causal convolution, so that they describe the shape around a step; values by a linear map.
 
     Li et al. 2019, "Enhancing the Locality and Breaking the Memory Bottleneck of Transformer on Time Series
     Forecasting", section 4.1; kernel_size 1 is the standard projection.

@@ -1,4 +1,4 @@
-"""Reversible layers: in training no layer's input is kept, each is computed back from the output."""
+"""Reversible layers: in training no layer's input is stored; each is computed from the output."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +15,8 @@ from forecast.ops.autocast import autocast, autocast_dtype
 class ReversibleLayer(nn.Module):
     """Two streams: y1 = x1 + first(x2), y2 = x2 + second(y1); so x2 = y2 - second(y1) and x1 = y1 - first(x2).
 
-    Gomez et al. 2017, "The reversible residual network". `first` and `second` map (B, L, D) to (B, L, D), keep no state
-    of their own from call to call, and draw random numbers from torch's global generators only.
+    Gomez et al. 2017, "The reversible residual network". `first` and `second` map (B, L, D) to (B, L, D), hold no state
+    from call to call, and draw random numbers from torch's global generators only.
 
     second_pieces: `second`, which must treat each step by itself, gets the steps in this many pieces, one after the
         other, forward and backward: of what is wide inside it one piece exists at a time. Kitaev et al. 2020,
@@ -42,13 +42,13 @@ class ReversibleLayer(nn.Module):
 
 
 class ReversibleStack(nn.Module):
-    """Reversible layers, one after the other. Between forward and backward only the outputs of the last are kept.
+    """Reversible layers, one after the other. Between forward and backward only the outputs of the last are stored.
 
     The backward pass computes each layer's inputs from its outputs, then the layer once more for its gradients, with
     the random numbers and the autocast of the forward pass. The inputs come back with a rounding error, so the
     gradients are those of plain autograd up to rounding: a choice inside an attention (which key is among the largest)
     can turn out differently where two were that close, and streams in bfloat16 (`precision=bf16-true`; not bf16-mixed)
-    come back coarsely. Besides the outputs two states of the random generators a layer are kept, 5 kB each.
+    come back coarsely. Besides the outputs, two states of the random generators are stored for each layer, 5 kB each.
     """
 
     def __init__(self, layers: Sequence[ReversibleLayer]) -> None:
@@ -78,7 +78,7 @@ class _Reversible(torch.autograd.Function):
         ctx.layers, ctx.parameters, ctx.draws = layers, parameters, []
         ctx.autocast_dtype = autocast_dtype(x1.device)
         for layer in layers:
-            # both states are taken before the draws that they must repeat; nothing else of this layer is kept
+            # both states are taken before the draws that they must repeat; nothing else of this layer is stored
             before_first = RandomState(x1.device)
             y1 = x1 + traced(layer.first, x2)[1].detach()
             ctx.draws.append((before_first, RandomState(x1.device)))
@@ -142,7 +142,7 @@ def traced(module: nn.Module, x: Float[Tensor, "B L D"]) -> tuple[Float[Tensor, 
 
 
 class RandomState:
-    """What torch's generators are about to draw: the CPU's, and a GPU's for a sequence that lies there."""
+    """The states of torch's generators: the CPU's, and a GPU's for a sequence that lies there."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device

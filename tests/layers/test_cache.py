@@ -1,4 +1,4 @@
-"""Caches: what they keep, how much fits, and that layers go on where they stopped."""
+"""Caches: what they store, how much fits, and that layers go on where they stopped."""
 
 import pytest
 import torch

@@ -113,7 +113,7 @@ def test_single_head_drops_elements_of_queries_and_values_in_training():
     assert torch.equal(k, whole[1])
 
 
-def test_single_head_has_one_head_and_tells_what_number_it_ignores_and_all_others_split_the_width():
+def test_single_head_has_one_head_and_reports_the_number_it_ignores_and_all_others_split_the_width():
     assert [(single(n_heads=n).n_heads, single(n_heads=n).ignored_heads) for n in (1, 8)] == [(1, None), (1, 8)]
     kinds = StandardProjection, ConvProjection, SharedQueryKeyProjection, SingleHeadProjection
     assert [kind.splits() for kind in kinds] == [True, True, True, False]
@@ -124,7 +124,7 @@ def conv(kernel_size=3):
 
 
 @pytest.mark.parametrize("kernel_size", [1, 2, 4])
-def test_queries_and_keys_of_a_step_tell_of_it_and_of_the_lookback_before_it_and_values_of_it_alone(kernel_size):
+def test_queries_and_keys_depend_on_their_step_and_the_lookback_before_it_and_values_on_their_step_alone(kernel_size):
     projection, x = conv(kernel_size), torch.randn(B, L, D)
     assert projection.lookback == kernel_size - 1
     changed = x.clone()

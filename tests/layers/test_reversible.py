@@ -1,4 +1,4 @@
-"""Reversible layers have the gradients of plain ones, and keep nothing for them but their last outputs."""
+"""Reversible layers have the gradients of plain ones, and store nothing for them but their last outputs."""
 
 import copy
 from functools import partial
@@ -175,7 +175,7 @@ def test_the_graph_can_be_walked_twice():
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_without_gradients_the_outputs_are_the_same_and_nothing_is_kept(mode):
+def test_without_gradients_the_outputs_are_the_same_and_have_no_graph(mode):
     module, x = stack(), streams()
     expected = module(*x)
     with mode():

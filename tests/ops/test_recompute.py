@@ -1,4 +1,4 @@
-"""Tensors that are made again for the backward pass: the same gradients, and nothing large is kept."""
+"""Tensors that are computed again for the backward pass: the same gradients, and nothing large is stored."""
 
 import pytest
 import torch
@@ -38,7 +38,7 @@ def test_a_part_of_it_that_begins_where_it_does_is_another_tensor(everything_is_
 
 
 @pytest.mark.parametrize("limit", [B * D - 1, B * D])
-def test_a_small_tensor_is_kept(monkeypatch, limit):
+def test_a_small_tensor_is_stored(monkeypatch, limit):
     monkeypatch.setattr(module, "MOST_STORED", limit)
     x, weight = torch.randn(B, D), torch.randn(D, 2, requires_grad=True)
     calls = []
@@ -49,7 +49,7 @@ def test_a_small_tensor_is_kept(monkeypatch, limit):
 
 
 def assert_same_made_again(monkeypatch, run):
-    """run() -> tensors, equal to the bit whether what is large is kept or made again."""
+    """run() -> tensors, equal to the bit whether large ones are stored or computed again."""
     results = []
     for limit in (10**9, 0):
         monkeypatch.setattr(module, "MOST_STORED", limit)
@@ -82,7 +82,7 @@ def test_attention_with_dropout_has_the_same_gradients(monkeypatch):
     assert_same_made_again(monkeypatch, run)
 
 
-def test_of_the_wide_sequence_only_the_input_of_the_activation_is_kept(everything_is_large):
+def test_of_the_wide_sequence_only_the_input_of_the_activation_is_stored(everything_is_large):
     network = FeedForward(d_model=D, d_ff=WIDE, dropout=0.1, activation="gelu")
     saved = []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t.numel()) or t, lambda t: t):
@@ -90,7 +90,7 @@ def test_of_the_wide_sequence_only_the_input_of_the_activation_is_kept(everythin
     assert saved.count(B * L * WIDE) == 1
 
 
-def test_nothing_is_made_again_where_nothing_goes_backwards(everything_is_large):
+def test_nothing_is_computed_again_without_a_backward_pass(everything_is_large):
     x = torch.randn(B, D)
     with torch.no_grad(), recomputed(x, lambda: pytest.fail("made again")):
         assert torch.equal(x @ torch.eye(D), x)
