@@ -14,12 +14,15 @@ class Projection(nn.Module):
     """From sequences to queries, keys and values by head, and from the merged heads back.
 
     d_model: width D of the sequences. n_heads: H. lookback: how many earlier steps a row depends on.
+    Raises ValueError unless d_model is a multiple of n_heads.
     """
 
     lookback = 0
 
     def __init__(self, *, d_model: int, n_heads: int) -> None:
         super().__init__()
+        if d_model % n_heads:
+            raise ValueError(f"d_model ({d_model}) must be a multiple of n_heads ({n_heads})")
         self.d_model = d_model
         self.n_heads = n_heads
 

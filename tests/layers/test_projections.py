@@ -113,10 +113,9 @@ def test_single_head_drops_elements_of_queries_and_values_in_training():
     assert torch.equal(k, whole[1])
 
 
-def test_single_head_has_one_head_and_reports_the_number_it_ignores_and_all_others_split_the_width():
+def test_single_head_has_one_head_and_reports_the_number_it_ignores():
     assert [(single(n_heads=n).n_heads, single(n_heads=n).ignored_heads) for n in (1, 8)] == [(1, None), (1, 8)]
-    kinds = StandardProjection, ConvProjection, SharedQueryKeyProjection, SingleHeadProjection
-    assert [kind.splits() for kind in kinds] == [True, True, True, False]
+    assert not SingleHeadProjection.splits()
 
 
 def conv(kernel_size=3):
@@ -196,3 +195,10 @@ def test_the_shared_map_learns_from_both_roles():
 def test_a_shared_projection_of_two_sequences_is_refused(memory):
     with pytest.raises(ValueError, match="share one projection, so they must come from one sequence"):
         shared()(torch.zeros(B, L, D), memory)
+
+
+@pytest.mark.parametrize("kind", [StandardProjection, ConvProjection, SharedQueryKeyProjection])
+def test_heads_that_do_not_divide_the_width_are_refused(kind):
+    with pytest.raises(ValueError, match=r"d_model \(12\) must be a multiple of n_heads \(5\)"):
+        kind(d_model=D, n_heads=5)
+    assert kind.splits()
