@@ -75,7 +75,7 @@ def first_deviation(timestamps: pd.DatetimeIndex, *, over_gaps: bool = False) ->
 
     timestamps (N,) increasing, of no exact frequency. The usual step is that of most short stretches: so a
     holiday among business days is named, and not the first weekend. over_gaps: the first row between two steps, one
-    behind missing rows follows as it should.
+    after missing rows follows as it should.
     """
     freq = next(iter(_usual_frequencies(timestamps)), _commonest_step(timestamps))
     offset = to_offset(freq)

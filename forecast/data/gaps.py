@@ -2,18 +2,16 @@
 
 import logging
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.csv_columns import Table
-from forecast.data.findings import Findings, counted, quoted
+from forecast.data.findings import Findings, Gaps, counted, quoted
 from forecast.data.frequency import grid_stamps, rows_missing
 from forecast.errors import UserError
 
-Gaps = Literal["refuse", "interpolate", "forward_fill", "mask"]
 MOST_MISSING = 0.5  # of the grid, or of a column: beyond it most of what a model would learn is made up
 _MAX_RUNS = 3
 _log = logging.getLogger(__name__)
@@ -31,9 +29,6 @@ class Repair:
     rows_added: int = 0
     cells_filled: int = 0
     longest_run: int = 0
-
-
-UNTOUCHED = Repair()
 
 
 def check_gaps(table: Table, freq: str | None, findings: Findings) -> None:
@@ -141,13 +136,13 @@ def longest_run(flags: npt.NDArray[np.bool_]) -> int:
 
 
 def runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """(first, behind the last) of each stretch of set flags (N,)."""
+    """(first, one after the last) of each stretch of set flags (N,)."""
     edges = np.flatnonzero(np.diff(flags, prepend=False, append=False)).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
 def _refuse_ends(table: Table, policy: Gaps) -> None:
-    """Refuses a gap that has no value before it, or none behind it, where the policy needs one."""
+    """Refuses a gap that has no value before it, or none after it, where the policy needs one."""
     ends = {"interpolate": (0, len(table.values) - 1), "forward_fill": (0,), "mask": ()}[policy]
     for row in ends:
         missing = np.flatnonzero(np.isnan(table.values[row]))

@@ -11,7 +11,6 @@ from data.csv_files import changed, hours, refusal, table, write
 
 from forecast.data import csv_columns
 from forecast.data.frame import read_frame
-from forecast.errors import UserError
 
 GAPS = "mask"
 
@@ -112,54 +111,11 @@ def test_blank_lines_count_in_line_numbers_alone(tmp_path, blank):
     assert read_frame(write(tmp_path, text.replace("z", "3"))).values[5].tolist() == [1, 3]
 
 
-@pytest.mark.parametrize("separator", ["a", "1", '"', "\n", "§"])
-def test_a_separator_that_cannot_separate_is_refused(tmp_path, separator):
-    with pytest.raises(UserError, match=r"data\.separator is .*Choose ','"):
-        read_frame(write(tmp_path, "date,a\n"), separator=separator)
-
-
-def test_a_decimal_is_a_point_or_a_comma(tmp_path):
-    with pytest.raises(UserError, match=r"data\.decimal is '-'; it must be one character\. Set '\.' or ','"):
-        read_frame(write(tmp_path, text_of(5)), decimal="-")
-
-
-# cells that pandas takes for something else, or cannot say what is wrong with
+# timestamps
 
 
 def steps(stamps):
     return "".join(["date,a\n", *(f"{stamp},1\n" for stamp in stamps)])
-
-
-REFUSED = {
-    "lines of blanks": ("date,a\n \t\n\t\n", "a header and no rows"),
-    "a header in line 3": ("\n\ndate,a,a\n2016-07-01,1,2\n", "line 3: column 'a' stands twice"),
-    # to pandas 2 the cell 1NUL5 is the number 1
-    "a NUL byte": (text_of(5, {5: "2016-07-01 03:00:00,1\0005,2"}), "line 5 holds a NUL byte"),
-    "an open quotation mark": (
-        text_of(9, {6: '2016-07-01 04:00:00,"1.5,2'}),
-        "line 6: a quotation mark opens a cell that is never closed. Close or remove it.",
-    ),
-    # in nanoseconds the first step is beyond 64 bits
-    "steps of centuries": (
-        steps(["1678-01-01", "1978-01-01", "2261-01-01"]),
-        "line 3: the timestamps are not regular: 1978-01-01 00:00:00 follows 1678-01-01 00:00:00 (line 2), where the "
-        "usual step '103364D'",
-    ),
-} | {
-    f"blanks in quotes {row}": (f"date,a,b\n{hours(1)[0]},1.5,2\n{row}", "line 3, column 'a': the value is missing")
-    for row in ('""', '" "', '"\t"')
-}
-# numbers to Python alone
-REFUSED |= {
-    f"a cell {cell}": (text_of(4, {5: f"2016-07-01 03:00,1,{cell}"}), f"line 5, column 'b': {cell!r} is no number")
-    for cell in ("1\u00a0", "\u00a01", "١", "１", "1_000")
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_pandas_reads_in_its_own_way_is_refused_at_its_line(tmp_path, case):
-    text, says = REFUSED[case]
-    assert says in refusal(write(tmp_path, text))
 
 
 @pytest.mark.parametrize("word", ["now", "today", "NaT"])
@@ -167,20 +123,6 @@ def test_a_timestamp_is_not_read_off_the_clock(tmp_path, word):
     """With the frequency of a model one row is enough: `now` would be a timestamp of any frequency."""
     message = refusal(write(tmp_path, steps([word])), freq="us")
     assert f"line 2, column 'date': {word!r} is no timestamp" in message
-
-
-def test_a_long_cell_is_cut_in_the_message(tmp_path):
-    message = refusal(write(tmp_path, text_of(4, {5: f"2016-07-01 03:00,1,{'x' * 9999}"})))
-    assert f"'{'x' * 60}'... is no number" in message
-    assert len(message) < 300
-
-
-@pytest.mark.parametrize("stamp", ["-2016-01-01", "0000-01-01", "0001-01-01", "1677-12-31", "2262-01-01", "9999-12-31"])
-@pytest.mark.parametrize("gaps", ["refuse", GAPS])
-def test_a_year_out_of_reach_is_refused_as_such(tmp_path, stamp, gaps):
-    """9999-12-31 means "open": all days until then were listed, in each of a dozen frequencies."""
-    message = refusal(write(tmp_path, text_of(5, {5: f"{stamp},1,2"})), gaps=gaps)
-    assert f"line 5, column 'date': {stamp!r} is not in the years 1678 to 2261, which can be read" in message
 
 
 def test_a_first_timestamp_off_the_grid_is_not_said_to_follow_the_last(tmp_path):

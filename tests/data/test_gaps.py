@@ -147,16 +147,11 @@ def test_a_known_frequency_off_whose_grid_a_row_lies_is_refused(path):
 
 
 REFUSED = {
-    "one of many repeated": ([*HOURS, HOURS[12]], ["1,1"] * 14, r"line 15: the timestamp .* already in line 14\. Drop"),
-    "unsorted": ([HOURS[1], HOURS[0], *HOURS[2:]], ONES, r"line 3: .* Sort the rows by time"),
     "off the grid": (
         [*HOURS[:3], *HOURS[5:7], HOURS[7] + pd.Timedelta("7min"), *HOURS[8:]],
         ["1,1"] * 11,
         r"line 7: the timestamps are not regular: 2021-03-01 07:07:00 follows 2021-03-01 06:00:00 \(line 6\), where",
     ),
-    "text": (HOURS, [*ONES[1:], "1,high"], r"line 14, column 'b': 'high' is no number"),
-    "infinite": (HOURS, [*ONES[1:], "1,inf"], r"line 14, column 'b': 'inf' is not a finite number"),
-    "a timestamp missing": (["", *HOURS[1:]], ONES, r"line 2.*the timestamp is missing"),
     "a padded word": (HOURS, [*ONES[1:], "NA ,1"], r"line 14, column 'a': .*written as 'NA '.*Write NaN, or nothing"),
     "more than half of the rows": (
         HOURS[[0, 1, 2, 7, 12]],
