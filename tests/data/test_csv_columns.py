@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from data.csv_files import changed, hours, refusal, table, write
+from data.csv_files import assert_listed, changed, hours, refusal, table, write
 
 from forecast.data import csv_columns
 from forecast.data.frame import read_frame
@@ -18,13 +18,6 @@ GAPS = "mask"
 def text_of(n, changes=None, **options):
     """A file of `n` hours with some lines, by their numbers from 1 as an editor counts them, replaced."""
     return changed(table(hours(n), **options).split("\n"), {line - 1: text for line, text in (changes or {}).items()})
-
-
-@pytest.fixture
-def small_chunks(monkeypatch):
-    """Seven rows of three columns at a time."""
-    monkeypatch.setattr(csv_columns, "CHUNK_CELLS", 21)
-    monkeypatch.setattr(csv_columns, "CHUNK_ROWS", 1)
 
 
 # read some rows at a time
@@ -44,29 +37,10 @@ def test_the_size_of_a_chunk_changes_nothing(tmp_path, monkeypatch):
         assert (frame.timestamps == stamps).all()
 
 
-@pytest.mark.parametrize(
-    ("line", "text", "says"),
-    [
-        (18, "2016-07-01 16:00:00,oops,2", "line 18, column 'a': 'oops' is no number"),
-        (18, "2016-07-01 16:00:00,,2", "line 18, column 'a': the value is missing"),
-        (18, "2016-07-01 16:00:00,1,2,3", "line 18 has 4 cells"),
-        (18, "soon,1,2", "line 18, column 'date': 'soon' is no timestamp"),
-        (18, ",1,2", "line 18, column 'date': the timestamp is missing"),
-        (18, "2016-07-01 16:00:00Z,1,2", "line 18, column 'date': '2016-07-01 16:00:00Z' carries a time zone"),
-        (24, '2016-07-01 22:00:00,"1,2', "line 24: a quotation mark opens a cell that is never closed"),
-    ],
-)
-def test_an_error_in_a_later_chunk_has_its_line(tmp_path, small_chunks, line, text, says):
-    assert says in refusal(write(tmp_path, text_of(23, {line: text})))
-
-
-def test_a_later_chunk_all_in_one_zone_is_refused(tmp_path, small_chunks):
-    stamps = hours(7) + [f"{stamp}+02:00" for stamp in hours(14)[7:]]
-    assert "line 9, column 'date': '2016-07-01 07:00:00+02:00'" in refusal(write(tmp_path, table(stamps)))
-
-
-def test_chunks_of_unlike_timestamps_are_one_series(tmp_path, small_chunks):
+def test_chunks_of_unlike_timestamps_are_one_series(tmp_path, monkeypatch):
     """Seconds, nanoseconds and dates: pandas 3 has a resolution for each."""
+    monkeypatch.setattr(csv_columns, "CHUNK_CELLS", 21)
+    monkeypatch.setattr(csv_columns, "CHUNK_ROWS", 1)
     stamps = pd.date_range("2016-07-01", periods=21, freq="12h")
     forms = ["%Y-%m-%d %H:%M"] * 7 + ["%Y-%m-%dT%H:%M:%S.000000000"] * 7 + ["%Y/%m/%d %H"] * 7
     text = table(stamp.strftime(form) for stamp, form in zip(stamps, forms, strict=True))
@@ -150,6 +124,8 @@ NO_CSV = {
     "folder": (lambda path: path.mkdir(), "is a folder. Name one CSV file"),
     "pipe": (os.mkfifo, "is a pipe or a device"),
     "device": (lambda path: path.symlink_to(os.devnull), "is a pipe or a device"),
+    "bytes": (lambda path: path.write_bytes(bytes(range(256))), "is damaged, or UTF-16, or no text"),
+    "nothing there": (lambda path: None, "does not exist"),
     "broken link": (lambda path: path.symlink_to("nowhere"), "does not exist"),
     "link to itself": (lambda path: path.symlink_to(path), "cannot be read"),
 }
@@ -159,14 +135,13 @@ NO_CSV = {
 def test_what_is_no_csv_file_is_refused_by_its_name(tmp_path, kind):
     make, says = NO_CSV[kind]
     make(tmp_path / "my.csv")
-    assert says in refusal(tmp_path / "my.csv")
+    message = refusal(tmp_path / "my.csv")
+    assert says in message
+    assert_listed(tmp_path / "my.csv", message)
 
 
-def test_a_path_below_a_file_does_not_exist(tmp_path):
+def test_a_path_that_no_file_can_have_is_refused(tmp_path):
     assert "does not exist" in refusal(write(tmp_path, TEXT) / "my.csv")
-
-
-def test_a_name_that_no_file_can_have_is_refused(tmp_path):
     assert "cannot be read: File name too long" in refusal(tmp_path / ("x" * 300))
 
 
