@@ -1,4 +1,4 @@
-"""The cells of a file: what its text, its size and its way of writing may not change; each fault that was found."""
+"""The cells of a file: what its size and its way of writing may not change, and what is no CSV file at all."""
 
 import gzip
 import os
@@ -7,17 +7,12 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from data.csv_files import assert_listed, changed, hours, refusal, table, write
+from data.csv_files import assert_listed, hours, refusal, table, write
 
 from forecast.data import csv_columns
 from forecast.data.frame import read_frame
 
-GAPS = "mask"
-
-
-def text_of(n, changes=None, **options):
-    """A file of `n` hours with some lines, by their numbers from 1 as an editor counts them, replaced."""
-    return changed(table(hours(n), **options).split("\n"), {line - 1: text for line, text in (changes or {}).items()})
+TEXT = table(hours(11))
 
 
 # read some rows at a time
@@ -53,19 +48,14 @@ def test_chunks_of_unlike_timestamps_are_one_series(tmp_path, monkeypatch):
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\r\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_any_line_end_with_or_without_a_byte_order_mark_is_read(tmp_path, end, mark):
-    frame = read_frame(write(tmp_path, mark + text_of(11).replace("\n", end)))
+    frame = read_frame(write(tmp_path, mark + TEXT.replace("\n", end)))
     assert frame.values.tolist() == [[1.5, 2.0]] * 11
 
 
 def test_line_ends_may_be_mixed(tmp_path):
-    lines = text_of(11).splitlines()
+    lines = TEXT.splitlines()
     text = "".join(line + end for line, end in zip(lines, ["\n", "\r", "\r\n"] * 4, strict=True))
     assert read_frame(write(tmp_path, text)).values.shape == (11, 2)
-
-
-def test_blanks_before_a_quotation_mark_do_not_count(tmp_path):
-    frame = read_frame(write(tmp_path, "\n".join(['"date",  "a"', *(f'"{stamp}",  "1.5"' for stamp in hours(3))])))
-    assert frame.values.tolist() == [[1.5]] * 3
 
 
 def test_a_column_of_flags_is_one_and_zero(tmp_path):
@@ -79,7 +69,7 @@ def test_a_column_of_flags_is_one_and_zero(tmp_path):
 
 @pytest.mark.parametrize("blank", ["", " ", "\t", " \t "])
 def test_blank_lines_count_in_line_numbers_alone(tmp_path, blank):
-    lines = [blank, "date,a,b", blank, *text_of(5).splitlines()[1:], blank]
+    lines = [blank, "date,a,b", blank, *TEXT.splitlines()[1:6], blank]
     text = "\n".join([*lines, "2016-07-01 05:00:00,1,z", blank])
     assert "line 10, column 'b': 'z'" in refusal(write(tmp_path, text))
     assert read_frame(write(tmp_path, text.replace("z", "3"))).values[5].tolist() == [1, 3]
@@ -88,20 +78,16 @@ def test_blank_lines_count_in_line_numbers_alone(tmp_path, blank):
 # timestamps
 
 
-def steps(stamps):
-    return "".join(["date,a\n", *(f"{stamp},1\n" for stamp in stamps)])
-
-
 @pytest.mark.parametrize("word", ["now", "today", "NaT"])
 def test_a_timestamp_is_not_read_off_the_clock(tmp_path, word):
     """With the frequency of a model one row is enough: `now` would be a timestamp of any frequency."""
-    message = refusal(write(tmp_path, steps([word])), freq="us")
+    message = refusal(write(tmp_path, table([word])), freq="us")
     assert f"line 2, column 'date': {word!r} is no timestamp" in message
 
 
 def test_a_first_timestamp_off_the_grid_is_not_said_to_follow_the_last(tmp_path):
     stamps = ["2016-07-02", *map(str, pd.date_range("2016-07-10", periods=30, freq="W-SUN").delete(7))]
-    message = refusal(write(tmp_path, steps(stamps)), gaps=GAPS)
+    message = refusal(write(tmp_path, table(stamps)), gaps="mask")
     assert "line 3: the timestamps are not regular: 2016-07-10 00:00:00 follows 2016-07-02 00:00:00 (line 2)" in message
 
 
@@ -113,7 +99,6 @@ def workbook(path):
         book.writestr("xl/workbook.xml", "<workbook/>")
 
 
-TEXT = text_of(5)
 NO_CSV = {
     "gzip": (lambda path: path.write_bytes(gzip.compress(TEXT.encode())), "is compressed with gzip"),
     "Excel": (workbook, "is a zip archive or an Excel workbook"),

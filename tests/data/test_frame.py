@@ -77,6 +77,7 @@ def test_the_usual_ways_to_write_a_time_mean_the_same(tmp_path, stamps):
         ("time, a\n2016-07-01, 1.5\n2016-07-02, 2.5\n2016-07-03, 3.5\n", {"time_column": "time"}),
         ("\ufeffdate,a\r\n2016-07-01,1.5\r\n\r\n2016-07-02,2.5\r\n2016-07-03,3.5\r\n\r\n", {}),
         ('"date","a"\n"2016-07-01","1.5"\n"2016-07-02","2.5"\n"2016-07-03","3.5"', {}),
+        ('"date",  "a"\n"2016-07-01",  "1.5"\n"2016-07-02",  "2.5"\n"2016-07-03",  "3.5"', {}),
     ],
 )
 def test_other_ways_to_write_a_csv_are_read(tmp_path, text, options):

@@ -67,17 +67,6 @@ def test_a_target_that_is_not_there_is_refused_with_the_nearest(csv, features):
             source.frame()
 
 
-def test_wrong_features_and_batch_sizes_are_refused():
-    source = DemoSource(split=SPLIT)
-    object.__setattr__(source, "features", "SM")  # past the constructor, where the tests' type checker would be first
-    with pytest.raises(UserError, match=r"data.features is 'SM'; choose one of M, S, MS"):
-        source.__post_init__()
-    with pytest.raises(UserError, match=r"data.gaps is 'fill'; choose one of refuse, interpolate, forward_fill, mask"):
-        CsvSource(path="my.csv", split=SPLIT, gaps="fill")
-    with pytest.raises(UserError, match=r"data.batch_size is 0; it must be at least 1"):
-        DemoSource(split=SPLIT, batch_size=0)
-
-
 @pytest.mark.parametrize("path", [None, ""])
 def test_csv_needs_a_path(path):
     with pytest.raises(UserError, match=r"data=csv needs data.path=my.csv"):

