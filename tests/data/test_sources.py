@@ -25,7 +25,7 @@ LAYOUT = {"split": SPLIT, "time_column": "when", "separator": ";", "decimal": ",
 
 
 def csv_source(path, **options):
-    return CsvSource(path=None if path is None else str(path), **LAYOUT, **options)
+    return CsvSource(path=str(path), **LAYOUT, **options)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,8 @@ def test_features_choose_the_columns(csv, features, target, columns, targets):
     source = csv_source(csv, features=features, target=target)
     frame = source.frame()
     assert frame.columns == columns
+    numbers = {"load": 3.5, "OT": 9, "temp": -3}  # so the separator and the decimal reach the reader
+    assert frame.values[3].tolist() == [numbers[name] for name in columns]
     assert source.target_columns(frame) == targets
 
 
@@ -70,11 +72,7 @@ def test_a_target_that_is_not_there_is_refused_with_the_nearest(csv, features):
 @pytest.mark.parametrize("path", [None, ""])
 def test_csv_needs_a_path(path):
     with pytest.raises(UserError, match=r"data=csv needs data.path=my.csv"):
-        csv_source(path)
-
-
-def test_reading_options_reach_the_reader(csv):
-    assert csv_source(csv).frame().values[3].tolist() == [3.5, 9, -3]
+        CsvSource(path=path, split=SPLIT)
 
 
 def test_a_csv_describes_itself_by_its_bytes(csv):
@@ -120,16 +118,12 @@ def test_an_unknown_catalog_name_is_refused_before_any_file_is_looked_for():
         CatalogSource(name="ETTh", root="nowhere", split=SPLIT)
 
 
-def test_another_file_is_used_as_the_first(csv):
-    use = {**LAYOUT, "features": "MS", "target": "load", "batch_size": 13, "gaps": "mask"}
+def test_another_file_is_used_as_the_first_and_written_as_it_is(csv):
+    use = {"split": SPLIT, "features": "MS", "target": None, "batch_size": 13}
+    assert DemoSource(**use).with_file(csv) == CsvSource(path=str(csv), **use)
+    use |= {**LAYOUT, "gaps": "mask"}
     other = CatalogSource(name="ETTh1", root="nowhere", **use).with_file(csv)
-    assert other == CsvSource(path=str(csv), **use)
-    assert other.with_file(csv) == other
-
-
-def test_another_file_for_the_demo_is_read_with_the_defaults(csv):
-    other = DemoSource(split=SPLIT, features="S", target=None, batch_size=13).with_file(csv)
-    assert other == CsvSource(path=str(csv), split=SPLIT, features="S", target=None, batch_size=13)
+    assert other == CsvSource(path=str(csv), **use) == other.with_file(csv)
 
 
 def test_every_source_knows_its_time_column(csv):
