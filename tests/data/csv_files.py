@@ -9,6 +9,11 @@ from forecast.data.check import check_file
 from forecast.data.frame import read_frame
 from forecast.errors import UserError
 
+FREQUENCIES = [
+    *("100ns", "250us", "100ms", "s", "30s", "min", "7min", "15min", "h", "3h", "D", "5D", "B", "W-SUN", "W-WED"),
+    *("2W-TUE", "ME", "MS", "BME", "BMS", "QE-DEC", "QE-NOV", "QS-FEB", "YE-DEC", "YS-APR", "WOM-3FRI"),
+]
+
 
 def write(folder, text):
     path = folder / "my.csv"

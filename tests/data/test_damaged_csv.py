@@ -172,8 +172,8 @@ def assert_agree(path, layout):
 
 
 def layout_of(case):
-    given = {key: value for key, value in case.options.items() if key in ("separator", "decimal", "time_column")}
-    return {"time_column": "date", **given}
+    layout = {key: value for key, value in case.options.items() if key in ("separator", "decimal", "time_column")}
+    return {"time_column": "date", **layout}
 
 
 @generated(FEW_EXAMPLES)

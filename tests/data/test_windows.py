@@ -55,7 +55,9 @@ def test_a_batch_holds_the_rows_that_a_loop_would_copy(rows, targets, offset):
             assert torch.equal(getattr(batch, name)[b], torch.tensor(copy, dtype=torch.float32)), name
 
 
-def test_no_known_features_are_a_width_of_zero():
+def test_one_item_is_a_batch_of_one_and_no_known_features_are_a_width_of_zero():
+    for one, many in zip(windows()[13], windows().__getitems__([13]), strict=True):
+        assert torch.equal(one, many)
     batch = windows(series=stack_series(VALUES, np.empty((N, 0))))[4]
     assert (batch.past_known.shape, batch.future_known.shape) == ((1, L, 0), (1, P, 0))
 
@@ -68,12 +70,6 @@ def test_a_window_that_does_not_exist_is_an_error(index):
         dataset[index]
     with pytest.raises(AssertionError):
         dataset.start_row(index)
-
-
-def test_one_item_is_a_batch_of_one():
-    dataset = windows()
-    for one, many in zip(dataset[13], dataset.__getitems__([13]), strict=True):
-        assert torch.equal(one, many)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -123,13 +119,10 @@ def test_batches_for_another_device_are_gathered_at_home_and_copied_at_once():
 
 @pytest.mark.parametrize(("rows", "moves"), [(1000, True), (1001, False)])
 def test_a_series_is_moved_to_a_gpu_when_it_takes_a_quarter_of_its_free_memory_at_most(monkeypatch, rows, moves):
-    monkeypatch.setattr("forecast.data.windows.free_bytes", lambda device: int(1000 * 44 / SERIES_SHARE))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (int(1000 * 44 / SERIES_SHARE), 0))
     series = SimpleNamespace(nbytes=rows * 44, device=torch.device("cpu"), to=lambda device: f"on {device}")
     assert moved_if_it_fits(series, torch.device("cuda", 1)) == ("on cuda:1" if moves else series)
-
-
-def test_a_series_that_is_there_already_is_not_copied():
-    assert moved_if_it_fits(SERIES, torch.device("cpu")) is SERIES
+    assert moved_if_it_fits(SERIES, torch.device("cpu")) is SERIES, "there already"
 
 
 def test_a_memory_mapped_series_is_read_only_where_its_windows_are(tmp_path):
