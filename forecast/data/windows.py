@@ -41,11 +41,14 @@ def stack_series(values: FloatArray, known: FloatArray) -> Tensor:
 
 def moved_if_it_fits(series: Tensor, device: torch.device) -> Tensor:
     """A series (N, C + F) on the device, or where it was when it would fill more than SERIES_SHARE of a GPU's rest."""
-    if device.type == "cuda" and series.device.type == "cpu":
-        free, _ = torch.cuda.mem_get_info(device)
-        if series.nbytes > SERIES_SHARE * free:
-            return series
+    if device.type == "cuda" and series.device.type == "cpu" and series.nbytes > SERIES_SHARE * free_bytes(device):
+        return series
     return series.to(device)
+
+
+def free_bytes(device: torch.device) -> int:
+    """What a GPU has left for everyone."""
+    return torch.cuda.mem_get_info(device)[0]
 
 
 class WindowDataset(Dataset[Batch]):

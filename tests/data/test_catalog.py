@@ -117,7 +117,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for(tmp_path, server, there
 
 
 @pytest.mark.parametrize(("sent", "says"), [(b"hello", None), (b"hell", "does not match the known hash")])
-def test_what_is_downloaded_is_kept_only_when_it_is_the_published_file(tmp_path, server, monkeypatch, sent, says):
+def test_a_download_stays_only_when_it_is_the_published_file(tmp_path, server, monkeypatch, sent, says):
     monkeypatch.setattr(catalog, "_PATIENCE", 30)
 
     def answer():

@@ -48,7 +48,7 @@ def only(check, severity):
 
 
 def with_cells(line, cells):
-    """A line with other cells behind its timestamp."""
+    """A line with other cells after its timestamp."""
     return f"{line.split(',')[0]},{cells}"
 
 
@@ -87,9 +87,8 @@ def test_the_separator_is_the_one_that_cuts_header_and_lines_alike():
 
 def test_missing_rows_and_values_are_counted_with_the_first_runs_and_the_longest(path):
     lines = lines_of(table())
-    lines[400] = lines[400].rsplit(",", 1)[0] + ",NA"
-    lines[402] = lines[402].rsplit(",", 1)[0] + ","
-    lines[403] = lines[403].rsplit(",", 1)[0] + ","
+    for line, cell in ((400, "NA"), (402, ""), (403, "")):
+        lines[line] = f"{lines[line].rsplit(',', 1)[0]},{cell}"
     for first, last in ((500, 503), (300, 301), (200, 211), (100, 102)):
         del lines[first:last]
     check = checked(path, lines)
@@ -189,7 +188,7 @@ def test_everything_is_found_at_once(path):
     assert "Line 26 has 4 cells, the header names 3 columns; 1 such row of 611. Remove" in errors
 
 
-def test_behind_an_open_quote_the_check_reads_on(path):
+def test_after_an_open_quote_the_check_reads_on(path):
     lines = lines_of(table(rows=9_000))  # longer than a cell may be for csv
     lines[10], lines[500] = lines[10].replace(",", ',"', 1), with_cells(lines[500], "high,1")
     quote, text = texts(checked(path, lines), "error")

@@ -85,7 +85,7 @@ def test_a_timestamp_is_not_read_off_the_clock(tmp_path, word):
     assert f"line 2, column 'date': {word!r} is no timestamp" in message
 
 
-def test_a_first_timestamp_off_the_grid_is_not_said_to_follow_the_last(tmp_path):
+def test_a_first_timestamp_off_the_grid_does_not_follow_the_last(tmp_path):
     stamps = ["2016-07-02", *map(str, pd.date_range("2016-07-10", periods=30, freq="W-SUN").delete(7))]
     message = refusal(write(tmp_path, table(stamps)), gaps="mask")
     assert "line 3: the timestamps are not regular: 2016-07-10 00:00:00 follows 2016-07-02 00:00:00 (line 2)" in message

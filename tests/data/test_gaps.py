@@ -218,6 +218,6 @@ def test_the_last_rows_of_a_frame_know_which_of_them_are_made_up(path):
     assert last.timestamps.tolist() == HOURS[-5:].tolist() and last.values.tolist() == frame.values[-5:].tolist()
 
 
-def test_runs_are_first_and_behind_last():
+def test_runs_are_first_and_one_after_the_last():
     assert runs(np.array([1, 1, 0, 0, 1, 0, 1, 1, 1], dtype=bool)) == [(0, 2), (4, 5), (6, 9)]
     assert runs(np.zeros(3, dtype=bool)) == []
