@@ -42,9 +42,8 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
     from forecast.commands.train import read_data
     from forecast.config.build import build
     from forecast.evaluation.evaluate import fit_baselines
-    from forecast.export.informer2020.adapting import add_finer_calendar, order_columns
     from forecast.export.informer2020.files import read_weights
-    from forecast.export.informer2020.names import copy_in
+    from forecast.export.informer2020.names import add_finer_calendar, copy_in, order_columns
     from forecast.training.record import describe_data, make_record, weights_only_content
 
     check_arguments(arguments)
@@ -58,7 +57,9 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
     model = build_model(config, described)
     added = add_finer_calendar(weights, described["known"])
     check_weights(arguments, weights, model, data)
-    order_columns(weights, their_columns(arguments, data), data.frame.columns)
+    if arguments.data == "custom":  # their loader puts the target of such a file last, and leaves ETT as it is
+        their_columns = sorted(data.frame.columns, key=lambda name: name == arguments.target)
+        order_columns(weights, their_columns, data.frame.columns)
     copy_in(model, weights)
     imported = {"file": arguments.checkpoint.name, "sha256": pooch.file_hash(arguments.checkpoint)}
     record = make_record(config, choices, source, data, fit_baselines(data))
@@ -135,14 +136,6 @@ def check_columns(arguments: argparse.Namespace, data: "PreparedData") -> None:
 def column_counts(data: "PreparedData") -> dict[str, int]:
     """The three numbers that their command gives and the data decide."""
     return {"enc_in": data.n_columns, "dec_in": data.n_columns, "c_out": len(data.targets)}
-
-
-def their_columns(arguments: argparse.Namespace, data: "PreparedData") -> list[str]:
-    """The columns as their loader orders them: those of an ETT file as they are, a custom file's target last."""
-    columns = list(data.frame.columns)
-    if arguments.data == "custom":
-        columns.sort(key=lambda name: name == arguments.target)
-    return columns
 
 
 def check_weights(

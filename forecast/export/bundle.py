@@ -42,7 +42,7 @@ def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> dict[s
         model = checkpoint.model()
         weights = {name: tensor.detach().contiguous().clone() for name, tensor in model.state_dict().items()}
         (unfinished / WEIGHTS).write_bytes(safetensors.torch.save(weights, metadata={"format": "pt"}))
-        description = describe(checkpoint, batch)
+        description = description_of(checkpoint, batch)
         description["weights"] = file_entry(unfinished / WEIGHTS) | {"tensors": len(weights)}
         try:
             description["program"] = write_program(checkpoint, unfinished / PROGRAM, batch=batch)
@@ -118,7 +118,7 @@ def made_up_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor,
     return past, calendars[:, :seq_len].contiguous(), calendars[:, seq_len:].contiguous()
 
 
-def describe(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
+def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
     """All of config.json but the two files: what the model is, of which data, and how it is called."""
     config, record, data = checkpoint.config, checkpoint.record, checkpoint.data
     layout = {key: config["data"].get(key, usual) for key, usual in LAYOUT.items()}
@@ -140,12 +140,12 @@ def describe(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
         "known": feature_rules(data["freq"], checkpoint.encoding),
         "scaler": {key: data["scaler"][key] for key in ("mean", "std")},
         "data": {key: data[key] for key in ("name", "checksum", "splits", "trained_until")} | layout,
-        **signature(checkpoint, "B" if batch is None else batch),
+        **inputs_and_output(checkpoint, "B" if batch is None else batch),
         "config": config,
     }
 
 
-def signature(checkpoint: Checkpoint, windows: str | int) -> dict[str, Any]:
+def inputs_and_output(checkpoint: Checkpoint, windows: str | int) -> dict[str, Any]:
     """How the model is called, float32 throughout."""
     config, data = checkpoint.config, checkpoint.data
     past, future = config["seq_len"], config["pred_len"]

@@ -32,6 +32,11 @@ class WindowShape:
         """T."""
         return len(self.targets)
 
+    @property
+    def widths(self) -> dict[str, int]:
+        """C and F, as an embedding takes them."""
+        return {"n_columns": self.n_columns, "n_known": self.n_known}
+
 
 class ForecastModel(nn.Module):
     """A model: past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T) scaled.
@@ -48,10 +53,7 @@ class ForecastModel(nn.Module):
         self.instance_norm = instance_norm
 
     def forward(
-        self,
-        past: Float[Tensor, "B L C"],
-        past_known: Float[Tensor, "B L F"],
-        future_known: Float[Tensor, "B P F"],
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
         """Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T) scaled."""
         if not self.instance_norm:
@@ -62,10 +64,7 @@ class ForecastModel(nn.Module):
         return forecast * std[:, :, targets] + mean[:, :, targets]
 
     def forecast(
-        self,
-        past: Float[Tensor, "B L C"],
-        past_known: Float[Tensor, "B L F"],
-        future_known: Float[Tensor, "B P F"],
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
         """The forecast in the units of `past`; see `forward`."""
         raise NotImplementedError
