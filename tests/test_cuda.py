@@ -11,7 +11,7 @@ import torch
 from attention.cases import CASES
 from models.inputs import batch
 from models.small import FULL, PROB, WINDOW, informer
-from models.test_model_laws import inputs, made
+from models.test_model_laws import inputs, small_model
 from program import TINY, call
 
 from forecast.config.values import options
@@ -59,7 +59,7 @@ def test_an_attention_on_the_gpu_is_that_of_the_cpu(case, causal):
 
 @pytest.mark.parametrize("model", options("model"))
 def test_every_model_trains_and_forecasts_on_the_gpu(model):
-    built = made(model).cuda()
+    built = small_model(model).cuda()
     past, past_known, future_known, future = (part.cuda() for part in inputs(built))
     forecast, truth = built.train().training_outputs(past, past_known, future_known, future)
     torch.nn.functional.mse_loss(forecast, truth).backward()
@@ -75,7 +75,7 @@ ON_GPU = [change for change in TINY if not change.startswith("trainer.accelerato
 
 @pytest.mark.parametrize("model", options("model"))
 def test_no_model_needs_an_operation_that_torch_calls_non_deterministic(model):
-    built = made(model).cuda().train()
+    built = small_model(model).cuda().train()
     past, past_known, future_known, future = (part.cuda() for part in inputs(built))
     torch.use_deterministic_algorithms(True)
     try:

@@ -5,11 +5,10 @@ import re
 import pytest
 import torch
 from config.composed import composed
-from models.inputs import batch, made
+from models.inputs import batch, make_model
 from models.small import FULL, SIZES, informer
 from torch import nn
 
-from forecast.attention.base import Mechanism
 from forecast.config.check import check_config
 from forecast.errors import UserError
 from forecast.models.informer_stack import InformerStack
@@ -20,7 +19,7 @@ del OWN["encoder_layers"]
 
 def stack(slot=FULL, **changes):
     slots = {"encoder_attention": slot, "decoder_attention": slot, "cross_attention": FULL}
-    return made(InformerStack, {**OWN, **slots}, changes)
+    return make_model(InformerStack, {**OWN, **slots}, changes)
 
 
 def encoders(model):
@@ -54,11 +53,6 @@ def test_a_stack_of_one_encoder_is_the_informer():
     names = {name: name.replace("encoder.encoders.0.", "encoder.") for name in model.state_dict()}
     other.load_state_dict({names[name]: value for name, value in model.state_dict().items()})
     assert torch.equal(model.eval()(*batch()), other.eval()(*batch()))
-
-
-def test_attention_layers_are_numbered_through_all_encoders_and_the_decoder():
-    model = stack(stack_layers=[2, 1, 3], decoder_layers=2)
-    assert [m.layer for m in model.modules() if isinstance(m, Mechanism)] == list(range(10))
 
 
 def test_more_encoders_than_halvings_of_the_window_are_refused():
