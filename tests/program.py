@@ -44,13 +44,13 @@ def call(program, *arguments):
 
 
 def refusal(capsys, program, *arguments):
-    """What a refused command says on stderr; it must exit with status 1 and show no traceback."""
+    """What a refused command prints on stderr; it must exit with status 1 and show no traceback."""
     try:
         call(program, *arguments)
     except SystemExit as stop:
         assert stop.code == 1
     else:
         raise AssertionError(f"{program}.py {arguments} was not refused")
-    said = capsys.readouterr().err
-    assert "Traceback" not in said
-    return said
+    message = capsys.readouterr().err
+    assert "Traceback" not in message
+    return message

@@ -99,7 +99,7 @@ def test_the_last_row_depends_on_every_row_before_it(decoder):
 
 
 def test_a_model_remembers_no_window(decoder):
-    """A cache kept in the module would reach the next batch, which may have another size."""
+    """A cache stored in the module would reach the next batch, which may have another size."""
     model, before = decoder.model, copy.deepcopy(decoder.model)
     first, second = batch(seed=1), [part[:1] for part in batch(seed=2)]
     alone = model(*second)
@@ -166,7 +166,7 @@ def test_the_first_step_is_made_in_training_as_in_a_forecast(kind, first, pred_l
 
 
 def test_training_on_a_forecast_gives_the_forecast(decoder):
-    """Given its own steps as the true ones, each row says the next of them."""
+    """With its own steps as the true ones, each row predicts the next of them."""
     known = batch()
     forecast = decoder.model(*known)
     rows, _ = decoder.model.training_outputs(*known, forecast)

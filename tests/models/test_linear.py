@@ -58,8 +58,8 @@ def test_the_forecast_is_a_matrix_on_the_trend_plus_one_on_the_remainder():
 
 @pytest.mark.parametrize("kernel_size", [2, 24])
 def test_an_average_without_a_middle_is_refused(kernel_size):
-    says = f"model.kernel_size ({kernel_size}) must be odd, as many steps before a step as after it: {kernel_size + 1}"
-    with pytest.raises(ValueError, match=re.escape(says)):
+    text = f"model.kernel_size ({kernel_size}) must be odd, as many steps before a step as after it: {kernel_size + 1}"
+    with pytest.raises(ValueError, match=re.escape(text)):
         dlinear(kernel_size=kernel_size)
 
 

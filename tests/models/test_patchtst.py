@@ -48,8 +48,8 @@ def test_the_last_value_is_in_the_last_patch_and_patches_are_as_many_as_counted(
 
 
 def test_a_window_without_a_patch_is_refused():
-    says = "model.patch_len (16) must be at most seq_len (7) + model.stride (8), the window with its padding: "
-    with pytest.raises(ValueError, match=re.escape(says) + "set model.patch_len=15 or lower, or seq_len=8 or higher"):
+    text = "model.patch_len (16) must be at most seq_len (7) + model.stride (8), the window with its padding: "
+    with pytest.raises(ValueError, match=re.escape(text) + "set model.patch_len=15 or lower, or seq_len=8 or higher"):
         patchtst({"seq_len": 7}, patch_len=16, stride=8)
     for allowed in ({"seq_len": 7, "patch_len": 15}, {"seq_len": 8, "patch_len": 16}):
         window = {"seq_len": allowed.pop("seq_len")}

@@ -42,15 +42,15 @@ def test_window_and_zeros_pass_through_reversible_pre_norm_layers_and_the_last_r
 @pytest.mark.parametrize("chunks", [1, 5])
 def test_gradients_in_training_are_those_of_plain_autograd(slot, chunks, monkeypatch):
     """With dropout and, for LSH, fresh hash directions at each call."""
-    found = []
+    results = []
     for plain in (False, True):
         if plain:
             monkeypatch.setattr(ReversibleStack, "forward", plain_forward)
         model = reformer(slot, dropout=0.3, feed_forward_chunks=chunks).double().train()
         torch.manual_seed(7)
         loss = model(*batch(dtype=torch.float64)).square().sum()
-        found.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
-    for ours, theirs in zip(*found, strict=True):
+        results.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
+    for ours, theirs in zip(*results, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
