@@ -69,7 +69,7 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
-    """Raises UserError for what their code can and ours cannot, and for a place that is none."""
+    """Raises UserError for what their code can and ours cannot, and where no file can be written."""
     output = arguments.output
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise UserError(f"{output}: there is no folder {output.absolute().parent} to write a file of this name in.")
@@ -190,7 +190,7 @@ def write_checkpoint(path: Path, content: dict[str, Any], data: "PreparedData") 
 
 
 def print_summary(arguments: argparse.Namespace, record: dict[str, Any], *, n_names: int, added: list[str]) -> None:
-    """Prints what was imported, what was believed, and what to do next."""
+    """Prints what was imported, which options were taken on trust, and what to do next."""
     data, output = record["data"], shlex.quote(str(arguments.output))
     print(f"{n_names} names of {arguments.checkpoint}, {record['parameters']:,} parameters, are now in {output}.")
     print(f"Data: {data['name']} ({data['path']}), {len(data['columns'])} columns in, {len(data['targets'])} forecast.")

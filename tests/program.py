@@ -10,18 +10,9 @@ from forecast.config.entry import run
 
 # A whole training in a second or two, without pictures in TensorBoard, which take longer than it.
 TINY = [
-    "data=demo",
-    "data.rows=700",
-    "seq_len=19",
-    "label_len=7",
-    "pred_len=5",
-    "model.d_model=14",
-    "model.n_heads=2",
-    "model.d_ff=17",
-    "trainer.max_epochs=1",
-    "trainer.accelerator=cpu",
-    "trainer.enable_progress_bar=false",
-    "callbacks.figures=null",
+    *("data=demo", "data.rows=700", "seq_len=19", "label_len=7", "pred_len=5"),
+    *("model.d_model=14", "model.n_heads=2", "model.d_ff=17"),
+    *("trainer.max_epochs=1", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false", "callbacks.figures=null"),
 ]
 
 

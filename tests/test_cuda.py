@@ -1,6 +1,5 @@
 """On a GPU: the same forecasts as on a CPU, the same figures each time. Skipped where there is none."""
 
-import contextlib
 import json
 import time
 
@@ -99,16 +98,6 @@ def windows_of(targets=(0, 1, 2)):
     return prepare(frame, splits=splits, targets=targets, encoding="timeF", **lengths)
 
 
-@contextlib.contextmanager
-def without_waiting():
-    """Whatever makes the program wait for the GPU is an error."""
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-
-
 @pytest.mark.parametrize("fits", [True, False])
 @pytest.mark.parametrize("targets", [(0, 1, 2), (2, 0)])
 def test_the_batches_of_an_epoch_on_the_gpu_are_those_of_the_cpu_and_nobody_waits_for_them(monkeypatch, fits, targets):
@@ -123,8 +112,11 @@ def test_the_batches_of_an_epoch_on_the_gpu_are_those_of_the_cpu_and_nobody_wait
     )
     started = iter(there)
     actual = [next(started)]  # moves the order of the epoch
-    with without_waiting():
+    torch.cuda.set_sync_debug_mode("error")  # whatever makes the program wait for the GPU
+    try:
         actual += started
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
     expected = list(here)
     assert len(actual) == len(expected)
     for one, other in zip(actual, expected, strict=True):

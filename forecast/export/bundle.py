@@ -56,7 +56,7 @@ def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> dict[s
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder beside `folder` that takes its name at the end, so that a half one never has it.
+    """A folder beside `folder` that takes its name at the end, so that half an export never has it.
 
     Raises UserError when `folder` exists and is not empty, or cannot be made.
     """
@@ -85,7 +85,7 @@ def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> d
             "checkpoint has no one answer that a program could give. Train with eval_seed=0."
         )
     sizes = BATCHES if batch is None else (batch,) * len(BATCHES)
-    windows = made_up_windows(checkpoint, max(sum(sizes), TRACED_WINDOWS))
+    windows = noise_windows(checkpoint, max(sum(sizes), TRACED_WINDOWS))
     save_program(trace(checkpoint.model(), windows, batch=batch), path)
     difference = largest_difference(load_program(path), checkpoint.model(), windows, sizes)
     if not difference <= TOLERANCE:  # NaN too
@@ -103,7 +103,7 @@ def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> d
     }
 
 
-def made_up_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, Tensor]:
+def noise_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Windows of noise that begin after the rows trained on, with their real calendar, in float32.
 
     Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F), B = count.

@@ -127,7 +127,7 @@ def _pickled(path: Path) -> str:
     """The first part of an archive that torch.export.load might unpickle; empty when there is none."""
     with zipfile.ZipFile(path) as archive:
         if not any(member.endswith("/models/model.json") for member in archive.namelist()):
-            raise KeyError("models/model.json")  # what is left of a file may be another archive that was in it
+            raise KeyError("models/model.json")  # a damaged file may be read as another archive that was stored in it
         for member in archive.namelist():
             name = member.partition("/")[2]
             if not MEMBERS.fullmatch(name):

@@ -18,28 +18,15 @@ def test_parameter_counts_are_those_of_the_authors_code():
     assert parameters(n_columns=7, targets=tuple(range(7)), encoder_layers=3, decoder_layers=2) == 19_474_439
 
 
+LENGTHS = [{}, {"label_len": 0}, {"label_len": 19}, {"pred_len": 1}, {"pred_len": 1, "label_len": 0}]
+LENGTHS += [{"seq_len": 1, "label_len": 1}]
+COLUMNS = [{"n_columns": 1, "targets": (0,)}, {"targets": (2,)}, {"n_known": 0}]
+LAYERS = [{"encoder_layers": 1}, {"encoder_layers": 5, "decoder_layers": 2}, {"distil": False}, {"mix": True}]
+HEADS = [{"n_heads": 1}, {"n_heads": 11}]
+
+
 @pytest.mark.parametrize("slot", [FULL, PROB], ids=["full", "prob"])
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"label_len": 0},
-        {"label_len": 19},
-        {"pred_len": 1},
-        {"pred_len": 1, "label_len": 0},
-        {"seq_len": 1, "label_len": 1},
-        {"n_columns": 1, "targets": (0,)},
-        {"targets": (2,)},
-        {"n_known": 0},
-        {"encoder_layers": 1},
-        {"encoder_layers": 5, "decoder_layers": 2},
-        {"distil": False},
-        {"mix": True},
-        {"n_heads": 1},
-        {"n_heads": 11},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("changes", [*LENGTHS, *COLUMNS, *LAYERS, *HEADS], ids=str)
 def test_any_lengths_columns_and_layers_give_a_finite_forecast_of_its_shape(slot, changes):
     model = informer(slot, **changes)
     sizes = {**WINDOW, **changes}

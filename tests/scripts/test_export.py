@@ -21,7 +21,7 @@ from script import call_script
 from forecast.checkpoint.load import load_checkpoint
 from forecast.config.values import options
 from forecast.data.time_features import feature_rules, time_features
-from forecast.export.bundle import export, made_up_windows, new_folder
+from forecast.export.bundle import export, new_folder, noise_windows
 from forecast.export.program import largest_difference, load_program
 
 SNIPPET = Path(__file__).with_name("exported_forecast.py")
@@ -55,7 +55,7 @@ def exports(path, out, *, batch=None, sizes=(1, 4, 11)):
     checkpoint = load_checkpoint(path)
     description = export(checkpoint, out, batch=batch)
     assert "refused" not in description["program"], description["program"]
-    past, *known = made_up_windows(checkpoint, sum(sizes))
+    past, *known = noise_windows(checkpoint, sum(sizes))
     windows = (past.flip(0) * 1.7 + 0.3, *known)
     assert largest_difference(load_program(out / "model.pt2"), checkpoint.model(), windows, sizes) <= 1e-5
     return description
@@ -97,7 +97,7 @@ def test_the_program_draws_no_random_numbers_and_gives_one_answer(exported, info
     program = load_program(exported / "model.pt2")
     names = {str(node.target) for node in program.graph.nodes}
     assert not [name for name in names if "rand" in name or "bernoulli" in name]
-    windows, run, before = made_up_windows(load_checkpoint(informer), 3), program.module(), torch.get_rng_state()
+    windows, run, before = noise_windows(load_checkpoint(informer), 3), program.module(), torch.get_rng_state()
     assert torch.equal(run(*windows), run(*windows))
     assert torch.equal(torch.get_rng_state(), before)
 
@@ -112,7 +112,7 @@ def test_a_fixed_number_of_windows_can_be_exported(linear, tmp_path):
     about = exports(linear, tmp_path / "out", batch=3, sizes=(3, 3))
     assert about["inputs"][0]["shape"] == [3, 22, 7] and about["program"]["windows"] == 3
     with pytest.raises(Exception, match="3"):
-        load_program(tmp_path / "out/model.pt2").module()(*made_up_windows(load_checkpoint(linear), 2))
+        load_program(tmp_path / "out/model.pt2").module()(*noise_windows(load_checkpoint(linear), 2))
 
 
 LONG = ["data.rows=9000", "seq_len=601", "label_len=7", "pred_len=3"]  # where attention takes other forms

@@ -1,4 +1,4 @@
-"""The one place that maps the authors' names of tensors to ours.
+"""The one place that maps the authors' names of tensors, and their order of columns, to ours.
 
 scripts/import_informer2020.py reads their checkpoints with it, and the tests their reference tensors.
 """
@@ -115,7 +115,7 @@ def copy_in(module: nn.Module, theirs: Mapping[str, Tensor]) -> None:
 
 
 def add_finer_calendar(weights: dict[str, Tensor], known: Sequence[str]) -> list[str]:
-    """Weights of zero for the finer calendar features that the data have and the authors' run had not.
+    """Weights of zero for the finer calendar features that the data have and the authors' run did not.
 
     Their scripts train on quarter hours with --freq h, which leaves out the minute. weights: changed in place. known:
     the F features of the data. Returns the features that were added.
