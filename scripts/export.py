@@ -33,8 +33,7 @@ def main() -> None:
         description = export(load_checkpoint(arguments.checkpoint), arguments.out, batch=arguments.batch)
     except UserError as error:
         sys.exit(str(error))
-    refused = describe(arguments.out, description)
-    if refused:
+    if refused := print_summary(arguments.out, description):
         sys.exit(f"No {arguments.out}/model.pt2: {refused}")
 
 
@@ -47,7 +46,7 @@ def windows(text: str) -> int | None:
     return int(text)
 
 
-def describe(out: Path, description: dict[str, Any]) -> str:
+def print_summary(out: Path, description: dict[str, Any]) -> str:
     """Prints what was written; returns why there is no program, if there is none."""
     weights, program = description["weights"], description["program"]
     print(f"{out}/config.json")

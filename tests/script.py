@@ -9,7 +9,7 @@ SCRIPTS = Path(__file__).parents[1] / "scripts"
 
 
 def call_script(capsys, name, *arguments):
-    """Its exit status, what it says on stdout and what on stderr."""
+    """Its exit status, what it prints on stdout and what on stderr."""
     spec = importlib.util.spec_from_file_location(f"script_{name}", SCRIPTS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -20,5 +20,5 @@ def call_script(capsys, name, *arguments):
     except SystemExit as stop:  # a text is printed by the interpreter, which we do not leave
         text = isinstance(stop.code, str)
         status, message = (1, f"{stop.code}\n") if text else (stop.code or 0, "")
-    said = capsys.readouterr()
-    return status, said.out, said.err + message
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err + message
