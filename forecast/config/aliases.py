@@ -1,11 +1,12 @@
 """Former names that keep working: on the command line, in a user's own YAML, and in checkpoints."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from forecast.config.values import walk
 from forecast.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -43,12 +44,13 @@ def current_override(text: str) -> str:
     words, equals, value = text.partition("=")
     key = words.lstrip("+~")
     values = [part.strip() for part in value.split(",")]
-    options = [OPTIONS.get(f"{key}={part}", f"{key}={part}") for part in values]
+    former = [f"{key}={part}" for part in values]
+    options = [OPTIONS.get(option, option) for option in former]
     groups = {option.partition("=")[0] for option in options}
     if len(groups) > 1:
-        moved = [f"{key}={part} is now {now}" for part, now in zip(values, options, strict=True) if now not in text]
+        moved = [f"{before} is now {now}" for before, now in zip(former, options, strict=True) if now != before]
         raise UserError(f"{text}: {', '.join(moved)}. Sweep over one group at a time.")
-    if any(option.partition("=")[2] != part for option, part in zip(options, values, strict=True)) or key not in groups:
+    if options != former:
         return f"{groups.pop()}={','.join(option.partition('=')[2] for option in options)}"
     now = _current_path(key)
     names = _values_at(now)
@@ -95,23 +97,13 @@ def with_current_names(cfg: DictConfig) -> DictConfig:
     current = current_config(plain)
     if current == plain:
         return cfg
-    log.warning("The config has former names, which are now %s", ", ".join(_changed(plain)))
-    named: DictConfig = OmegaConf.create(current)
-    return named
-
-
-def _changed(node: Any, path: str = "") -> Iterator[str]:
-    """Each key whose name or value is a former one, as one types it today."""
-    if not isinstance(node, Mapping):
-        return
-    for key, value in node.items():
-        here = f"{path}.{key}" if path else str(key)
-        now = _current_path(here)
-        current = current_config(value, now)
-        if isinstance(value, Mapping):
-            yield from _changed(value, now)
-        elif now != here or current != value:
-            yield f"{now}={current}"
+    renamed = [
+        f"{path}={value}"
+        for before, (path, value) in zip(walk(plain), walk(current), strict=True)
+        if before != (path, value) and not isinstance(value, Mapping) and not path.endswith("]")
+    ]
+    log.warning("The config has former names, which are now %s", ", ".join(renamed))
+    return OmegaConf.create(current)  # type: ignore[no-any-return]
 
 
 def _current_path(path: str) -> str:

@@ -8,9 +8,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config.hints import signature
+from forecast.config.allow_list import resolve_target
+from forecast.config.annotations import parameters
 from forecast.config.hydra_errors import groups
-from forecast.config.targets import resolve_target
 from forecast.config.values import as_typed
 from forecast.errors import UserError
 
@@ -87,7 +87,7 @@ def _set(config: DictConfig, composed: DictConfig, key: str) -> str:
     if before is _ABSENT:
         # not in the saved config: the run had the default of the class
         target = OmegaConf.select(config, f"{node}._target_") if node else None
-        parameter = None if target is None else signature(resolve_target(target, node)).get(name)
+        parameter = None if target is None else parameters(resolve_target(target, node)).get(name)
         if parameter is not None and parameter.default is not parameter.empty:
             before = list(parameter.default) if isinstance(parameter.default, tuple) else parameter.default
     if isinstance(before, bool) is isinstance(now, bool) and before == now:

@@ -17,8 +17,8 @@ from forecast.config.aliases import (
     current_override,
     former_config,
 )
+from forecast.config.allow_list import resolve_target
 from forecast.config.check import check_config
-from forecast.config.targets import resolve_target
 from forecast.errors import UserError
 
 

@@ -8,8 +8,8 @@ import torch
 from config.composed import composed
 from models.small import window_shape
 
+from forecast.config.allow_list import resolve_target
 from forecast.config.build import build
-from forecast.config.targets import resolve_target
 from forecast.errors import UserError
 
 MALICIOUS = [

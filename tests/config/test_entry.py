@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from config.composed import composed
 
-from forecast.config.help import help_text
+from forecast.config.entry import help_text
 from forecast.config.hydra_errors import diagnose, message
 from forecast.config.values import options
 from forecast.errors import closest

@@ -11,8 +11,8 @@ from models.small import window_shape
 from models.test_model_laws import PAPERS
 from omegaconf import OmegaConf
 
+from forecast.config.allow_list import resolve_target
 from forecast.config.build import build
-from forecast.config.targets import resolve_target
 from forecast.config.values import CONF, options
 
 B = 2
