@@ -16,10 +16,7 @@ from forecast.config.values import CONF, Problems, chosen_groups, options, read_
 from forecast.errors import UserError, closest
 
 # What the program hands in when it builds these, so that YAML need not and must not.
-PROVIDED: Mapping[str, tuple[str, ...]] = {
-    "model": ("window",),
-    "logger": ("save_dir",),
-}
+PROVIDED: Mapping[str, tuple[str, ...]] = {"model": ("window",), "logger": ("save_dir",)}
 
 S = TypeVar("S")
 
