@@ -31,7 +31,11 @@ def check_config(cfg: DictConfig) -> None:
     values, problems = read_values(cfg)
     groups = [folder.name for folder in CONF.iterdir() if folder.is_dir()]
     _check_settings(values, TrainSettings, problems, groups=groups)
-    _check_rules(values, problems)
+    for rule in rules.RULES:
+        present, operands = zip(*(select(values, path) for path in rule.reads), strict=True)
+        if all(present) and not rule.holds(*operands):
+            path, value = next(pair for pair in zip(rule.reads, operands, strict=True) if "_target_" not in pair[0])
+            problems.add(path, value, rule.message.format(*operands))
     check_slots(values, problems)
     problems.report()
 
@@ -140,11 +144,3 @@ def _check_target(path: str, node: Mapping[str, Any], problems: Problems) -> dic
         if parameter.default is parameter.empty and name not in node and not node.get("_partial_"):
             problems.missing(f"{path}.{name}")
     return {name: parameter.annotation for name, parameter in named.items()}
-
-
-def _check_rules(values: Mapping[str, Any], problems: Problems) -> None:
-    for rule in rules.RULES:
-        present, operands = zip(*(select(values, path) for path in rule.reads), strict=True)
-        if all(present) and not rule.holds(*operands):
-            path, value = next(pair for pair in zip(rule.reads, operands, strict=True) if "_target_" not in pair[0])
-            problems.add(path, value, rule.message.format(*operands))

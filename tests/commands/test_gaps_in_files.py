@@ -1,4 +1,4 @@
-"""A file with gaps, from the training to the forecast: refused, or filled as data.gaps says, and told in run.json."""
+"""A file with gaps, from the training to the forecast: refused, or filled as data.gaps says, and in run.json."""
 
 import json
 

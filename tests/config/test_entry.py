@@ -151,20 +151,15 @@ def test_help_shows_six_commands_that_name_the_program(tmp_path, script):
 @pytest.mark.parametrize("question", ["--help", "--cfg=job"])
 def test_a_question_loads_neither_torch_nor_pandas(tmp_path, question):
     code = f"""
-import sys
-sys.argv = ["train.py", {question!r}]
+import atexit, sys
 sys.path.insert(0, {str(ROOT)!r})
 import train
 from forecast.config.entry import run
-try:
-    run(train.main, config_name="train")
-except SystemExit as end:
-    assert not end.code
-print("HEAVY", [m for m in ("torch", "lightning", "pandas", "numpy") if m in sys.modules])
+atexit.register(lambda: print("HEAVY", [m for m in ("torch", "lightning", "pandas", "numpy") if m in sys.modules]))
+run(train.main, config_name="train")
 """
-    script = tmp_path / "ask.py"
-    script.write_text(code)
-    assert ran(tmp_path, script).stdout.splitlines()[-1] == "HEAVY []"
+    end = ran(tmp_path, "-c", code, question)
+    assert (end.returncode, end.stdout.splitlines()[-1]) == (0, "HEAVY []")
 
 
 @pytest.mark.parametrize(("users", "value"), [({}, "1"), ({"THP_MEM_ALLOC_ENABLE": "0"}, "0")])
