@@ -97,7 +97,6 @@ WRONG = {
     "target not in the file": (["data=demo", "data.target=OTT"], ["OTT", "Did you mean 'OT'?"]),
     "unknown group": (["modle=informer"], ["modle", "model"]),
     "unknown features": (["data.features=X"], ["data.features", "X", "M, S, MS"]),
-    "several at once": (["label_len=20", "model.n_heads=3", "seed=-1"], ["label_len=20", "n_heads", "seed"]),
     "dates out of order": (
         ["data/split=dates", "data.split.val_start=2016-07-20", "data.split.test_start=2016-07-10"],
         ["2016-07-10"],

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from config.composed import composed
+from config.composed import composed, refusal
 
 from forecast.config.check import check_config, read_settings
 from forecast.config.settings import Checks, EvaluateSettings, History, PredictSettings, TrainSettings
@@ -83,11 +83,10 @@ REFUSED = {
 
 @pytest.mark.parametrize("overrides", REFUSED)
 def test_a_mistake_is_refused_with_its_path_value_and_fix(overrides):
-    says = REFUSED[overrides]
-    whole = re.escape(overrides.split()[-1] + says if says.startswith(": ") else says)
-    with pytest.raises(UserError, match=f"^{whole}" if says.startswith(": ") else whole) as error:
-        check_config(composed(*overrides.split()))
-    assert len(str(error.value).splitlines()) == (2 if overrides == "data/split=dates" else 1)
+    message = REFUSED[overrides]
+    first, *more = refusal(overrides).splitlines()
+    assert first.startswith(overrides.split()[-1] + message) if message.startswith(": ") else message in first
+    assert len(more) == (overrides == "data/split=dates")
 
 
 EARLY_STOPPING = "lightning.pytorch.callbacks.EarlyStopping,monitor:val/mse_scaled"
@@ -118,11 +117,10 @@ def test_the_groups_that_must_be_there_are_all_that_train_yaml_chooses():
 
 
 @pytest.mark.parametrize("group", GROUPS)
-@pytest.mark.parametrize("experiment", [[], ["experiment=quickstart"]], ids=str)
+@pytest.mark.parametrize("experiment", ["", "experiment=quickstart"])
 def test_a_deleted_group_is_refused_in_one_line(group, experiment):
-    says = f"{group} is missing: say {group}=NAME, one of {', '.join(options(group, but='inherit'))}"
-    with pytest.raises(UserError, match=f"^{re.escape(says)}$"):
-        check_config(composed(*experiment, f"~{group}"))
+    valid = ", ".join(options(group, but="inherit"))
+    assert refusal(f"{experiment} ~{group}") == f"{group} is missing: say {group}=NAME, one of {valid}"
 
 
 @pytest.mark.parametrize("accelerator", ["gpu", "cuda", "auto", "cpu"])
@@ -130,19 +128,17 @@ def test_a_deleted_group_is_refused_in_one_line(group, experiment):
 def test_a_gpu_that_torch_does_not_see_is_refused(accelerator, seen, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: seen)
     monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
+    override = f"trainer.accelerator={accelerator}"
     if seen or accelerator in ("auto", "cpu"):
-        check_config(composed(f"trainer.accelerator={accelerator}"))
-        return
-    says = f"trainer.accelerator={accelerator}: torch sees no GPU here. Use trainer=cpu, or install torch's CUDA build."
-    with pytest.raises(UserError, match=f"^{re.escape(says)}$"):
-        check_config(composed(f"trainer.accelerator={accelerator}"))
+        check_config(composed(override))
+    else:
+        text = f"{override}: torch sees no GPU here. Use trainer=cpu, or install torch's CUDA build."
+        assert refusal(override) == text
 
 
 def test_all_problems_come_at_once():
-    wrong = ["seq_len=0", "optim.lr=-1", "model.mix=1", "+foo=1", "data.path=nope.csv"]
-    with pytest.raises(UserError) as error:
-        check_config(composed(*wrong))
-    assert all(override.removeprefix("+") in str(error.value) for override in wrong)
+    wrong = "seq_len=0 optim.lr=-1 model.mix=1 +foo=1 data.path=nope.csv"
+    assert all(override.removeprefix("+") in refusal(wrong) for override in wrong.split())
 
 
 def test_the_fields_of_train_settings_are_the_plain_keys_of_train_yaml():
@@ -163,7 +159,7 @@ def test_predict_settings_hold_what_predict_yaml_says(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("overrides", "says"),
+    ("overrides", "message"),
     [
         ([], "ckpt_path is missing"),
         (["ckpt_path=a", "+splits=3"], "splits=3: unknown key. Did you mean 'split'?"),
@@ -173,6 +169,6 @@ def test_predict_settings_hold_what_predict_yaml_says(monkeypatch):
         (["ckpt_path=a", "protocol.drop_last_of=x"], "protocol.drop_last_of=x: must be an integer or null"),
     ],
 )
-def test_wrong_settings_of_evaluate_are_refused(overrides, says):
-    with pytest.raises(UserError, match=re.escape(says)):
+def test_wrong_settings_of_evaluate_are_refused(overrides, message):
+    with pytest.raises(UserError, match=re.escape(message)):
         read_settings(composed(*overrides, name="evaluate"), EvaluateSettings)

@@ -85,8 +85,9 @@ def test_a_published_row_passes_the_check_and_its_own_keys_survive(experiment):
 
 @pytest.mark.parametrize("experiment", OF_EACH_KIND)
 def test_the_command_line_wins_over_an_experiment(experiment):
-    assert composed(f"experiment={experiment}", "pred_len=7").pred_len == 7
-    assert composed(f"experiment={experiment}", "data=ETTh2").data.name == "ETTh2"
+    cfg = composed(f"experiment={experiment}", "pred_len=7", "data=ETTh2", "model=dlinear", "schedule=constant")
+    assert (cfg.pred_len, cfg.data.name) == (7, "ETTh2")
+    assert [cfg[group]._target_.rsplit(".", 1)[-1] for group in ("model", "schedule")] == ["DLinear", "constant"]
 
 
 def test_an_experiments_choice_of_data_survives():

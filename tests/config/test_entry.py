@@ -266,10 +266,10 @@ def test_a_failing_job_of_a_sweep_is_reported_and_the_others_run(tmp_path):
     assert end.returncode == 1
     text, advice = end.stderr.splitlines()[-2:]
     assert text == "refused inside main"
-    assert advice == (
-        "What has finished is kept: the same command runs the rest, and scripts/report.py FOLDER compares it."
-    )
+    assert advice.startswith("What has finished is kept: the same command runs the rest, and scripts/report.py FOLDER")
     assert "Traceback" not in end.stdout + end.stderr
+    info = json.loads(Path(reports(end)[0]["folder"], "run.json").read_text())
+    assert info == {"status": "failed", "error": "refused inside main"}
 
 
 def test_an_ablation_without_m_is_refused(tmp_path):

@@ -36,13 +36,6 @@ def test_an_experiment_is_the_published_recipe(experiment):
     )
 
 
-def test_the_command_line_wins_over_an_experiments_choices():
-    cfg = composed("experiment=patchtst/etth1_96", "model=dlinear", "schedule=constant", "data=ETTh2")
-    assert cfg.model._target_.endswith("DLinear")
-    assert cfg.schedule._target_.endswith("constant")
-    assert cfg.data.name == "ETTh2"
-
-
 @pytest.mark.parametrize(
     ("overrides", "mechanism"),
     [

@@ -1,12 +1,9 @@
 """An attention that cannot serve a slot is refused before any data is read, with the list of those that can."""
 
-import re
-
 import pytest
-from config.composed import composed
+from config.composed import composed, refusal
 
 from forecast.config.check import check_config
-from forecast.errors import UserError
 
 CROSS = "These can: full, prob, prob_causal, prob_informer2020, prob_scrambled, single_head, topk"
 CACHED = "These can: fixed, full, logsparse, single_head, strided, topk"
@@ -56,9 +53,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("overrides", REFUSED)
 def test_an_attention_that_cannot_serve_is_refused_in_one_line(overrides):
-    with pytest.raises(UserError, match=re.escape(REFUSED[overrides])) as error:
-        check_config(composed(*overrides.split()))
-    assert len(str(error.value).splitlines()) == 1
+    (line,) = refusal(overrides).splitlines()
+    assert REFUSED[overrides] in line
 
 
 ACCEPTED = [
