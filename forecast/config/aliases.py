@@ -57,9 +57,9 @@ def current_override(text: str) -> str:
     return f"{words.removesuffix(key)}{_with_other_end(key, KEYS)}{equals}{value}"
 
 
-def current_config(config: Any) -> Any:
+def current_config(config: Any, path: str = "") -> Any:
     """A config of plain containers in today's words; a copy. Classes are left to `resolve_target`."""
-    return _renamed(config, KEYS, lambda path, text: _values_at(path).get(text, text))
+    return _renamed(config, KEYS, lambda path, text: _values_at(path).get(text, text), path)
 
 
 def former_config(config: Any) -> Any:
@@ -101,11 +101,9 @@ def with_current_names(cfg: DictConfig) -> DictConfig:
     current = current_config(plain)
     if current == plain:
         return cfg
-    renamed = [
-        f"{path}={value}"
-        for before, (path, value) in zip(walk(plain), walk(current), strict=True)
-        if before != (path, value) and not isinstance(value, Mapping) and not path.endswith("]")
-    ]
+    keys = [(path, value) for path, value in walk(plain) if not isinstance(value, Mapping) and not path.endswith("]")]
+    today = [(_with_other_end(path, KEYS), current_config(value, path)) for path, value in keys]
+    renamed = [f"{path}={value}" for (path, value), before in zip(today, keys, strict=True) if (path, value) != before]
     log.warning("The config has former names, which are now %s", ", ".join(renamed))
     return OmegaConf.create(current)  # type: ignore[no-any-return]
 

@@ -56,16 +56,6 @@ def test_another_file_is_evaluated_whole_with_the_training_files_scaling(tmp_pat
         assert errors["start"].tolist() == list(range(60))
 
 
-def test_the_files_columns_are_found_by_name(tmp_path, best):
-    write_csv(tmp_path / "a.csv", rows=83, start="2022-01-01")
-    lines = (tmp_path / "a.csv").read_text().splitlines()
-    moved = [";".join([time, "7", wind, load]) for time, load, wind in (line.split(";") for line in lines)]
-    moved[0] = "when;extra;wind;load"
-    (tmp_path / "b.csv").write_text("\n".join(moved))
-    a, b = (evaluated(tmp_path / n, best, f"data.path={tmp_path}/{n}.csv", "split=all") for n in "ab")
-    assert a["all"] == b["all"]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
