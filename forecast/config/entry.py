@@ -118,9 +118,9 @@ def _task(main: Main, config_name: str) -> Main:
         distributed.leave_console_to_first_process()
         folder = run_folder()
         try:
-            _check_choices()
             if config_name == "train" and distributed.rank() == 0:
                 hold(folder)
+            _check_choices()
             if in_sweep() and not cfg.get("ckpt_path") and read_run(folder).state == "finished":
                 log.info("%s has finished before: it is not run again", folder)
                 return
