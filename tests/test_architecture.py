@@ -21,10 +21,10 @@ ARROWS = {
     "report": set(),
     "comparison": {"run_folder", "report"},
     "reproduction": {"comparison", "run_folder", "config"},
-    "checkpoint": {"models", "config", "data"},
+    "checkpoint": {"models", "config", "run_folder", "data"},
     "evaluation": {"models", "data"},
     "export": {"checkpoint", "config", "layers", "attention", "data"},
-    "training": {"evaluation", "checkpoint", "models", "attention", "report", "config", "data"},
+    "training": {"evaluation", "checkpoint", "models", "attention", "report", "run_folder", "config", "data"},
     "commands": {"training", "evaluation", "checkpoint", "report", "run_folder", "config", "data"},
 }
 # outside library: the rooms that may import it

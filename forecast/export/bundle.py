@@ -17,7 +17,7 @@ from torch import Tensor
 
 import forecast
 from forecast.checkpoint.load import Checkpoint
-from forecast.config.targets import target_nodes
+from forecast.config.allow_list import target_nodes
 from forecast.data.frequency import future_timestamps
 from forecast.data.time_features import feature_rules, time_features
 from forecast.errors import UserError

@@ -11,8 +11,8 @@ from models.small import window_shape
 from models.test_model_laws import ATTENDING, ATTENTIONS, MODELS, inputs
 from omegaconf import OmegaConf
 
+from forecast.config.allow_list import resolve_target
 from forecast.config.build import build
-from forecast.config.targets import resolve_target
 from forecast.config.values import CONF, options
 
 WINDOW = {"n_columns": 5, "targets": (3, 1), "n_known": 4, "seq_len": 11, "label_len": 7, "pred_len": 3}
