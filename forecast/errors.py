@@ -16,10 +16,13 @@ class UserError(ValueError):
 
 
 def closest(name: str, valid: Iterable[str]) -> str:
-    """The hint " Did you mean 'optim.lr'?" for the valid name nearest to `name`; empty when none is near.
+    """The hint " Did you mean 'optim.lr'?" for the valid name nearest to `name`; empty when none is near."""
+    near = nearest(name, valid)
+    return f" Did you mean '{near[0]}'?" if near else ""
 
-    Near as a whole, or in the last part of a dotted name.
-    """
+
+def nearest(name: str, valid: Iterable[str]) -> list[str]:
+    """The valid names that are near to `name` as a whole, or in the last part of a dotted name; the nearest first."""
 
     def likeness(candidate: str) -> float:
         whole = difflib.SequenceMatcher(None, candidate, name).ratio()
@@ -27,5 +30,5 @@ def closest(name: str, valid: Iterable[str]) -> str:
         # A last part alone says less, and of two equal ones the shorter path is meant.
         return max(whole, 0.98 * last) - 0.001 * candidate.count(".")
 
-    best = max(sorted(valid), key=likeness, default="")
-    return f" Did you mean '{best}'?" if best and likeness(best) >= 0.6 else ""
+    scores = {candidate: likeness(candidate) for candidate in sorted(valid)}
+    return sorted((candidate for candidate in scores if scores[candidate] >= 0.6), key=lambda near: -scores[near])

@@ -6,6 +6,7 @@ Reading says whether a run has finished, with which overrides, and how well it d
 
 import datetime
 import json
+import logging
 import math
 import os
 import socket
@@ -19,6 +20,8 @@ import yaml
 from filelock import FileLock, Timeout
 
 from forecast.errors import UserError
+
+log = logging.getLogger(__name__)
 
 State = Literal["finished", "failed", "interrupted", "unfinished", "foreign"]
 
@@ -116,6 +119,23 @@ def in_use(folder: Path) -> bool:
         return True
     release(folder)
     return False
+
+
+def checkpoint_path(folder: str | Path, name: str) -> Path:
+    """RUN/checkpoints/best.ckpt or last.ckpt."""
+    return Path(folder) / "checkpoints" / f"{name}.ckpt"
+
+
+def write_run_info(folder: Path, info: dict[str, Any]) -> None:
+    """Writes run.json. Where that fails, whatever else has happened is what the user should hear of."""
+    from forecast.files import write_json  # numpy, which `--help` does not wait for
+
+    try:
+        write_json(folder / RUN_INFO, info)
+    except OSError as error:
+        if info["status"] in ("running", "finished"):
+            raise
+        log.error("%s cannot be written: %s", folder / RUN_INFO, error.strerror)
 
 
 def read_run(folder: Path) -> Run:

@@ -1,4 +1,6 @@
-"""Reference files of the authors' Informer: their tensors, and the keys that they drew."""
+"""Reference files of the authors' code: sizes, tensors, and the keys that they drew."""
+
+import json
 
 import torch
 from torch import nn
@@ -6,8 +8,8 @@ from torch import nn
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
 
 
-class GivenSamples(nn.Module):
-    """Hands out the reference file's key numbers in call order instead of drawing them."""
+class StoredSamples(nn.Module):
+    """Returns the reference file's key numbers in call order instead of drawing them."""
 
     def __init__(self, samples):
         super().__init__()
@@ -26,13 +28,18 @@ def tensors(case, prefix):
 
 def samples(case):
     """The key numbers of all calls, in order."""
-    found = tensors(case, "samples/")
-    return [found[str(i)] for i in range(len(found))]
+    by_number = tensors(case, "samples/")
+    return [by_number[str(i)] for i in range(len(by_number))]
 
 
-def hand_in(module, given):
+def use_samples(module, numbers):
     """All ProbSparse layers of a module take their keys from one list."""
-    given = GivenSamples(given)
+    samples = StoredSamples(numbers)
     for layer in module.modules():
         if isinstance(layer, Informer2020ProbAttention):
-            layer.sampler = given
+            layer.sampler = samples
+
+
+def config_of(case):
+    """The sizes and options of a reference file."""
+    return json.loads(str(case["config"]))

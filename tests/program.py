@@ -10,18 +10,9 @@ from forecast.config.entry import run
 
 # A whole training in a second or two, without pictures in TensorBoard, which take longer than it.
 TINY = [
-    "data=demo",
-    "data.rows=700",
-    "seq_len=19",
-    "label_len=7",
-    "pred_len=5",
-    "model.d_model=14",
-    "model.n_heads=2",
-    "model.d_ff=17",
-    "trainer.max_epochs=1",
-    "trainer.accelerator=cpu",
-    "trainer.enable_progress_bar=false",
-    "callbacks.figures=null",
+    *("data=demo", "data.rows=700", "seq_len=19", "label_len=7", "pred_len=5"),
+    *("model.d_model=14", "model.n_heads=2", "model.d_ff=17"),
+    *("trainer.max_epochs=1", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false", "callbacks.figures=null"),
 ]
 
 
@@ -44,13 +35,13 @@ def call(program, *arguments):
 
 
 def refusal(capsys, program, *arguments):
-    """What a refused command says on stderr; it must exit with status 1 and show no traceback."""
+    """What a refused command prints on stderr; it must exit with status 1 and show no traceback."""
     try:
         call(program, *arguments)
     except SystemExit as stop:
         assert stop.code == 1
     else:
         raise AssertionError(f"{program}.py {arguments} was not refused")
-    said = capsys.readouterr().err
-    assert "Traceback" not in said
-    return said
+    message = capsys.readouterr().err
+    assert "Traceback" not in message
+    return message

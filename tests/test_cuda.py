@@ -1,6 +1,5 @@
 """On a GPU: the same forecasts as on a CPU, the same figures each time. Skipped where there is none."""
 
-import contextlib
 import json
 import time
 
@@ -11,7 +10,7 @@ import torch
 from attention.cases import CASES
 from models.inputs import batch
 from models.small import FULL, PROB, WINDOW, informer
-from models.test_model_laws import inputs, made
+from models.test_model_laws import inputs, small_model
 from program import TINY, call
 
 from forecast.config.values import options
@@ -24,6 +23,8 @@ from forecast.training.throughput import Throughput
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 
+TINY_GPU = [*(change for change in TINY if not change.startswith("trainer.accelerator")), "trainer=gpu"]
+
 
 @pytest.mark.parametrize("slot", [FULL, PROB], ids=["full", "prob"])
 def test_a_forecast_on_the_gpu_is_that_of_the_cpu(slot):
@@ -35,8 +36,7 @@ def test_a_forecast_on_the_gpu_is_that_of_the_cpu(slot):
 
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
 def test_training_on_the_gpu_is_evaluated_alike_by_every_command_and_batch_size(tmp_path, precision):
-    settings = [change for change in TINY if not change.startswith("trainer.accelerator")]
-    call("train", *settings, "trainer=gpu", f"trainer.precision={precision}", f"hydra.run.dir={tmp_path}/run")
+    call("train", *TINY_GPU, f"trainer.precision={precision}", f"hydra.run.dir={tmp_path}/run")
     trained = json.loads((tmp_path / "run/metrics.json").read_text())
     assert trained["cost"]["device"] == "cuda"
     for size in (7, 64):
@@ -58,39 +58,24 @@ def test_an_attention_on_the_gpu_is_that_of_the_cpu(case, causal):
 
 
 @pytest.mark.parametrize("model", options("model"))
-def test_every_model_trains_and_forecasts_on_the_gpu(model):
-    built = made(model).cuda()
-    past, past_known, future_known, future = (part.cuda() for part in inputs(built))
-    forecast, truth = built.train().training_outputs(past, past_known, future_known, future)
-    torch.nn.functional.mse_loss(forecast, truth).backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in built.parameters())
-    assert built.eval()(past, past_known, future_known).isfinite().all()
-
-
-ON_GPU = [change for change in TINY if not change.startswith("trainer.accelerator")] + [
-    "trainer=gpu",
-    "model.dropout=0.1",
-]
-
-
-@pytest.mark.parametrize("model", options("model"))
-def test_no_model_needs_an_operation_that_torch_calls_non_deterministic(model):
-    built = made(model).cuda().train()
-    past, past_known, future_known, future = (part.cuda() for part in inputs(built))
+def test_every_model_trains_and_forecasts_on_the_gpu_by_operations_that_torch_calls_deterministic(model):
+    built = small_model(model).cuda()
+    *known, future = (part.cuda() for part in inputs(built))
     torch.use_deterministic_algorithms(True)
     try:
-        forecast, truth = built.training_outputs(past, past_known, future_known, future)
+        forecast, truth = built.train().training_outputs(*known, future)
         torch.nn.functional.mse_loss(forecast, truth).backward()
     finally:
         torch.use_deterministic_algorithms(False)
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in built.parameters())
+    assert built.eval()(*known).isfinite().all()
 
 
 @pytest.mark.parametrize("attention", ["full", "prob", "prob_causal", "prob_informer2020", "lsh"])
 def test_a_resumed_run_ends_with_the_same_bits_on_a_gpu_too(tmp_path, attention):
-    exact = [*ON_GPU, f"attention={attention}", "trainer.deterministic=true", "trainer.max_epochs=2"]
-    if attention == "lsh":
-        exact.append("attention@model.cross_attention=full")
-    exact.append("callbacks.checkpoint.every_n_train_steps=4")
+    exact = [*TINY_GPU, "model.dropout=0.1", f"attention={attention}", "trainer.deterministic=true"]
+    exact += ["attention@model.cross_attention=full"] * (attention == "lsh")
+    exact += ["trainer.max_epochs=2", "callbacks.checkpoint.every_n_train_steps=4"]
     call("train", *exact, f"hydra.run.dir={tmp_path}/whole")
     call("train", *exact, "trainer.max_steps=8", f"hydra.run.dir={tmp_path}/part")
     call("train", f"ckpt_path={tmp_path}/part/checkpoints/last.ckpt", "trainer.max_steps=-1")
@@ -106,27 +91,11 @@ GPU = torch.device("cuda")
 
 def windows_of(targets=(0, 1, 2)):
     """A data set that fits the small model."""
-    sizes = {"seq_len": WINDOW["seq_len"], "pred_len": WINDOW["pred_len"]}
     values = np.random.default_rng(0).normal(size=(331, WINDOW["n_columns"])).cumsum(0)
-    stamps = pd.date_range("2020-01-01", periods=331, freq="h")
+    frame = SeriesFrame(values, pd.date_range("2020-01-01", periods=331, freq="h"), ("a", "b", "c"), "h", "test")
     splits = {"train": range(211), "val": range(211, 271), "test": range(271, 331)}
-    return prepare(
-        SeriesFrame(values, stamps, ("a", "b", "c"), "h", "test"),
-        splits=splits,
-        targets=targets,
-        encoding="timeF",
-        **sizes,
-    )
-
-
-@contextlib.contextmanager
-def without_waiting():
-    """Whatever makes the program wait for the GPU is an error."""
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
+    lengths = {"seq_len": WINDOW["seq_len"], "pred_len": WINDOW["pred_len"]}
+    return prepare(frame, splits=splits, targets=targets, encoding="timeF", **lengths)
 
 
 @pytest.mark.parametrize("fits", [True, False])
@@ -143,8 +112,11 @@ def test_the_batches_of_an_epoch_on_the_gpu_are_those_of_the_cpu_and_nobody_wait
     )
     started = iter(there)
     actual = [next(started)]  # moves the order of the epoch
-    with without_waiting():
+    torch.cuda.set_sync_debug_mode("error")  # whatever makes the program wait for the GPU
+    try:
         actual += started
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
     expected = list(here)
     assert len(actual) == len(expected)
     for one, other in zip(actual, expected, strict=True):

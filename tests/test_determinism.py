@@ -84,10 +84,6 @@ def once(evaluated):
     return evaluated()
 
 
-def test_a_second_evaluation_prints_the_same_digits(evaluated, once):
-    assert evaluated() == once
-
-
-@pytest.mark.parametrize("batch_size", [1, 7, 32, 256])
-def test_the_batch_size_of_an_evaluation_changes_no_digit(evaluated, once, batch_size):
-    assert evaluated(f"data.batch_size={batch_size}") == once
+@pytest.mark.parametrize("changes", [[], *([f"data.batch_size={size}"] for size in (1, 7, 32, 256))], ids=str)
+def test_a_second_evaluation_by_batches_of_any_size_has_the_same_digits(evaluated, once, changes):
+    assert evaluated(*changes) == once

@@ -1,13 +1,12 @@
 """Our attention, layers and model agree with the authors' code on its own tensors (--golden DIR; README there)."""
 
-import json
 import math
 from functools import partial
 
 import pytest
 import torch
 from attention import lsh_oracle
-from informer2020 import hand_in, samples, tensors
+from informer2020 import config_of, samples, tensors, use_samples
 from torch import nn
 
 from forecast.attention.full import FullAttention
@@ -25,16 +24,8 @@ from forecast.models.informer import Informer
 from forecast.models.informer_stack import InformerStack
 
 BUILT = (
-    "attention_full",
-    "attention_lsh",
-    "attention_prob",
-    "attention_layer",
-    "distil_conv",
-    "embedding",
-    "informer",
-    "logsparse_mask",
-    "time_features",
-    "windows",
+    *("attention_full", "attention_lsh", "attention_prob", "attention_layer", "distil_conv", "embedding", "informer"),
+    *("logsparse_mask", "time_features", "windows"),
 )
 close = partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
 
@@ -53,7 +44,7 @@ def test_golden_folder_holds_files_and_each_is_compared_or_named(golden):
 def test_golden_full_attention(case):
     inputs, outputs = tensors(case, "inputs/"), tensors(case, "outputs/")
     q, k, v = (by_head(inputs[name]) for name in "qkv")
-    attention = FullAttention(causal=json.loads(str(case["config"]))["causal"], layer=0)
+    attention = FullAttention(causal=config_of(case)["causal"], layer=0)
     close(attention(q, k, v), by_head(outputs["context"]))
     identity = torch.eye(k.shape[2]).expand(*k.shape[:2], -1, -1)
     close(attention(q, k, identity), outputs["weights"])
@@ -62,15 +53,15 @@ def test_golden_full_attention(case):
 @pytest.mark.golden_family("attention_prob")
 @pytest.mark.parametrize("training", [False, True])
 def test_golden_prob_attention(case, training):
-    config, inputs = json.loads(str(case["config"])), tensors(case, "inputs/")
+    config, inputs = config_of(case), tensors(case, "inputs/")
     attention = Informer2020ProbAttention(causal=config["causal"], layer=0, factor=config["factor"]).train(training)
-    hand_in(attention, samples(case))
+    use_samples(attention, samples(case))
     context = attention(*(by_head(inputs[name]) for name in "qkv"))
     close(context, by_head(tensors(case, "outputs/")["context"]))
 
 
-class GivenRotations(nn.Module):
-    """Hands out the reference file's directions (E, R, N) instead of drawing them."""
+class StoredRotations(nn.Module):
+    """Returns the reference file's directions (E, R, N) instead of drawing them."""
 
     def __init__(self, rotations):
         super().__init__()
@@ -83,15 +74,15 @@ class GivenRotations(nn.Module):
 
 def lsh_of(case):
     """The mechanism of a reference file, its q, k, v with a head axis and the buckets of each round."""
-    config = json.loads(str(case["config"]))
-    given = {name: torch.from_numpy(array) for name, array in case.items() if name != "config"}
+    config = config_of(case)
+    arrays = {name: torch.from_numpy(array) for name, array in case.items() if name != "config"}
     bucket, rounds = config["bucket_size"], config["n_hashes"]
     attention = LshAttention(causal=config["causal"], layer=0, bucket_size=bucket, n_hashes=rounds).eval()
-    attention.rotations = GivenRotations(given["rotations"][0])
-    q, v = given["qk"].unsqueeze(1), given["v"].unsqueeze(1)
+    attention.rotations = StoredRotations(arrays["rotations"][0])
+    q, v = arrays["qk"].unsqueeze(1), arrays["v"].unsqueeze(1)
     # theirs number the buckets of all rounds one after the other
     first = torch.arange(rounds).unsqueeze(1) * (config["length"] // bucket)
-    buckets = given["buckets"].unflatten(1, (rounds, -1)) - first
+    buckets = arrays["buckets"].unflatten(1, (rounds, -1)) - first
     return attention, (q, nn.functional.normalize(q, dim=-1), v), buckets.unsqueeze(1)
 
 
@@ -125,7 +116,7 @@ def test_golden_lsh_attention_but_for_the_first_chunks_of_several_rounds_of_defe
 @pytest.mark.golden_family("logsparse_mask")
 def test_golden_logsparse_mask_but_for_the_step_that_a_restart_leaves_out(case):
     """Where the window of a restart passes step 0, their mask leaves out the step it restarts from."""
-    config, theirs = json.loads(str(case["config"])), torch.from_numpy(case["mask"])
+    config, theirs = config_of(case), torch.from_numpy(case["mask"])
     length, sub_len = config["length"], config["sub_len"]
     ours = LogSparseAttention(causal=True, layer=0, sub_len=sub_len).allowed(length)
     window = math.ceil(math.log2(sub_len))
@@ -137,7 +128,7 @@ def test_golden_logsparse_mask_but_for_the_step_that_a_restart_leaves_out(case):
 
 @pytest.mark.golden_family("attention_layer")
 def test_golden_attention_layer(case):
-    config, x = json.loads(str(case["config"])), tensors(case, "inputs/")["x"]
+    config, x = config_of(case), tensors(case, "inputs/")["x"]
     layer = AttentionLayer(
         {"projection": StandardProjection, "mechanism": FullAttention},
         d_model=x.shape[-1],
@@ -161,11 +152,7 @@ def test_golden_distilling_in_training_and_evaluation(case):
 
 @pytest.mark.golden_family("embedding")
 def test_golden_embedding(case):
-    config, inputs, y = (
-        json.loads(str(case["config"])),
-        tensors(case, "inputs/"),
-        tensors(case, "outputs/")["y"],
-    )
+    inputs, y = tensors(case, "inputs/"), tensors(case, "outputs/")["y"]
     x, marks = inputs["x"], inputs["marks"]
     embedding = DataEmbedding(
         n_columns=x.shape[-1],
@@ -173,7 +160,7 @@ def test_golden_embedding(case):
         d_model=y.shape[-1],
         max_len=x.shape[1],
         dropout=0.0,
-        encoding=config["embed"],
+        encoding=config_of(case)["embed"],
     )
     copy_in(embedding, tensors(case, "params/"))
     close(embedding(x, marks), y)
@@ -181,9 +168,11 @@ def test_golden_embedding(case):
 
 def model_of(case):
     """The model of a reference file with the file's parameters, and what calling it needs."""
-    c, inputs = json.loads(str(case["config"])), tensors(case, "inputs/")
-    mechanism = partial(Informer2020ProbAttention, factor=c["factor"]) if c["attn"] == "prob" else FullAttention
-    slot = {"projection": StandardProjection, "mechanism": mechanism}
+    c, inputs = config_of(case), tensors(case, "inputs/")
+    full = {"projection": StandardProjection, "mechanism": FullAttention}
+    slot = (
+        {**full, "mechanism": partial(Informer2020ProbAttention, factor=c["factor"])} if c["attn"] == "prob" else full
+    )
     stack = c.get("model") == "InformerStack"
     model = (InformerStack if stack else Informer)(
         window=WindowShape(
@@ -194,20 +183,13 @@ def model_of(case):
             label_len=c["label_len"],
             pred_len=c["out_len"],
         ),
-        d_model=c["d_model"],
-        n_heads=c["n_heads"],
-        d_ff=c["d_ff"],
+        **{name: c[name] for name in ("d_model", "n_heads", "d_ff", "dropout", "activation", "distil", "mix")},
         **{"stack_layers" if stack else "encoder_layers": c["e_layers"]},
         decoder_layers=c["d_layers"],
-        dropout=c["dropout"],
-        activation=c["activation"],
-        distil=c["distil"],
-        mix=c["mix"],
         embedding=c["embed"],
-        instance_norm=False,
         encoder_attention=slot,
         decoder_attention=slot,
-        cross_attention={"projection": StandardProjection, "mechanism": FullAttention},
+        cross_attention=full,
     )
     copy_in(model, tensors(case, "params/"))
     batch = (inputs["x_enc"], inputs["x_mark_enc"], inputs["x_mark_dec"][:, c["label_len"] :])
@@ -223,7 +205,7 @@ INFORMERS = pytest.mark.golden_family("informer_full", "informer_prob", "informe
 @INFORMERS
 def test_golden_model_forecast_in_evaluation(case):
     model, batch, _, c = model_of(case)
-    hand_in(model, samples(case)[: c["eval_draws"]])
+    use_samples(model, samples(case)[: c["eval_draws"]])
     close(model.eval()(*batch), tensors(case, "outputs/")["forecast_eval"])
 
 
@@ -244,24 +226,23 @@ def test_golden_model_forecast_loss_and_gradients_in_training(case, mode, monkey
     for name, stand_in in MODES[mode].items():
         monkeypatch.setattr(name, stand_in)
     model, batch, target, c = model_of(case)
-    hand_in(model, samples(case)[c["eval_draws"] : c["adam_draws_from"]])
+    use_samples(model, samples(case)[c["eval_draws"] : c["adam_draws_from"]])
     forecast = model.train()(*batch)
     outputs = tensors(case, "outputs/")
     close(forecast, outputs["forecast_train"])
     loss = nn.functional.mse_loss(forecast, target)
     close(loss, outputs["loss_train"].reshape(()))
     loss.backward()
-    expected = tensors(case, "grads/")
-    found = in_their_names(model, {name: p.grad for name, p in model.named_parameters()})
-    for name, gradient in expected.items():
-        close(found[name], gradient, msg=lambda m, name=name: f"{name}: {m}")
+    actual = in_their_names(model, {name: p.grad for name, p in model.named_parameters()})
+    for name, gradient in tensors(case, "grads/").items():
+        close(actual[name], gradient, msg=lambda m, name=name: f"{name}: {m}")
 
 
 @INFORMERS
 @pytest.mark.parametrize("fused", [False, True], ids=["weight by weight", "in one pass"])
 def test_golden_model_losses_and_parameters_of_three_adam_steps(case, fused):
     model, batch, target, c = model_of(case)
-    hand_in(model, samples(case)[c["adam_draws_from"] :])
+    use_samples(model, samples(case)[c["adam_draws_from"] :])
     model.train()
     adam = torch.optim.Adam(model.parameters(), lr=c["adam_lr"], fused=fused)
     names = [name for name in tensors(case, "after_adam/") if not name.endswith("running_mean")]
@@ -274,11 +255,10 @@ def test_golden_model_losses_and_parameters_of_three_adam_steps(case, fused):
         adam.step()
         losses.append(loss.detach())
     close(torch.stack(losses), tensors(case, "outputs/")["adam_losses"])
-    gradients, found = in_their_names(model, first), in_their_names(model, model.state_dict())
+    gradients, weights = in_their_names(model, first), in_their_names(model, model.state_dict())
     left_out = total = 0
     for name in names:
-        value = torch.from_numpy(case[f"after_adam/{name}"])
-        ours = found[name]
+        value, ours = torch.from_numpy(case[f"after_adam/{name}"]), weights[name]
         gradient = gradients.get(name, torch.ones_like(value))
         if gradient.abs().max() < 1e-6:
             assert name.endswith(NO_GRADIENT), name

@@ -82,11 +82,6 @@ def check_self_lengths(name: str, n_queries: int, n_keys: int) -> None:
         )
 
 
-def check_causal_lengths(name: str, n_queries: int, n_keys: int) -> None:
-    """Raises ValueError unless there are as many queries as keys: the past of a query is what stands before it."""
-    check_self_lengths(f"causal {name}", n_queries, n_keys)
-
-
 class SeededDraws(nn.Module):
     """A mechanism's random draw: in training from torch's global generator, in evaluation the same at every call.
 

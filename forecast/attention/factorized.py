@@ -77,11 +77,12 @@ class FactorizedAttention(PatternAttention):
         return super()._masked(q, k, v, allowed)
 
     def _sparse(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        length = q.shape[2]
+        length, size = q.shape[2], self.block_size(q.shape[2])
         half = self._half(q.shape[1]) if self.heads == "per_head" else 0
         # per_head: the first axis of `near` and `far` is the part, local or distant
         near, far = self._cached(length, q.device, lambda: self._hidden(length, q.device))
-        q, k, v = (in_blocks(x, self.block_size(length)) for x in (q, k, v))
+        # in blocks (B, H, N, l, E), zeros after the last step
+        q, k, v = (torch.unflatten(F.pad(x, (0, 0, 0, -length % size)), 2, (-1, size)) for x in (q, k, v))
         if self.heads == "merged":
             context = self._in_blocks(q, k, v, near=near, far=far, length=length)
         else:
@@ -98,7 +99,11 @@ class FactorizedAttention(PatternAttention):
         little, and what is slow is to fetch scores that were written out.
         """
         n_scores = q[:, 0, ..., 0].numel() * (near.shape[-1] + (0 if far is None else far.shape[-1]))  # of a head
-        heads, n_chunks = (1, 1) if exporting() else at_once(n_scores, q.shape[1])
+        heads, n_chunks = 1, 1
+        if not exporting():
+            heads = max(1, CHUNK_SCORES // n_scores)
+            # a bounded number of chunks: each adds a gradient for all columns
+            n_chunks = min(MOST_CHUNKS, math.ceil(n_scores * min(heads, q.shape[1]) / CHUNK_SCORES))
         size = math.ceil(q.shape[2] / n_chunks)
         context = []
         for q_part, k_part, v_part in zip(*(torch.split(x, heads, 1) for x in (q, k, v)), strict=True):
@@ -160,20 +165,8 @@ class FactorizedAttention(PatternAttention):
         )
 
 
-def at_once(n_scores: int, n_heads: int) -> tuple[int, int]:
-    """How many heads are worked on together, and into how many chunks their blocks are cut; n_scores: of one head."""
-    heads = max(1, CHUNK_SCORES // n_scores)
-    # a bounded number of chunks: each adds a gradient for all columns
-    return heads, min(MOST_CHUNKS, math.ceil(n_scores * min(heads, n_heads) / CHUNK_SCORES))
-
-
-def in_blocks(x: Tensor, size: int) -> Tensor:
-    """(B, H, L, E) -> (B, H, N, l, E), zeros after the last step."""
-    return torch.unflatten(F.pad(x, (0, 0, 0, -x.shape[2] % size)), 2, (-1, size))
-
-
 def with_neighbours(x: Tensor, neighbours: range) -> Tensor:
-    """Each block behind and before the ones around it, zeros beyond the ends: (B, H, N, l, E) -> (B, H, N, M, E)."""
+    """Each block between the ones around it, zeros beyond the ends: (B, H, N, l, E) -> (B, H, N, M, E)."""
     before, after = -neighbours.start, neighbours.stop - 1
     padded = F.pad(x, (0, 0, 0, 0, before, after))
     return torch.cat([padded[:, :, shift : shift + x.shape[2]] for shift in range(len(neighbours))], 3)

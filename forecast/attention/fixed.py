@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from forecast.attention.factorized import FactorizedAttention, Heads
-from forecast.attention.pattern import check_fits, check_positive, sqrt_ceil
+from forecast.attention.pattern import check_fits, sqrt_ceil
 from forecast.bounds import Positive, Share
 
 # by default; a share of the block without a bound would make the pairs grow as L^2
@@ -37,7 +37,6 @@ class FixedAttention(FactorizedAttention):
         dropout: Share = 0.0,
     ) -> None:
         super().__init__(causal=causal, layer=layer, heads=heads, dropout=dropout)
-        check_positive(self.title, block=block, summary=summary)
         self.block = block
         self.summary = summary
         if block is not None:

@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor
 
-from forecast.attention.base import Mechanism, check_causal_lengths
+from forecast.attention.base import Mechanism, check_self_lengths
 from forecast.bounds import Share
 from forecast.ops.softmax import attend, causal_rows
 
@@ -27,9 +27,8 @@ class FullAttention(Mechanism):
         """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
         if self.causal:
             # torch aligns its causal mask at the first key: right only when both lengths are equal
-            check_causal_lengths("full attention", q.shape[2], k.shape[2])
-        dropout = self.dropout if self.training else 0.0
-        return attend(q, k, v, causal=self.causal, dropout=dropout)
+            check_self_lengths("causal full attention", q.shape[2], k.shape[2])
+        return attend(q, k, v, causal=self.causal, dropout=self.dropout if self.training else 0.0)
 
     def last_rows(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"], *, length: int
@@ -38,5 +37,4 @@ class FullAttention(Mechanism):
         del length
         # a mask of our own: torch's is_causal would show the first key alone to a single query
         allowed = causal_rows(q.shape[2], k.shape[2], q.device)
-        dropout = self.dropout if self.training else 0.0
-        return attend(q, k, v, allowed=allowed, dropout=dropout)
+        return attend(q, k, v, allowed=allowed, dropout=self.dropout if self.training else 0.0)

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 from forecast.attention.base import SeededDraws
+from forecast.ops.row_ops import take_rows
 
 # Up to this many keys a block of all scores is cheaper than gathering the sampled keys. Measured on a CPU, 8 heads of
 # width 64: a score costs 0.05 us there, a gathered key 0.8 us, and a query samples about a thirtieth of 1000 keys.
@@ -81,15 +82,25 @@ def sampled_scores(
     q (B, H, Q, E), k (B, H, K, E), sample (Q, U) -> (B, H, Q, U).
     In blocks of queries, so that neither an (L, L) nor a (B, H, L, U, E) tensor is ever whole.
     """
-    block, keys = (_dense_block, k) if k.shape[2] <= DENSE_KEYS else (_gathered_block, _by_step(k))
-    parts = [slice(start, start + BLOCK_QUERIES) for start in range(0, q.shape[2], BLOCK_QUERIES)]
-    return torch.cat([block(q[:, :, part], sample[part], keys) for part in parts], dim=2)
+    blocks = zip(torch.split(q, BLOCK_QUERIES, dim=2), torch.split(sample, BLOCK_QUERIES), strict=True)
+    if k.shape[2] <= DENSE_KEYS:  # most of the scores (B, H, Q, K) are thrown away
+        scores = [(part @ k.transpose(-2, -1)).gather(-1, drawn.expand(*q.shape[:2], -1, -1)) for part, drawn in blocks]
+    else:
+        keys = _by_step(k)
+        scores = [_gathered_block(part, drawn, keys) for part, drawn in blocks]
+    return torch.cat(scores, dim=2)
 
 
-def _dense_block(q: Tensor, sample: Tensor, k: Tensor) -> Tensor:
-    # most of the scores are thrown away; see DENSE_KEYS
-    scores = q @ k.transpose(-2, -1)  # (B, H, Q, K)
-    return scores.gather(-1, sample.expand(*q.shape[:2], -1, -1))
+def scores_by_head(
+    q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], sample: Int[Tensor, "H U"]
+) -> Float[Tensor, "B H Q U"]:
+    """Dot products of all queries of a head with the head's keys, of which none is copied for each query.
+
+    q (B, H, Q, E), k (B, H, K, E), sample (H, U) -> (B, H, Q, U).
+    """
+    keys = take_rows(k, sample.expand(k.shape[0], -1, -1))
+    # queries last in memory: their maxima and means are then taken side by side
+    return (keys @ q.transpose(-2, -1)).transpose(-2, -1)
 
 
 def _by_step(k: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from forecast.attention.base import exporting
-from forecast.attention.pattern import PatternAttention, check_fits, check_positive, log2_ceil
+from forecast.attention.pattern import PatternAttention, check_fits, log2_ceil
 from forecast.bounds import Positive, Share, at_least
 
 # Numbers of one operand that all shifts go through before the next.
@@ -46,9 +46,6 @@ class LogSparseAttention(PatternAttention):
         dropout: Share = 0.0,
     ) -> None:
         super().__init__(causal=causal, layer=layer, dropout=dropout)
-        check_positive(self.title, window=window)
-        if sub_len is not None and sub_len < 2:
-            raise ValueError(f"{self.title} got sub_len={sub_len}; it must be at least 2, or null for the whole length")
         if sub_len is not None and window is not None and window > sub_len:
             raise ValueError(f"{self.title} got window={window} and sub_len={sub_len}; window must be at most sub_len")
         self.sub_len = sub_len
@@ -102,7 +99,7 @@ class LogSparseAttention(PatternAttention):
 class ShiftedScores(torch.autograd.Function):
     """Scores of each step i with key i - shift: q, k (B, H, L, E) -> (B, H, L, S), `nothing` where there is none.
 
-    A function of its own, because what autograd would keep of each shift takes E times the memory of the scores.
+    A function of its own, because what autograd would store for each shift takes E times the memory of the scores.
     """
 
     @staticmethod

@@ -31,7 +31,7 @@ class LshAttention(SelfMechanism):
     In each of `n_hashes` rounds a step's key is hashed: its bucket is argmax([k R; -k R]) over random directions R. The
     steps, sorted by (bucket, position), are cut into chunks of `bucket_size` steps; a chunk attends to itself and to
     the chunk before it, the first one to the last. There are as many buckets as chunks. The length is padded to a
-    multiple of 2 * bucket_size: the pads sort behind all steps, nothing sees them, and their rows are dropped. A step
+    multiple of 2 * bucket_size: the pads sort after all steps, nothing sees them, and their rows are dropped. A step
     attends to itself only where it sees nothing else. The results of the rounds are mixed by the softmax of the
     logsumexp of their scores: a pair that meets in two rounds counts twice.
 
@@ -62,10 +62,6 @@ class LshAttention(SelfMechanism):
         eval_seed: Seed | None = 0,
     ) -> None:
         super().__init__(causal=causal, layer=layer)
-        if bucket_size is not None and bucket_size < 1:
-            raise ValueError(f"LSH attention needs a bucket of at least 1 step, got bucket_size={bucket_size}")
-        if n_hashes < 1:
-            raise ValueError(f"LSH attention needs at least 1 round, got n_hashes={n_hashes}")
         self.bucket_size = bucket_size
         self.n_hashes = n_hashes
         self.dropout = dropout
@@ -96,7 +92,7 @@ class LshAttention(SelfMechanism):
         The sum of exp(score - top) v (B, H, R, L, V) and of exp(score - top), the largest score top, and whether the
         row sees but itself, (B, H, R, L, 1).
         """
-        seen = with_previous(steps)  # (B, H, R, N, 2M)
+        seen = torch.cat([steps.roll(1, dims=3), steps], dim=4)  # (B, H, R, N, 2M), the last chunk before the first
         scores = take_steps(q, steps) @ take_steps(k, seen).transpose(-2, -1)  # (B, H, R, N, M, 2M)
         hidden, alone = unseen(steps, seen, length, causal=self.causal)
         exp, top = exponentials(scores, hidden)
@@ -151,15 +147,10 @@ def hashed(k: Float[Tensor, "B H K E"], rotations: Float[Tensor, "E R N"]) -> In
 
 
 def sorted_steps(buckets: Int[Tensor, "B H R K"], padded: int) -> Int[Tensor, "B H R P"]:
-    """The steps by (bucket, position), and behind them the pads K to P - 1: (B, H, R, K) -> (B, H, R, P)."""
+    """The steps by (bucket, position), and after them the pads K to P - 1: (B, H, R, K) -> (B, H, R, P)."""
     order = buckets.argsort(dim=-1, stable=True)  # stable: within a bucket by position
     pads = torch.arange(buckets.shape[-1], padded, device=buckets.device)
     return torch.cat([order, pads.expand(*buckets.shape[:3], -1)], dim=-1)
-
-
-def with_previous(steps: Int[Tensor, "B H R N M"]) -> Int[Tensor, "B H R N M2"]:
-    """Each chunk behind the one before it, the first behind the last: (B, H, R, N, M) -> (B, H, R, N, 2M)."""
-    return torch.cat([steps.roll(1, dims=3), steps], dim=4)
 
 
 def take_steps(x: Float[Tensor, "B H P W"], steps: Int[Tensor, "B H *S"]) -> Float[Tensor, "B H *S W"]:

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from forecast.attention.base import SelfMechanism, check_causal_lengths, check_self_lengths
+from forecast.attention.base import SelfMechanism, check_self_lengths
 from forecast.ops.dropout import drop
 from forecast.ops.softmax import attend
 
@@ -47,7 +47,7 @@ class PatternAttention(SelfMechanism):
         Raises ValueError unless there are as many queries as keys, and where a size is larger than L.
         """
         length = q.shape[2]
-        (check_causal_lengths if self.causal else check_self_lengths)(self.title, length, k.shape[2])
+        check_self_lengths(f"causal {self.title}" if self.causal else self.title, length, k.shape[2])
         self.check_length(length)
         if length > DENSE_STEPS:
             return self._sparse(q, k, v)
@@ -99,8 +99,7 @@ class PatternAttention(SelfMechanism):
         return seen & (keys <= steps) if causal else seen
 
     def _masked(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor) -> Tensor:
-        dropout = self.dropout if self.training else 0.0
-        return attend(q, k, v, allowed=allowed, dropout=dropout)
+        return attend(q, k, v, allowed=allowed, dropout=self.dropout if self.training else 0.0)
 
     def _dense(self, length: int, device: torch.device) -> Tensor:
         return self._cached(length, device, lambda: (self.allowed(length, device=device),))[0]
@@ -128,13 +127,6 @@ def log2_ceil(number: int) -> int:
 def sqrt_ceil(number: int) -> int:
     """The least n with n^2 >= number."""
     return math.isqrt(number - 1) + 1
-
-
-def check_positive(title: str, **sizes: int | None) -> None:
-    """Raises ValueError unless each size is at least 1 or None, which leaves it to the length."""
-    for name, size in sizes.items():
-        if size is not None and size < 1:
-            raise ValueError(f"{title} got {name}={size}; it must be at least 1, or null to follow the sequence length")
 
 
 def check_fits(title: str, length: int, **sizes: int | None) -> None:

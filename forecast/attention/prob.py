@@ -6,22 +6,19 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from forecast.attention.base import Mechanism, check_causal_lengths
-from forecast.attention.key_sampling import KeySampler
+from forecast.attention.base import Mechanism, check_self_lengths
+from forecast.attention.key_sampling import KeySampler, sampled_scores, scores_by_head
 from forecast.attention.prob_parts import (
     AVERAGES,
-    COUNTED,
-    KEY_SAMPLINGS,
-    PAST,
+    KEY_DRAWS,
     CausalMeasureName,
     DivisorName,
     InactiveName,
     KeySamplingName,
-    largest,
-    mean_of_all,
 )
 from forecast.bounds import Positive, Seed, Share
 from forecast.ops.row_ops import put_rows, put_rows_beside, take_rows
+from forecast.ops.running_sum import running_sum
 from forecast.ops.softmax import attend
 
 
@@ -73,25 +70,25 @@ class ProbAttention(Mechanism):
         super().__init__(causal=causal, layer=layer)
         self.factor = factor
         self.dropout = dropout
-        self.keys = KEY_SAMPLINGS[key_sampling]()
+        self.per_head = key_sampling == "per_head"
         self.average = AVERAGES[divisor]
-        self.counted = COUNTED[causal_measure if causal else "all"]
-        self.past = PAST[inactive]
-        self.sampler = KeySampler(draw=self.keys.draw_keys, eval_seed=eval_seed, layer=layer)
+        self.past_keys_only = causal and causal_measure == "past"
+        self.inactive_mean = inactive == "mean"
+        self.sampler = KeySampler(draw=KEY_DRAWS[key_sampling], eval_seed=eval_seed, layer=layer)
 
     def forward(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
     ) -> Float[Tensor, "B H Q V"]:
         """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
         if self.causal:
-            check_causal_lengths("ProbSparse attention", q.shape[2], k.shape[2])
+            check_self_lengths("causal ProbSparse attention", q.shape[2], k.shape[2])
         return self._activate(self.selected(q, k), self._inactive(v), q, k, v)
 
     def _activate(self, active: Tensor, context: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """The context of `_inactive` with attention in its active rows (B, H, U): (B, H, Q, V)."""
         allowed = torch.arange(k.shape[2], device=k.device) <= active.unsqueeze(-1) if self.causal else None
-        dropout = self.dropout if self.training else 0.0
-        attended = attend(take_rows(q, active), k, v, allowed=allowed, dropout=dropout)
+        rate = self.dropout if self.training else 0.0
+        attended = attend(take_rows(q, active), k, v, allowed=allowed, dropout=rate)
         if self.causal:
             return put_rows(context, active, attended)
         # not causal all inactive rows are one mean, which is written out once, beside the active ones
@@ -104,11 +101,21 @@ class ProbAttention(Mechanism):
 
     def _measured(self, q: Tensor, k: Tensor) -> Tensor:
         """The measure of all rows on freshly sampled keys: (B, H, Q)."""
-        n_queries, n_keys = q.shape[2], k.shape[2]
-        sample = self.keys.draw(self.sampler, q, n_keys, n_active(n_keys, self.factor))
-        scores, counted = self.keys.scores(q, k, sample), self.counted(sample, n_queries)
-        return largest(scores, counted) - self.average(scores, counted, n_keys)
+        (n_heads, n_queries), n_keys = q.shape[1:3], k.shape[2]
+        n_sets = n_heads if self.per_head else n_queries
+        sample = self.sampler(n_sets, n_keys, n_active(n_keys, self.factor), q.device)
+        scores = (scores_by_head if self.per_head else sampled_scores)(q, k, sample)
+        if not self.past_keys_only:
+            return scores.amax(-1) - self.average(scores, None, n_keys)
+        # the keys no later than the query: (Q, U), or (H, Q, U)
+        rows = torch.arange(n_queries, device=q.device).unsqueeze(1)
+        counted = (sample.unsqueeze(1) if self.per_head else sample) <= rows
+        return scores.masked_fill(~counted, -math.inf).amax(-1) - self.average(scores, counted, n_keys)
 
     def _inactive(self, v: Tensor) -> Tensor:
         """What a row gets that is not active: v (B, H, K, V) -> (B, H, Q, V), or (B, H, 1, V) for all alike."""
-        return self.past(v) if self.causal else mean_of_all(v)
+        if self.causal:
+            return running_sum(v, mean=self.inactive_mean).to(v.dtype)
+        # not mean(): its backward pass divides the gradient of each step, where that of their sum will do
+        total = v.sum(2, keepdim=True, dtype=torch.promote_types(v.dtype, torch.float32))
+        return (total / v.shape[2]).to(v.dtype)

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from forecast.attention.base import check_causal_lengths
+from forecast.attention.base import check_self_lengths
 from forecast.attention.prob import ProbAttention, n_active
 from forecast.attention.prob_parts import KeySamplingName
 from forecast.bounds import Positive, Seed, Share
@@ -46,8 +46,6 @@ class CausalProbAttention(ProbAttention):
         super().__init__(
             causal=causal, layer=layer, factor=factor, key_sampling=key_sampling, dropout=dropout, eval_seed=eval_seed
         )
-        if budget < 1:
-            raise ValueError(f"causal ProbSparse attention needs a budget of at least 1, got budget={budget}")
         self.budget = budget
 
     def forward(
@@ -56,10 +54,10 @@ class CausalProbAttention(ProbAttention):
         """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
         if not self.causal:
             return super().forward(q, k, v)
-        check_causal_lengths("ProbSparse attention", q.shape[2], k.shape[2])
+        check_self_lengths("causal ProbSparse attention", q.shape[2], k.shape[2])
         length = q.shape[2]
         slots = self.selected(q, k)
-        # an unused slot works on a spare row behind the last, which is cut off
+        # an unused slot works on a spare row after the last, which is cut off
         active = slots.where(slots >= 0, length)
         context, rows = (F.pad(x, (0, 0, 0, 1)) for x in (self._inactive(v), q))
         return self._activate(active, context, rows, k, v)[:, :, :length]

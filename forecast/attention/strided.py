@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from forecast.attention.factorized import FactorizedAttention, Heads
-from forecast.attention.pattern import check_fits, check_positive, sqrt_ceil
+from forecast.attention.pattern import check_fits, sqrt_ceil
 from forecast.bounds import Positive, Share
 
 
@@ -27,12 +27,11 @@ class StridedAttention(FactorizedAttention):
         self, *, causal: bool, layer: int, window: Positive | None = None, heads: Heads = "merged", dropout: Share = 0.0
     ) -> None:
         super().__init__(causal=causal, layer=layer, heads=heads, dropout=dropout)
-        check_positive(self.title, window=window)
         self.window = window
 
     @property
     def neighbours(self) -> range:
-        """The block before holds the rest of a window, and the block behind when not causal."""
+        """The block before holds the rest of a window, and the block after it when not causal."""
         return range(-1, 1) if self.causal else range(-1, 2)
 
     def check_length(self, length: int) -> None:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from forecast.attention.base import Mechanism, check_causal_lengths
+from forecast.attention.base import Mechanism, check_self_lengths
 from forecast.bounds import Positive, Share
 from forecast.ops.dropout import drop
 from forecast.ops.softmax import causal_rows
@@ -25,8 +25,6 @@ class TopKAttention(Mechanism):
 
     def __init__(self, *, causal: bool, layer: int, k: Positive = 8, dropout: Share = 0.0) -> None:
         super().__init__(causal=causal, layer=layer)
-        if k < 1:
-            raise ValueError(f"top-k attention needs k of at least 1, got k={k}")
         self.k = k
         self.dropout = dropout
 
@@ -36,7 +34,7 @@ class TopKAttention(Mechanism):
         """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
         if not self.causal:
             return self._attend(q, k, v, None)
-        check_causal_lengths("top-k attention", q.shape[2], k.shape[2])
+        check_self_lengths("causal top-k attention", q.shape[2], k.shape[2])
         return self._attend(q, k, v, causal_rows(q.shape[2], k.shape[2], q.device))
 
     def last_rows(

@@ -16,8 +16,8 @@ from torch import nn
 from forecast.checkpoint.formats import RECORD, rename_weights
 from forecast.checkpoint.validate import check_content, epoch, read_plain
 from forecast.config.aliases import current_choices, current_config
+from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.build import build
-from forecast.config.targets import resolve_target, target_nodes
 from forecast.data.scaling import Scaler
 from forecast.data.time_features import Encoding
 from forecast.errors import UserError

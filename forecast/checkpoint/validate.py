@@ -16,6 +16,7 @@ from torch import Tensor
 import forecast
 from forecast.checkpoint.formats import FORMAT, RECORD
 from forecast.errors import UserError
+from forecast.run_folder import checkpoint_path
 
 ANOTHER = "Use another one of its run."
 NONE = type(None)
@@ -72,7 +73,7 @@ def read_plain(path: Path) -> Any:
 def check_archive(path: Path) -> None:
     """Raises UserError unless `path` is a whole archive of torch.save: a file, a zip, each member with its checksum."""
     if path.is_dir():
-        best = path / "checkpoints" / "best.ckpt"
+        best = checkpoint_path(path, "best")
         file = best if best.is_file() else "RUN/checkpoints/best.ckpt"
         raise UserError(f"ckpt_path={path} is a folder. Give the file in it: ckpt_path={file}")
     if not path.is_file():

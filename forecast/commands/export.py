@@ -12,12 +12,12 @@ from forecast.export.bundle import export
 def main(arguments: argparse.Namespace) -> None:
     """Exports a checkpoint. Raises UserError when something is refused."""
     checkpoint = load_checkpoint(arguments.checkpoint)
-    refused = describe(arguments.out, export(checkpoint, arguments.out, batch=arguments.batch))
+    refused = print_summary(arguments.out, export(checkpoint, arguments.out, batch=arguments.batch))
     if refused:
         raise UserError(f"No {arguments.out}/model.pt2: {refused}")
 
 
-def describe(out: Path, description: dict[str, Any]) -> str:
+def print_summary(out: Path, description: dict[str, Any]) -> str:
     """Prints what was written; returns why there is no program, if there is none."""
     weights, program = description["weights"], description["program"]
     print(f"{out}/config.json")

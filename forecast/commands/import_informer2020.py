@@ -23,9 +23,14 @@ from forecast.data.prepare import PreparedData
 from forecast.data.sources import FileSource
 from forecast.errors import UserError, closest
 from forecast.evaluation.evaluate import fit_baselines
-from forecast.export.informer2020.adapting import add_finer_calendar, order_columns
 from forecast.export.informer2020.files import read_weights, seen_options
-from forecast.export.informer2020.names import copy_in, differences, in_their_names
+from forecast.export.informer2020.names import (
+    add_finer_calendar,
+    copy_in,
+    differences,
+    in_their_names,
+    order_columns,
+)
 from forecast.export.informer2020.options import UNSEEN, as_option, in_their_options, overrides
 from forecast.files import replacing
 from forecast.models.base import ForecastModel
@@ -53,7 +58,9 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
     model = build_model(config, described)
     added = add_finer_calendar(weights, described["known"])
     check_weights(arguments, weights, model, data)
-    order_columns(weights, their_columns(arguments, data), data.frame.columns)
+    if arguments.data == "custom":  # their loader puts the target of such a file last, and leaves ETT as it is
+        their_columns = sorted(data.frame.columns, key=lambda name: name == arguments.target)
+        order_columns(weights, their_columns, data.frame.columns)
     copy_in(model, weights)
     imported = {"file": arguments.checkpoint.name, "sha256": pooch.file_hash(arguments.checkpoint)}
     record = make_record(config, choices, source, data, fit_baselines(data))
@@ -63,7 +70,7 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
-    """Raises UserError for what their code can and ours cannot, and for a place that is none."""
+    """Raises UserError for what their code can and ours cannot, and where no file can be written."""
     output = arguments.output
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise UserError(f"{output}: there is no folder {output.absolute().parent} to write a file of this name in.")
@@ -124,14 +131,6 @@ def column_counts(data: PreparedData) -> dict[str, int]:
     return {"enc_in": data.n_columns, "dec_in": data.n_columns, "c_out": len(data.targets)}
 
 
-def their_columns(arguments: argparse.Namespace, data: PreparedData) -> list[str]:
-    """The columns as their loader orders them: those of an ETT file as they are, a custom file's target last."""
-    columns = list(data.frame.columns)
-    if arguments.data == "custom":
-        columns.sort(key=lambda name: name == arguments.target)
-    return columns
-
-
 def check_weights(
     arguments: argparse.Namespace, weights: dict[str, Tensor], model: ForecastModel, data: PreparedData
 ) -> None:
@@ -176,7 +175,7 @@ def write_checkpoint(path: Path, content: dict[str, Any], data: PreparedData) ->
 
 
 def print_summary(arguments: argparse.Namespace, record: dict[str, Any], *, n_names: int, added: list[str]) -> None:
-    """Prints what was imported, what was believed, and what to do next."""
+    """Prints what was imported, which options were taken on trust, and what to do next."""
     data, output = record["data"], shlex.quote(str(arguments.output))
     print(f"{n_names} names of {arguments.checkpoint}, {record['parameters']:,} parameters, are now in {output}.")
     print(f"Data: {data['name']} ({data['path']}), {len(data['columns'])} columns in, {len(data['targets'])} forecast.")

@@ -20,10 +20,9 @@ from forecast.data.split import split_rows
 from forecast.errors import Terminated, UserError
 from forecast.evaluation.evaluate import Protocol, counted_windows, fit_baselines
 from forecast.evaluation.horizon_offsets import check_offsets
-from forecast.files import write_json
 from forecast.report.verdict import print_report
-from forecast.run_folder import METRICS, RUN_INFO, read_run
-from forecast.training.checkpoint import checkpoint_path, resume_hint
+from forecast.run_folder import METRICS, checkpoint_path, read_run, write_run_info
+from forecast.training.checkpoint import resume_hint
 from forecast.training.fit import Plan, fit
 from forecast.training.hyperparameters import log_hyperparameters
 from forecast.training.record import make_record, versions
@@ -47,7 +46,8 @@ def train(cfg: DictConfig) -> None:
         "overrides": task_overrides(),
         "job": job_number(),
     }
-    write_run_info(plan.folder, info)
+    if rank() == 0:
+        write_run_info(plan.folder, info)
     try:
         info |= train_and_evaluate(plan)
     except BaseException as error:
@@ -55,21 +55,10 @@ def train(cfg: DictConfig) -> None:
         info |= {"status": "interrupted" if ended else "failed", "error": str(error)}
         raise
     finally:
-        write_run_info(plan.folder, info)
+        if rank() == 0:
+            write_run_info(plan.folder, info)
     if info["status"] == "interrupted":
         raise KeyboardInterrupt
-
-
-def write_run_info(folder: Path, info: dict[str, Any]) -> None:
-    """Writes run.json. Where that fails, whatever else has happened is what the user should hear of."""
-    if rank() != 0:
-        return
-    try:
-        write_json(folder / RUN_INFO, info)
-    except OSError as error:
-        if info["status"] in ("running", "finished"):
-            raise
-        log.error("%s cannot be written: %s", folder / RUN_INFO, error.strerror)
 
 
 def remove_results(folder: Path) -> None:

@@ -1,11 +1,12 @@
 """Former names that keep working: on the command line, in a user's own YAML, and in checkpoints."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from forecast.config.values import walk
 from forecast.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -43,41 +44,46 @@ def current_override(text: str) -> str:
     words, equals, value = text.partition("=")
     key = words.lstrip("+~")
     values = [part.strip() for part in value.split(",")]
-    options = [OPTIONS.get(f"{key}={part}", f"{key}={part}") for part in values]
+    former = [f"{key}={part}" for part in values]
+    options = [OPTIONS.get(option, option) for option in former]
     groups = {option.partition("=")[0] for option in options}
     if len(groups) > 1:
-        moved = [f"{key}={part} is now {now}" for part, now in zip(values, options, strict=True) if now not in text]
+        moved = [f"{before} is now {now}" for before, now in zip(former, options, strict=True) if now != before]
         raise UserError(f"{text}: {', '.join(moved)}. Sweep over one group at a time.")
-    if any(option.partition("=")[2] != part for option, part in zip(options, values, strict=True)) or key not in groups:
+    if options != former:
         return f"{groups.pop()}={','.join(option.partition('=')[2] for option in options)}"
-    now = _current_path(key)
-    names = _values_at(now)
-    renamed = ",".join(names.get(part, part) for part in values) if names else value
-    return f"{words.removesuffix(key)}{now}{equals}{renamed}"
+    if names := _values_at(key):
+        value = ",".join(names.get(part, part) for part in values)
+    return f"{words.removesuffix(key)}{_with_other_end(key, KEYS)}{equals}{value}"
 
 
-def current_config(node: Any, path: str = "") -> Any:
+def current_config(config: Any, path: str = "") -> Any:
     """A config of plain containers in today's words; a copy. Classes are left to `resolve_target`."""
-    if isinstance(node, Mapping):
-        paths = {key: _current_path(f"{path}.{key}" if path else str(key)) for key in node}
-        return {paths[key].rpartition(".")[2]: current_config(value, paths[key]) for key, value in node.items()}
-    if isinstance(node, list):
-        return [current_config(value, f"{path}[{index}]") for index, value in enumerate(node)]
-    return _values_at(path).get(node, node) if isinstance(node, str) else node
+    return _renamed(config, KEYS, lambda path, text: _values_at(path).get(text, text), path)
 
 
-def former_config(node: Any, path: str = "") -> Any:
+def former_config(config: Any) -> Any:
     """A config of plain containers, in today's words, as it would first have been written; a copy.
 
     What is made from it, such as the identity of a run, stays the same when names change.
     """
+
+    def former(path: str, text: str) -> str:
+        names = CLASSES if path.endswith("_target_") else _values_at(path)
+        return next((old for old, new in names.items() if new == text), text)
+
+    return _renamed(config, {new: old for old, new in KEYS.items()}, former)
+
+
+def _renamed(node: Any, keys: Mapping[str, str], value: Callable[[str, str], str], path: str = "") -> Any:
+    """A copy with other `keys`, by the end of their paths, and with value(path, text) for each text."""
     if isinstance(node, Mapping):
         paths = {key: f"{path}.{key}" if path else str(key) for key in node}
-        return {_former_key(paths[key]): former_config(value, paths[key]) for key, value in node.items()}
+        names = {key: _with_other_end(paths[key], keys).rpartition(".")[2] for key in node}
+        return {names[key]: _renamed(item, keys, value, paths[key]) for key, item in node.items()}
     if isinstance(node, list):
-        return [former_config(value, f"{path}[{index}]") for index, value in enumerate(node)]
-    names = CLASSES if path.endswith("_target_") else _values_at(path)
-    return next((old for old, new in names.items() if new == node), node)
+        return [_renamed(item, keys, value, f"{path}[{index}]") for index, item in enumerate(node)]
+    return value(path, node) if isinstance(node, str) else node
 
 
 def current_choices(choices: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -95,36 +101,17 @@ def with_current_names(cfg: DictConfig) -> DictConfig:
     current = current_config(plain)
     if current == plain:
         return cfg
-    log.warning("The config has former names, which are now %s", ", ".join(_changed(plain)))
-    named: DictConfig = OmegaConf.create(current)
-    return named
+    keys = [(path, value) for path, value in walk(plain) if not isinstance(value, Mapping) and not path.endswith("]")]
+    today = [(_with_other_end(path, KEYS), current_config(value, path)) for path, value in keys]
+    renamed = [f"{path}={value}" for (path, value), before in zip(today, keys, strict=True) if (path, value) != before]
+    log.warning("The config has former names, which are now %s", ", ".join(renamed))
+    return OmegaConf.create(current)  # type: ignore[no-any-return]
 
 
-def _changed(node: Any, path: str = "") -> Iterator[str]:
-    """Each key whose name or value is a former one, as one types it today."""
-    if not isinstance(node, Mapping):
-        return
-    for key, value in node.items():
-        here = f"{path}.{key}" if path else str(key)
-        now = _current_path(here)
-        current = current_config(value, now)
-        if isinstance(value, Mapping):
-            yield from _changed(value, now)
-        elif now != here or current != value:
-            yield f"{now}={current}"
-
-
-def _current_path(path: str) -> str:
-    return next((path.removesuffix(old) + new for old, new in KEYS.items() if _ends(path, old)), path)
-
-
-def _former_key(path: str) -> str:
-    return next((old for old, new in KEYS.items() if _ends(path, new)), path).rpartition(".")[2]
+def _with_other_end(path: str, names: Mapping[str, str]) -> str:
+    return next((path.removesuffix(old) + new for old, new in names.items() if f".{path}".endswith(f".{old}")), path)
 
 
 def _values_at(path: str) -> Mapping[str, str]:
-    return next((names for end, names in VALUES.items() if _ends(path, end)), {})
-
-
-def _ends(path: str, end: str) -> bool:
-    return path == end or path.endswith(f".{end}")
+    path = f".{_with_other_end(path, KEYS)}"
+    return next((names for end, names in VALUES.items() if path.endswith(f".{end}")), {})

@@ -8,7 +8,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from forecast.config.targets import SPECIAL, resolve_target
+from forecast.config.allow_list import SPECIAL, resolve_target
 from forecast.errors import UserError
 
 

@@ -8,18 +8,15 @@ from typing import Annotated, Any, TypeVar
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import rules
-from forecast.config.hints import bound, fits, literals_of, signature, words
+from forecast.config.allow_list import SPECIAL, is_allowed, resolve_target
+from forecast.config.annotations import bound, expected, literals_of, matches, parameters
 from forecast.config.settings import TrainSettings
 from forecast.config.slots import check_slots, has_slots
-from forecast.config.targets import SPECIAL, is_allowed, resolve_target
 from forecast.config.values import CONF, Problems, chosen_groups, options, read_values, select
 from forecast.errors import UserError, closest
 
 # What the program hands in when it builds these, so that YAML need not and must not.
-PROVIDED: Mapping[str, tuple[str, ...]] = {
-    "model": ("window",),
-    "logger": ("save_dir",),
-}
+PROVIDED: Mapping[str, tuple[str, ...]] = {"model": ("window",), "logger": ("save_dir",)}
 
 S = TypeVar("S")
 
@@ -34,7 +31,11 @@ def check_config(cfg: DictConfig) -> None:
     values, problems = read_values(cfg)
     groups = [folder.name for folder in CONF.iterdir() if folder.is_dir()]
     _check_settings(values, TrainSettings, problems, groups=groups)
-    _check_rules(values, problems)
+    for rule in rules.RULES:
+        present, operands = zip(*(select(values, path) for path in rule.reads), strict=True)
+        if all(present) and not rule.holds(*operands):
+            path, value = next(pair for pair in zip(rule.reads, operands, strict=True) if "_target_" not in pair[0])
+            problems.add(path, value, rule.message.format(*operands))
     check_slots(values, problems)
     problems.report()
 
@@ -42,17 +43,16 @@ def check_config(cfg: DictConfig) -> None:
 def _check_groups(cfg: DictConfig) -> None:
     """Raise UserError for each group that train.yaml chooses and the command line has deleted."""
     problems = Problems()
+    without_slots = "_target_" in (cfg.get("model") or {}) and not has_slots(cfg)
     for group, option in chosen_groups("train").items():
-        if option is None:
-            continue
         node = cfg.get(group)
-        # What an experiment says about the group's keys stays behind when the group is deleted.
-        built = _names_a_class(group, option)
-        if group == "attention" and "_target_" in (cfg.get("model") or {}) and not has_slots(cfg):
+        if group == "attention" and without_slots:
             if node is not None:
                 problems.add_line(group, "attention: this model has none; leave attention= and attention.KEY= out")
-            continue
-        if not isinstance(node, DictConfig) or (built and "_target_" not in node):
+        # What an experiment says about the group's keys stays when the group is deleted.
+        elif option and (
+            not isinstance(node, DictConfig) or (_names_a_class(group, option) and "_target_" not in node)
+        ):
             valid = ", ".join(options(group, but="inherit"))
             problems.add_line(group, f"{group} is missing: say {group}=NAME, one of {valid}")
     problems.report()
@@ -76,9 +76,9 @@ def read_settings(cfg: DictConfig, schema: type[S]) -> S:
 
 
 def _filled(values: Mapping[str, Any], schema: type[S]) -> S:
-    hints = {field.name: field.type for field in dataclasses.fields(schema)}  # type: ignore[arg-type]
-    nested = {n: _filled(values[n], h) for n, h in hints.items() if dataclasses.is_dataclass(h)}  # type: ignore[arg-type]
-    return schema(**{name: nested.get(name, values[name]) for name in hints})
+    kinds = {field.name: field.type for field in dataclasses.fields(schema)}  # type: ignore[arg-type]
+    nested = {n: _filled(values[n], k) for n, k in kinds.items() if dataclasses.is_dataclass(k)}  # type: ignore[arg-type]
+    return schema(**{name: nested.get(name, values[name]) for name in kinds})
 
 
 def _check_settings(
@@ -88,29 +88,29 @@ def _check_settings(
     fields = {field.name: field.type for field in dataclasses.fields(schema)}
     for name, value in values.items():
         path = f"{under}{name}"
-        hint: Any = fields.get(name, Any)
-        if not dataclasses.is_dataclass(hint):
+        kind: Any = fields.get(name, Any)
+        if not dataclasses.is_dataclass(kind):
             if name not in fields and name not in groups:
                 problems.add(path, value, f"unknown key.{closest(str(name), [*fields, *groups])}".removesuffix("."))
-            _check_value(path, value, hint, problems)
+            _check_value(path, value, kind, problems)
         elif isinstance(value, Mapping):
-            _check_settings(value, hint, problems, groups=[], under=f"{path}.")
+            _check_settings(value, kind, problems, groups=[], under=f"{path}.")
         else:
-            keys = ", ".join(f"{path}.{field.name}" for field in dataclasses.fields(hint))
+            keys = ", ".join(f"{path}.{field.name}" for field in dataclasses.fields(kind))
             problems.add(path, value, f"it only has keys: say {keys}=VALUE")
     for name in fields:
         if name not in values:
             problems.missing(f"{under}{name}")
 
 
-def _check_value(path: str, value: Any, hint: Any, problems: Problems) -> None:
+def _check_value(path: str, value: Any, annotation: Any, problems: Problems) -> None:
     """Check one value against the annotation of its key, and all that lies below it."""
-    limit = rules.BOUNDS.get(path) or bound(hint)
-    if is_allowed(hint) and not isinstance(value, Mapping):
+    limit = rules.BOUNDS.get(path) or bound(annotation)
+    if is_allowed(annotation) and not isinstance(value, Mapping):
         problems.add(path, value, f"must be chosen as a group: {path.replace('.', '/')}=NAME")
-    elif fits(value, hint) is False:
-        near = closest(value, map(str, literals_of(hint))) if isinstance(value, str) else ""
-        problems.add(path, value, f"must be {words(hint)}.{near}".removesuffix("."))
+    elif matches(value, annotation) is False:
+        near = closest(value, map(str, literals_of(annotation))) if isinstance(value, str) else ""
+        problems.add(path, value, f"must be {expected(annotation)}.{near}".removesuffix("."))
     elif limit and rules.are_numbers(value) and not limit.holds(value):
         problems.add(path, value, limit.message)
     elif isinstance(value, list):
@@ -118,10 +118,10 @@ def _check_value(path: str, value: Any, hint: Any, problems: Problems) -> None:
         for index, inner in enumerate(value):
             _check_value(f"{path}[{index}]", inner, element, problems)
     if isinstance(value, Mapping):
-        hints = _check_target(path, value, problems) if "_target_" in value else {}
+        annotations = _check_target(path, value, problems) if "_target_" in value else {}
         for key, inner in value.items():
             if key not in SPECIAL:
-                _check_value(f"{path}.{key}", inner, hints.get(key, Any), problems)
+                _check_value(f"{path}.{key}", inner, annotations.get(key, Any), problems)
 
 
 def _check_target(path: str, node: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
@@ -131,9 +131,9 @@ def _check_target(path: str, node: Mapping[str, Any], problems: Problems) -> dic
     except UserError as error:
         problems.add_line(f"{path}._target_", str(error))
         return {}
-    parameters = signature(target).values()
-    named = {p.name: p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    takes = parameters(target).values()
+    named = {p.name: p for p in takes if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in takes)
     for name in PROVIDED.get("logger" if path.startswith("logger.") else path, ()):
         if named.pop(name, None) and name in node:
             problems.add(f"{path}.{name}", node[name], "the program sets this itself")
@@ -144,13 +144,3 @@ def _check_target(path: str, node: Mapping[str, Any], problems: Problems) -> dic
         if parameter.default is parameter.empty and name not in node and not node.get("_partial_"):
             problems.missing(f"{path}.{name}")
     return {name: parameter.annotation for name, parameter in named.items()}
-
-
-def _check_rules(values: Mapping[str, Any], problems: Problems) -> None:
-    for rule in rules.RULES:
-        selected = [select(values, path) for path in rule.reads]
-        if all(present for present, _ in selected):
-            read = [value for _, value in selected]
-            if not rule.holds(*read):
-                first = next(i for i, path in enumerate(rule.reads) if "_target_" not in path)
-                problems.add(rule.reads[first], read[first], rule.message.format(*read))

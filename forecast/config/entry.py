@@ -1,14 +1,14 @@
 """How an entry point starts: Hydra around a main function, and one plain message when the user errs."""
 
 import argparse
-import contextlib
 import functools
-import json
 import logging
 import os
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from string import Template
 from typing import NoReturn
 
 import hydra
@@ -19,10 +19,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import distributed, hydra_errors, recipes, resolvers
 from forecast.config.aliases import current_override, with_current_names
-from forecast.config.help import help_text
-from forecast.config.values import CONF
+from forecast.config.values import CONF, natural
 from forecast.errors import Terminated, UserError, closest
-from forecast.run_folder import RUN_INFO, hold, read_run, release
+from forecast.run_folder import FolderHeld, hold, read_run, release, write_run_info
 
 Main = Callable[[DictConfig], None]
 log = logging.getLogger(__name__)
@@ -111,51 +110,67 @@ def _task(main: Main, config_name: str) -> Main:
 
     train.py holds the lock of its folder until its end. Where another process holds it, a single command is refused,
     and a job of a sweep is left out: two sweeps with the same overrides share the work. A job that has finished before
-    is left out too, before torch is imported. A job that fails is logged at once, its run.json keeps the reason, and
-    the other jobs still run.
+    is left out too, before torch is imported.
     """
 
     @functools.wraps(main)
     def task(cfg: DictConfig) -> None:
         distributed.leave_console_to_first_process()
-        varied = getattr(HydraConfig.get().sweeper, "params", None)
-        if varied and not in_sweep():
-            names = ", ".join(map(str, varied))
-            raise _Refused from UserError(
-                f"experiment={chosen('experiment')} is a sweep over {names}: add -m to run it"
-            )
-        locked = config_name == "train" and distributed.rank() == 0
+        folder = run_folder()
         try:
-            if locked:
-                hold(run_folder())
-        except UserError as in_use:
-            if not in_sweep():
-                raise _Refused from in_use
-            print(f"Left out: {in_use}", flush=True)  # not logged: the log file is the other process's
-            return
-        try:
-            if in_sweep() and not cfg.get("ckpt_path") and read_run(run_folder()).state == "finished":
-                log.info("%s has finished before: it is not run again", run_folder())
+            if config_name == "train" and distributed.rank() == 0:
+                hold(folder)
+            _check_choices()
+            if in_sweep() and not cfg.get("ckpt_path") and read_run(folder).state == "finished":
+                log.info("%s has finished before: it is not run again", folder)
                 return
             main(with_current_names(cfg))
+        except FolderHeld as held:
+            if not in_sweep():
+                raise _Refused from held
+            print(f"Left out: {held}", flush=True)  # not logged: the log file is the other process's
         except Exception as error:
-            mistake = hydra_errors.message(error, config_name="", overrides=[], multirun=True) is not None
-            if in_sweep():
-                log.error("%s", error, exc_info=None if mistake else error)
-                if distributed.rank() == 0:
-                    # a job that failed before its training began has not written run.json, which must say why
-                    info = {**read_run(run_folder()).run_info, "status": "failed", "error": str(error)}
-                    with contextlib.suppress(OSError):
-                        (run_folder() / RUN_INFO).write_text(json.dumps(info, indent=2) + "\n")
-                raise JobFailed(str(error)) from error
-            if not mistake:
-                raise
-            raise _Refused from error
+            _end_failed(error, folder)
         finally:
-            if locked:
-                release(run_folder())
+            release(folder)
 
     return task
+
+
+def _check_choices() -> None:
+    """Raises UserError for a sweep without -m, and for a file that options are only made from, such as model/_base."""
+    varied = getattr(HydraConfig.get().sweeper, "params", None)
+    if varied and not in_sweep():
+        names = ", ".join(map(str, varied))
+        raise UserError(f"experiment={chosen('experiment')} is a sweep over {names}: add -m to run it")
+    for name, option in choices().items():
+        if str(option).startswith("_") and (CONF / name.split("@")[0] / f"{option}.yaml").is_file():
+            raise UserError(hydra_errors.no_option(name, option))
+
+
+def _end_failed(error: Exception, folder: Path) -> NoReturn:
+    """Ends a run with its error. In a sweep it is logged at once and run.json keeps it; the other jobs still run."""
+    mistake = hydra_errors.message(error, config_name="", overrides=[], multirun=True) is not None
+    if in_sweep():
+        log.error("%s", error, exc_info=None if mistake else error)
+        if distributed.rank() == 0:  # a job that failed before its training began has not written run.json
+            write_run_info(folder, {**read_run(folder).run_info, "status": "failed", "error": str(error)})
+        raise JobFailed(str(error)) from error
+    if mistake:
+        raise _Refused from error
+    raise error
+
+
+def help_text(config_name: str) -> str:
+    """The help of an entry point, from the names of files alone: Hydra's own composes the config and takes a second."""
+    template = OmegaConf.select(OmegaConf.load(CONF / f"{config_name}.yaml"), "hydra.help.template")
+    lines = []
+    for group, names in sorted(hydra_errors.groups().items()):
+        # `model: dlinear, gpt`; of a folder of experiments `experiment=etth1_m/: 24, 48`, as one types them
+        label = group.replace("experiment/", "experiment=") + "/" if group.startswith("experiment/") else group
+        options = ", ".join(sorted((name for name in names if name != "inherit"), key=natural))
+        lines.append(textwrap.fill(f"{label}: {options}", 110, subsequent_indent="    ", break_on_hyphens=False))
+    return Template(str(template)).safe_substitute(APP_CONFIG_GROUPS="\n".join(lines))
 
 
 def choices() -> dict[str, str | None]:

@@ -16,11 +16,13 @@ from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config import recipes
 from forecast.config.recipes import published_tables
-from forecast.config.values import CONF, as_typed, chosen_groups, options
-from forecast.errors import UserError, closest
+from forecast.config.values import CONF, as_typed, chosen_groups, options, walk
+from forecast.errors import UserError, closest, nearest
 
 # So many combinations of a sweep that Hydra has refused are looked at for the reason.
 COMBINATIONS = 50
+# A group of more options than MANY is answered with the NEAR nearest of them.
+MANY, NEAR = 30, 5
 
 # What a file system refuses to whoever writes; a file that is not there is a matter of its own.
 UNWRITABLE = {
@@ -77,7 +79,10 @@ def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[
             config = config or compose_config(config_name, [str(override.input_line) for override in tried], hydra=True)
     if config is None:
         return []
-    places, keys = [str(place) for place in config.hydra.runtime.choices], dotted_keys(config)
+    places = [str(place) for place in config.hydra.runtime.choices]
+    # unresolved, so that a node which repeats another one is text and has no keys of its own
+    paths = [path for path, _ in walk(OmegaConf.to_container(config)) if path and "[" not in path]
+    keys = [path for path in paths if path.split(".")[0] != "hydra"]
     lines = [line for override in parsed if (line := _unknown_key(override, places, keys, names))]
     if not lines:
         typed = {override.key_or_group for override in parsed}
@@ -144,35 +149,27 @@ def _unknown_option(override: Override, names: Mapping[str, list[str]]) -> str:
         if near or override.package:
             return f"'{key}' is no group of the config.{near or closest(key, names)}"
         return ""
-    valid = names[key]
-    if key == "experiment":  # its folders are chosen from as experiment=FOLDER/NAME
-        inside = [f"{name}/{option}" for name, known in names.items() for option in known]
-        valid = sorted(name.removeprefix(f"{key}/") for name in inside if name.startswith(f"{key}/"))
-    # A list chooses several at once, which is Hydra's own affair.
-    wrong = [value for value in values if not isinstance(value, list) and value not in valid]
-    if not wrong:
-        return ""
     name = f"{key}@{override.package}" if override.package else key
-    valid = [option for option in valid if override.package or option != "inherit"]
-    if wrong[0] is None:
-        return f"{name}=null: choose one of {', '.join(valid)}"
-    text = as_typed(wrong[0])
-    return f"{name}={text}: there is no such choice.{closest(text, valid)} {key} is one of {', '.join(valid)}"
+    # A list chooses several at once, which is Hydra's own affair.
+    return next((line for value in values if not isinstance(value, list) and (line := no_option(name, value))), "")
 
 
-def dotted_keys(node: DictConfig, path: str = "") -> list[str]:
-    """Every key of a config, inner nodes too, as one types it; a node that repeats another is not entered."""
-    keys = []
-    for key in node:
-        here = f"{path}.{key!s}" if path else str(key)
-        if here == "hydra":
-            continue
-        keys.append(here)
-        if not OmegaConf.is_interpolation(node, str(key)) and not OmegaConf.is_missing(node, str(key)):
-            value = node[key]
-            if isinstance(value, DictConfig):
-                keys += dotted_keys(value, here)
-    return keys
+def no_option(name: str, value: object) -> str:
+    """What is wrong with `name=value`, name a group or group@place; empty where there is such an option."""
+    group, at, _ = name.partition("@")
+    valid = groups()[group]
+    if group == "experiment":  # its folders are chosen from as experiment=FOLDER/NAME
+        inside = [f"{folder}/{option}" for folder, names in groups().items() for option in names]
+        valid = sorted(path.removeprefix("experiment/") for path in inside if path.startswith("experiment/"))
+    if value in valid:
+        return ""
+    text = as_typed(value)
+    valid = [option for option in valid if at or option != "inherit"]
+    listed = valid if len(valid) <= MANY else (nearest(text, valid) or valid)[:NEAR]
+    more = f" and {len(valid) - len(listed)} others: see --help" if len(valid) > len(listed) else ""
+    if value is None:
+        return f"{name}=null: choose one of {', '.join(listed)}{more}"
+    return f"{name}={text}: there is no such choice.{closest(text, valid)} {group} is one of {', '.join(listed)}{more}"
 
 
 def _unknown_key(override: Override, places: list[str], keys: list[str], names: Mapping[str, list[str]]) -> str:

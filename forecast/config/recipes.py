@@ -1,6 +1,6 @@
 """The rows of published tables, conf/published.yaml, as experiments: experiment=TABLE/ROW."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -39,20 +39,16 @@ def register(arguments: Sequence[str]) -> None:
 
 @cache
 def _store(table: str) -> None:
+    """Each row as the YAML of an experiment would say it: `defaults` that override groups, then nested keys."""
     for row in published_tables()[table]["rows"]:
-        node = _as_experiment(recipe(table, row))
-        ConfigStore.instance().store(name=row, node=node, group=f"experiment/{table}", package="_global_")
-
-
-def _as_experiment(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """As the YAML of an experiment would say it: `defaults` that override groups, then nested keys."""
-    groups = {key for key in keys if (CONF / key).is_dir()}
-    node: dict[str, Any] = {"defaults": [{f"override /{key}": keys[key]} for key in keys if key in groups]}
-    for key in keys:
-        if key not in groups:
+        node: dict[str, Any] = {"defaults": []}
+        for key, value in recipe(table, row).items():
+            if (CONF / key).is_dir():
+                node["defaults"].append({f"override /{key}": value})
+                continue
             *parents, last = key.split(".")
             inner = node
             for parent in parents:
                 inner = inner.setdefault(parent, {})
-            inner[last] = keys[key]
-    return node
+            inner[last] = value
+        ConfigStore.instance().store(name=row, node=node, group=f"experiment/{table}", package="_global_")

@@ -4,7 +4,7 @@ import datetime
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +14,16 @@ from omegaconf.errors import OmegaConfBaseException
 import forecast
 from forecast.config import distributed
 from forecast.config.aliases import former_config
+from forecast.config.values import select
 from forecast.errors import UserError
-from forecast.run_folder import NOT_IDENTITY, hold
+from forecast.run_folder import NOT_IDENTITY, checkpoint_path, hold
 
 
 def register() -> None:
     """Register the resolvers, for one command; any number of times."""
-    words: dict[str, Callable[..., Any]] = {
-        "run_dir": run_dir,
-        "new_run_dir": new_run_dir,
-        "hydra_dir": hydra_dir,
-        "log_name": log_name,
-        "sweep_name": sweep_name,
-        "identity": identity,
-    }
-    for name, function in words.items():
-        OmegaConf.register_new_resolver(name, function, replace=True)
-    _names.clear()
+    for function in (run_dir, new_run_dir, hydra_dir, log_name, sweep_name, identity):
+        OmegaConf.register_new_resolver(function.__name__, function, replace=True)
+    _sweep_names.clear()
 
 
 def run_dir(ckpt_path: str | None) -> str:
@@ -86,7 +79,8 @@ def continued_run(ckpt_path: str | None) -> Path | None:
     if not path.is_file():
         raise UserError(f"ckpt_path={ckpt_path}: there is no such file. It is RUN/checkpoints/last.ckpt or best.ckpt")
     run = path.absolute().parent.parent
-    return run if path.absolute().parent.name == "checkpoints" and (run / ".hydra").is_dir() else None
+    in_a_run = path.absolute().parent == checkpoint_path(run, "last").parent and (run / ".hydra").is_dir()
+    return run if in_a_run else None
 
 
 @functools.cache
@@ -106,62 +100,49 @@ def _new_folder() -> Path:
         try:
             # Made, not only looked for: two trainings started in the same second must not share it.
             folder.mkdir(parents=True)
+            return folder
         except FileExistsError:
             number += 1
-        else:
-            return folder
 
 
 def sweep_name(*, _root_: DictConfig) -> str:
     """The chosen experiment's name, as one folder name; `sweep` without one, or when the experiment is what varies."""
     name = OmegaConf.select(_root_, "hydra.runtime.choices.experiment")
     # The first name counts: Hydra asks once before the jobs, when what varies is not chosen yet.
-    _names.append(str(name).replace("/", "-") if name else "sweep")
-    return _names[0]
+    _sweep_names.append(str(name).replace("/", "-") if name else "sweep")
+    return _sweep_names[0]
 
 
-_names: list[str] = []
+_sweep_names: list[str] = []
 
 
 def identity(*, _root_: DictConfig) -> str:
     """12 hex digits: equal for two runs that must give the same numbers, different otherwise.
 
     From the resolved config without NOT_IDENTITY, the package version and the checksum of the data. What has
-    been renamed counts by its former name: results of then are still found.
+    been renamed counts by its former name: results of then are still found. What cannot be resolved counts as it is
+    written: check_config says so later, and better.
     """
-    plain = _resolved(_root_)
-    if plain.get("compile") is None:
-        plain.pop("compile", None)  # as before there was such a key: results of then are still found
-    config, checksum = former_config(_without(plain)), data_checksum(plain.get("data"))
-    text = json.dumps(
-        {"config": config, "version": forecast.__version__, "data": checksum}, sort_keys=True, default=str
-    )
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _resolved(root: DictConfig) -> dict[str, Any]:
-    """All but `hydra`. What cannot be resolved stays as written: check_config says so later, and better."""
     plain: dict[str, Any] = {}
-    for key in root:
-        if key == "hydra" or OmegaConf.is_missing(root, key):
+    for key in _root_:
+        if key == "hydra" or OmegaConf.is_missing(_root_, key):
             continue
-        value = root[key]
+        plain[str(key)] = value = _root_[key]
         if OmegaConf.is_config(value):
             try:
-                value = OmegaConf.to_container(value, resolve=True)
+                plain[str(key)] = OmegaConf.to_container(value, resolve=True)
             except OmegaConfBaseException:
-                value = OmegaConf.to_container(value, resolve=False)
-        plain[str(key)] = value
-    return plain
-
-
-def _without(node: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    rest = {}
-    for key, value in node.items():
-        here = f"{path}.{key}" if path else str(key)
-        if here not in NOT_IDENTITY:
-            rest[str(key)] = _without(value, here) if isinstance(value, Mapping) else value
-    return rest
+                plain[str(key)] = OmegaConf.to_container(value, resolve=False)
+    if plain.get("compile") is None:
+        plain.pop("compile", None)  # as before there was such a key: results of then are still found
+    checksum = data_checksum(plain.get("data"))
+    for path in NOT_IDENTITY:
+        parent, _, last = path.rpartition(".")
+        node = select(plain, parent)[1] if parent else plain
+        if isinstance(node, dict):
+            node.pop(last, None)
+    content = {"config": former_config(plain), "version": forecast.__version__, "data": checksum}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def data_checksum(data: Any) -> str | None:

@@ -8,9 +8,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config.hints import signature
+from forecast.config.allow_list import resolve_target
+from forecast.config.annotations import parameters
 from forecast.config.hydra_errors import groups
-from forecast.config.targets import resolve_target
 from forecast.config.values import as_typed
 from forecast.errors import UserError
 
@@ -42,8 +42,8 @@ def resumed_config(
     for override in sorted(parsed, key=lambda o: o.key_or_group not in names):  # groups first: keys lie over them
         if re.split("[./]", override.key_or_group)[0] == "hydra":
             continue
-        if override.key_or_group in names:
-            refused.append(_choose(config, composed, override, saved_choices, choices))
+        if override.key_or_group in names and override.key_or_group not in FREE_GROUPS:
+            refused.append(_refused_choice(override, saved_choices, choices))
         else:
             refused.append(_set(config, composed, override.key_or_group))
     if any(refused):
@@ -56,22 +56,11 @@ def resumed_config(
     return config
 
 
-def _choose(
-    config: DictConfig,
-    composed: DictConfig,
-    override: Override,
-    saved_choices: Mapping[str, str | None],
-    choices: Mapping[str, str | None],
+def _refused_choice(
+    override: Override, saved_choices: Mapping[str, str | None], choices: Mapping[str, str | None]
 ) -> str:
-    """Lay a group's choice over `config`; the line that says why not."""
-    group = override.key_or_group
-    if group in FREE_GROUPS:
-        if override.is_delete():
-            _delete(config, group)  # check_config says what is missing then
-        else:
-            OmegaConf.update(config, group, _value(composed, group), merge=False, force_add=True)
-        return ""
-    name = f"{group}@{override.package}" if override.package else group
+    """The line that says why a group's choice is refused; empty where the saved run has the same."""
+    name = f"{override.key_or_group}@{override.package}" if override.package else override.key_or_group
     # Hydra names a group inside a group by its place too: data/split@data.split for data/split.
     before, now = (
         options.get(name, next((option for key, option in options.items() if key.split("@")[0] == name), None))
@@ -81,13 +70,13 @@ def _choose(
 
 
 def _set(config: DictConfig, composed: DictConfig, key: str) -> str:
-    """Lay one value over `config`; the line that says why not."""
+    """Lay one value, or a whole group, over `config`; the line that says why not."""
     before, now = _value(config, key), _value(composed, key)
     node, _, name = key.rpartition(".")
     if before is _ABSENT:
         # not in the saved config: the run had the default of the class
         target = OmegaConf.select(config, f"{node}._target_") if node else None
-        parameter = None if target is None else signature(resolve_target(target, node)).get(name)
+        parameter = None if target is None else parameters(resolve_target(target, node)).get(name)
         if parameter is not None and parameter.default is not parameter.empty:
             before = list(parameter.default) if isinstance(parameter.default, tuple) else parameter.default
     if isinstance(before, bool) is isinstance(now, bool) and before == now:
@@ -96,7 +85,9 @@ def _set(config: DictConfig, composed: DictConfig, key: str) -> str:
         texts = ["(none)" if value is _ABSENT else as_typed(value) for value in (now, before)]
         return f"{key}={texts[0]}: the saved run has {key}={texts[1]}"
     if now is _ABSENT:
-        _delete(config, key)
+        parent = OmegaConf.select(config, node) if node else config
+        if parent is not None:
+            parent.pop(name, None)  # of a group, check_config says what is missing then
     elif before is _ABSENT and key.startswith("data."):
         return f"{key}={as_typed(now)}: the saved run's data takes no '{name}'"
     else:
@@ -108,10 +99,3 @@ def _value(config: DictConfig, key: str) -> Any:
     """The plain, resolved value at `key`, or _ABSENT."""
     value = OmegaConf.select(config, key, default=_ABSENT)
     return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
-
-
-def _delete(config: DictConfig, key: str) -> None:
-    parent, _, last = key.rpartition(".")
-    node = OmegaConf.select(config, parent) if parent else config
-    if node is not None:
-        node.pop(last, None)

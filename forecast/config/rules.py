@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forecast.bounds import SHARE, Bound, at_least
-from forecast.config.targets import resolve_target
+from forecast.config.allow_list import resolve_target
 from forecast.errors import UserError
 
 _NO_LIMIT = Bound(lambda value: value >= -1, "must be at least 0, or -1 for no limit")
@@ -52,21 +52,6 @@ def _has_start_token(target: object) -> bool:
     except UserError:  # check_config reports it
         return False
     return bool(model.has_start_token()) if hasattr(model, "has_start_token") else False
-
-
-def _shares(target: object, *shares: Any) -> bool:
-    if not _is(target, "ShareSplit") or not are_numbers(*shares):
-        return True
-    return all(share > 0 for share in shares) and abs(sum(shares) - 1) <= 1e-6
-
-
-def _boom(target: object, d_ff: Any, d_model: Any) -> bool:
-    return not _is(target, "Sha") or not are_numbers(d_ff, d_model) or d_model < 1 or d_ff % d_model == 0
-
-
-def _stacked(layers: object, seq_len: Any) -> bool:
-    """Whether the last encoder of a stack, each of which reads half as much as the one before, has a step to read."""
-    return not isinstance(layers, list) or not are_numbers(seq_len) or seq_len < 1 or seq_len >= 2 ** (len(layers) - 1)
 
 
 def _file(path: object) -> bool:
@@ -123,12 +108,14 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("model._target_", "model.d_ff", "model.d_model"),
-        _boom,
+        lambda model, d_ff, d: not _is(model, "Sha") or not are_numbers(d_ff, d) or d < 1 or d_ff % d == 0,
         "must be a multiple of model.d_model ({2}): the Boom layer sums runs of that many numbers",
     ),
     Rule(
         ("model.stack_layers", "seq_len"),
-        _stacked,
+        lambda layers, seq: (
+            not isinstance(layers, list) or not are_numbers(seq) or seq < 1 or seq >= 2 ** (len(layers) - 1)
+        ),
         "each encoder reads half the steps of the one before, and of seq_len ({1}) none is left for the last",
     ),
     Rule(
@@ -148,7 +135,15 @@ RULES: tuple[Rule, ...] = (
         lambda value: value is not True,
         "the program shares the windows among its processes itself, every one once: leave it out",
     ),
-    Rule(_SPLIT, _shares, "train ({1}), val ({2}) and test ({3}) are shares: each above 0, together 1"),
+    Rule(
+        _SPLIT,
+        lambda target, *shares: (
+            not _is(target, "ShareSplit")
+            or not are_numbers(*shares)
+            or (min(shares) > 0 and abs(sum(shares) - 1) <= 1e-6)
+        ),
+        "train ({1}), val ({2}) and test ({3}) are shares: each above 0, together 1",
+    ),
     Rule(
         _SPLIT,
         lambda target, *rows: not _is(target, "RowSplit") or not are_numbers(*rows) or min(rows) >= 1,

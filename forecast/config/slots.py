@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from omegaconf import OmegaConf
 
-from forecast.config.targets import resolve_target
+from forecast.config.allow_list import resolve_target
 from forecast.config.values import CONF, Problems, options
 from forecast.errors import UserError
 
@@ -35,7 +35,7 @@ def read_slots(values: Mapping[str, Any]) -> Iterator[Slot]:
 
 
 def has_slots(values: Mapping[str, Any]) -> bool:
-    """Whether the model has any."""
+    """Whether the model has any attention."""
     return any(key.endswith(SUFFIX) for key in values.get("model", {}))
 
 

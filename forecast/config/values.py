@@ -1,6 +1,6 @@
 """A composed config as plain values, the list of its problems, and the groups and options that conf offers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -99,6 +99,17 @@ def _plain(node: Any, path: str, problems: Problems) -> Any:
 def options(group: str, but: str = "") -> list[str]:
     """The choices of a config group: its YAML files, but those that others are made from, such as _base."""
     return sorted(file.stem for file in (CONF / group).glob("[!_]*.yaml") if file.stem != but)
+
+
+def walk(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every part of plain containers with its path as one types it, outermost first: "model", "optim.betas[0]"."""
+    yield path, node
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            yield from walk(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(node, Sequence) and not isinstance(node, str):
+        for index, value in enumerate(node):
+            yield from walk(value, f"{path}[{index}]")
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from forecast.data.column_notes import note_columns
-from forecast.data.csv_columns import Table, guess_decimal
+from forecast.data.csv_columns import Table, TableSpec, guess_decimal
 from forecast.data.csv_text import DATE, CsvText, guess_separator, valid_separator
-from forecast.data.findings import Findings, counted, quoted
+from forecast.data.findings import Findings, Gaps, counted, quoted
 from forecast.data.frame import SeriesFrame, read_series, table_to_frame
 from forecast.data.frequency import rows_missing
-from forecast.data.gaps import Gaps
 from forecast.data.seasonality import Lengths, Season, find_season, suggest_lengths
 from forecast.data.split import ShareSplit, split_rows, window_rows
 from forecast.data.train_command import train_command
@@ -78,7 +77,7 @@ def _guess_layout(check: FileCheck, separator: str | None, decimal: str | None, 
             text = replace(text, separator=guess_separator(file.read(_SAMPLE_CHARACTERS)))
     try:
         sample = [cells for _, cells in islice(text.records(), 1 + _SAMPLE_ROWS)]
-    except UserError:  # behind an open quote, which is found as the cells are read
+    except UserError:  # after an open quote, which is found as the cells are read
         sample = [cells for _, cells in islice(replace(text, quoting=QUOTE_NONE).records(), 1 + _SAMPLE_ROWS)]
     check.separator, check.header = text.separator, sample[0] if sample else ()
     columns = [[row[place] for row in sample[1:] if place < len(row)] for place in range(len(check.header))]
@@ -111,9 +110,8 @@ def _read(check: FileCheck, text: CsvText) -> None:
             f"Names of columns look like numbers ({quoted(like_numbers[0])}). If they are a row, add names above it.",
         )
     numbers = [place for place in range(len(header)) if place != time]
-    check.table, check.freq = read_series(
-        text, header, findings, time=time, numbers=numbers, decimal=check.decimal, gaps="mask"
-    )
+    spec = TableSpec(header=header, time=time, numbers=numbers, decimal=check.decimal, gaps="mask")
+    check.table, check.freq = read_series(text, spec, findings)
     check.rows = len(check.table.values)
     check.rows_missing = 0 if check.freq is None else rows_missing(check.table.ordered(), check.freq) or 0
     check.outliers = note_columns(check.table, findings)
@@ -134,7 +132,7 @@ def _advise(check: FileCheck) -> None:
     for gaps in rules:
         try:
             frame = table_to_frame(check.table, check.freq, gaps)
-        except UserError:  # nothing before a gap, or behind it: the last rule needs neither
+        except UserError:  # nothing before a gap, or after it: the last rule needs neither
             continue
         check.season = find_season(frame.values, frame.freq)
         check.lengths = suggest_lengths(len(frame), check.season)

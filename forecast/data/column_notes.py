@@ -21,7 +21,7 @@ def note_columns(table: Table, findings: Findings) -> list[int]:
         int(rows[abs(column[rows] - np.median(column[np.isfinite(column)])).argmax()]) if rows.size else -1
         for rows, column in zip(outliers, table.values.T, strict=True)
     ]
-    lines = table.text.records_of([row for row in worst if row >= 0])
+    lines = table.text.lines([row for row in worst if row >= 0])
     for name, column, rows, row in zip(table.columns, table.values.T, outliers, worst, strict=True):
         known = column[np.isfinite(column)]
         if len(known) and (known == known[0]).all():
@@ -33,7 +33,7 @@ def note_columns(table: Table, findings: Findings) -> list[int]:
             findings.add(
                 "note",
                 f"Column {quoted(name)}: {counted(rows.size, 'outlier')}; the farthest, {column[row]:g} in line "
-                f"{lines[row][0]}{away} ({median:g}). Faults of the sensor are better left empty and filled by "
+                f"{lines[row]}{away} ({median:g}). Faults of the sensor are better left empty and filled by "
                 "data.gaps.",
             )
     return [rows.size for rows in outliers]
@@ -56,8 +56,8 @@ def find_outliers(values: FloatArray) -> npt.NDArray[np.int64]:
     steps = np.diff(x)
     scale = _scale(steps)
     if scale > 0:
-        before, behind = steps[:-1] / scale, steps[1:] / scale
-        far[1:-1] |= (np.minimum(abs(before), abs(behind)) > JUMP) & ((before < 0) != (behind < 0))
+        before, after = steps[:-1] / scale, steps[1:] / scale
+        far[1:-1] |= (np.minimum(abs(before), abs(after)) > JUMP) & ((before < 0) != (after < 0))
     return known[far].astype(np.int64)
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from forecast.data.cell_faults import BLANKS, CellFaults
 from forecast.data.csv_text import CsvText
-from forecast.data.findings import Findings
+from forecast.data.findings import Findings, Gaps
 from forecast.errors import UserError
 
 FloatArray = npt.NDArray[np.float64]
@@ -39,13 +39,17 @@ _YEARS = range(pd.Timestamp.min.year + 1, pd.Timestamp.max.year)
 
 @dataclass(frozen=True, kw_only=True)
 class TableSpec:
-    """Which columns of a file to read, by their places in the header; `may_miss`: whether a number may be missing."""
+    """Which columns of a file to read, by their places in the header, and how.
+
+    gaps: unless refuse, rows and numbers may be missing. freq: the pandas alias that a model was trained on, or None.
+    """
 
     header: Sequence[str]
     time: int
     numbers: Sequence[int]
     decimal: str
-    may_miss: bool
+    gaps: Gaps = "refuse"
+    freq: str | None = None
 
     @property
     def chunk_rows(self) -> int:
@@ -95,31 +99,13 @@ def read_table(text: CsvText, spec: TableSpec, findings: Findings) -> Table:
     # Column by column as pandas lays them: sums over the rows round the same, whatever the size of a chunk.
     values = np.empty((text.max_rows(), len(spec.numbers)), order="F")
     stamps: list[pd.DatetimeIndex] = []
-    row, refusal = 0, None
-    try:
-        for numbers, times in _quick_chunks(text, spec):
-            values[row : row + len(times)] = numbers
-            stamps.append(times)
-            row += len(times)
-    except ValueError as error:
-        if isinstance(error, UserError):
-            raise
-        refusal = str(error)
-    if refusal is not None:
-        faults = CellFaults(str(text.path), spec.header, spec.time, spec.decimal, _YEARS)
-        before, unclosed = len(findings), "EOF inside string" in refusal
-        for read_on, records in _records(text, spec, row, findings, unclosed=unclosed):
-            text = read_on
-            values[row : row + len(records)] = _numbers(records, spec, faults)
-            stamps.append(_timestamps(records, spec, faults))
-            row += len(records)
-            if findings.strict and faults.faults:
-                break
-        faults.report(row, findings)
-        if len(findings) == before:
-            findings.error(f"{text.path} holds something that is no number: {refusal}. Correct it before training.")
+    row = 0
+    for read_on, numbers, times in _chunks(text, spec, findings):
+        text = read_on
+        values[row : row + len(times)] = numbers
+        stamps.append(times)
+        row += len(times)
     columns = tuple(spec.header[place] for place in spec.numbers)
-    assert stamps, "the header was found with a row below it"
     return Table(text, columns, spec.numbers, pd.DatetimeIndex(stamps[0].append(stamps[1:])), values[:row])
 
 
@@ -127,6 +113,32 @@ def guess_decimal(columns: list[list[str]]) -> str:
     """A comma when more cells are written so, else a point."""
     numbers = [cell for column in columns for cell in column if _OTHER_DECIMAL.fullmatch(cell.strip(BLANKS))]
     return "," if sum("," in cell for cell in numbers) * 2 > len(numbers) else "."
+
+
+def _chunks(
+    text: CsvText, spec: TableSpec, findings: Findings
+) -> Iterator[tuple[CsvText, FloatArray, pd.DatetimeIndex]]:
+    """(the text as it is read, values (n, C), timestamps (n,)), some rows at a time."""
+    row = 0
+    try:
+        for numbers, times in _quick_chunks(text, spec):
+            yield text, numbers, times
+            row += len(times)
+        return
+    except UserError:
+        raise
+    except ValueError as error:
+        refusal = str(error)
+    faults = CellFaults(str(text.path), spec.header, spec.time, spec.decimal, _YEARS)
+    before, unclosed = len(findings), "EOF inside string" in refusal
+    for read_on, records in _records(text, spec, row, findings, unclosed=unclosed):
+        yield read_on, _numbers(records, spec, faults), _timestamps(records, spec, faults)
+        row += len(records)
+        if findings.strict and faults.faults:
+            break
+    faults.report(row, findings)
+    if len(findings) == before:
+        findings.error(f"{text.path} holds something that is no number: {refusal}. Correct it before training.")
 
 
 def _quick_chunks(text: CsvText, spec: TableSpec) -> Iterator[tuple[FloatArray, pd.DatetimeIndex]]:
@@ -154,7 +166,7 @@ def _quick_chunks(text: CsvText, spec: TableSpec) -> Iterator[tuple[FloatArray, 
     ):
         for chunk in chunks:
             numbers = chunk[list(spec.numbers)].to_numpy(dtype=np.float64)
-            if np.isinf(numbers).any() or (not spec.may_miss and np.isnan(numbers).any()):
+            if np.isinf(numbers).any() or (spec.gaps == "refuse" and np.isnan(numbers).any()):
                 raise ValueError("a value is missing or not finite")
             times = chunk[spec.time]
             if times.isna().any() or times.isin(_CLOCK).any():
@@ -238,7 +250,7 @@ def _number(written: str, spec: TableSpec) -> tuple[float, str | None]:
     if np.isfinite(value):
         return value, None
     if cell.lower() in MISSING_WORDS:
-        if not spec.may_miss:
+        if spec.gaps == "refuse":
             return np.nan, "missing"
         return (np.nan, None) if written in MISSING_SPELLINGS else (np.inf, "padded")
     if _OTHER_DECIMAL.fullmatch(cell):

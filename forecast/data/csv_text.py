@@ -81,12 +81,16 @@ class CsvText:
         records = islice(self.rows(), max(numbers, default=-1) + 1)
         return {row: record for row, record in enumerate(records) if row in numbers}
 
+    def lines(self, rows: Collection[int]) -> dict[int, int]:
+        """The lines in the file of some data rows, in the order of the file."""
+        return {row: line for row, (line, _) in self.records_of(rows).items()}
+
     def line(self, row: int) -> int:
         """The line in the file of data row `row`."""
         return next(self.rows(row))[0]
 
-    def verified(self, findings: Findings) -> "CsvText":
-        """The same, once it is known to be a file of text; a check reads on in one of another encoding."""
+    def _beginning(self) -> bytes:
+        """The first bytes; UserError unless this is a file that can be read."""
         try:
             mode = self.path.stat().st_mode
             if stat.S_ISDIR(mode):
@@ -94,7 +98,7 @@ class CsvText:
             if not stat.S_ISREG(mode):  # a pipe can be read once only, and may keep its reader waiting for ever
                 raise UserError(f"{self.path} is a pipe or a device. Write its text to a file, and name that.")
             with self.path.open("rb") as file:
-                beginning = file.read(_BLOCK)
+                return file.read(_BLOCK)
         except (FileNotFoundError, NotADirectoryError) as error:
             folder = self.path.parent
             names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
@@ -104,8 +108,12 @@ class CsvText:
             ) from error
         except OSError as error:
             raise self._not_readable(error) from error
-        for signature, what, fix in _NOT_CSV:
-            if beginning.startswith(signature):
+
+    def verified(self, findings: Findings) -> "CsvText":
+        """The same, once it is known to be a file of text; a check reads on in one of another encoding."""
+        beginning = self._beginning()
+        for first_bytes, what, fix in _NOT_CSV:
+            if beginning.startswith(first_bytes):
                 raise UserError(f"{self.path} {what}, not a CSV file. {fix}, and name the new file.")
         if beginning.startswith(_UTF16):
             findings.error(

@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.frame import SeriesFrame
-from forecast.errors import UserError, closest
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -65,11 +64,7 @@ def best_mse(*, seed: int, rows: int, columns: Sequence[str], steps: int) -> Flo
     noise h steps ahead when its present is known (Box and Jenkins, Time Series Analysis, chapter 5).
     """
     _, _, phi, sigma = _parts(seed, rows)
-    names = list(_COLUMNS)
-    for name in columns:
-        if name not in names:
-            raise UserError(f"The demo has no column '{name}', only {', '.join(names)}.{closest(name, names)}")
-    index = [names.index(name) for name in columns]
+    index = [list(_COLUMNS).index(name) for name in columns]
     phi, sigma = phi[index], sigma[index]
     h = np.arange(1, steps + 1)[:, None]
     result: FloatArray = sigma**2 * (1 - phi ** (2 * h)) / (1 - phi**2)
@@ -78,10 +73,6 @@ def best_mse(*, seed: int, rows: int, columns: Sequence[str], steps: int) -> Flo
 
 def _parts(seed: int, rows: int) -> tuple[np.random.Generator, FloatArray, FloatArray, FloatArray]:
     """(generator, ready to draw the noise; signal (rows, 7); phi (7,); sigma (7,), the noise's step)."""
-    if seed < 0:
-        raise UserError(f"data.demo_seed is {seed}; it must be 0 or more.")
-    if rows < 3:
-        raise UserError(f"data.rows is {rows}; the demo needs at least 3 rows, and some thousands to learn from.")
     rng, hour = np.random.default_rng(seed), np.arange(rows)[:, None]
     phases = rng.uniform(-0.5, 0.5, size=(3, len(_COLUMNS)))  # radians, of the day, the half day and the week
     level, daily, half, weekly, trend, shift, swell, phi, share = np.array(list(_COLUMNS.values())).T

@@ -6,8 +6,9 @@ from forecast.errors import UserError
 
 # error: no training reads the file as it is. mend: data.gaps can fill it. note: a training runs, but look at it.
 Severity = Literal["error", "mend", "note"]
+Gaps = Literal["refuse", "interpolate", "forward_fill", "mask"]
 GAPS_FIX = "data.gaps=interpolate, forward_fill or mask"
-MAX_QUOTED = 60  # characters of a cell: one behind an unclosed quote holds half of the file
+MAX_QUOTED = 60  # characters of a cell: after an unclosed quote one cell holds half of the file
 
 
 class Finding(NamedTuple):
@@ -20,7 +21,7 @@ class Finding(NamedTuple):
 class Findings(list[Finding]):
     """The findings in one file, filled by the one reader.
 
-    strict: the first error is raised as UserError, and nobody reads mends and notes. Otherwise all are kept, and the
+    strict: the first error is raised as UserError, and mends and notes are not read. Otherwise all are kept, and the
     reader goes on as well as it can. So the strict reader reads just the files for which a check lists no error.
     """
 

@@ -1,7 +1,7 @@
 """A CSV file as a regular multivariate series, or one error that says what to mend."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +10,15 @@ import pandas as pd
 
 from forecast.data.csv_columns import Table, TableSpec, read_table
 from forecast.data.csv_text import CsvText, valid_separator
-from forecast.data.findings import Findings
-from forecast.data.gaps import UNTOUCHED, Gaps, Repair, check_gaps, fill
+from forecast.data.findings import Findings, Gaps
+from forecast.data.gaps import Repair, check_gaps, fill
 from forecast.data.regularity import regular_frequency
 from forecast.errors import UserError, closest
 
 
 @dataclass(frozen=True, eq=False)
 class SeriesFrame:
-    """A regular series; valid by birth, so nobody behind `read_frame` checks it again.
+    """A regular series; `read_frame` has checked it, so nothing after it does.
 
     values (N, C) float64, finite, in the units of the file; timestamps (N,) increasing, without a time zone,
     equal to date_range(timestamps[0], periods=N, freq=freq); columns the C names; freq a pandas alias; name
@@ -32,7 +32,7 @@ class SeriesFrame:
     freq: str
     name: str
     filled: npt.NDArray[np.bool_] | None = None
-    repair: Repair = UNTOUCHED
+    repair: Repair = field(default_factory=Repair)
 
     def __post_init__(self) -> None:
         assert self.values.shape == (len(self.timestamps), len(self.columns))
@@ -84,35 +84,19 @@ def read_frame(
             )
     places = [header.index(name) for name in (names if columns is None else columns)]
     time = header.index(time_column)
-    table, actual = read_series(
-        text, header, findings, time=time, numbers=places, decimal=decimal, freq=freq, gaps=gaps
-    )
+    spec = TableSpec(header=header, time=time, numbers=places, decimal=decimal, gaps=gaps, freq=freq)
+    table, actual = read_series(text, spec, findings)
     assert actual is not None, "the strict reader raises the first error"
     return table_to_frame(table, actual, gaps)
 
 
-def read_series(
-    text: CsvText,
-    header: Sequence[str],
-    findings: Findings,
-    *,
-    time: int,
-    numbers: Sequence[int],
-    decimal: str,
-    gaps: Gaps,
-    freq: str | None = None,
-) -> tuple[Table, str | None]:
-    """All of the one reader behind the header: the table of the columns at these places, and its frequency.
-
-    The strict reader and a check both call it, so that both find the same. freq, gaps: as `read_frame`.
-    """
-    may_miss = gaps != "refuse"
-    spec = TableSpec(header=header, time=time, numbers=numbers, decimal=decimal, may_miss=may_miss)
+def read_series(text: CsvText, spec: TableSpec, findings: Findings) -> tuple[Table, str | None]:
+    """The table of a file below its header, and its frequency: what the strict reader and a check have in common."""
     table = read_table(text, spec, findings)
-    actual = regular_frequency(table, findings, trained_on=freq, gaps=gaps)
-    if may_miss:
-        check_gaps(table, actual, findings)
-    return table, actual
+    freq = regular_frequency(table, findings, trained_on=spec.freq, gaps=spec.gaps)
+    if spec.gaps != "refuse":
+        check_gaps(table, freq, findings)
+    return table, freq
 
 
 def table_to_frame(table: Table, freq: str, gaps: Gaps) -> SeriesFrame:

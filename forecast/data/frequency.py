@@ -41,11 +41,6 @@ def is_exact(timestamps: pd.DatetimeIndex, freq: str) -> bool:
     return bool((expected == timestamps).all())
 
 
-def grid_stamps(timestamps: pd.DatetimeIndex, freq: str) -> pd.DatetimeIndex:
-    """All timestamps of `freq` from the first to the last of `timestamps`."""
-    return pd.date_range(timestamps[0], timestamps[-1], freq=freq)
-
-
 def rows_missing(timestamps: pd.DatetimeIndex, freq: str) -> int | None:
     """How many timestamps of `freq` are not there between the first and the last; None when one is off its grid.
 
@@ -75,7 +70,7 @@ def first_deviation(timestamps: pd.DatetimeIndex, *, over_gaps: bool = False) ->
 
     timestamps (N,) increasing, of no exact frequency. The usual step is that of most short stretches: so a
     holiday among business days is named, and not the first weekend. over_gaps: the first row between two steps, one
-    behind missing rows follows as it should.
+    after missing rows follows as it should.
     """
     freq = next(iter(_usual_frequencies(timestamps)), _commonest_step(timestamps))
     offset = to_offset(freq)
@@ -117,7 +112,7 @@ def _on_grid(timestamps: pd.DatetimeIndex, freq: str) -> tuple[npt.NDArray[np.bo
         since = stamps.astype(np.int64) - stamps[:1].astype(np.int64)  # whole numbers of `unit` nanoseconds
         return since % (offset.nanos // math.gcd(offset.nanos, unit)) == 0, int(since[-1]) * unit // offset.nanos + 1
     try:
-        grid = grid_stamps(timestamps, freq)
+        grid = pd.date_range(timestamps[0], timestamps[-1], freq=freq)
     except (pd.errors.OutOfBoundsDatetime, OverflowError):  # the last year of pandas has no further stamp of it
         return np.zeros(len(timestamps), bool), 0
     return np.asarray(timestamps.isin(grid)), len(grid)

@@ -2,18 +2,16 @@
 
 import logging
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.csv_columns import Table
-from forecast.data.findings import Findings, counted, quoted
-from forecast.data.frequency import grid_stamps, rows_missing
+from forecast.data.findings import Findings, Gaps, counted, quoted
+from forecast.data.frequency import rows_missing
 from forecast.errors import UserError
 
-Gaps = Literal["refuse", "interpolate", "forward_fill", "mask"]
 MOST_MISSING = 0.5  # of the grid, or of a column: beyond it most of what a model would learn is made up
 _MAX_RUNS = 3
 _log = logging.getLogger(__name__)
@@ -31,9 +29,6 @@ class Repair:
     rows_added: int = 0
     cells_filled: int = 0
     longest_run: int = 0
-
-
-UNTOUCHED = Repair()
 
 
 def check_gaps(table: Table, freq: str | None, findings: Findings) -> None:
@@ -106,7 +101,7 @@ def fill(
     if policy == "refuse" or (not absent and not np.isnan(values).any()):
         return values, timestamps, None, Repair(policy)
     _refuse_ends(table, policy)
-    stamps = grid_stamps(timestamps, freq) if absent else timestamps
+    stamps = pd.date_range(timestamps[0], timestamps[-1], freq=freq) if absent else timestamps
     full = np.full((len(stamps), len(table.columns)), np.nan)
     full[stamps.get_indexer(timestamps)] = values
     filled = np.isnan(full).any(axis=1)
@@ -131,7 +126,7 @@ def missing_runs(timestamps: pd.DatetimeIndex, freq: str) -> list[tuple[pd.Times
     absent = rows_missing(timestamps, freq)
     if not absent or absent > MOST_MISSING * (absent + len(timestamps)):
         return []
-    stamps = grid_stamps(timestamps, freq)
+    stamps = pd.date_range(timestamps[0], timestamps[-1], freq=freq)
     return [(stamps[start], stop - start) for start, stop in runs(~np.asarray(stamps.isin(timestamps)))]
 
 
@@ -141,23 +136,21 @@ def longest_run(flags: npt.NDArray[np.bool_]) -> int:
 
 
 def runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """(first, behind the last) of each stretch of set flags (N,)."""
+    """(first, one after the last) of each stretch of set flags (N,)."""
     edges = np.flatnonzero(np.diff(flags, prepend=False, append=False)).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
 def _refuse_ends(table: Table, policy: Gaps) -> None:
-    """Refuses a gap that has no value before it, or none behind it, where the policy needs one."""
-    ends = {"interpolate": (0, len(table.values) - 1), "forward_fill": (0,), "mask": ()}[policy]
-    for row in ends:
+    """Refuses a gap that has no value before it, or none after it, where the policy needs one."""
+    first = (0, "before", "down to its first whole row", "mask")
+    last = (len(table.values) - 1, "behind", "behind its last whole row", "forward_fill")
+    ends = {"interpolate": (first, last), "forward_fill": (first,), "mask": ()}[policy]
+    for row, side, part, other in ends:
         missing = np.flatnonzero(np.isnan(table.values[row]))
         if missing.size:
-            before = "before" if row == 0 else "behind"
-            other = "mask" if row == 0 else "forward_fill"
             raise UserError(
                 f"{table.text.path}: line {table.text.line(row)}, column '{table.columns[missing[0]]}': the value at "
-                f"{table.timestamps[row]} is missing, and there is none {before} it from which data.gaps={policy} "
-                f"could fill it. Cut the file "
-                f"{'down to its first whole row' if row == 0 else 'behind its last whole row'}, or set "
-                f"data.gaps={other}."
+                f"{table.timestamps[row]} is missing, and there is none {side} it from which data.gaps={policy} "
+                f"could fill it. Cut the file {part}, or set data.gaps={other}."
             )

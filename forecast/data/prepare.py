@@ -102,7 +102,7 @@ def fitted_rows(frame: SeriesFrame, splits: dict[str, range]) -> slice | npt.NDA
     """The rows of a frame that its scaler is fitted on: the train rows that were measured as they stand.
 
     A row that was filled in repeats its neighbours, or lies between them: it would make the columns look calmer than
-    they are, and one drawn towards the row behind the train rows would let that one in.
+    they are, and one drawn towards the row after the train rows would let that one in.
     """
     train = splits["train"]
     if frame.filled is None:

@@ -9,9 +9,9 @@ from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import Tick
 
 from forecast.data.csv_columns import Table
-from forecast.data.findings import GAPS_FIX, Findings, counted
+from forecast.data.findings import GAPS_FIX, Findings, Gaps, counted
 from forecast.data.frequency import first_deviation, grid_frequency, infer_frequency, is_exact, rows_missing
-from forecast.data.gaps import Gaps, missing_runs
+from forecast.data.gaps import missing_runs
 from forecast.errors import UserError
 
 _MANY_REPEATS = 0.1  # share of rows: a clock set back repeats a few timestamps, stacked series repeat most
@@ -29,9 +29,9 @@ def regular_frequency(table: Table, findings: Findings, *, trained_on: str | Non
     ordered = table.ordered()
     if ordered is not table.timestamps:
         _check_order(table, findings)
-    # Every second row of a trained frequency is no gap: those rows have a frequency of their own.
     freq = infer_frequency(ordered) if len(ordered) >= 3 else None
     if trained_on is not None:
+        # Every second row of a trained frequency is no gap: those rows have a frequency of their own.
         if freq is None and gaps != "refuse" and rows_missing(ordered, trained_on) is not None:
             return trained_on
         if len(ordered) < 3:
@@ -41,17 +41,8 @@ def regular_frequency(table: Table, findings: Findings, *, trained_on: str | Non
                 f"{path}: line {table.text.line(row)}: {table.timestamps[row]}, where the frequency '{trained_on}' "
                 f"that the model was trained on expects {expected[row]}. Resample the file, or train on its frequency."
             )
-    if len(ordered) < 3:
-        what = "readable timestamps" if table.timestamps.hasnans else "rows"
-        findings.error(
-            f"{path}: {len(ordered)} {what} are too few to infer a frequency. At least 3 are needed to read the file, "
-            "and far more to train."
-        )
-        return None
     if freq is None:
-        freq = grid_frequency(ordered)
-        if freq is None or gaps == "refuse":
-            _refuse_irregular(table, ordered, findings, fillable=freq is not None, gaps=gaps)
+        freq = _frequency_with_gaps(table, ordered, findings, gaps)
     if trained_on is not None:
         raise UserError(
             f"{path} has the frequency '{freq}'; the model was trained on '{trained_on}'. Resample the file, or "
@@ -71,8 +62,7 @@ def _check_order(table: Table, findings: Findings) -> None:
     stacked = repeats.mean() > _MANY_REPEATS if len(stamps) else False
     if repeats.any():
         row = int(repeats.argmax())
-        places = rows[[int((stamps == stamps[row]).argmax()), row]].tolist()
-        first, again = (line for _, (line, _) in sorted(table.text.records_of(places).items()))
+        first, again = table.text.lines(rows[[int((stamps == stamps[row]).argmax()), row]].tolist()).values()
         what = f"{path}: line {again}: the timestamp {stamps[row]} stands already in line {first}"
         some = f"{int(repeats.sum())} of {counted(len(stamps), 'row')}"
         if stacked:
@@ -92,20 +82,31 @@ def _check_order(table: Table, findings: Findings) -> None:
         )
 
 
-def _refuse_irregular(
-    table: Table, ordered: pd.DatetimeIndex, findings: Findings, *, fillable: bool, gaps: Gaps
-) -> None:
+def _frequency_with_gaps(table: Table, ordered: pd.DatetimeIndex, findings: Findings, gaps: Gaps) -> str | None:
+    """The frequency on whose grid irregular timestamps lie; an error for none, and for any that may not have gaps."""
+    path = table.text.path
+    if len(ordered) < 3:
+        what = "readable timestamps" if table.timestamps.hasnans else "rows"
+        findings.error(
+            f"{path}: {len(ordered)} {what} are too few to infer a frequency. At least 3 are needed to read the file, "
+            "and far more to train."
+        )
+        return None
+    freq = grid_frequency(ordered)
+    if freq is not None and gaps != "refuse":
+        return freq
     row, usual, expected = first_deviation(ordered, over_gaps=gaps != "refuse")
-    before, behind = ((table.timestamps == stamp).argmax() for stamp in (ordered[row - 1], ordered[row]))
-    lines = table.text.records_of([int(before), int(behind)])
+    before, after = (int((table.timestamps == stamp).argmax()) for stamp in (ordered[row - 1], ordered[row]))
+    lines = table.text.lines([before, after])
     steps = np.diff(ordered.to_numpy())
     alike = (steps == np.sort(steps)[len(steps) // 2]).mean()
     findings.error(
-        f"{table.text.path}: line {lines[int(behind)][0]}: the timestamps are not regular: {ordered[row]} follows "
-        f"{ordered[row - 1]} (line {lines[int(before)][0]}), where the usual step '{usual}' expects {expected}; "
+        f"{path}: line {lines[after]}: the timestamps are not regular: {ordered[row]} follows "
+        f"{ordered[row - 1]} (line {lines[before]}), where the usual step '{usual}' expects {expected}; "
         f"{alike:.0%} of the steps are alike. Fill the gap, or resample the file to one frequency"
-        f"{f', or set {GAPS_FIX}' if fillable else ''}."
+        f"{f', or set {GAPS_FIX}' if freq is not None else ''}."
     )
+    return freq
 
 
 def _report_clock_changes(stamps: pd.DatetimeIndex, ordered: pd.DatetimeIndex, freq: str, findings: Findings) -> None:

@@ -2,17 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from forecast.bounds import Positive, Seed, at_least
 from forecast.data import catalog, demo
+from forecast.data.findings import Gaps
 from forecast.data.frame import SeriesFrame, read_columns, read_frame
-from forecast.data.gaps import Gaps
 from forecast.data.split import Split
 from forecast.errors import UserError, closest
 
@@ -24,7 +24,7 @@ class Source(ABC):
     """A series and how it is used.
 
     features: M forecasts all columns from all, S the target from itself, MS the target from all. target: a
-    column's name, or None for the last one. UserError for wrong values, here or when the file is read.
+    column's name, or None for the last one. UserError for a target that the file does not have, when it is read.
     """
 
     name: str
@@ -32,12 +32,6 @@ class Source(ABC):
     features: Features = "M"
     target: str | None = "OT"
     batch_size: Positive = 32
-
-    def __post_init__(self) -> None:
-        if self.features not in get_args(Features):
-            raise UserError(f"data.features is {self.features!r}; choose one of {', '.join(get_args(Features))}.")
-        if self.batch_size < 1:
-            raise UserError(f"data.batch_size is {self.batch_size}; it must be at least 1.")
 
     @abstractmethod
     def frame(self) -> SeriesFrame:
@@ -63,15 +57,8 @@ class Source(ABC):
 
     def with_file(self, path: Path | str) -> "CsvSource":
         """Another file, written and used as this one is."""
-        return CsvSource(
-            path=str(path),
-            split=self.split,
-            features=self.features,
-            target=self.target,
-            batch_size=self.batch_size,
-            gaps=self.gaps,
-            **self._layout(),
-        )
+        use = {field.name: getattr(self, field.name) for field in fields(CsvSource) if hasattr(self, field.name)}
+        return CsvSource(**{**use, "name": "csv", "path": str(path)})
 
     def target_columns(self, frame: SeriesFrame) -> tuple[int, ...]:
         """Which columns of `frame()` are forecast: T indices into its C columns."""
@@ -82,10 +69,6 @@ class Source(ABC):
         """Name, path and checksum as plain values, for a checkpoint."""
         path = self.path_used()
         return {"name": self.name, "path": None if path is None else str(path), "checksum": self.checksum()}
-
-    def _layout(self) -> dict[str, str]:
-        """The options of `CsvSource` that say how a file is written, where they are not the usual ones."""
-        return {}
 
     def _target(self, columns: Sequence[str], where: str) -> str:
         target = columns[-1] if self.target is None else self.target
@@ -110,11 +93,6 @@ class FileSource(Source):
     decimal: str = "."
     gaps: Gaps = "refuse"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.gaps not in get_args(Gaps):
-            raise UserError(f"data.gaps is {self.gaps!r}; choose one of {', '.join(get_args(Gaps))}.")
-
     @abstractmethod
     def path_used(self) -> Path:
         """The file that `frame` reads."""
@@ -122,9 +100,9 @@ class FileSource(Source):
     def frame(self) -> SeriesFrame:
         """The series in the file; errors as `read_frame`, and for a target that it does not hold."""
         path = self.path_used()
-        columns = read_columns(path, time_column=self.time_column, separator=self.separator)
-        columns = self._columns_to_read(columns, str(path))
-        return read_frame(path, columns=columns, gaps=self.gaps, **self._layout())
+        layout = {"time_column": self.time_column, "separator": self.separator}
+        columns = self._columns_to_read(read_columns(path, **layout), str(path))
+        return read_frame(path, columns=columns, gaps=self.gaps, decimal=self.decimal, **layout)
 
     def checksum(self) -> str:
         """The MD5 of the file."""
@@ -132,9 +110,6 @@ class FileSource(Source):
         if not path.is_file():
             raise UserError(f"{path} is not a file. Check data.path.")
         return catalog.file_md5(path)
-
-    def _layout(self) -> dict[str, str]:
-        return {"time_column": self.time_column, "separator": self.separator, "decimal": self.decimal}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,8 +120,7 @@ class CatalogSource(FileSource):
     path: str | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        catalog.published_file(self.name)
+        catalog.published_file(self.name)  # refuses an unknown name before any file is looked for
 
     def path_used(self) -> Path:
         """`path`, unverified, or the verified file under `root`."""
@@ -161,14 +135,12 @@ class CsvSource(FileSource):
     path: str | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not self.path:
             raise UserError("data=csv needs data.path=my.csv")
 
     def path_used(self) -> Path:
         """`path`."""
-        assert self.path
-        return Path(self.path)
+        return Path(self.path or "")
 
 
 @dataclass(frozen=True, kw_only=True)

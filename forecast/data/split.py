@@ -11,7 +11,7 @@ from forecast.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class Split(ABC):
-    """A rule that cuts a series into train, val, test and, if rows are left, tail."""
+    """A rule that cuts a series into train, val, test and, if rows are left, tail. The config's check has ranges."""
 
     @abstractmethod
     def rows(self, frame: SeriesFrame) -> dict[str, range]:
@@ -25,11 +25,6 @@ class RowSplit(Split):
     train: int
     val: int
     test: int
-
-    def __post_init__(self) -> None:
-        for name in ("train", "val", "test"):
-            if getattr(self, name) < 1:
-                raise UserError(f"data.split.{name} is {getattr(self, name)}; it must be at least 1 row.")
 
     def rows(self, frame: SeriesFrame) -> dict[str, range]:
         """The first `train` rows, then `val`, then `test`. UserError if the file has fewer."""
@@ -51,14 +46,6 @@ class ShareSplit(Split):
     train: float = 0.7
     val: float = 0.1
     test: float = 0.2
-
-    def __post_init__(self) -> None:
-        shares = (self.train, self.val, self.test)
-        if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
-            raise UserError(
-                f"data.split has the shares train {self.train}, val {self.val}, test {self.test}; each must "
-                f"be above 0 and their sum 1, not {sum(shares):g}."
-            )
 
     def rows(self, frame: SeriesFrame) -> dict[str, range]:
         """The first share is train, the last test; no tail is left."""
@@ -83,8 +70,8 @@ class DateSplit(Split):
                 f"data.split has the dates {' then '.join(str(d) for d in dates)}; val_start must be before "
                 "test_start, and test_start before end."
             )
-        cuts = [int(frame.timestamps.searchsorted(date)) for date in dates]
-        return _cut(cuts[0], cuts[1], (*cuts, len(frame))[2], len(frame))
+        cuts = [*(int(frame.timestamps.searchsorted(date)) for date in dates), len(frame)]
+        return _cut(cuts[0], cuts[1], cuts[2], len(frame))
 
 
 def split_rows(frame: SeriesFrame, split: Split, *, seq_len: int, pred_len: int) -> dict[str, range]:

@@ -14,8 +14,8 @@ def usable_windows(
 
     offset: how many rows lie between a window's past and its targets; a filled row among them is not read.
     mask: those that read no filled row. interpolate: those whose last past row is not filled, since its value was
-    drawn towards the row behind the gap, a row of the future; nor may the values of the split's last rows come from
-    rows behind the split. forward_fill: all.
+    drawn towards the row after the gap, a row of the future; nor may the values of the split's last rows come from
+    rows after the split. forward_fill: all.
     """
     filled = frame.filled
     length = seq_len + offset + pred_len

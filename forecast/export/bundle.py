@@ -17,7 +17,7 @@ from torch import Tensor
 
 import forecast
 from forecast.checkpoint.load import Checkpoint
-from forecast.config.targets import target_nodes
+from forecast.config.allow_list import target_nodes
 from forecast.data.frequency import future_timestamps
 from forecast.data.time_features import feature_rules, time_features
 from forecast.errors import UserError
@@ -42,7 +42,7 @@ def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> dict[s
         model = checkpoint.model()
         weights = {name: tensor.detach().contiguous().clone() for name, tensor in model.state_dict().items()}
         (unfinished / WEIGHTS).write_bytes(safetensors.torch.save(weights, metadata={"format": "pt"}))
-        description = describe(checkpoint, batch)
+        description = description_of(checkpoint, batch)
         description["weights"] = file_entry(unfinished / WEIGHTS) | {"tensors": len(weights)}
         try:
             description["program"] = write_program(checkpoint, unfinished / PROGRAM, batch=batch)
@@ -56,7 +56,7 @@ def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> dict[s
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder beside `folder` that takes its name at the end, so that a half one never has it.
+    """A folder beside `folder` that takes its name at the end, so that half an export never has it.
 
     Raises UserError when `folder` exists and is not empty, or cannot be made.
     """
@@ -85,7 +85,7 @@ def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> d
             "checkpoint has no one answer that a program could give. Train with eval_seed=0."
         )
     sizes = BATCHES if batch is None else (batch,) * len(BATCHES)
-    windows = made_up_windows(checkpoint, max(sum(sizes), TRACED_WINDOWS))
+    windows = noise_windows(checkpoint, max(sum(sizes), TRACED_WINDOWS))
     save_program(trace(checkpoint.model(), windows, batch=batch), path)
     difference = largest_difference(load_program(path), checkpoint.model(), windows, sizes)
     if not difference <= TOLERANCE:  # NaN too
@@ -103,7 +103,7 @@ def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> d
     }
 
 
-def made_up_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, Tensor]:
+def noise_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Windows of noise that begin after the rows trained on, with their real calendar, in float32.
 
     Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F), B = count.
@@ -118,7 +118,7 @@ def made_up_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor,
     return past, calendars[:, :seq_len].contiguous(), calendars[:, seq_len:].contiguous()
 
 
-def describe(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
+def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
     """All of config.json but the two files: what the model is, of which data, and how it is called."""
     config, record, data = checkpoint.config, checkpoint.record, checkpoint.data
     layout = {key: config["data"].get(key, usual) for key, usual in LAYOUT.items()}
@@ -140,12 +140,12 @@ def describe(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
         "known": feature_rules(data["freq"], checkpoint.encoding),
         "scaler": {key: data["scaler"][key] for key in ("mean", "std")},
         "data": {key: data[key] for key in ("name", "checksum", "splits", "trained_until")} | layout,
-        **signature(checkpoint, "B" if batch is None else batch),
+        **inputs_and_output(checkpoint, "B" if batch is None else batch),
         "config": config,
     }
 
 
-def signature(checkpoint: Checkpoint, windows: str | int) -> dict[str, Any]:
+def inputs_and_output(checkpoint: Checkpoint, windows: str | int) -> dict[str, Any]:
     """How the model is called, float32 throughout."""
     config, data = checkpoint.config, checkpoint.data
     past, future = config["seq_len"], config["pred_len"]

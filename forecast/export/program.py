@@ -15,7 +15,6 @@ from forecast.attention.base import SeededDraws
 from forecast.errors import UserError
 
 INPUTS = ("past", "past_known", "future_known")
-Inputs = Sequence[Tensor]
 # Traced with so many windows when the program is to take any number: 0 and 1 would be taken for constants.
 TRACED_WINDOWS = 3
 # What torch.export.save writes, and torch.export.load reads without pickle.
@@ -23,8 +22,6 @@ MEMBERS = re.compile(
     r"models/model\.json|data/(weights/weight|constants/tensor)_\d+|data/(weights|constants)/model_\w+_config\.json|"
     r"data/sample_inputs/model\.pt|archive_format|archive_version|byteorder|\.data/(version|serialization_id)"
 )
-# nn.LSTM lists its weights once more as plain attributes; they are parameters and exported as such.
-HARMLESS = r"The tensor attributes .*_flat_weights"
 
 
 class StoredDraws(nn.Module):
@@ -44,7 +41,7 @@ class StoredDraws(nn.Module):
 
 
 @torch.no_grad()
-def trace(model: nn.Module, inputs: Inputs, *, batch: int | None) -> ExportedProgram:
+def trace(model: nn.Module, inputs: Sequence[Tensor], *, batch: int | None) -> ExportedProgram:
     """A model in evaluation mode as a program for `batch` windows, None for any number. Changes the model.
 
     inputs: past (B, L, C), past_known (B, L, F), future_known (B, P, F), at least as many windows as are traced.
@@ -58,7 +55,8 @@ def trace(model: nn.Module, inputs: Inputs, *, batch: int | None) -> ExportedPro
     model(*traced)  # the draws are stored now
     sizes = {0: Dim("batch", min=1)} if batch is None else None
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=HARMLESS)
+        # nn.LSTM lists its weights once more as plain attributes; they are parameters and exported as such
+        warnings.filterwarnings("ignore", message=r"The tensor attributes .*_flat_weights")
         try:
             program = torch.export.export(
                 model, traced, dynamic_shapes=dict.fromkeys(INPUTS, sizes) if sizes else None, strict=False
@@ -87,7 +85,9 @@ def draws(node: fx.Node) -> bool:
     return "dropout_p" not in names or bool(arguments.get("dropout_p"))  # of scaled_dot_product_attention
 
 
-def largest_difference(program: ExportedProgram, model: nn.Module, inputs: Inputs, batches: Iterable[int]) -> float:
+def largest_difference(
+    program: ExportedProgram, model: nn.Module, inputs: Sequence[Tensor], batches: Iterable[int]
+) -> float:
     """How far forecasts of a program are from those of its model, scaled units, on batches of these sizes.
 
     inputs: as in `trace`; each batch takes the windows after those of the one before.
@@ -127,7 +127,7 @@ def _pickled(path: Path) -> str:
     """The first part of an archive that torch.export.load might unpickle; empty when there is none."""
     with zipfile.ZipFile(path) as archive:
         if not any(member.endswith("/models/model.json") for member in archive.namelist()):
-            raise KeyError("models/model.json")  # what is left of a file may be another archive that was in it
+            raise KeyError("models/model.json")  # a damaged file may be read as another archive that was stored in it
         for member in archive.namelist():
             name = member.partition("/")[2]
             if not MEMBERS.fullmatch(name):

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.attention.base import Mechanism, NotCacheable
-from forecast.layers.cache import LayerCache, MemoryCache
+from forecast.layers.cache import LastRows, LayerCache, MemoryCache
 from forecast.layers.heads import merge_heads
 from forecast.layers.projections import Projection
 
@@ -79,13 +79,15 @@ class AttentionLayer(nn.Module):
 
     def new_memory_cache(self) -> MemoryCache:
         """The empty cache of a cross-attention, for `recall`."""
-        return MemoryCache(lookback=self.projection.lookback)
+        return MemoryCache(LastRows(self.projection.lookback))
 
     def recall(
         self, x: Float[Tensor, "B M D"], memory: Float[Tensor, "B K D"], cache: MemoryCache
     ) -> Float[Tensor, "B M D"]:
         """The next M rows of cross-attention, (B, M, D); the memory (B, K, D) is projected in the first call alone."""
         q = self.projection.queries(cache.inputs.join(x))[:, :, -x.shape[1] :]
-        k, v = cache.keys_values(lambda: self.projection.keys_values(memory))
+        if cache.keys_values is None:
+            cache.keys_values = self.projection.keys_values(memory)
+        k, v = cache.keys_values
         attended: Tensor = self.output(self.merge(self.mechanism(q, k, v)))
         return attended

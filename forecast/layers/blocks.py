@@ -98,7 +98,7 @@ class DecoderLayer(nn.Module):
         After the self-attention no row needs another, so rows that nobody reads are left out there.
         """
         first = x.shape[1] - last if last is not None and self.cross_attention.independent_rows else 0
-        attended = self._around(
+        attended = self._with_attention(
             x, lambda x: self.self_attention(x, x), lambda x: self.cross_attention(x, encoded), first=first
         )
         return attended if last is None else attended[:, -last:]
@@ -114,13 +114,13 @@ class DecoderLayer(nn.Module):
 
         encoded: the encoder's output (B, K, D), the same in all calls on one cache.
         """
-        return self._around(
+        return self._with_attention(
             x,
             lambda x: self.self_attention.next_rows(x, cache.steps),
             lambda x: self.cross_attention.recall(x, encoded, cache.memory),
         )
 
-    def _around(
+    def _with_attention(
         self, x: Tensor, attend: Callable[[Tensor], Tensor], cross: Callable[[Tensor], Tensor], *, first: int = 0
     ) -> Tensor:
         x = self.norm1(x[:, first:] + self.dropout(attend(x)[:, first:]))

@@ -1,9 +1,10 @@
-"""What decoding step by step keeps of the steps so far, so that no row is computed twice.
+"""Caches for decoding step by step, so that no row is computed twice.
 
-A cache is made for one batch of windows and handed along; a module keeps none, so no window reaches another batch.
+A cache belongs to one batch of windows and is passed as an argument. Modules store none, so no window reaches another
+batch.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -17,7 +18,7 @@ KeysValues = tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]
 class LastRows:
     """The last `count` rows of a sequence that comes in parts: what a causal convolution needs of the parts before.
 
-    length: how many rows have come.
+    length: how many rows there have been.
     """
 
     def __init__(self, count: int) -> None:
@@ -26,7 +27,7 @@ class LastRows:
         self._rows: Tensor | None = None
 
     def join(self, x: Float[Tensor, "B M D"]) -> Float[Tensor, "B N D"]:
-        """The next rows (B, M, D) with the kept ones before them, as many as there are up to `count`: (B, N, D)."""
+        """The next rows (B, M, D) after the stored ones, which are at most `count`: (B, N, D)."""
         joined = x if self._rows is None else torch.cat([self._rows, x], dim=1)
         self.length += x.shape[1]
         if self.count:  # -0 would keep all of them
@@ -50,7 +51,7 @@ class LayerCache:
     def append(
         self, k: Float[Tensor, "B H M E"], v: Float[Tensor, "B H M E"]
     ) -> tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
-        """Keeps the keys and values of the next M steps; returns those of all K steps so far, (B, H, K, E) each.
+        """Stores the keys and values of the next M steps; returns those of all K steps so far, (B, H, K, E) each.
 
         Raises ValueError when they do not fit, or are of another batch size than those before.
         """
@@ -72,26 +73,17 @@ class LayerCache:
         return keys[:, :, :stop], values[:, :, :stop]
 
 
+@dataclass
 class MemoryCache:
-    """The keys and values of one cross-attention layer: made with the first steps, the same for all that follow.
+    """The last rows of a cross-attention layer's input; its keys and values, made with the first rows for all."""
 
-    lookback: as in `LayerCache`.
-    """
-
-    def __init__(self, *, lookback: int = 0) -> None:
-        self.inputs = LastRows(lookback)
-        self._keys_values: KeysValues | None = None
-
-    def keys_values(self, make: Callable[[], KeysValues]) -> KeysValues:
-        """The kept keys and values, (B, H, K, E) each; `make` is called when there are none."""
-        if self._keys_values is None:
-            self._keys_values = make()
-        return self._keys_values
+    inputs: LastRows
+    keys_values: KeysValues | None = None
 
 
 @dataclass(frozen=True)
 class CrossedCache:
-    """What a decoder layer with cross-attention keeps: its own steps, and keys and values of the encoder's output."""
+    """The caches of a decoder layer with cross-attention: of its own steps, and of the encoder's output."""
 
     steps: LayerCache
     memory: MemoryCache
@@ -102,7 +94,7 @@ C = TypeVar("C", LayerCache, CrossedCache)
 
 @dataclass(frozen=True)
 class DecoderCache(Generic[C]):
-    """What a whole decoder keeps. rows: the last rows of its input; layers: the cache of each layer."""
+    """The cache of a whole decoder. rows: the last rows of its input; layers: the cache of each layer."""
 
     rows: LastRows
     layers: Sequence[C]

@@ -27,7 +27,7 @@ class CausalLayer(nn.Module):
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""
-        return self._around(x, lambda x: self.attention(x, x))
+        return self._with_attention(x, lambda x: self.attention(x, x))
 
     def new_cache(self, capacity: int) -> LayerCache:
         """The empty cache of `capacity` steps, for `next_rows`."""
@@ -35,9 +35,9 @@ class CausalLayer(nn.Module):
 
     def next_rows(self, x: Float[Tensor, "B M D"], cache: LayerCache) -> Float[Tensor, "B M D"]:
         """The rows of `forward` for the M steps after those in the cache, which they join: (B, M, D)."""
-        return self._around(x, lambda x: self.attention.next_rows(x, cache))
+        return self._with_attention(x, lambda x: self.attention.next_rows(x, cache))
 
-    def _around(self, x: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
+    def _with_attention(self, x: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
         raise NotImplementedError
 
     @classmethod
@@ -49,7 +49,7 @@ class CausalLayer(nn.Module):
 class PostNormLayer(CausalLayer):
     """Each part is added to its input and the sum normalised. Vaswani et al. 2017."""
 
-    def _around(self, x: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
+    def _with_attention(self, x: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
         x = self.norm1(x + self.dropout(attend(x)))
         normed: Tensor = self.norm2(x + self.feed_forward(x))
         return normed
@@ -64,7 +64,7 @@ class PostNormLayer(CausalLayer):
 class PreNormLayer(CausalLayer):
     """Each part reads its normalised input and is added to the input itself. Radford et al. 2019, section 2.3."""
 
-    def _around(self, x: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
+    def _with_attention(self, x: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
         x = x + self.dropout(attend(self.norm1(x)))
         added: Tensor = x + self.feed_forward(self.norm2(x))
         return added

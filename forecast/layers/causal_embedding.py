@@ -1,4 +1,4 @@
-"""Embeddings in which a step sees no later one, so that they can go on where they stopped."""
+"""Embeddings in which a step sees no later one, so that they can be continued step by step."""
 
 from collections.abc import Callable
 

@@ -26,14 +26,14 @@ class FeedForward(nn.Module):
         self.activation = nn.GELU() if activation == "gelu" else nn.ReLU()
         self.narrow = nn.Linear(d_ff, d_model)
         self.dropout = Dropout(dropout)
-        self.inplace = activation == "gelu"  # of whose result nothing is kept for its own backward pass
+        self.inplace = activation == "gelu"  # GELU's own backward pass does not need its result
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""
         wide = self.widen(x)
-        again = self._activate_and_drop(wide)
-        hidden = again(wide)
-        with recomputed(hidden, lambda: again(wide.detach())):
+        activate = self._activate_and_drop(wide)
+        hidden = activate(wide)
+        with recomputed(hidden, lambda: activate(wide.detach())):
             narrowed: Tensor = self.narrow(hidden)
         dropped: Tensor = self.dropout(narrowed)
         return dropped

@@ -1,4 +1,4 @@
-"""What the layers of a pre-norm model add to their input."""
+"""The parts of pre-norm models whose results are added to their inputs."""
 
 from jaxtyping import Float
 from torch import Tensor, nn

@@ -14,12 +14,15 @@ class Projection(nn.Module):
     """From sequences to queries, keys and values by head, and from the merged heads back.
 
     d_model: width D of the sequences. n_heads: H. lookback: how many earlier steps a row depends on.
+    Raises ValueError unless d_model is a multiple of n_heads.
     """
 
     lookback = 0
 
     def __init__(self, *, d_model: int, n_heads: int) -> None:
         super().__init__()
+        if d_model % n_heads:
+            raise ValueError(f"d_model ({d_model}) must be a multiple of n_heads ({n_heads})")
         self.d_model = d_model
         self.n_heads = n_heads
 
@@ -47,21 +50,11 @@ class Projection(nn.Module):
         return True
 
 
-def check_heads(d_model: int, n_heads: int) -> None:
-    """Raises ValueError unless the heads can share the width."""
-    if d_model % n_heads:
-        raise ValueError(f"d_model ({d_model}) must be a multiple of n_heads ({n_heads})")
-
-
 class StandardProjection(Projection):
-    """Linear maps with bias to queries, keys and values, held as one matrix: in self-attention it is one product.
-
-    Raises ValueError unless d_model is a multiple of n_heads.
-    """
+    """Linear maps with bias to queries, keys and values, held as one matrix: in self-attention it is one product."""
 
     def __init__(self, *, d_model: int, n_heads: int) -> None:
         super().__init__(d_model=d_model, n_heads=n_heads)
-        check_heads(d_model, n_heads)
         self.query_key_value = nn.Linear(d_model, 3 * d_model)
 
     def forward(
@@ -93,8 +86,6 @@ class CausalConv(nn.Module):
 
     def __init__(self, n_inputs: int, n_outputs: int, *, kernel_size: int) -> None:
         super().__init__()
-        if kernel_size < 1:
-            raise ValueError(f"kernel_size ({kernel_size}) must be at least 1")
         self.before = kernel_size - 1
         self.conv = nn.Conv1d(n_inputs, n_outputs, kernel_size)
 
@@ -105,16 +96,14 @@ class CausalConv(nn.Module):
 
 
 class ConvProjection(Projection):
-    """Queries and keys by a causal convolution, so that they tell of the shape around a step; values by a linear map.
+    """Queries and keys by a causal convolution, so that they describe the shape around a step; values by a linear map.
 
     Li et al. 2019, "Enhancing the Locality and Breaking the Memory Bottleneck of Transformer on Time Series
     Forecasting", section 4.1; kernel_size 1 is the standard projection.
-    Raises ValueError unless d_model is a multiple of n_heads.
     """
 
     def __init__(self, *, d_model: int, n_heads: int, kernel_size: Positive = 3) -> None:
         super().__init__(d_model=d_model, n_heads=n_heads)
-        check_heads(d_model, n_heads)
         self.query = CausalConv(d_model, d_model, kernel_size=kernel_size)
         self.key = CausalConv(d_model, d_model, kernel_size=kernel_size)
         self.value = nn.Linear(d_model, d_model)
@@ -133,12 +122,11 @@ class SharedQueryKeyProjection(Projection):
     """One linear map for queries and keys, one for values, without bias; keys are scaled to length 1.
 
     Kitaev et al. 2020, "Reformer", section 2. Queries and keys are of one sequence: raises ValueError when x and memory
-    are two, and unless d_model is a multiple of n_heads.
+    are two.
     """
 
     def __init__(self, *, d_model: int, n_heads: int) -> None:
         super().__init__(d_model=d_model, n_heads=n_heads)
-        check_heads(d_model, n_heads)
         self.query_key = nn.Linear(d_model, d_model, bias=False)
         self.value = nn.Linear(d_model, d_model, bias=False)
 
@@ -206,7 +194,7 @@ class _Gates(nn.Module):
         self.value_map = nn.Linear(d_model, 2 * d_model)
 
     def of_values(self) -> Float[Tensor, " D"]:
-        """What values are multiplied by: (D,). A vector behind a matrix, which is easier to train."""
+        """What values are multiplied by: (D,). A vector through a matrix, which is easier to train."""
         content, forget = self.value_map(self.value.sigmoid()).chunk(2, dim=-1)
         gate: Tensor = forget.sigmoid() * content.tanh()
         return gate

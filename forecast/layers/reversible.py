@@ -1,4 +1,4 @@
-"""Reversible layers: in training no layer's input is kept, each is computed back from the output."""
+"""Reversible layers: in training no layer's input is stored; each is computed from the output."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +15,8 @@ from forecast.ops.autocast import autocast, autocast_dtype
 class ReversibleLayer(nn.Module):
     """Two streams: y1 = x1 + first(x2), y2 = x2 + second(y1); so x2 = y2 - second(y1) and x1 = y1 - first(x2).
 
-    Gomez et al. 2017, "The reversible residual network". `first` and `second` map (B, L, D) to (B, L, D), keep no state
-    of their own from call to call, and draw random numbers from torch's global generators only.
+    Gomez et al. 2017, "The reversible residual network". `first` and `second` map (B, L, D) to (B, L, D), hold no state
+    from call to call, and draw random numbers from torch's global generators only.
 
     second_pieces: `second`, which must treat each step by itself, gets the steps in this many pieces, one after the
         other, forward and backward: of what is wide inside it one piece exists at a time. Kitaev et al. 2020,
@@ -25,8 +25,6 @@ class ReversibleLayer(nn.Module):
 
     def __init__(self, first: nn.Module, second: nn.Module, *, second_pieces: int = 1) -> None:
         super().__init__()
-        if second_pieces < 1:
-            raise ValueError(f"a sequence cannot be processed in {second_pieces} pieces; give at least 1")
         self.first = first
         self.second = second
         self.second_pieces = second_pieces
@@ -36,11 +34,7 @@ class ReversibleLayer(nn.Module):
     ) -> tuple[Float[Tensor, "B L D"], Float[Tensor, "B L D"]]:
         """(B, L, D) twice -> (B, L, D) twice."""
         y1 = x1 + self.first(x2)
-        return y1, x2 + self.second_of(y1)
-
-    def second_of(self, y1: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
-        """`second` in pieces: (B, L, D) -> (B, L, D)."""
-        return torch.cat([self.second(piece) for piece in self.cut(y1)], dim=1)
+        return y1, x2 + torch.cat([self.second(piece) for piece in self.cut(y1)], dim=1)
 
     def cut(self, x: Float[Tensor, "B L D"]) -> tuple[Tensor, ...]:
         """The pieces of a sequence (B, L, D) along time; fewer where it is too short for so many."""
@@ -48,13 +42,13 @@ class ReversibleLayer(nn.Module):
 
 
 class ReversibleStack(nn.Module):
-    """Reversible layers, one after the other. Between forward and backward only the outputs of the last are kept.
+    """Reversible layers, one after the other. Between forward and backward only the outputs of the last are stored.
 
     The backward pass computes each layer's inputs from its outputs, then the layer once more for its gradients, with
     the random numbers and the autocast of the forward pass. The inputs come back with a rounding error, so the
     gradients are those of plain autograd up to rounding: a choice inside an attention (which key is among the largest)
     can turn out differently where two were that close, and streams in bfloat16 (`precision=bf16-true`; not bf16-mixed)
-    come back coarsely. Besides the outputs two states of the random generators a layer are kept, 5 kB each.
+    come back coarsely. Besides the outputs, two states of the random generators are stored for each layer, 5 kB each.
     """
 
     def __init__(self, layers: Sequence[ReversibleLayer]) -> None:
@@ -84,7 +78,7 @@ class _Reversible(torch.autograd.Function):
         ctx.layers, ctx.parameters, ctx.draws = layers, parameters, []
         ctx.autocast_dtype = autocast_dtype(x1.device)
         for layer in layers:
-            # both states are taken before the draws that they must repeat; nothing else of this layer is kept
+            # both states are taken before the draws that they must repeat; nothing else of this layer is stored
             before_first = RandomState(x1.device)
             y1 = x1 + traced(layer.first, x2)[1].detach()
             ctx.draws.append((before_first, RandomState(x1.device)))
@@ -98,7 +92,7 @@ class _Reversible(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d1: Tensor, d2: Tensor) -> Any:
         y1, y2, *_ = ctx.saved_tensors
-        gradients = Gradients(ctx.parameters)
+        gradients = Gradients()
         # autograd calls this outside the autocast of the forward pass: other roundings would give other inputs back
         with autocast(y1.device, ctx.autocast_dtype):
             for layer, (before_first, before_second) in zip(reversed(ctx.layers), reversed(ctx.draws), strict=True):
@@ -113,15 +107,14 @@ class _Reversible(torch.autograd.Function):
                 with before_first.replayed():
                     value, through = gradients.pull_back(layer.first, x2, d1)
                 y1, y2, d2 = y1 - value, x2, d2 + through  # the inputs: outputs of the layer before
-        return None, d1, d2, *gradients.of_parameters()
+        return None, d1, d2, *(gradients.sums.get(id(parameter)) for parameter in ctx.parameters)
 
 
 class Gradients:
-    """Sums up the gradients of parameters over the modules that use them; frozen ones have none."""
+    """Sums up the gradients of parameters over the modules that use them; frozen and unused ones have none."""
 
-    def __init__(self, parameters: Sequence[Tensor]) -> None:
-        self.parameters = parameters
-        self.sums: dict[int, Tensor] = {}
+    def __init__(self) -> None:
+        self.sums: dict[int, Tensor] = {}  # by the id of the parameter
 
     def pull_back(
         self, module: nn.Module, x: Float[Tensor, "B L D"], gradient: Float[Tensor, "B L D"]
@@ -136,10 +129,6 @@ class Gradients:
                 self.sums[id(weight)] = self.sums[id(weight)] + addend if id(weight) in self.sums else addend
         return value.detach(), torch.zeros_like(x) if of_x is None else of_x
 
-    def of_parameters(self) -> list[Tensor | None]:
-        """One for each parameter, None for what is frozen or was not used."""
-        return [self.sums.get(id(parameter)) for parameter in self.parameters]
-
 
 def traced(module: nn.Module, x: Float[Tensor, "B L D"]) -> tuple[Float[Tensor, "B L D"], Float[Tensor, "B L D"]]:
     """A leaf that equals x (B, L, D), and module(leaf) with its graph.
@@ -153,7 +142,7 @@ def traced(module: nn.Module, x: Float[Tensor, "B L D"]) -> tuple[Float[Tensor, 
 
 
 class RandomState:
-    """What torch's generators are about to draw: the CPU's, and a GPU's for a sequence that lies there."""
+    """The states of torch's generators: the CPU's, and a GPU's for a sequence that lies there."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device

@@ -1,4 +1,4 @@
-"""What all models share: how they are called, what they are told of the data, reversible instance normalisation."""
+"""What all models share: how they are called, what they know of the data, reversible instance normalisation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ EPSILON = 1e-5
 
 @dataclass(frozen=True, kw_only=True)
 class WindowShape:
-    """What a model is told of the windows it will see.
+    """What a model knows of the windows it will see.
 
     n_columns: C. targets: the numbers of the T forecast columns among the C. n_known: F. seq_len, label_len, pred_len:
     L, S, P; a decoder with a start token begins with the last S of the L known steps, the other models ignore S.
@@ -32,6 +32,11 @@ class WindowShape:
         """T."""
         return len(self.targets)
 
+    @property
+    def widths(self) -> dict[str, int]:
+        """C and F, as an embedding takes them."""
+        return {"n_columns": self.n_columns, "n_known": self.n_known}
+
 
 class ForecastModel(nn.Module):
     """A model: past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T) scaled.
@@ -48,10 +53,7 @@ class ForecastModel(nn.Module):
         self.instance_norm = instance_norm
 
     def forward(
-        self,
-        past: Float[Tensor, "B L C"],
-        past_known: Float[Tensor, "B L F"],
-        future_known: Float[Tensor, "B P F"],
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
         """Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T) scaled."""
         if not self.instance_norm:
@@ -62,10 +64,7 @@ class ForecastModel(nn.Module):
         return forecast * std[:, :, targets] + mean[:, :, targets]
 
     def forecast(
-        self,
-        past: Float[Tensor, "B L C"],
-        past_known: Float[Tensor, "B L F"],
-        future_known: Float[Tensor, "B P F"],
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
         """The forecast in the units of `past`; see `forward`."""
         raise NotImplementedError
@@ -79,15 +78,15 @@ class ForecastModel(nn.Module):
     ) -> tuple[Float[Tensor, "B R N"], Float[Tensor, "B R N"]]:
         """What a training step makes equal: the forecast and its truth, (B, P, T) each, scaled units.
 
-        The only method that is given the future, all its columns (B, P, C). A model that learns each step from the true
+        The only method that takes the future, all its columns (B, P, C). A model that learns each step from the true
         steps before it overrides it, with rows and columns of its own.
         """
         return self(past, past_known, future_known), future[:, :, list(self.window.targets)]
 
     def supports_horizon_offset(self) -> bool:
-        """Whether the calendar says which steps to forecast: given that of later steps, the forecast is of those.
+        """Whether the calendar says which steps to forecast: with that of later steps, the forecast is of those.
 
-        A model that cannot forecasts the steps right after its window, whatever calendar it is given.
+        A model that cannot forecasts the steps right after its window, whatever the calendar.
         """
         return False
 
@@ -98,7 +97,7 @@ class ForecastModel(nn.Module):
 
     @classmethod
     def cached_slots(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
-        """The attention slots that must be able to decode row by row, given the model's keys."""
+        """The attention slots that must be able to decode row by row, by the model's keys."""
         del options
         return ()
 

@@ -57,12 +57,7 @@ class DecoderOnly(ForecastModel, CausalDecoder):
         sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
         self.n_rows = window.seq_len + window.pred_len - 1
         self.embedding = PointDataEmbedding(
-            n_columns=window.n_columns,
-            n_known=window.n_known,
-            d_model=d_model,
-            max_len=self.n_rows,
-            dropout=dropout,
-            encoding=embedding,
+            **window.widths, d_model=d_model, max_len=self.n_rows, dropout=dropout, encoding=embedding
         )
         self.layers = CausalStack(self.layer(sizes, decoder_attention, layer=i) for i in range(decoder_layers))
         for layer in self.layers:
@@ -75,10 +70,7 @@ class DecoderOnly(ForecastModel, CausalDecoder):
         """Draws the first weights: torch's own, unless a model has others."""
 
     def forecast(
-        self,
-        past: Float[Tensor, "B L C"],
-        past_known: Float[Tensor, "B L F"],
-        future_known: Float[Tensor, "B P F"],
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
         """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T), without gradient."""
         steps = roll_out(self.new_step(), past, target_calendar(past_known, future_known))

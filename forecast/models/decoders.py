@@ -16,8 +16,8 @@ class Decoder(nn.Module):
     """Embedding, layers with cross-attention, norm and head. It reads the last `label_len` steps, the start token, and
     one row for each step that follows and is not predicted by the start token itself.
 
-    window: the data's sizes. encoding: the calendar's. first_layer: the number of its first attention layer in the
-    model. merge: how the heads of the self-attention are merged.
+    window: the data's sizes. encoding: the calendar's. first: the number of its first attention layer in the model.
+    merge: how the heads of the self-attention are merged.
     """
 
     embedding_type: type[DataEmbedding] = DataEmbedding
@@ -31,7 +31,7 @@ class Decoder(nn.Module):
         sizes: BlockSizes,
         *,
         n_layers: int,
-        first_layer: int,
+        first: int,
         encoding: CalendarEncoding,
         self_attention: AttentionFactories,
         cross_attention: AttentionFactories,
@@ -41,20 +41,11 @@ class Decoder(nn.Module):
         self.label_len, self.pred_len = window.label_len, window.pred_len
         self.n_rows = window.label_len + window.pred_len - self.steps_of_start
         self.embedding = self.embedding_type(
-            n_columns=window.n_columns,
-            n_known=window.n_known,
-            d_model=sizes.d_model,
-            max_len=self.n_rows,
-            dropout=sizes.dropout,
-            encoding=encoding,
+            **window.widths, d_model=sizes.d_model, max_len=self.n_rows, dropout=sizes.dropout, encoding=encoding
         )
         self.layers = DecoderStack(
             DecoderLayer(
-                sizes,
-                self_attention=self_attention,
-                cross_attention=cross_attention,
-                layer=first_layer + 2 * i,
-                merge=merge,
+                sizes, self_attention=self_attention, cross_attention=cross_attention, layer=first + 2 * i, merge=merge
             )
             for i in range(n_layers)
         )
@@ -64,6 +55,10 @@ class Decoder(nn.Module):
 
     def check(self, window: WindowShape) -> None:
         """Raises ValueError, or NotCacheable with the slot's name, where it cannot decode in its way."""
+        if window.label_len > window.seq_len:
+            raise ValueError(
+                f"label_len ({window.label_len}) must be at most seq_len ({window.seq_len}): it is the window's tail"
+            )
 
     def forecast(
         self,
@@ -137,6 +132,7 @@ class AutoregressiveDecoder(Decoder, CausalDecoder):
 
     def check(self, window: WindowShape) -> None:
         """See `Decoder.check`: a row to start from, all columns forecast, and rows that need no later ones."""
+        super().check(window)
         if window.label_len == 0:
             raise ValueError(
                 "decode=autoregressive with label_len=0 has no row to start from: set label_len=1 or more, or "

@@ -59,26 +59,17 @@ class Informer(ForecastModel):
         cross_attention: AttentionFactories,
     ) -> None:
         super().__init__(window, instance_norm=instance_norm)
-        if window.label_len > window.seq_len:
-            raise ValueError(
-                f"label_len ({window.label_len}) must be at most seq_len ({window.seq_len}): it is the window's tail"
-            )
         sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
 
         self.encoder_embedding = DataEmbedding(
-            n_columns=window.n_columns,
-            n_known=window.n_known,
-            d_model=d_model,
-            max_len=window.seq_len,
-            dropout=dropout,
-            encoding=embedding,
+            **window.widths, d_model=d_model, max_len=window.seq_len, dropout=dropout, encoding=embedding
         )
         self.encoder = self.make_encoder(sizes, encoder_attention, n_layers=encoder_layers, distil=distil)
         self.decoder = DECODERS[decode](
             window,
             sizes,
             n_layers=decoder_layers,
-            first_layer=encoder_layers,
+            first=encoder_layers,
             encoding=embedding,
             self_attention=decoder_attention,
             cross_attention=cross_attention,
@@ -92,10 +83,7 @@ class Informer(ForecastModel):
         return distilling_encoder(sizes, attention, n_layers=n_layers, distil=distil)
 
     def forecast(
-        self,
-        past: Float[Tensor, "B L C"],
-        past_known: Float[Tensor, "B L F"],
-        future_known: Float[Tensor, "B P F"],
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
         """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T)."""
         return self.decoder.forecast(past, past_known, future_known, self.encode(past, past_known))

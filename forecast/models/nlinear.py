@@ -21,10 +21,7 @@ class NLinear(ForecastModel):
         self.map = nn.Linear(window.seq_len, window.pred_len)
 
     def forecast(
-        self,
-        past: Float[Tensor, "B L C"],
-        past_known: Float[Tensor, "B L F"],
-        future_known: Float[Tensor, "B P F"],
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
         """Past (B, L, C) -> forecast (B, P, T); the known features are not used."""
         del past_known, future_known

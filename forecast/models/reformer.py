@@ -48,8 +48,7 @@ class Reformer(ForecastModel):
         super().__init__(window, instance_norm=instance_norm)
         sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
         self.embedding = DataEmbedding(
-            n_columns=window.n_columns,
-            n_known=window.n_known,
+            **window.widths,
             d_model=d_model,
             max_len=window.seq_len + window.pred_len,
             dropout=dropout,
@@ -65,10 +64,7 @@ class Reformer(ForecastModel):
         self.head = nn.Linear(d_model, window.n_targets)
 
     def forecast(
-        self,
-        past: Float[Tensor, "B L C"],
-        past_known: Float[Tensor, "B L F"],
-        future_known: Float[Tensor, "B P F"],
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
         """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T)."""
         x = self.embedding(*with_placeholders(past, past_known, future_known))

@@ -43,32 +43,21 @@ class Sha(ForecastModel):
     ) -> None:
         super().__init__(window, instance_norm=instance_norm)
         self.embedding = CausalDataEmbedding(
-            n_columns=window.n_columns,
-            n_known=window.n_known,
+            **window.widths,
             d_model=d_model,
             max_len=window.seq_len + window.pred_len,
             dropout=dropout,
             encoding=embedding,
         )
-        self.blocks = nn.Sequential(
-            *(
-                ShaBlock(
-                    AttentionLayer(decoder_attention, d_model=d_model, n_heads=n_heads, causal=True, layer=i),
-                    d_model=d_model,
-                    d_ff=d_ff,
-                    dropout=dropout,
-                )
-                for i in range(decoder_layers)
-            )
-        )
+        self.blocks = nn.Sequential()
+        for i in range(decoder_layers):
+            attention = AttentionLayer(decoder_attention, d_model=d_model, n_heads=n_heads, causal=True, layer=i)
+            self.blocks.append(ShaBlock(attention, d_model=d_model, d_ff=d_ff, dropout=dropout))
         self.norm = nn.LayerNorm(d_model)
         self.head = nn.Linear(d_model, window.n_targets)
 
     def forecast(
-        self,
-        past: Float[Tensor, "B L C"],
-        past_known: Float[Tensor, "B L F"],
-        future_known: Float[Tensor, "B P F"],
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
         """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T)."""
         x = self.blocks(self.embedding(*with_placeholders(past, past_known, future_known)))

@@ -1,4 +1,4 @@
-"""Dropout that costs on a CPU what it drops, not what it keeps."""
+"""Dropout whose cost on a CPU grows with the dropped elements, not with all of them."""
 
 import math
 from collections.abc import Callable
@@ -18,8 +18,8 @@ def drop(x: Float[Tensor, "..."], p: float, *, training: bool, inplace: bool = F
     x and the result have one shape, any. Hinton et al. 2012, "Improving neural networks by preventing co-adaptation of
     feature detectors". On a GPU, and inside torch.compile, it is torch's own. On a CPU that draws a number for each
     element on one thread; here a number is drawn for each dropped one. The draws are decided by torch's global
-    generator, and the backward pass keeps the dropped places, not a mask. inplace: x itself becomes the result; nobody
-    may need it any more, for a backward pass neither.
+    generator, and the backward pass keeps the dropped places, not a mask. inplace: x itself becomes the result; it
+    must not be needed any more, not by a backward pass either.
     """
     if not training or p == 0.0:
         return x
@@ -29,7 +29,7 @@ def drop(x: Float[Tensor, "..."], p: float, *, training: bool, inplace: bool = F
 
 
 def drop_alike(count: int, p: float, *, training: bool, inplace: bool = False) -> Callable[[Tensor], Tensor]:
-    """A `drop` that takes the same elements out of each tensor of `count` elements that it is given, on a CPU."""
+    """A `drop` that takes the same elements out of each tensor of `count` elements, on a CPU."""
     if not training or p == 0.0:
         return lambda x: x
     if p == 1.0:
@@ -37,8 +37,7 @@ def drop_alike(count: int, p: float, *, training: bool, inplace: bool = False) -
     places, scale = dropped_places(count, p), 1.0 / (1.0 - p)
 
     def alike(x: Tensor) -> Tensor:
-        function = DropPlacesOfX if inplace and x.is_contiguous() else DropPlaces
-        dropped: Tensor = function.apply(x, places, scale)  # type: ignore[no-untyped-call]
+        dropped: Tensor = DropPlaces.apply(x, places, scale, inplace and x.is_contiguous())  # type: ignore[no-untyped-call]
         return dropped
 
     return alike
@@ -66,33 +65,24 @@ def dropped_places(count: int, p: float) -> Int[Tensor, " N"]:
 
 
 class DropPlaces(torch.autograd.Function):
-    """x times `scale`, but 0 at `places` (N,) of its elements counted row by row."""
+    """x times `scale`, but 0 at `places` (N,) of its elements counted row by row. inplace: x itself, contiguous."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, places: Tensor, scale: float) -> Tensor:
+    def forward(ctx: Any, x: Tensor, places: Tensor, scale: float, inplace: bool) -> Tensor:
         """(...) -> (...)."""
         ctx.save_for_backward(places)
         ctx.scale = scale
-        return scaled_and_dropped(x, places, scale)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        """What was dropped has no gradient."""
-        return scaled_and_dropped(grad, ctx.saved_tensors[0], ctx.scale), None, None
-
-
-class DropPlacesOfX(DropPlaces):
-    """The same in x itself, which is contiguous."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, places: Tensor, scale: float) -> Tensor:
-        """(...) -> (...)."""
-        ctx.save_for_backward(places)
-        ctx.scale = scale
+        if not inplace:
+            return scaled_and_dropped(x, places, scale)
         ctx.mark_dirty(x)
         x.mul_(scale).view(-1).index_fill_(0, places, 0.0)
         return x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        """Dropped elements have no gradient."""
+        return scaled_and_dropped(grad, ctx.saved_tensors[0], ctx.scale), None, None, None
 
 
 def scaled_and_dropped(x: Tensor, places: Tensor, scale: float) -> Tensor:

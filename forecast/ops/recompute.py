@@ -1,4 +1,4 @@
-"""Large tensors that are made again for the backward pass instead of being kept."""
+"""Large tensors that are computed again for the backward pass instead of being stored."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-# A tensor of so many elements is stored: making it again costs a hundredth of a step, and saves little.
+# A tensor of so many elements is stored: computing it again costs a hundredth of a step, and saves little.
 MOST_STORED = 2**22
 
 
 def recomputed(tensor: Tensor, make: Callable[[], Tensor]) -> AbstractContextManager[Any]:
-    """What is computed inside keeps no copy of a large `tensor` for its backward pass, which calls `make` for another.
+    """Operations inside do not store a large `tensor` for their backward pass, which calls `make` instead.
 
-    make: gives the same numbers in a new tensor of that shape, from what is kept anyway. Only on a CPU is it asked to:
-    torch's dropout on a GPU would draw anew.
+    make: returns the same numbers in a new tensor of that shape, from tensors that are stored anyway. It is called on a
+    CPU alone: torch's dropout on a GPU would draw other numbers.
     """
     # the size comes last: in an exported program it is not known
     if torch.compiler.is_compiling() or tensor.device.type != "cpu" or not torch.is_grad_enabled():

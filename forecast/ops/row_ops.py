@@ -29,7 +29,7 @@ def put_rows(
 ) -> Float[Tensor, "B H L E"]:
     """Writes `values` (B, H, U, E) into the rows (B, H, U) of x (B, H, L, E) itself, and returns it.
 
-    A head names a row once. Nobody may need x as it was, for a backward pass neither.
+    A head names a row once. x as it was must not be needed any more, not by a backward pass either.
     """
     values = values.to(x.dtype)
     if rows_form_a_matrix(x):
@@ -112,7 +112,7 @@ class TakeRows(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        """What was not taken has no gradient."""
+        """Rows that were not taken have no gradient."""
         (rows,) = ctx.saved_tensors
         return write_rows(empty_rows(grad, ctx.length).zero_(), rows, grad), None
 
@@ -130,7 +130,7 @@ class PutRows(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
-        """A row's gradient goes to what stands there."""
+        """The gradient of a row belongs to what was written there, or else to x."""
         (rows,) = ctx.saved_tensors
         # a copy: autograd may still need grad elsewhere, and it may be expanded from one number
         rest = empty_rows(grad, grad.shape[2]).copy_(grad)
@@ -150,7 +150,7 @@ class PutRowsBeside(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, None]:
-        """The rest gets what all rows but the named ones have."""
+        """The gradient of `rest` is the sum over all rows but the named ones."""
         (rows,) = ctx.saved_tensors
         values = copy_rows(grad, rows) if rows_form_a_matrix(grad) else gather_rows(grad, rows)
         # all less the named ones, not the sum of the others: no (B, H, L, E) mask is needed. In float32 at least,

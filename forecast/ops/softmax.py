@@ -27,8 +27,8 @@ def attend(
     """softmax(q k^T / sqrt(E)) v over the allowed keys.
 
     q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V). allowed: which keys a query sees, broadcast to
-    (B, H, Q, K); None is all. What a query gets that sees none means nothing, but is finite. causal: in its
-    place, of as many queries as keys each sees those up to its own step. dropout: the share of weights dropped.
+    (B, H, Q, K); None is all. The row of a query that sees none is finite, but without meaning. causal: instead
+    of `allowed`, for as many queries as keys: each sees the keys up to its own step. dropout: share of dropped weights.
     """
     if in_three_products(q, k, dropout):
         if causal:

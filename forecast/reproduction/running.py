@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from forecast.reproduction.tables import Job
-from forecast.run_folder import Run, in_use, read_run
+from forecast.run_folder import Run, checkpoint_path, in_use, read_run
 
 POLL_SECONDS = 0.2
 OUTPUT = "output.txt"
@@ -74,7 +74,7 @@ def train(job: Job, folder: Path, stopped: Callable[[], bool], *, threads: int) 
     folder.mkdir(parents=True, exist_ok=True)
     if in_use(folder):
         return elsewhere
-    checkpoint = folder / "checkpoints" / "last.ckpt"
+    checkpoint = checkpoint_path(folder, "last")
     resumed = read_run(folder).state in ("interrupted", "unfinished") and checkpoint.is_file()
     overrides = [f"ckpt_path={checkpoint}"] if resumed else [*job.overrides, f"hydra.run.dir={folder}"]
     with (folder / OUTPUT).open("ab") as output:

@@ -11,6 +11,7 @@ from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from forecast.bounds import Positive
 from forecast.errors import UserError
 from forecast.files import replacing
+from forecast.run_folder import checkpoint_path
 
 MONITOR = "val/mse_scaled"
 
@@ -91,11 +92,6 @@ class EarlyStop(EarlyStopping):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues counting, with the patience of this command."""
         super().load_state_dict({**state_dict, "patience": self.patience})
-
-
-def checkpoint_path(run_dir: str | Path, name: str) -> Path:
-    """RUN/checkpoints/best.ckpt or last.ckpt."""
-    return Path(run_dir) / "checkpoints" / f"{name}.ckpt"
 
 
 def is_between_batches(trainer: pl.Trainer) -> bool:

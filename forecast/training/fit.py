@@ -19,7 +19,7 @@ from forecast.data.sources import Source
 from forecast.errors import UserError
 from forecast.evaluation.leakage import check_leakage
 from forecast.models.base import ForecastModel
-from forecast.training.checkpoint import checkpoint_path
+from forecast.run_folder import checkpoint_path
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.dry_forward import dry_forward
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning

@@ -1,8 +1,10 @@
 """The attentions that all laws are tested on: one row each. A new attention adds a row."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 from attention import lsh_oracle, oracles, pattern_oracles, prob_causal_oracle
@@ -25,8 +27,8 @@ from forecast.attention.topk import TopKAttention
 class Case:
     """An attention as conf/attention/NAME.yaml builds it.
 
-    make, make_dense: with sizes fit for tests, and with sizes at which it sees all it may see.
     oracle: its weights by its paper's rule, see oracles.py.
+    sizes: fit for tests; dense_sizes: length -> sizes at which it sees all it may see.
     dense_allowed: (causal, length) -> what it may see at its dense limit, (L, L).
     selects: which rows get attention depends on all rows, the reason why its causal form is no strict one.
     ignores: what of later steps a causal row does not depend on; without k, later keys decide which steps meet.
@@ -35,9 +37,10 @@ class Case:
     """
 
     name: str
-    make: Callable[..., Mechanism]
-    make_dense: Callable[..., Mechanism]
+    kind: Callable[..., Mechanism]
     oracle: Callable[[Mechanism, np.ndarray, np.ndarray], np.ndarray]
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    dense_sizes: Callable[[int], Mapping[str, Any]] = lambda length: {}
     dense_allowed: Callable[[bool, int], np.ndarray] = lambda causal, length: (
         reference.causal_mask(length) if causal else oracles.everything(length, length)
     )
@@ -45,6 +48,10 @@ class Case:
     ignores: tuple[str, ...] = ("q", "k", "v")
     averages: bool = True
     cheap: bool = False
+
+    @property
+    def make(self):
+        return partial(self.kind, **self.sizes)
 
 
 class InOrder(ScrambledProbAttention):
@@ -59,70 +66,42 @@ class InOrder(ScrambledProbAttention):
         return out.transpose(1, 2).reshape(out.shape)
 
 
+def all_rows(length):
+    return {"factor": 1000}
+
+
+PROB = {"sizes": {"factor": 1}, "dense_sizes": all_rows, "selects": True, "cheap": True}
+PATTERN = {"oracle": pattern_oracles.weights, "cheap": True}
+AS_WIDE = {"dense_sizes": lambda length: {"window": length}}
+
 CASES = [
-    Case("full", FullAttention, FullAttention, oracles.full),
-    Case("single_head", FullAttention, FullAttention, oracles.full),  # its own part is the projection
+    Case("full", FullAttention, oracles.full),
+    Case("single_head", FullAttention, oracles.full),  # its own part is the projection
+    Case("topk", TopKAttention, oracles.topk, {"k": 3}, lambda length: {"k": 1000}),
+    Case("prob", ProbAttention, oracles.prob, **PROB),
+    # an inactive row of the causal form is a sum
+    Case("prob_informer2020", Informer2020ProbAttention, oracles.prob_informer2020, averages=False, **PROB),
+    Case("prob_scrambled", InOrder, oracles.prob, **PROB),
     Case(
-        "prob",
-        partial(ProbAttention, factor=1),
-        partial(ProbAttention, factor=1000),
-        oracles.prob,
-        selects=True,
-        cheap=True,
-    ),
-    Case(
-        "prob_informer2020",
-        partial(Informer2020ProbAttention, factor=1),
-        partial(Informer2020ProbAttention, factor=1000),
-        oracles.prob_informer2020,
-        selects=True,
-        averages=False,  # an inactive row of the causal form is a sum
-        cheap=True,
-    ),
-    Case(
-        "prob_scrambled",
-        partial(InOrder, factor=1),
-        partial(InOrder, factor=1000),
-        oracles.prob,
-        selects=True,
-        cheap=True,
-    ),
-    Case("topk", partial(TopKAttention, k=3), partial(TopKAttention, k=1000), oracles.topk),
-    Case(
-        "prob_causal",
-        partial(CausalProbAttention, factor=1, budget=2),
-        partial(CausalProbAttention, factor=1000),
-        prob_causal_oracle.weights,
-        cheap=True,
+        "prob_causal", CausalProbAttention, prob_causal_oracle.weights, {"factor": 1, "budget": 2}, all_rows, cheap=True
     ),
     Case(
         "lsh",
-        partial(LshAttention, bucket_size=2, n_hashes=3),
-        lsh_oracle.OnePair,
+        LshAttention,
         lsh_oracle.weights,
+        {"bucket_size": 2, "n_hashes": 3},
+        lambda length: {"bucket_size": math.ceil(length / 2)},  # one pair of chunks holds all steps
         dense_allowed=lsh_oracle.dense_allowed,
         ignores=("q", "v"),
         cheap=True,
     ),
-    Case(
-        "logsparse",
-        partial(LogSparseAttention, sub_len=4, window=1),
-        partial(pattern_oracles.Whole, LogSparseAttention, "window"),
-        pattern_oracles.logsparse,
-        cheap=True,
-    ),
-    Case(
-        "strided",
-        partial(StridedAttention, window=3),
-        partial(pattern_oracles.Whole, StridedAttention, "window"),
-        pattern_oracles.strided,
-        cheap=True,
-    ),
+    Case("logsparse", LogSparseAttention, sizes={"sub_len": 4, "window": 1}, **PATTERN, **AS_WIDE),
+    Case("strided", StridedAttention, sizes={"window": 3}, **PATTERN, **AS_WIDE),
     Case(
         "fixed",
-        partial(FixedAttention, block=4, summary=2),
-        partial(pattern_oracles.Whole, FixedAttention, "block"),
-        pattern_oracles.fixed,
-        cheap=True,
+        FixedAttention,
+        sizes={"block": 4, "summary": 2},
+        dense_sizes=lambda length: {"block": length},
+        **PATTERN,
     ),
 ]

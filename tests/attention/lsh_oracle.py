@@ -4,14 +4,6 @@ import numpy as np
 import torch
 
 from forecast.attention import reference
-from forecast.attention.lsh import LshAttention
-
-
-class OnePair(LshAttention):
-    """LSH attention whose chunks are half the sequence, so that one pair of them holds it: each step sees all."""
-
-    def chunk_steps(self, length):
-        return -(-length // 2)
 
 
 def dense_allowed(causal, length):

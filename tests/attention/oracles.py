@@ -1,7 +1,7 @@
 """What each attention's weights must be, from its paper's rule in plain NumPy: slow loops over dense matrices.
 
-oracle(mechanism, q, k) -> weights (B, H, Q, K); q (B, H, Q, E), k (B, H, K, E) are NumPy float64. The mechanism tells
-its sizes, whether it is causal, and what it drew at random.
+oracle(mechanism, q, k) -> weights (B, H, Q, K); q (B, H, Q, E), k (B, H, K, E) are NumPy float64. Its sizes,
+whether it is causal and its random draws are read from the mechanism.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ def topk(mechanism, q, k):
 
 
 def prob(mechanism, q, k):
-    """Active rows, told by the mechanism, are rows of full attention; each other one is the mean of what it may see."""
+    """The rows that the mechanism selects are those of full attention; others are the mean of what they may see."""
     allowed = all_or_past(mechanism, q, k)
     weights = np.broadcast_to(allowed / allowed.sum(-1, keepdims=True), (*q.shape[:3], k.shape[2])).copy()
     return _with_active_rows(mechanism, q, k, weights)

@@ -5,18 +5,8 @@ import math
 import numpy as np
 
 from forecast.attention import reference
-from forecast.attention.base import SelfMechanism
-
-
-class Whole(SelfMechanism):
-    """A mechanism whose size of this name is the length it is called at: it sees all it may see."""
-
-    def __init__(self, kind, size, *, causal, layer):
-        super().__init__(causal=causal, layer=layer)
-        self.kind, self.size = kind, size
-
-    def forward(self, q, k, v):
-        return self.kind(causal=self.causal, layer=self.layer, **{self.size: q.shape[2]})(q, k, v)
+from forecast.attention.logsparse import LogSparseAttention
+from forecast.attention.strided import StridedAttention
 
 
 def logsparse_row(i, length, sub_len, window):
@@ -68,37 +58,21 @@ def as_mask(cells, length):
     return mask
 
 
-def of_parts(parts, heads, n_heads, length):
+def allowed(mechanism, n_heads, length):
     """What each head sees: (H, L, L)."""
+    if isinstance(mechanism, LogSparseAttention):
+        sizes = {"sub_len": mechanism.sub_len, "window": mechanism.window}
+        mask = as_mask(logsparse_cells(length, causal=mechanism.causal, **sizes), length)
+        return np.broadcast_to(mask, (n_heads, length, length))
+    if isinstance(mechanism, StridedAttention):
+        parts = strided_cells(length, causal=mechanism.causal, window=mechanism.window)
+    else:
+        parts = fixed_cells(length, causal=mechanism.causal, block=mechanism.block, summary=mechanism.summary)
     local, distant = (as_mask(cells, length) for cells in parts)
-    if heads == "merged":
+    if mechanism.heads == "merged":
         return np.broadcast_to(local | distant, (n_heads, length, length))
-    return np.stack([local if head < n_heads // 2 else distant for head in range(n_heads)])
+    return np.repeat([local, distant], n_heads // 2, axis=0)
 
 
-def logsparse_allowed(mechanism, n_heads, length):
-    sizes = {"sub_len": mechanism.sub_len, "window": mechanism.window}
-    mask = as_mask(logsparse_cells(length, causal=mechanism.causal, **sizes), length)
-    return np.broadcast_to(mask, (n_heads, length, length))
-
-
-def strided_allowed(mechanism, n_heads, length):
-    parts = strided_cells(length, causal=mechanism.causal, window=mechanism.window)
-    return of_parts(parts, mechanism.heads, n_heads, length)
-
-
-def fixed_allowed(mechanism, n_heads, length):
-    parts = fixed_cells(length, causal=mechanism.causal, block=mechanism.block, summary=mechanism.summary)
-    return of_parts(parts, mechanism.heads, n_heads, length)
-
-
-def logsparse(mechanism, q, k):
-    return reference.attention_weights(q, k, logsparse_allowed(mechanism, *q.shape[1:3]))
-
-
-def strided(mechanism, q, k):
-    return reference.attention_weights(q, k, strided_allowed(mechanism, *q.shape[1:3]))
-
-
-def fixed(mechanism, q, k):
-    return reference.attention_weights(q, k, fixed_allowed(mechanism, *q.shape[1:3]))
+def weights(mechanism, q, k):
+    return reference.attention_weights(q, k, allowed(mechanism, *q.shape[1:3]))

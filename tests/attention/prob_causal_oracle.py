@@ -7,7 +7,7 @@ import torch
 from attention import oracles
 
 
-def rows_kept(length, factor):
+def active_count(length, factor):
     return max(1, min(factor * math.ceil(math.log(length)), length))
 
 
@@ -17,7 +17,7 @@ def active_rows(measure, factor, budget):
     active = []
     for i in range(length):
         stronger = sum(measure[j] >= measure[i] for j in range(i))
-        if stronger < rows_kept(i + 1, factor) and len(active) < budget * rows_kept(length, factor):
+        if stronger < active_count(i + 1, factor) and len(active) < budget * active_count(length, factor):
             active.append(i)
     return active
 
@@ -25,7 +25,7 @@ def active_rows(measure, factor, budget):
 def measures(mechanism, q, k):
     """Maximum less mean over the sampled keys up to the row's own step, -inf without one: (B, H, Q)."""
     length = q.shape[2]
-    sample = mechanism.sampler(length, length, rows_kept(length, mechanism.factor), torch.device("cpu")).numpy()
+    sample = mechanism.sampler(length, length, active_count(length, mechanism.factor), torch.device("cpu")).numpy()
     measure = np.full(q.shape[:3], -np.inf)
     for b, h, i in np.ndindex(measure.shape):
         scores = [q[b, h, i] @ k[b, h, j] for j in sample[i] if j <= i]

@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 import torch
 from attention.cases import CASES
-from attention.watched import LargestTensor
+from attention.common import BOTH, B, E, H, LargestTensor, Q, qkv
 
 from forecast.attention import reference
 from forecast.attention.base import Mechanism, NotCacheable, SelfMechanism
 
-B, H, Q, K, E = 2, 3, 11, 13, 5
+K = 13
 # mechanism files that hold what several attentions share
 SHARED: set[str] = {"pattern", "prob_parts", "factorized"}
-BOTH = pytest.mark.parametrize("causal", [False, True], ids=["plain", "causal"])
 
 
 @pytest.fixture(params=CASES, ids=lambda case: case.name)
@@ -23,14 +22,8 @@ def law(request):
     return request.param
 
 
-def qkv(n_queries=Q, n_keys=Q, *, batch=B, heads=H, dtype=torch.float32, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    lengths = (n_queries, n_keys, n_keys)
-    return [torch.randn(batch, heads, n, E, generator=generator, dtype=torch.float64).to(dtype) for n in lengths]
-
-
-def made(factory, causal=False):
-    return factory(causal=causal, layer=0).eval()
+def build(factory, causal=False, **sizes):
+    return factory(causal=causal, layer=0, **sizes).eval()
 
 
 def fix_rows(mechanism, rows):
@@ -40,7 +33,7 @@ def fix_rows(mechanism, rows):
 
 
 def self_only(law):
-    return isinstance(law.make(causal=False, layer=0), SelfMechanism)
+    return issubclass(law.kind, SelfMechanism)
 
 
 def numpy(*tensors):
@@ -62,33 +55,27 @@ def test_cases_configs_and_mechanism_files_are_the_same_list():
     assert named == files - {"__init__", "base", "key_sampling", "reference"} - SHARED
 
 
+@BOTH
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_shape_and_dtype_are_those_of_the_queries(law, dtype):
-    q, k, v = qkv(Q, Q if self_only(law) else K, dtype=dtype)
-    out = made(law.make)(q, k, v)
+def test_shape_and_dtype_are_those_of_the_queries(law, dtype, causal):
+    q, k, v = qkv(Q, Q if causal or self_only(law) else K, dtype=dtype)
+    out = build(law.make, causal)(q, k, v)
     assert out.shape == (B, H, Q, E)
     assert out.dtype == dtype
 
 
 @BOTH
-def test_a_batch_item_sees_no_other(law, causal):
+@pytest.mark.parametrize("part", [np.s_[1:], np.s_[:, 2:], np.s_[:1, :1], np.s_[:1], np.s_[:, :1]], ids=str)
+def test_a_batch_item_and_a_head_see_no_other_and_are_no_special_case_when_alone(law, causal, part):
+    """The squeeze without an axis in five public copies of ProbSparse is silently wrong for one head."""
     q, k, v = qkv()
-    whole = made(law.make, causal)(q, k, v)
-    alone = made(law.make, causal)(q[1:], k[1:], v[1:])
-    torch.testing.assert_close(whole[1:], alone)
-
-
-@BOTH
-def test_a_head_sees_no_other(law, causal):
-    q, k, v = qkv()
-    whole = made(law.make, causal)(q, k, v)
-    alone = made(law.make, causal)(q[:, 2:], k[:, 2:], v[:, 2:])
-    torch.testing.assert_close(whole[:, 2:], alone)
+    whole = build(law.make, causal)(q, k, v)
+    torch.testing.assert_close(build(law.make, causal)(q[part], k[part], v[part]), whole[part])
 
 
 def test_a_causal_step_ignores_the_future(law):
     q, k, v = qkv()
-    mechanism = made(law.make, causal=True)
+    mechanism = build(law.make, causal=True)
     if law.selects:  # the exception: *which* rows are active does depend on later steps
         fix_rows(mechanism, torch.tensor([2, 5, 9]))
     early = mechanism(q, k, v)[:, :, :7]
@@ -101,11 +88,11 @@ def test_a_causal_step_ignores_the_future(law):
 @BOTH
 def test_equal_evaluation_calls_give_equal_results_whatever_was_drawn_before(law, causal):
     q, k, v = qkv()
-    mechanism = made(law.make, causal)
+    mechanism = build(law.make, causal)
     first = mechanism(q, k, v)
     torch.rand(3)
     torch.testing.assert_close(mechanism(q, k, v), first, rtol=0, atol=0)
-    torch.testing.assert_close(made(law.make, causal)(q, k, v), first, rtol=0, atol=0)
+    torch.testing.assert_close(build(law.make, causal)(q, k, v), first, rtol=0, atol=0)
 
 
 @BOTH
@@ -113,14 +100,14 @@ def test_it_equals_the_papers_rule_in_numpy(law, causal):
     """In float64, on two seeds, in evaluation and in training without dropout."""
     for seed in (0, 1):
         q, k, v = qkv(dtype=torch.float64, seed=seed)
-        mechanism = made(law.make, causal)
+        mechanism = build(law.make, causal)
         assert_weights(mechanism, q, k, v, law.oracle(mechanism, *numpy(q, k)))
 
 
 def test_across_two_sequences_it_equals_the_papers_rule_in_numpy_or_is_refused(law):
     for n_queries, n_keys in ((Q, K), (K, Q), (1, 7), (7, 1)):
         q, k, v = qkv(n_queries, n_keys, dtype=torch.float64)
-        mechanism = made(law.make)
+        mechanism = build(law.make)
         if self_only(law):
             with pytest.raises(ValueError, match=f"{n_queries} queries and {n_keys} keys"):
                 mechanism(q, k, v)
@@ -133,20 +120,20 @@ def test_across_two_sequences_it_equals_the_papers_rule_in_numpy_or_is_refused(l
 def test_at_its_dense_limit_it_equals_full_attention(law, causal, length):
     q, k, v = qkv(length, length, dtype=torch.float64)
     full = reference.attention(*numpy(q, k, v), law.dense_allowed(causal, length))
-    np.testing.assert_allclose(made(law.make_dense, causal)(q, k, v).numpy(), full, rtol=1e-7, atol=1e-9)
+    dense = build(law.kind, causal, **law.dense_sizes(length))(q, k, v)
+    np.testing.assert_allclose(dense.numpy(), full, rtol=1e-7, atol=1e-9)
 
 
 @BOTH
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 16, 17, 97])
 def test_its_default_sizes_work_at_any_length(law, causal, length):
     q, k, v = qkv(length, length)
-    default = law.make.func if hasattr(law.make, "func") else law.make
-    assert made(default, causal)(q, k, v).isfinite().all()
+    assert build(law.kind, causal)(q, k, v).isfinite().all()
 
 
 def test_the_last_rows_of_a_growing_sequence_are_those_of_the_whole_or_it_cannot_be_cached(law):
     q, k, v = qkv(dtype=torch.float64)
-    mechanism = made(law.make, causal=True)
+    mechanism = build(law.make, causal=True)
     if not mechanism.refusal(cross=False, cached=True):
         whole = mechanism(q, k, v)
         for first, last in ((0, 1), (0, 4), (3, 4), (4, 9), (Q - 1, Q)):
@@ -158,26 +145,15 @@ def test_the_last_rows_of_a_growing_sequence_are_those_of_the_whole_or_it_cannot
 
 
 def test_a_slot_across_two_sequences_is_refused_to_what_works_inside_one(law):
-    kind = type(law.make(causal=False, layer=0))
-    assert bool(kind.refusal(cross=True, cached=False)) == issubclass(kind, SelfMechanism)
-    assert kind.refusal(cross=False, cached=False) == ""
-    assert issubclass(kind, Mechanism)
-
-
-@BOTH
-@pytest.mark.parametrize("batch, heads", [(1, 1), (1, 3), (2, 1)])
-def test_one_batch_item_and_one_head_are_no_special_case(law, causal, batch, heads):
-    """The squeeze without an axis in five public copies of ProbSparse is silently wrong for one head."""
-    q, k, v = qkv()
-    whole = made(law.make, causal)(q, k, v)
-    part = [x[:batch, :heads] for x in (q, k, v)]
-    torch.testing.assert_close(made(law.make, causal)(*part), whole[:batch, :heads])
+    assert bool(law.kind.refusal(cross=True, cached=False)) == self_only(law)
+    assert law.kind.refusal(cross=False, cached=False) == ""
+    assert issubclass(law.kind, Mechanism)
 
 
 @BOTH
 def test_the_weights_are_what_the_values_are_multiplied_by(law, causal):
     q, k, v = qkv(dtype=torch.float64)
-    mechanism = made(law.make, causal)
+    mechanism = build(law.make, causal)
     weights = mechanism(q, k, torch.eye(Q, dtype=torch.float64).expand(B, H, -1, -1))
     torch.testing.assert_close(weights @ v, mechanism(q, k, v))
     if law.averages:
@@ -190,12 +166,12 @@ def test_the_weights_are_what_the_values_are_multiplied_by(law, causal):
 @BOTH
 def test_gradients_agree_with_finite_differences_of_the_rule_in_numpy(law, causal):
     q, k, v = (x.requires_grad_() for x in qkv(7, 7, batch=1, heads=2, dtype=torch.float64))
-    mechanism = made(law.make, causal)
+    mechanism = build(law.make, causal)
     if law.selects:  # a step of the difference may swap two rows: not differentiable there
         fix_rows(mechanism, torch.tensor([1, 4]))
     out = mechanism(q, k, v)
     direction = torch.randn(out.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    found = torch.autograd.grad((out * direction).sum(), (q, k, v))
+    gradients = torch.autograd.grad((out * direction).sum(), (q, k, v))
     arrays = numpy(q, k, v)
 
     def moved(place):
@@ -205,7 +181,7 @@ def test_gradients_agree_with_finite_differences_of_the_rule_in_numpy(law, causa
 
         return value
 
-    for place, gradient in enumerate(found):
+    for place, gradient in enumerate(gradients):
         expected = reference.finite_difference(moved(place), arrays[place])
         np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-5, atol=1e-7)
 
@@ -213,13 +189,13 @@ def test_gradients_agree_with_finite_differences_of_the_rule_in_numpy(law, causa
 @BOTH
 def test_bfloat16_and_large_values_stay_finite(law, causal):
     q, k, v = (x * 100 for x in qkv(dtype=torch.bfloat16))
-    assert made(law.make, causal)(q, k, v).isfinite().all()
+    assert build(law.make, causal)(q, k, v).isfinite().all()
 
 
 def test_causal_attention_across_two_sequences_is_refused(law):
     q, k, v = qkv(Q, K)
     with pytest.raises(ValueError, match=f"{Q} queries and {K} keys"):
-        made(law.make, causal=True)(q, k, v)
+        build(law.make, causal=True)(q, k, v)
 
 
 @BOTH
@@ -228,17 +204,16 @@ def test_a_cheap_attention_builds_no_square_of_the_length(law, causal, length):
     """Forward and backward; up to 512 steps a dense form is allowed."""
     if not law.cheap:
         pytest.skip("claims no less than L^2")
-    default = law.make.func if hasattr(law.make, "func") else law.make
     q, k, v = (x.requires_grad_() for x in qkv(length, length, batch=1, heads=1))
     with LargestTensor() as largest:
-        made(default, causal)(q, k, v).sum().backward()
+        build(law.kind, causal)(q, k, v).sum().backward()
     assert largest.most <= length**2 // 4
 
 
 @pytest.mark.parametrize("length", [1499, 2053])
 def test_reading_a_window_row_by_row_builds_no_square_of_the_length_either(law, length):
     """What a model that decodes with a cache does first: all but the last steps at once."""
-    mechanism = made(law.make.func if hasattr(law.make, "func") else law.make, causal=True)
+    mechanism = build(law.kind, causal=True)
     if not law.cheap or mechanism.refusal(cross=False, cached=True):
         pytest.skip("claims no less than L^2, or cannot be cached")
     q, k, v = qkv(length - 7, length - 7, batch=1, heads=1, dtype=torch.float64)

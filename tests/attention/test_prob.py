@@ -4,11 +4,10 @@ import math
 
 import pytest
 import torch
-from attention.watched import Given
+from attention.common import B, ChosenKeys, E, H, qkv
 
 from forecast.attention import key_sampling
 from forecast.attention.key_sampling import (
-    KeySampler,
     draw_by_order,
     draw_with_replacement,
     draw_without_replacement,
@@ -18,23 +17,13 @@ from forecast.attention.prob import ProbAttention, n_active
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
 
 CPU = torch.device("cpu")
-DRAWS = [draw_with_replacement, draw_without_replacement, draw_by_order]
-B, H, L, E = 2, 3, 11, 5
+L = 11
 # Zhou et al.: u = c ceil(ln L); steps of ceil(ln L) at 3, 8, 21, 55, 149, 404, 1097
 TABLE = {24: 20, 25: 20, 48: 20, 49: 20, 72: 25, 96: 25, 144: 25, 168: 30, 336: 30, 384: 30, 480: 35, 720: 35, 1440: 40}
 
 
-def qkv(length=L, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(1)
-    return [torch.randn(B, H, length, E, generator=generator, dtype=dtype) for _ in range(3)]
-
-
-@pytest.mark.parametrize("length, active", TABLE.items())
-def test_active_rows_follow_the_published_rule(length, active):
-    assert n_active(length, 5) == active
-
-
-def test_active_rows_are_at_least_one_and_at_most_all():
+def test_active_rows_follow_the_published_rule_and_are_at_least_one_and_at_most_all():
+    assert {length: n_active(length, 5) for length in TABLE} == TABLE
     assert [n_active(length, 5) for length in (1, 2, 3, 4)] == [1, 2, 3, 4]
     assert n_active(96, 3) == 15
     assert n_active(1, 1) == 1  # ln 1 is 0
@@ -65,48 +54,12 @@ def test_keys_drawn_with_replacement_repeat():
     assert drawn.min() == 0 and drawn.max() == 12
 
 
-@pytest.mark.parametrize("draw", DRAWS)
-def test_evaluation_draws_by_seed_and_layer_and_leaves_the_global_generator_alone(draw):
-    def drawn(seed, layer):
-        return KeySampler(draw=draw, eval_seed=seed, layer=layer).eval()(17, 97, 5, CPU)
-
-    before = torch.get_rng_state()
-    assert torch.equal(drawn(0, 1), drawn(0, 1))
-    assert not torch.equal(drawn(0, 1), drawn(0, 2))
-    assert not torch.equal(drawn(0, 1), drawn(1, 1))
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_no_two_pairs_of_seed_and_layer_share_their_draws():
-    pairs = [(seed, layer) for seed in range(5) for layer in range(9)]
-    drawn = {
-        tuple(KeySampler(draw=draw_without_replacement, eval_seed=s, layer=n).eval()(17, 97, 5, CPU).flatten().tolist())
-        for s, n in pairs
-    }
-    assert len(drawn) == len(pairs)
-
-
-@pytest.mark.parametrize(
-    "kind, draw", [(ProbAttention, draw_without_replacement), (Informer2020ProbAttention, draw_with_replacement)]
-)
-def test_an_attention_draws_in_its_own_way_from_its_seed_and_layer(kind, draw):
-    mechanism = kind(causal=False, layer=3, eval_seed=8).eval()
-    expected = KeySampler(draw=draw, eval_seed=8, layer=3).eval()
-    assert torch.equal(mechanism.sampler(17, 97, 5, CPU), expected(17, 97, 5, CPU))
-
-
-@pytest.mark.parametrize("training, eval_seed", [(True, 0), (False, None)])
-def test_training_and_a_null_eval_seed_draw_fresh_keys(training, eval_seed):
-    sampler = KeySampler(draw=draw_without_replacement, eval_seed=eval_seed, layer=0).train(training)
-    assert not torch.equal(sampler(17, 97, 5, CPU), sampler(17, 97, 5, CPU))
-
-
 @pytest.mark.parametrize("dense_keys", [0, 10**6], ids=["gathered", "dense"])
 @pytest.mark.parametrize("block", [3, 512])
 def test_sampled_scores_equal_a_plain_loop_in_both_forms(monkeypatch, dense_keys, block):
     monkeypatch.setattr(key_sampling, "DENSE_KEYS", dense_keys)
     monkeypatch.setattr(key_sampling, "BLOCK_QUERIES", block)
-    q, k, _ = qkv()
+    q, k, _ = qkv(dtype=torch.float64)
     sample = torch.randint(L, (L, 7), generator=torch.Generator().manual_seed(2))
     expected = torch.empty(B, H, L, 7, dtype=torch.float64)
     for i in range(L):
@@ -120,18 +73,18 @@ def active_rows(mechanism, q, k):
 
 
 def test_a_row_that_sampled_no_allowed_key_stays_inactive_unless_all_are_active():
-    q, k, _ = qkv()
+    q, k, _ = qkv(dtype=torch.float64)
     sample = [[L - 1, L - 2]] * (L - 2) + [[0, 1]] * 2  # only the last two rows sampled a key of their past
     for factor, rows in ((1, None), (1000, set(range(L)))):
         mechanism = ProbAttention(causal=True, layer=0, factor=factor)
-        mechanism.sampler = Given(sample)
+        mechanism.sampler = ChosenKeys(sample)
         for head in active_rows(mechanism, q, k)[0]:
             assert {L - 1, L - 2} <= head if rows is None else head == rows
 
 
 def test_a_later_step_can_change_which_earlier_rows_are_active():
     """The stated exception to causality: rows compete."""
-    q, k, _ = qkv()
+    q, k, _ = qkv(dtype=torch.float64)
     mechanism = ProbAttention(causal=True, layer=0, factor=1).eval()
     before = mechanism.selected(q, k).sort().values
     q[:, :, 7:] *= 50.0
@@ -143,11 +96,9 @@ def test_the_divisor_changes_which_rows_are_active():
     n = torch.arange(2 * 8 * 2 * 4, dtype=torch.float32).reshape(2, 8, 2, 4).transpose(1, 2)
     q, k, v = torch.sin(0.7 * n), torch.cos(1.3 * n), torch.sin(0.9 * n + 1)
     sample = [[4, 7, 5], [0, 3, 3], [3, 7, 1], [3, 5, 2], [4, 7, 6], [0, 0, 4], [2, 1, 6], [7, 7, 6]]
-    theirs, ours = (
-        Informer2020ProbAttention(causal=False, layer=0, factor=1),
-        ProbAttention(causal=False, layer=0, factor=1),
-    )
-    theirs.sampler = ours.sampler = Given(sample)
+    kinds = Informer2020ProbAttention, ProbAttention
+    theirs, ours = (kind(causal=False, layer=0, factor=1) for kind in kinds)
+    theirs.sampler = ours.sampler = ChosenKeys(sample)
     assert active_rows(theirs, q, k) == [[{5, 6, 7}, {2, 5, 6}], [{3, 4, 6}, {2, 3, 6}]]
     assert active_rows(ours, q, k) == [[{2, 6, 7}, {0, 2, 5}], [{2, 4, 6}, {3, 5, 6}]]
     out = theirs(q, k, v)
@@ -157,14 +108,14 @@ def test_the_divisor_changes_which_rows_are_active():
         [0.11974, 0.11974, 0.20056, 0.17995, 0.11974, 0.11974, 0.04337, 0.11974], abs=1e-5
     )
     causal = Informer2020ProbAttention(causal=True, layer=0, factor=1)
-    causal.sampler = Given(sample)
+    causal.sampler = ChosenKeys(sample)
     assert causal(q, k, v).sum().item() == pytest.approx(5.080353, abs=1e-5)
 
 
 def test_dropout_acts_on_active_rows_in_training_alone():
-    q, k, v = qkv()
+    q, k, v = qkv(dtype=torch.float64)
     mechanism = ProbAttention(causal=False, layer=0, factor=1, dropout=0.5)
-    mechanism.sampler = Given([[i, (i + 1) % L, (i + 5) % L] for i in range(L)])
+    mechanism.sampler = ChosenKeys([[i, (i + 1) % L, (i + 5) % L] for i in range(L)])
     calm = mechanism.eval()(q, k, v)
     torch.manual_seed(0)
     dropped = mechanism.train()(q, k, v)

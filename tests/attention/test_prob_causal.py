@@ -5,19 +5,19 @@ import math
 import numpy as np
 import pytest
 import torch
-from attention import prob_causal_oracle
-from attention.prob_causal_oracle import active_rows, rows_kept
+from attention import common, prob_causal_oracle
+from attention.common import B, E, H
+from attention.prob_causal_oracle import active_count, active_rows
 
 from forecast.attention import prob_causal
 from forecast.attention.prob import ProbAttention
 from forecast.attention.prob_causal import CausalProbAttention, candidates, first_rows
 
-B, H, L, E = 2, 3, 61, 5
+L = 61
 
 
 def qkv(length=L, dtype=torch.float64, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(B, H, length, E, generator=generator, dtype=torch.float64).to(dtype) for _ in range(3)]
+    return common.qkv(length, dtype=dtype, seed=seed)
 
 
 def measured(values):
@@ -34,7 +34,7 @@ def test_active_rows_follow_the_rule_in_a_plain_loop_whatever_the_blocks(monkeyp
     q, k, _ = qkv()
     mechanism = CausalProbAttention(causal=True, layer=0, factor=factor, budget=budget).eval()
     slots = mechanism.selected(q, k)
-    assert slots.shape == (B, H, min(budget * rows_kept(L, factor), L))
+    assert slots.shape == (B, H, min(budget * active_count(L, factor), L))
     measure = prob_causal_oracle.measures(mechanism, q.numpy(), k.numpy())
     for b, h in np.ndindex(B, H):
         expected = active_rows(measure[b, h], factor, budget)
@@ -46,10 +46,10 @@ def test_active_rows_follow_the_rule_in_a_plain_loop_whatever_the_blocks(monkeyp
 def test_on_a_tie_the_earlier_row_wins(monkeypatch, block):
     monkeypatch.setattr(prob_causal, "BLOCK_ROWS", block)
     measure = torch.randint(4, (B, H, L), generator=torch.Generator().manual_seed(0)).double()
-    found = candidates(measure, 1)
+    chosen = candidates(measure, 1)
     for b, h in np.ndindex(B, H):
         expected = active_rows(measure[b, h].numpy(), 1, budget=L)
-        assert found[b, h].nonzero().flatten().tolist() == expected
+        assert chosen[b, h].nonzero().flatten().tolist() == expected
     # equal measures, -inf among them: row 0 alone, and row i while fewer than ceil(ln(i + 1)) rows are before it
     for level in (0.0, -math.inf):
         assert candidates(torch.full((1, 1, L), level), 1).flatten().nonzero().flatten().tolist() == [0]
@@ -59,17 +59,12 @@ def test_the_budget_is_spent_first_come_first_served_and_late_rows_starve():
     """A measure that grows with time makes each row a candidate."""
     q, k, v = qkv()
     mechanism = measured(torch.arange(L).double())
-    kept = 2 * rows_kept(L, 1)
-    assert mechanism.selected(q, k).tolist() == [[list(range(kept))] * H] * B
+    first = 2 * active_count(L, 1)
+    assert mechanism.selected(q, k).tolist() == [[list(range(first))] * H] * B
     out = mechanism(q, k, v)
     mean = v.cumsum(2) / torch.arange(1, L + 1).unsqueeze(-1)
-    torch.testing.assert_close(out[:, :, kept:], mean[:, :, kept:])
-    assert ((out - mean)[:, :, 1:kept].abs().amax(-1) > 1e-6).all()
-
-
-def test_a_budget_of_no_row_is_refused():
-    with pytest.raises(ValueError, match="budget of at least 1, got budget=0"):
-        CausalProbAttention(causal=True, layer=0, budget=0)
+    torch.testing.assert_close(out[:, :, first:], mean[:, :, first:])
+    assert ((out - mean)[:, :, 1:first].abs().amax(-1) > 1e-6).all()
 
 
 def test_first_rows_fill_the_slots_in_the_order_of_time():
@@ -124,8 +119,8 @@ def test_unused_slots_change_nothing(dtype, dropout):
 def test_about_half_of_factor_times_the_squared_logarithm_are_candidates_of_independent_measures():
     length, factor = 3000, 5
     measure = torch.randn(1, 20, length, generator=torch.Generator().manual_seed(0))
-    found = candidates(measure, factor).sum(-1).float().mean().item()
+    count = candidates(measure, factor).sum(-1).float().mean().item()
     # the expectation: row i is a candidate with probability n_active(i + 1) / (i + 1)
-    expected = sum(rows_kept(i + 1, factor) / (i + 1) for i in range(length))
-    assert found == pytest.approx(expected, rel=0.05)
+    expected = sum(active_count(i + 1, factor) / (i + 1) for i in range(length))
+    assert count == pytest.approx(expected, rel=0.05)
     assert expected == pytest.approx(factor * math.log(length) ** 2 / 2, rel=0.15)

@@ -2,36 +2,35 @@
 
 import math
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pytest
 import torch
-from attention import oracles
-from attention.watched import Given, LargestTensor
+from attention import common, oracles
+from attention.common import BOTH, B, ChosenKeys, H, LargestTensor
 
 from forecast.attention.key_sampling import KeySampler, draw_by_order, draw_with_replacement
 from forecast.attention.prob import ProbAttention, n_active
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
-from forecast.attention.prob_parts import AVERAGES, COUNTED, KEY_SAMPLINGS, PAST
+from forecast.attention.prob_parts import AVERAGES, KEY_DRAWS, CausalMeasureName, InactiveName
 
-B, H, L, E = 2, 3, 29, 5
+L = 29
 U = 4  # n_active(29, 1)
 CPU = torch.device("cpu")
-BOTH = pytest.mark.parametrize("causal", [False, True], ids=["plain", "causal"])
 # (Q, U): a key twice, later keys, in row 0 no key of its past, in odd rows the query's own step
 SAMPLE = [[(i + 4 + j * j) % L for j in range(U - 1)] + [i if i % 2 else (i + 4) % L] for i in range(L)]
 THEIRS = {"key_sampling": "with_replacement", "divisor": "all", "causal_measure": "all", "inactive": "sum"}
 
 
 def qkv(n_keys=L, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(B, H, n, E, generator=generator, dtype=torch.float64) for n in (L, n_keys, n_keys)]
+    return common.qkv(L, n_keys, dtype=torch.float64, seed=seed)
 
 
-def made(causal, sample=None, **parts):
+def build(causal, sample=None, **parts):
     mechanism = ProbAttention(causal=causal, layer=3, factor=1, eval_seed=8, **parts).eval()
     if sample is not None:
-        mechanism.sampler = Given(sample)
+        mechanism.sampler = ChosenKeys(sample)
     return mechanism
 
 
@@ -40,7 +39,7 @@ def active_rows(mechanism, q, k):
 
 
 def test_every_option_of_a_part_is_tested_here():
-    assert [set(part) for part in (KEY_SAMPLINGS, AVERAGES, COUNTED, PAST)] == [
+    assert [set(part) for part in (KEY_DRAWS, AVERAGES, get_args(CausalMeasureName), get_args(InactiveName))] == [
         {"per_query", "with_replacement", "per_head"},
         {"sampled", "all"},
         {"past", "all"},
@@ -49,43 +48,44 @@ def test_every_option_of_a_part_is_tested_here():
 
 
 @BOTH
-@pytest.mark.parametrize("keys, divisor, counted", list(product(["per_query", "per_head"], AVERAGES, COUNTED)))
+@pytest.mark.parametrize("keys, divisor, counted", list(product(["per_query", "per_head"], AVERAGES, ["past", "all"])))
 def test_the_measure_is_that_of_a_plain_loop_for_every_choice_of_parts(causal, keys, divisor, counted):
     q, k, _ = qkv()
     sample = SAMPLE if keys == "per_query" else [[0, 3, 3, 20], [5, 28, 1, 1], [2, 7, 17, 26]]  # (Q, U), (H, U)
-    mechanism = made(causal, sample, key_sampling=keys, divisor=divisor, causal_measure=counted)
-    found = mechanism._measured(q, k)
+    mechanism = build(causal, sample, key_sampling=keys, divisor=divisor, causal_measure=counted)
+    measure = mechanism._measured(q, k)
     for b, h, i in np.ndindex(B, H, L):
         drawn = sample[i] if keys == "per_query" else sample[h]
         scores = [(q[b, h, i] @ k[b, h, j]).item() for j in drawn if not causal or counted == "all" or j <= i]
         by = len(scores) if divisor == "sampled" else L
         expected = max(scores) - sum(scores) / by if scores else -math.inf
-        assert found[b, h, i].item() == pytest.approx(expected)
-    rows = found.topk(n_active(L, 1)).indices
+        assert measure[b, h, i].item() == pytest.approx(expected)
+    rows = measure.topk(n_active(L, 1)).indices
     assert active_rows(mechanism, q, k) == rows.sort().values.tolist()
 
 
 @pytest.mark.parametrize("part, causal", [({"divisor": "all"}, False), ({"causal_measure": "all"}, True)])
 def test_the_parts_of_the_measure_change_which_rows_are_active(part, causal):
     q, k, _ = qkv()
-    assert active_rows(made(causal, SAMPLE, **part), q, k) != active_rows(made(causal, SAMPLE), q, k)
+    assert active_rows(build(causal, SAMPLE, **part), q, k) != active_rows(build(causal, SAMPLE), q, k)
 
 
-def test_a_measure_that_looks_at_later_keys_changes_no_layer_that_sees_them_anyway():
+@pytest.mark.parametrize("part", [{"causal_measure": "all"}, {"inactive": "sum"}], ids=str)
+def test_parts_of_a_causal_layer_change_no_layer_that_is_not_causal(part):
     q, k, v = qkv()
-    assert torch.equal(made(False, causal_measure="all")(q, k, v), made(False)(q, k, v))
+    assert torch.equal(build(False, **part)(q, k, v), build(False)(q, k, v))
 
 
 def test_rows_without_a_counted_key_stay_inactive_whatever_the_divisor():
     q, k, _ = qkv()
     sample = [[L - 1] * U] * (L - U) + [[0] * U] * U
     for divisor in AVERAGES:
-        assert made(True, sample, divisor=divisor).selected(q, k).min() == L - U
+        assert build(True, sample, divisor=divisor).selected(q, k).min() == L - U
 
 
 def test_inactive_rows_of_a_causal_layer_are_sums_where_set_and_active_ones_stay():
     q, k, v = qkv()
-    mean, total = made(True, SAMPLE), made(True, SAMPLE, inactive="sum")
+    mean, total = build(True, SAMPLE), build(True, SAMPLE, inactive="sum")
     active = mean.selected(q, k)
     assert torch.equal(total.selected(q, k), active)
     np.testing.assert_allclose(total(q, k, v), oracles.prob_informer2020(total, q.numpy(), k.numpy()) @ v.numpy())
@@ -95,41 +95,29 @@ def test_inactive_rows_of_a_causal_layer_are_sums_where_set_and_active_ones_stay
     assert torch.equal(changed, expected)
 
 
-def test_inactive_rows_of_a_layer_that_is_not_causal_are_means_whatever_is_set():
-    q, k, v = qkv()
-    assert torch.equal(made(False, inactive="sum")(q, k, v), made(False)(q, k, v))
-
-
 @BOTH
 def test_keys_with_replacement_are_drawn_with_replacement_and_nothing_else_changes(causal):
     q, k, v = qkv()
-    mechanism = made(causal, key_sampling="with_replacement")
+    mechanism = build(causal, key_sampling="with_replacement")
     drawn = mechanism.sampler(L, L, U, CPU)
     assert torch.equal(drawn, KeySampler(draw=draw_with_replacement, eval_seed=8, layer=3).eval()(L, L, U, CPU))
     assert any(len(set(row)) < U for row in drawn.tolist())
-    assert torch.equal(made(causal, drawn.tolist())(q, k, v), mechanism(q, k, v))
-    assert active_rows(mechanism, q, k) != active_rows(made(causal), q, k)
+    assert torch.equal(build(causal, drawn.tolist())(q, k, v), mechanism(q, k, v))
+    assert active_rows(mechanism, q, k) != active_rows(build(causal), q, k)
 
 
 @pytest.mark.parametrize("n_keys", [L, 37])
 def test_keys_per_head_are_one_set_a_head_drawn_without_replacement_by_seed_and_layer(n_keys):
     q, k, v = qkv(n_keys)
-    mechanism = made(False, key_sampling="per_head")
+    mechanism = build(False, key_sampling="per_head")
     drawn = KeySampler(draw=draw_by_order, eval_seed=8, layer=3).eval()(H, n_keys, U, CPU)
     assert len({tuple(head) for head in drawn.tolist()}) == H
-    by_query = made(False)
+    by_query = build(False)
     for h in range(H):  # a head alone, whose queries are all given the same keys
-        by_query.sampler = Given([drawn[h].tolist()] * L)
+        by_query.sampler = ChosenKeys([drawn[h].tolist()] * L)
         head = [x[:, h : h + 1] for x in (q, k, v)]
         torch.testing.assert_close(mechanism(q, k, v)[:, h : h + 1], by_query(*head))
-    assert active_rows(mechanism, q, k) != active_rows(made(False), q, k)
-
-
-def test_keys_per_head_are_drawn_afresh_in_training():
-    q, k, _ = qkv()
-    mechanism = made(False, key_sampling="per_head").train()
-    torch.manual_seed(0)
-    assert active_rows(mechanism, q, k) != active_rows(mechanism, q, k)
+    assert active_rows(mechanism, q, k) != active_rows(build(False), q, k)
 
 
 @BOTH
@@ -137,7 +125,7 @@ def test_keys_per_head_are_not_copied_for_each_query(causal):
     generator = torch.Generator().manual_seed(0)
     q, k = (torch.randn(B, H, 2053, 2, generator=generator) for _ in range(2))
     with LargestTensor() as largest:
-        made(causal, key_sampling="per_head").selected(q, k)
+        build(causal, key_sampling="per_head").selected(q, k)
     assert largest.most == B * H * 2053 * n_active(2053, 1)  # the scores; a copy of the keys has twice as many
 
 
@@ -145,7 +133,7 @@ def test_keys_per_head_are_not_copied_for_each_query(causal):
 @pytest.mark.parametrize("training", [False, True])
 def test_all_parts_of_the_authors_together_are_the_authors_attention_to_the_last_bit(causal, training):
     theirs = Informer2020ProbAttention(causal=causal, layer=3, factor=1, eval_seed=8).train(training)
-    parts = made(causal, **THEIRS).train(training)
+    parts = build(causal, **THEIRS).train(training)
     for seed in range(5):
         q, k, v = qkv(seed=seed)
         torch.manual_seed(seed)
@@ -158,5 +146,5 @@ def test_all_parts_of_the_authors_together_are_the_authors_attention_to_the_last
 def test_without_any_one_of_them_it_is_not(left_out):
     q, k, v = qkv()
     theirs = Informer2020ProbAttention(causal=True, layer=3, factor=1, eval_seed=8).eval()
-    parts = made(True, **{name: option for name, option in THEIRS.items() if name != left_out})
+    parts = build(True, **{name: option for name, option in THEIRS.items() if name != left_out})
     assert not torch.allclose(parts(q, k, v), theirs(q, k, v))

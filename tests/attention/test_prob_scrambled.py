@@ -2,23 +2,18 @@
 
 from functools import partial
 
-import pytest
 import torch
+from attention import common
+from attention.common import BOTH, B, E, H
 
 from forecast.attention.full import FullAttention
 from forecast.attention.prob import ProbAttention
 from forecast.attention.prob_scrambled import ScrambledProbAttention
 from forecast.layers.heads import merge_heads, mix_heads
 
-B, H, L, E = 2, 3, 11, 5
-BOTH = pytest.mark.parametrize("causal", [False, True], ids=["plain", "causal"])
+L = 11
+qkv = partial(common.qkv, L, dtype=torch.float64)
 few, every = partial(ScrambledProbAttention, factor=1), partial(ScrambledProbAttention, factor=1000)
-
-
-def qkv(heads=H, n_keys=L):
-    generator = torch.Generator().manual_seed(1)
-    lengths = (L, n_keys, n_keys)
-    return [torch.randn(B, heads, n, E, generator=generator, dtype=torch.float64) for n in lengths]
 
 
 @BOTH

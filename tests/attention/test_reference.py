@@ -57,8 +57,8 @@ def test_the_attention_layer_is_the_oracle_with_all_heads_at_once(kind):
     layer = AttentionLayer(slot, d_model=D, n_heads=H, causal=kind == "masked", layer=0).double()
     x = drawn(B, Q, D)
     memory = drawn(B, K, D, seed=1) if kind == "cross" else x
-    given = torch.from_numpy(x)
-    out = layer(given, torch.from_numpy(memory) if kind == "cross" else given)
+    queries = torch.from_numpy(x)
+    out = layer(queries, torch.from_numpy(memory) if kind == "cross" else queries)
     expected = multi_head(layer, x, memory, reference.causal_mask(Q) if kind == "masked" else None)
     np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-10, atol=1e-12)
 
@@ -70,8 +70,8 @@ def test_multi_head_attention_is_torchs():
     expected, _ = theirs(torch.from_numpy(x), *[torch.from_numpy(memory)] * 2)
     weights = [w.detach().numpy() for w in (*theirs.in_proj_weight.chunk(3), theirs.out_proj.weight)]
     biases = [b.detach().numpy() for b in (*theirs.in_proj_bias.chunk(3), theirs.out_proj.bias)]
-    found = reference.multi_head_attention(x, memory, weights=tuple(weights), biases=tuple(biases), n_heads=H)
-    np.testing.assert_allclose(found, expected.detach().numpy(), rtol=1e-10, atol=1e-12)
+    actual = reference.multi_head_attention(x, memory, weights=tuple(weights), biases=tuple(biases), n_heads=H)
+    np.testing.assert_allclose(actual, expected.detach().numpy(), rtol=1e-10, atol=1e-12)
 
 
 def test_finite_differences_find_a_gradient():

@@ -56,38 +56,19 @@ def test_another_file_is_evaluated_whole_with_the_training_files_scaling(tmp_pat
         assert errors["start"].tolist() == list(range(60))
 
 
-def test_the_files_columns_are_found_by_name(tmp_path, best):
-    write_csv(tmp_path / "a.csv", rows=83, start="2022-01-01")
-    lines = (tmp_path / "a.csv").read_text().splitlines()
-    moved = [";".join([time, "7", wind, load]) for time, load, wind in (line.split(";") for line in lines)]
-    moved[0] = "when;extra;wind;load"
-    (tmp_path / "b.csv").write_text("\n".join(moved))
-    a, b = (evaluated(tmp_path / n, best, f"data.path={tmp_path}/{n}.csv", "split=all") for n in "ab")
-    assert a["all"] == b["all"]
-
-
-def test_an_unknown_split_is_refused_with_those_there_are(best, capsys, elsewhere):
-    text = refusal(capsys, "evaluate", f"ckpt_path={best}", "split=tset")
-    assert "train, val, test" in text and "Did you mean 'test'?" in text
-    assert "split=all needs data.path=FILE" in refusal(capsys, "evaluate", f"ckpt_path={best}", "split=all")
-
-
-def test_a_file_of_another_frequency_is_refused(tmp_path, best, capsys, elsewhere):
-    write_csv(tmp_path / "hourly.csv", freq="h")
-    text = refusal(capsys, "evaluate", f"ckpt_path={best}", f"data.path={tmp_path}/hourly.csv", "split=all")
-    assert "has the frequency 'h'; the model was trained on '15min'" in text
-
-
-def test_a_file_without_a_trained_column_is_refused(tmp_path, best, capsys, elsewhere):
-    write_csv(tmp_path / "other.csv", columns=("load", "winds"))
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"freq": "h"}, "has the frequency 'h'; the model was trained on '15min'"),
+        ({"columns": ("load", "winds")}, "no column 'wind'"),
+        ({"rows": 23}, "has 23 rows; one window needs seq_len + pred_len = 19 + 5"),
+    ],
+)
+@pytest.mark.usefixtures("elsewhere")
+def test_a_file_unlike_the_one_trained_on_is_refused(tmp_path, best, capsys, options, message):
+    write_csv(tmp_path / "other.csv", **options)
     text = refusal(capsys, "evaluate", f"ckpt_path={best}", f"data.path={tmp_path}/other.csv", "split=all")
-    assert "wind" in text and "winds" in text
-
-
-def test_a_file_too_short_for_one_window_is_refused(tmp_path, best, capsys, elsewhere):
-    write_csv(tmp_path / "short.csv", rows=23)
-    text = refusal(capsys, "evaluate", f"ckpt_path={best}", f"data.path={tmp_path}/short.csv", "split=all")
-    assert "has 23 rows; one window needs seq_len + pred_len = 19 + 5" in text
+    assert message in text
 
 
 def test_a_trained_file_that_has_changed_is_refused(csv_run, capsys, elsewhere):
@@ -113,6 +94,8 @@ def test_rows_that_the_model_has_seen_are_warned_of(tmp_path, best, csv_run, cap
     "changes, words",
     [
         (["ckpt_path=none.ckpt"], ["none.ckpt", "no such file"]),
+        (["split=tset"], ["train, val, test", "Did you mean 'test'?"]),
+        (["split=all"], ["split=all needs data.path=FILE"]),
         ([], ["ckpt_path"]),
         (["device=gpu"], ["device=gpu", "auto, cpu, cuda"]),
         pytest.param(["device=cuda"], ["torch sees no GPU"], marks=WITHOUT_GPU),

@@ -17,7 +17,7 @@ def read(folder):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A training that is asked for two offsets."""
+    """A training with two offsets."""
     folder = tmp_path_factory.mktemp("offsets") / "run"
     call("train", *TINY, "protocol.horizon_offsets=[3,5]", f"hydra.run.dir={folder}")
     return folder

@@ -1,15 +1,18 @@
-"""Composing the real conf in tests."""
+"""Composing and checking the real conf in tests."""
 
 import pickle
 from functools import cache
 from unittest import mock
 
+import pytest
 from hydra import compose, initialize_config_dir
 from hydra._internal.config_repository import CachingConfigRepository
 from hydra.core.global_hydra import GlobalHydra
 
 from forecast.config import recipes
+from forecast.config.check import check_config
 from forecast.config.values import CONF
+from forecast.errors import UserError
 
 
 class ReadOnce(CachingConfigRepository):
@@ -23,6 +26,13 @@ class ReadOnce(CachingConfigRepository):
                 self.read[config_path] = pickle.dumps(self.delegate.load_config(config_path))
             self.cache[config_path] = pickle.loads(self.read[config_path])
         return self.cache[config_path]
+
+
+def refusal(overrides):
+    """What check_config says of `train.py OVERRIDES`, which it refuses."""
+    with pytest.raises(UserError) as error:
+        check_config(composed(*overrides.split()))
+    return str(error.value)
 
 
 def composed(*overrides, name="train", hydra=False):

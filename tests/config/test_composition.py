@@ -67,8 +67,8 @@ def test_every_option_passes_the_check(choice, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("experiment", EVERY)
 def test_an_experiment_passes_the_check_and_its_own_keys_survive(experiment):
-    said = yaml.safe_load((FOLDER / f"{experiment}.yaml").read_text())
-    own = {k: v for k, v in said.items() if isinstance(v, int | float | str)}
+    content = yaml.safe_load((FOLDER / f"{experiment}.yaml").read_text())
+    own = {k: v for k, v in content.items() if isinstance(v, int | float | str)}
     assert own or experiment.startswith("ablation/"), "an experiment without keys of its own proves nothing here"
     cfg = composed(f"experiment={experiment}")
     assert {key: cfg[key] for key in own} == own
@@ -85,8 +85,9 @@ def test_a_published_row_passes_the_check_and_its_own_keys_survive(experiment):
 
 @pytest.mark.parametrize("experiment", OF_EACH_KIND)
 def test_the_command_line_wins_over_an_experiment(experiment):
-    assert composed(f"experiment={experiment}", "pred_len=7").pred_len == 7
-    assert composed(f"experiment={experiment}", "data=ETTh2").data.name == "ETTh2"
+    cfg = composed(f"experiment={experiment}", "pred_len=7", "data=ETTh2", "model=dlinear", "schedule=constant")
+    assert (cfg.pred_len, cfg.data.name) == (7, "ETTh2")
+    assert [cfg[group]._target_.rsplit(".", 1)[-1] for group in ("model", "schedule")] == ["DLinear", "constant"]
 
 
 def test_an_experiments_choice_of_data_survives():
@@ -117,29 +118,23 @@ def slots(cfg):
     return [cfg.model[name].mechanism._target_.rsplit(".", 1)[-1] for name in names]
 
 
-def test_attention_reaches_the_slots_that_inherit():
-    assert slots(composed("attention=full")) == ["FullAttention"] * 3
-    assert slots(composed("attention=prob")) == ["ProbAttention", "ProbAttention", "FullAttention"]
+@pytest.mark.parametrize(
+    ("overrides", "attentions"),
+    [
+        ("attention=full", ["Full", "Full", "Full"]),
+        ("attention=prob", ["Prob", "Prob", "Full"]),
+        ("attention@model.decoder_attention=full", ["Prob", "Full", "Full"]),
+        ("model=informer2020", ["Informer2020Prob", "Informer2020Prob", "Full"]),
+        ("model=informer2020 attention=full", ["Full", "Full", "Full"]),
+    ],
+)
+def test_attention_reaches_the_slots_that_inherit_and_the_command_line_wins(overrides, attentions):
+    assert slots(composed(*overrides.split())) == [f"{name}Attention" for name in attentions]
 
 
-def test_attention_slot_and_key_work_together():
+def test_attention_slot_and_key_work_together_and_no_key_of_another_attention_stays():
     cfg = composed("attention=prob", "attention@model.cross_attention=prob", "attention.mechanism.factor=3")
     assert slots(cfg) == ["ProbAttention"] * 3
-    assert cfg.model.encoder_attention.mechanism.factor == 3
-    assert cfg.model.decoder_attention.mechanism.factor == 3
-    assert cfg.model.cross_attention.mechanism.factor == 5
-
-
-def test_a_slot_alone_is_overridden():
-    assert slots(composed("attention@model.decoder_attention=full"))[1] == "FullAttention"
-
-
-def test_informer2020_brings_its_attention_and_the_command_line_wins():
-    cfg = composed("model=informer2020")
-    assert slots(cfg)[:2] == ["Informer2020ProbAttention"] * 2
-    assert cfg.model.mix is True
-    assert slots(composed("model=informer2020", "attention=full")) == ["FullAttention"] * 3
-
-
-def test_a_slot_takes_no_stale_key_of_another_attention():
+    assert [cfg.model[f"{name}_attention"].mechanism.factor for name in ("encoder", "decoder", "cross")] == [3, 3, 5]
     assert "factor" not in composed("attention=full").model.encoder_attention.mechanism
+    assert composed("model=informer2020").model.mix is True

@@ -19,20 +19,15 @@ def clean(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def set_all(monkeypatch, **environment):
+def set_all(monkeypatch, environment):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-
-
-def test_a_process_alone_is_the_first_and_shares_nothing():
-    assert distributed.rank() == 0
-    assert distributed.shared_folder() is None
-    assert resolvers.log_name("train") == "train.log"
 
 
 @pytest.mark.parametrize(
     ("environment", "rank"),
     [
+        ({}, 0),
         ({"RANK": "5", "LOCAL_RANK": "1"}, 5),  # torchrun, second machine
         ({"LOCAL_RANK": "1"}, 1),  # started by Lightning
         ({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"}, 3),
@@ -40,45 +35,47 @@ def test_a_process_alone_is_the_first_and_shares_nothing():
     ],
 )
 def test_the_rank_is_what_the_launcher_says(monkeypatch, environment, rank):
-    set_all(monkeypatch, **environment)
+    set_all(monkeypatch, environment)
     assert distributed.rank() == rank
+
+
+TORCHRUN = {"TORCHELASTIC_RUN_ID": "abc"}
+SLURM = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "1"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "folder"),
+    [
+        ({}, None),
+        (TORCHRUN | {"TORCHELASTIC_RESTART_COUNT": "0"}, "torchrun-abc"),
+        (TORCHRUN | {"TORCHELASTIC_RESTART_COUNT": "2"}, "torchrun-abc-restart2"),
+        (SLURM | {"SLURM_STEP_NUM_TASKS": "2"}, "slurm-77-1"),
+        (SLURM | {"SLURM_STEP_NUM_TASKS": "1"}, None),
+    ],
+)
+def test_processes_share_the_folder_of_their_launchers_id_and_one_alone_none(monkeypatch, environment, folder):
+    set_all(monkeypatch, environment)
+    assert distributed.shared_folder() == (folder and Path(folder))
 
 
 def test_only_the_first_process_writes_hydras_folder_and_each_has_its_log(monkeypatch):
     assert resolvers.hydra_dir(None, _root_=OmegaConf.create()) == ".hydra"
+    assert resolvers.log_name("train") == "train.log"
     monkeypatch.setenv("RANK", "2")
     assert resolvers.hydra_dir(None, _root_=OmegaConf.create()) is None
-    assert resolvers.log_name("train") == "train-process2.log"
-    assert resolvers.log_name("train_ddp_process_2") == "train-process2.log"
-
-
-def test_torchrun_processes_share_the_folder_of_its_id_and_a_restart_gets_another(monkeypatch):
-    set_all(monkeypatch, TORCHELASTIC_RUN_ID="abc", TORCHELASTIC_RESTART_COUNT="0")
-    assert distributed.shared_folder() == Path("torchrun-abc")
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "2")
-    assert distributed.shared_folder() == Path("torchrun-abc-restart2")
+    assert resolvers.log_name("train") == resolvers.log_name("train_ddp_process_2") == "train-process2.log"
 
 
 def test_without_an_id_the_folder_is_named_by_when_torchrun_began(monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     folder = distributed.shared_folder()
     assert folder == distributed.shared_folder()
-    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)/(\d\d-\d\d-\d\d)-torchrun-\d+", str(folder))
-    began = datetime.datetime.strptime(f"{found[1]} {found[2]}", "%Y-%m-%d %H-%M-%S")
+    name = re.fullmatch(r"(\d{4}-\d\d-\d\d)/(\d\d-\d\d-\d\d)-torchrun-\d+", str(folder))
+    began = datetime.datetime.strptime(f"{name[1]} {name[2]}", "%Y-%m-%d %H-%M-%S")
     assert datetime.timedelta(0) <= datetime.datetime.now() - began < datetime.timedelta(days=30)
 
 
-def test_several_machines_without_an_id_are_told_to_give_one(monkeypatch):
-    set_all(monkeypatch, TORCHELASTIC_RUN_ID="none", GROUP_WORLD_SIZE="2")
+def test_several_machines_without_an_id_are_refused_with_the_option_that_gives_one(monkeypatch):
+    set_all(monkeypatch, {"TORCHELASTIC_RUN_ID": "none", "GROUP_WORLD_SIZE": "2"})
     with pytest.raises(UserError, match=r"torchrun --rdzv-id=NAME, or hydra\.run\.dir=FOLDER"):
         distributed.shared_folder()
-
-
-def test_the_tasks_of_a_slurm_step_share_the_folder_of_its_numbers(monkeypatch):
-    set_all(monkeypatch, SLURM_JOB_ID="77", SLURM_STEP_ID="1", SLURM_STEP_NUM_TASKS="2")
-    assert distributed.shared_folder() == Path("slurm-77-1")
-
-
-def test_a_single_task_of_slurm_gets_a_folder_of_its_own(monkeypatch):
-    set_all(monkeypatch, SLURM_JOB_ID="77", SLURM_STEP_ID="0", SLURM_STEP_NUM_TASKS="1")
-    assert distributed.shared_folder() is None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from config.composed import composed
 
-from forecast.config.help import help_text
+from forecast.config.entry import help_text
 from forecast.config.hydra_errors import diagnose, message
 from forecast.config.values import options
 from forecast.errors import closest
@@ -26,48 +26,84 @@ def ran(folder, script, *arguments, **environment):
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
+NO_KEY = "is no key of the config."
+LATER = "takes its data from the checkpoint; another file is data.path=FILE"
+MODELS, ATTENTIONS = ", ".join(options("model")), ", ".join(options("attention", but="inherit"))
 WRONG = {
-    "sed=1": "'sed' is no key of the config. Did you mean 'seed'?",
-    "lr=1": "'lr' is no key of the config. Did you mean 'optim.lr'?",
-    "dmodel=64": "'dmodel' is no key of the config. Did you mean 'model.d_model'?",
-    "model.dmodel=64": "'model.dmodel' is no key of the config. Did you mean 'model.d_model'?",
-    "modell.d_model=64": "'modell.d_model' is no key of the config. Did you mean 'model.d_model'?",
-    "~optim.foo": "'optim.foo' is no key of the config. optim has _target_, _partial_, lr,",
+    "sed=1": f"'sed' {NO_KEY} Did you mean 'seed'?",
+    "lr=1": f"'lr' {NO_KEY} Did you mean 'optim.lr'?",
+    "dmodel=64": f"'dmodel' {NO_KEY} Did you mean 'model.d_model'?",
+    "model.dmodel=64": f"'model.dmodel' {NO_KEY} Did you mean 'model.d_model'?",
+    "modell.d_model=64": f"'modell.d_model' {NO_KEY} Did you mean 'model.d_model'?",
+    "data=demo data.roows=3": f"'data.roows' {NO_KEY} Did you mean 'data.rows'?",  # data=ETTh1 has no data.rows
+    "~optim.foo": f"'optim.foo' {NO_KEY} optim has _target_, _partial_, lr,",
     "model=informr": "model=informr: there is no such choice. Did you mean 'informer'? model is one of",
+    "model=_base": f"model=_base: there is no such choice. model is one of {MODELS}",
     "modle=informer": "'modle' is no group of the config. Did you mean 'model'?",
     "attentoin@model.cross_attention=full": "no group of the config. Did you mean 'attention'?",
     "attention@model.cros_attention=prob": "Did you mean 'attention@model.cross_attention'?",
     "experiment=quickstrat": "Did you mean 'quickstart'?",
+    "experiment=etth1_m/25": "Did you mean 'etth1_m/24'? experiment is one of etth1_m/24, ",
     "attention=full,prob": "add -m to run each of them",
     "logger=null": "logger=null: choose one of tensorboard",
-    "model=null": f"model=null: choose one of {', '.join(options('model'))}",
-    "attention=null": f"attention=null: choose one of {', '.join(options('attention', but='inherit'))}",
+    "model=null": f"model=null: choose one of {MODELS}",
+    "attention=null": f"attention=null: choose one of {ATTENTIONS}",
     "data/split=null": "data/split=null: choose one of dates, ett_hourly",
     "attention@model.cross_attention=null": "attention@model.cross_attention=null: choose one of fixed, full, inherit,",
     "protocol=1": "protocol=1: there is no such choice. protocol is one of all_windows, informer2021",
     "seq_len=[1": "'seq_len=[1' cannot be read",
     "seq_len": "'seq_len' cannot be read",
+    "-m attention=full,prbo": "attention=prbo: there is no such choice. Did you mean 'prob'? attention is one of",
+    "-m attention=prob,full attention.mechanism.factor=3 seed=1,2": (  # each value can be, this combination cannot
+        f"attention=full seed=1: 'attention.mechanism.factor' {NO_KEY} "
+        "attention.mechanism has _target_, _partial_, dropout"
+    ),
+    **{
+        f"{program}: {override} ckpt_path=x": f"{override}: {program}.py {LATER}"
+        for program in ("evaluate", "predict")
+        for override in ("data=other.csv", "data=ETTh2", "data=null", "~data")
+    },
+    "predict: model=informer": "model=informer: predict.py takes its model from the checkpoint",
+    "evaluate: split=val": "ckpt_path is missing: say ckpt_path=RUN/checkpoints/best.ckpt",
 }
 
 
-@pytest.mark.parametrize("override", WRONG)
-def test_an_override_that_hydra_refuses_is_answered_with_the_nearest(override):
-    (line,) = diagnose([override], config_name="train", multirun=False)
-    assert WRONG[override] in line
+def diagnosed(command):
+    """The lines for `[PROGRAM:] [-m] OVERRIDES`."""
+    program, _, rest = command.rpartition(": ")
+    overrides = rest.removeprefix("-m ").split()
+    return diagnose(overrides, config_name=program or "train", multirun=rest.startswith("-m "))
 
 
-@pytest.mark.parametrize("program", ["evaluate", "predict"])
-@pytest.mark.parametrize("override", ["data=other.csv", "data=ETTh2", "data=null", "~data"])
-def test_data_chosen_where_the_checkpoint_brings_them_are_answered_with_data_path(program, override):
-    (line,) = diagnose([override, "ckpt_path=x"], config_name=program, multirun=False)
-    says = f"{program}.py takes its data from the checkpoint; another file is data.path=FILE"
-    assert line == f"{override}: {says}"
+@pytest.mark.parametrize("command", WRONG)
+def test_an_override_that_hydra_refuses_is_answered_in_one_line(command):
+    (line,) = diagnosed(command)
+    assert WRONG[command] in line
 
 
-def test_a_model_chosen_where_the_checkpoint_brings_it_is_answered():
-    (line,) = diagnose(["model=informer"], config_name="predict", multirun=False)
-    assert line == "model=informer: predict.py takes its model from the checkpoint"
-    assert diagnose(["protocol=informer2021", "ckpt_path=x"], config_name="evaluate", multirun=False) == []
+@pytest.mark.parametrize(
+    "command",
+    [
+        "seed=1 model=informer hydra.verbose=true +trainer.x=1 data/split=shares "
+        "attention@model.cross_attention=prob model.cross_attention.mechanism.factor=2",
+        "evaluate: protocol=informer2021 ckpt_path=x",
+        "-m attention=full,prob",
+        "-m attention=prob,full seed=1,2",
+    ],
+)
+def test_right_overrides_are_not_blamed(command):
+    assert diagnosed(command) == []
+
+
+def test_several_wrong_overrides_are_all_answered():
+    assert diagnosed("sed=1 model.dmodel=64 seq_len=3") == [WRONG["sed=1"], WRONG["model.dmodel=64"]]
+
+
+def test_of_many_options_the_five_nearest_are_named():
+    (line,) = diagnosed("experiment=etth1_m/25")
+    near, rest = line.split("experiment is one of ")[1].split(" and ")
+    assert len(near.split(", ")) == 5 and {"etth1_m/24", "etth1_m/48"} < set(near.split(", "))
+    assert re.fullmatch(r"\d+ others: see --help", rest)
 
 
 def test_hydras_plain_error_for_null_is_a_mistake_and_any_other_a_bug():
@@ -78,55 +114,19 @@ def test_hydras_plain_error_for_null_is_a_mistake_and_any_other_a_bug():
     assert message(ValueError("x"), config_name="train", overrides=["logger=null"], multirun=False) is None
 
 
-def test_what_models_share_is_no_model():
-    (line,) = diagnose(["model=_base"], config_name="train", multirun=False)
-    listed = ", ".join(options("model"))
-    assert line == f"model=_base: there is no such choice. model is one of {listed}"
-    assert "_base" not in listed + help_text("train")
-
-
-def test_the_choice_of_a_group_decides_which_keys_there_are():
-    overrides = ["data=demo", "data.roows=3"]
-    assert diagnose(overrides, config_name="train", multirun=False)[0].endswith("Did you mean 'data.rows'?")
-
-
-def test_several_wrong_overrides_are_all_answered():
-    lines = diagnose(["sed=1", "model.dmodel=3", "seq_len=3"], config_name="train", multirun=False)
-    assert len(lines) == 2
-
-
-def test_right_overrides_are_not_blamed():
-    overrides = ["seed=1", "model=informer", "hydra.verbose=true", "+trainer.x=1", "data/split=shares"]
-    overrides += ["attention@model.cross_attention=prob", "model.cross_attention.mechanism.factor=2"]
-    assert diagnose(overrides, config_name="train", multirun=False) == []
-
-
-def test_a_sweep_is_right_with_m_and_its_options_are_looked_at():
-    assert diagnose(["attention=full,prob"], config_name="train", multirun=True) == []
-    (line,) = diagnose(["attention=full,prbo"], config_name="train", multirun=True)
-    assert "Did you mean 'prob'?" in line
-
-
-def test_of_a_sweep_the_combination_that_cannot_be_is_named():
-    swept = ["attention=prob,full", "attention.mechanism.factor=3", "seed=1,2"]
-    assert diagnose(swept, config_name="train", multirun=True) == [
-        "attention=full seed=1: 'attention.mechanism.factor' is no key of the config. "
-        "attention.mechanism has _target_, _partial_, dropout"
-    ]
-    assert diagnose(["attention=prob,full", "seed=1,2"], config_name="train", multirun=True) == []
-
-
-def test_a_missing_key_of_evaluate_is_asked_for():
-    (line,) = diagnose(["split=val"], config_name="evaluate", multirun=False)
-    assert line == "ckpt_path is missing: say ckpt_path=RUN/checkpoints/best.ckpt"
+def test_what_models_share_is_no_model_of_the_help():
+    assert f"model: {MODELS.split(', ')[0]}" in help_text("train") and "_base" not in help_text("train")
 
 
 def test_nothing_near_gives_no_hint():
     assert closest("zzz", ["seed", "optim.lr"]) == ""
 
 
+PROGRAMS = pytest.mark.parametrize("script", ["train.py", "evaluate.py", "predict.py"])
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("script", ["train.py", "evaluate.py", "predict.py"])
+@PROGRAMS
 @pytest.mark.parametrize("question", [["--help"], ["--cfg", "job"]])
 def test_questions_are_answered_fast_and_write_nothing(tmp_path, script, question):
     seconds = []
@@ -142,7 +142,7 @@ def test_questions_are_answered_fast_and_write_nothing(tmp_path, script, questio
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", ["train.py", "evaluate.py", "predict.py"])
+@PROGRAMS
 def test_help_shows_six_commands_that_name_the_program(tmp_path, script):
     assert len(re.findall(rf"^  python {script} \S", ran(tmp_path, ROOT / script, "--help").stdout, re.M)) == 6
 
@@ -151,20 +151,15 @@ def test_help_shows_six_commands_that_name_the_program(tmp_path, script):
 @pytest.mark.parametrize("question", ["--help", "--cfg=job"])
 def test_a_question_loads_neither_torch_nor_pandas(tmp_path, question):
     code = f"""
-import sys
-sys.argv = ["train.py", {question!r}]
+import atexit, sys
 sys.path.insert(0, {str(ROOT)!r})
 import train
 from forecast.config.entry import run
-try:
-    run(train.main, config_name="train")
-except SystemExit as end:
-    assert not end.code
-print("HEAVY", [m for m in ("torch", "lightning", "pandas", "numpy") if m in sys.modules])
+atexit.register(lambda: print("HEAVY", [m for m in ("torch", "lightning", "pandas", "numpy") if m in sys.modules]))
+run(train.main, config_name="train")
 """
-    script = tmp_path / "ask.py"
-    script.write_text(code)
-    assert ran(tmp_path, script).stdout.splitlines()[-1] == "HEAVY []"
+    end = ran(tmp_path, "-c", code, question)
+    assert (end.returncode, end.stdout.splitlines()[-1]) == (0, "HEAVY []")
 
 
 @pytest.mark.parametrize(("users", "value"), [({}, "1"), ({"THP_MEM_ALLOC_ENABLE": "0"}, "0")])
@@ -173,69 +168,59 @@ def test_torch_is_to_use_large_pages_unless_the_user_says_otherwise(tmp_path, us
     assert json.loads(report.removeprefix("RAN "))["large pages"] == value
 
 
-REFUSED = [
-    (["sed=1"], "'sed' is no key of the config. Did you mean 'seed'?\n"),
-    (
-        ["--foo"],
-        "unrecognized arguments: --foo. Did you mean '--info'? Overrides are written key=value; see --help\n",
-    ),
-    (["--multrun"], "unrecognized arguments: --multrun. Did you mean '--multirun'? Overrides are written"),
-    (["seed=1", "-m", "seed=2"], "Options such as -m stand before the first key=value"),
-    (["logger=null"], "logger=null: choose one of tensorboard\n"),
-    (["~model", "logger.name=check"], f"model is missing: say model=NAME, one of {', '.join(options('model'))}\n"),
-    (["data=csv", "logger.name=check"], "data.path=null: which file? Say data.path=FILE.csv\n"),
-    (
-        ["ckpt_path=no.ckpt"],
-        "ckpt_path=no.ckpt: there is no such file. It is RUN/checkpoints/last.ckpt or best.ckpt\n",
-    ),
-    (["logger.name=refuse"], "refused inside main\n"),
-    (["logger.name=build"], "a: optimizer got an empty parameter list\n"),
-]
+REFUSED = {
+    "sed=1": "'sed' is no key of the config. Did you mean 'seed'?\n",
+    "--foo": "unrecognized arguments: --foo. Did you mean '--info'? Overrides are written key=value; see --help\n",
+    "--multrun": "unrecognized arguments: --multrun. Did you mean '--multirun'? Overrides are written",
+    "seed=1 -m seed=2": "Options such as -m stand before the first key=value",
+    "logger=null": "logger=null: choose one of tensorboard\n",
+    "model=_base": f"model=_base: there is no such choice. model is one of {MODELS}\n",
+    "~model logger.name=check": f"model is missing: say model=NAME, one of {MODELS}\n",
+    "data=csv logger.name=check": "data.path=null: which file? Say data.path=FILE.csv\n",
+    "ckpt_path=no.ckpt": "ckpt_path=no.ckpt: there is no such file. It is RUN/checkpoints/last.ckpt or best.ckpt\n",
+    "logger.name=refuse": "refused inside main\n",
+    "logger.name=build": "a: optimizer got an empty parameter list\n",
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("arguments", "says"), REFUSED)
-def test_a_mistake_ends_with_one_message_and_status_1(tmp_path, arguments, says):
-    end = ran(tmp_path, STUB, *arguments)
+@pytest.mark.parametrize("arguments", REFUSED)
+def test_a_mistake_ends_with_one_message_and_status_1_and_holds_no_folder(tmp_path, arguments):
+    end = ran(tmp_path, STUB, *arguments.split())
     assert end.returncode == 1
-    assert says in end.stderr
+    assert REFUSED[arguments] in end.stderr
     assert len(end.stderr.splitlines()) == 1
     assert "Traceback" not in end.stdout + end.stderr
+    assert not list(tmp_path.rglob(".lock.holder"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", ["evaluate.py", "predict.py"])
-def test_a_missing_checkpoint_is_asked_for_before_a_folder_is_made(tmp_path, script):
-    for arguments, says in [
-        ([], "ckpt_path is missing: say"),
-        (["ckpt_path=no"], "ckpt_path=no: there is no such"),
-    ]:
-        end = ran(tmp_path, ROOT / script, *arguments)
-        assert end.returncode == 1
-        assert end.stderr.startswith(says)
+@pytest.mark.parametrize(
+    ("arguments", "message"), [([], "ckpt_path is missing: say"), (["ckpt_path=no"], "ckpt_path=no: there is no such")]
+)
+def test_a_missing_checkpoint_is_refused_before_a_folder_is_made(tmp_path, script, arguments, message):
+    end = ran(tmp_path, ROOT / script, *arguments)
+    assert end.returncode == 1 and end.stderr.startswith(message)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
-def test_the_traceback_is_shown_on_demand(tmp_path):
-    for arguments in (["logger.name=refuse"], ["sed=1"]):
-        end = ran(tmp_path, STUB, *arguments, FORECAST_TRACEBACK="1")
-        assert end.returncode == 1
-        assert "Traceback" in end.stderr
-
-
-@pytest.mark.slow
-def test_a_bug_keeps_its_traceback(tmp_path):
-    end = ran(tmp_path, STUB, "logger.name=bug")
-    assert end.returncode == 1
-    assert "Traceback" in end.stderr
-    assert end.stderr.endswith("RuntimeError: a bug\n")
-
-
-@pytest.mark.slow
-def test_an_interruption_ends_with_one_line_and_status_130(tmp_path):
-    end = ran(tmp_path, STUB, "logger.name=interrupt")
-    assert (end.returncode, end.stderr) == (130, "Interrupted.\n")
+@pytest.mark.parametrize(
+    ("argument", "environment", "status", "text"),
+    [
+        ("logger.name=refuse", {"FORECAST_TRACEBACK": "1"}, 1, ".*Traceback.*"),
+        ("sed=1", {"FORECAST_TRACEBACK": "1"}, 1, ".*Traceback.*"),
+        ("logger.name=bug", {}, 1, ".*Traceback.*RuntimeError: a bug\n"),
+        ("logger.name=interrupt", {}, 130, "Interrupted.\n"),
+    ],
+)
+def test_a_bug_shows_its_traceback_a_mistake_on_demand_an_interruption_none(
+    tmp_path, argument, environment, status, text
+):
+    end = ran(tmp_path, STUB, argument, **environment)
+    assert end.returncode == status
+    assert re.fullmatch(text, end.stderr, re.DOTALL)
 
 
 def reports(end):
@@ -274,17 +259,17 @@ def test_a_sweep_has_one_folder_for_each_identity_and_is_repeatable(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_failing_job_of_a_sweep_is_told_and_the_others_run(tmp_path):
+def test_a_failing_job_of_a_sweep_is_reported_and_the_others_run(tmp_path):
     end = ran(tmp_path, STUB, "-m", "experiment=quickstart", "logger.name=a,refuse,b")
     assert len(reports(end)) == 2
     assert Path(reports(end)[0]["folder"]).parent == tmp_path / "multirun" / "quickstart"
     assert end.returncode == 1
     text, advice = end.stderr.splitlines()[-2:]
     assert text == "refused inside main"
-    assert advice == (
-        "What has finished is kept: the same command runs the rest, and scripts/report.py FOLDER compares it."
-    )
+    assert advice.startswith("What has finished is kept: the same command runs the rest, and scripts/report.py FOLDER")
     assert "Traceback" not in end.stdout + end.stderr
+    info = json.loads(Path(reports(end)[0]["folder"], "run.json").read_text())
+    assert info == {"status": "failed", "error": "refused inside main"}
 
 
 def test_an_ablation_without_m_is_refused(tmp_path):

@@ -1,7 +1,6 @@
 """The published recipes of conf/published.yaml, and the ablations."""
 
 import re
-from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -13,54 +12,42 @@ from forecast.config import resolvers
 from forecast.config.check import check_config
 from forecast.config.values import options
 
-LINEAR = {"lr": 5e-3, "batch": 32, "epochs": 10, "patience": 3, "schedule": "halve_each_epoch"}
+# the experiment -> model, attention, learning rate, batch size, epochs, patience, schedule
+LINEAR = (None, 5e-3, 32, 10, 3, "halve_each_epoch")
 RECIPES = {
-    "dlinear": {"target": "DLinear", "attention": None, **LINEAR},
-    "nlinear": {"target": "NLinear", "attention": None, **LINEAR},
-    "patchtst": {
-        "target": "PatchTST",
-        "attention": "full",
-        "lr": 1e-4,
-        "batch": 128,
-        "epochs": 100,
-        "patience": 20,
-        "schedule": "decay_90",
-    },
+    "dlinear/etth1_m_96": ("DLinear", *LINEAR),
+    "dlinear/etth1_m_96 model=nlinear": ("NLinear", *LINEAR),
+    "patchtst/etth1_96": ("PatchTST", "full", 1e-4, 128, 100, 20, "decay_90"),
 }
 
 
-@pytest.mark.parametrize("model", RECIPES)
-def test_an_experiment_is_the_published_recipe(model):
-    chosen = {"dlinear": ["dlinear/etth1_m_96"], "nlinear": ["dlinear/etth1_m_96", "model=nlinear"]}
-    experiment, *more = chosen.get(model, ["patchtst/etth1_96"])
-    cfg = composed(f"experiment={experiment}", *more, hydra=True)
+@pytest.mark.parametrize("experiment", RECIPES)
+def test_an_experiment_is_the_published_recipe(experiment):
+    cfg = composed(*f"experiment={experiment}".split(), hydra=True)
     assert (cfg.data.name, cfg.data.features, cfg.seq_len, cfg.pred_len) == ("ETTh1", "M", 336, 96)
-    assert RECIPES[model] == {
-        "target": cfg.model._target_.rsplit(".", 1)[-1],
-        "attention": cfg.hydra.runtime.choices.attention,
-        "lr": cfg.optim.lr,
-        "batch": cfg.data.batch_size,
-        "epochs": cfg.trainer.max_epochs,
-        "patience": cfg.callbacks.early_stopping.patience,
-        "schedule": cfg.schedule._target_.rsplit(".", 1)[-1],
-    }
+    assert RECIPES[experiment] == (
+        cfg.model._target_.rsplit(".", 1)[-1],
+        cfg.hydra.runtime.choices.attention,
+        cfg.optim.lr,
+        cfg.data.batch_size,
+        cfg.trainer.max_epochs,
+        cfg.callbacks.early_stopping.patience,
+        cfg.schedule._target_.rsplit(".", 1)[-1],
+    )
 
 
-def test_the_command_line_wins_over_an_experiments_choices():
-    cfg = composed("experiment=patchtst/etth1_96", "model=dlinear", "schedule=constant", "data=ETTh2")
-    assert cfg.model._target_.endswith("DLinear")
-    assert cfg.schedule._target_.endswith("constant")
-    assert cfg.data.name == "ETTh2"
-
-
-def test_patchtst_brings_full_attention_and_the_command_line_wins():
-    def mechanism(*overrides):
-        return composed(*overrides).model.encoder_attention.mechanism._target_.rsplit(".", 1)[-1]
-
-    assert mechanism("model=patchtst") == "FullAttention"
-    assert mechanism("model=patchtst", "attention=prob") == "ProbAttention"
-    assert mechanism("experiment=patchtst/etth1_96", "attention=prob") == "ProbAttention"
-    assert mechanism("model=patchtst", "attention@model.encoder_attention=lsh") == "LshAttention"
+@pytest.mark.parametrize(
+    ("overrides", "mechanism"),
+    [
+        ("model=patchtst", "FullAttention"),
+        ("model=patchtst attention=prob", "ProbAttention"),
+        ("experiment=patchtst/etth1_96 attention=prob", "ProbAttention"),
+        ("model=patchtst attention@model.encoder_attention=lsh", "LshAttention"),
+    ],
+)
+def test_patchtst_brings_full_attention_and_the_command_line_wins(overrides, mechanism):
+    node = composed(*overrides.split()).model.encoder_attention.mechanism
+    assert node._target_.rsplit(".", 1)[-1] == mechanism
 
 
 SIZES = ("_target_", "d_model", "n_heads", "d_ff", "encoder_layers", "decoder_layers", "dropout", "distil", "decode")
@@ -79,16 +66,6 @@ ABLATIONS = {
 }
 
 
-@cache
-def no_experiment():
-    return composed()
-
-
-def swept(ablation):
-    params = composed(f"experiment=ablation/{ablation}", hydra=True).hydra.sweeper.params
-    return {key: str(value) for key, value in params.items()}
-
-
 def test_every_ablation_is_tested_here():
     assert set(options("experiment/ablation")) == set(ABLATIONS)
 
@@ -97,26 +74,23 @@ def test_every_ablation_is_tested_here():
 def test_every_job_of_an_ablation_passes_the_check_and_is_a_run_of_its_own(ablation):
     """With the first seed; another seed is another run whatever else there is."""
     resolvers.register()
-    params = swept(ablation)
-    assert params == {**ABLATIONS[ablation], "seed": "1,2,3"}
-    names = list(ABLATIONS[ablation])
-    jobs = [
-        [f"{name}={value}" for name, value in zip(names, values, strict=True)]
-        for values in product(*(params[name].split(",") for name in names))
-    ]
-    result = []
+    params = composed(f"experiment=ablation/{ablation}", hydra=True).hydra.sweeper.params
+    swept = ABLATIONS[ablation]
+    assert {key: str(value) for key, value in params.items()} == {**swept, "seed": "1,2,3"}
+    jobs = list(product(*([f"{key}={value}" for value in values.split(",")] for key, values in swept.items())))
+    identities = set()
     for job in [*(["seed=1", *job] for job in jobs), ["seed=3", *jobs[0]]]:
         cfg = composed(f"experiment=ablation/{ablation}", "data=ETTh1", *job)
         check_config(cfg)
-        result.append(resolvers.identity(_root_=cfg))
-    assert len(set(result)) == len(jobs) + 1
+        identities.add(resolvers.identity(_root_=cfg))
+    assert len(identities) == len(jobs) + 1
 
 
 @pytest.mark.parametrize("ablation", ABLATIONS)
 def test_an_ablation_leaves_data_and_sizes_to_the_command_line(ablation):
     cfg = composed(f"experiment=ablation/{ablation}", "data=ETTh2", "model.d_model=64", "pred_len=48")
     assert (cfg.data.name, cfg.model.d_model, cfg.pred_len) == ("ETTh2", 64, 48)
-    plain, cfg = no_experiment(), composed(f"experiment=ablation/{ablation}")
+    plain, cfg = composed(), composed(f"experiment=ablation/{ablation}")
     assert (cfg.data, cfg.optim, cfg.trainer) == (plain.data, plain.optim, plain.trainer)
     assert (cfg.seq_len, cfg.label_len, cfg.pred_len) == (96, 48, 24)
     assert {key: cfg.model[key] for key in SIZES} == {key: plain.model[key] for key in SIZES}
@@ -138,8 +112,6 @@ def test_a_sweep_of_an_ablation_runs_each_of_its_jobs(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     call("train", "-m", "experiment=ablation/scramble", "hydra.sweeper.params.seed=2", *TINY)
     configs = [file.read_text() for file in Path("multirun/ablation-scramble").glob("*/.hydra/config.yaml")]
-    assert sorted(re.findall(r"Scrambled|forecast.attention.prob.Prob", "".join(configs))) == [
-        "Scrambled",
-        "forecast.attention.prob.Prob",
-    ]
+    mechanisms = re.findall(r"Scrambled|forecast.attention.prob.Prob", "".join(configs))
+    assert sorted(mechanisms) == ["Scrambled", "forecast.attention.prob.Prob"]
     assert all(re.search("^seed: 2$", config, re.MULTILINE) for config in configs)

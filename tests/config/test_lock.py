@@ -39,15 +39,14 @@ def test_a_second_training_or_resume_is_refused_until_the_first_is_gone_however_
     with at_work(tmp_path, f"hydra.run.dir={run}") as first:
         before = content(run)
         assert run / ".hydra" / "config.yaml" in before
-        for second in ((f"hydra.run.dir={run}", "seed=2"), (f"ckpt_path={run}/checkpoints/last.ckpt",),
-                       (f"hydra.run.dir={run}", "hydra.output_subdir=null")):  # fmt: skip
-            end = ran(tmp_path, STUB, *second)
+        message = (
+            rf"{run} is in use: process {first.pid} on \S+, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d, is training there; "
+            r"wait for its end, stop it, or train elsewhere with hydra\.run\.dir=FOLDER\n"
+        )
+        for second in ("seed=2", f"ckpt_path={run}/checkpoints/last.ckpt", "hydra.output_subdir=null"):
+            end = ran(tmp_path, STUB, second, *([] if "ckpt_path" in second else [f"hydra.run.dir={run}"]))
             assert end.returncode == 1 and reports(end) == []
-            assert re.fullmatch(
-                rf"{run} is in use: process {first.pid} on \S+, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d, is training "
-                r"there; wait for its end, stop it, or train elsewhere with hydra\.run\.dir=FOLDER\n",
-                end.stderr,
-            )
+            assert re.fullmatch(message, end.stderr)
             assert content(run) == before
         assert reports(ran(tmp_path, STUB, f"hydra.run.dir={tmp_path / 'elsewhere'}"))  # what the message advises
         assert reports(ran(tmp_path, STUB, f"hydra.run.dir={run}", LOCAL_RANK="1"))  # another process of one training
@@ -84,7 +83,7 @@ def test_the_same_process_may_hold_a_folder_again_and_lets_it_go(tmp_path):
     assert not in_use(tmp_path) and not in_use(tmp_path / "none")
 
 
-def test_a_holder_that_has_not_yet_said_who_it_is_refuses_all_the_same(tmp_path):
+def test_a_holder_that_has_not_yet_written_who_it_is_refuses_all_the_same(tmp_path):
     from filelock import FileLock
 
     with FileLock(tmp_path / ".lock"), pytest.raises(FolderHeld, match="is in use: another process is training there"):

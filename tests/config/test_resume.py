@@ -7,15 +7,10 @@ from omegaconf import OmegaConf
 from forecast.config.resume import resumed_config
 from forecast.errors import UserError
 
+LAST = "RUN/checkpoints/last.ckpt"
 SAVED = (
-    "model=informer",
-    "attention=full",
-    "data=demo",
-    "seq_len=48",
-    "label_len=24",
-    "optim.lr=0.002",
-    "trainer.max_epochs=3",
-    "model.d_model=64",
+    *("model=informer", "attention=full", "data=demo", "seq_len=48", "label_len=24"),
+    *("optim.lr=0.002", "trainer.max_epochs=3", "model.d_model=64"),
 )
 
 
@@ -23,21 +18,25 @@ def choices_of(cfg):
     return {str(k): v for k, v in OmegaConf.to_container(cfg.hydra.runtime.choices).items()}
 
 
-def plain(cfg):
+def plain(cfg, lacks=()):
     cfg = OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"])
+    OmegaConf.set_struct(cfg, False)
+    for key in lacks:
+        parent, _, last = key.rpartition(".")
+        del (OmegaConf.select(cfg, parent) if parent else cfg)[last]
     return OmegaConf.to_container(cfg, resolve=True)
 
 
-def resumed(*overrides, path="RUN/checkpoints/last.ckpt"):
-    saved = composed(*SAVED, hydra=True)
-    overrides = [f"ckpt_path={path}", *overrides]
-    asked = composed(*overrides, hydra=True)
-    return resumed_config(plain(saved), choices_of(saved), asked, overrides, choices_of(asked))
+def resumed(*overrides, saved=SAVED, lacks=()):
+    """The config of `train.py ckpt_path=... OVERRIDES`; lacks: keys that the saved one does not have."""
+    saved = composed(*saved, hydra=True)
+    command = composed(f"ckpt_path={LAST}", *overrides, hydra=True)
+    overrides = [f"ckpt_path={LAST}", *overrides]
+    return resumed_config(plain(saved, lacks), choices_of(saved), command, overrides, choices_of(command))
 
 
 def test_without_overrides_it_is_the_saved_config_with_the_new_path():
-    expected = plain(composed(*SAVED)) | {"ckpt_path": "RUN/checkpoints/last.ckpt"}
-    assert OmegaConf.to_container(resumed()) == expected
+    assert OmegaConf.to_container(resumed()) == plain(composed(*SAVED)) | {"ckpt_path": LAST}
 
 
 @pytest.mark.parametrize(
@@ -56,27 +55,17 @@ def test_what_may_change_changes(override, key, value):
     assert OmegaConf.select(resumed(override), key) == value
 
 
-def test_a_run_from_before_there_were_checks_gets_those_of_the_command():
-    saved = composed(*SAVED, hydra=True)
-    old = {key: value for key, value in plain(saved).items() if key != "checks"}
-    for overrides, leakage in (([], True), (["checks.leakage=false"], False)):
-        asked = composed(*overrides, hydra=True)
-        cfg = resumed_config(old, choices_of(saved), asked, overrides, choices_of(asked))
-        assert cfg.checks == {"leakage": leakage}
+@pytest.mark.parametrize(("overrides", "leakage"), [([], True), (["checks.leakage=false"], False)])
+def test_a_run_from_before_there_were_checks_gets_those_of_the_command(overrides, leakage):
+    assert resumed(*overrides, lacks=["checks"]).checks == {"leakage": leakage}
 
 
 def test_a_key_that_an_older_run_lacks_has_the_default_of_its_class():
-    saved = composed("data=ETTh1", hydra=True)
-    old = plain(saved)
-    del old["data"]["gaps"], old["protocol"]["horizon_offsets"]
-
-    def again(*overrides):
-        asked = composed(*overrides, hydra=True)
-        return resumed_config(old, choices_of(saved), asked, list(overrides), choices_of(asked))
-
-    assert again("data.gaps=refuse", "protocol.horizon_offsets=[]") == again() == {**old, "ckpt_path": None}
+    older = {"saved": ("data=ETTh1",), "lacks": ["data.gaps", "protocol.horizon_offsets"]}
+    assert resumed("data.gaps=refuse", "protocol.horizon_offsets=[]", **older) == resumed(**older)
+    assert "gaps" not in resumed(**older).data
     with pytest.raises(UserError, match=r"^data\.gaps=mask: the saved run has data\.gaps=refuse"):
-        again("data.gaps=mask")
+        resumed("data.gaps=mask", **older)
 
 
 def test_what_may_be_deleted_is():
@@ -84,7 +73,7 @@ def test_what_may_be_deleted_is():
     assert "early_stopping" not in cfg.callbacks
     assert "checkpoint" in cfg.callbacks
     assert "version" not in cfg.logger
-    assert "logger" not in resumed("~logger")  # check_config asks for it
+    assert "logger" not in resumed("~logger")  # check_config refuses that
 
 
 def test_a_group_replaces_its_whole_section_and_keys_lie_over_it():
@@ -94,34 +83,20 @@ def test_a_group_replaces_its_whole_section_and_keys_lie_over_it():
 
 
 def test_the_place_of_the_data_may_change():
-    saved = composed("data=ETTh1", hydra=True)
-    overrides = ["data.root=/there", "data.path=/x.csv"]
-    asked = composed(*overrides, hydra=True)
-    cfg = resumed_config(plain(saved), choices_of(saved), asked, overrides, choices_of(asked))
-    assert (cfg.data.root, cfg.data.path) == ("/there", "/x.csv")
+    data = resumed("data.root=/there", "data.path=/x.csv", saved=("data=ETTh1",)).data
+    assert (data.root, data.path) == ("/there", "/x.csv")
 
 
-@pytest.mark.parametrize(
-    "override",
-    [
-        "seq_len=48",
-        "seq_len=48.0",
-        "model.d_model=64",
-        "optim.lr=2e-3",
-        "model=informer",
-        "data=demo",
-        "attention=full",
-        "data/split=shares",
-        "attention@model.cross_attention=full",
-        "hydra.verbose=true",
-        "hydra.run.dir=x",
-        "seed=1",
-        "protocol=all_windows",
-    ],
-)
-def test_repeating_what_is_so_changes_nothing(override):
-    extra = ["data=demo"] if override == "data/split=shares" else []
-    assert resumed(*extra, override) == resumed()
+SAME = [
+    *("seq_len=48", "seq_len=48.0", "model.d_model=64", "optim.lr=2e-3", "seed=1", "model=informer", "data=demo"),
+    *("attention=full", "attention@model.cross_attention=full", "data=demo data/split=shares", "protocol=all_windows"),
+    *("hydra.verbose=true", "hydra.run.dir=x"),
+]
+
+
+@pytest.mark.parametrize("overrides", SAME)
+def test_repeating_what_is_so_changes_nothing(overrides):
+    assert resumed(*overrides.split()) == resumed()
 
 
 @pytest.mark.parametrize(

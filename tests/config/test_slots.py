@@ -1,45 +1,32 @@
 """An attention that cannot serve a slot is refused before any data is read, with the list of those that can."""
 
-import re
-
 import pytest
-from config.composed import composed
+from config.composed import composed, refusal
 
 from forecast.config.check import check_config
-from forecast.errors import UserError
 
 CROSS = "These can: full, prob, prob_causal, prob_informer2020, prob_scrambled, single_head, topk"
 CACHED = "These can: fixed, full, logsparse, single_head, strided, topk"
+SLOT, DECODER = "attention@model.cross_attention", "cannot serve the model's decoder_attention"
+INSIDE = "it works inside one sequence and cannot attend to another"
+WHOLE = "which steps a row sees depends on the whole sequence, so it cannot decode row by row with a cache"
 REFUSED = {
-    "attention@model.cross_attention=lsh": (
-        f"attention@model.cross_attention=lsh cannot serve this slot: it works inside one sequence and cannot attend "
-        f"to another. {CROSS}"
-    ),
-    "attention@model.cross_attention=logsparse": (
-        "attention@model.cross_attention=logsparse cannot serve this slot: it works inside one sequence"
-    ),
+    "attention@model.cross_attention=lsh": f"{SLOT}=lsh cannot serve this slot: {INSIDE}. {CROSS}",
+    "attention@model.cross_attention=logsparse": f"{SLOT}=logsparse cannot serve this slot: {INSIDE}",
     "attention=strided attention@model.cross_attention=inherit": (
-        "attention=strided cannot serve the model's cross_attention: it works inside one sequence"
+        f"attention=strided cannot serve the model's cross_attention: {INSIDE}"
     ),
-    "model=gpt attention=prob": (
-        "attention=prob cannot serve the model's decoder_attention: which steps a row sees depends on the whole "
-        f"sequence, so it cannot decode row by row with a cache. {CACHED}"
-    ),
-    "model=logtrans attention=lsh": "attention=lsh cannot serve the model's decoder_attention: which steps a row sees",
-    "model.decode=autoregressive attention=prob": (
-        "attention=prob cannot serve the model's decoder_attention: which steps a row sees"
-    ),
+    "model=gpt attention=prob": f"attention=prob {DECODER}: {WHOLE}. {CACHED}",
+    "model=logtrans attention=lsh": f"attention=lsh {DECODER}: {WHOLE}",
+    "model.decode=autoregressive attention=prob": f"attention=prob {DECODER}: {WHOLE}",
     "model.decode=autoregressive attention=full attention@model.cross_attention=prob": (
-        "attention@model.cross_attention=prob cannot serve this slot: which steps a row sees depends on the whole "
-        "sequence, so it cannot decode row by row with a cache. These can: full, single_head, topk"
+        f"{SLOT}=prob cannot serve this slot: {WHOLE}. These can: full, single_head, topk"
     ),
     "model.decode=autoregressive attention=full data.features=MS": (
         "model.decode=autoregressive: each forecast step is fed back as an input, which needs all columns, and "
         "data.features=MS forecasts one"
     ),
-    "model.decode=autoregressive attention=full model.mix=true": (
-        "model.decode=autoregressive: mixed heads are not causal"
-    ),
+    "model.decode=autoregressive attention=full model.mix=true": "autoregressive: mixed heads are not causal",
     "model.decode=autoregressive attention=full label_len=0": (
         "model.decode=autoregressive: the first step is made from the start token: label_len must be at least 1"
     ),
@@ -55,20 +42,19 @@ REFUSED = {
     "attention@model.encoder_attention=fixed model.encoder_attention.mechanism.heads=per_head model.n_heads=1": (
         "model.encoder_attention.mechanism.heads=per_head: half of the heads get each pattern: model.n_heads (1) must"
     ),
-    "attention=topk attention.mechanism.k=0": "attention.mechanism.k=0: must be at least 1",
-    "attention=lsh attention.mechanism.bucket_size=0": "attention.mechanism.bucket_size=0: must be at least 1",
+    **{
+        f"attention={name} attention.mechanism.{key}=0": f"attention.mechanism.{key}=0: must be at least 1"
+        for name, key in {"topk": "k", "lsh": "bucket_size", "strided": "window", "fixed": "block"}.items()
+    },
     "attention=lsh attention.mechanism.n_hashes=0": "attention.mechanism.n_hashes=0: must be at least 1",
-    "attention=strided attention.mechanism.window=0": "attention.mechanism.window=0: must be at least 1",
-    "attention=fixed attention.mechanism.block=0": "attention.mechanism.block=0: must be at least 1",
     "attention=logsparse attention.mechanism.sub_len=1": "attention.mechanism.sub_len=1: must be at least 2",
 }
 
 
 @pytest.mark.parametrize("overrides", REFUSED)
 def test_an_attention_that_cannot_serve_is_refused_in_one_line(overrides):
-    with pytest.raises(UserError, match=re.escape(REFUSED[overrides])) as error:
-        check_config(composed(*overrides.split()))
-    assert len(str(error.value).splitlines()) == 1
+    (line,) = refusal(overrides).splitlines()
+    assert REFUSED[overrides] in line
 
 
 ACCEPTED = [

@@ -1,10 +1,18 @@
-"""CSV files as the tests write them, and the words with which the reader refuses one."""
+"""CSV files as the tests write them, and the message with which the reader refuses one."""
+
+import re
 
 import pandas as pd
 import pytest
 
+from forecast.data.check import check_file
 from forecast.data.frame import read_frame
 from forecast.errors import UserError
+
+FREQUENCIES = [
+    *("100ns", "250us", "100ms", "s", "30s", "min", "7min", "15min", "h", "3h", "D", "5D", "B", "W-SUN", "W-WED"),
+    *("2W-TUE", "ME", "MS", "BME", "BMS", "QE-DEC", "QE-NOV", "QS-FEB", "YE-DEC", "YS-APR", "WOM-3FRI"),
+]
 
 
 def write(folder, text):
@@ -31,6 +39,15 @@ def refusal(path, **options):
         read_frame(path, **options)
     assert str(path) in str(caught.value), "the message names the file"
     return str(caught.value)
+
+
+def assert_listed(path, message, **layout):
+    """A check lists the error of the strict reader, with how often it is in the file, and has no command."""
+    check = check_file(str(path), **layout)
+    count = r"; \d+ such (row|cell)s? of \d+(: [^.]*)?(, \d+ different words?)?"
+    listed = [re.sub(count, "", text).lower() for text in check.findings.texts("error")]
+    assert message.removeprefix(f"{path}: ").lower() in listed
+    assert check.command is None
 
 
 def assert_says(message, *parts):

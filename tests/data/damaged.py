@@ -41,9 +41,6 @@ class CsvCase(NamedTuple):
     truth: tuple[np.ndarray, pd.DatetimeIndex] | None
 
 
-Rows = list[list[str]]
-
-
 @st.composite
 def files(draw):
     separator, decimal = draw(st.sampled_from(SEPARATORS))

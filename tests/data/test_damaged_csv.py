@@ -167,13 +167,13 @@ def assert_agree(path, layout):
     check = check_file(str(path), **layout)
     assert check.readable == reads(path, gaps="mask", **layout), check.findings
     assert (check.readable and not check.findings.texts("mend")) == reads(path, gaps="refuse", **layout), check.findings
-    assert check.readable or check.findings.texts("error")
+    assert (check.command is None) == bool(check.findings.texts("error")), check.findings
     assert check.command is None or reads(path, gaps=check.gaps, **layout), check.findings
 
 
 def layout_of(case):
-    given = {key: value for key, value in case.options.items() if key in ("separator", "decimal", "time_column")}
-    return {"time_column": "date", **given}
+    layout = {key: value for key, value in case.options.items() if key in ("separator", "decimal", "time_column")}
+    return {"time_column": "date", **layout}
 
 
 @generated(FEW_EXAMPLES)
@@ -182,6 +182,8 @@ def test_a_check_finds_an_error_in_just_the_files_that_the_reader_refuses(tmp_pa
     path = tmp_path_factory.getbasetemp() / "checked.csv"
     path.write_bytes(case.content)
     assert_agree(path, layout_of(case))
+    guess = check_file(str(path))  # neither an exception nor a warning where it guesses the layout
+    assert (guess.command is None) == bool(guess.findings.texts("error")), guess.findings
 
 
 def test_a_grid_that_would_leave_the_years_of_pandas_is_no_frequency(tmp_path):

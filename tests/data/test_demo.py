@@ -5,7 +5,6 @@ import pytest
 
 from forecast.data import demo
 from forecast.data.demo import best_mse, demo_frame
-from forecast.errors import UserError
 
 COLUMNS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
 ROWS = 4000
@@ -99,15 +98,3 @@ def test_the_optimal_forecast_reaches_best_mse_and_seasonal_naive_is_clearly_wor
 def test_a_best_error_is_not_near_zero():
     best = best_mse(seed=7, rows=ROWS, columns=COLUMNS, steps=24).mean(axis=0)
     assert (best / demo_frame().values.var(axis=0) > 0.08).all()
-
-
-def test_an_unknown_column_is_refused():
-    with pytest.raises(UserError, match=r"no column 'HUF'.*Did you mean 'HUFL'\?"):
-        best_mse(seed=7, rows=ROWS, columns=["HUF"], steps=3)
-
-
-def test_an_impossible_size_or_seed_is_refused():
-    with pytest.raises(UserError, match=r"data.rows is 2; .*at least 3"):
-        demo_frame(rows=2)
-    with pytest.raises(UserError, match=r"data.demo_seed is -1; it must be 0 or more"):
-        demo_frame(seed=-1)

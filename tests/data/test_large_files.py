@@ -54,11 +54,11 @@ def test_a_large_file_takes_seconds_and_a_few_times_the_memory_of_its_numbers(tm
     write_large(path, rows, columns)
     run = subprocess.run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout)
-    assert (found["shape"], found["freq"], found["batch"]) == ([rows, columns], "min", [32, 96, columns])
-    assert found["last"] == (rows * columns - 1) / 8
-    assert found["seconds"] < 60, found
-    assert found["read"]["bytes"] < 4 * found["numbers"], found
+    result = json.loads(run.stdout)
+    assert (result["shape"], result["freq"], result["batch"]) == ([rows, columns], "min", [32, 96, columns])
+    assert result["last"] == (rows * columns - 1) / 8
+    assert result["seconds"] < 60, result
+    assert result["read"]["bytes"] < 4 * result["numbers"], result
 
 
 @pytest.mark.slow

@@ -89,44 +89,27 @@ def test_a_tail_shorter_than_a_forecast_is_left_out(left, names):
     assert len(parts) == names
 
 
-@pytest.mark.parametrize(
-    ("split", "fits"), [(RowSplit(train=12, val=5, test=5), True), (RowSplit(train=11, val=5, test=5), False)]
-)
-def test_train_holds_one_window_with_its_context(split, fits):
-    if fits:
-        assert windows(split_rows(frame(31), split, seq_len=7, pred_len=5)["train"], 7, 5) == 1
-    else:
-        with pytest.raises(
-            UserError, match=r"my.csv.*31 rows.*gives train 11, .* needs 12 \(seq_len 7 \+ pred_len 5\)"
-        ):
-            split_rows(frame(31), split, seq_len=7, pred_len=5)
+def test_train_holds_one_window_with_its_context_and_every_other_part_one_forecast():
+    parts = split_rows(frame(31), RowSplit(train=12, val=5, test=5), seq_len=7, pred_len=5)
+    assert [windows(parts[name], 7, 5) for name in ("train", "val", "test")] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
-    ("part", "split"), [("val", RowSplit(train=20, val=4, test=5)), ("test", RowSplit(train=20, val=5, test=4))]
+    ("split", "says"),
+    [
+        (
+            RowSplit(train=11, val=5, test=5),
+            r"my.csv.*31 rows.*gives train 11, .* needs 12 \(seq_len 7 \+ pred_len 5\)",
+        ),
+        (RowSplit(train=20, val=4, test=5), r"gives val 4, but one window needs 5 .*shorter seq_len.*split=all"),
+        (RowSplit(train=20, val=5, test=4), r"gives test 4, but one window needs 5 .*shorter seq_len.*split=all"),
+        (RowSplit(train=20, val=7, test=5), r"my.csv has 31 rows.*20 \+ 7 \+ 5 = 32.*ShareSplit.*split=all"),
+        (DateSplit(val_start="2016-07-02", test_start="2017-01-01"), r"gives test 0, but one window needs 5"),
+    ],
 )
-def test_every_other_part_holds_one_forecast(part, split):
-    with pytest.raises(UserError, match=rf"gives {part} 4, but one window needs 5 .*shorter seq_len.*split=all"):
+def test_a_part_too_short_for_a_window_is_refused(split, says):
+    with pytest.raises(UserError, match=says):
         split_rows(frame(31), split, seq_len=7, pred_len=5)
-
-
-def test_more_rows_than_the_file_has_are_refused():
-    with pytest.raises(UserError, match=r"my.csv has 31 rows.*20 \+ 7 \+ 5 = 32.*ShareSplit.*split=all"):
-        split_rows(frame(31), RowSplit(train=20, val=7, test=5), seq_len=7, pred_len=5)
-
-
-def test_a_part_of_no_rows_is_refused():
-    with pytest.raises(UserError, match=r"data.split.val is 0; it must be at least 1"):
-        RowSplit(train=20, val=0, test=5)
-    with pytest.raises(UserError, match=r"gives test 0, but one window needs 5"):
-        split_rows(frame(31), DateSplit(val_start="2016-07-02", test_start="2017-01-01"), seq_len=7, pred_len=5)
-
-
-@pytest.mark.parametrize("shares", [(0.7, 0.1, 0.1), (0.9, -0.1, 0.2), (0.8, 0.2, 0.0)])
-def test_shares_are_positive_and_sum_to_one(shares):
-    train, val, test = shares
-    with pytest.raises(UserError, match=rf"train {train}, val {val}, test {test}; each must be above 0 .* sum 1"):
-        ShareSplit(train=train, val=val, test=test)
 
 
 @pytest.mark.parametrize("date", ["soon", "2017-13-01", "2017-01-01 00:00Z"])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from models.small import window_shape
-from models.test_model_laws import MODELS, made
+from models.test_model_laws import MODELS, small_model
 from torch import nn
 
 from forecast.data.frame import SeriesFrame
@@ -54,7 +54,7 @@ def data():
 @pytest.fixture
 def plain():
     """A real model without a leak."""
-    return made("dlinear")
+    return small_model("dlinear")
 
 
 def leak(model, data, check=check_forecasts):
@@ -68,23 +68,23 @@ def leak(model, data, check=check_forecasts):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_passes(name, data):
-    check_leakage(made(name), data, device=CPU)
+    check_leakage(small_model(name), data, device=CPU)
 
 
 @pytest.mark.parametrize("attention", ["prob", "prob_causal", "lsh"])
 @pytest.mark.parametrize("eval_seed", ["0", "null"])
 def test_attentions_that_draw_pass_also_with_fresh_draws(attention, eval_seed, data):
-    check_leakage(made("informer", f"attention={attention}", f"eval_seed={eval_seed}"), data, device=CPU)
+    check_leakage(small_model("informer", f"attention={attention}", f"eval_seed={eval_seed}"), data, device=CPU)
 
 
 def test_a_model_that_decodes_step_by_step_passes(data):
-    check_leakage(made("informer", "attention=full", "model.decode=autoregressive"), data, device=CPU)
+    check_leakage(small_model("informer", "attention=full", "model.decode=autoregressive"), data, device=CPU)
 
 
 @pytest.mark.parametrize("split", ["train", "val", "test"])
 def test_models_of_fewer_targets_pass_on_every_split(split):
     data = made_data(targets=(2, 0))
-    check_leakage(made("gpt", window={"targets": (2, 0)}), data, device=CPU, split=split)
+    check_leakage(small_model("gpt", window={"targets": (2, 0)}), data, device=CPU, split=split)
 
 
 @pytest.mark.parametrize("policy", ["interpolate", "mask", "forward_fill"])
@@ -223,7 +223,7 @@ def test_a_row_of_the_past_that_sees_the_future_is_caught(data):
 
 def test_a_decoder_whose_rows_are_one_step_late_is_caught(data):
     """gpt, but each row reads the very step that it predicts."""
-    model = made("gpt")
+    model = small_model("gpt")
     rows = model.rows
     model.rows = lambda values, known: rows(values.roll(-1, 1), known)
     assert "prediction of step" in leak(model, data, check_training_outputs)
@@ -327,7 +327,7 @@ def test_all_checks_are_made(kind, data, plain):
 
 @pytest.mark.parametrize("model", ["informer", "patchtst", "gpt"])
 def test_model_data_and_random_generators_are_left_as_they_were(model, data):
-    checked = made(model).train()
+    checked = small_model(model).train()
     checked.get_submodule(next(name for name, _ in checked.named_children())).eval()
     modes = [part.training for part in checked.modules()]
     state = {key: value.clone() for key, value in checked.state_dict().items()}
@@ -358,7 +358,7 @@ def test_the_series_is_restored_when_the_model_fails_or_leaks(data):
 
 def test_a_model_can_be_trained_after_the_check(data):
     """What it keeps between calls, such as a pattern's mask, must be fit for gradients."""
-    model = made("sparse_transformer", window={"seq_len": L})
+    model = small_model("sparse_transformer", window={"seq_len": L})
     check_leakage(model, data, device=CPU)
     batch = data.windows("train").__getitems__([0, 1])
     model.training_outputs(batch.past, batch.past_known, batch.future_known, batch.future)[0].sum().backward()

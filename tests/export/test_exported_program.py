@@ -99,76 +99,52 @@ def program_file(tmp_path_factory):
     return path
 
 
-def rewritten(path, target, change):
-    """A copy of an archive; `change` takes a member's name and content and gives them."""
+def rewritten(path, target, parts, bomb):
+    """A copy of an archive with these parts replaced or added; a part is what `parts` makes of the old and a pickle."""
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
-        for name in old.namelist():
-            for changed, content in change(name, old.read(name)):
-                new.writestr(changed, content)
+        members = {name.partition("/")[2]: old.read(name) for name in old.namelist()}
+        folder = old.namelist()[0].partition("/")[0]
+        members |= {name: part(members.get(name), pickle.dumps(bomb)) for name, part in parts.items()}
+        for name, content in members.items():
+            new.writestr(f"{folder}/{name}", content)
     return target
 
 
-def with_pickled_sample(bomb):
-    return lambda name, content: [(name, pickle.dumps(bomb) if name.endswith("sample_inputs/model.pt") else content)]
+def pickled(old, payload):
+    return payload
 
 
-def with_pickled_weight(bomb):
-    def change(name, content):
-        if name.endswith("model_weights_config.json"):
-            return [(name, content.replace(b'"use_pickle": false', b'"use_pickle": true'))]
-        return [(name, pickle.dumps(bomb) if name.endswith("weights/weight_0") else content)]
-
-    return change
+def declared_pickled(old, payload):
+    return old.replace(b'"use_pickle": false', b'"use_pickle": true')
 
 
-def with_opaque_constant(bomb):
-    entry = b'{"config": {"a": {"path_name": "opaque_obj_0", "is_param": false, "use_pickle": false}}}'
-
-    def change(name, content):
-        if name.endswith("model_constants_config.json"):
-            return [(name, entry), (name.replace("model_constants_config.json", "opaque_obj_0"), pickle.dumps(bomb))]
-        return [(name, content)]
-
-    return change
+def opaque(old, payload):
+    return b'{"config": {"a": {"path_name": "opaque_obj_0", "is_param": false, "use_pickle": false}}}'
 
 
-def with_old_weights(bomb):
-    def change(name, content):
-        old = [(name.replace("weight_0", "model.pt"), pickle.dumps(bomb))] if name.endswith("weight_0") else []
-        return [(name, content), *old]
-
-    return change
-
-
-def with_library(bomb):
-    def change(name, content):
-        library = [(f"{name.partition('/')[0]}/data/aotinductor/model/a.so", b"ELF")]
-        return [(name, content), *(library if name.endswith("weight_0") else [])]
-
-    return change
-
-
+SAMPLE = {"data/sample_inputs/model.pt": pickled}
+# What is planted, the part that must be named last.
 HOSTILE = {
-    "library": (with_library, "data/aotinductor/model/a.so"),
-    "sample": (with_pickled_sample, "sample_inputs/model.pt"),
-    "weight": (with_pickled_weight, "weight_0"),
-    "constant": (with_opaque_constant, "opaque_obj_0"),
-    "old": (with_old_weights, "data/weights/model.pt"),
+    "library": {"data/aotinductor/model/a.so": lambda *_: b"ELF"},
+    "sample": SAMPLE,
+    "weight": {"data/weights/model_weights_config.json": declared_pickled, "data/weights/weight_0": pickled},
+    "constant": {"data/constants/model_constants_config.json": opaque, "data/constants/opaque_obj_0": pickled},
+    "old": {"data/weights/model.pt": pickled},
 }
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_program_is_not_executed(program_file, tmp_path, kind):
-    make, named = HOSTILE[kind]
-    path = rewritten(program_file, tmp_path / "model.pt2", make(Bomb(tmp_path / "fired")))
-    with pytest.raises(UserError, match=rf"holds '.*{named}', which could execute code on loading"):
+    path = rewritten(program_file, tmp_path / "model.pt2", HOSTILE[kind], Bomb(tmp_path / "fired"))
+    name = Path(list(HOSTILE[kind])[-1]).name
+    with pytest.raises(UserError, match=rf"holds '.*{name}', which could execute code on loading"):
         load_program(path)
     assert not (tmp_path / "fired").exists()
 
 
 def test_torchs_own_loader_would_execute_it(program_file, tmp_path):
     """Why config.json warns; should this fail one day, the warning may go."""
-    path = rewritten(program_file, tmp_path / "model.pt2", with_pickled_sample(Bomb(tmp_path / "fired")))
+    path = rewritten(program_file, tmp_path / "model.pt2", SAMPLE, Bomb(tmp_path / "fired"))
     with pytest.raises(RuntimeError, match="error when deserializing"):  # by then the payload has run
         torch.export.load(path)
     assert (tmp_path / "fired").exists()

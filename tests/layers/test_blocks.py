@@ -56,7 +56,7 @@ def test_dropout_of_everything_leaves_the_inputs_alone_in_training(training):
 
 
 class Watched(FullAttention):
-    """Full attention that remembers how many queries it was asked for."""
+    """Full attention that remembers how many queries it got."""
 
     def forward(self, q, k, v):
         self.n_queries = q.shape[2]
@@ -78,9 +78,8 @@ def test_the_last_rows_are_those_of_the_whole_and_no_others_are_computed_where_r
     stack = DecoderStack(with_own_norms(DecoderLayer(sizes(), **slots, layer=2 * i)) for i in range(2))
     x, encoded = torch.randn(B, L, D), torch.randn(B, K, D)
     whole = stack(x, encoded)
-    asked = [layer.cross_attention.mechanism.n_queries for layer in stack]
+    assert [layer.cross_attention.mechanism.n_queries for layer in stack] == [L, L]
     torch.testing.assert_close(stack(x, encoded, last=4), whole[:, -4:])
-    assert asked == [L, L]
     assert [layer.cross_attention.mechanism.n_queries for layer in stack] == [L, computed]
 
 

@@ -1,8 +1,9 @@
-"""Caches: what they keep, how much fits, and that layers go on where they stopped."""
+"""Caches: what they store, how much fits, and that layers go on where they stopped."""
 
 import pytest
 import torch
 from layers.test_blocks import with_own_norms
+from layers.test_layers import embedding
 
 from forecast.attention.base import NotCacheable
 from forecast.attention.full import FullAttention
@@ -10,13 +11,12 @@ from forecast.layers.attention_layer import AttentionLayer
 from forecast.layers.blocks import BlockSizes, DecoderLayer
 from forecast.layers.cache import LastRows, LayerCache
 from forecast.layers.causal_blocks import CausalStack, PostNormLayer, PreNormLayer
-from forecast.layers.causal_embedding import CausalDataEmbedding, CausalTokenEmbedding, PointDataEmbedding
-from forecast.layers.embedding import sinusoid_table
+from forecast.layers.causal_embedding import CausalDataEmbedding, PointDataEmbedding
 from forecast.layers.heads import mix_heads
 from forecast.layers.projections import ConvProjection, StandardProjection
 
-B, H, L, E, K, C, F = 2, 3, 11, 5, 7, 3, 4
-D = H * E
+B, H, L, K, C, F, D = 2, 2, 11, 5, 3, 4, 14
+E = D // H
 SLOT = {"projection": StandardProjection, "mechanism": FullAttention}
 CONV = {"projection": ConvProjection, "mechanism": FullAttention}
 PARTS = [[11], [1] * 11, [4, 7], [7, 1, 1, 2]]
@@ -27,12 +27,14 @@ def steps(count):
     return torch.randn(B, H, count, E), torch.randn(B, H, count, E)
 
 
-def parts(x, sizes):
-    return torch.split(x, sizes, dim=1)
+def in_parts(next_rows, lengths, *sequences):
+    """What `next_rows` gives for sequences that come in parts, joined."""
+    parts = zip(*(torch.split(x, lengths, dim=1) for x in sequences), strict=True)
+    return torch.cat([next_rows(*part) for part in parts], 1)
 
 
-def sizes():
-    return BlockSizes(d_model=D, n_heads=H, d_ff=17, dropout=0.0, activation="gelu")
+def sizes(dropout=0.0):
+    return BlockSizes(d_model=D, n_heads=H, d_ff=17, dropout=dropout, activation="gelu")
 
 
 def test_last_rows_are_joined_to_the_rows_that_follow():
@@ -51,7 +53,7 @@ def test_no_last_rows_are_joined_where_none_are_looked_back_on():
     assert rows.length == 6
 
 
-def test_appended_steps_lie_behind_those_before_and_come_back_together():
+def test_appended_steps_lie_after_those_before_and_come_back_together():
     cache, (k, v) = LayerCache(L), steps(L)
     for start, stop in ((0, 4), (4, 5), (5, L)):
         keys, values = cache.append(k[:, :, start:stop], v[:, :, start:stop])
@@ -89,21 +91,15 @@ def test_the_dtype_is_that_of_the_first_steps(dtype):
 
 @pytest.mark.parametrize("slot", [SLOT, CONV], ids=["standard", "conv"])
 @pytest.mark.parametrize("lengths", PARTS, ids=str)
-def test_an_attention_layer_goes_on_where_it_stopped(slot, lengths):
-    layer = AttentionLayer(slot, d_model=D, n_heads=H, causal=True, layer=0)
-    x, cache = torch.randn(B, L, D), layer.new_cache(L)
+def test_self_and_cross_attention_go_on_where_they_stopped(slot, lengths):
+    layer, cross = (AttentionLayer(slot, d_model=D, n_heads=H, causal=causal, layer=0) for causal in (True, False))
+    x, memory = torch.randn(B, L, D), torch.randn(B, K, D)
+    cache, memory_cache = layer.new_cache(L), cross.new_memory_cache()
     with torch.no_grad():
-        rows = torch.cat([layer.next_rows(part, cache) for part in parts(x, lengths)], 1)
+        rows = in_parts(lambda part: layer.next_rows(part, cache), lengths, x)
+        recalled = in_parts(lambda part: cross.recall(part, memory, memory_cache), lengths, x)
     close(rows, layer(x, x), rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("slot", [SLOT, CONV], ids=["standard", "conv"])
-@pytest.mark.parametrize("lengths", PARTS, ids=str)
-def test_cross_attention_goes_on_where_it_stopped(slot, lengths):
-    layer = AttentionLayer(slot, d_model=D, n_heads=H, causal=False, layer=0)
-    x, memory, cache = torch.randn(B, L, D), torch.randn(B, K, D), layer.new_memory_cache()
-    rows = torch.cat([layer.recall(part, memory, cache) for part in parts(x, lengths)], 1)
-    close(rows, layer(x, memory), rtol=0, atol=1e-5)
+    close(recalled, cross(x, memory), rtol=0, atol=1e-5)
 
 
 def test_mixed_heads_have_no_rows_of_their_own():
@@ -117,7 +113,7 @@ def test_a_decoder_layer_goes_on_where_it_stopped(lengths):
     layer = with_own_norms(DecoderLayer(sizes(), self_attention=SLOT, cross_attention=SLOT, layer=0))
     x, encoded, cache = torch.randn(B, L, D), torch.randn(B, K, D), layer.new_cache(L)
     with torch.no_grad():
-        rows = torch.cat([layer.next_rows(part, encoded, cache) for part in parts(x, lengths)], 1)
+        rows = in_parts(lambda part: layer.next_rows(part, encoded, cache), lengths, x)
     close(rows, layer(x, encoded), rtol=0, atol=1e-5)
 
 
@@ -127,7 +123,7 @@ def test_a_stack_of_causal_layers_goes_on_where_it_stopped(kind, lengths):
     stack = CausalStack(with_own_norms(kind(sizes(), CONV, layer=i)) for i in range(2))
     x, caches = torch.randn(B, L, D), stack.new_caches(L)
     with torch.no_grad():
-        rows = torch.cat([stack.next_rows(part, caches=caches) for part in parts(x, lengths)], 1)
+        rows = in_parts(lambda part: stack.next_rows(part, caches=caches), lengths, x)
     close(rows, stack(x), rtol=0, atol=1e-5)
 
 
@@ -143,29 +139,8 @@ def test_a_post_norm_layer_normalises_sums_and_a_pre_norm_layer_inputs():
 
 @pytest.mark.parametrize("kind", [PostNormLayer, PreNormLayer])
 def test_dropout_of_everything_leaves_what_is_added_to(kind):
-    layer = kind(BlockSizes(d_model=D, n_heads=H, d_ff=17, dropout=1.0, activation="gelu"), SLOT, layer=0).train()
-    x = torch.randn(B, L, D)
+    layer, x = kind(sizes(dropout=1.0), SLOT, layer=0).train(), torch.randn(B, L, D)
     assert torch.equal(layer(x), x if kind is PreNormLayer else layer.norm2(layer.norm1(x)))
-
-
-def test_the_causal_token_embedding_sees_a_step_and_the_two_before_it():
-    tokens, x = CausalTokenEmbedding(C, D), torch.randn(B, L, C)
-    changed = x.clone()
-    changed[:, 4] += 1.0
-    rows = (tokens(x) != tokens(changed)).any(-1).all(0)
-    assert rows.nonzero()[:, 0].tolist() == [4, 5, 6]
-    padded = torch.cat([torch.zeros(B, 2, C), x], 1)
-    close(tokens(x), sum(padded[:, i : i + L] @ tokens.conv.weight[:, :, i].T for i in range(3)) + tokens.conv.bias)
-
-
-def test_the_causal_token_embedding_has_the_spread_of_the_circular_one():
-    # kaiming normal, fan_in = 7 * 3, leaky ReLU of slope 0.01
-    assert CausalTokenEmbedding(7, 4096).conv.weight.std().item() == pytest.approx((2 / 1.0001 / 21) ** 0.5, rel=0.02)
-
-
-def embedding(kind, **changes):
-    arguments = {"n_columns": C, "n_known": F, "d_model": D, "max_len": L, "dropout": 0.0, "encoding": "timeF"}
-    return kind(**{**arguments, **changes}).eval()
 
 
 @pytest.mark.parametrize("kind", [CausalDataEmbedding, PointDataEmbedding])
@@ -173,10 +148,9 @@ def embedding(kind, **changes):
 def test_an_embedding_goes_on_where_it_stopped(kind, lengths):
     """After n rows the next one has position n, and the convolution knows the rows before it."""
     both, x, known = embedding(kind), torch.randn(B, L, C), torch.randn(B, L, F)
-    close(both(x, known), both.values(x) + sinusoid_table(L, D) + both.calendar(known))
     cache = both.new_cache()
-    pairs = zip(parts(x, lengths), parts(known, lengths), strict=True)
-    close(torch.cat([both.next_rows(*pair, cache) for pair in pairs], 1), both(x, known), rtol=0, atol=1e-5)
+    rows = in_parts(lambda *part: both.next_rows(*part, cache), lengths, x, known)
+    close(rows, both(x, known), rtol=0, atol=1e-5)
 
 
 def test_an_embedding_has_no_position_beyond_its_longest_sequence():

@@ -39,8 +39,8 @@ def test_the_sigmoid_form_is_within_a_fiftieth_of_gelu():
 
 
 def test_a_width_that_is_no_multiple_is_refused():
-    says = r"d_ff \(20\) must be a multiple of d_model \(7\): the Boom layer sums runs of d_model numbers"
-    with pytest.raises(ValueError, match=says):
+    message = r"d_ff \(20\) must be a multiple of d_model \(7\): the Boom layer sums runs of d_model numbers"
+    with pytest.raises(ValueError, match=message):
         Boom(d_model=D, d_ff=20)
 
 
@@ -49,7 +49,7 @@ def test_boom_drops_the_wide_activations_in_training():
     boom.widen.weight.data.zero_()
     boom.widen.bias.data.fill_(1)
     torch.manual_seed(0)
-    unit = 2 / (1 + math.exp(-1.702))  # what is kept is doubled
+    unit = 2 / (1 + math.exp(-1.702))  # what is not dropped is doubled
     counts = (boom(torch.randn(B, 500, 1)) / unit).flatten()
     assert set(counts.round().int().tolist()) == {0, 1, 2, 3, 4}
     torch.testing.assert_close(boom.eval()(torch.randn(B, L, 1)), torch.full((B, L, 1), 2 * unit))
@@ -59,9 +59,9 @@ def test_pre_norm_normalises_first_and_drops_last():
     branch, x = PreNorm(nn.Linear(D, D), d_model=D, dropout=0.5).train(), torch.randn(B, L, D)
     nn.init.uniform_(branch.norm.weight, 0.5, 1.5)
     whole = branch.inner(branch.norm(x))
-    found = branch(x)
-    assert ((found == 0) | torch.isclose(found, 2 * whole)).all()
-    assert 0 < (found == 0).float().mean() < 1
+    dropped = branch(x)
+    assert ((dropped == 0) | torch.isclose(dropped, 2 * whole)).all()
+    assert 0 < (dropped == 0).float().mean() < 1
     torch.testing.assert_close(branch.eval()(x), whole)
 
 
@@ -76,7 +76,7 @@ def test_a_recurrent_layer_starts_from_zeros_and_gives_the_state_of_each_step():
     hidden = cell = torch.zeros(B, D)
     for step in range(L):
         gates = x[:, step] @ layer.lstm.weight_ih_l0.T + hidden @ layer.lstm.weight_hh_l0.T
-        keep_in, forget, content, out = (gates + layer.lstm.bias_ih_l0 + layer.lstm.bias_hh_l0).chunk(4, dim=-1)
-        cell = forget.sigmoid() * cell + keep_in.sigmoid() * content.tanh()
+        enter, forget, content, out = (gates + layer.lstm.bias_ih_l0 + layer.lstm.bias_hh_l0).chunk(4, dim=-1)
+        cell = forget.sigmoid() * cell + enter.sigmoid() * content.tanh()
         hidden = out.sigmoid() * cell.tanh()
         torch.testing.assert_close(layer(x)[:, step], hidden, rtol=1e-4, atol=1e-5)

@@ -8,7 +8,13 @@ from torch import nn
 
 from forecast.attention.full import FullAttention
 from forecast.layers.attention_layer import AttentionLayer
-from forecast.layers.projections import CausalConv, ConvProjection, SharedQueryKeyProjection, SingleHeadProjection
+from forecast.layers.projections import (
+    CausalConv,
+    ConvProjection,
+    SharedQueryKeyProjection,
+    SingleHeadProjection,
+    StandardProjection,
+)
 
 B, L, K, H, D = 2, 11, 5, 3, 12
 
@@ -56,7 +62,7 @@ def test_single_head_attends_to_another_sequence():
     torch.testing.assert_close(layer(x, memory), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_queries_and_keys_start_half_open_and_values_behind_a_learned_gate():
+def test_queries_and_keys_start_half_open_and_values_after_a_learned_gate():
     projection, (x, memory) = single(), x_and_memory()
     q, k, v = projection(x, memory)
     torch.testing.assert_close(q[:, 0], 0.5 * projection.norm(projection.query(x)))
@@ -74,7 +80,7 @@ def test_each_gate_weighs_the_columns_of_its_own_role():
         gate = getattr(projection.gates, name)
         with torch.no_grad():
             gate[4] += 1.0
-        changed = [not torch.equal(found, old) for found, old in zip(projection(x, memory), before, strict=True)]
+        changed = [not torch.equal(new, old) for new, old in zip(projection(x, memory), before, strict=True)]
         assert changed == [i == role for i in range(3)]
         with torch.no_grad():
             gate[4] -= 1.0
@@ -98,16 +104,16 @@ def test_every_parameter_of_single_head_gets_a_gradient():
 
 
 def test_single_head_drops_elements_of_queries_and_values_in_training():
-    projection, given = single(dropout=0.5), x_and_memory()
-    whole = projection.eval()(*given)
-    q, k, v = projection.train()(*given)
+    projection, inputs = single(dropout=0.5), x_and_memory()
+    whole = projection.eval()(*inputs)
+    q, k, v = projection.train()(*inputs)
     for dropped, full in ((q, whole[0]), (v, whole[2])):
         assert ((dropped == 0) | torch.isclose(dropped, 2 * full)).all()
         assert 0 < (dropped == 0).float().mean() < 1
     assert torch.equal(k, whole[1])
 
 
-def test_single_head_has_one_head_and_tells_what_number_it_ignores():
+def test_single_head_has_one_head_and_reports_the_number_it_ignores():
     assert [(single(n_heads=n).n_heads, single(n_heads=n).ignored_heads) for n in (1, 8)] == [(1, None), (1, 8)]
     assert not SingleHeadProjection.splits()
 
@@ -117,7 +123,7 @@ def conv(kernel_size=3):
 
 
 @pytest.mark.parametrize("kernel_size", [1, 2, 4])
-def test_queries_and_keys_of_a_step_tell_of_it_and_of_the_lookback_before_it_and_values_of_it_alone(kernel_size):
+def test_queries_and_keys_depend_on_their_step_and_the_lookback_before_it_and_values_on_their_step_alone(kernel_size):
     projection, x = conv(kernel_size), torch.randn(B, L, D)
     assert projection.lookback == kernel_size - 1
     changed = x.clone()
@@ -142,15 +148,10 @@ def test_a_causal_convolution_weighs_the_steps_before_with_zeros_before_the_firs
 def test_a_kernel_of_one_step_is_a_linear_map():
     projection, (x, memory) = conv(1), x_and_memory()
     q, k, v = projection(x, memory)
-    for heads, part, given in ((q, projection.query, x), (k, projection.key, memory)):
-        expected = given @ part.conv.weight[:, :, 0].T + part.conv.bias
+    for heads, part, steps in ((q, projection.query, x), (k, projection.key, memory)):
+        expected = steps @ part.conv.weight[:, :, 0].T + part.conv.bias
         torch.testing.assert_close(heads.transpose(1, 2).flatten(2), expected, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(v.transpose(1, 2).flatten(2), projection.value(memory))
-
-
-def test_a_kernel_of_no_step_is_refused():
-    with pytest.raises(ValueError, match=r"kernel_size \(0\) must be at least 1"):
-        conv(0)
 
 
 def shared():
@@ -181,18 +182,13 @@ def test_the_shared_map_learns_from_both_roles():
     projection, x = shared(), torch.randn(B, L, D)
     weight = projection.query_key.weight
     q, k, _ = projection(x, x)
-    of_q, of_k, of_both = gradients(q, k, weight)
+    target = torch.randn(B, H, L, L)
+    pairs = ((q, k.detach()), (q.detach(), k), (q, k))  # a loss of the queries alone, of the keys alone, of both
+    losses = [((queries @ keys.transpose(2, 3)) * target).sum() for queries, keys in pairs]
+    of_q, of_k, of_both = (torch.autograd.grad(loss, weight, retain_graph=True)[0] for loss in losses)
     assert of_q.abs().max() > 0
     assert of_k.abs().max() > 0
     torch.testing.assert_close(of_both, of_q + of_k, rtol=1e-4, atol=1e-4)
-
-
-def gradients(q, k, weight):
-    """Of a loss of both, as a function of the queries alone, of the keys alone, of both."""
-    target = torch.randn(B, H, L, L)
-    pairs = ((q, k.detach()), (q.detach(), k), (q, k))
-    losses = [((queries @ keys.transpose(2, 3)) * target).sum() for queries, keys in pairs]
-    return [torch.autograd.grad(loss, weight, retain_graph=True)[0] for loss in losses]
 
 
 @pytest.mark.parametrize("memory", [torch.zeros(B, L, D), torch.zeros(B, K, D)], ids=["as long", "shorter"])
@@ -201,8 +197,8 @@ def test_a_shared_projection_of_two_sequences_is_refused(memory):
         shared()(torch.zeros(B, L, D), memory)
 
 
-@pytest.mark.parametrize("make", [ConvProjection, SharedQueryKeyProjection])
-def test_heads_that_do_not_divide_the_width_are_refused(make):
+@pytest.mark.parametrize("kind", [StandardProjection, ConvProjection, SharedQueryKeyProjection])
+def test_heads_that_do_not_divide_the_width_are_refused(kind):
     with pytest.raises(ValueError, match=r"d_model \(12\) must be a multiple of n_heads \(5\)"):
-        make(d_model=D, n_heads=5)
-    assert make.splits()
+        kind(d_model=D, n_heads=5)
+    assert kind.splits()

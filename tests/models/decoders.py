@@ -1,11 +1,11 @@
-"""Small models that forecast step by step, and what is asked of all of them."""
+"""Small models that forecast step by step, and other ways to their forecasts."""
 
 from functools import partial
 
 import torch
 from attention.cases import CASES
 from config.composed import composed
-from models.inputs import batch, made
+from models.inputs import batch, make_model
 from models.small import FULL, SIZES
 
 from forecast.config.build import build
@@ -25,15 +25,15 @@ def yaml_slot(name):
 def cacheable_slots():
     """Every attention that decodes row by row: with its YAML's sizes, which follow the length, and with small ones."""
     small = {case.name: case.make for case in CASES}
-    found = {}
+    slots = {}
     for name in options("attention", but="inherit"):
         slot = yaml_slot(name)
         if slot["mechanism"].func.refusal(cross=False, cached=True):
             continue
-        found[name] = slot
+        slots[name] = slot
         if name in small:
-            found[f"{name}-small"] = {**slot, "mechanism": small[name]}
-    return found
+            slots[f"{name}-small"] = {**slot, "mechanism": small[name]}
+    return slots
 
 
 CACHEABLE = cacheable_slots()
@@ -53,7 +53,7 @@ class GptDecoder(SmallDecoder):
     """All rows of a GPT at once, and row by row."""
 
     def __init__(self, slot=FULL, **changes):
-        self.model = made(GPT, {**DECODER_ONLY, "decoder_attention": slot}, changes).eval()
+        self.model = make_model(GPT, {**DECODER_ONLY, "decoder_attention": slot}, changes).eval()
         self.decoder, self.encoded = self.model, ()
         self.n_start = self.model.window.seq_len
 
@@ -66,7 +66,7 @@ class InformerDecoder(SmallDecoder):
 
     def __init__(self, slot=FULL, **changes):
         slots = {"encoder_attention": FULL, "decoder_attention": slot, "cross_attention": FULL}
-        self.model = made(Informer, {**SIZES, **STACK, **slots, "decode": "autoregressive"}, changes).eval()
+        self.model = make_model(Informer, {**SIZES, **STACK, **slots, "decode": "autoregressive"}, changes).eval()
         self.decoder = self.model.decoder
         self.n_start = self.model.window.label_len
 
@@ -96,16 +96,14 @@ def cached(decoder, values, known, lengths, cache=None):
 
 
 @torch.no_grad()
-def naive(decoder, past, past_known, future_known):
+def naive(rows, n_start, past, past_known, future_known):
     """The forecast without a cache: all rows at each step, those to come as zeros, which no row before them sees."""
-    decoder.read(past, past_known)
-    start, pred_len = past.shape[1] - decoder.n_start, future_known.shape[1]
+    start, pred_len = past.shape[1] - n_start, future_known.shape[1]
     values = torch.cat([past[:, start:], past.new_zeros(len(past), pred_len, past.shape[2])], 1)
     known = torch.cat([past_known[:, start + 1 :], future_known], 1)
-    for step in range(pred_len):
-        row = decoder.n_start + step
-        values[:, row] = decoder.whole(values[:, :-1], known)[:, row - 1]
-    return values[:, decoder.n_start :]
+    for row in range(n_start, n_start + pred_len):
+        values[:, row] = rows(values[:, :-1], known)[:, row - 1]
+    return values[:, n_start:]
 
 
 DECODERS = {"gpt": GptDecoder, "informer": InformerDecoder}

@@ -9,10 +9,10 @@ from forecast.models.base import ForecastModel, window_statistics
 
 
 class Echo(ForecastModel):
-    """Forecasts the targets' last value; keeps what it was shown."""
+    """Forecasts the targets' last value; stores the window that it reads."""
 
     def forecast(self, past, past_known, future_known):
-        self.shown = past
+        self.window_read = past
         return past[:, -1:, list(self.window.targets)].expand(-1, self.window.pred_len, -1)
 
 
@@ -31,8 +31,8 @@ def test_statistics_are_each_windows_own_and_each_columns_own():
 def test_a_model_sees_windows_of_mean_0_and_deviation_1():
     model, (past, *known) = Echo(window_shape(), instance_norm=True), batch()
     model(past * 20 + 300, *known)
-    torch.testing.assert_close(model.shown.mean(1), torch.zeros(B, 3), rtol=0, atol=1e-4)
-    torch.testing.assert_close(model.shown.std(1, unbiased=False), torch.ones(B, 3), rtol=0, atol=1e-4)
+    torch.testing.assert_close(model.window_read.mean(1), torch.zeros(B, 3), rtol=0, atol=1e-4)
+    torch.testing.assert_close(model.window_read.std(1, unbiased=False), torch.ones(B, 3), rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("targets", [(0, 1, 2), (2,), (2, 0)])
@@ -69,7 +69,7 @@ def test_a_constant_window_is_restored_to_its_level_and_stays_finite():
 def test_without_instance_norm_a_model_sees_the_window_as_it_is():
     model, (past, *known) = Echo(window_shape()), batch()
     model(past, *known)
-    assert model.shown is past
+    assert model.window_read is past
 
 
 def test_the_training_outputs_are_the_forecast_and_the_targets_truth():

@@ -1,6 +1,6 @@
-"""Decoding row by row with a cache is decoding all rows at once; what it costs: test_decoding_cost.py.
+"""Decoding row by row with a cache is decoding all rows at once, and what it costs.
 
-Bugs of other projects that are tested for: a cache kept from one batch to the next, a single query aligned at the first
+Bugs of other projects that are tested for: a cache that outlives its batch, a single query aligned at the first
 key, positions that start anew with each row.
 """
 
@@ -11,6 +11,7 @@ import torch
 from models.decoders import CACHEABLE, DECODERS, EVERY, GptDecoder, InformerDecoder, cached, inputs, naive, yaml_slot
 from models.inputs import batch
 from models.small import FULL, PROB, informer
+from torch import nn
 
 from forecast.attention.base import NotCacheable
 from forecast.attention.full import FullAttention
@@ -64,9 +65,9 @@ def test_rows_made_in_parts_are_those_made_at_once(every):
 
 @pytest.mark.parametrize("pred_len", [1, 2, 11])
 def test_a_cached_forecast_is_that_of_all_rows_again_at_each_step(every, pred_len):
-    decoder = every(pred_len=pred_len)
-    known = batch({"pred_len": pred_len})
-    close(decoder.model(*known), naive(decoder, *known), rtol=0, atol=1e-4)
+    decoder, known = every(pred_len=pred_len), batch({"pred_len": pred_len})
+    decoder.read(*known[:2])
+    close(decoder.model(*known), naive(decoder.whole, decoder.n_start, *known), rtol=0, atol=1e-4)
 
 
 def test_a_cache_counts_its_steps_and_refuses_more_than_a_window_has(decoder):
@@ -98,7 +99,7 @@ def test_the_last_row_depends_on_every_row_before_it(decoder):
 
 
 def test_a_model_remembers_no_window(decoder):
-    """A cache kept in the module would reach the next batch, which may have another size."""
+    """A cache stored in the module would reach the next batch, which may have another size."""
     model, before = decoder.model, copy.deepcopy(decoder.model)
     first, second = batch(seed=1), [part[:1] for part in batch(seed=2)]
     alone = model(*second)
@@ -134,7 +135,7 @@ def test_an_attention_that_looks_at_the_whole_sequence_is_refused(attention):
 
 
 @pytest.mark.parametrize(
-    "changes, says",
+    "changes, message",
     [
         ({"targets": (2,)}, r"needs all 3 columns, and 1 of them is forecast: set data\.features=M or S"),
         ({"label_len": 0}, "label_len=0 has no row to start from: set label_len=1 or more"),
@@ -143,13 +144,13 @@ def test_an_attention_that_looks_at_the_whole_sequence_is_refused(attention):
     ],
     ids=str,
 )
-def test_what_autoregressive_decoding_cannot_do_is_refused_and_one_shot_decoding_can(changes, says):
-    with pytest.raises(ValueError, match=says):
+def test_what_autoregressive_decoding_cannot_do_is_refused_and_one_shot_decoding_can(changes, message):
+    with pytest.raises(ValueError, match=message):
         informer(FULL, decode="autoregressive", **changes)
     informer(FULL, decode="one_shot", **changes)
 
 
-def test_the_slots_that_must_decode_row_by_row_are_told_before_a_model_is_built():
+def test_the_slots_that_must_decode_row_by_row_are_known_before_a_model_is_built():
     assert Informer.cached_slots({"decode": "autoregressive"}) == ("decoder_attention", "cross_attention")
     assert Informer.cached_slots({"decode": "one_shot"}) == Informer.cached_slots({}) == ()
 
@@ -165,27 +166,27 @@ def test_the_first_step_is_made_in_training_as_in_a_forecast(kind, first, pred_l
 
 
 def test_training_on_a_forecast_gives_the_forecast(decoder):
-    """Given its own steps as the true ones, each row says the next of them."""
+    """With its own steps as the true ones, each row predicts the next of them."""
     known = batch()
     forecast = decoder.model(*known)
     rows, _ = decoder.model.training_outputs(*known, forecast)
     close(rows[:, -5:], forecast, rtol=0, atol=1e-5)
 
 
-def test_keys_and_values_are_kept_in_the_precision_they_are_computed_in(decoder, monkeypatch):
-    kept = []
-    made = AttentionLayer.new_cache
+def test_keys_and_values_are_cached_in_the_precision_they_are_computed_in(decoder, monkeypatch):
+    caches = []
+    original = AttentionLayer.new_cache
 
     def new_cache(layer, capacity):
-        kept.append(made(layer, capacity))
-        return kept[-1]
+        caches.append(original(layer, capacity))
+        return caches[-1]
 
     monkeypatch.setattr(AttentionLayer, "new_cache", new_cache)
     with torch.autocast("cpu", torch.bfloat16):
         forecast = decoder.model(*batch())
     close(forecast.float(), decoder.model(*batch()), rtol=0.1, atol=0.1)
     one = torch.zeros(2, 4, 0, 6)
-    assert [cache.append(one, one)[0].dtype for cache in kept[:2]] == [torch.bfloat16] * 2
+    assert [cache.append(one, one)[0].dtype for cache in caches[:2]] == [torch.bfloat16] * 2
 
 
 def test_a_forecast_step_sees_its_own_calendar_and_none_after_it(decoder):
@@ -238,3 +239,32 @@ def test_one_shot_decoding_is_the_default_and_its_parameters_have_the_same_names
     assert torch.equal(default.eval()(*batch()), one_shot.eval()(*batch()))
     autoregressive.load_state_dict(default.state_dict())
     assert not torch.allclose(autoregressive.eval()(*batch()), one_shot(*batch()))
+
+
+@pytest.mark.parametrize("kind, n_maps", [(GptDecoder, 4), (InformerDecoder, 5)], ids=DECODERS)
+@pytest.mark.parametrize("pred_len", [1, 8, 32])
+def test_a_forecast_costs_a_pass_of_each_row_through_each_linear_map_and_no_more(kind, n_maps, pred_len):
+    """S + P - 1 rows; without the cache it were the sum of S .. S + P - 1.
+
+    The maps of each of two layers: query_key_value, output, widen, narrow; of the cross-attention the output alone is a
+    module.
+    """
+    decoder, rows = kind(pred_len=pred_len), []
+    for name, module in decoder.model.named_modules():
+        if isinstance(module, nn.Linear) and name.startswith(("decoder.layers.", "layers.")):
+            module.register_forward_hook(lambda _, inputs, out: rows.append(inputs[0].shape[1]))
+    decoder.model(*batch({"pred_len": pred_len}))
+    assert sum(rows) == 2 * n_maps * (decoder.n_start + pred_len - 1)
+
+
+def test_the_encoders_output_is_projected_once_in_a_forecast(monkeypatch):
+    """A call for each of the two layers."""
+    model, calls = InformerDecoder(pred_len=11).model, []
+    for layer in model.decoder.layers:
+        projection = layer.cross_attention.projection
+        original = projection.keys_values
+        monkeypatch.setattr(projection, "keys_values", lambda x, of=original: calls.append(x.shape) or of(x))
+    model(*batch({"pred_len": 11}))
+    assert calls == [(2, 10, 24)] * 2
+    model(*batch({"pred_len": 11}, seed=1))
+    assert len(calls) == 4

@@ -1,12 +1,17 @@
-"""DLinear against plain loops, NLinear against its closed form. What they share with all models: test_model_laws."""
+"""DLinear against plain loops, NLinear against its closed form, and PatchTST with them: columns that stand alone.
+
+What they share with all models: test_model_laws.
+"""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from models.inputs import B, batch
 from models.small import window_shape
+from models.test_patchtst import patchtst
 
 from forecast.evaluation.baselines import ClosedFormNLinear, fit_nlinear
 from forecast.models.dlinear import DLinear, moving_average
@@ -53,8 +58,8 @@ def test_the_forecast_is_a_matrix_on_the_trend_plus_one_on_the_remainder():
 
 @pytest.mark.parametrize("kernel_size", [2, 24])
 def test_an_average_without_a_middle_is_refused(kernel_size):
-    says = f"model.kernel_size ({kernel_size}) must be odd, as many steps before a step as after it: {kernel_size + 1}"
-    with pytest.raises(ValueError, match=re.escape(says)):
+    text = f"model.kernel_size ({kernel_size}) must be odd, as many steps before a step as after it: {kernel_size + 1}"
+    with pytest.raises(ValueError, match=re.escape(text)):
         dlinear(kernel_size=kernel_size)
 
 
@@ -104,28 +109,33 @@ def test_a_constant_added_to_a_column_is_added_to_its_forecast():
     torch.testing.assert_close(model(past + constants, *known), model(past, *known) + constants, rtol=1e-5, atol=1e-3)
 
 
-@pytest.fixture(params=[dlinear, nlinear])
-def linear(request):
+KINDS = ["dlinear", "nlinear", "patchtst", "patchtst-normed"]
+
+
+@pytest.fixture(params=[dlinear, nlinear, patchtst, partial(patchtst, instance_norm=True)], ids=KINDS)
+def by_column(request):
+    """A model whose columns share the weights and stand alone."""
     return request.param
 
 
-def test_a_column_is_forecast_from_itself_alone(linear):
-    model, (past, *known) = linear(), batch()
+def test_a_column_is_forecast_from_itself_alone(by_column):
+    model, (past, *known) = by_column().eval(), batch()
     changed = past.clone()
-    changed[:, :, 1] = changed[:, :, 1].flip(1) + 1.0
+    changed[:, :, 1] = changed[:, :, 1].flip(1) + torch.randn(B, 19)
     before, after = model(past, *known), model(changed, *known)
     assert torch.equal(before[:, :, [0, 2]], after[:, :, [0, 2]])
     assert not torch.allclose(before[:, :, 1], after[:, :, 1])
 
 
-def test_targets_are_those_columns_of_the_forecast_of_all(linear):
-    torch.testing.assert_close(linear({"targets": (2,)})(*batch()), linear()(*batch())[:, :, [2]])
+@pytest.mark.parametrize("targets", [(2,), (2, 0)])
+def test_targets_are_those_columns_of_the_forecast_of_all(by_column, targets):
+    model, some = by_column().eval(), by_column({"targets": targets}).eval()
+    torch.testing.assert_close(some(*batch()), model(*batch())[:, :, list(targets)])
 
 
-def test_the_calendar_and_label_len_are_not_used(linear):
-    past, past_known, future_known = batch()
-    other = linear({"label_len": 0})
-    assert torch.equal(linear()(past, past_known, future_known), other(past, past_known + 1, future_known - 1))
+def test_the_calendar_and_label_len_are_not_used(by_column):
+    (past, past_known, future_known), model, other = batch(), by_column().eval(), by_column({"label_len": 0}).eval()
+    assert torch.equal(model(past, past_known, future_known), other(past, past_known + 1, future_known - 1))
 
 
 @pytest.mark.parametrize("sizes", [{"seq_len": 1}, {"pred_len": 31}, {"seq_len": 2, "pred_len": 1, "n_columns": 5}])

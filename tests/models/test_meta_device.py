@@ -8,18 +8,16 @@ import torch
 from config.composed import composed
 from devices import META, other_device
 from models.small import window_shape
-from models.test_model_laws import PAPERS
+from models.test_model_laws import ATTENDING, ATTENTIONS, MODELS, inputs
 from omegaconf import OmegaConf
 
+from forecast.config.allow_list import resolve_target
 from forecast.config.build import build
-from forecast.config.targets import resolve_target
 from forecast.config.values import CONF, options
 
-B = 2
 WINDOW = {"n_columns": 5, "targets": (3, 1), "n_known": 4, "seq_len": 11, "label_len": 7, "pred_len": 3}
 SIZES = {"d_model": 26, "n_heads": 2, "d_ff": 52, "dropout": 0.1, "patch_len": 5, "stride": 3}
 LAYERS = {"encoder_layers": 2, "decoder_layers": 1, "stack_layers": [2, 1]}  # two where one is distilled
-MODELS, ATTENTIONS = options("model"), options("attention", but="inherit")
 # Keys that take another way through a model; a model without the key is passed over.
 WAYS = [
     {"embedding": "fixed"},
@@ -62,28 +60,20 @@ def with_attention(cfg, attention):
     return cfg
 
 
-def made(cfg):
+def build_small(cfg):
     stepwise = cfg.model.get("decode") == "autoregressive"  # it feeds back what it forecasts: all columns
     targets = tuple(range(WINDOW["n_columns"])) if stepwise else WINDOW["targets"]
     torch.manual_seed(1)
     return build(cfg.model, window=window_shape(**{**WINDOW, "targets": targets}))
 
 
-def inputs():
-    """Past, its known features, the future's, and the future itself."""
-    generator = torch.Generator().manual_seed(0)
-    length = WINDOW["seq_len"] + WINDOW["pred_len"]
-    series, known = (torch.rand(B, length, WINDOW[n], generator=generator) for n in ("n_columns", "n_known"))
-    return [part for x in (series, known) for part in x.split((WINDOW["seq_len"], WINDOW["pred_len"]), 1)]
-
-
 def on_other_device(cfg):
     """A step of training, then a forecast in evaluation, with their gradients -> the forecast, on the CPU."""
     with other_device():
-        model = made(cfg).to(META)
-        past, future, past_known, future_known = (part.to(META) for part in inputs())
+        model = build_small(cfg).to(META)
+        past, past_known, future_known, future = (part.to(META) for part in inputs(model))
         forecast = model.eval()(past, past_known, future_known)
-        assert forecast.device == META and forecast.shape == (B, WINDOW["pred_len"], model.window.n_targets)
+        assert forecast.device == META and forecast.shape == (len(past), WINDOW["pred_len"], model.window.n_targets)
         if forecast.requires_grad:  # what goes step after step has none in evaluation
             forecast.sum().backward()
         pair = model.train().training_outputs(past, past_known, future_known, future)
@@ -93,13 +83,13 @@ def on_other_device(cfg):
 
 
 def forecast_of(cfg):
-    past, _, past_known, future_known = inputs()
+    model = build_small(cfg).eval()
     with torch.no_grad():
-        return made(cfg).eval()(past, past_known, future_known)
+        return model(*inputs(model)[:3])
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("model", [name for name in MODELS if PAPERS.get(name, name)])
+@pytest.mark.parametrize("model", ATTENDING)
 def test_a_model_with_an_attention_forecasts_there_what_it_does_on_a_cpu(model, attention):
     cfg = config(model)
     if not any(serves(attention, slot, cfg) for slot in slots(cfg)):
@@ -117,8 +107,8 @@ def test_a_model_takes_its_other_ways_there(model):
             continue
         cfg.model.update(new)
         cfg = with_attention(cfg, "full") if "decode" in new else cfg
-        found, expected = on_other_device(cfg), forecast_of(cfg)
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5, msg=lambda m, new=new: f"{new}: {m}")
+        actual, expected = on_other_device(cfg), forecast_of(cfg)
+        torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5, msg=lambda m, new=new: f"{new}: {m}")
 
 
 @pytest.mark.parametrize("variant", options("variant"))

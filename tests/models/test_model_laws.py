@@ -9,6 +9,7 @@ from config.composed import composed
 from models.small import window_shape
 from omegaconf import OmegaConf
 
+from forecast.attention.base import Mechanism
 from forecast.config.build import build
 from forecast.config.values import options
 from forecast.data.windows import WindowDataset, stack_series
@@ -31,6 +32,7 @@ PAPERS = {
     "dlinear": None,
     "nlinear": None,
 }
+ATTENDING = [name for name in MODELS if PAPERS.get(name, name)]
 SMALL = {"d_model": 24, "n_heads": 2, "d_ff": 48, "dropout": 0.1}
 B = 3
 WINDOWS = {
@@ -47,7 +49,7 @@ WINDOWS = {
 }
 
 
-def made(model, *overrides, window=None, **sizes):
+def small_model(model, *overrides, window=None, **sizes):
     """The model of the config at small sizes."""
     cfg = composed(f"model={model}", *overrides)
     for key, value in {**SMALL, **sizes}.items():
@@ -80,14 +82,14 @@ def test_each_model_brings_the_attention_of_its_paper():
 
 
 def test_a_forecast_is_made_from_what_is_known_alone(name):
-    model = made(name)
+    model = small_model(name)
     assert isinstance(model, ForecastModel)
     for method in (model.forward, model.forecast):
         assert list(inspect.signature(method).parameters) == ["past", "past_known", "future_known"]
 
 
 def test_noise_in_place_of_all_values_after_the_origin_changes_no_bit_of_the_forecast(name):
-    model = made(name).eval()
+    model = small_model(name).eval()
     w = model.window
     rng = np.random.default_rng(0)
     values, known = rng.normal(size=(40, w.n_columns)).cumsum(0), rng.random((40, w.n_known)) - 0.5
@@ -107,19 +109,19 @@ def test_noise_in_place_of_all_values_after_the_origin_changes_no_bit_of_the_for
 
 def test_only_a_decoder_that_makes_all_steps_at_once_from_their_calendar_supports_a_horizon_offset(name):
     one_shot = {"informer", "informer2020", "informer_stack", "transformer"}
-    assert made(name).supports_horizon_offset() == (name in one_shot)
+    assert small_model(name).supports_horizon_offset() == (name in one_shot)
     if name in one_shot:
-        stepwise = made(name, "attention=full", "model.decode=autoregressive", mix=False)
+        stepwise = small_model(name, "attention=full", "model.decode=autoregressive", mix=False)
         assert not stepwise.supports_horizon_offset()
 
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 def test_any_window_is_learned_from_and_forecast(name, window):
-    if window.get("label_len") == 23 and type(made(name)).has_start_token():
+    if window.get("label_len") == 23 and type(small_model(name)).has_start_token():
         with pytest.raises(ValueError, match=r"label_len \(23\) must be at most seq_len \(19\)"):
-            made(name, window=window)
+            small_model(name, window=window)
         return
-    model = made(name, window=window)
+    model = small_model(name, window=window)
     past, past_known, future_known, future = inputs(model)
     forecast, truth = model.train().training_outputs(past, past_known, future_known, future)
     assert forecast.shape == truth.shape
@@ -131,7 +133,7 @@ def test_any_window_is_learned_from_and_forecast(name, window):
 
 
 def test_equal_evaluation_calls_agree_to_the_last_bit_whatever_was_drawn_before(name):
-    model = made(name).eval()
+    model = small_model(name).eval()
     *known, _ = inputs(model)
     first = model(*known)
     torch.rand(3)
@@ -140,7 +142,7 @@ def test_equal_evaluation_calls_agree_to_the_last_bit_whatever_was_drawn_before(
 
 
 def test_a_forecast_leaves_the_random_generator_and_the_weights_alone(name):
-    model = made(name).eval()
+    model = small_model(name).eval()
     *known, _ = inputs(model)
     before, weights = torch.get_rng_state(), {key: value.clone() for key, value in model.state_dict().items()}
     with torch.inference_mode():
@@ -150,30 +152,60 @@ def test_a_forecast_leaves_the_random_generator_and_the_weights_alone(name):
 
 
 def test_windows_of_a_batch_do_not_see_each_other_in_evaluation(name):
-    model = made(name).eval()
+    model = small_model(name).eval()
     *known, _ = inputs(model)
     torch.testing.assert_close(model(*known)[1:], model(*(part[1:] for part in known)), rtol=1e-4, atol=1e-5)
 
 
 def test_the_target_columns_are_those_of_the_window(name):
     """A forecast of columns 3 and 1 is compared with the truth of columns 3 and 1."""
-    model = made(name, window={"n_columns": 5, "targets": (3, 1)})
+    model = small_model(name, window={"n_columns": 5, "targets": (3, 1)})
     past, past_known, future_known, future = inputs(model)
     _, truth = ForecastModel.training_outputs(model.eval(), past, past_known, future_known, future)
     torch.testing.assert_close(truth, future[:, :, [3, 1]])
 
 
-@pytest.mark.parametrize("model", [name for name in MODELS if PAPERS.get(name)])
+@pytest.mark.parametrize("model", ATTENDING)
 def test_instance_normalisation_makes_a_forecast_follow_level_and_scale(model):
-    normed = made(model, "model.instance_norm=true").eval()
+    normed = small_model(model, "model.instance_norm=true").eval()
     past, past_known, future_known, _ = inputs(normed)
     past = past * 10  # far above what is added to the variance
     moved = normed(past * 3 + 50, past_known, future_known)
     expected = normed(past, past_known, future_known) * 3 + 50
     torch.testing.assert_close(moved, expected, rtol=1e-3, atol=1e-2)
-    plain = made(model, "model.instance_norm=false").eval()
+    plain = small_model(model, "model.instance_norm=false").eval()
     difference = plain(past * 3 + 50, past_known, future_known) - (plain(past, past_known, future_known) * 3 + 50)
     assert difference.abs().max() > 1
+
+
+@pytest.mark.parametrize("name", ATTENDING)
+def test_dropout_makes_training_random_and_leaves_evaluation_alone(name):
+    model, other = (small_model(name, "attention=full", dropout=dropout) for dropout in (0.3, 0.0))
+    for parameter in model.parameters():  # the first forecast of a Sparse Transformer is zero
+        torch.nn.init.normal_(parameter, std=0.3)
+    other.load_state_dict(model.state_dict())
+    *known, future = inputs(model)
+    assert torch.equal(model.eval()(*known), other.eval()(*known))
+    first, second = (model.train().training_outputs(*known, future)[0] for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+# Which attention layers see the past alone: an encoder of three layers, a decoder of two, with cross-attention or not.
+CAUSAL = {
+    **dict.fromkeys(("informer", "informer2020", "transformer"), [False] * 3 + [True, False] * 2),
+    "informer_stack": [False] * (2 + 1 + 3) + [True, False] * 2,
+    **dict.fromkeys(("logtrans", "sparse_transformer", "sha", "gpt"), [True] * 2),
+    **dict.fromkeys(("reformer", "patchtst"), [False] * 3),
+}
+
+
+@pytest.mark.parametrize("name", ATTENDING)
+def test_attention_layers_are_numbered_through_the_model_and_only_a_decoders_own_are_causal(name):
+    """By its number each draws its own keys."""
+    model = small_model(name, encoder_layers=3, stack_layers=[2, 1, 3], decoder_layers=2)
+    mechanisms = [module for module in model.modules() if isinstance(module, Mechanism)]
+    assert [mechanism.causal for mechanism in mechanisms] == CAUSAL[name]
+    assert [mechanism.layer for mechanism in mechanisms] == list(range(len(CAUSAL[name])))
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
@@ -181,7 +213,7 @@ def test_instance_normalisation_makes_a_forecast_follow_level_and_scale(model):
 def test_every_attention_works_in_the_informers_encoder_and_decoder_from_16_steps_on(attention, n_heads):
     """With its default sizes, also after distilling to 8 and 4 steps, and for an odd number of heads."""
     window = {"seq_len": 16, "label_len": 8, "pred_len": 8}
-    model = made("informer", f"attention={attention}", window=window, n_heads=n_heads, encoder_layers=3)
+    model = small_model("informer", f"attention={attention}", window=window, n_heads=n_heads, encoder_layers=3)
     past, past_known, future_known, future = inputs(model)
     forecast, truth = model.training_outputs(past, past_known, future_known, future)
     torch.nn.functional.mse_loss(forecast, truth).backward()

@@ -4,12 +4,10 @@ from functools import partial
 
 import pytest
 import torch
-from layers.kept import kept_bytes
-from models.inputs import batch, made, reached
+from models.inputs import batch, draw_norms, make_model, reached
 from models.small import FULL, SIZES
-from torch import nn
+from saved_tensors import saved_bytes
 
-from forecast.attention.base import Mechanism
 from forecast.attention.lsh import LshAttention
 from forecast.layers.projections import SharedQueryKeyProjection
 from forecast.layers.reversible import ReversibleStack
@@ -24,14 +22,12 @@ OWN = {key: SIZES[key] for key in ("d_model", "n_heads", "d_ff", "dropout", "act
 
 def reformer(slot=LSH, **changes):
     own = {**OWN, "encoder_layers": 3, "feed_forward_chunks": 1, "encoder_attention": slot}
-    return made(Reformer, own, changes)
+    return make_model(Reformer, own, changes)
 
 
 def test_window_and_zeros_pass_through_reversible_pre_norm_layers_and_the_last_rows_are_read_out():
     model, (past, past_known, future_known) = reformer(FULL), batch()
-    for name, parameter in model.named_parameters():
-        if "norm" in name:  # fresh ones are all alike
-            nn.init.uniform_(parameter, 0.5, 1.5)
+    draw_norms(model)
     known = torch.cat([past_known, future_known], 1)
     x1 = x2 = model.embedding(torch.cat([past, torch.zeros(2, 5, 3)], 1), known)
     for layer in model.layers.layers:
@@ -46,15 +42,15 @@ def test_window_and_zeros_pass_through_reversible_pre_norm_layers_and_the_last_r
 @pytest.mark.parametrize("chunks", [1, 5])
 def test_gradients_in_training_are_those_of_plain_autograd(slot, chunks, monkeypatch):
     """With dropout and, for LSH, fresh hash directions at each call."""
-    found = []
+    results = []
     for plain in (False, True):
         if plain:
             monkeypatch.setattr(ReversibleStack, "forward", plain_forward)
         model = reformer(slot, dropout=0.3, feed_forward_chunks=chunks).double().train()
         torch.manual_seed(7)
         loss = model(*batch(dtype=torch.float64)).square().sum()
-        found.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
-    for ours, theirs in zip(*found, strict=True):
+        results.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
+    for ours, theirs in zip(*results, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
@@ -66,7 +62,7 @@ def plain_forward(stack, x1, x2):
 
 def test_what_is_kept_for_the_backward_pass_does_not_grow_with_the_layers():
     one, two, seven = (
-        kept_bytes(model, model, batch()) for model in (reformer(FULL, encoder_layers=n) for n in (1, 2, 7))
+        saved_bytes(model, model, batch()) for model in (reformer(FULL, encoder_layers=n) for n in (1, 2, 7))
     )
     assert one == two == seven
 
@@ -80,24 +76,17 @@ def test_chunks_bound_how_many_steps_the_feed_forward_network_gets_and_leave_the
     assert sum(rows) == 24
 
 
-def test_no_attention_is_causal_and_all_are_numbered():
-    mechanisms = [m for m in reformer().modules() if isinstance(m, Mechanism)]
-    assert [m.layer for m in mechanisms] == [0, 1, 2]
-    assert not any(m.causal for m in mechanisms)
-
-
 def test_each_step_sees_the_calendar_of_all_others():
     assert all(reached(reformer(FULL), "future_known", 4))
     assert all(reached(reformer(FULL), "past_known", 0))
 
 
-def test_dropout_acts_on_the_embedding_both_branches_and_in_training_alone():
+def test_dropout_acts_on_the_embedding_and_both_branches():
     model = reformer(FULL, dropout=1.0).train()
     assert torch.equal(model(*batch()), model.head(model.norm.bias).expand(2, 5, -1))
     for layer in model.layers.layers:
         x = torch.randn(2, 7, 22)
         assert all(torch.equal(y, x) for y in layer(x, x))
-    assert torch.equal(model.eval()(*batch()), reformer(FULL).eval()(*batch()))
 
 
 def test_training_draws_fresh_hash_directions_and_evaluation_the_same():

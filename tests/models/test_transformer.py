@@ -3,11 +3,10 @@
 import inspect
 
 import torch
-from models.inputs import batch, made, reached
+from models.inputs import batch, copy_layer, draw_norms, make_model
 from models.small import FULL, SIZES, informer
 from torch import nn
 
-from forecast.attention.base import Mechanism
 from forecast.layers.distil import Distil
 from forecast.models.informer import Informer
 from forecast.models.transformer import Transformer
@@ -17,41 +16,25 @@ SLOTS = {"encoder_attention": FULL, "decoder_attention": FULL, "cross_attention"
 
 
 def transformer(**changes):
-    return made(Transformer, {**OWN, **SLOTS}, changes)
-
-
-def copied(theirs, ours, *, attentions, norms):
-    """The weights of one of our layers in one of torch's."""
-    for name, attention in attentions.items():
-        their = getattr(theirs, name)
-        their.in_proj_weight.data.copy_(attention.projection.query_key_value.weight)
-        their.in_proj_bias.data.copy_(attention.projection.query_key_value.bias)
-        their.out_proj.load_state_dict(attention.output.state_dict())
-    theirs.linear1.load_state_dict(ours.feed_forward.widen.state_dict())
-    theirs.linear2.load_state_dict(ours.feed_forward.narrow.state_dict())
-    for i in range(norms):
-        getattr(theirs, f"norm{i + 1}").load_state_dict(getattr(ours, f"norm{i + 1}").state_dict())
-    return theirs.train()  # in evaluation torch takes another way, which warns
+    return make_model(Transformer, {**OWN, **SLOTS}, changes)
 
 
 def test_encoder_and_decoder_are_torchs_own_layers_with_a_norm_at_the_end():
     model, (past, past_known, future_known) = transformer(encoder_layers=3, decoder_layers=2), batch()
-    for name, parameter in model.named_parameters():
-        if "norm" in name:  # fresh ones are all alike
-            nn.init.uniform_(parameter, 0.5, 1.5)
-    made_by = {"nhead": 2, "dim_feedforward": 23, "dropout": 0.0, "activation": "gelu", "batch_first": True}
+    draw_norms(model)
+    sizes = {"nhead": 2, "dim_feedforward": 23, "dropout": 0.0, "activation": "gelu", "batch_first": True}
     *layers, norm = model.encoder
     encoded = model.encoder_embedding(past, past_known)
     for layer in layers:
-        theirs = nn.TransformerEncoderLayer(22, **made_by)
-        encoded = copied(theirs, layer, attentions={"self_attn": layer.attention}, norms=2)(encoded)
+        theirs = nn.TransformerEncoderLayer(22, **sizes)
+        encoded = copy_layer(theirs, layer, attentions={"self_attn": layer.attention})(encoded)
     encoded = norm(encoded)
     start = torch.cat([past[:, -7:], torch.zeros(2, 5, 3)], dim=1)
     x = model.decoder.embedding(start, torch.cat([past_known[:, -7:], future_known], dim=1))
     blocked = torch.ones(12, 12).triu(1).bool()
     for layer in model.decoder.layers:
         attentions = {"self_attn": layer.self_attention, "multihead_attn": layer.cross_attention}
-        theirs = copied(nn.TransformerDecoderLayer(22, **made_by), layer, attentions=attentions, norms=3)
+        theirs = copy_layer(nn.TransformerDecoderLayer(22, **sizes), layer, attentions=attentions)
         x = theirs(x, encoded, tgt_mask=blocked)
     expected = model.decoder.head(model.decoder.norm(x))[:, -5:]
     torch.testing.assert_close(model(past, past_known, future_known), expected, rtol=1e-4, atol=1e-5)
@@ -67,13 +50,3 @@ def test_it_is_the_informer_without_distilling_and_mixing():
 def test_its_keys_are_the_informers_less_those_two_in_the_same_order():
     ours, theirs = (list(inspect.signature(model).parameters) for model in (Transformer, Informer))
     assert ours == [name for name in theirs if name not in ("distil", "mix")]
-
-
-def test_a_forecast_step_does_not_see_the_calendar_after_it():
-    """Nor can it see the future itself: the model is not given it."""
-    assert reached(transformer(decoder_layers=2), "future_known", slice(3, None)) == [False, False, False, True, True]
-
-
-def test_attention_layers_are_numbered_through_the_model():
-    model = transformer(encoder_layers=3, decoder_layers=2)
-    assert [m.layer for m in model.modules() if isinstance(m, Mechanism)] == list(range(7))

@@ -17,10 +17,10 @@ def test_an_element_is_zero_or_scaled_up_and_its_gradient_likewise(shape, dtype)
     torch.manual_seed(3)
     out = drop(x, 0.4, training=True)
     assert out.shape == x.shape and out.dtype == dtype and out.is_contiguous()
-    kept = out != 0
-    torch.testing.assert_close(out, torch.where(kept, x * (1 / 0.6), 0.0))
+    rest = out != 0
+    torch.testing.assert_close(out, torch.where(rest, x * (1 / 0.6), 0.0))
     out.backward(torch.full_like(out, 3.0))
-    torch.testing.assert_close(x.grad, torch.where(kept, torch.tensor(3.0 / 0.6, dtype=dtype), 0.0))
+    torch.testing.assert_close(x.grad, torch.where(rest, torch.tensor(3.0 / 0.6, dtype=dtype), 0.0))
 
 
 def test_every_element_is_dropped_with_probability_p_whatever_its_place_and_its_neighbour():
@@ -39,7 +39,7 @@ def test_every_element_is_dropped_with_probability_p_whatever_its_place_and_its_
 def test_places_are_distinct_ascending_and_inside_even_where_one_batch_of_draws_is_not_enough(p, monkeypatch):
     count = 1009
     # batches of at most three draws: many are needed
-    monkeypatch.setattr("forecast.ops.dropout.math.ceil", lambda wanted: 3)
+    monkeypatch.setattr("forecast.ops.dropout.math.ceil", lambda number: 3)
     places = dropped_places(count, p)
     assert places.dtype == torch.int64
     assert (places.diff() > 0).all() and (places >= 0).all() and (places < count).all()
@@ -63,9 +63,9 @@ def test_a_transposed_tensor_keeps_its_order():
     x = torch.arange(1.0, 78.0).view(7, 11).t().requires_grad_()
     out = drop(x, 0.5, training=True)
     out.sum().backward()
-    kept = out != 0
-    assert kept.any() and not kept.all()
-    torch.testing.assert_close(out[kept], 2 * x.detach()[kept])
+    rest = out != 0
+    assert rest.any() and not rest.all()
+    torch.testing.assert_close(out[rest], 2 * x.detach()[rest])
 
 
 @pytest.mark.parametrize(("p", "training"), [(0.0, True), (0.7, False)])
@@ -76,12 +76,9 @@ def test_nothing_is_done_or_drawn_without_dropout(p, training):
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_dropout_of_everything_leaves_zeros():
-    assert torch.equal(drop(torch.rand(5, 3), 1.0, training=True), torch.zeros(5, 3))
-
-
-def test_an_empty_tensor_stays_empty():
-    assert drop(torch.rand(0, 3), 0.5, training=True).shape == (0, 3)
+@pytest.mark.parametrize(("length", "p"), [(5, 1.0), (0, 0.5)])
+def test_dropout_of_everything_leaves_zeros_and_an_empty_tensor_stays_empty(length, p):
+    assert torch.equal(drop(torch.rand(length, 3), p, training=True), torch.zeros(length, 3))
 
 
 def test_in_place_the_tensor_itself_is_dropped_and_who_goes_on_with_it_has_the_gradient():

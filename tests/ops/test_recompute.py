@@ -1,4 +1,4 @@
-"""Tensors that are made again for the backward pass: the same gradients, and nothing large is kept."""
+"""Tensors that are computed again for the backward pass: the same gradients, and nothing large is stored."""
 
 import pytest
 import torch
@@ -19,81 +19,80 @@ def everything_is_large(monkeypatch):
 
 def test_what_is_computed_inside_gets_the_tensor_from_make_in_the_backward_pass(everything_is_large):
     x, weight = torch.randn(B, D, requires_grad=True), torch.randn(D, 2, requires_grad=True)
-    made = []
-
-    def make():
-        made.append(True)
-        return x.detach().square()
-
+    calls = []
     square = x.square()
-    with recomputed(square, make):
+    with recomputed(square, lambda: calls.append(True) or x.detach().square()):
         out = square @ weight
-    assert not made
+    assert not calls
     out.sum().backward()
-    assert made == [True]
+    assert calls == [True]
     torch.testing.assert_close(weight.grad, x.detach().square().sum(0).unsqueeze(1).expand(-1, 2))
 
 
 def test_a_part_of_it_that_begins_where_it_does_is_another_tensor(everything_is_large):
     x, weight = torch.randn(B, D), torch.randn(1, D, requires_grad=True)
-    with recomputed(x, lambda: pytest.fail("made")):
+    with recomputed(x, lambda: pytest.fail("made again")):
         out = x[:1] * weight
     out.sum().backward()
     torch.testing.assert_close(weight.grad, x[:1])
 
 
 @pytest.mark.parametrize("limit", [B * D - 1, B * D])
-def test_a_small_tensor_is_kept(monkeypatch, limit):
+def test_a_small_tensor_is_stored(monkeypatch, limit):
     monkeypatch.setattr(module, "MOST_STORED", limit)
     x, weight = torch.randn(B, D), torch.randn(D, 2, requires_grad=True)
-    made = []
-    with recomputed(x, lambda: made.append(True) or x):
+    calls = []
+    with recomputed(x, lambda: calls.append(True) or x):
         out = x @ weight
     out.sum().backward()
-    assert bool(made) == (limit < B * D)
+    assert bool(calls) == (limit < B * D)
+
+
+def assert_same_made_again(monkeypatch, run):
+    """run() -> tensors, equal to the bit whether large ones are stored or computed again."""
+    results = []
+    for limit in (10**9, 0):
+        monkeypatch.setattr(module, "MOST_STORED", limit)
+        torch.manual_seed(0)
+        results.append(run())
+    assert all(torch.equal(*pair) for pair in zip(*results, strict=True))
 
 
 @pytest.mark.parametrize("activation", ["gelu", "relu"])
 @pytest.mark.parametrize("dropout", [0.0, 0.4, 1.0])
 @pytest.mark.parametrize("autocast", [False, True], ids=["float32", "bfloat16"])
 def test_a_feed_forward_network_has_the_same_gradients(monkeypatch, activation, dropout, autocast):
-    found = []
-    for limit in (10**9, 0):
-        monkeypatch.setattr(module, "MOST_STORED", limit)
-        torch.manual_seed(0)
+    def run():
         network = FeedForward(d_model=D, d_ff=WIDE, dropout=dropout, activation=activation)
         x = torch.randn(B, L, D, requires_grad=True)
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             out = network(x)
         out.float().square().sum().backward()
-        found.append([out.detach(), x.grad, *(p.grad for p in network.parameters())])
-    for kept, made in zip(*found, strict=True):
-        assert torch.equal(kept, made)
+        return [out, x.grad, *(p.grad for p in network.parameters())]
+
+    assert_same_made_again(monkeypatch, run)
 
 
 def test_attention_with_dropout_has_the_same_gradients(monkeypatch):
-    found = []
-    for limit in (10**9, 0):
-        monkeypatch.setattr(module, "MOST_STORED", limit)
-        torch.manual_seed(0)
-        q, k, v = (torch.randn(B, 2, L, D, requires_grad=True) for _ in range(3))
-        out = attend(q, k, v, dropout=0.3)
-        found.append([out.detach(), *torch.autograd.grad(out.square().sum(), (q, k, v))])
-    for kept, made in zip(*found, strict=True):
-        assert torch.equal(kept, made)
+    def run():
+        inputs = [torch.randn(B, 2, L, D, requires_grad=True) for _ in range(3)]
+        out = attend(*inputs, dropout=0.3)
+        return [out, *torch.autograd.grad(out.square().sum(), inputs)]
+
+    assert_same_made_again(monkeypatch, run)
 
 
-def test_of_the_wide_sequence_only_the_input_of_the_activation_is_kept(everything_is_large):
+def test_of_the_wide_sequence_only_the_input_of_the_activation_is_stored(everything_is_large):
     network = FeedForward(d_model=D, d_ff=WIDE, dropout=0.1, activation="gelu")
-    kept = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.numel()) or t, lambda t: t):
+    saved = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t.numel()) or t, lambda t: t):
         network(torch.randn(B, L, D))
-    assert kept.count(B * L * WIDE) == 1
+    assert saved.count(B * L * WIDE) == 1
 
 
-def test_nothing_is_made_again_where_nothing_goes_backwards(everything_is_large):
+def test_nothing_is_computed_again_without_a_backward_pass(everything_is_large):
     x = torch.randn(B, D)
-    with torch.no_grad(), recomputed(x, lambda: pytest.fail("made")):
+    with torch.no_grad(), recomputed(x, lambda: pytest.fail("made again")):
         assert torch.equal(x @ torch.eye(D), x)
 
 

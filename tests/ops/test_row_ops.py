@@ -1,5 +1,7 @@
 """Rows taken out of heads and put back, wherever heads and steps lie in memory."""
 
+from itertools import product
+
 import pytest
 import torch
 
@@ -24,7 +26,7 @@ def in_thirds(x):
     return filled.transpose(1, 2)
 
 
-def made():
+def inputs():
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(B, H, L, E, generator=generator, dtype=torch.float64)
     rows = torch.rand(B, H, L, generator=generator).topk(U).indices
@@ -32,29 +34,19 @@ def made():
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_rows_taken_are_those_named(layout):
-    x, rows, _ = made()
+def test_the_rows_taken_are_those_named_and_the_rows_put_stand_there(layout):
+    x, rows, values = inputs()
     x = LAYOUTS[layout](x)
-    taken = take_rows(x, rows)
+    expected, taken = x.clone(), take_rows(x, rows)
     assert taken.shape == (B, H, U, E)
-    for b in range(B):
-        for h in range(H):
-            assert torch.equal(taken[b, h], x[b, h][rows[b, h]])
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_rows_put_stand_where_they_are_named(layout):
-    x, rows, values = made()
-    x = LAYOUTS[layout](x)
-    expected = x.clone()
-    for b in range(B):
-        for h in range(H):
-            expected[b, h][rows[b, h]] = values[b, h]
+    for b, h in product(range(B), range(H)):
+        assert torch.equal(taken[b, h], x[b, h][rows[b, h]])
+        expected[b, h][rows[b, h]] = values[b, h]
     assert torch.equal(put_rows(x, rows, values), expected)
 
 
 def test_rows_put_beside_another_leave_that_in_all_the_rest():
-    x, rows, values = made()
+    x, rows, values = inputs()
     rest = x[:, :, :1]
     expected = put_rows(rest.expand(-1, -1, L, -1).clone(), rows, values)
     assert torch.equal(put_rows_beside(rest, rows, values, length=L), expected)
@@ -64,38 +56,37 @@ def test_rows_put_beside_another_leave_that_in_all_the_rest():
 
 
 def test_the_gradient_of_rows_put_beside_another_may_lie_anyhow():
-    x, rows, values = made()
+    x, rows, values = inputs()
     rest = x[:, :, :1].requires_grad_()
     out = put_rows_beside(rest, rows, values.requires_grad_(), length=L)
     of_sum = torch.autograd.grad(out.sum(), (rest, values), retain_graph=True)  # one number, expanded
     assert (of_sum[0] == L - U).all() and (of_sum[1] == 1).all()
     turned = torch.randn(B, H, E, L, dtype=torch.float64).transpose(2, 3)
-    found, wanted = (torch.autograd.grad(out, (rest, values), g, retain_graph=True) for g in (turned, turned.clone()))
-    for one, other in zip(found, wanted, strict=True):
-        torch.testing.assert_close(one, other)
+    grads = (torch.autograd.grad(out, (rest, values), g, retain_graph=True) for g in (turned, turned.clone()))
+    torch.testing.assert_close(*grads)
 
 
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "expanded over heads"])
 def test_gradients_agree_with_finite_differences(layout):
-    x, rows, values = made()
-    turned = LAYOUTS[layout](x)
+    x, rows, values = inputs()
     assert torch.autograd.gradcheck(lambda x: take_rows(LAYOUTS[layout](x), rows), x.requires_grad_())
-    inputs = (x.requires_grad_(), values.requires_grad_())
-    assert torch.autograd.gradcheck(lambda x, v: put_rows(LAYOUTS[layout](x).clone(), rows, v), inputs)
-    assert turned.shape == (B, H, L, E)
+    assert torch.autograd.gradcheck(
+        lambda x, v: put_rows(LAYOUTS[layout](x).clone(), rows, v), (x, values.requires_grad_())
+    )
+    assert LAYOUTS[layout](x).shape == (B, H, L, E)
 
 
 def test_who_goes_on_with_the_tensor_itself_has_the_gradient_of_what_stands_in_it_now():
-    x, rows, values = made()
+    x, rows, values = inputs()
     start = x.requires_grad_()
     itself = start * 1.0
     put_rows(itself, rows, values)
-    (found,) = torch.autograd.grad(itself.sum(), start)
-    assert found.sum() == B * H * (L - U) * E
+    (gradient,) = torch.autograd.grad(itself.sum(), start)
+    assert gradient.sum() == B * H * (L - U) * E
 
 
 def test_values_of_another_dtype_are_cast():
-    x, rows, values = made()
+    x, rows, values = inputs()
     assert put_rows(x.bfloat16(), rows, values.float()).dtype == torch.bfloat16
 
 

@@ -1,7 +1,6 @@
 """The authors' state dicts, and scripts/import_informer2020.py run on them."""
 
 import importlib.util
-import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from informer2020 import hand_in, samples, tensors
+from informer2020 import config_of, samples, tensors, use_samples
 
 from forecast.checkpoint.load import load_checkpoint
 
@@ -24,16 +23,10 @@ close = partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
 COLUMNS = ("sun", "OT", "wind", "rain")
 
 
-def config_of(case):
-    """The sizes of a reference file."""
-    return json.loads(str(case["config"]))
-
-
 def columns_of(case):
     """As many columns as the model of a reference file reads; the second is the target."""
-    return (*COLUMNS, *(f"more{i}" for i in range(len(COLUMNS), config_of(case)["enc_in"])))[
-        : config_of(case)["enc_in"]
-    ]
+    n_columns = config_of(case)["enc_in"]
+    return (*COLUMNS, *(f"more{i}" for i in range(len(COLUMNS), n_columns)))[:n_columns]
 
 
 def their_order(case):
@@ -43,7 +36,7 @@ def their_order(case):
 
 
 def imported(folder, content, *arguments):
-    """Where the script wrote what it made of a state dict; content None: of the checkpoint.pth in the folder."""
+    """The checkpoint that the script writes for a state dict; content None: for the checkpoint.pth in the folder."""
     if content is not None:
         torch.save(content, folder / "checkpoint.pth")
     places = [folder / "checkpoint.pth", folder / "out.ckpt"]
@@ -53,7 +46,7 @@ def imported(folder, content, *arguments):
 
 
 def refused(folder, content, *arguments):
-    """What the script says of a state dict that it does not take; nothing may be written."""
+    """The message of the script on a state dict that it refuses; nothing may be written."""
     with pytest.raises(SystemExit) as stop:
         imported(folder, content, *arguments)
     assert not list(folder.glob("out.ckpt*"))
@@ -73,16 +66,18 @@ def write_csv(path, case=None, *, more=(), freq="h", rows=211):
 def options(case, *but):
     """The command of a reference file, less the options named."""
     c = config_of(case)
-    said = {
-        **{name: c[name] for name in ("seq_len", "label_len", "factor", "d_model", "n_heads", "d_ff", "d_layers")},
-        **{name: c[name] for name in ("dropout", "activation", "attn", "embed", "enc_in", "dec_in", "c_out", "freq")},
-        "pred_len": c["out_len"],
-        "model": c.get("model", "Informer").lower(),
-    }
+    same = ("seq_len", "label_len", "factor", "d_model", "n_heads", "d_ff", "d_layers", "dropout", "activation")
+    same += ("attn", "embed", "enc_in", "dec_in", "c_out", "freq")
+    values = {name: c[name] for name in same} | {"pred_len": c["out_len"], "model": c.get("model", "Informer").lower()}
     layers = c["e_layers"]
-    said |= {"s_layers": ",".join(map(str, layers))} if isinstance(layers, list) else {"e_layers": layers}
+    values |= {"s_layers": ",".join(map(str, layers))} if isinstance(layers, list) else {"e_layers": layers}
     flags = [f"--{name}" for name in ("distil", "mix") if not c[name]]
-    return [word for name, value in said.items() if name not in but for word in (f"--{name}", value)] + flags
+    return [word for name, value in values.items() if name not in but for word in (f"--{name}", value)] + flags
+
+
+def command(folder, case, *but, **file):
+    """Writes a custom file with the columns of a reference file; the options that name it and the model."""
+    return [*write_csv(folder / "own.csv", case, **file), *options(case, *but)]
 
 
 def weights(case):
@@ -97,12 +92,21 @@ def batch(case):
     return past, inputs["x_mark_enc"], inputs["x_mark_dec"][:, c["label_len"] :]
 
 
+def authors_forecast(case):
+    return tensors(case, "outputs/")["forecast_eval"]
+
+
 def forecast(path, case, *inputs):
-    """The forecast of an imported checkpoint on the keys of the reference file, columns in the authors' order."""
+    """The forecast of an imported checkpoint on the keys of the reference file."""
     model = load_checkpoint(path).model()
-    hand_in(model, samples(case)[: config_of(case)["eval_draws"]])
+    use_samples(model, samples(case)[: config_of(case)["eval_draws"]])
     with torch.inference_mode():
-        return model(*inputs)[..., their_order(case)]
+        return model(*(inputs or batch(case)))
+
+
+def check_forecast(path, case, *inputs):
+    """An imported checkpoint forecasts as the authors' code did; the columns in their order."""
+    close(forecast(path, case, *inputs)[..., their_order(case)], authors_forecast(case))
 
 
 def golden_case(golden, name):

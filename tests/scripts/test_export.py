@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import safetensors.torch
 import torch
-from checkpoints import DEMO, LENGTHS, SIZES, write_untrained
+from checkpoints import DEMO, LENGTHS, write_untrained
 from commands.files import LAYOUT, write_csv
 from models.test_model_laws import PAPERS
 from program import call
@@ -21,8 +21,7 @@ from script import call_script
 from forecast.checkpoint.load import load_checkpoint
 from forecast.config.values import options
 from forecast.data.time_features import feature_rules, time_features
-from forecast.export import bundle as export_module
-from forecast.export.bundle import export, made_up_windows, new_folder
+from forecast.export.bundle import export, new_folder, noise_windows
 from forecast.export.program import largest_difference, load_program
 
 SNIPPET = Path(__file__).with_name("exported_forecast.py")
@@ -56,7 +55,7 @@ def exports(path, out, *, batch=None, sizes=(1, 4, 11)):
     checkpoint = load_checkpoint(path)
     description = export(checkpoint, out, batch=batch)
     assert "refused" not in description["program"], description["program"]
-    past, *known = made_up_windows(checkpoint, sum(sizes))
+    past, *known = noise_windows(checkpoint, sum(sizes))
     windows = (past.flip(0) * 1.7 + 0.3, *known)
     assert largest_difference(load_program(out / "model.pt2"), checkpoint.model(), windows, sizes) <= 1e-5
     return description
@@ -98,7 +97,7 @@ def test_the_program_draws_no_random_numbers_and_gives_one_answer(exported, info
     program = load_program(exported / "model.pt2")
     names = {str(node.target) for node in program.graph.nodes}
     assert not [name for name in names if "rand" in name or "bernoulli" in name]
-    windows, run, before = made_up_windows(load_checkpoint(informer), 3), program.module(), torch.get_rng_state()
+    windows, run, before = noise_windows(load_checkpoint(informer), 3), program.module(), torch.get_rng_state()
     assert torch.equal(run(*windows), run(*windows))
     assert torch.equal(torch.get_rng_state(), before)
 
@@ -113,36 +112,25 @@ def test_a_fixed_number_of_windows_can_be_exported(linear, tmp_path):
     about = exports(linear, tmp_path / "out", batch=3, sizes=(3, 3))
     assert about["inputs"][0]["shape"] == [3, 22, 7] and about["program"]["windows"] == 3
     with pytest.raises(Exception, match="3"):
-        load_program(tmp_path / "out/model.pt2").module()(*made_up_windows(load_checkpoint(linear), 2))
+        load_program(tmp_path / "out/model.pt2").module()(*noise_windows(load_checkpoint(linear), 2))
 
 
-MODELS = [f"model={name}" for name in options("model")]
-# the others are those that the models bring
-ATTENTIONS = [f"attention={name}" for name in options("attention", but="inherit") if name not in PAPERS.values()]
-VARIANTS = {
-    "decode": ["attention=full", "model.decode=autoregressive"],
-    "embedding, instance_norm": ["model.embedding=fixed", "model.instance_norm=true", "data.features=MS"],
-    "one column, mix": ["data.features=S", "label_len=0", "model.mix=true", "model.distil=false"],
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("choice", [*MODELS, *ATTENTIONS])
-def test_every_model_and_attention_is_exported(tmp_path, choice):
-    exports(write_untrained(tmp_path / "best.ckpt", *DEMO, *LENGTHS, choice), tmp_path / "out")
+LONG = ["data.rows=9000", "seq_len=601", "label_len=7", "pred_len=3"]  # where attention takes other forms
+CHOICES = [
+    *([f"model={name}"] for name in options("model")),
+    # the others are those that the models bring
+    *([f"attention={name}"] for name in options("attention", but="inherit") if name not in PAPERS.values()),
+    ["attention=full", "model.decode=autoregressive"],
+    ["model.embedding=fixed", "model.instance_norm=true", "data.features=MS"],
+    ["data.features=S", "label_len=0", "model.mix=true", "model.distil=false"],
+    *([f"attention={name}", *LONG] for name in ("prob", "fixed")),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_every_variant_is_exported(tmp_path, variant):
-    exports(write_untrained(tmp_path / "best.ckpt", *DEMO, *LENGTHS, *VARIANTS[variant]), tmp_path / "out")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("choice", [f"attention={name}" for name in ("prob", "fixed")])
-def test_the_forms_for_long_sequences_are_exported(tmp_path, choice):
-    lengths = ["data=demo", "data.rows=9000", "seq_len=601", "label_len=7", "pred_len=3"]
-    exports(write_untrained(tmp_path / "best.ckpt", *lengths, choice), tmp_path / "out", sizes=(1, 4))
+@pytest.mark.parametrize("choice", CHOICES, ids=" ".join)
+def test_every_model_attention_and_variant_is_exported(tmp_path, choice):
+    exports(write_untrained(tmp_path / "best.ckpt", *DEMO, *LENGTHS, *choice), tmp_path / "out")
 
 
 def test_a_linear_model_is_exported(linear, tmp_path):
@@ -154,35 +142,40 @@ def test_a_linear_model_is_exported(linear, tmp_path):
 
 def test_a_checkpoint_without_one_answer_gets_weights_and_description_alone(tmp_path, capsys):
     path = write_untrained(tmp_path / "best.ckpt", *DEMO, *LENGTHS, "eval_seed=null")
-    status, said, complaint = call_script(capsys, "export", path, tmp_path / "out")
+    status, printed, message = call_script(capsys, "export", path, tmp_path / "out")
     assert status == 1
-    assert "model.encoder_attention.mechanism.eval_seed, model.decoder_attention.mechanism.eval_seed: null" in complaint
-    assert "Train with eval_seed=0" in complaint and "config.json" in said
+    assert "model.encoder_attention.mechanism.eval_seed, model.decoder_attention.mechanism.eval_seed: null" in message
+    assert "Train with eval_seed=0" in message and "config.json" in printed
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["config.json", "model.safetensors"]
-    assert json.loads((tmp_path / "out/config.json").read_text())["program"]["refused"] in complaint
+    assert json.loads((tmp_path / "out/config.json").read_text())["program"]["refused"] in message
 
 
-def test_a_program_that_forecasts_otherwise_is_not_kept(linear, tmp_path, monkeypatch):
-    monkeypatch.setattr(export_module, "TOLERANCE", -1.0)
+def test_a_program_that_forecasts_otherwise_is_deleted(linear, tmp_path, monkeypatch):
+    monkeypatch.setattr("forecast.export.bundle.TOLERANCE", -1.0)
     about = export(load_checkpoint(linear), tmp_path / "out", batch=None)
     assert "away from the model's, scaled units" in about["program"]["refused"]
     assert not (tmp_path / "out/model.pt2").exists()
 
 
-def test_a_folder_that_holds_something_is_not_written_to(informer, tmp_path, capsys):
+NOT_EMPTY = "exists and is no empty folder: nothing is overwritten"
+REFUSED = {
+    "a folder with a file": (["notes"], 1, f"notes {NOT_EMPTY}"),
+    "a file": (["notes/mine"], 1, f"notes/mine {NOT_EMPTY}"),
+    "a folder in a file": (["notes/mine/out"], 1, "mine/out cannot be written: Not a directory"),
+    "no window": (["out", "--batch", "0"], 2, "say dynamic, or a number from 1 on"),
+    "fewer windows": (["out", "--batch", "-3"], 2, "say dynamic, or a number from 1 on"),
+    "no number of windows": (["out", "--batch", "some"], 2, "say dynamic, or a number from 1 on"),
+}
+
+
+@pytest.mark.parametrize("wrong", REFUSED)
+def test_a_place_or_a_number_of_windows_that_cannot_be_is_refused_and_nothing_written(wrong, linear, tmp_path, capsys):
+    (out, *batch), expected_status, expected = REFUSED[wrong]
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/mine").write_text("mine")
-    (tmp_path / "file").write_text("mine")
-    for taken in ("notes", "file"):
-        status, said, complaint = call_script(capsys, "export", informer, tmp_path / taken)
-        assert (status, said) == (1, "") and f"{taken} exists and is no empty folder" in complaint
-    assert [file.read_text() for file in tmp_path.rglob("*") if file.is_file()] == ["mine", "mine"]
-
-
-def test_a_folder_that_cannot_be_made_is_named(informer, tmp_path, capsys):
-    (tmp_path / "file").write_text("mine")
-    status, _, complaint = call_script(capsys, "export", informer, tmp_path / "file/out")
-    assert status == 1 and "file/out cannot be written: Not a directory" in complaint
+    status, printed, message = call_script(capsys, "export", linear, tmp_path / out, *batch)
+    assert (status, printed) == (expected_status, "") and expected in message
+    assert [file.read_text() for file in tmp_path.rglob("*") if file.is_file()] == ["mine"]
 
 
 def test_an_export_that_ends_before_its_time_leaves_nothing(tmp_path):
@@ -203,12 +196,6 @@ def test_an_empty_folder_is_filled(tmp_path):
 def test_dynamic_is_any_number_of_windows_as_without_the_option(linear, tmp_path, capsys):
     status, printed, _ = call_script(capsys, "export", linear, tmp_path / "out", "--batch", "dynamic")
     assert not status and "takes any number of windows at once" in printed
-
-
-@pytest.mark.parametrize("given", ["0", "-3", "some"])
-def test_a_wrong_number_of_windows_is_refused(informer, tmp_path, capsys, given):
-    status, _, complaint = call_script(capsys, "export", informer, tmp_path / "out", "--batch", given)
-    assert status == 2 and "say dynamic, or a number from 1 on" in complaint
 
 
 # Without this package
@@ -256,4 +243,4 @@ def test_the_script_exports_in_a_process_of_its_own_and_says_what_it_did(informe
     assert (done.returncode, done.stderr) == (0, "")
     assert "out/model.pt2: takes any number of windows at once" in done.stdout
     assert "its forecasts of 1, 2, 7 windows differ from the model's by 0.0e+00 at most" in done.stdout
-    assert sum(SIZES.values()) and len(list((tmp_path / "out").iterdir())) == 3
+    assert len(list((tmp_path / "out").iterdir())) == 3

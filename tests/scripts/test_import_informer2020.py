@@ -9,14 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from informer2020 import hand_in, samples, tensors
+from informer2020 import config_of
 from program import call
 from scripts.imports import (
     SCRIPT,
+    authors_forecast,
     batch,
+    check_forecast,
     close,
     columns_of,
-    config_of,
+    command,
     forecast,
     golden_case,
     imported,
@@ -30,6 +32,7 @@ from scripts.imports import (
 from forecast.checkpoint.load import build_model, load_checkpoint
 from forecast.errors import UserError
 from forecast.export.informer2020.names import copy_in, in_their_names
+from forecast.export.informer2020.options import UNUSED, UNUSED_FLAGS, make_parser
 from forecast.layers.distil import Distil
 from forecast.layers.embedding import sinusoid_table
 
@@ -43,23 +46,18 @@ def prob(golden):
 
 @INFORMERS
 def test_an_imported_reference_file_forecasts_as_the_authors_code_did(case, tmp_path):
-    path = imported(tmp_path, weights(case), *write_csv(tmp_path / "own.csv", case), *options(case))
-    close(forecast(path, case, *batch(case)), tensors(case, "outputs/")["forecast_eval"])
+    check_forecast(imported(tmp_path, weights(case), *command(tmp_path, case)), case)
 
 
 def test_evaluate_and_predict_take_it(prob, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    path = imported(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv", prob), *options(prob))
-    said = capsys.readouterr().out
+    path = imported(tmp_path, weights(prob), *command(tmp_path, prob))
+    printed = capsys.readouterr().out
     call("evaluate", f"ckpt_path={path}", "hydra.run.dir=evaluated", "device=cpu")
     metrics = json.loads((tmp_path / "evaluated" / "metrics.json").read_text())
-    c = config_of(prob)
-    assert metrics["model"] == "informer2020" and metrics["attention"] == "prob_informer2020"
-    assert metrics["attention_slots"] == {
-        "encoder": "prob_informer2020",
-        "decoder": "prob_informer2020",
-        "cross": "full",
-    }
+    c, attention = config_of(prob), "prob_informer2020"
+    assert metrics["model"] == "informer2020" and metrics["attention"] == attention
+    assert metrics["attention_slots"] == {"encoder": attention, "decoder": attention, "cross": "full"}
     assert metrics["best_epoch"] is None and metrics["test"]["windows"] == 42 - c["out_len"] + 1
     counted = sum(v.numel() for name, v in weights(prob).items() if "running" not in name and "batches" not in name)
     assert metrics["parameters"] == counted
@@ -67,24 +65,17 @@ def test_evaluate_and_predict_take_it(prob, tmp_path, monkeypatch, capsys):
     table = pd.read_csv(tmp_path / "next.csv")
     assert list(table.columns) == ["date", *columns_of(prob)] and len(table) == c["out_len"]
     assert table["date"][0] == str(pd.Timestamp("2021-03-01") + pd.Timedelta(hours=211))
-    assert f"{len(weights(prob))} names of {tmp_path}/checkpoint.pth, {counted:,} parameters" in said
+    assert f"{len(weights(prob))} names of {tmp_path}/checkpoint.pth, {counted:,} parameters" in printed
     for program in ("evaluate", "predict"):
-        assert f"python {program}.py ckpt_path={path} " in said
+        assert f"python {program}.py ckpt_path={path} " in printed
     lengths = f"--seq_len {c['seq_len']} --label_len {c['label_len']} --pred_len {c['out_len']}"
     rest = f"--attn prob --factor {c['factor']} --n_heads {c['n_heads']} --activation {c['activation']}"
-    assert f"{lengths} {rest}" in said
+    assert f"{lengths} {rest}" in printed
 
 
-def test_the_record_is_that_of_a_training_on_these_data_and_tells_of_the_import(prob, tmp_path):
-    command = [
-        *write_csv(tmp_path / "own.csv", prob),
-        *options(prob, "dropout"),
-        "--dropout",
-        "0.25",
-        "--batch_size",
-        "7",
-    ]
-    checkpoint = load_checkpoint(imported(tmp_path, weights(prob), *command))
+def test_the_record_is_that_of_a_training_on_these_data_and_names_the_import(prob, tmp_path):
+    changed = ["--dropout", "0.25", "--batch_size", "7"]
+    checkpoint = load_checkpoint(imported(tmp_path, weights(prob), *command(tmp_path, prob, "dropout"), *changed))
     train = pd.read_csv(tmp_path / "own.csv")[list(columns_of(prob))].to_numpy()[: int(0.7 * 211)]
     np.testing.assert_allclose(checkpoint.scaler.mean, train.mean(0))
     np.testing.assert_allclose(checkpoint.scaler.std, train.std(0))
@@ -100,23 +91,18 @@ def test_the_record_is_that_of_a_training_on_these_data_and_tells_of_the_import(
 
 
 WRAPPED = {
-    "as it is": lambda state: state,
     "of several GPUs": lambda state: {f"module.{name}": value for name, value in state.items()},
     "under state_dict": lambda state: {"state_dict": state, "epoch": 6},
     "under model": lambda state: {"model": {f"module.{name}": value for name, value in state.items()}},
+    "of an old torch": lambda state: state,
 }
 
 
 @pytest.mark.parametrize("wrapped", WRAPPED)
-def test_a_state_dict_is_found_where_people_put_it(wrapped, prob, tmp_path):
-    path = imported(tmp_path, WRAPPED[wrapped](weights(prob)), *write_csv(tmp_path / "own.csv", prob), *options(prob))
-    close(forecast(path, prob, *batch(prob)), tensors(prob, "outputs/")["forecast_eval"])
-
-
-def test_a_file_of_an_old_torch_is_read(prob, tmp_path):
-    torch.save(weights(prob), tmp_path / "checkpoint.pth", _use_new_zipfile_serialization=False)
-    path = imported(tmp_path, None, *write_csv(tmp_path / "own.csv", prob), *options(prob))
-    close(forecast(path, prob, *batch(prob)), tensors(prob, "outputs/")["forecast_eval"])
+def test_a_state_dict_is_read_from_where_people_put_it(wrapped, prob, tmp_path):
+    state, new = WRAPPED[wrapped](weights(prob)), wrapped != "of an old torch"
+    torch.save(state, tmp_path / "checkpoint.pth", _use_new_zipfile_serialization=new)
+    check_forecast(imported(tmp_path, None, *command(tmp_path, prob)), prob)
 
 
 def with_positions(case, rows=5000):
@@ -129,17 +115,15 @@ def with_positions(case, rows=5000):
 
 
 def test_position_tables_may_be_there_and_must_be_those_of_the_formula(prob, tmp_path):
-    command = [*write_csv(tmp_path / "own.csv", prob), *options(prob)]
+    arguments, c = command(tmp_path, prob), config_of(prob)
     other = with_positions(prob)
-    c = config_of(prob)
     other["dec_embedding.position_embedding.pe"][0, c["label_len"] + c["out_len"] - 1, 3] += 0.01  # the last row in use
     name = f"values: dec_embedding.position_embedding.pe (1, 5000, {c['d_model']}) is not the table of sines"
-    assert refused(tmp_path, other, *command).splitlines()[1].startswith(name)
+    assert refused(tmp_path, other, *arguments).splitlines()[1].startswith(name)
     short = c["seq_len"] - 1
-    said = refused(tmp_path, with_positions(prob, short), *command)
-    assert f"values: enc_embedding.position_embedding.pe (1, {short}, {c['d_model']})" in said
-    path = imported(tmp_path, with_positions(prob), *command)
-    close(forecast(path, prob, *batch(prob)), tensors(prob, "outputs/")["forecast_eval"])
+    message = refused(tmp_path, with_positions(prob, short), *arguments)
+    assert f"values: enc_embedding.position_embedding.pe (1, {short}, {c['d_model']})" in message
+    check_forecast(imported(tmp_path, with_positions(prob), *arguments), prob)
 
 
 SIZES = {"month": 13, "day": 32, "weekday": 7, "hour": 24}
@@ -157,29 +141,29 @@ def with_calendar_tables(case, sizes=SIZES):
 
 
 def test_calendar_tables_may_be_missing_and_must_be_those_of_the_formula(prob, tmp_path):
-    command = [*write_csv(tmp_path / "own.csv", prob), *options(prob, "embed"), "--embed", "fixed"]
+    fixed, d_model = [*options(prob, "embed"), "--embed", "fixed"], config_of(prob)["d_model"]
+    arguments = [*write_csv(tmp_path / "own.csv", prob), *fixed]
     other = with_calendar_tables(prob)
     other["enc_embedding.temporal_embedding.day_embed.emb.weight"][31, 5] += 0.01
-    d_model = config_of(prob)["d_model"]
     values = f"values: enc_embedding.temporal_embedding.day_embed.emb.weight (32, {d_model}) is not the table of sines"
-    assert values in refused(tmp_path, other, *command)
-    minutes = refused(tmp_path, with_calendar_tables(prob, {**SIZES, "minute": 4}), *command)
+    assert values in refused(tmp_path, other, *arguments)
+    minutes = refused(tmp_path, with_calendar_tables(prob, {**SIZES, "minute": 4}), *arguments)
     assert f"extra: dec_embedding.temporal_embedding.minute_embed.emb.weight (4, {d_model})" in minutes
     for state in (with_calendar_tables(prob), with_calendar_tables(prob, {})):
-        config = load_checkpoint(imported(tmp_path, state, *command)).config
+        config = load_checkpoint(imported(tmp_path, state, *arguments)).config
         assert config["model"]["embedding"] == "fixed"
-    quarter_hours = [*write_csv(tmp_path / "own.csv", prob, freq="15min"), *command[6:]]
     (tmp_path / "out.ckpt").unlink()
-    said = refused(tmp_path, with_calendar_tables(prob), *quarter_hours)
-    assert f"missing: enc_embedding.temporal_embedding.minute_embed.emb.weight (4, {d_model})" in said
+    quarter_hours = [*write_csv(tmp_path / "own.csv", prob, freq="15min"), *fixed]
+    message = refused(tmp_path, with_calendar_tables(prob), *quarter_hours)
+    assert f"missing: enc_embedding.temporal_embedding.minute_embed.emb.weight (4, {d_model})" in message
 
 
-def test_quarter_hours_trained_with_the_calendar_of_hours_keep_their_forecasts(prob, tmp_path, capsys):
-    path = imported(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv", prob, freq="15min"), *options(prob))
+def test_quarter_hours_trained_with_the_calendar_of_hours_have_the_same_forecasts(prob, tmp_path, capsys):
+    path = imported(tmp_path, weights(prob), *command(tmp_path, prob, freq="15min"))
     assert "Trained without minute_of_hour (another --freq than these data have)" in capsys.readouterr().out
     past, *calendar = batch(prob)
     minutes = [torch.cat([torch.rand_like(marks[..., :1]), marks], dim=-1) for marks in calendar]
-    close(forecast(path, prob, past, *minutes), tensors(prob, "outputs/")["forecast_eval"])
+    check_forecast(path, prob, past, *minutes)
 
 
 def cut_to(state, *, inputs, outputs):
@@ -194,16 +178,12 @@ def cut_to(state, *, inputs, outputs):
 
 def test_ms_forecasts_the_target_from_all_columns_and_s_from_itself(prob, tmp_path):
     last = config_of(prob)["c_out"] - 1  # the target, in their order
-    command = [*write_csv(tmp_path / "own.csv", prob), *options(prob, "enc_in", "dec_in", "c_out")]
-    path = imported(
-        tmp_path, cut_to(weights(prob), inputs=list(range(last + 1)), outputs=[last]), *command, "--features", "MS"
-    )
-    model = load_checkpoint(path).model()
-    hand_in(model, samples(prob)[: config_of(prob)["eval_draws"]])
-    with torch.inference_mode():
-        close(model(*batch(prob)), tensors(prob, "outputs/")["forecast_eval"][..., last:])
+    arguments = command(tmp_path, prob, "enc_in", "dec_in", "c_out")
+    state = cut_to(weights(prob), inputs=list(range(last + 1)), outputs=[last])
+    path = imported(tmp_path, state, *arguments, "--features", "MS")
+    close(forecast(path, prob), authors_forecast(prob)[..., last:])
     state = cut_to(weights(prob), inputs=[last], outputs=[last])
-    data = load_checkpoint(imported(tmp_path, state, *command, "--features", "S")).data
+    data = load_checkpoint(imported(tmp_path, state, *arguments, "--features", "S")).data
     assert data["columns"] == data["targets"] == ["OT"]
 
 
@@ -217,17 +197,17 @@ def test_nothing_is_copied_unless_everything_fits():
 
 def test_their_whole_command_can_be_pasted(prob, tmp_path):
     pasted = ["--itr", "5", "--des", "Exp", "--freq", "h", "--learning_rate", "0.0001", "--output_attention"]
-    path = imported(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv", prob), *options(prob, "freq"), *pasted)
-    close(forecast(path, prob, *batch(prob)), tensors(prob, "outputs/")["forecast_eval"])
+    check_forecast(imported(tmp_path, weights(prob), *command(tmp_path, prob, "freq"), *pasted), prob)
+
+
+def run_script(*arguments, python=()):
+    """The script in a process of its own."""
+    return subprocess.run([sys.executable, *python, SCRIPT, *arguments], check=False, capture_output=True, text=True)
 
 
 def test_each_option_is_explained_and_help_does_not_load_torch():
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", SCRIPT, "--help"], check=False, capture_output=True, text=True
-    )
+    done = run_script("--help", python=["-X", "importtime"])
     assert done.returncode == 0 and " torch\n" not in done.stderr and " hydra\n" not in done.stderr
-    from forecast.export.informer2020.options import UNUSED, UNUSED_FLAGS, make_parser
-
     unused = {*UNUSED, *UNUSED_FLAGS}
     for action in make_parser("")._actions:
         assert (action.help or "").strip() and (action.dest in unused) == (action.help == "==SUPPRESS==")
@@ -237,21 +217,19 @@ def test_each_option_is_explained_and_help_does_not_load_torch():
 @pytest.mark.parametrize("word", ["--dist", "--cols"])
 def test_what_is_not_wholly_an_option_of_theirs_is_refused(word, capsys):
     with pytest.raises(SystemExit) as stop:
-        script.make_parser("").parse_args(["checkpoint.pth", "out.ckpt", "--data", "ETTh1", word])
+        make_parser("").parse_args(["checkpoint.pth", "out.ckpt", "--data", "ETTh1", word])
     assert stop.value.code == 2 and f"unrecognized arguments: {word}" in capsys.readouterr().err
 
 
-def their_state(path, command):
-    """A state dict of random weights with the authors' names for a command, as large as it says."""
-    arguments = script.make_parser("").parse_args(["a", "b", *map(str, command)])
-    config, _ = script.make_config(arguments)
-    names = ["HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"]
-    columns = ["OT"] if arguments.features == "S" else names
+def their_state(path, arguments):
+    """Writes a state dict of random weights with the authors' names, as large as the options say; returns its model."""
+    parsed = make_parser("").parse_args(["a", "b", *map(str, arguments)])
+    config, _ = script.make_config(parsed)
+    columns = ["OT"] if parsed.features == "S" else ["HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"]
     known = ["hour_of_day", "day_of_week", "day_of_month", "day_of_year"]
     torch.manual_seed(11)
     model = build_model(config, {"columns": columns, "targets": columns, "known": known})
-    state = {name: value.clone() for name, value in in_their_names(model, model.state_dict()).items()}
-    torch.save(state, path)
+    torch.save({name: value.clone() for name, value in in_their_names(model, model.state_dict()).items()}, path)
     return model.eval()
 
 
@@ -266,30 +244,24 @@ PUBLISHED = {
 @pytest.mark.parametrize("which", PUBLISHED)
 def test_a_model_of_the_authors_sizes_has_as_many_parameters_as_theirs(which, ett_root, tmp_path):
     more, parameters = PUBLISHED[which]
-    command = ["--data", "ETTh1", "--root_path", ett_root, *more]
-    model = their_state(tmp_path / "checkpoint.pth", command)
-    checkpoint = load_checkpoint(imported(tmp_path, None, *command))
+    arguments = ["--data", "ETTh1", "--root_path", ett_root, *more]
+    model = their_state(tmp_path / "checkpoint.pth", arguments)
+    checkpoint = load_checkpoint(imported(tmp_path, None, *arguments))
     assert checkpoint.record["parameters"] == parameters
-    found = checkpoint.model().state_dict()
-    assert all(torch.equal(value, found[name]) for name, value in model.state_dict().items())
+    state = checkpoint.model().state_dict()
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
     assert checkpoint.data["name"] == "ETTh1" and checkpoint.config["attention"]["mechanism"]["factor"] == 5
     assert (checkpoint.config["model"]["distil"], checkpoint.config["model"]["mix"]) == (True, True)
 
 
 @pytest.mark.slow
 def test_an_import_on_etth1_is_evaluated_on_its_test_windows(ett_root, tmp_path):
-    command = ["--data", "ETTh1", "--root_path", ett_root, "--seq_len", "48", "--factor", "3"]
-    command = [*map(str, command), "--d_model", "16", "--n_heads", "2", "--d_ff", "32"]
-    their_state(tmp_path / "checkpoint.pth", command)
-    path = tmp_path / "out.ckpt"
-    done = subprocess.run(
-        [sys.executable, SCRIPT, tmp_path / "checkpoint.pth", path, *command],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    sizes = {"seq_len": 48, "factor": 3, "d_model": 16, "n_heads": 2, "d_ff": 32}
+    arguments = ["--data", "ETTh1", f"--root_path={ett_root}", *(f"--{name}={value}" for name, value in sizes.items())]
+    their_state(tmp_path / "checkpoint.pth", arguments)
+    done = run_script(tmp_path / "checkpoint.pth", tmp_path / "out.ckpt", *arguments)
     assert done.returncode == 0 and done.stderr == ""
-    call("evaluate", f"ckpt_path={path}", f"hydra.run.dir={tmp_path}/evaluated", "device=cpu")
+    call("evaluate", f"ckpt_path={tmp_path}/out.ckpt", f"hydra.run.dir={tmp_path}/evaluated", "device=cpu")
     metrics = json.loads((tmp_path / "evaluated" / "metrics.json").read_text())
     assert metrics["test"]["windows"] == 2857 and metrics["data"] == "ETTh1"
     assert metrics["baselines"]["closed_form_nlinear"]["scaled"]["mse"] == pytest.approx(0.33, abs=0.05)

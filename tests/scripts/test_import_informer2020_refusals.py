@@ -7,7 +7,8 @@ from unittest import mock
 
 import pytest
 import torch
-from scripts.imports import columns_of, config_of, golden_case, imported, options, refused, script, weights, write_csv
+from informer2020 import config_of
+from scripts.imports import columns_of, command, golden_case, imported, options, refused, script, weights, write_csv
 
 
 @pytest.fixture
@@ -24,9 +25,9 @@ class Hostile:
 
 
 def test_what_would_execute_code_is_named_and_not_executed(tmp_path):
-    said = refused(tmp_path, {"projection.weight": Hostile(tmp_path / "trace")}, "--data", "ETTh1")
-    assert "holds 'posix.mkdir', an object that could execute code on loading" in said
-    assert "so it was not loaded" in said and "torch.save(model.state_dict(), FILE)" in said
+    message = refused(tmp_path, {"projection.weight": Hostile(tmp_path / "trace")}, "--data", "ETTh1")
+    assert "holds 'posix.mkdir', an object that could execute code on loading" in message
+    assert "so it was not loaded" in message and "torch.save(model.state_dict(), FILE)" in message
     assert not (tmp_path / "trace").exists()
     assert "holds 'torch.nn.modules.linear.Linear'" in refused(tmp_path, torch.nn.Linear(3, 5), "--data", "ETTh1")
 
@@ -49,11 +50,11 @@ NOT_ONE = {
 
 @pytest.mark.parametrize("what", NOT_ONE)
 def test_what_is_no_state_dict_of_theirs_is_refused_in_words(what, tmp_path):
-    content, says = NOT_ONE[what]
+    content, expected = NOT_ONE[what]
     if isinstance(content, bytes):
         (tmp_path / "checkpoint.pth").write_bytes(content)
         content = None
-    assert says in refused(tmp_path, content, *write_csv(tmp_path / "own.csv"), "--pred_len", "19")
+    assert expected in refused(tmp_path, content, *write_csv(tmp_path / "own.csv"), "--pred_len", "19")
 
 
 def test_a_file_with_a_damaged_weight_is_refused(prob, tmp_path):
@@ -61,8 +62,8 @@ def test_a_file_with_a_damaged_weight_is_refused(prob, tmp_path):
     content = bytearray((tmp_path / "checkpoint.pth").read_bytes())
     content[content.index(prob["params/projection.weight"].tobytes()) + 5] ^= 1
     (tmp_path / "checkpoint.pth").write_bytes(content)
-    said = refused(tmp_path, None, *write_csv(tmp_path / "own.csv", prob), *options(prob))
-    assert "checkpoint.pth is damaged: the checksum of its part 'checkpoint/data/" in said
+    message = refused(tmp_path, None, *command(tmp_path, prob))
+    assert "checkpoint.pth is damaged: the checksum of its part 'checkpoint/data/" in message
 
 
 def test_missing_extra_and_misshapen_names_are_listed_together_with_their_shapes(prob, tmp_path):
@@ -73,9 +74,9 @@ def test_missing_extra_and_misshapen_names_are_listed_together_with_their_shapes
     n, d_model, d_ff = c["c_out"], c["d_model"], c["d_ff"]
     state["projection.weight"] = torch.zeros(n + 3, d_model)
     state["decoder.layers.0.conv1.weight"] = torch.zeros(d_ff, d_model)  # a linear layer of ours has this shape
-    said = refused(tmp_path, state, *write_csv(tmp_path / "own.csv", prob), *options(prob)).splitlines()
-    assert said[0].endswith("checkpoint.pth does not hold the model that these options and data make:")
-    assert said[1:6] == [
+    lines = refused(tmp_path, state, *command(tmp_path, prob)).splitlines()
+    assert lines[0].endswith("checkpoint.pth does not hold the model that these options and data make:")
+    assert lines[1:6] == [
         f"missing: encoder.norm.bias ({d_model})",
         f"missing: decoder.layers.0.self_attention.key_projection.weight ({d_model}, {d_model})",
         "extra: decoder.norm.gain (3, 5)",
@@ -83,10 +84,10 @@ def test_missing_extra_and_misshapen_names_are_listed_together_with_their_shapes
         f"shape: projection.weight is ({n + 3}, {d_model}), expected ({n}, {d_model})",
     ]
     where = f"{tmp_path}/own.csv with --features M says {n}: check --data and --features"
-    assert said[6:] == [f"c_out: the file says {n + 3}, {where}"]
+    assert lines[6:] == [f"c_out: the file says {n + 3}, {where}"]
 
 
-# What is said otherwise than the file was trained: the end of the message.
+# Other options than the file was trained with: the end of the message.
 WRONG = {
     "distilling": (["informer_prob", "--distil"], "(no --distil)"),
     "no distilling": (["informer_full_nodistil_nomix", "-distil"], "--distil"),
@@ -102,43 +103,32 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_option_is_guessed_from_the_file(wrong, golden, tmp_path):
-    (name, *said), guess = WRONG[wrong]
+    (name, *words), guess = WRONG[wrong]
     case = golden_case(golden, name)
-    command = options(case, *(word.removeprefix("--") for word in said))
-    command = [word for word in command if word != "--distil"] if "-distil" in said else [*command, *said]
-    message = refused(tmp_path, weights(case), *write_csv(tmp_path / "own.csv", case), *command)
+    arguments = options(case, *(word.removeprefix("--") for word in words))
+    arguments = [word for word in arguments if word != "--distil"] if "-distil" in words else [*arguments, *words]
+    message = refused(tmp_path, weights(case), *write_csv(tmp_path / "own.csv", case), *arguments)
     assert message.splitlines()[-1] == f"The names and shapes in the file look like {guess.format(**config_of(case))}."
 
 
 def test_other_columns_than_trained_on_are_put_down_to_data_and_features(prob, tmp_path):
-    command = [
-        *write_csv(tmp_path / "own.csv", prob, more=["snow"]),
-        *options(prob, "enc_in", "dec_in", "c_out"),
-    ]
-    said = refused(tmp_path, weights(prob), *command).splitlines()
+    arguments = command(tmp_path, prob, "enc_in", "dec_in", "c_out", more=["snow"])
+    lines = refused(tmp_path, weights(prob), *arguments).splitlines()
     n, d_model = config_of(prob)["enc_in"], config_of(prob)["d_model"]
     where = f"{tmp_path}/own.csv with --features M says {n + 1}: check --data and --features"
-    assert said[-3:] == [f"{name}: the file says {n}, {where}" for name in ("enc_in", "dec_in", "c_out")]
+    assert lines[-3:] == [f"{name}: the file says {n}, {where}" for name in ("enc_in", "dec_in", "c_out")]
     name = "enc_embedding.value_embedding.tokenConv.weight"
-    assert f"shape: {name} is ({d_model}, {n}, 3), expected ({d_model}, {n + 1}, 3)" in said
-
-
-def test_learned_calendar_tables_are_refused(prob, tmp_path):
-    said = refused(
-        tmp_path, weights(prob), *write_csv(tmp_path / "own.csv", prob), *options(prob, "embed"), "--embed", "learned"
-    )
-    assert said == "--embed learned: this program has no learned tables of the calendar, only timeF and fixed."
+    assert f"shape: {name} is ({d_model}, {n}, 3), expected ({d_model}, {n + 1}, 3)" in lines
 
 
 def test_a_calendar_that_cannot_be_completed_is_refused(prob, tmp_path):
-    command = [*write_csv(tmp_path / "own.csv", prob, freq="D"), *options(prob)]
-    said = refused(tmp_path, weights(prob), *command)
-    d_model = config_of(prob)["d_model"]
-    assert f"shape: enc_embedding.temporal_embedding.embed.weight is ({d_model}, 4), expected ({d_model}, 3)" in said
+    arguments, d_model = command(tmp_path, prob, freq="D"), config_of(prob)["d_model"]
     name = "enc_embedding.temporal_embedding.embed.weight"
-    said += refused(tmp_path, {**weights(prob), name: torch.zeros(d_model, 2)}, *command)
-    assert f"shape: {name} is ({d_model}, 2), expected ({d_model}, 3)" in said
-    assert "d_time: the file says 4," in said and "another --freq or --embed than for these data" in said
+    message = refused(tmp_path, weights(prob), *arguments)
+    assert f"shape: {name} is ({d_model}, 4), expected ({d_model}, 3)" in message
+    assert "d_time: the file says 4," in message and "another --freq or --embed than for these data" in message
+    message = refused(tmp_path, {**weights(prob), name: torch.zeros(d_model, 2)}, *arguments)
+    assert f"shape: {name} is ({d_model}, 2), expected ({d_model}, 3)" in message
 
 
 REFUSED = {
@@ -149,45 +139,47 @@ REFUSED = {
     "a start token longer than the window": (["--label_len", "997"], "label_len=997: the decoder starts with the last"),
     "heads that do not share the width": (["--n_heads", "97"], "--d_model"),
     "no such file": (["--data_path", "other.csv"], "other.csv: there is no such file"),
+    "learned calendar tables": (
+        ["--embed", "learned"],
+        "--embed learned: this program has no learned tables of the calendar, only timeF and fixed.",
+    ),
     "dropout": (["--dropout", "1.5"], "--dropout=1.5: must be at least 0 and less than 1"),
 }
 
 
 @pytest.mark.parametrize("wrong", REFUSED)
 def test_options_that_cannot_be_are_refused_in_their_words(wrong, prob, tmp_path):
-    given, says = REFUSED[wrong]
-    said = refused(tmp_path, weights(prob), *write_csv(tmp_path / "own.csv", prob), *options(prob), *given)
-    assert says.format(columns=", ".join(columns_of(prob))) in said and "model." not in said
+    words, expected = REFUSED[wrong]
+    message = refused(tmp_path, weights(prob), *command(tmp_path, prob), *words)
+    assert expected.format(columns=", ".join(columns_of(prob))) in message and "model." not in message
 
 
 def test_custom_data_need_a_file_and_ms_of_an_ett_file_its_last_column(prob, tmp_path):
-    assert refused(tmp_path, weights(prob), "--data", "custom").startswith(
-        "--data custom: which file? Say --data_path FILE.csv"
-    )
+    message = refused(tmp_path, weights(prob), "--data", "custom")
+    assert message.startswith("--data custom: which file? Say --data_path FILE.csv")
     write_csv(tmp_path / "own.csv", prob)
-    command = ["--data", "ETTh1", "--data_path", tmp_path / "own.csv", "--features", "MS", "--target", "OT"]
-    assert f"the authors' code forecasts the last column, {columns_of(prob)[-1]}, whatever" in refused(
-        tmp_path, weights(prob), *command
-    )
+    words = ["--data", "ETTh1", "--data_path", tmp_path / "own.csv", "--features", "MS", "--target", "OT"]
+    message = refused(tmp_path, weights(prob), *words)
+    assert f"the authors' code forecasts the last column, {columns_of(prob)[-1]}, whatever" in message
 
 
 def test_what_is_not_finite_is_not_written(prob, tmp_path):
     state = weights(prob)
     state["encoder.norm.bias"][5] = torch.nan
-    said = refused(tmp_path, state, *write_csv(tmp_path / "own.csv", prob), *options(prob))
-    assert said == "The forecast of the imported model for the first test window is not finite."
+    message = refused(tmp_path, state, *command(tmp_path, prob))
+    assert message == "The forecast of the imported model for the first test window is not finite."
 
 
-def test_a_refusal_leaves_the_file_of_before_and_a_place_that_is_none_is_said(prob, tmp_path):
-    command = [*write_csv(tmp_path / "own.csv", prob), *options(prob)]
-    before = imported(tmp_path, weights(prob), *command).read_bytes()
+def test_a_refusal_leaves_the_file_of_before_and_names_an_impossible_place(prob, tmp_path):
+    arguments = command(tmp_path, prob)
+    before = imported(tmp_path, weights(prob), *arguments).read_bytes()
     with pytest.raises(SystemExit):
-        imported(tmp_path, {"projection.weight": torch.zeros(4, 16)}, *command)
+        imported(tmp_path, {"projection.weight": torch.zeros(4, 16)}, *arguments)
     assert (tmp_path / "out.ckpt").read_bytes() == before and not (tmp_path / "out.ckpt.part").exists()
     (tmp_path / "out.ckpt.part").mkdir()  # in the way of what is written beside the place
     with pytest.raises(SystemExit, match=r"out\.ckpt cannot be written: Is a directory\.$"):
-        imported(tmp_path, weights(prob), *command)
-    for output, says in (("no/out.ckpt", "there is no folder"), ("checkpoint.pth", "is the file to import")):
-        argv = ["x", tmp_path / "checkpoint.pth", tmp_path / output, *command]
-        with mock.patch.object(sys, "argv", list(map(str, argv))), pytest.raises(SystemExit, match=says):
+        imported(tmp_path, weights(prob), *arguments)
+    for output, message in (("no/out.ckpt", "there is no folder"), ("checkpoint.pth", "is the file to import")):
+        argv = ["x", tmp_path / "checkpoint.pth", tmp_path / output, *arguments]
+        with mock.patch.object(sys, "argv", list(map(str, argv))), pytest.raises(SystemExit, match=message):
             script.main()

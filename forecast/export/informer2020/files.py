@@ -45,7 +45,7 @@ def _load(path: Path) -> Any:
             content = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except Exception as error:  # what is no such file can fail in any way
+    except Exception as error:  # a file of another kind can fail in any way
         # torch's own text would advise to load it without the safety
         hostile = re.search(r"[Uu]nsupported (?:global: )?GLOBAL (\S+)", str(error))
         if hostile:

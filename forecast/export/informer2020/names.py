@@ -1,21 +1,21 @@
-"""The one place that maps the authors' names of tensors to ours.
+"""The one place that maps the authors' names of tensors, and their order of columns, to ours.
 
 scripts/import_informer2020.py reads their checkpoints with it, and the tests their reference tensors.
 """
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
+from forecast.data.time_features import feature_names
 from forecast.errors import UserError
 from forecast.layers.blocks import EncoderLayer
 from forecast.layers.distil import Distil
 
 FUSED = "projection.query_key_value."
-THIRDS = ("query", "key", "value")  # of the fused projection, in its order
 TABLES = ("month", "day", "weekday", "hour", "minute")  # the frozen calendar tables, in the order of our known features
 STEPS = {EncoderLayer: "attn_layers.{}.", Distil: "conv_layers.{}.", nn.LayerNorm: "norm."}
 RENAMED = (
@@ -31,8 +31,9 @@ RENAMED = (
     (r"\bfeed_forward\.narrow\.", "conv2."),
     (r"\bconv\.", "downConv."),
 )
-# Sines of a frequency that another machine rounds otherwise, a thousand steps on.
-TABLE_TOLERANCE = 1e-4
+# By their --freq; each is the end of the one before.
+CALENDARS = [feature_names(freq, "timeF") for freq in ("s", "t", "h", "d")]
+EMBEDDINGS = ("enc_embedding", "dec_embedding")
 
 
 def in_their_names(module: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -47,7 +48,7 @@ def in_their_names(module: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str
         for pattern, new in RENAMED:
             theirs = re.sub(pattern, new, theirs)
         if FUSED in theirs:
-            for which, third in zip(THIRDS, tensor.chunk(3), strict=True):
+            for which, third in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
                 renamed[theirs.replace(FUSED, f"{which}_projection.")] = third
         elif re.search(r"\bconv[12]\.weight$", theirs):  # a linear layer of ours, a convolution over one step of theirs
             renamed[theirs] = tensor.unsqueeze(-1)
@@ -69,21 +70,14 @@ def _encoder_steps(module: nn.Module) -> dict[str, str]:
     return prefixes
 
 
-def constants(model: nn.Module) -> dict[str, Tensor]:
-    """The sinusoid tables under the authors' names, positions (R, D) in as many rows as are used.
-
-    A formula here, stored with the weights there.
-    """
-    tables = {name: table for name, table in model.named_buffers() if re.search(r"\b(positions|table_\d)$", name)}
-    return in_their_names(model, tables)
-
-
 def differences(model: nn.Module, theirs: Mapping[str, Tensor]) -> list[str]:
     """What keeps the authors' tensors from being the model's, a line a name: missing, extra, another shape or table.
 
     The constant tables may be missing; but some of a calendar without the others are another calendar.
     """
-    needed, tables = in_their_names(model, model.state_dict()), constants(model)
+    # sinusoids: a formula here, stored with the weights there, positions (R, D) in as many rows as are used
+    buffers = {name: table for name, table in model.named_buffers() if re.search(r"\b(positions|table_\d)$", name)}
+    needed, tables = in_their_names(model, model.state_dict()), in_their_names(model, buffers)
     begun = {name.split(".")[0] for name in theirs if name.endswith("_embed.emb.weight")}
     needed |= {name: table for name, table in tables.items() if "_embed." in name and name.split(".")[0] in begun}
     lines = [f"missing: {name} {_size(tensor)}" for name, tensor in needed.items() if name not in theirs]
@@ -102,7 +96,8 @@ def _same_table(theirs: Tensor, ours: Tensor) -> bool:
     rows = theirs[0] if theirs.dim() == 3 else theirs
     if rows.shape[1:] != ours.shape[1:] or len(rows) < len(ours):
         return False
-    return torch.allclose(rows[: len(ours)].to(ours.dtype), ours, rtol=0, atol=TABLE_TOLERANCE)
+    # 1e-4: sines of a frequency that another machine rounds otherwise, a thousand steps on
+    return torch.allclose(rows[: len(ours)].to(ours.dtype), ours, rtol=0, atol=1e-4)
 
 
 def _size(tensor: Tensor) -> str:
@@ -117,3 +112,35 @@ def copy_in(module: nn.Module, theirs: Mapping[str, Tensor]) -> None:
     with torch.no_grad():
         for name, ours in in_their_names(module, module.state_dict()).items():
             ours.copy_(theirs[name])
+
+
+def add_finer_calendar(weights: dict[str, Tensor], known: Sequence[str]) -> list[str]:
+    """Weights of zero for the finer calendar features that the data have and the authors' run did not.
+
+    Their scripts train on quarter hours with --freq h, which leaves out the minute. weights: changed in place. known:
+    the F features of the data. Returns the features that were added.
+    """
+    added: list[str] = []
+    for embedding in EMBEDDINGS:
+        name = f"{embedding}.temporal_embedding.embed.weight"
+        width = weights[name].shape[-1] if name in weights and weights[name].dim() == 2 else 0
+        missing = len(known) - width
+        if missing > 0 and tuple(known[missing:]) in CALENDARS:
+            added = list(known[:missing])
+            nothing = weights[name].new_zeros(len(weights[name]), missing)
+            weights[name] = torch.cat([nothing, weights[name]], dim=1)
+    return added
+
+
+def order_columns(weights: dict[str, Tensor], theirs: Sequence[str], ours: Sequence[str]) -> None:
+    """Brings weights for the columns in the authors' order into ours; changed in place.
+
+    Their loader of custom files puts the target last. The forecast columns are ordered when all columns are forecast.
+    """
+    order = [theirs.index(column) for column in ours]
+    for embedding in EMBEDDINGS:
+        name = f"{embedding}.value_embedding.tokenConv.weight"
+        weights[name] = weights[name][:, order]
+    for name in ("projection.weight", "projection.bias"):
+        if len(weights[name]) == len(order):
+            weights[name] = weights[name][order]

@@ -2,10 +2,11 @@
 
 import importlib
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from forecast.config.aliases import CLASSES
+from forecast.config.values import walk
 from forecast.errors import UserError, closest
 
 IMPORTED = ("forecast", "torch", "lightning")
@@ -90,11 +91,4 @@ def is_allowed(candidate: object) -> bool:
 
 def target_nodes(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Each mapping with a `_target_` in plain containers, outermost first, with its dotted path."""
-    if isinstance(node, Mapping):
-        if "_target_" in node:
-            yield path, node
-        for key, value in node.items():
-            yield from target_nodes(value, f"{path}.{key}" if path else str(key))
-    elif isinstance(node, Sequence) and not isinstance(node, str):
-        for index, value in enumerate(node):
-            yield from target_nodes(value, f"{path}[{index}]")
+    yield from ((place, part) for place, part in walk(node, path) if isinstance(part, Mapping) and "_target_" in part)

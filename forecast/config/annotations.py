@@ -1,0 +1,95 @@
+"""Type annotations: whether a plain YAML value matches one, and in words what would."""
+
+import inspect
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union
+
+from forecast.bounds import Bound
+
+UNIONS = (Union, types.UnionType)
+SEQUENCES = (list, tuple, set, frozenset, Sequence, Iterable)
+# annotation -> the types of YAML that match, and their name. True is an int to Python, but matches bool alone.
+PLAIN: typing.Mapping[Any, tuple[Any, str]] = {
+    int: (int, "an integer"),
+    float: (int | float, "a number"),
+    bool: (bool, "true or false"),
+    str: (str, "text"),
+    Path: (str, "text"),
+    None: (types.NoneType, "null"),
+    types.NoneType: (types.NoneType, "null"),
+    dict: (Mapping, "a mapping"),
+    Mapping: (Mapping, "a mapping"),
+}
+
+
+def parameters(target: Any) -> dict[str, inspect.Parameter]:
+    """The parameters of a class or function; annotations written as text are evaluated where possible."""
+    try:
+        return dict(inspect.signature(target, eval_str=True).parameters)
+    except (NameError, TypeError, SyntaxError):
+        return dict(inspect.signature(target).parameters)
+
+
+def matches(value: object, annotation: Any) -> bool | None:
+    """True or False; None when the annotation is not understood, or the value is to be built first."""
+    if isinstance(value, Mapping) and "_target_" in value:
+        return None
+    if typing.get_origin(annotation) is Annotated:
+        annotation = typing.get_args(annotation)[0]
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    base = origin or annotation
+    if origin in UNIONS:
+        results = [matches(value, part) for part in parts]
+        # `str | Accelerator`: what is no text is nothing that YAML could hold.
+        return True if True in results else (False if False in results else None)
+    if origin is Literal:
+        return any(value == valid and type(value) is type(valid) for valid in parts)
+    if base in SEQUENCES:
+        if not parts or not isinstance(value, list | tuple):
+            return isinstance(value, list | tuple)
+        types_of_items = parts if _has_fixed_length(base, parts) else parts[:1] * len(value)
+        pairs = zip(value, types_of_items, strict=False)
+        return len(value) == len(types_of_items) and all(matches(item, part) is not False for item, part in pairs)
+    valid, _ = PLAIN.get(base, (None, ""))
+    return None if valid is None else isinstance(value, valid) and isinstance(value, bool) is (base is bool)
+
+
+def _has_fixed_length(base: Any, parts: tuple[Any, ...]) -> bool:
+    return base is tuple and bool(parts) and parts[-1] is not Ellipsis
+
+
+def bound(annotation: Any) -> Bound | None:
+    """The bound of the numbers in an annotation: of `Positive`, `Positive | None`, `Sequence[Positive]`."""
+    if isinstance(annotation, Bound):
+        return annotation
+    return next((inner for part in typing.get_args(annotation) if (inner := bound(part))), None)
+
+
+def expected(annotation: Any) -> str:
+    """`int | None` is "an integer or null"; parts that YAML cannot hold are left out."""
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    base = origin or annotation
+    if origin is Annotated:
+        return expected(parts[0])
+    if literals := literals_of(annotation):  # Literal["a"] | Literal["b"]: one list
+        rest = [expected(part) for part in parts if origin in UNIONS and typing.get_origin(part) is not Literal]
+        names = ["one of " + ", ".join(dict.fromkeys(map(str, literals))), *rest]
+    elif origin in UNIONS:
+        names = [expected(part) for part in parts]
+    elif base in SEQUENCES:
+        return f"a list of {len(parts)}" if _has_fixed_length(base, parts) else "a list"
+    else:
+        return PLAIN.get(base, (None, ""))[1]
+    return " or ".join(dict.fromkeys(name for name in names if name))
+
+
+def literals_of(annotation: Any) -> list[Any]:
+    """What a Literal allows, also one in a union."""
+    parts = typing.get_args(annotation)
+    if typing.get_origin(annotation) is Literal:
+        return list(parts)
+    in_union = typing.get_origin(annotation) in UNIONS
+    return [value for part in parts for value in literals_of(part)] if in_union else []

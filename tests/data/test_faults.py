@@ -1,0 +1,196 @@
+"""A faulty file is refused with place, value and fix; a rule for gaps changes no message, a check lists the same."""
+
+import re
+
+import pytest
+from data.csv_files import assert_listed, changed, hours, refusal, table, write
+
+from forecast.data import csv_columns
+from forecast.data.frame import read_frame
+from forecast.errors import UserError
+
+HOURS = hours(11)
+LINES = table(HOURS).split("\n")
+SEMICOLONS = {"separator": ";", "decimal": ","}
+
+
+def steps(*stamps):
+    return "\n".join(["date,a", *(f"{stamp},1" for stamp in stamps)])
+
+
+def with_cell(cell):
+    return changed(LINES, {3: f"{HOURS[2]},1,{cell}"})
+
+
+# name: (text, the message, its parts in order, options of the reader)
+FAULTS = {
+    # the file and its header
+    "nothing": ("", "is empty ... date,a,b"),
+    "blank lines": ("\n \n", "is empty ... date,a,b"),
+    "a byte order mark": ("\ufeff", "is empty ... date,a,b"),
+    "a header alone": ("date,a\n\n", "a header and no rows ... Add one line per time step"),
+    "a header and lines of blanks": ("date,a\n \t\n\t\n", "a header and no rows"),
+    "a row for a header": (
+        "\n".join(LINES[1:]),
+        f"line 1: the time column is named '{HOURS[0]}', which looks like a row. Add a line",
+        {"time_column": HOURS[0]},
+    ),
+    "a time column alone": ("date\n2016-07-01\n", "line 1 ... no column beside 'date' ... Add a column"),
+    "a column twice": (
+        "\n\ndate,a,a\n2016-07-01,1,2\n",
+        "line 3: column 'a' stands twice, as columns 2 and 3 ... Rename or drop",
+    ),
+    "a column without a name": (",date,a\n0,2016-07-01,1\n", "line 1 ... column 1 has no name ... index=False"),
+    "another encoding": ("date,a,é\n".encode("latin-1"), "not UTF-8 text: byte 0xe9 in line 1 ... encoding UTF-8"),
+    # rows
+    "points between thousands": (
+        "date;a\n2016-07-01;1.234,5\n2016-07-02;2\n2016-07-03;3\n",
+        "line 2, column 'a' ... '1.234,5' is no number",
+        SEMICOLONS,
+    ),
+    "decimal points for commas": (
+        "date;a\n2016-07-01;1.5\n2016-07-02;2\n2016-07-03;3\n",
+        "line 2, column 'a' ... '1.5' is no number when decimals are written with ',' ... data.decimal='.'",
+        SEMICOLONS,
+    ),
+    # to pandas 2 the cell 1NUL5 is the number 1
+    "a NUL byte": (changed(LINES, {4: f"{HOURS[3]},1\0005,2"}), "line 5 holds a NUL byte"),
+    "an open quotation mark": (
+        changed(LINES, {5: f'{HOURS[4]},"1.5,2'}),
+        "line 6: a quotation mark opens a cell that is never closed. Close or remove it.",
+    ),
+    # timestamps
+    "one time zone": (table(f"{t}Z" for t in HOURS), "line 2, column 'date' ... 00:00:00Z' carries a time zone"),
+    "a time zone from some row on": (
+        table(HOURS[:6] + [f"{t}+02:00" for t in HOURS[6:]]),
+        "line 8, column 'date': '2016-07-01 06:00:00+02:00' carries a time zone",
+    ),
+    "many time zones": (
+        table(f"{t}+{i:02}:00" for i, t in enumerate(HOURS)),
+        "line 2, column 'date' ... +00:00' carries a time zone",
+    ),
+    # months to one reader, days to another: pandas would just choose
+    "days first": (
+        table(f"01/{month:02d}/2016" for month in range(1, 6)),
+        "line 2, column 'date': '01/01/2016' is no timestamp that can be read without guessing",
+    ),
+    "one timestamp twice": (
+        table([*HOURS, *hours(23)[10:]]),
+        "line 13: the timestamp 2016-07-01 10:00:00 stands already in line 12. Drop or average the repeated rows (1 of",
+    ),
+    "many timestamps twice": (
+        table(HOURS + HOURS),
+        "line 13 ... line 2; 11 of 22 rows ... several series in one file ... one file per series",
+    ),
+    "two rows in the other order": (
+        table(HOURS[i] for i in (0, 1, 2, 4, 3, 5, 6)),
+        "line 6: 2016-07-01 03:00:00 comes after 2016-07-01 04:00:00, but is earlier; 1 step back. Sort the rows",
+    ),
+    "the newest row first": (table(HOURS[::-1]), "line 3 ... is earlier; the newest row stands first. Sort the rows"),
+    "a row off the grid": (
+        table("2016-07-01 05:00:30" if i == 5 else t for i, t in enumerate(HOURS)),
+        "line 7: the timestamps are not regular: 2016-07-01 05:00:30 ... 'h' expects 2016-07-01 05:00:00",
+    ),
+    "one row": (table(HOURS[:1]), "1 rows are too few ... At least 3"),
+    "two rows": (table(HOURS[:2]), "2 rows are too few ... At least 3"),
+}
+# pandas alone would take surplus cells in row 1 for an index, in silence
+for row in (1, 2, 5):
+    says = f"line {row + 1} has 4 cells, the header names 3 columns. Remove ... data.decimal"
+    FAULTS[f"surplus cells in row {row}"] = (changed(LINES, {row: LINES[row] + ",5"}), says)
+CELLS = {
+    "oops": "'oops' is no number. Correct it",
+    "True": "'True' is no number",
+    "0x1F": "'0x1F' is no number",
+    '"1,5"': "'1,5' is no number when decimals are written with '.'. Write all ... data.decimal=','",
+    "inf": "'inf' is not a finite number. Replace it",
+    "-Infinity": "'-Infinity' is not a finite number",
+    "1e999": "'1e999' is not a finite number",
+    "x" * 9999: f"'{'x' * 60}'... is no number",
+    **{
+        cell: f"{cell!r} is no number"
+        for cell in ("1\u00a0", "\u00a01", "١", "１", "1_000")
+        # numbers to Python alone
+    },
+}
+for cell, says in CELLS.items():
+    FAULTS[f"a cell {cell[:9]!r}"] = (with_cell(cell), f"line 4, column 'b': {says}")
+NO_STAMPS = ("yesterday", "2016-13-01", "2016-02-30", "01/07/2016 02:00", "01-02-03", "1467331200", "now")
+# 9999-12-31 means "open": all days until then were listed, in each of a dozen frequencies
+OUT_OF_REACH = ("-2016-01-01", "0000-01-01", "0001-01-01", "1677-12-31", "2262-01-01", "9999-12-31")
+STAMPS = {
+    "": "the timestamp is missing ... drop the line",
+    **{stamp: f"{stamp!r} is no timestamp ... without guessing ... year first" for stamp in NO_STAMPS},
+    "-0": "'-0' is no timestamp",  # to pandas the year 0
+    "2016-07-01 02:00:00Z": "'2016-07-01 02:00:00Z' carries a time zone ... UTC",
+    "2016-07-01T02:00+02:00": "'2016-07-01T02:00+02:00' carries a time zone ... without the suffix",
+    "2016-07-01 02:00 CET": "'2016-07-01 02:00 CET' carries a time zone",
+    **{stamp: f"{stamp!r} is not in the years 1678 to 2261, which can be read" for stamp in OUT_OF_REACH},
+}
+for stamp, says in STAMPS.items():
+    FAULTS[f"a timestamp {stamp!r}"] = (changed(LINES, {3: f"{stamp},1,2"}), f"line 4, column 'date': {says}")
+
+STRICT_FAULTS = {  # a check finds out how the file is written, a rule for gaps fills it, or meets another fault
+    "no time column": (
+        table(HOURS, header="dates,a,b"),
+        "line 1 ... 'date' ... dates, a, b ... Did you mean 'dates'? ... data.time_column=NAME ... data.separator",
+    ),
+    "another separator": ("date;a\n2016-07-01;1\n", "line 1 is one column, 'date;a' ... data.separator=';'"),
+    "an unknown column": (
+        table(HOURS, header="date,HUFL,OT"),
+        "'HUFLL' ... HUFL, OT ... Did you mean 'HUFL'? ... line 1",
+        {"columns": ["HUFLL"]},
+    ),
+    "a short row": (table(HOURS) + "2016-07-01 11:00:00,7\n", "line 13, column 'b': the value is missing"),
+    "unequal steps": (steps("2016-07-01", "2016-07-02", "2016-07-05"), "line 4: ... 'D' expects 2016-07-03"),
+    # in nanoseconds the first step is beyond 64 bits
+    "steps of centuries": (
+        steps("1678-01-01", "1978-01-01", "2261-01-01"),
+        "line 3: the timestamps are not regular: 1978-01-01 00:00:00 follows 1678-01-01 00:00:00 (line 2), where the "
+        "usual step '103364D'",
+    ),
+}
+for cell in ("", "NaN", "NA"):
+    says = f"line 4, column 'b': the value is missing ({cell!r}). Fill the gap ... data.gaps="
+    STRICT_FAULTS[f"a gap {cell!r}"] = (with_cell(cell), says)
+for row in ('""', '" "', '"\t"'):
+    says = "line 3, column 'a': the value is missing"
+    STRICT_FAULTS[f"a row {row}"] = (f"date,a,b\n{HOURS[0]},1.5,2\n{row}", says)
+
+
+@pytest.mark.parametrize("case", FAULTS | STRICT_FAULTS)
+def test_a_fault_is_refused_with_its_place_and_a_fix(tmp_path, case):
+    text, says, *options = (FAULTS | STRICT_FAULTS)[case]
+    message = refusal(write(tmp_path, text), **(options or [{}])[0])
+    assert re.search(".*".join(map(re.escape, says.split(" ... "))), message), message
+    assert ("several series" in message) == (case == "many timestamps twice")
+    assert len(message) < 450, "a long cell is cut"
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_neither_gaps_nor_chunks_change_a_fault_and_a_check_lists_it_with_its_count(tmp_path, monkeypatch, case):
+    text, _, *options = FAULTS[case]
+    path, layout = write(tmp_path, text), {"separator": ",", "decimal": ".", "time_column": "date"}
+    for changes in options:
+        layout |= changes
+    message = refusal(path, gaps="mask", **layout)
+    assert_listed(path, message, **layout)
+    monkeypatch.setattr(csv_columns, "CHUNK_CELLS", 6)  # two rows of three columns
+    monkeypatch.setattr(csv_columns, "CHUNK_ROWS", 1)
+    assert message == refusal(path, gaps="mask", **layout)
+    assert message == refusal(path, **layout) or "not regular" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"separator": "::"}, "data.separator is '::'; it must be one character"),
+        *(({"separator": mark}, f"data.separator is {mark!r}. Choose ','") for mark in ("a", "1", '"', "\n", "§")),
+        ({"decimal": "::"}, "data.decimal is '::'; it must be one character"),
+        ({"decimal": "-"}, "data.decimal is '-'; it must be one character. Set '.' or ','"),
+        ({"decimal": ","}, "data.decimal and data.separator are both ','. Set them to different characters"),
+    ],
+)
+def test_separator_and_decimal_are_two_signs(tmp_path, options, says):
+    with pytest.raises(UserError, match=re.escape(says)):
+        read_frame(write(tmp_path, table(HOURS)), **options)
