@@ -8,7 +8,7 @@ import os
 import sys
 from importlib import import_module
 
-from forecast.errors import UserError, closest
+from forecast.errors import Terminated, UserError, closest
 
 # The commands whose options are a Hydra config, then those with options of their own.
 CONFIGURED = {
@@ -26,7 +26,7 @@ PLAIN = {
     "reproduce": "run published tables, and set ours beside theirs",
 }
 COMMANDS = CONFIGURED | PLAIN
-USAGE, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 1, 130, 141
+USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 
 
 def main() -> None:
@@ -60,6 +60,9 @@ def start(name: str) -> None:
             _start_configured(name)
         else:
             _start_plain(name)
+    except Terminated as stop:
+        print(stop, file=sys.stderr)
+        sys.exit(TERMINATED)
     except UserError as error:
         if os.environ.get("FORECAST_TRACEBACK") == "1":
             raise

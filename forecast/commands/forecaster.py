@@ -81,8 +81,8 @@ class Forecaster:
         overrides = self.overrides
         if table is not None:
             time_column = time_column_of(table)
-            own = ["data=csv", "data.path=${hydra:runtime.output_dir}/" + TRAINING_TABLE, f"data.time_column={time_column}"]
-            overrides = [*own, *overrides]
+            path = "${hydra:runtime.output_dir}/" + TRAINING_TABLE
+            overrides = ["data=csv", f"data.path={path}", f"data.time_column={time_column}", *overrides]
 
         def train_on_table(cfg: DictConfig) -> None:
             from forecast.commands.train import train  # Lightning: seconds that a forecast need not wait
@@ -100,7 +100,7 @@ class Forecaster:
         """The trained model and what is known of its data. Raises UserError before there is one."""
         if self._checkpoint is None:
             raise UserError(
-                "This Forecaster has no trained model: call fit(df) first, or Forecaster.load('RUN/checkpoints/best.ckpt')"
+                "This Forecaster has no trained model: call fit(df), or Forecaster.load('RUN/checkpoints/best.ckpt')"
             )
         return self._checkpoint
 
@@ -129,7 +129,8 @@ class Forecaster:
         """
         source = self.source()
         with as_file(table, source) as path:
-            return self.continued(history(self.checkpoint, source, path), time_column=source.time_column)
+            frame = history(self.checkpoint, source, path)
+        return self.continued(frame, time_column=source.time_column)
 
     def continued(self, frame: SeriesFrame, *, time_column: str = "date") -> pd.DataFrame:
         """What `predict` gives, for a series that has been read."""
@@ -145,9 +146,9 @@ class Forecaster:
             seq_len=checkpoint.config["seq_len"],
             pred_len=checkpoint.config["pred_len"],
         )
-        forecast = pd.DataFrame(values, columns=names)
-        forecast.insert(0, time_column, future)
-        return forecast
+        table = pd.DataFrame(values, columns=names)
+        table.insert(0, time_column, future)
+        return table
 
     def evaluate(self, table: Table | None = None, *, split: str | None = None) -> pd.DataFrame:
         """MSE and MAE of the model and of simple baselines on every window: a row each, the model's first.
@@ -161,11 +162,15 @@ class Forecaster:
         with as_file(table, source) as path:
             metrics = self.result(source, path, split=split, protocol=Protocol()).metrics
         rows = {metrics["model"]: metrics[split], **metrics["baselines"]}
-        errors = {
-            name: {f"{error}_{units}": value for units in ("scaled", "original") for error, value in row.get(units, {}).items()}
-            for name, row in rows.items()
-        }
-        return pd.DataFrame.from_dict(errors, orient="index")
+        return pd.DataFrame(
+            {
+                f"{error}_{units}": {name: errors.get(units, {}).get(error) for name, errors in rows.items()}
+                for units in ("scaled", "original")
+                for error in ("mse", "mae")
+            },
+            index=list(rows),
+            dtype=float,
+        )
 
     def result(
         self,

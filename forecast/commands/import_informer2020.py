@@ -17,7 +17,7 @@ from forecast.commands.train import read_data, with_absolute_paths
 from forecast.config import resolvers
 from forecast.config.build import build
 from forecast.config.check import check_config
-from forecast.config.values import CONF
+from forecast.config.hydra_errors import compose_config
 from forecast.data.frame import read_columns
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import FileSource
@@ -86,12 +86,9 @@ def check_arguments(arguments: argparse.Namespace) -> None:
 
 def make_config(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str | None]]:
     """The resolved config of a training of this model, and the chosen option of each group."""
-    from hydra import compose, initialize_config_dir
-
     groups, values = overrides(arguments)
     resolvers.register()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("train", overrides=groups, return_hydra_config=True)
+    cfg = compose_config("train", groups, hydra=True)
     choices = {str(group): option for group, option in cfg.hydra.runtime.choices.items()}
     cfg = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
     for key, value in values.items():

@@ -65,9 +65,7 @@ def history(checkpoint: Checkpoint, source: Source, path: Path | str | None) -> 
     return read_frame(path, columns=columns, decimal=other.decimal, freq=freq, gaps=other.gaps, **layout)
 
 
-def evaluated_data(
-    checkpoint: Checkpoint, source: Source, path: Path | str | None, *, split: str
-) -> PreparedData:
+def evaluated_data(checkpoint: Checkpoint, source: Source, path: Path | str | None, *, split: str) -> PreparedData:
     """The frame and the split to evaluate, scaled as in training.
 
     Raises UserError for a split that is not there, and when the trained file has changed: its splits would have moved.

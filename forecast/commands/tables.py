@@ -28,13 +28,13 @@ def time_column_of(table: pd.DataFrame, usual: str = "date") -> str:
         return times[0]
     names = ", ".join(map(str, table.columns[:12]))
     raise UserError(
-        f"{NAME} has no time: no DatetimeIndex, no column '{usual}', and {len(times)} columns of timestamps among {names}. "
+        f"{NAME} has no time: no index of it, no column '{usual}' and {len(times)} columns of timestamps, of {names}. "
         "Give it an index of timestamps: df = df.set_index(pd.to_datetime(df['NAME']))"
     )
 
 
 def write_table(table: pd.DataFrame, path: Path, *, time_column: str, separator: str = ",", decimal: str = ".") -> None:
-    """Writes a table as a CSV file with the time first. Raises UserError for a table without time or without columns."""
+    """Writes a table as a CSV file, the time first. Raises UserError for a table without time."""
     actual = time_column_of(table, time_column)
     if isinstance(table.index, pd.DatetimeIndex):
         table = table.rename_axis(index=actual).reset_index()

@@ -1,18 +1,21 @@
-"""How an entry point starts: Hydra around a main function, and one plain message when the user errs."""
+"""How a command with a config starts: Hydra around a main function, and one plain message when the user errs."""
 
 import argparse
+import contextlib
 import functools
 import logging
 import os
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from string import Template
 from typing import NoReturn
 
 import hydra
+from hydra import initialize_config_dir
 from hydra._internal.utils import get_args_parser
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -20,7 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config import distributed, hydra_errors, recipes, resolvers
 from forecast.config.aliases import current_override, with_current_names
 from forecast.config.values import CONF, natural
-from forecast.errors import Terminated, UserError, closest
+from forecast.errors import UserError, closest
 from forecast.run_folder import FolderHeld, hold, read_run, release, write_run_info
 
 Main = Callable[[DictConfig], None]
@@ -40,15 +43,11 @@ class JobFailed(UserError):
 
 
 def run(main: Main, *, config_name: str) -> None:
-    """Run `main` with the config that the command line asks for; never returns after an error.
+    """Runs `main` with the config that the command line, sys.argv, asks for.
 
-    A user's mistake: one message on stderr, status 1. Ctrl-C: status 130, SIGTERM: 143. A bug keeps its traceback, and
-    FORECAST_TRACEBACK=1 shows that of a mistake as well.
+    Raises UserError, with one message, for whatever the user can mend; what `main` raises besides passes through.
     """
-    # Without it Hydra prints its errors itself and exits, before `hydra_errors` could explain them.
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    os.environ.setdefault(distributed.LARGE_PAGES, "1")
-    resolvers.register()
+    _register()
     arguments = argparse.Namespace(overrides=[], multirun=False, config_name=None)
     try:
         arguments = _command_line()
@@ -57,27 +56,65 @@ def run(main: Main, *, config_name: str) -> None:
             print(help_text(config_name))
             return
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(_task(main, config_name))()
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        sys.exit(130)
-    except Terminated as stop:
-        print(stop, file=sys.stderr)
-        sys.exit(143)
-    except BrokenPipeError:  # `| head` has read enough; Python would complain once more when it flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
     except (Exception, _Refused) as error:
-        cause = error.__cause__ if isinstance(error, _Refused) and error.__cause__ else error
-        text = hydra_errors.message(
-            cause,
-            config_name=arguments.config_name or config_name,
-            overrides=arguments.overrides,
-            multirun=arguments.multirun,
-        )
-        if text is None or os.environ.get("FORECAST_TRACEBACK") == "1":
-            raise cause from None
-        print(f"[process {distributed.rank()}] {text}" if distributed.rank() else text, file=sys.stderr)
-        sys.exit(1)
+        name = arguments.config_name or config_name
+        raise _explained(error, name, arguments.overrides, multirun=arguments.multirun) from None
+
+
+def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
+    """Runs `main` as `run` does, with overrides in place of a command line; returns its folder. Errors as `run`."""
+    _register()
+    current = [current_override(text) for text in overrides]
+    recipes.register(current)
+    folders: list[Path] = []
+
+    def in_folder(cfg: DictConfig) -> None:
+        folders.append(run_folder())
+        main(cfg)
+
+    try:
+        with _logging_restored(), initialize_config_dir(str(CONF), version_base="1.3", job_name=config_name):
+            hydra_job = GlobalHydra.instance().hydra
+            assert hydra_job is not None
+            ended = hydra_job.run(
+                config_name=config_name, task_function=_task(in_folder, config_name), overrides=current
+            )
+            _ = ended.return_value  # raises what the job has raised
+    except (Exception, _Refused) as error:
+        raise _explained(error, config_name, current, multirun=False) from None
+    return folders[0]
+
+
+def _register() -> None:
+    # Without it Hydra prints its errors itself and exits, before `hydra_errors` could explain them.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    os.environ.setdefault(distributed.LARGE_PAGES, "1")
+    resolvers.register()
+
+
+def _explained(error: BaseException, config_name: str, overrides: list[str], *, multirun: bool) -> BaseException:
+    """What to raise for an error: a UserError with the text for a mistake of the user, else the error itself."""
+    cause = error.__cause__ if isinstance(error, _Refused) and error.__cause__ else error
+    text = hydra_errors.message(cause, config_name=config_name, overrides=overrides, multirun=multirun)
+    if text is None or isinstance(cause, BrokenPipeError):
+        return cause
+    explained = UserError(f"[process {distributed.rank()}] {text}" if distributed.rank() else text)
+    explained.__cause__ = cause
+    return explained
+
+
+@contextlib.contextmanager
+def _logging_restored() -> Iterator[None]:
+    """Gives the root logger its handlers back, which Hydra exchanges, and closes the files of Hydra's."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        for handler in set(root.handlers) - set(handlers):
+            handler.close()
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 def _command_line() -> argparse.Namespace:

@@ -24,6 +24,7 @@ def register() -> None:
     for function in (run_dir, new_run_dir, hydra_dir, log_name, sweep_name, identity):
         OmegaConf.register_new_resolver(function.__name__, function, replace=True)
     _sweep_names.clear()
+    _new_folder.cache_clear()
 
 
 def run_dir(ckpt_path: str | None) -> str:
