@@ -86,22 +86,21 @@ def read_folder(folder: Path) -> list[Run]:
 
 
 def comparisons(runs: Sequence[Run]) -> list[Comparison]:
-    """The runs as rows of as many tables as are needed. Foreign runs are left out; none when nothing has finished."""
+    """The runs as rows of as many tables as are needed, without foreign ones; no table when nothing has finished."""
     tables: dict[str, list[Run]] = {}
     for run in runs:
         if run.state == "finished":
             # window errors may be compared for the same columns of the same rows, scaled alike
-            described = at(run.run_info, ("data",)) or {}
-            data = {key: described.get(key) for key in ("checksum", "targets", "splits", "gaps")}
+            data = {key: at(run.run_info, ("data", key)) for key in ("checksum", "targets", "splits", "gaps")}
             task = [run.metrics[key] for key in ("data", "features", "pred_len", "protocol")]
             tables.setdefault(json.dumps([task, data], sort_keys=True), []).append(run)
     for run in runs if tables else ():
         if run.state not in ("finished", "foreign"):  # without results: to the run whose overrides are most alike
-            fits = {
+            alike = {
                 key: max(len(run.overrides.items() & member.overrides.items()) for member in members)
                 for key, members in tables.items()
             }
-            tables[max(fits, key=fits.__getitem__)].append(run)
+            tables[max(alike, key=alike.__getitem__)].append(run)
     return [_comparison(members) for members in tables.values()]
 
 

@@ -111,8 +111,7 @@ def csv_text(comparisons: Sequence[Comparison], against: str | None) -> str:
 def _counts(runs: Sequence[Run]) -> str:
     """`33 runs: 31 finished, 1 failed, 1 unfinished.`, and the versions where they differ."""
     own = [run for run in runs if run.state != "foreign"]
-    states = _states(own)
-    text = f"{len(own)} run{'s' * (len(own) != 1)}{': ' * bool(states)}{states}."
+    text = f"{len(own)} run{'s' * (len(own) != 1)}: {_states(own)}."
     versions: dict[str, set[str]] = {}
     for run in runs:
         for package, version in (run.run_info.get("versions") or {}).items():

@@ -61,17 +61,17 @@ def read(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     results = {}
-    lines = path.read_bytes().splitlines(keepends=True)
-    for number, raw in enumerate(lines, start=1):
-        if raw.strip() and (_is_json(raw) or number < len(lines) or raw.endswith(b"\n")):
-            try:
-                line = json.loads(raw)
-                missing = [name for name in KEYS if name not in line]
-            except (ValueError, TypeError) as error:
-                raise UserError(f"{path}, line {number} is no result: {error}. Remove the line.") from error
-            if missing:
-                raise UserError(f"{path}, line {number} is no result: it has no {missing[0]}. Remove the line.")
-            results[key(line)] = line
+    for number, raw in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
+        if not raw.strip() or not (raw.endswith((b"\n", b"\r")) or _is_json(raw)):
+            continue
+        try:
+            line = json.loads(raw)
+            problem = next((f"it has no {name}" for name in KEYS if name not in line), None)
+        except (ValueError, TypeError) as error:
+            problem = str(error)
+        if problem is not None:
+            raise UserError(f"{path}, line {number} is no result: {problem}. Remove the line.")
+        results[key(line)] = line
     return list(results.values())
 
 

@@ -1,5 +1,6 @@
 """Many trainings as processes of train.py, some side by side, until they are done or the time is up."""
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -7,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -15,17 +16,11 @@ from forecast.reproduction.tables import Job
 from forecast.run_folder import Run, in_use, read_run
 
 PROGRAM = Path(__file__).parents[2] / "train.py"
-POLL_SECONDS = 0.2
 OUTPUT = "output.txt"
 
 
 def run_all(
-    jobs: Iterable[Job],
-    *,
-    folder: Path,
-    side_by_side: int,
-    seconds: float | None,
-    done: Callable[[Job, Run], None],
+    jobs: Iterable[Job], *, folder: Path, side_by_side: int, seconds: float | None, done: Callable[[Job, Run], None]
 ) -> bool:
     """Runs the jobs in folder/IDENTITY and hands each that has ended to `done`, one at a time; whether all have run.
 
@@ -47,20 +42,28 @@ def run_all(
             done(job, run)
         return run.state in ("finished", "failed")
 
-    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, signal.default_int_handler) for number in signals}
     pool, started, complete = ThreadPoolExecutor(side_by_side), [], True
+    with _signals_interrupt():
+        try:
+            for job in jobs:  # composed one by one: the first train meanwhile
+                complete = not stopped()
+                if not complete:
+                    break
+                started.append(pool.submit(work, job))
+            return all([future.result() for future in as_completed(started)]) and complete
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does."""
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
     try:
-        for job in jobs:  # composed one by one: the first train meanwhile
-            complete = not stopped()
-            if not complete:
-                break
-            started.append(pool.submit(work, job))
-        finished = [future.result() for future in as_completed(started)]
-        return complete and all(finished)
+        yield
     finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -88,7 +91,7 @@ def train(job: Job, folder: Path, stopped: Callable[[], bool], *, threads: int) 
             start_new_session=True,  # Ctrl-C reaches this process alone, which then stops the trainings
         )
     while process.poll() is None and not stopped():
-        time.sleep(POLL_SECONDS)
+        time.sleep(0.2)
     terminated = process.poll() is None
     if terminated:
         process.terminate()
