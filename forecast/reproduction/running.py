@@ -50,7 +50,8 @@ def run_all(
                 if not complete:
                     break
                 started.append(pool.submit(work, job))
-            return all([future.result() for future in as_completed(started)]) and complete
+            ended = [future.result() for future in as_completed(started)]
+            return complete and all(ended)
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
