@@ -1,10 +1,11 @@
 """Which runs are a row, which rows a table, and what two rows are compared on."""
 
 import json
+import os
 
 import numpy as np
 import pytest
-from comparison.folders import N_WINDOWS, edit_json, make_run, wave
+from comparison.folders import N_WINDOWS, edit_json, make_run, make_runs, wave
 
 from forecast.comparison.rows import comparisons, mse_difference, read_folder, shared_windows
 from forecast.errors import UserError
@@ -44,8 +45,8 @@ def test_rows_of_another_look_back_are_compared_where_their_forecasts_begin_alik
     make_run(tmp_path / "long", errors=errors, seq_len=13, first=6, number=1, model="informer")
     (comparison,) = comparisons(read_folder(tmp_path))
     assert shared_windows(comparison.rows) == N_WINDOWS - 5
-    assert mse_difference(comparison.rows[1], comparison.rows[0]).difference == pytest.approx(-0.1)
-    assert mse_difference(comparison.rows[1], comparison.rows[0]).blocks == (N_WINDOWS - 5) // (13 + 3)
+    interval = mse_difference(*reversed(comparison.rows))
+    assert (interval.difference, interval.blocks) == (pytest.approx(-0.1), (N_WINDOWS - 5) // (13 + 3))
 
 
 def test_no_shared_window_no_comparison(tmp_path):
@@ -56,14 +57,10 @@ def test_no_shared_window_no_comparison(tmp_path):
 
 
 def test_other_data_are_another_table(tmp_path):
-    for data in ("ETTh1", "ETTh2"):
-        for name in ("full", "lsh"):
-            make_run(tmp_path / f"{data}{name}", errors=wave(0.5), data=data, data__name=data, attention=name)
-    tables = comparisons(read_folder(tmp_path))
-    assert [(t.data, [row.name for row in t.rows]) for t in tables] == [
-        ("ETTh1", ["full", "lsh"]),
-        ("ETTh2", ["full", "lsh"]),
-    ]
+    for seed, data in enumerate(("ETTh1", "ETTh2")):
+        make_runs(tmp_path, {"full": wave(0.5), "lsh": wave(0.5)}, seed=seed, data=data, data__name=data)
+    tables = [(table.data, [row.name for row in table.rows]) for table in comparisons(read_folder(tmp_path))]
+    assert sorted(tables) == [("ETTh1", ["full", "lsh"]), ("ETTh2", ["full", "lsh"])]
 
 
 @pytest.mark.parametrize(
@@ -72,11 +69,7 @@ def test_other_data_are_another_table(tmp_path):
         ([{"model__distil": "true"}, {"model__distil": "false"}], ["model.distil=true", "model.distil=false"]),
         ([{"attention": "full"}, {}], ["full", "attention as it is"]),
         (
-            [
-                {"attention": "full", "seq_len": 5},
-                {"attention": "lsh", "seq_len": 5},
-                {"attention": "lsh", "seq_len": 3},
-            ],
+            [{"attention": name, "seq_len": n} for name, n in (("full", 5), ("lsh", 5), ("lsh", 3))],
             ["attention=full, seq_len=5", "attention=lsh, seq_len=5", "attention=lsh, seq_len=3"],
         ),
         (
@@ -127,8 +120,6 @@ def test_a_lost_run_of_a_seed_that_has_finished_does_not_count(tmp_path):
 
 
 def test_of_two_runs_of_a_seed_the_newer_one_counts(tmp_path):
-    import os
-
     for age, level in ((100, 0.5), (50, 0.3)):
         folder = make_run(tmp_path / str(level), errors=wave(level), attention="full")
         os.utime(folder, (1e9 - age, 1e9 - age))
@@ -179,7 +170,7 @@ def test_an_error_that_is_no_number_is_a_failure(tmp_path, mse):
 def test_a_folder_without_runs_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"nothing: there is no such folder\. It is multirun/NAME"):
         read_folder(tmp_path / "nothing")
-    for name in (".", "notes"):  # what is no run does not make it a sweep's folder, into which a report is written
+    for name in (".", "notes"):  # a folder that is no run does not make this one a sweep's, where a report is written
         (tmp_path / name).mkdir(exist_ok=True)
         with pytest.raises(UserError, match=r"holds no runs\. A sweep writes them"):
             read_folder(tmp_path)
