@@ -11,8 +11,7 @@ from forecast.errors import UserError, closest
 from forecast.reproduction.published import Published, find
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableModel:
+class TableModel(NamedTuple):
     """A model of ours in a table. published: the printed column it stands beside. overrides: of the row's experiment.
 
     drops: keys of the experiment that it has none of.
@@ -24,8 +23,7 @@ class TableModel:
     drops: Sequence[str] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class PublishedTable:
+class PublishedTable(NamedTuple):
     """A published table. Its rows are the experiments NAME/ROW. source: as in results/published.csv."""
 
     name: str
@@ -37,10 +35,8 @@ class PublishedTable:
 
 TABLES = {
     name: PublishedTable(
-        name=name,
-        title=content["title"],
-        source=content["source"],
-        models=tuple(TableModel(name=model, **column) for model, column in content["models"].items()),
+        *(name, content["title"], content["source"]),
+        models=tuple(TableModel(model, **column) for model, column in content["models"].items()),
         rows=tuple(content["rows"]),
     )
     for name, content in published_tables().items()
@@ -59,12 +55,7 @@ class Job:
     identity: str
 
 
-class Cell(NamedTuple):
-    """A row of a table by one of its models."""
-
-    table: PublishedTable
-    row: str
-    model: TableModel
+Cell = tuple[PublishedTable, str, TableModel]  # a row of a table by one of its models
 
 
 def cells(
@@ -89,7 +80,7 @@ def cells(
         if name not in known:
             raise UserError(f"--models {name}: choose of {'; '.join(known)}.{closest(name, known)}")
     return [
-        Cell(table, row, model)
+        (table, row, model)
         for table in tables
         for row, model in printed_rows(table, printed)
         if (not rows or any(has_part(row, part) for part in rows)) and model.name in (models or known)

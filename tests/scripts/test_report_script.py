@@ -81,11 +81,6 @@ def test_the_row_to_compare_with_can_be_chosen(report, sweep, tmp_path):
     assert report(sweep, "--against", "fulll", status=1) == message
 
 
-def test_a_folder_without_runs(report, tmp_path):
-    message = f"{tmp_path} holds no runs. A sweep writes them: train.py -m experiment=ablation/attention\n"
-    assert report(tmp_path, status=1) == message
-
-
 def test_one_run(report, tmp_path):
     make_run(tmp_path / "only", errors=wave(0.5), attention="full")
     output = report(tmp_path)
