@@ -140,15 +140,12 @@ def _row_name(keys: Sequence[str], values: Sequence[str | None]) -> str:
 
 def _row(name: str, runs: Sequence[Run]) -> Row:
     """One run a seed: of several the newest, since the older ones were made with another version or config."""
-    finished: dict[str, Run] = {}
-    superseded = []
-    for run in sorted((run for run in runs if run.state == "finished"), key=lambda run: run.path.stat().st_mtime):
-        seed = str(run.metrics["seed"])
-        superseded += [finished[seed]] if seed in finished else []
-        finished[seed] = run
-    lost = tuple(run for run in runs if run.state != "finished" and run.overrides.get(REPEATS, "") not in finished)
-    ordered = tuple(finished[seed] for seed in sorted(finished, key=int))
-    return Row(name=name, finished=ordered, lost=lost, superseded=tuple(superseded))
+    by_age = sorted((run for run in runs if run.state == "finished"), key=lambda run: run.path.stat().st_mtime)
+    newest = {str(run.metrics["seed"]): run for run in by_age}
+    lost = tuple(run for run in runs if run.state != "finished" and run.overrides.get(REPEATS, "") not in newest)
+    superseded = tuple(run for run in by_age if newest[str(run.metrics["seed"])] is not run)
+    finished = tuple(newest[seed] for seed in sorted(newest, key=int))
+    return Row(name=name, finished=finished, lost=lost, superseded=superseded)
 
 
 def mse_difference(row: Row, reference: Row) -> Interval | None:

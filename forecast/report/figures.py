@@ -137,10 +137,7 @@ def blank_figure(width: float, height: float, title: str) -> Figure:
 
 
 def _draw_panel(
-    axes: Axes,
-    past: Float[np.ndarray, " L"],
-    series: dict[str, Float[np.ndarray, " P"]],
-    timestamps: pd.DatetimeIndex,
+    axes: Axes, past: Float[np.ndarray, " L"], series: dict[str, Float[np.ndarray, " P"]], timestamps: pd.DatetimeIndex
 ) -> None:
     """The end of the past and each future series, labelled by its key in STYLES."""
     times = timestamps.tz_localize(None).to_numpy()  # local wall time: matplotlib would show a zone as UTC
@@ -157,7 +154,7 @@ def _draw_panel(
 
 
 def show_dates(axes: Axes) -> None:
-    """Dates on the x axis, each part of them said once."""
+    """Dates on the x axis, as short as they can be."""
     # two ticks are enough: with three as the least some spans have no fitting interval, and matplotlib warns
     locator = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)

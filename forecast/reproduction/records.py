@@ -37,7 +37,7 @@ def record(job: Job, run: Run) -> dict[str, Any]:
 
 
 def append(path: Path, line: Mapping[str, Any]) -> None:
-    """Adds a line, on the disk when this returns. What a crash has left of a line is removed: its run comes again."""
+    """Adds a line, on the disk when this returns. A part of a line, left by a crash, is removed: it is run again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(rounded(line), allow_nan=False) + "\n"
     with FileLock(path.with_name(f".{path.name}.lock")), path.open("ab+") as file:  # one writer at a time
@@ -56,7 +56,7 @@ def append(path: Path, line: Mapping[str, Any]) -> None:
 def read(path: Path) -> list[dict[str, Any]]:
     """The lines, of several with the same key the last one; none without a file.
 
-    A cut-off last line is left out: its run is done again. Raises UserError for any other line that is none of ours.
+    A cut-off last line is left out: it is run again. Raises UserError for any other line that is none of ours.
     """
     if not path.is_file():
         return []

@@ -24,7 +24,7 @@ def run_all(
 ) -> bool:
     """Runs the jobs in folder/IDENTITY and hands each that has ended to `done`, one at a time; whether all have run.
 
-    side_by_side: how many at once. seconds: then the running ones are told to stop; they write last.ckpt, from which
+    side_by_side: how many at once. seconds: then the running ones are stopped; they write last.ckpt, from which
     the next call goes on exactly. Ctrl-C, SIGTERM and a closed terminal stop in the same way, and raise
     KeyboardInterrupt.
     """
@@ -70,9 +70,9 @@ def _signals_interrupt() -> Iterator[None]:
 
 
 def train(job: Job, folder: Path, stopped: Callable[[], bool], *, threads: int) -> Run:
-    """A job's process until it has ended, anew, or from last.ckpt when a run was stopped or killed; what became of it.
+    """Runs a job's process to its end, from last.ckpt where a run was stopped or killed; returns the run it leaves.
 
-    A training outlives the one that has started it: where it is still at work in the folder none is started beside it.
+    A training outlives the command that started it: while one still works in the folder, no second one is started.
     What ended by itself without results has failed, whatever its files say; from its last.ckpt it would fail again.
     """
     elsewhere = Run(path=folder, state="unfinished", reason="another process trains it")
@@ -100,7 +100,7 @@ def train(job: Job, folder: Path, stopped: Callable[[], bool], *, threads: int) 
     run = read_run(folder)
     if run.state == "finished" or terminated:
         return run
-    if in_use(folder):  # another command was quicker
+    if in_use(folder):  # another command started one first
         return elsewhere
     if resumed:
         checkpoint.replace(checkpoint.with_name("last.failed.ckpt"))

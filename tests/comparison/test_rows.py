@@ -1,6 +1,5 @@
 """Which runs are a row, which rows a table, and what two rows are compared on."""
 
-import json
 import os
 
 import numpy as np
@@ -128,6 +127,8 @@ def test_of_two_runs_of_a_seed_the_newer_one_counts(tmp_path):
     assert len(comparison.rows[0].superseded) == 1
 
 
+# a file of the run, and its text, the keys that change, or None where it is not there; then state and reason
+NOT_FINITE = "its test error is not a finite number"
 BROKEN = {
     "failed": ("run.json", {"status": "failed", "error": "the loss is not finite"}, "failed", "the loss is not finite"),
     "interrupted": ("run.json", {"status": "interrupted", "error": ""}, "interrupted", "Ctrl-C, or a signal"),
@@ -137,34 +138,31 @@ BROKEN = {
     "no window errors": ("errors_by_window.npz", None, "unfinished", "errors_by_window.npz is missing or cut off"),
     "cut window errors": ("errors_by_window.npz", "PK", "unfinished", "errors_by_window.npz is missing or cut off"),
     "cut metrics": ("metrics.json", '{"model": "inf', "foreign", "Unterminated string"),
-    "no seed": ("metrics.json", "SEED", "foreign", "metrics.json has no seed"),
-    "another program's": ("metrics.json", {"accuracy": 1.0}, "foreign", "metrics.json has no model, data, features"),
+    "no seed": ("metrics.json", {"seed": None}, "foreign", "metrics.json has no seed"),
+    "another program's": ("metrics.json", '{"accuracy": 1.0}', "foreign", "metrics.json has no model, data, features"),
     "no overrides": (".hydra/overrides.yaml", None, "foreign", "there is no .hydra/overrides.yaml: no run of train.py"),
     "overrides of another kind": (".hydra/overrides.yaml", "a: 1", "foreign", "is not a list"),
+    **{
+        f"MSE {mse!r}": ("metrics.json", {"test": {"scaled": {"mse": mse, "mae": 0.5}}}, "failed", NOT_FINITE)
+        for mse in (None, "NaN", float("nan"))
+    },
 }
 
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_run_that_is_not_whole_is_known_as_such(tmp_path, case):
-    name, content, state, reason = BROKEN[case]
+    name, change, state, reason = BROKEN[case]
     folder = make_run(tmp_path / "run", errors=wave(0.5))
     assert read_run(folder).state == "finished"
-    if content is None:
+    if change is None:
         (folder / name).unlink()
-    elif content == "SEED":
-        (folder / name).write_text((folder / name).read_text().replace('"seed": 1', '"seed": null'))
+    elif isinstance(change, str):
+        (folder / name).write_text(change)
     else:
-        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+        edit_json(folder / name, lambda content: content | change)
     run = read_run(folder)
     assert run.state == state
     assert reason in run.reason
-
-
-@pytest.mark.parametrize("mse", [None, "NaN", float("nan")])
-def test_an_error_that_is_no_number_is_a_failure(tmp_path, mse):
-    folder = make_run(tmp_path / "run", errors=wave(0.5))
-    edit_json(folder / "metrics.json", lambda metrics: metrics["test"]["scaled"].update(mse=mse))
-    assert read_run(folder).reason == "its test error is not a finite number"
 
 
 def test_a_folder_without_runs_is_refused(tmp_path):

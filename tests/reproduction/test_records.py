@@ -33,13 +33,14 @@ def test_a_line_has_its_place_in_the_table_and_the_keys_of_both_files_without_a_
     assert "/home/me" not in json.dumps(result)
 
 
-def test_lines_come_back_by_identity_the_last_one_counts(file):
+def test_lines_come_back_by_identity_and_place_and_the_last_one_counts(file):
     assert records.read(file) == []
     for mse in (0.5, 0.4):
         records.append(file, line("t", "r", "c", mse=mse))
     records.append(file, line("t", "r", "c", mse=0.3, seed=2))
-    assert [entry["test"]["scaled"]["mse"] for entry in records.read(file)] == [0.4, 0.3]
-    assert len(file.read_text().splitlines()) == 3
+    records.append(file, {**line("t", "r", "c", mse=0.2), "table": "another"})  # the same training
+    assert [entry["test"]["scaled"]["mse"] for entry in records.read(file)] == [0.4, 0.3, 0.2]
+    assert len(file.read_text().splitlines()) == 4
 
 
 @pytest.mark.parametrize("cut_off", [True, False])
@@ -50,13 +51,6 @@ def test_a_line_cut_off_by_a_crash_is_left_out_and_a_whole_one_without_its_end_o
     assert len(records.read(file)) == 1
     records.append(file, line("t", "r", "c", mse=0.4, seed=2))
     assert [entry["seed"] for entry in records.read(file)] == [1, 2]
-
-
-def test_the_same_training_may_stand_in_two_tables(file):
-    first = line("etth1_s", "336", "informer2020", mse=0.5)
-    records.append(file, first)
-    records.append(file, {**first, "table": "distilling", "row": "336_720"})
-    assert [entry["table"] for entry in records.read(file)] == ["etth1_s", "distilling"]
 
 
 def test_lines_of_two_processes_do_not_cut_each_other(file):
