@@ -59,8 +59,7 @@ def forecast_figure(
         raise ValueError(f"expected {past.shape[2]} column names, got {len(columns)}: {', '.join(columns)}")
     if drawn < len(columns):
         title = f"{title} ({len(columns) - drawn} of {len(columns)} target columns are not shown)".strip()
-    width = 9.0 if windows == 1 else 4.8 * windows
-    figure = blank_figure(width, 1.2 + (3.2 if drawn == 1 else 2.2 * drawn), title)
+    figure = blank_figure(9.0 if windows == 1 else 4.8 * windows, 1.2 + (3.2 if drawn == 1 else 2.2 * drawn), title)
     axes = figure.subplots(drawn, windows, squeeze=False, sharex="col")
     series = {"truth": truth, "baseline": baseline, "forecast": forecast}
     for window, times in enumerate(timestamps):

@@ -51,13 +51,13 @@ def test_a_row_is_the_mean_over_its_seeds_beside_the_printed_one():
 
 
 def test_each_model_stands_beside_its_own_column_and_rows_in_their_order():
-    text = section(
-        "etth1_m",
+    lines = [
         line("etth1_m", "168", "informer2020", mse=0.9, pred_len=168),
         line("etth1_m", "24", "informer, full attention", mse=0.6),
         line("etth1_m", "24", "informer", mse=0.5),
         line("etth2_m", "24", "informer", mse=0.1, data="ETTh2"),
-    )
+    ]
+    text = section("etth1_m", *lines)
     rows = [line.strip("| ").split(" | ") for line in text if line.startswith("|") and "informer" in line]
     assert [(cells[0], *cells[3:5]) for cells in rows] == [
         ("24", "informer", "0.577"),
@@ -68,13 +68,8 @@ def test_each_model_stands_beside_its_own_column_and_rows_in_their_order():
 
 def test_a_training_with_other_settings_is_a_row_of_its_own():
     half, count = "trainer.precision=bf16-mixed", "protocol=informer2021"
-    text = section(
-        "etth1_m",
-        informer(0.57),
-        informer(0.53, extra=[half]),
-        informer(0.54, extra=[half, count]),
-        informer(0.90, extra=["trainer.max_epochs=1"], seed=2),
-    )
+    others = [informer(0.53, extra=[half]), informer(0.54, extra=[half, count])]
+    text = section("etth1_m", informer(0.57), *others, informer(0.90, extra=["trainer.max_epochs=1"], seed=2))
     errors = {cells[3]: cells[5] for line in text if "2,857" in line and len(cells := line.split(" | ")) == 10}
     assert errors == {
         "informer2020": "0.5700 (1)",
@@ -92,11 +87,9 @@ def test_a_seed_that_was_run_again_counts_once_the_last_one():
 def test_offsets_are_rows_and_a_model_that_cannot_has_none():
     later = {"12": {"windows": 2533, "scaled": {"mse": 0.2, "mae": 0.3}}}
     more = {"seq_len": 720, "pred_len": 336, "features": "S"}
-    text = section(
-        "decoder",
-        line("decoder", "336", "informer2020", mse=0.21, offsets=later, **more),
-        line("decoder", "336", "informer, full attention, dynamic", mse=0.22, offsets={"12": None}, **more),
-    )
+    able = line("decoder", "336", "informer2020", mse=0.21, offsets=later, **more)
+    unable = line("decoder", "336", "informer, full attention, dynamic", mse=0.22, offsets={"12": None}, **more)
+    text = section("decoder", able, unable)
     cells = ["informer2020, offset 12", "0.209", "0.2000 (1)", "-0.009", "0.387", "0.3000 (1)", "reproduced"]
     assert row(text, "336", "720", "2,533")[3:] == cells
     assert sum("dynamic |" in line for line in text) == 1

@@ -1,4 +1,4 @@
-"""Which trainings a published table is, in whose words."""
+"""Which trainings a published table is, and that each is what its paper says."""
 
 import pytest
 from config.composed import composed
