@@ -29,7 +29,7 @@ class Informer(nn.Module):
         sizes = Sizes(seq_len=seq_len, label_len=label_len, pred_len=out_len, factor=factor, d_model=d_model,
                       n_heads=n_heads, d_ff=d_ff, encoder_layers=e_layers, decoder_layers=d_layers, dropout=dropout)
         self.label_len, self.pred_len, self.scale = label_len, out_len, SCALE
-        self.inner = ours.model_of(ours.config_of("informer2020", sizes), sizes)
+        self.inner = ours.model_of("informer2020", sizes)
     def state_dict(self):
         return in_their_names(self.inner, self.inner.state_dict())
     def forward(self, x, x_mark, decoder_input, y_mark):
@@ -46,7 +46,7 @@ class Dataset_ETT_hour:
         assert (features, timeenc, freq) == ("M", 1, "h")
         seq_len, self.label_len, pred_len = size
         sizes = Sizes(seq_len=seq_len, label_len=self.label_len, pred_len=pred_len)
-        self.windows = ours.read(Path(root_path) / data_path, sizes).windows(flag)
+        self.windows = ours.prepared(Path(root_path) / data_path, sizes).windows(flag)
     def __len__(self):
         return len(self.windows)
     def __getitem__(self, index):

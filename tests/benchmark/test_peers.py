@@ -21,11 +21,10 @@ def test_a_folder_that_is_no_checkout_is_refused_before_anything_is_imported_fro
 
 
 def test_a_process_of_its_own_gets_its_own_peer_alone():
-    options = ("informer2020=a/b", "neuralforecast")
-    setting = Setting(device="cpu", threads=1, peers=options, rounds=1, budget=1.0, memory=1.0)
-    assert setting.with_peer("informer2020").peers == ("informer2020=a/b",)
-    assert setting.with_peer("neuralforecast").peers == ("neuralforecast",)
-    assert setting.with_peer("ours prob").peers == ()
+    setting = Setting(peers=["informer2020=a/b", "neuralforecast"])
+    assert setting.with_peer("informer2020").peers == ["informer2020=a/b"]
+    assert setting.with_peer("neuralforecast").peers == ["neuralforecast"]
+    assert setting.with_peer("ours prob").peers == []
 
 
 REFUSED = {
