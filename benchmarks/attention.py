@@ -20,7 +20,6 @@ DUEL_BATCH, SWEEP_BATCH, HEADS, WIDTH = 4, 1, 8, 64
 DUEL_LENGTHS = (96, 336, 720, 1440, 2880, 5760)
 DUEL_MEMORY_LENGTHS = (1440, 5760)
 FACTOR = 5  # conf/attention has the same
-OURS = "ours "  # before the names of our contenders
 GROWTH_FROM = 1024  # the growth exponent is fitted from this length on
 
 
@@ -35,39 +34,41 @@ def duel(setting: Setting) -> list[Figures]:
     Equal work: the same numbers in q, k, v, the same factor, no dropout, training mode. Peaks of memory are measured
     each in a process of its own.
     """
-    references = [load_peer(peer).name for peer in setting.peers]
-    names = [*(f"{OURS}{name}" for name in DUEL if not setting.only or name in setting.only), *references]
+    tasks: dict[str, Figures] = {f"ours {name}": {"name": name} for name in DUEL if name in (setting.only or DUEL)}
+    peers: dict[str, Figures] = {load_peer(peer).name: {"peer": peer} for peer in setting.peers}
     print_now(f"Forward and backward, B {DUEL_BATCH}, H {HEADS}, E {WIDTH}, float32")
     rows = []
     for causal, length in itertools.product((False, True), DUEL_LENGTHS):
-        task: Figures = {"shape": (DUEL_BATCH, HEADS, length, WIDTH), "causal": causal}
-        contenders = {name: duel_contender(setting, name=name, **task) for name in names}
-        figures = timing.compared(timing.turns(contenders, setting), references)
-        for name in names if length in DUEL_MEMORY_LENGTHS else ():
-            figures[name] |= timing.in_own_process(duel_memory, setting.with_peer(name), name=name, **task)
+        form: Figures = {"shape": (DUEL_BATCH, HEADS, length, WIDTH), "causal": causal}
+        contenders = {name: duel_contender(setting, **task, **form) for name, task in {**tasks, **peers}.items()}
+        figures = timing.compared(timing.turns(contenders, setting), list(peers))
+        for name, task in {**tasks, **peers}.items() if length in DUEL_MEMORY_LENGTHS else ():
+            figures[name] |= timing.in_own_process(duel_memory, setting, **task, **form)
         rows.append({"L": length, "causal": causal, "contenders": figures})
         print_table("duel", rows[-1:])
     return rows
 
 
-def duel_contender(setting: Setting, *, name: str, shape: Sequence[int], causal: bool) -> Callable[[], None]:
-    """One forward and backward pass. shape: (B, H, L, E); a peer's (B, L, H, E) is made beforehand."""
+def duel_contender(
+    setting: Setting, *, shape: Sequence[int], causal: bool, name: str = "", peer: str = ""
+) -> Callable[[], None]:
+    """One forward and backward pass of our mechanism of that name, or of that peer's.
+
+    shape: (B, H, L, E); a peer's (B, L, H, E) is made beforehand.
+    """
     generator = torch.Generator().manual_seed(1)
     tensors = [torch.randn(*shape, generator=generator).to(setting.device) for _ in range(3)]
-    mask: tuple[None, ...] = ()
     mechanism: Any
-    if name.startswith(OURS):
-        mechanism = ours.mechanism(name.removeprefix(OURS), causal=causal, device=setting.device)
+    if peer:
+        mechanism = load_peer(peer).attention(causal=causal, factor=FACTOR).to(setting.device)
+        tensors = [x.transpose(1, 2).contiguous() for x in tensors]
     else:
-        peer = load_peer(setting.with_peer(name).peers[0])
-        mechanism = peer.attention(causal=causal, factor=FACTOR).to(setting.device)
-        tensors, mask = [x.transpose(1, 2).contiguous() for x in tensors], (None,)
+        mechanism = ours.mechanism(name, causal=causal, device=setting.device)
     q, k, v = (x.requires_grad_() for x in tensors)
     ones = torch.ones_like(q)
 
     def run() -> None:
-        output = mechanism(q, k, v, *mask)
-        context: Tensor = output[0] if mask else output
+        context: Tensor = mechanism(q, k, v, None)[0] if peer else mechanism(q, k, v)
         gradient = ones if context.shape == ones.shape else ones.transpose(1, 2)
         torch.autograd.grad(context, (q, k, v), gradient)
 

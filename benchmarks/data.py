@@ -21,7 +21,7 @@ def run(setting: Setting) -> Figures:
         windows["ours"] = sum(len(batch.target) for batch in module.train_dataloader())
 
     contenders: dict[str, Callable[[], None]] = {"ours": our_epoch}
-    if peer := authors(setting.peers):
+    if peer := authors(setting):
         dataset = peer.dataset(csv, "train", sizes)
 
         def their_epoch() -> None:

@@ -33,7 +33,7 @@ def run(setting: Setting) -> Figures:
 
     A fraction of the train and of the validation batches, on both sides.
     """
-    csv, peer = str(ours.series_file(setting)), authors(setting.peers)
+    csv, peer = str(ours.series_file(setting)), authors(setting)
     theirs = [f"{peer.name} fp32"] if peer else []
     precisions = {f"ours informer2020 {precision}": precision for precision in PRECISIONS}
     seconds: timing.Seconds = {name: [] for name in [*precisions, *theirs]}
@@ -43,11 +43,10 @@ def run(setting: Setting) -> Figures:
         if completed and time.perf_counter() - begun >= setting.budget:
             break
         for name in seconds:
-            alone = setting.with_peer(name.split()[0])
             if name in theirs:
-                epoch = timing.in_own_process(their_epoch, alone, csv=csv)
+                epoch = timing.in_own_process(their_epoch, setting, csv=csv)
             else:
-                epoch = timing.in_own_process(our_epoch, alone, as_train=True, csv=csv, precision=precisions[name])
+                epoch = timing.in_own_process(our_epoch, setting, as_train=True, csv=csv, precision=precisions[name])
             if "failed" in epoch:
                 raise UserError(f"epoch: {name} has failed: {epoch['failed']}")
             seconds[name].append(epoch["seconds"])
@@ -107,7 +106,7 @@ def trained(setting: Setting, *, csv: str, folder: str, more: list[str]) -> Figu
 
 def their_epoch(setting: Setting, *, csv: str) -> Figures:
     """Data sets, model, one epoch and the validation, as their experiment does them: no torch.no_grad in the latter."""
-    sizes, peer = Sizes(**setting.sizes), authors(setting.peers)
+    sizes, peer = Sizes(**setting.sizes), authors(setting)
     assert peer is not None
     started = time.perf_counter()
     sets = [peer.dataset(Path(csv), split, sizes) for split in ("train", "val")]

@@ -41,7 +41,7 @@ def run(setting: Setting) -> Figures:
         errors["ours"] = evaluation.errors.overall(data.target_std)["scaled"]["mse"]
 
     contenders: dict[str, Callable[[], None]] = {"ours": our_test}
-    if peer := authors(setting.peers):
+    if peer := authors(setting):
         their_model = peer.model(sizes, "cpu")
         copy_in(model, their_model.state_dict())
         dataset = peer.dataset(csv, "test", sizes)

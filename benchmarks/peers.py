@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from benchmarks.setting import Sizes
+from benchmarks.setting import Setting, Sizes
 from forecast.data.windows import Batch
 from forecast.errors import UserError, closest
 
@@ -200,6 +200,7 @@ def load_peer(option: str) -> Peer:
     return NeuralForecast()
 
 
-def authors(options: Sequence[str]) -> Informer2020 | None:
-    """The authors' code among the peers: the only one with loops of its own."""
-    return next((peer for peer in map(load_peer, options) if isinstance(peer, Informer2020)), None)
+def authors(setting: Setting) -> Informer2020 | None:
+    """The authors' code, when it is among the peers: the only one with loops of its own. No other is imported."""
+    folders = [peer.partition("=")[2] for peer in setting.peers if peer.startswith("informer2020=")]
+    return Informer2020(folders[0]) if folders else None

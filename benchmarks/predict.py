@@ -25,7 +25,7 @@ def run(setting: Setting) -> Figures:
     with TemporaryDirectory(prefix="benchmark-") as folder:
         output, task = Path(folder, "forecast.csv"), {"csv": csv, "folder": f"{folder}/run"}
         more = ["trainer.max_steps=1", "trainer.limit_val_batches=0"]
-        training = timing.in_own_process(trained, setting.with_peer(""), as_train=True, more=more, **task)
+        training = timing.in_own_process(trained, setting, as_train=True, more=more, **task)
         if "failed" in training:
             raise UserError(f"predict: a training of one step has failed: {training['failed']}")
         command = [

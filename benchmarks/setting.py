@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 # As they are called in tables, and Lightning's names of them.
@@ -33,10 +33,6 @@ class Setting:
     only: Sequence[str] = ()
     lengths: Sequence[int] = (96, 192, 336, 720, 1024, 2048, 4096, 8192, 16384)
     limit: float = 60.0
-
-    def with_peer(self, name: str) -> "Setting":
-        """The same with this peer alone, or with none of that name: a process of its own need not import the others."""
-        return replace(self, peers=[peer for peer in self.peers if peer.partition("=")[0] == name])
 
 
 @dataclass(frozen=True, kw_only=True)
