@@ -34,25 +34,25 @@ def run(setting: Setting) -> Figures:
     A fraction of the train and of the validation batches, on both sides.
     """
     csv, peer = str(ours.series_file(setting)), authors(setting)
-    theirs = [f"{peer.name} fp32"] if peer else []
-    precisions = {f"ours informer2020 {precision}": precision for precision in PRECISIONS}
-    seconds: timing.Seconds = {name: [] for name in [*precisions, *theirs]}
+    tasks: dict[str, Figures] = {
+        f"ours informer2020 {precision}": {"function": our_epoch, "as_train": True, "precision": precision}
+        for precision in PRECISIONS
+    }
+    theirs: dict[str, Figures] = {f"{peer.name} fp32": {"function": their_epoch}} if peer else {}
+    seconds: timing.Seconds = {name: [] for name in [*tasks, *theirs]}
     errors: dict[str, float] = {}
     begun = time.perf_counter()
     for completed in range(setting.rounds):
         if completed and time.perf_counter() - begun >= setting.budget:
             break
-        for name in seconds:
-            if name in theirs:
-                epoch = timing.in_own_process(their_epoch, setting, csv=csv)
-            else:
-                epoch = timing.in_own_process(our_epoch, setting, as_train=True, csv=csv, precision=precisions[name])
+        for name, task in {**tasks, **theirs}.items():
+            epoch = timing.in_own_process(setting=setting, csv=csv, **task)
             if "failed" in epoch:
                 raise UserError(f"epoch: {name} has failed: {epoch['failed']}")
             seconds[name].append(epoch["seconds"])
             errors[name] = epoch["val_mse"]
             print_now(f"{name}: {epoch['seconds']:.1f} s, validation MSE {epoch['val_mse']:.4f}")
-    figures = timing.compared(seconds, theirs)
+    figures = timing.compared(seconds, list(theirs))
     for name, error in errors.items():
         figures[name]["val_mse"] = error
     return {"epoch": {**asdict(Sizes(**setting.sizes)), "fraction": setting.fraction, "contenders": figures}}
