@@ -1,6 +1,5 @@
 """Attention mechanisms alone: ours and the peers' ProbSparse in turns, and every one of ours by length."""
 
-import argparse
 import itertools
 import math
 import statistics
@@ -8,148 +7,116 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from benchmarks import fresh, ours, timing
-from benchmarks.document import print_table, time_and_memory
-from benchmarks.peers import load_peers
+from benchmarks import ours, timing
+from benchmarks.document import BOTH, print_table, time_and_memory
+from benchmarks.peers import load_peer
 from benchmarks.setting import Figures, Setting, print_now
 from forecast.config.values import options
 
 DUEL = ("prob", "prob_informer2020", "full")
-FACTOR = 5
-OURS = "ours "  # before the names of our contenders
+DUEL_BATCH, SWEEP_BATCH, HEADS, WIDTH = 4, 1, 8, 64
+DUEL_LENGTHS = (96, 336, 720, 1440, 2880, 5760)
+DUEL_MEMORY_LENGTHS = (1440, 5760)
+FACTOR = 5  # conf/attention has the same
 GROWTH_FROM = 1024  # the growth exponent is fitted from this length on
-PASSES = ("forward", "forward+backward")
 
 
-def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
-    """The duel and the sweep, or one of them."""
-    figures: Figures = {}
-    if "duel" in arguments.tables:
-        figures["duel"] = duel(setting, arguments)
-    if "sweep" in arguments.tables:
-        figures["attention"] = sweep(setting, arguments)
-    return figures
+def run(setting: Setting) -> Figures:
+    """The duel and the sweep."""
+    return {"duel": duel(setting), "attention": sweep(setting)}
 
 
-def duel(setting: Setting, arguments: argparse.Namespace) -> list[Figures]:
+def duel(setting: Setting) -> list[Figures]:
     """Forward and backward of ours and of each peer's ProbSparse, a row for each form and length.
 
     Equal work: the same numbers in q, k, v, the same factor, no dropout, training mode. Peaks of memory are measured
-    at `memory_lengths`, each in a process of its own.
+    each in a process of its own.
     """
-    references = [peer.name for peer in load_peers(setting.peers, "attention")]
-    names = [*(f"{OURS}{name}" for name in DUEL if not arguments.only or name in arguments.only), *references]
-    print_now(f"Forward and backward, B {arguments.duel_batch}, H {arguments.heads}, E {arguments.width}, float32")
+    tasks: dict[str, Figures] = {f"ours {name}": {"name": name} for name in DUEL if name in (setting.only or DUEL)}
+    peers: dict[str, Figures] = {load_peer(peer).name: {"peer": peer} for peer in setting.peers}
+    print_now(f"Forward and backward, B {DUEL_BATCH}, H {HEADS}, E {WIDTH}, float32")
     rows = []
-    for causal, length in itertools.product((False, True), sorted(arguments.duel_lengths)):
-        shape = (arguments.duel_batch, arguments.heads, length, arguments.width)
-        seconds = timing.turns(
-            duel_contenders(setting, names, shape=shape, causal=causal),
-            rounds=setting.rounds,
-            budget=setting.budget,
-            synchronise=setting.synchronise(),
-        )
-        row: Figures = {"L": length, "causal": causal, "contenders": timing.compared(seconds, references)}
-        if length in (arguments.memory_lengths or arguments.duel_lengths):
-            task: Figures = {"shape": shape, "causal": causal}
-            for name in names:
-                memory = fresh.in_own_process(duel_memory, setting.with_peer(name), name=name, **task)
-                row["contenders"][name] |= memory
-        print_table("duel", [row])
-        rows.append(row)
+    for causal, length in itertools.product((False, True), DUEL_LENGTHS):
+        form: Figures = {"shape": (DUEL_BATCH, HEADS, length, WIDTH), "causal": causal}
+        contenders = {name: duel_contender(setting, **task, **form) for name, task in {**tasks, **peers}.items()}
+        figures = timing.compared(timing.turns(contenders, setting), list(peers))
+        for name, task in {**tasks, **peers}.items() if length in DUEL_MEMORY_LENGTHS else ():
+            figures[name] |= timing.in_own_process(duel_memory, setting, **task, **form)
+        rows.append({"L": length, "causal": causal, "contenders": figures})
+        print_table("duel", rows[-1:])
     return rows
 
 
-def duel_contenders(
-    setting: Setting, names: Sequence[str], *, shape: Sequence[int], causal: bool
-) -> dict[str, Callable[[], None]]:
-    """Name -> one forward and backward pass. shape: (B, H, L, E); a peer's (B, L, H, E) is made beforehand."""
+def duel_contender(
+    setting: Setting, *, shape: Sequence[int], causal: bool, name: str = "", peer: str = ""
+) -> Callable[[], None]:
+    """One forward and backward pass of our mechanism of that name, or of that peer's.
+
+    shape: (B, H, L, E); a peer's (B, L, H, E) is made beforehand.
+    """
     generator = torch.Generator().manual_seed(1)
     tensors = [torch.randn(*shape, generator=generator).to(setting.device) for _ in range(3)]
+    mechanism: Any
+    if peer:
+        mechanism = load_peer(peer).attention(causal=causal, factor=FACTOR).to(setting.device)
+        tensors = [x.transpose(1, 2).contiguous() for x in tensors]
+    else:
+        mechanism = ours.mechanism(name, causal=causal, device=setting.device)
+    q, k, v = (x.requires_grad_() for x in tensors)
+    ones = torch.ones_like(q)
 
-    def both_passes(mechanism: Any, *, by_head: bool, mask: Sequence[None]) -> Callable[[], None]:
-        inputs = [x if by_head else x.transpose(1, 2).contiguous() for x in tensors]
-        q, k, v = (x.detach().clone().requires_grad_() for x in inputs)
-        ones = torch.ones_like(q)
+    def run() -> None:
+        context: Tensor = mechanism(q, k, v, None)[0] if peer else mechanism(q, k, v)
+        gradient = ones if context.shape == ones.shape else ones.transpose(1, 2)
+        torch.autograd.grad(context, (q, k, v), gradient)
 
-        def run() -> None:
-            output = mechanism(q, k, v, *mask)
-            context = output[0] if mask else output
-            gradient = ones if context.shape == ones.shape else ones.transpose(1, 2)
-            torch.autograd.grad(context, (q, k, v), gradient)
-
-        return run
-
-    contenders = {}
-    for name in (name for name in names if name.startswith(OURS)):
-        option = name.removeprefix(OURS)
-        settings = [] if option == "full" else [f"factor={FACTOR}"]
-        mechanism = ours.mechanism(option, causal=causal, settings=settings, device=setting.device)
-        contenders[name] = both_passes(mechanism, by_head=True, mask=())
-    for peer in (peer for peer in load_peers(setting.peers, "attention") if peer.name in names):
-        mechanism = peer.attention(causal=causal, factor=FACTOR).to(setting.device)
-        contenders[peer.name] = both_passes(mechanism, by_head=False, mask=(None,))
-    return contenders
+    return run
 
 
-def duel_memory(setting: Setting, *, name: str, shape: Sequence[int], causal: bool) -> Figures:
+def duel_memory(setting: Setting, **task: Any) -> Figures:
     """The 10^6 bytes that one pass of one contender takes above its inputs."""
-    call = duel_contenders(setting, [name], shape=shape, causal=causal)[name]
-    return {"megabytes": fresh.peak_above(call, setting)}
+    return {"megabytes": timing.peak_above(duel_contender(setting, **task), setting)}
 
 
-def sweep(setting: Setting, arguments: argparse.Namespace) -> dict[str, Figures]:
-    """Every attention by length: {"rows": [...], "growth": {pass: exponent}} for each, in processes of their own.
+def sweep(setting: Setting) -> dict[str, Figures]:
+    """Every attention by length: {"rows": [...], "growth": {BOTH: exponent}} for each, in processes of their own.
 
-    A row ends an attention's series when its last pass takes more than `limit` seconds or cannot be measured.
+    A row ends an attention's series when it takes more than `limit` seconds or cannot be measured.
     """
-    passes = PASSES[1:] if arguments.both_only else PASSES
-    form = "causal" if arguments.causal else "not causal"
-    print_now(f"B {arguments.batch}, H {arguments.heads}, E {arguments.width}, {form}, float32")
+    print_now(f"B {SWEEP_BATCH}, H {HEADS}, E {WIDTH}, not causal, float32")
     figures: dict[str, Figures] = {}
-    for name in arguments.only or options("attention", but="inherit"):
-        heads, width = arguments.heads, arguments.width
-        if name == "single_head":  # in a layer of the same width
-            heads, width = 1, heads * width
-        task: Figures = {"name": name, "causal": arguments.causal, "settings": arguments.set}
+    for name in setting.only or options("attention", but="inherit"):
+        # single_head: in a layer of the same width
+        heads, width = (1, HEADS * WIDTH) if name == "single_head" else (HEADS, WIDTH)
         rows: list[Figures] = []
-        for length in sorted(arguments.lengths):
-            row: Figures = {"L": length}
-            for which in passes:
-                shape = (arguments.batch, heads, length, width)
-                row[which] = fresh.in_own_process(sweep_pass, setting, which=which, shape=shape, **task)
-                if "failed" in row[which]:
-                    break
-            rows.append(row)
-            cells = "  |  ".join(f"{which} {time_and_memory(row[which])}" for which in passes if which in row)
-            print_now(f"{name:18} L {length:6}  {cells}")
-            if row.get(passes[-1], {}).get("seconds", math.inf) > arguments.limit:
+        for length in sorted(setting.lengths):
+            shape = (SWEEP_BATCH, heads, length, width)
+            measured = timing.in_own_process(both_passes, setting, name=name, shape=shape)
+            rows.append({"L": length, BOTH: measured})
+            print_now(f"{name:18} L {length:6}  {BOTH} {time_and_memory(measured)}")
+            if measured.get("seconds", math.inf) > setting.limit:
                 break
-        figures[name] = {"rows": rows, "growth": {which: growth(series(rows, which)) for which in passes}}
+        figures[name] = {"rows": rows, "growth": {BOTH: growth(series(rows))}}
     return figures
 
 
-def sweep_pass(
-    setting: Setting, *, name: str, which: str, shape: Sequence[int], causal: bool, settings: Sequence[str]
-) -> dict[str, float]:
-    """Seconds and 10^6 bytes of one pass of an attention. shape: (B, H, L, E)."""
-    mechanism = ours.mechanism(name, causal=causal, settings=settings, device=setting.device)
+def both_passes(setting: Setting, *, name: str, shape: Sequence[int]) -> Figures:
+    """Seconds and 10^6 bytes of forward and backward of an attention. shape: (B, H, L, E)."""
+    mechanism = ours.mechanism(name, causal=False, device=setting.device)
     q, k, v = (torch.randn(*shape, device=setting.device, requires_grad=True) for _ in range(3))
 
-    def forward() -> None:
-        with torch.no_grad():
-            mechanism(q, k, v)
-
-    def both() -> None:
+    def run() -> None:
         torch.autograd.grad(mechanism(q, k, v).sum(), (q, k, v))
 
-    return fresh.measured(forward if which == "forward" else both, setting)
+    megabytes = timing.peak_above(run, setting)  # the call that warms up
+    return {"seconds": timing.repeated(run, setting.device), "megabytes": megabytes}
 
 
-def series(rows: Sequence[Mapping[str, Any]], which: str, figure: str = "seconds") -> dict[int, float]:
-    """Length -> figure of one pass, where it was measured."""
-    return {row["L"]: row[which][figure] for row in rows if figure in row.get(which, {})}
+def series(rows: Sequence[Mapping[str, Any]], figure: str = "seconds") -> dict[int, float]:
+    """Length -> figure of forward and backward, where it was measured."""
+    return {row["L"]: row[BOTH][figure] for row in rows if figure in row.get(BOTH, {})}
 
 
 def growth(seconds: Mapping[int, float]) -> float | None:

@@ -3,10 +3,10 @@
 The table writer is imported where it is called: it brings SciPy, which a process that measures need not load.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from benchmarks.setting import print_now
+from benchmarks.setting import PRECISIONS, print_now
 
 Figures = Mapping[str, Any]
 Columns = Mapping[str, Callable[[Figures], str]]
@@ -34,28 +34,27 @@ def document_lines(files: Mapping[str, Figures]) -> list[str]:
         if summary := summary_lines(parts):
             note = "Times the authors' code, medians; spreads are in the tables below."
             lines += ["### In short", "", note, "", *summary, ""]
-        for part, (title, text) in SECTIONS.items():
-            if part in parts:
-                fraction = parts[part].get("fraction", 1.0) if isinstance(parts[part], Mapping) else 1.0
-                share = f", {fraction:.0%} of its batches" if fraction < 1.0 else ""
-                lines += [f"### {title}", "", f"{text}{share}.", ""]
-                lines += [*table(part, parts[part]), "", *rates_lines(machine, part)]
+        for part in (part for part in SECTIONS if part in parts):
+            (title, text), fraction = SECTIONS[part], parts["epoch"]["fraction"] if part == "epoch" else 1.0
+            share = f", {fraction:.0%} of its batches" if fraction < 1.0 else ""
+            lines += [f"### {title}", "", f"{text}{share}.", "", *part_table(part, parts[part]), ""]
+            lines += rates_lines(machine, part)
     return lines[:-1] or ["Nothing has been measured yet."]
 
 
 def print_table(part: str, figures: Any) -> None:
     """Prints the table of a part, and below it what could not be measured."""
-    print_now("", *table(part, figures))
+    print_now("", *part_table(part, figures))
     for row in figures if isinstance(figures, list) else []:
         for name, contender in row["contenders"].items():
             if "failed" in contender:
                 print_now(f"{name}: {time_and_memory(contender)}")
 
 
-def table(part: str, figures: Any) -> list[str]:
-    """As Markdown a line for each contender; for each attention, forward and backward, with a column for each length.
+def part_table(part: str, figures: Any) -> list[str]:
+    """What a file has under a part's key as Markdown, a line for each contender.
 
-    figures: what the file has under a part's key.
+    Of every attention: forward and backward, a line for each, with a column for each length.
     """
     from forecast.comparison.tables import markdown
 
@@ -63,21 +62,20 @@ def table(part: str, figures: Any) -> list[str]:
         lengths = sorted({row["L"] for sweep in figures.values() for row in sweep["rows"]})
         cells = [["attention", *(f"L {length}" for length in lengths), "time grows as"]]
         for name, sweep in figures.items():
-            both = {row["L"]: row.get(BOTH, {}) for row in sweep["rows"]}
-            measured = (both.get(length, {}) for length in lengths)
+            both = {row["L"]: row[BOTH] for row in sweep["rows"] if "seconds" in row.get(BOTH, {})}
             exponent = sweep["growth"].get(BOTH)
-            texts = [time_and_memory(figure) if "seconds" in figure else "-" for figure in measured]
+            texts = [time_and_memory(both[length]) if length in both else "-" for length in lengths]
             cells.append([name, *texts, f"L^{exponent:.2f}" if exponent else "-"])
         return markdown(cells)
-    rows: Sequence[Figures] = figures if isinstance(figures, list) else [figures]
+    rows: list[Figures] = figures if isinstance(figures, list) else [figures]
     before, after = COLUMNS.get(part, ({}, {}))
-    every = [contender for row in rows for contender in row["contenders"].values()]
-    references = list(dict.fromkeys(name for contender in every for name in contender.get("ratios", {})))
+    ratios = [contender.get("ratios", {}) for row in rows for contender in row["contenders"].values()]
+    references = list(dict.fromkeys(name for names in ratios for name in names))
     cells = [[*before, "whose", "time", *(f"times {name}" for name in references), *after]]
     for row in rows:
         for name, contender in row["contenders"].items():
-            ratios = (contender.get("ratios", {}).get(other) for other in references)
-            spreads = [f"{r['median']:.2f} ({r['low']:.2f} to {r['high']:.2f})" if r else "-" for r in ratios]
+            own = [contender.get("ratios", {}).get(other) for other in references]
+            spreads = [f"{r['median']:.2f} ({r['low']:.2f} to {r['high']:.2f})" if r else "-" for r in own]
             labels, more = [make(row) for make in before.values()], [make(contender) for make in after.values()]
             cells.append([*labels, name, time(contender), *spreads, *more])
     return markdown(cells, left=len(before) + 1)
@@ -87,41 +85,41 @@ def summary_lines(parts: Figures) -> list[str]:
     """The medians beside the authors' code as a table; nothing where they were not measured."""
     from forecast.comparison.tables import markdown
 
-    rows = [list(row) for row in summary_rows(parts) if row[1] != "-"]
+    rows = [[what, ", ".join(figures)] for what, figures in summary(parts) if {*figures} - {"-"}]
     return markdown([["what", "measured"], *rows]) if rows else []
 
 
-def summary_rows(parts: Figures) -> Iterator[tuple[str, str]]:
-    """What was measured, and the figure, "-" for none."""
-    for precision in ("fp32", "bf16-mixed"):
-        steps = {size(row): times(row, f"ours {AUTHORS} {precision}", "fp32") for row in parts.get("step", [])}
-        steps = {name: ratio for name, ratio in steps.items() if ratio != "-"}
-        yield f"training step {', '.join(steps)}, {precision}", ", ".join(steps.values()) or "-"
+def summary(parts: Figures) -> Iterator[tuple[str, list[str]]]:
+    """What was measured, and the figures, "-" for one that is missing."""
+    steps: list[Figures] = parts.get("step", [])
+    for precision in PRECISIONS:
+        ratios = {size(row): times(row, f"ours {AUTHORS} {precision}", "fp32") for row in steps}
+        ratios = {name: ratio for name, ratio in ratios.items() if ratio != "-"}
+        yield f"training step {', '.join(ratios)}, {precision}", [*ratios.values()]
     for causal in (False, True):
         duel, form = [row for row in parts.get("duel", []) if row["causal"] == causal], "causal, " * causal
         lengths = ", ".join(f"{row['L']:,}" for row in duel)
         for name in ("prob", "prob_informer2020"):
-            ratios = [times(row, f"ours {name}") for row in duel]
-            yield f"`attention={name}`, {form}L {lengths}", ", ".join(ratios) if {*ratios} - {"-"} else "-"
+            yield f"`attention={name}`, {form}L {lengths}", [times(row, f"ours {name}") for row in duel]
         pairs = [(row["contenders"].get("ours full"), row["contenders"].get("ours prob")) for row in duel]
         beside = [f"{full['seconds'] / prob['seconds']:.1f}" for full, prob in pairs if full and prob]
-        yield f"`attention=prob` beside our full attention, {form}the same", ", ".join(beside) or "-"
-    for precision in ("fp32", "bf16-mixed") if "epoch" in parts else ():
-        share = f"{parts['epoch'].get('fraction', 1.0):.0%}"
-        what = f"from the CSV to the validation metric, {share} of an epoch, {precision}"
-        yield what, times(parts["epoch"], f"ours {AUTHORS} {precision}", "fp32")
-    yield "window pipeline", times(parts.get("data", {}), "ours")
-    yield "evaluation of the ETTh1 test split, fp32", times(parts.get("evaluation", {}), "ours")
+        yield f"`attention=prob` beside our full attention, {form}the same", beside
+    for precision in PRECISIONS if "epoch" in parts else ():
+        what = f"from the CSV to the validation metric, {parts['epoch']['fraction']:.0%} of an epoch, {precision}"
+        yield what, [times(parts["epoch"], f"ours {AUTHORS} {precision}", "fp32")]
+    yield "window pipeline", [times(parts.get("data", {}), "ours")]
+    yield "evaluation of the ETTh1 test split, fp32", [times(parts.get("evaluation", {}), "ours")]
     if "predict" in parts:
-        yield "predict.py from the shell to the CSV", f"{parts['predict']['contenders']['predict.py']['seconds']:.1f} s"
-    longest = max((row["seq_len"] for row in parts.get("step", [])), default=0)
-    for row in (row for row in parts.get("step", []) if row["seq_len"] == longest):
+        yield (
+            "predict.py from the shell to the CSV",
+            [f"{parts['predict']['contenders']['predict.py']['seconds']:.1f} s"],
+        )
+    for row in (row for row in steps if row["seq_len"] == max(row["seq_len"] for row in steps)):
         names = (f"ours {AUTHORS} fp32", f"{AUTHORS} fp32")
         ours, theirs = (row["contenders"].get(name, {}).get("megabytes") for name in names)
-        if ours and theirs:
-            yield f"memory of a step {size(row)} by theirs, fp32", f"{ours / theirs:.3f}"
+        yield f"memory of a step {size(row)} by theirs, fp32", [f"{ours / theirs:.3f}"] if ours and theirs else []
     exponent = parts.get("attention", {}).get("prob", {}).get("growth", {}).get(BOTH)
-    yield "exponent with which prob's time grows with the length", f"{exponent:.2f}" if exponent else "-"
+    yield "exponent with which prob's time grows with the length", [f"{exponent:.2f}"] if exponent else []
 
 
 def times(row: Figures, ours: str, precision: str = "") -> str:
@@ -170,7 +168,7 @@ def memory(figures: Figures) -> str:
     return "-" if figures.get("megabytes") is None else f"{figures['megabytes']:,.0f} MB"
 
 
-# The columns before name, time and ratios, of a row, and behind them, of a contender.
+# The columns before name, time and ratios, of a row, and after them, of a contender.
 COLUMNS: Mapping[str, tuple[Columns, Columns]] = {
     "step": (
         {"sizes": lambda row: size(row).replace(" x", ",")},

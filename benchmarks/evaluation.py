@@ -1,16 +1,15 @@
 """The test split by the same weights: ours by `forecast.evaluation`, the authors' by their test loop."""
 
-import argparse
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import torch
 
 from benchmarks import ours, timing
-from benchmarks.data import their_batches
 from benchmarks.peers import authors
-from benchmarks.setting import Figures, Setting, Sizes, print_now, sizes_from
+from benchmarks.setting import Figures, Setting, Sizes, print_now
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol, evaluate, fit_baselines
 from forecast.export.informer2020.names import copy_in
@@ -19,33 +18,30 @@ from forecast.export.informer2020.names import copy_in
 TOLERANCE = 0.02
 
 
-def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
+def run(setting: Setting) -> Figures:
     """Seconds of both, in turns, and the two errors. Raises UserError when these differ: the work was not the same.
 
     Equal work: every test window once, float32, data read and model built beforehand. Ours computes beside it three
     baselines and the errors by step, column and window, which is part of its time.
     """
-    sizes, csv, errors = Sizes(**sizes_from(arguments)), ours.series_file(arguments.csv), dict[str, float]()
-    data, device = ours.read(csv, sizes), torch.device(setting.device)
+    sizes, csv, errors = Sizes(**setting.sizes), ours.series_file(setting), dict[str, float]()
+    data, device = ours.prepared(csv, sizes), torch.device(setting.device)
     weight = fit_baselines(data)
     torch.manual_seed(0)
-    model = ours.model_of(ours.config_of("informer2020", sizes), sizes)
+    model = ours.model_of("informer2020", sizes)
 
     def our_test() -> None:
-        evaluation = evaluate(
-            model.to(device).eval(),
-            data,
-            split="test",
-            protocol=Protocol(),
-            nlinear_weight=weight,
-            batch_size=sizes.batch,
-            device=device,
-        )
+        how: dict[str, Any] = {
+            "protocol": Protocol(),
+            "nlinear_weight": weight,
+            "batch_size": sizes.batch,
+            "device": device,
+        }
+        evaluation = evaluate(model.to(device).eval(), data, split="test", **how)
         errors["ours"] = evaluation.errors.overall(data.target_std)["scaled"]["mse"]
 
     contenders: dict[str, Callable[[], None]] = {"ours": our_test}
-    peer = authors(setting.peers)
-    if peer is not None:
+    if peer := authors(setting):
         their_model = peer.model(sizes, "cpu")
         copy_in(model, their_model.state_dict())
         dataset = peer.dataset(csv, "test", sizes)
@@ -54,26 +50,21 @@ def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
         def their_test() -> None:
             """No torch.no_grad, forecasts and truths gathered as arrays, as in theirs; but no window is dropped."""
             their_model.eval()
-            batches = their_batches(dataset, sizes, setting.device, train=False)
             pairs = [
                 [tensor.detach().cpu().numpy() for tensor in peer.processed(their_model, sizes, batch)]
-                for batch in batches
+                for batch in peer.batches(dataset, sizes, setting.device, train=False)
             ]
             forecasts, truths = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
             errors[peer.name] = float(np.mean((forecasts - truths) ** 2))
 
         contenders[peer.name] = their_test
-    seconds = timing.turns(
-        contenders, rounds=setting.rounds, budget=setting.budget, warm_up=0, synchronise=setting.synchronise()
-    )
-    figures = timing.compared(seconds, [peer.name] if peer else [])
-    for name in figures:
-        figures[name]["mse"] = errors[name]
-        if abs(errors[name] / errors["ours"] - 1.0) > TOLERANCE:
+    figures = timing.compared(timing.turns(contenders, setting, warm_up=0), [peer.name] if peer else [])
+    for name, error in errors.items():
+        figures[name]["mse"] = error
+        if abs(error / errors["ours"] - 1.0) > TOLERANCE:
             raise UserError(
-                f"evaluation: with the same weights the MSE of {name} is {errors[name]:.4f}, ours "
-                f"{errors['ours']:.4f}, more than {TOLERANCE:.0%} apart: the two do not compute the same. Check the "
-                "checkout and the file."
+                f"evaluation: with the same weights the MSE of {name} is {error:.4f}, ours {errors['ours']:.4f}, more "
+                f"than {TOLERANCE:.0%} apart: the two do not compute the same. Check the checkout and the file."
             )
     print_now(*(f"MSE of {name}: {error:.4f}" for name, error in errors.items()))
     return {"evaluation": {**asdict(sizes), "contenders": figures}}

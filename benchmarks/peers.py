@@ -1,44 +1,34 @@
 """Other implementations: imported from where the user has them, never copied.
 
-Each offers what it can of: attention (its ProbSparse mechanism), step (its model on our batches), data, epoch and
-evaluation (its own loader and loops, as its own training drives them).
+Each has its ProbSparse mechanism and its model on our batches; the authors' also its own loader and loops.
 """
 
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
-from benchmarks.setting import Sizes
+from benchmarks.setting import Setting, Sizes
 from forecast.data.windows import Batch
 from forecast.errors import UserError, closest
 
 Forecaster = Callable[[], tuple[Tensor, Tensor]]
 # What their experiment passes to their model beside its sizes.
-THEIR_CHOICES = {
-    "attn": "prob",
-    "embed": "timeF",
-    "freq": "h",
-    "activation": "gelu",
-    "output_attention": False,
-    "distil": True,
-    "mix": True,
-}
+THEIR_CHOICES = {"attn": "prob", "embed": "timeF", "freq": "h", "activation": "gelu"}
+THEIR_SWITCHES = {"output_attention": False, "distil": True, "mix": True}
 
 
 class Peer:
-    """One implementation. A part that is not among `parts` is measured without it.
-
-    note: what a reader of the figures must know.
-    """
+    """One implementation. note: what a reader of the figures must know."""
 
     name: ClassVar[str]
-    parts: ClassVar[frozenset[str]]
     note: ClassVar[str] = ""
     attn: Any  # the module that has its ProbAttention
 
@@ -60,10 +50,12 @@ class Peer:
 
 
 class Informer2020(Peer):
-    """The authors' checkout, by its folder. Raises UserError for a folder that is not one."""
+    """The authors' checkout, by its folder.
+
+    Raises UserError for a folder that is not one, that does not load, or whose packages another one hides.
+    """
 
     name = "informer2020"
-    parts = frozenset({"data", "attention", "step", "epoch", "evaluation"})
 
     def __init__(self, folder: str) -> None:
         path = Path(folder)
@@ -78,7 +70,20 @@ class Informer2020(Peer):
             )
         if folder not in sys.path:
             sys.path.insert(0, folder)
-        self.attn, self.models, self.loader = (_imported(name, path) for name in modules)
+        loaded = []
+        for name in modules:
+            try:
+                module = importlib.import_module(name)
+            except ImportError as error:
+                raise UserError(
+                    f"--peer informer2020={folder}: {name} does not load: {error}. Install what its code needs, or "
+                    "name another checkout."
+                ) from error
+            if path.resolve() not in Path(str(module.__file__)).resolve().parents:
+                where = f"--peer informer2020={folder}: {name} is loaded from {module.__file__}"
+                raise UserError(f"{where}. Take that out of PYTHONPATH.")
+            loaded.append(module)
+        self.attn, self.models, self.loader = loaded
 
     def model(self, sizes: Sizes, device: str) -> nn.Module:
         """See `Peer`."""
@@ -94,6 +99,7 @@ class Informer2020(Peer):
             d_ff=sizes.d_ff,
             dropout=sizes.dropout,
             **THEIR_CHOICES,
+            **THEIR_SWITCHES,
             device=torch.device(device),
         )
         return model.to(device)
@@ -124,12 +130,23 @@ class Informer2020(Peer):
             freq="h",
         )
 
+    def batches(
+        self, dataset: Any, sizes: Sizes, device: str, *, train: bool = True, fraction: float = 1.0
+    ) -> Iterator[list[Tensor]]:
+        """x, y and both calendars, by the loader of their experiment and its loop's conversion from float64.
+
+        Shuffled and without the last, smaller batch in training, in order otherwise.
+        """
+        loader = DataLoader(dataset, batch_size=sizes.batch, shuffle=train, num_workers=0, drop_last=train)
+        # as many as Lightning's limit_train_batches counts, but one at least
+        for items in islice(loader, max(1, int(len(loader) * fraction))):
+            yield [item.float().to(device) for item in items]
+
 
 class NeuralForecast(Peer):
     """Nixtla's package, when it is installed. Raises UserError when it is not."""
 
     name = "neuralforecast"
-    parts = frozenset({"attention", "step"})
     note = "neuralforecast's model reads and forecasts one column, its cross-attention is ProbSparse, S is below L"
 
     def __init__(self) -> None:
@@ -183,26 +200,7 @@ def load_peer(option: str) -> Peer:
     return NeuralForecast()
 
 
-def load_peers(options: Sequence[str], part: str) -> list[Peer]:
-    """Those of the peers that have this part, in the order of the command line."""
-    return [peer for peer in map(load_peer, options) if part in peer.parts]
-
-
-def authors(options: Sequence[str]) -> Informer2020 | None:
-    """The authors' code among the peers: the only one with loops of its own."""
-    return next((peer for peer in load_peers(options, "epoch") if isinstance(peer, Informer2020)), None)
-
-
-def _imported(name: str, folder: Path) -> Any:
-    """A module of the checkout. Raises UserError when another package of that name came first, or it does not load."""
-    try:
-        module = importlib.import_module(name)
-    except ImportError as error:
-        raise UserError(
-            f"--peer informer2020={folder}: {name} does not load: {error}. Install what its code needs, or name "
-            "another checkout."
-        ) from error
-    if folder.resolve() not in Path(str(module.__file__)).resolve().parents:
-        where = f"--peer informer2020={folder}: {name} is loaded from {module.__file__}"
-        raise UserError(f"{where}. Take that out of PYTHONPATH.")
-    return module
+def authors(setting: Setting) -> Informer2020 | None:
+    """The authors' code, when it is among the peers: the only one with loops of its own. No other is imported."""
+    folders = [peer.partition("=")[2] for peer in setting.peers if peer.startswith("informer2020=")]
+    return Informer2020(folders[0]) if folders else None

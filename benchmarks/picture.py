@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image, PngImagePlugin
 
 from benchmarks.attention import series
-from benchmarks.document import BOTH, KINDS
+from benchmarks.document import KINDS
 from forecast.comparison.pictures import COLOURS, DASHES, MARKERS
 from forecast.report.figures import DPI, blank_figure, lighten
 
@@ -32,7 +32,7 @@ def growth_figure(measured: Sweeps) -> Figure:
     for row, (kind, attentions) in zip(rows, measured.items(), strict=True):
         for axes, (key, label) in zip(row, PANELS, strict=True):
             for number, (name, sweep) in enumerate(attentions.items()):
-                figures = series(sweep["rows"], BOTH, key)
+                figures = series(sweep["rows"], key)
                 points = {length: value for length, value in figures.items() if value and value > 0}
                 turn, colour = divmod(number, len(COLOURS))
                 style = {"color": COLOURS[colour], "linestyle": DASHES[turn % 3], "marker": MARKERS[turn % 3]}

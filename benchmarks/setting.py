@@ -1,46 +1,38 @@
-"""What every part is given, and the sizes that both sides share. Without torch: --help needs no more than this."""
+"""The options of the command line, and the sizes that both sides share. Without torch, which --help need not load."""
 
-import argparse
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 # As they are called in tables, and Lightning's names of them.
 PRECISIONS = {"fp32": "32-true", "bf16-mixed": "bf16-mixed"}
-# The options of the command line that change Sizes.
-SIZES = ("seq_len", "label_len", "pred_len", "batch", "factor", "d_model", "n_heads", "d_ff")
 Figures = dict[str, Any]
-
-
-def print_now(*lines: str) -> None:
-    """Prints at once: a measurement takes minutes."""
-    print(*lines, sep="\n", flush=True)
+# At once: a measurement takes minutes.
+print_now = functools.partial(print, sep="\n", flush=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """Where and how long to measure.
+    """Where, what and how long to measure: the options with their defaults, as plain values.
 
-    threads: of torch on the CPU. peers: as on the command line, NAME or NAME=FOLDER, folders absolute. rounds, budget:
-    see `timing.turns`. memory: 10^9 bytes that a process of its own may take.
+    threads: of torch on the CPU. peers: NAME or NAME=FOLDER, folders absolute. rounds, budget: see `timing.turns`.
+    memory: 10^9 bytes that a process of its own may take. sizes: those of `Sizes` that the command line names.
     """
 
-    device: str
-    threads: int
-    peers: tuple[str, ...]
-    rounds: int
-    budget: float
-    memory: float
-
-    def with_peer(self, name: str) -> "Setting":
-        """The same with this peer alone, or with none of that name: a process of its own need not import the others."""
-        return replace(self, peers=tuple(peer for peer in self.peers if peer.partition("=")[0] == name))
-
-    def synchronise(self) -> Callable[[], None]:
-        """Waits for the GPU; on a CPU there is nothing to wait for."""
-        import torch
-
-        return torch.cuda.synchronize if self.device == "cuda" else lambda: None
+    device: str = "cpu"
+    threads: int = 1
+    peers: Sequence[str] = ()
+    rounds: int = 25
+    budget: float = 20.0
+    memory: float = 12.0
+    csv: str | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    fraction: float = 1.0
+    # of the part `attention`
+    only: Sequence[str] = ()
+    lengths: Sequence[int] = (96, 192, 336, 720, 1024, 2048, 4096, 8192, 16384)
+    limit: float = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +55,3 @@ class Sizes:
     dropout: float = 0.05
     n_columns: int = 7
     n_known: int = 4
-
-
-def sizes_from(arguments: argparse.Namespace) -> dict[str, int]:
-    """Those of SIZES that the command line names."""
-    return {name: value for name in SIZES if (value := getattr(arguments, name, None)) is not None}

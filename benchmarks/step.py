@@ -1,19 +1,20 @@
 """One training step, ours and the peers': forward, loss, backward, optimizer."""
 
-import argparse
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import fresh, machine, ours, timing
+from benchmarks import ours, timing
 from benchmarks.document import print_table
-from benchmarks.peers import load_peers
-from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes, sizes_from
+from benchmarks.peers import load_peer
+from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes
 from forecast.config.build import build
-from forecast.errors import UserError
+from forecast.evaluation.metrics import mean_squared_error
+from forecast.training.optimizers import fused_keyword
 
 SIZES = (
     Sizes(seq_len=48, label_len=48, pred_len=24, factor=3),
@@ -22,123 +23,106 @@ SIZES = (
 )
 # Memory alone: a step of the authors' code takes a quarter of a minute on two cores.
 LARGE = replace(SIZES[2], batch=32)
-LARGE_NEEDS = 10.0  # 10^9 bytes
-WARM_UP, WARM_UP_COMPILED = 1, 4
-Step = Callable[[], None]
 
 
-@dataclass(frozen=True)
-class Contender:
-    """Whose step, in which precision (a key of `setting.PRECISIONS`). whose: one of `ours.RECIPES`, or a peer."""
-
-    whose: str
-    precision: str
-    is_peer: bool = False
-    compiled: bool = False
-
-    @property
-    def name(self) -> str:
-        """As it stands in tables and files."""
-        return f"{'' if self.is_peer else 'ours '}{self.whose} {self.precision}{' compiled' * self.compiled}"
-
-
-def run(setting: Setting, arguments: argparse.Namespace) -> Figures:
+def run(setting: Setting) -> Figures:
     """A row for each size; without named sizes those of SIZES, and the memory of a large step."""
-    selected, changed = contenders(setting, arguments.only), sizes_from(arguments)
+    contenders = contenders_of(setting)
     rows = []
-    for sizes in [Sizes(**changed)] if changed else SIZES:
-        row = {**asdict(sizes), **timed(setting, selected, sizes)}
-        if not arguments.no_memory:
-            for contender in selected:
-                row["contenders"][contender.name] |= memory(setting, contender, sizes, steps=2)
+    for sizes in [Sizes(**setting.sizes)] if setting.sizes else SIZES:
+        row = {**asdict(sizes), **timed(setting, contenders, sizes)}
+        for name, how in contenders.items():
+            row["contenders"][name] |= memory(setting, how, sizes, steps=2)
         print_table("step", [row])
         rows.append(row)
-    if not changed and not arguments.no_memory:
-        rows.append(large_memory(setting, selected))
+    if not setting.sizes:
+        large = {
+            name: how for name, how in contenders.items() if not name.startswith("ours prob")
+        }  # ours differ little
+        peaks = {name: memory(setting, how, LARGE, steps=1) for name, how in large.items()}
+        rows.append({**asdict(LARGE), "contenders": peaks})
         print_table("step", rows[-1:])
     return {"step": rows}
 
 
-def contenders(setting: Setting, only: Sequence[str]) -> list[Contender]:
-    """Ours in both recipes, then the peers, each in both precisions; on a GPU also ours compiled.
-
-    only: the names of those wanted, all when empty. Raises UserError when it names what is no contender.
-    """
-    kinds = [Contender(recipe, precision) for recipe in ours.RECIPES for precision in PRECISIONS]
-    if setting.device == "cuda":
-        kinds += [replace(kind, compiled=True) for kind in kinds]
-    theirs = [peer.name for peer in load_peers(setting.peers, "step")]
-    kinds += [Contender(name, precision, is_peer=True) for name in theirs for precision in PRECISIONS]
-    names = [kind.name for kind in kinds]
-    if unknown := [name for name in only if name not in names]:
-        raise UserError(f"--only '{unknown[0]}': there is no such contender. It is one of {', '.join(names)}")
-    return [kind for kind in kinds if not only or kind.name in only]
+def contenders_of(setting: Setting) -> dict[str, Figures]:
+    """Name in tables and files -> what `make_step` takes: ours, on a GPU also compiled, then the peers'."""
+    contenders: dict[str, Figures] = {}
+    for compiled in (False, True) if setting.device == "cuda" else (False,):
+        for recipe, precision in itertools.product(ours.RECIPES, PRECISIONS):
+            name = f"ours {recipe} {precision}{' compiled' * compiled}"
+            contenders[name] = {"recipe": recipe, "precision": precision, "compiled": compiled}
+    for peer, precision in itertools.product(setting.peers, PRECISIONS):
+        contenders[f"{load_peer(peer).name} {precision}"] = {"peer": peer, "precision": precision}
+    return contenders
 
 
-def timed(setting: Setting, selected: Sequence[Contender], sizes: Sizes) -> Figures:
+def timed(setting: Setting, contenders: Mapping[str, Figures], sizes: Sizes) -> Figures:
     """The contenders in turns, between two measurements of the machine's rate.
 
     gflop: the matrix products of one step of our informer2020, counted; `share` is that by the seconds by the rate of
     the contender's precision.
     """
-    steps = {contender.name: make_step(contender, setting, sizes) for contender in selected}
-    step = make_step(Contender("informer2020", "fp32"), setting, sizes)
+    steps = {name: make_step(setting, sizes, **how) for name, how in contenders.items()}
+    step = make_step(setting, sizes, precision="fp32", recipe="informer2020")
     with FlopCounterMode(display=False) as counter:
         step()
     gflop = float(counter.get_total_flops()) / 1e9
-    before = machine.rates(setting)
-    warm_up = WARM_UP_COMPILED if any(contender.compiled for contender in selected) else WARM_UP
-    seconds = timing.turns(
-        steps, rounds=setting.rounds, budget=setting.budget, warm_up=warm_up, synchronise=setting.synchronise()
-    )
-    after = machine.rates(setting)
+    before = timing.machine_rates(setting)
+    seconds = timing.turns(steps, setting, warm_up=4 if setting.device == "cuda" else 1)  # torch.compile needs more
+    after = timing.machine_rates(setting)
     rates = {name: (before[name] + after[name]) / 2 for name in before}
-    references = [contender.name for contender in selected if contender.is_peer]
-    figures = timing.compared(seconds, references)
-    for contender in selected:
-        rate = rates["bf16" if contender.precision == "bf16-mixed" else "fp32"]
-        figures[contender.name]["share"] = gflop / figures[contender.name]["seconds"] / rate
+    figures = timing.compared(seconds, [name for name, how in contenders.items() if "peer" in how])
+    for name, how in contenders.items():
+        rate = rates[how["precision"].removesuffix("-mixed")]
+        figures[name]["share"] = gflop / figures[name]["seconds"] / rate
     return {"gflop": gflop, "rates": rates, "contenders": figures}
 
 
-def make_step(contender: Contender, setting: Setting, sizes: Sizes) -> Step:
-    """A training step on `ours.random_batch`, with the optimizer of conf/optim, ours fused as in a training."""
-    how: dict[str, Any] = {"precision": contender.precision, "device": setting.device}
-    if not contender.is_peer:
-        return ours.made_step(sizes, contender.whose, compiled=contender.compiled, **how)
+def make_step(
+    setting: Setting, sizes: Sizes, *, precision: str, recipe: str = "", compiled: bool = False, peer: str = ""
+) -> Callable[[], None]:
+    """A training step on `ours.random_batch` with fresh weights and the optimizer of conf/optim, ours in one pass.
+
+    Of one of `ours.RECIPES`, or of the peer that --peer names. Forward, loss, backward and optimizer are the same code
+    for both. Autocast covers forward and loss, as Lightning's bf16-mixed does.
+    """
     torch.manual_seed(0)
-    peer = next(peer for peer in load_peers(setting.peers, "step") if peer.name == contender.whose)
-    model = peer.model(sizes, setting.device).train()
-    forecast = peer.forecaster(model, sizes, ours.random_batch(sizes, setting.device))
-    optimizer = build(ours.config_of("informer2020", sizes)["optim"])(model.parameters())
-    return ours.training_step(forecast, optimizer, **how)
+    batch, make = ours.random_batch(sizes, setting.device), build(ours.values()["optim"])
+    if peer:
+        theirs = load_peer(peer)
+        model = theirs.model(sizes, setting.device).train()
+        forecast, optimizer = theirs.forecaster(model, sizes, batch), make(model.parameters())
+    else:
+        own = ours.model_of(recipe, sizes).to(setting.device).train()
+        inputs = (batch.past, batch.past_known, batch.future_known, batch.future)
+        outputs = torch.compile(own.training_outputs) if compiled else own.training_outputs
+        forecast = lambda: outputs(*inputs)  # noqa: E731
+        optimizer = make(own.parameters(), **fused_keyword(make, may=True))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        with torch.autocast(setting.device, dtype=torch.bfloat16, enabled=precision == "bf16-mixed"):
+            loss = mean_squared_error(*forecast())
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    return step
 
 
-def memory(setting: Setting, contender: Contender, sizes: Sizes, *, steps: int) -> Figures:
+def memory(setting: Setting, how: Figures, sizes: Sizes, *, steps: int) -> Figures:
     """`step_memory` in a process of its own."""
-    task: Figures = {"contender": asdict(contender), "sizes": asdict(sizes), "steps": steps}
-    return fresh.in_own_process(step_memory, setting.with_peer(contender.whose), **task)
+    return timing.in_own_process(step_memory, setting, how=how, sizes=asdict(sizes), steps=steps)
 
 
-def step_memory(setting: Setting, *, contender: dict[str, Any], sizes: dict[str, Any], steps: int) -> Figures:
+def step_memory(setting: Setting, *, how: Figures, sizes: dict[str, Any], steps: int) -> Figures:
     """The 10^6 bytes of a training at its peak: weights, gradients, the optimizer's state and activations."""
     # what is imported and set up once is no part of a step
-    make_step(Contender(**{**contender, "compiled": False}), setting, replace(Sizes(**sizes), batch=1, pred_len=1))
+    make_step(setting, replace(Sizes(**sizes), batch=1, pred_len=1), **{**how, "compiled": False})
 
     def train() -> None:
-        step = make_step(Contender(**contender), setting, Sizes(**sizes))
+        step = make_step(setting, Sizes(**sizes), **how)
         for _ in range(steps):
             step()
 
-    return {"megabytes": fresh.peak_above(train, setting)}
-
-
-def large_memory(setting: Setting, selected: Sequence[Contender]) -> Figures:
-    """The peaks of one step at LARGE; contenders that the machine's memory cannot hold are named with the reason."""
-    row: Figures = {**asdict(LARGE), "contenders": {}}
-    for contender in (kind for kind in selected if kind.is_peer or kind.whose == "informer2020"):  # ours differ little
-        free = machine.available_memory() if setting.device == "cpu" else float("inf")
-        enough = free >= LARGE_NEEDS
-        short = {"failed": f"{free:.1f} GB are free, {LARGE_NEEDS:.0f} GB may be needed"}
-        row["contenders"][contender.name] = memory(setting, contender, LARGE, steps=1) if enough else short
-    return row
+    return {"megabytes": timing.peak_above(train, setting)}

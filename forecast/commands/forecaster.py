@@ -130,7 +130,7 @@ class Forecaster:
         source = self.source()
         with as_file(table, source) as path:
             frame = history(self.checkpoint, source, path)
-        return self.continued(frame, time_column=source.time_column)
+            return self.continued(frame, time_column=source.time_column)
 
     def continued(self, frame: SeriesFrame, *, time_column: str = "date") -> pd.DataFrame:
         """What `predict` gives, for a series that has been read."""
@@ -146,7 +146,7 @@ class Forecaster:
             seq_len=checkpoint.config["seq_len"],
             pred_len=checkpoint.config["pred_len"],
         )
-        table = pd.DataFrame(values, columns=names)
+        table: pd.DataFrame = pd.DataFrame(values, columns=names)
         table.insert(0, time_column, future)
         return table
 
@@ -162,7 +162,7 @@ class Forecaster:
         with as_file(table, source) as path:
             metrics = self.result(source, path, split=split, protocol=Protocol()).metrics
         rows = {metrics["model"]: metrics[split], **metrics["baselines"]}
-        return pd.DataFrame(
+        compared: pd.DataFrame = pd.DataFrame(
             {
                 f"{error}_{units}": {name: errors.get(units, {}).get(error) for name, errors in rows.items()}
                 for units in ("scaled", "original")
@@ -171,6 +171,7 @@ class Forecaster:
             index=list(rows),
             dtype=float,
         )
+        return compared
 
     def result(
         self,

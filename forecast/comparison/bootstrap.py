@@ -36,11 +36,11 @@ def paired_interval(
 
     errors (S, N), reference (R, N): one row a seed, one column a window, the same windows in the order of time.
 
-    Windows overlap, so neighbours err alike: the variance that the choice of windows lends comes from resamples made of
-    runs of `block` windows, in a circle (Politis and Romano 1992), the same ones for both sides. To it comes the
-    variance over the seeds of either side that has two or more. Few blocks and few seeds know their variance badly:
-    Student's t with Satterthwaite's degrees of freedom widens the interval for it (plain percentiles held the true
-    difference in 70 % of the cases for two seeds; tests/comparison/test_bootstrap.py).
+    Windows overlap, so neighbours err alike: the variance over the choice of windows comes from resamples of blocks of
+    `block` windows in a circle (Politis and Romano 1992), the same ones for both sides. The variance over the seeds is
+    added for each side that has two or more. Few blocks and few seeds estimate their variance badly: Student's t with
+    Satterthwaite's degrees of freedom widens the interval for it (plain percentiles contained the true difference in
+    70 % of the cases for two seeds; tests/comparison/test_bootstrap.py).
 
     block: at least seq_len + pred_len, from where on two windows share no row. Raises ValueError for shapes that do not
     fit.
@@ -52,7 +52,7 @@ def paired_interval(
     n_blocks = n_windows // block
     if n_blocks < LEAST_BLOCKS:
         return Interval(difference, None, None, n_blocks)
-    # sources of chance, each with the degrees of freedom that tell its variance: the windows, the seeds of either side
+    # sources of chance, each with its variance and degrees of freedom: the windows, then the seeds of either side
     variances = [_block_variance(errors.mean(0) - reference.mean(0), block=block, seed=seed)]
     freedoms = [n_blocks - 1]
     for side in (errors, reference):

@@ -3,18 +3,16 @@
 import csv
 import zipfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
-from forecast.comparison.rows import Comparison, Row
+from forecast.comparison.rows import Comparison, Row, Spread
 from forecast.comparison.tables import BASELINES, heading
-from forecast.report.figures import blank_figure, lighten
+from forecast.report.figures import blank_figure, lighten, show_dates
 from forecast.run_folder import FORECASTS, STEP_ERRORS, Run
 
 # Okabe and Ito's palette; a second and third round of it has other dashes and markers.
@@ -23,7 +21,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1.2)), (0, (1, 1.2)))
 MARKERS = "osD"
 BASELINE: dict[str, Any] = {"color": "#8c8c8c", "linewidth": 2.5}
 TRUTH: dict[str, Any] = {"color": "#000000", "linewidth": 1.6}
-MAX_WINDOWS, MAX_COLUMNS = 3, 2
+MAX_COLUMNS = 2
 # A baseline further off than this many times the worst row would squeeze the rows together.
 FAR = 1.5
 
@@ -42,20 +40,18 @@ def comparison_figures(comparison: Comparison) -> dict[str, Figure]:
 
 def errors_figure(rows: Sequence[Row], title: str) -> Figure:
     """A line a row, best above: a dot a seed, a bar from mean - sd to mean + sd; baselines as upright lines."""
-    rows = sorted(rows, key=_mse, reverse=True)
+    rows = sorted(rows, key=lambda row: _mse(row).mean, reverse=True)
     figure = blank_figure(8.0, 1.8 + 0.34 * len(rows), title)
     axes = figure.add_subplot()
     for place, row in enumerate(rows):
-        spread = row.spread("test", "scaled", "mse")
-        assert spread is not None, "a finished run has an error"
-        axes.errorbar(spread.mean, place, xerr=spread.sd, fmt="|", color="#000000", capsize=3, markersize=9)
+        mse = _mse(row)
+        axes.errorbar(mse.mean, place, xerr=mse.sd, fmt="|", color="#000000", capsize=3, markersize=9)
         seeds = [run.metrics["test"]["scaled"]["mse"] for run in row.finished]
         axes.plot(seeds, [place] * len(seeds), "o", color=COLOURS[0], markersize=4, alpha=0.7)
-    worst = _mse(rows[0])
     for number, (key, name) in enumerate(BASELINES.items(), start=1):
-        mse = rows[0].first("baselines", key, "scaled", "mse")
-        if mse is not None and mse <= FAR * worst:
-            axes.axvline(mse, color=COLOURS[number], linestyle=DASHES[1], label=f"{name} {mse:.3f}")
+        baseline = rows[0].first("baselines", key, "scaled", "mse")
+        if baseline is not None and baseline <= FAR * _mse(rows[0]).mean:
+            axes.axvline(baseline, color=COLOURS[number], linestyle=DASHES[1], label=f"{name} {baseline:.3f}")
     axes.set_yticks(range(len(rows)), [row.name for row in rows], parse_math=False)
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlabel("MSE, scaled units")
@@ -69,9 +65,9 @@ def cost_figure(rows: Sequence[Row], title: str) -> Figure | None:
     """Mean error against seconds of training and against peak memory; the line joins what nothing beats in both."""
     figure = blank_figure(11.0, 4.6, title)
     panels = figure.subplots(1, 2, sharey=True)
-    kinds = (("train_seconds", "seconds of training"), ("peak_memory_mb", "peak memory, MB"))
-    for axes, (key, label) in zip(panels, kinds, strict=True):
-        points = [(row, cost.mean, _mse(row)) for row in rows if (cost := row.spread("cost", key)) is not None]
+    costs = {"train_seconds": "seconds of training", "peak_memory_mb": "peak memory, MB"}
+    for axes, (key, label) in zip(panels, costs.items(), strict=True):
+        points = [(row, cost.mean, _mse(row).mean) for row in rows if (cost := row.spread("cost", key)) is not None]
         if not points:
             return None  # a system that does not say how much memory is used
         for number, (row, mean, mse) in enumerate(points):
@@ -119,27 +115,23 @@ def steps_figure(rows: Sequence[Row], title: str) -> Figure | None:
 
 def forecasts_figure(rows: Sequence[Row], title: str) -> Figure | None:
     """The forecasts of each row's first seed on the windows that all have saved, original units."""
-    rows = [row for row in rows if _forecasts(row.finished[0])]
-    saved = [_forecasts(row.finished[0]) for row in rows]
-    shared = set.intersection(*map(set, saved)) if saved else set()
+    saved = [(row.name, windows) for row in rows if (windows := _forecasts(row.finished[0]))]
+    shared = sorted(set.intersection(*(set(windows) for _, windows in saved))) if saved else []
     if not shared:
         return None
-    origins = sorted(shared)
-    origins = [origins[i] for i in sorted({0, len(origins) // 2, len(origins) - 1})][:MAX_WINDOWS]
-    columns = saved[0][origins[0]]["columns"][-MAX_COLUMNS:]
+    origins = [shared[i] for i in sorted({0, len(shared) // 2, len(shared) - 1})]
+    columns = saved[0][1][origins[0]]["columns"][-MAX_COLUMNS:]
     figure = blank_figure(4.8 * len(origins), 1.6 + 2.6 * len(columns), title)
     panels = figure.subplots(len(columns), len(origins), squeeze=False, sharex="col")
     for line, column in enumerate(columns):
         for place, origin in enumerate(origins):
-            axes, windows = panels[line, place], [run_windows[origin] for run_windows in saved]
-            first = windows[0]
+            axes, first = panels[line, place], saved[0][1][origin]
             axes.plot(first["times"], first["truth"][:, first["columns"].index(column)], label="truth", **TRUTH)
-            for number, (row, window) in enumerate(zip(rows, windows, strict=True)):
+            for number, (name, windows) in enumerate(saved):
+                window = windows[origin]
                 values = window["forecast"][:, window["columns"].index(column)]
-                axes.plot(window["times"], values, label=row.name, **_style(number, marker=False))
-            locator = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
-            axes.xaxis.set_major_locator(locator)
-            axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+                axes.plot(window["times"], values, label=name, **_style(number, marker=False))
+            show_dates(axes)
             lighten(axes)
             if not line:
                 axes.set_title(f"from {str(origin)[:16]}", fontsize="medium")
@@ -165,27 +157,22 @@ def _forecasts(run: Run) -> dict[Any, dict[str, Any]]:
 
 def _steps(run: Run, column: str) -> list[float]:
     """A column of metrics_by_step.csv; empty when it is not there."""
-    path: Path = run.path / STEP_ERRORS
-    if not path.is_file():
-        return []
-    with path.open(newline="") as lines:
-        table = list(csv.DictReader(lines))
-    return [float(line[column]) for line in table] if table and column in table[0] else []
+    path = run.path / STEP_ERRORS
+    lines = list(csv.DictReader(path.read_text().splitlines())) if path.is_file() else []
+    return [float(line[column]) for line in lines if column in line]
 
 
 def _style(number: int, *, marker: bool) -> dict[str, Any]:
     turn, colour = divmod(number, len(COLOURS))
-    turn %= len(DASHES)
-    style: dict[str, Any] = {"color": COLOURS[colour]}
-    return style | ({"marker": MARKERS[turn]} if marker else {"linestyle": DASHES[turn], "linewidth": 1.3})
+    line = {"linestyle": DASHES[turn % len(DASHES)], "linewidth": 1.3}
+    return {"color": COLOURS[colour], **({"marker": MARKERS[turn % len(MARKERS)]} if marker else line)}
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", frameon=False)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", frameon=False)
 
 
-def _mse(row: Row) -> float:
-    spread = row.spread("test", "scaled", "mse")
-    assert spread is not None, "a finished run has an error"
-    return spread.mean
+def _mse(row: Row) -> Spread:
+    mse = row.spread("test", "scaled", "mse")
+    assert mse is not None, "a finished run has an error"
+    return mse

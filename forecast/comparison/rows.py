@@ -86,22 +86,21 @@ def read_folder(folder: Path) -> list[Run]:
 
 
 def comparisons(runs: Sequence[Run]) -> list[Comparison]:
-    """The runs as rows of as many tables as are needed. Foreign runs are left out; none when nothing has finished."""
+    """The runs as rows of as many tables as are needed, without foreign ones; no table when nothing has finished."""
     tables: dict[str, list[Run]] = {}
     for run in runs:
         if run.state == "finished":
             # window errors may be compared for the same columns of the same rows, scaled alike
-            described = at(run.run_info, ("data",)) or {}
-            data = {key: described.get(key) for key in ("checksum", "targets", "splits", "gaps")}
+            data = {key: at(run.run_info, ("data", key)) for key in ("checksum", "targets", "splits", "gaps")}
             task = [run.metrics[key] for key in ("data", "features", "pred_len", "protocol")]
             tables.setdefault(json.dumps([task, data], sort_keys=True), []).append(run)
     for run in runs if tables else ():
         if run.state not in ("finished", "foreign"):  # without results: to the run whose overrides are most alike
-            fits = {
+            alike = {
                 key: max(len(run.overrides.items() & member.overrides.items()) for member in members)
                 for key, members in tables.items()
             }
-            tables[max(fits, key=fits.__getitem__)].append(run)
+            tables[max(alike, key=alike.__getitem__)].append(run)
     return [_comparison(members) for members in tables.values()]
 
 
@@ -141,15 +140,12 @@ def _row_name(keys: Sequence[str], values: Sequence[str | None]) -> str:
 
 def _row(name: str, runs: Sequence[Run]) -> Row:
     """One run a seed: of several the newest, since the older ones were made with another version or config."""
-    finished: dict[str, Run] = {}
-    superseded = []
-    for run in sorted((run for run in runs if run.state == "finished"), key=lambda run: run.path.stat().st_mtime):
-        seed = str(run.metrics["seed"])
-        superseded += [finished[seed]] if seed in finished else []
-        finished[seed] = run
-    lost = tuple(run for run in runs if run.state != "finished" and run.overrides.get(REPEATS, "") not in finished)
-    ordered = tuple(finished[seed] for seed in sorted(finished, key=int))
-    return Row(name=name, finished=ordered, lost=lost, superseded=tuple(superseded))
+    by_age = sorted((run for run in runs if run.state == "finished"), key=lambda run: run.path.stat().st_mtime)
+    newest = {str(run.metrics["seed"]): run for run in by_age}
+    lost = tuple(run for run in runs if run.state != "finished" and run.overrides.get(REPEATS, "") not in newest)
+    superseded = tuple(run for run in by_age if newest[str(run.metrics["seed"])] is not run)
+    finished = tuple(newest[seed] for seed in sorted(newest, key=int))
+    return Row(name=name, finished=finished, lost=lost, superseded=superseded)
 
 
 def mse_difference(row: Row, reference: Row) -> Interval | None:

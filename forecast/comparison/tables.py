@@ -62,15 +62,15 @@ def report(name: str, comparisons: Sequence[Comparison], runs: Sequence[Run], ag
         problem = "has no finished run" if any(row.name == against for row in rows) else "is no row"
         raise UserError(f"--against={against}: that {problem}. Rows with results: {choices}")
     lines = [f"# {name}", "", _counts(runs), ""]
-    own = [run.overrides.items() for run in runs if run.state != "foreign"]
-    shared = set.intersection(*map(set, own)) if len(own) > 1 else set()
-    if common := [f"{key}={value}" for key, value in own[0] if (key, value) in shared] if shared else []:
+    first, *others = [run.overrides for run in runs if run.state != "foreign"]
+    common = [f"{key}={value}" for key, value in first.items() if all(run.get(key) == value for run in others)]
+    if common and others:
         lines += [f"{COMMON} `{' '.join(common)}`.", ""]
     for comparison in comparisons:
         lines += _section(comparison, reference(comparison, against))
-    others = [run for run in runs if run.state != "finished"]
-    lines += ["## Not finished", ""] if others else []
-    for run in others:
+    without_results = [run for run in runs if run.state != "finished"]
+    lines += ["## Not finished", ""] if without_results else []
+    for run in without_results:
         overrides = " ".join(f"{key}={value}" for key, value in run.overrides.items())
         lines.append(f"- {run.path.name}{f' ({overrides})' if overrides else ''}: {run.state}: {_reason(run)}")
     return "\n".join(lines).rstrip() + "\n"
@@ -111,8 +111,7 @@ def csv_text(comparisons: Sequence[Comparison], against: str | None) -> str:
 def _counts(runs: Sequence[Run]) -> str:
     """`33 runs: 31 finished, 1 failed, 1 unfinished.`, and the versions where they differ."""
     own = [run for run in runs if run.state != "foreign"]
-    states = _states(own)
-    text = f"{len(own)} run{'s' * (len(own) != 1)}{': ' * bool(states)}{states}."
+    text = f"{len(own)} run{'s' * (len(own) != 1)}: {_states(own)}."
     versions: dict[str, set[str]] = {}
     for run in runs:
         for package, version in (run.run_info.get("versions") or {}).items():

@@ -46,27 +46,28 @@ def forecast_figure(
     baseline_name: str = "",
     max_columns: int = 4,
 ) -> Figure:
-    """Forecasts beside what was known and what came: a row of panels a target column, one panel a window.
+    """Forecasts beside the past and the truth: a row of panels a target column, one panel a window.
 
     past (W, L, T), truth, forecast, baseline (W, P, T) in original units; timestamps: for each window L + P,
     ascending. Only the end of the past is drawn, and the first `max_columns` columns: the title says how many
     are left out. Raises ValueError when timestamps or columns do not match the arrays.
     """
-    _check(past, forecast, timestamps, columns)
-    windows, drawn = len(past), min(len(columns), max_columns)
+    windows, length, drawn = len(past), past.shape[1] + forecast.shape[1], min(len(columns), max_columns)
+    if (lengths := [len(index) for index in timestamps]) != [length] * windows:
+        raise ValueError(f"expected {windows} timestamps of length {length} (L + P), got lengths {lengths}")
+    if len(columns) != past.shape[2]:
+        raise ValueError(f"expected {past.shape[2]} column names, got {len(columns)}: {', '.join(columns)}")
     if drawn < len(columns):
         title = f"{title} ({len(columns) - drawn} of {len(columns)} target columns are not shown)".strip()
-    width = 9.0 if windows == 1 else 4.8 * windows
-    figure = blank_figure(width, 1.2 + (3.2 if drawn == 1 else 2.2 * drawn), title)
+    figure = blank_figure(9.0 if windows == 1 else 4.8 * windows, 1.2 + (3.2 if drawn == 1 else 2.2 * drawn), title)
     axes = figure.subplots(drawn, windows, squeeze=False, sharex="col")
     series = {"truth": truth, "baseline": baseline, "forecast": forecast}
-    for column in range(drawn):
-        for window in range(windows):
+    for window, times in enumerate(timestamps):
+        for column in range(drawn):
             panel = {name: array[window, :, column] for name, array in series.items() if array is not None}
-            _draw_panel(axes[column, window], past[window, :, column], panel, timestamps[window])
-        axes[column, 0].set_ylabel(f"{columns[column]}\noriginal units", parse_math=False)
-    for window in range(windows):
-        origin = str(timestamps[window][past.shape[1] - 1].tz_localize(None)).removesuffix(":00")  # no seconds
+            _draw_panel(axes[column, window], past[window, :, column], panel, times)
+            axes[column, 0].set_ylabel(f"{columns[column]}\noriginal units", parse_math=False)
+        origin = str(times[past.shape[1] - 1].tz_localize(None)).removesuffix(":00")  # no seconds
         axes[0, window].set_title(f"known until {origin}", fontsize="medium")
     figure.align_ylabels()
     handles, labels = axes[0, 0].get_legend_handles_labels()  # one legend below all panels
@@ -85,22 +86,15 @@ def attention_figure(weights: Float[np.ndarray, "Q K"], active: Integer[np.ndarr
     # Root scale: one weight near 1, as in the first rows of a causal layer, would pale all others.
     image = axes.imshow(weights, aspect="auto", cmap="Blues", norm=PowerNorm(0.5, vmin=0.0))
     figure.colorbar(image, ax=axes, label="weight (root scale)", pad=0.06)
-    _count_steps(axes, "key step")
+    axes.set_xlabel("key step")
     axes.set_ylabel("query step")
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
     if active is not None:
         side = axes.get_yaxis_transform()  # x in shares of the axes' width, y in query steps
-        axes.plot(
-            np.full(len(active), 1.02),
-            active,
-            linestyle="none",
-            marker="<",
-            markersize=5,
-            color="#d55e00",
-            transform=side,
-            clip_on=False,
-            label=f"active rows ({len(active)} of {len(weights)})",
-        )
+        style: dict[str, Any] = {"linestyle": "none", "marker": "<", "markersize": 5, "color": "#d55e00"}
+        label = f"active rows ({len(active)} of {len(weights)})"
+        axes.plot(np.full(len(active), 1.02), active, transform=side, clip_on=False, label=label, **style)
         figure.legend(loc="outside lower center", frameon=False)
     return figure
 
@@ -111,16 +105,15 @@ def active_rows_figure(shares: Float[np.ndarray, " Q"], title: str) -> Figure:
     shares (Q,): of windows and heads, from 0 to 1. Raises ValueError for a value outside (a count, say).
     """
     if not ((shares >= 0.0) & (shares <= 1.0)).all():
-        raise ValueError(
-            f"shares lie between 0 and 1, got {shares.min():g} to {shares.max():g}; "
-            "divide the counts by windows * heads"
-        )
+        extremes = f"{shares.min():g} to {shares.max():g}"
+        raise ValueError(f"shares lie between 0 and 1, got {extremes}; divide the counts by windows * heads")
     figure = blank_figure(9.0, 3.6, title)
     axes = figure.add_subplot()
     axes.bar(np.arange(len(shares)), shares, width=0.9, color=STYLES["forecast"]["color"])
     axes.set_xlim(-0.5, len(shares) - 0.5)
     axes.set_ylim(bottom=0.0)
-    _count_steps(axes, "query step")
+    axes.set_xlabel("query step")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("active\n(share of windows and heads)")
     lighten(axes)
     return figure
@@ -130,17 +123,6 @@ def save(figure: Figure, path: Path) -> None:
     """Write the figure as PNG."""
     with replacing(path) as unfinished:
         figure.savefig(unfinished, format="png", dpi=DPI)
-
-
-def _check(
-    past: np.ndarray, forecast: np.ndarray, timestamps: Sequence[pd.DatetimeIndex], columns: Sequence[str]
-) -> None:
-    windows, length, targets = past.shape[0], past.shape[1] + forecast.shape[1], past.shape[2]
-    lengths = [len(index) for index in timestamps]
-    if lengths != [length] * windows:
-        raise ValueError(f"expected {windows} timestamps of length {length} (L + P), got lengths {lengths}")
-    if len(columns) != targets:
-        raise ValueError(f"expected {targets} column names, got {len(columns)}: {', '.join(columns)}")
 
 
 def blank_figure(width: float, height: float, title: str) -> Figure:
@@ -154,31 +136,28 @@ def blank_figure(width: float, height: float, title: str) -> Figure:
 
 
 def _draw_panel(
-    axes: Axes,
-    past: Float[np.ndarray, " L"],
-    series: dict[str, Float[np.ndarray, " P"]],
-    timestamps: pd.DatetimeIndex,
+    axes: Axes, past: Float[np.ndarray, " L"], series: dict[str, Float[np.ndarray, " P"]], timestamps: pd.DatetimeIndex
 ) -> None:
     """The end of the past and each future series, labelled by its key in STYLES."""
     times = timestamps.tz_localize(None).to_numpy()  # local wall time: matplotlib would show a zone as UTC
     length, pred_len = len(past), len(times) - len(past)
-    start = length - min(length, max(pred_len, LEAST_PAST))
+    start = max(0, length - max(pred_len, LEAST_PAST))
     axes.plot(times[start:length], past[start:], label="past", **STYLES["past"])
     for name, values in series.items():
         marker = MARKERS[name] if pred_len == 1 else ""  # a line through one point is invisible
         axes.plot(times[length:], values, label=name, marker=marker, **STYLES[name])
     axes.axvline(times[length - 1], color="#595959", linewidth=0.8)
-    # two ticks are enough: with three as the least some spans have no fitting interval, and matplotlib warns
-    locator = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    show_dates(axes)
     axes.margins(x=0.01)
     lighten(axes)
 
 
-def _count_steps(axes: Axes, label: str) -> None:
-    axes.set_xlabel(label)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+def show_dates(axes: Axes) -> None:
+    """Dates on the x axis, as short as they can be."""
+    # two ticks are enough: with three as the least some spans have no fitting interval, and matplotlib warns
+    locator = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
 def lighten(axes: Axes) -> None:

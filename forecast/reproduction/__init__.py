@@ -1,4 +1,4 @@
-"""Published tables: their rows as trainings, what came of them, and how far off it is."""
+"""Published tables: their rows as trainings, our results, and how far off they are."""
 
 # How many seeds of a row are wanted.
 SEEDS = 3

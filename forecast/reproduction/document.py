@@ -1,6 +1,6 @@
 """docs/results.md: published beside ours, row by row, made from results/runs.jsonl and nothing else."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,11 @@ from forecast.comparison.tables import BASELINES, markdown, plus_minus
 from forecast.config.values import natural
 from forecast.errors import UserError
 from forecast.reproduction import SEEDS
-from forecast.reproduction.published import Published
-from forecast.reproduction.tables import TABLES, PublishedTable, TableModel, printed_beside, printed_rows
+from forecast.reproduction.published import Published, find
+from forecast.reproduction.tables import TABLES, PublishedTable, TableModel, printed_rows
 
 # A row is reproduced when it is at most so far off, or this many standard deviations over seeds.
 TOLERANCE, DEVIATIONS = 0.02, 2.0
-REPRODUCED = "reproduced"
 HEADING = (
     *("row", "look-back", "windows", "model"),
     *("published MSE", "ours", "difference", "published MAE", "ours", "verdict"),
@@ -26,84 +25,76 @@ Line = Mapping[str, Any]  # of results/runs.jsonl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class ResultRow:
     """A row of a published table by a model of ours. blocks: the errors of each seed, as in metrics.json."""
 
     row: str
+    offset: int
     name: str
     seq_len: int
-    windows: int
     blocks: Sequence[Mapping[str, Any]]
     published: Published | None
 
     def spread(self, error: str) -> Spread:
         """Of "mse" or "mae" over seeds, scaled units."""
         spread = Spread.over([block["scaled"][error] for block in self.blocks])
-        assert spread is not None, "a result has lines"
+        assert spread is not None, "a row has lines"
         return spread
 
-    def verdict(self) -> str:
-        """See `verdict`."""
-        return verdict(self.published.mse, self.spread("mse")) if self.published else "nothing is printed"
+    def outcome(self) -> str:
+        """The cell under "verdict"."""
+        return outcome(self.published.mse, self.spread("mse")) if self.published else "nothing is printed"
 
     def cells(self) -> list[str]:
         """Its row in Markdown, under HEADING."""
-        mse, mae = self.spread("mse"), self.spread("mae")
-        printed = ["-", "-", "-"]
+        mse, mae, printed = self.spread("mse"), self.spread("mae"), ["-", "-", "-"]
         if self.published is not None:
             difference = f"{mse.mean - self.published.mse:+.3f}"
             printed = [f"{self.published.mse:.3f}", difference, f"{self.published.mae:.3f}"]
-        ours = [self.row, str(self.seq_len), f"{self.windows:,}", self.name]
-        return [*ours, printed[0], plus_minus(mse), *printed[1:], plus_minus(mae), self.verdict()]
+        place = [self.row, str(self.seq_len), f"{self.blocks[0]['windows']:,}", self.name]
+        return [*place, printed[0], plus_minus(mse), *printed[1:], plus_minus(mae), self.outcome()]
 
 
-def verdict(published: float, ours: Spread) -> str:
+def outcome(published: float, ours: Spread) -> str:
     """Whether a printed error was met: by at most TOLERANCE, or DEVIATIONS standard deviations over our seeds."""
     difference = ours.mean - published
     if abs(difference) <= max(TOLERANCE, DEVIATIONS * (ours.sd or 0.0)):
-        return REPRODUCED
+        return "reproduced"
     return f"missed: ours is {'higher' if difference > 0 else 'lower, so better'}"
 
 
-def table_results(table: PublishedTable, lines: Iterable[Line], printed: Sequence[Published]) -> list[Result]:
+def table_results(table: PublishedTable, lines: Iterable[Line], printed: Sequence[Published]) -> list[ResultRow]:
     """What has been run of a table, in the order of its rows and models; trainings with other settings apart."""
     lines = [line for line in lines if line["table"] == table.name]
-    placed: list[tuple[int, int, Result]] = []
+    results: list[ResultRow] = []
     for model in table.models:
         groups: dict[tuple[str, str], dict[int, Line]] = {}
         for line in lines:
             if line["contender"] == model.name:
                 # a seed that was run again, by a newer version, counts once
-                groups.setdefault((str(line["row"]), added_overrides(line)), {})[line["seed"]] = line
-        for (row, _), seeds in sorted(groups.items(), key=lambda group: group[0][1]):  # the recipe itself first
-            place = table.rows.index(row) if row in table.rows else len(table.rows)
-            placed += [
-                (place, offset, result) for offset, result in _row_results(table, model, [*seeds.values()], printed)
-            ]
-    return [result for _, _, result in sorted(placed, key=lambda item: item[:2])]
+                groups.setdefault((added_overrides(line), str(line["row"])), {})[line["seed"]] = line
+        for (added, _), seeds in sorted(groups.items(), key=lambda group: group[0][0]):  # the recipe itself first
+            results += _row_results(table, model, f"{model.name}{added}", [*seeds.values()], printed)
+    places = {row: place for place, row in enumerate(table.rows)}
+    return sorted(results, key=lambda result: (places.get(result.row, len(places)), result.offset))
 
 
 def _row_results(
-    table: PublishedTable, model: TableModel, lines: Sequence[Line], printed: Sequence[Published]
-) -> Iterable[tuple[int, Result]]:
+    table: PublishedTable, model: TableModel, name: str, lines: Sequence[Line], printed: Sequence[Published]
+) -> Iterator[ResultRow]:
     """A model's row at each offset between window and forecast, and beside NLinear its closed form."""
     first = lines[0]
-    name = f"{model.name}{added_overrides(first)}"
-    same: dict[str, Any] = {"row": str(first["row"]), "seq_len": first["seq_len"]}
-    offsets = [int(offset) for offset, block in (first.get("offsets") or {}).items() if block is not None]
-    for offset in (0, *offsets):
-        blocks = [line["offsets"][str(offset)] if offset else line["test"] for line in lines]
-        blocks = [block for block in blocks if block is not None]
-        published = printed_beside(printed, table, model, first, offset=offset)
-        label = f"{name}, offset {offset}" if offset else name
-        windows = int(blocks[0]["windows"])
-        yield offset, Result(name=label, windows=windows, blocks=blocks, published=published, **same)
-    if model.published == "NLinear":
-        baseline = "closed_form_nlinear"
-        blocks = [line["baselines"][baseline] for line in lines][:1]  # the same for all seeds
-        published = printed_beside(printed, table, model, first)
-        windows = int(first["test"]["windows"])
-        yield 0, Result(name=BASELINES[baseline], windows=windows, blocks=blocks, published=published, **same)
+    results = [(0, name, [line["test"] for line in lines])]
+    for offset in [offset for offset, block in (first.get("offsets") or {}).items() if block is not None]:
+        blocks = [block for line in lines if (block := line["offsets"][offset]) is not None]
+        results.append((int(offset), f"{name}, offset {offset}", blocks))
+    if model.published == "NLinear":  # its closed form is the same for all seeds
+        block = {**first["baselines"]["closed_form_nlinear"], "windows": first["test"]["windows"]}
+        results.append((0, BASELINES["closed_form_nlinear"], [block]))
+    for offset, label, blocks in results:
+        published = find(printed, source=table.source, model=model.published, values=first, offset=offset)
+        place: dict[str, Any] = {"row": str(first["row"]), "offset": offset, "seq_len": first["seq_len"]}
+        yield ResultRow(**place, name=label, blocks=blocks, published=published)
 
 
 def added_overrides(line: Line) -> str:
@@ -130,20 +121,18 @@ def table_lines(
     return text
 
 
-def row_lines(results: Sequence[Result]) -> list[str]:
+def row_lines(results: Sequence[ResultRow]) -> list[str]:
     """The rows of a table with their verdicts, as Markdown."""
     return markdown([HEADING, *(result.cells() for result in results)], left=4)
 
 
-def _remarks(table: PublishedTable, results: Sequence[Result], notes: Mapping[str, str]) -> list[str]:
+def _remarks(table: PublishedTable, results: Sequence[ResultRow], notes: Mapping[str, str]) -> list[str]:
     """What was tried and noticed, by table and by row; a row that misses never goes without a remark."""
+    of_rows = {row: notes.get(f"{table.name}/{row}") for row in dict.fromkeys(result.row for result in results)}
     remarks = [f"- {notes[table.name].strip()}"] if table.name in notes else []
-    silent = []
-    for row in dict.fromkeys(result.row for result in results):
-        if (remark := notes.get(f"{table.name}/{row}")) is not None:
-            remarks.append(f"- {row}: {remark.strip()}")
-        elif any(result.row == row and result.verdict().startswith("missed") for result in results):
-            silent.append(row)
+    remarks += [f"- {row}: {remark.strip()}" for row, remark in of_rows.items() if remark is not None]
+    missed = {result.row for result in results if result.outcome().startswith("missed")}
+    silent = [row for row, remark in of_rows.items() if remark is None and row in missed]
     if silent and table.name not in notes:
         remarks.append(f"- Missed, and nothing tried yet: {', '.join(silent)}.")
     return remarks

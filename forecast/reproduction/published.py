@@ -1,9 +1,10 @@
 """Published figures, results/published.csv: facts with their sources, none of them ours."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from forecast.files import shipped
 
@@ -28,8 +29,8 @@ class Published:
     @property
     def offset(self) -> int:
         """How many steps after its window the forecast began."""
-        words, _, number = self.note.rpartition(" ")
-        return int(number) if words == "prediction offset" else 0
+        name, _, number = self.note.rpartition(" ")
+        return int(number) if name == "prediction offset" else 0
 
 
 def read_published(path: Path = PUBLISHED) -> list[Published]:
@@ -49,24 +50,15 @@ def read_published(path: Path = PUBLISHED) -> list[Published]:
 
 
 def find(
-    printed: Sequence[Published],
-    *,
-    source: str,
-    model: str,
-    data: str,
-    features: str,
-    seq_len: int,
-    pred_len: int,
-    offset: int = 0,
+    printed: Sequence[Published], *, source: str, model: str, values: Mapping[str, Any], offset: int = 0
 ) -> Published | None:
-    """The printed error of a row, None when there is none. offset: as in the paper's table of decoders.
+    """The printed error of a training, None when there is none. values: its recipe or metrics.json, with `features`.
 
-    Where a source prints one look-back for all rows of a model, that one counts whatever `seq_len` is.
+    offset: as in the paper's table of decoders. Where a source prints one look-back for all rows of a model, that one
+    counts whatever `seq_len` is.
     """
-    place = (data, features, pred_len, offset)
     column = [p for p in printed if (p.source, p.model) == (source, model)]
-    matches = [p for p in column if (p.data, p.features, p.pred_len, p.offset) == place]
-    if len({p.seq_len for p in column}) > 1:
-        matches = [p for p in matches if p.seq_len == seq_len]
-    assert len(matches) <= 1, f"{place} at {seq_len} is printed {len(matches)} times"
+    keys = ["data", "features", "pred_len"] + ["seq_len"] * (len({p.seq_len for p in column}) > 1)
+    matches = [p for p in column if p.offset == offset and all(getattr(p, key) == values[key] for key in keys)]
+    assert len(matches) <= 1, f"{source}, {model}: {[values[key] for key in keys]} is printed {len(matches)} times"
     return matches[0] if matches else None

@@ -37,7 +37,7 @@ def record(job: Job, run: Run) -> dict[str, Any]:
 
 
 def append(path: Path, line: Mapping[str, Any]) -> None:
-    """Adds a line, on the disk when this returns. What a crash has left of a line is removed: its run comes again."""
+    """Adds a line, on the disk when this returns. A part of a line, left by a crash, is removed: it is run again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(rounded(line), allow_nan=False) + "\n"
     with FileLock(path.with_name(f".{path.name}.lock")), path.open("ab+") as file:  # one writer at a time
@@ -56,22 +56,22 @@ def append(path: Path, line: Mapping[str, Any]) -> None:
 def read(path: Path) -> list[dict[str, Any]]:
     """The lines, of several with the same key the last one; none without a file.
 
-    A cut-off last line is left out: its run is done again. Raises UserError for any other line that is none of ours.
+    A cut-off last line is left out: it is run again. Raises UserError for any other line that is none of ours.
     """
     if not path.is_file():
         return []
     results = {}
-    lines = path.read_bytes().splitlines(keepends=True)
-    for number, raw in enumerate(lines, start=1):
-        if raw.strip() and (_is_json(raw) or number < len(lines) or raw.endswith(b"\n")):
-            try:
-                line = json.loads(raw)
-                missing = [name for name in KEYS if name not in line]
-            except (ValueError, TypeError) as error:
-                raise UserError(f"{path}, line {number} is no result: {error}. Remove the line.") from error
-            if missing:
-                raise UserError(f"{path}, line {number} is no result: it has no {missing[0]}. Remove the line.")
-            results[key(line)] = line
+    for number, raw in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
+        if not raw.strip() or not (raw.endswith((b"\n", b"\r")) or _is_json(raw)):
+            continue
+        try:
+            line = json.loads(raw)
+            problem = next((f"it has no {name}" for name in KEYS if name not in line), None)
+        except (ValueError, TypeError) as error:
+            problem = str(error)
+        if problem is not None:
+            raise UserError(f"{path}, line {number} is no result: {problem}. Remove the line.")
+        results[key(line)] = line
     return list(results.values())
 
 

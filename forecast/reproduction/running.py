@@ -1,5 +1,6 @@
 """Many trainings as processes of train.py, some side by side, until they are done or the time is up."""
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -7,28 +8,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from forecast.reproduction.tables import Job
 from forecast.run_folder import Run, checkpoint_path, in_use, read_run
 
-POLL_SECONDS = 0.2
 OUTPUT = "output.txt"
 
 
 def run_all(
-    jobs: Iterable[Job],
-    *,
-    folder: Path,
-    side_by_side: int,
-    seconds: float | None,
-    done: Callable[[Job, Run], None],
+    jobs: Iterable[Job], *, folder: Path, side_by_side: int, seconds: float | None, done: Callable[[Job, Run], None]
 ) -> bool:
     """Runs the jobs in folder/IDENTITY and hands each that has ended to `done`, one at a time; whether all have run.
 
-    side_by_side: how many at once. seconds: then the running ones are told to stop; they write last.ckpt, from which
+    side_by_side: how many at once. seconds: then the running ones are stopped; they write last.ckpt, from which
     the next call goes on exactly. Ctrl-C, SIGTERM and a closed terminal stop in the same way, and raise
     KeyboardInterrupt.
     """
@@ -46,28 +41,37 @@ def run_all(
             done(job, run)
         return run.state in ("finished", "failed")
 
-    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, signal.default_int_handler) for number in signals}
     pool, started, complete = ThreadPoolExecutor(side_by_side), [], True
+    with _signals_interrupt():
+        try:
+            for job in jobs:  # composed one by one: the first train meanwhile
+                complete = not stopped()
+                if not complete:
+                    break
+                started.append(pool.submit(work, job))
+            ended = [future.result() for future in as_completed(started)]
+            return complete and all(ended)
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does."""
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
     try:
-        for job in jobs:  # composed one by one: the first train meanwhile
-            complete = not stopped()
-            if not complete:
-                break
-            started.append(pool.submit(work, job))
-        finished = [future.result() for future in as_completed(started)]
-        return complete and all(finished)
+        yield
     finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 def train(job: Job, folder: Path, stopped: Callable[[], bool], *, threads: int) -> Run:
-    """A job's process until it has ended, anew, or from last.ckpt when a run was stopped or killed; what became of it.
+    """Runs a job's process to its end, from last.ckpt where a run was stopped or killed; returns the run it leaves.
 
-    A training outlives the one that has started it: where it is still at work in the folder none is started beside it.
+    A training outlives the command that started it: while one still works in the folder, no second one is started.
     What ended by itself without results has failed, whatever its files say; from its last.ckpt it would fail again.
     """
     elsewhere = Run(path=folder, state="unfinished", reason="another process trains it")
@@ -87,7 +91,7 @@ def train(job: Job, folder: Path, stopped: Callable[[], bool], *, threads: int) 
             start_new_session=True,  # Ctrl-C reaches this process alone, which then stops the trainings
         )
     while process.poll() is None and not stopped():
-        time.sleep(POLL_SECONDS)
+        time.sleep(0.2)
     terminated = process.poll() is None
     if terminated:
         process.terminate()
@@ -95,7 +99,7 @@ def train(job: Job, folder: Path, stopped: Callable[[], bool], *, threads: int) 
     run = read_run(folder)
     if run.state == "finished" or terminated:
         return run
-    if in_use(folder):  # another command was quicker
+    if in_use(folder):  # another command started one first
         return elsewhere
     if resumed:
         checkpoint.replace(checkpoint.with_name("last.failed.ckpt"))

@@ -1,9 +1,9 @@
 """The published tables that can be run: which rows, by which of our models, beside which printed column."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from forecast.config.compose import composed
 from forecast.config.recipes import published_tables, recipe
@@ -11,8 +11,7 @@ from forecast.errors import UserError, closest
 from forecast.reproduction.published import Published, find
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableModel:
+class TableModel(NamedTuple):
     """A model of ours in a table. published: the printed column it stands beside. overrides: of the row's experiment.
 
     drops: keys of the experiment that it has none of.
@@ -24,8 +23,7 @@ class TableModel:
     drops: Sequence[str] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class PublishedTable:
+class PublishedTable(NamedTuple):
     """A published table. Its rows are the experiments NAME/ROW. source: as in results/published.csv."""
 
     name: str
@@ -37,10 +35,8 @@ class PublishedTable:
 
 TABLES = {
     name: PublishedTable(
-        name=name,
-        title=content["title"],
-        source=content["source"],
-        models=tuple(TableModel(name=model, **column) for model, column in content["models"].items()),
+        *(name, content["title"], content["source"]),
+        models=tuple(TableModel(model, **column) for model, column in content["models"].items()),
         rows=tuple(content["rows"]),
     )
     for name, content in published_tables().items()
@@ -49,7 +45,7 @@ TABLES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A training of a table. overrides: train.py's. values: the config they give, identity: as in a sweep."""
+    """A training of a table. overrides: train.py's. identity: as in a sweep."""
 
     table: str
     row: str
@@ -57,15 +53,9 @@ class Job:
     seed: int
     overrides: tuple[str, ...]
     identity: str
-    values: dict[str, Any]
 
 
-class Cell(NamedTuple):
-    """A row of a table by one of its models."""
-
-    table: PublishedTable
-    row: str
-    model: TableModel
+Cell = tuple[PublishedTable, str, TableModel]  # a row of a table by one of its models
 
 
 def cells(
@@ -82,7 +72,7 @@ def cells(
     """
     names = [row for table in tables for row in table.rows]
     for part in rows:
-        if not any(fits(row, part) for row in names):
+        if not any(has_part(row, part) for row in names):
             where = ", ".join(table.name for table in tables)
             raise UserError(f"--rows {part}: {where} has no such row. Rows: {', '.join(dict.fromkeys(names))}")
     known = list(dict.fromkeys(model.name for table in tables for model in table.models))
@@ -90,14 +80,14 @@ def cells(
         if name not in known:
             raise UserError(f"--models {name}: choose of {'; '.join(known)}.{closest(name, known)}")
     return [
-        Cell(table, row, model)
+        (table, row, model)
         for table in tables
         for row, model in printed_rows(table, printed)
-        if (not rows or any(fits(row, part) for part in rows)) and model.name in (models or known)
+        if (not rows or any(has_part(row, part) for part in rows)) and model.name in (models or known)
     ]
 
 
-def fits(row: str, part: str) -> bool:
+def has_part(row: str, part: str) -> bool:
     """Whether a row's name is `part`, or holds it between underscores."""
     return f"_{part}_" in f"_{row}_"
 
@@ -112,9 +102,8 @@ def jobs(chosen: Sequence[Cell], *, seeds: Sequence[int], extra: Sequence[str] =
         table, row, model = cell
         dropped = [f"~{key}" for key in model.drops if key in recipe(table.name, row)]
         overrides = (f"experiment={table.name}/{row}", *model.overrides, *dropped, f"seed={seed}", *extra)
-        identity, values = composed(overrides)
         names = {"table": table.name, "row": row, "model": model.name}
-        return Job(**names, seed=seed, overrides=overrides, identity=identity, values=values)
+        return Job(**names, seed=seed, overrides=overrides, identity=composed(overrides).identity)
 
     first = [job(cell, seed) for seed in seeds[:1] for cell in chosen]
     return itertools.chain(first, (job(cell, seed) for seed in seeds[1:] for cell in chosen))
@@ -126,21 +115,8 @@ def printed_rows(table: PublishedTable, printed: Sequence[Published]) -> list[tu
     for row in table.rows:
         keys = recipe(table.name, row)
         for model in table.models:
-            lengths = [int(o.removeprefix("seq_len=")) for o in model.overrides if o.startswith("seq_len=")]
-            values = {**keys, "features": keys["data.features"], "seq_len": (*lengths, keys["seq_len"])[0]}
-            if printed_beside(printed, table, model, values):
+            own = dict(override.split("=", 1) for override in model.overrides)
+            values = {**keys, "features": keys["data.features"], "seq_len": int(own.get("seq_len", keys["seq_len"]))}
+            if find(printed, source=table.source, model=model.published, values=values):
                 pairs.append((row, model))
     return pairs
-
-
-def printed_beside(
-    printed: Sequence[Published],
-    table: PublishedTable,
-    model: TableModel,
-    values: Mapping[str, Any],
-    *,
-    offset: int = 0,
-) -> Published | None:
-    """The printed figure of a training. values: its recipe or its metrics.json, both with `features`."""
-    keys = {key: values[key] for key in ("data", "features", "seq_len", "pred_len")}
-    return find(printed, source=table.source, model=model.published, offset=offset, **keys)

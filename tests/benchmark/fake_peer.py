@@ -29,7 +29,7 @@ class Informer(nn.Module):
         sizes = Sizes(seq_len=seq_len, label_len=label_len, pred_len=out_len, factor=factor, d_model=d_model,
                       n_heads=n_heads, d_ff=d_ff, encoder_layers=e_layers, decoder_layers=d_layers, dropout=dropout)
         self.label_len, self.pred_len, self.scale = label_len, out_len, SCALE
-        self.inner = ours.model_of(ours.config_of("informer2020", sizes), sizes)
+        self.inner = ours.model_of("informer2020", sizes)
     def state_dict(self):
         return in_their_names(self.inner, self.inner.state_dict())
     def forward(self, x, x_mark, decoder_input, y_mark):
@@ -39,6 +39,7 @@ class Informer(nn.Module):
 """
 LOADER = """
 from pathlib import Path
+import torch
 from benchmarks import ours
 from benchmarks.setting import Sizes
 class Dataset_ETT_hour:
@@ -46,27 +47,24 @@ class Dataset_ETT_hour:
         assert (features, timeenc, freq) == ("M", 1, "h")
         seq_len, self.label_len, pred_len = size
         sizes = Sizes(seq_len=seq_len, label_len=self.label_len, pred_len=pred_len)
-        self.windows = ours.read(Path(root_path) / data_path, sizes).windows(flag)
+        self.windows = ours.prepared(Path(root_path) / data_path, sizes).windows(flag)
     def __len__(self):
         return len(self.windows)
     def __getitem__(self, index):
         w = self.windows.__getitems__([index])
-        y = [[*w.past[0, -self.label_len:].tolist(), *w.future[0].tolist()],
-             [*w.past_known[0, -self.label_len:].tolist(), *w.future_known[0].tolist()]]
-        import numpy as np
-        return w.past[0].double().numpy(), np.array(y[0]), w.past_known[0].double().numpy(), np.array(y[1])
+        y = torch.cat([w.past[:, -self.label_len:], w.future], 1)
+        marks = torch.cat([w.past_known[:, -self.label_len:], w.future_known], 1)
+        return [x[0].double().numpy() for x in (w.past, y, w.past_known, marks)]
 """
 
 
 def write_peer(folder, *, scale=1.0):
     """scale: 1 computes what ours does, another does not."""
-    for name, text in (("attn", ATTN), ("model", MODEL.replace("SCALE", str(scale)))):
-        (folder / "models").mkdir(parents=True, exist_ok=True)
-        (folder / "models" / "__init__.py").touch()
-        (folder / "models" / f"{name}.py").write_text(text)
-    (folder / "data").mkdir()
-    (folder / "data" / "__init__.py").touch()
-    (folder / "data" / "data_loader.py").write_text(LOADER)
+    for name, text in {"models/attn": ATTN, "models/model": MODEL, "data/data_loader": LOADER}.items():
+        file = folder / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        (file.parent / "__init__.py").touch()
+        file.write_text(text.replace("SCALE", str(scale)))
     return folder
 
 

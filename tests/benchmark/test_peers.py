@@ -20,12 +20,10 @@ def test_a_folder_that_is_no_checkout_is_refused_before_anything_is_imported_fro
     assert str(tmp_path) not in sys.path
 
 
-def test_a_process_of_its_own_gets_its_own_peer_alone():
-    options = ("informer2020=a/b", "neuralforecast")
-    setting = Setting(device="cpu", threads=1, peers=options, rounds=1, budget=1.0, memory=1.0)
-    assert setting.with_peer("informer2020").peers == ("informer2020=a/b",)
-    assert setting.with_peer("neuralforecast").peers == ("neuralforecast",)
-    assert setting.with_peer("ours prob").peers == ()
+def test_the_authors_code_is_had_without_another_peer(tmp_path):
+    with pytest.raises(UserError, match=r"the folder has no models/attn\.py"):
+        peers.authors(Setting(peers=["nothing", f"informer2020={tmp_path}"]))
+    assert peers.authors(Setting(peers=["nothing"])) is None
 
 
 REFUSED = {

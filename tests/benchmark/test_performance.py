@@ -57,11 +57,6 @@ def folder(tmp_path, monkeypatch):
     return module
 
 
-def refused(module, message):
-    with pytest.raises(UserError, match=message):
-        module.work(check=True)
-
-
 def test_the_project_s_own_document_is_up_to_date(capsys):
     status, _, error = call_script(capsys, "performance", "--check")
     assert status == 0, error
@@ -84,38 +79,42 @@ def test_writing_twice_changes_nothing(folder):
     assert (folder.DOCUMENT.read_text(), folder.PICTURE.read_bytes()) == before
 
 
-def test_check_notices_an_edited_number(folder):
-    folder.DOCUMENT.write_text(folder.DOCUMENT.read_text().replace("1.75 (", "3.75 (", 1))
-    refused(folder, "performance.md is not what results/performance gives: run python scripts/performance.py")
-
-
-def test_check_notices_an_edited_picture(folder):
-    with Image.open(folder.PICTURE) as image:
+def edit_picture(path):
+    with Image.open(path) as image:
         image.putpixel((17, 19), (1, 2, 3, 255))
         digests = PngImagePlugin.PngInfo()
         for name in ("Source", "Pixels"):
             digests.add_text(name, image.info[name])
-        image.save(folder.PICTURE, pnginfo=digests)
-    refused(folder, "performance.png is not what")
+        image.save(path, pnginfo=digests)
 
 
-def test_check_notices_a_picture_of_earlier_figures_and_one_that_is_missing(folder):
-    later = figures()
-    later["parts"]["attention"]["full"]["rows"][0]["forward+backward"]["megabytes"] += 0.25
-    (folder.RESULTS / "cpu.json").write_text(json.dumps(later))
-    refused(folder, "performance.png is not what")
+def edit(path, before, after):
+    path.write_text(path.read_text().replace(before, after, 1))
+
+
+STALE = {
+    "an edited number": (lambda module: edit(module.DOCUMENT, "1.75 (", "3.75 ("), "performance.md"),
+    "an edited picture": (lambda module: edit_picture(module.PICTURE), "performance.png"),
+    "other figures": (lambda module: edit(module.RESULTS / "cpu.json", ": 2048.0", ": 2048.25"), "performance.png"),
+    "no picture": (lambda module: module.PICTURE.unlink(), "performance.png"),
+}
+
+
+@pytest.mark.parametrize("case", STALE)
+def test_check_notices(folder, case):
+    damage, file = STALE[case]
+    damage(folder)
+    with pytest.raises(UserError, match=f"{file} is not what results/performance gives: run python scripts/perf"):
+        folder.work(check=True)
     folder.work(check=False)
-    folder.PICTURE.unlink()
-    refused(folder, "performance.png is not what")
+    folder.work(check=True)
 
 
 def test_a_document_without_the_marks_is_refused(folder):
     folder.DOCUMENT.write_text("# Title\n")
-    refused(folder, "needs the two lines <!-- made by scripts/performance.py --> and <!-- until here -->")
-
-
-def summary(parts):
-    return [tuple(line.strip("| ").split(" | ")) for line in document.summary_lines(parts)[2:]]
+    message = "needs the two lines <!-- made by scripts/performance.py --> and <!-- until here -->"
+    with pytest.raises(UserError, match=message):
+        folder.work(check=True)
 
 
 def test_the_short_table_has_the_medians_beside_the_authors_code():
@@ -134,11 +133,11 @@ def test_the_short_table_has_the_medians_beside_the_authors_code():
         "duel": [duel(96, 0.5, 1.0), duel(1440, 0.5, 3.5)],
         "attention": {"prob": {"growth": {"forward+backward": 1.125}}},
     }
-    assert summary(parts) == [
+    assert [tuple(line.strip("| ").split(" | ")) for line in document.summary_lines(parts)[2:]] == [
         ("training step 7/5/3 x 2, 11/5/3 x 3, fp32", "1.23, 2.00"),
         ("`attention=prob`, L 96, 1,440", "4.50, 4.50"),
         ("`attention=prob` beside our full attention, the same", "2.0, 7.0"),
         ("memory of a step 11/5/3 x 3 by theirs, fp32", "0.750"),  # of the longest window
         ("exponent with which prob's time grows with the length", "1.12"),
     ]
-    assert summary({}) == []
+    assert document.summary_lines({}) == []

@@ -2,67 +2,68 @@
 
 import pytest
 
-from benchmarks import step, timing
+from benchmarks import timing
 from benchmarks.setting import Setting
-from forecast.errors import UserError
+
+CALLS = {"a": [70.0, 3.0], "b": [110.0, 5.0]}
 
 
-class Clock:
-    """Time that passes only when a contender runs."""
+@pytest.fixture
+def contenders(monkeypatch):
+    """Of CALLS, with the list of their calls: each takes the next of its seconds; time passes only then."""
+    now, calls = [0.0], []
 
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-    def contender(self, name, seconds, calls):
-        """Takes the next of `seconds` at each call, over and over."""
-
+    def contender(name):
         def run():
-            self.now += seconds[calls.count(name) % len(seconds)]
+            now[0] += CALLS[name][calls.count(name) % 2]
             calls.append(name)
 
         return run
 
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
+    return {name: contender(name) for name in CALLS}, calls
 
-def test_contenders_alternate_and_the_warm_up_is_not_timed():
-    clock, calls = Clock(), []
-    contenders = {"a": clock.contender("a", [70.0, 3.0], calls), "b": clock.contender("b", [110.0, 5.0], calls)}
-    seconds = timing.turns(contenders, rounds=1, budget=1e9, warm_up=1, clock=clock)
+
+def test_contenders_alternate_and_the_warm_up_is_not_timed(contenders):
+    contenders, calls = contenders
+    seconds = timing.turns(contenders, Setting(rounds=1, budget=1e9), warm_up=1)
     assert calls == ["a", "b", "a", "b"]
     assert seconds == {"a": [3.0], "b": [5.0]}
 
 
 @pytest.mark.parametrize(
-    ("rounds", "budget", "done"), [(5, 1e9, 5), (11, 35.0, 4), (11, 0.0, timing.LEAST_ROUNDS), (2, 0.0, 2)]
+    ("rounds", "budget", "expected"), [(5, 1e9, 5), (11, 197.0, 4), (11, 0.0, timing.LEAST_ROUNDS), (2, 0.0, 2)]
 )
-def test_rounds_end_at_their_number_or_with_the_budget_but_a_few_there_are_always(rounds, budget, done):
-    clock, calls = Clock(), []
-    contenders = {"a": clock.contender("a", [10.0], calls)}
-    assert len(timing.turns(contenders, rounds=rounds, budget=budget, clock=clock)["a"]) == done
+def test_rounds_end_at_their_number_or_with_the_budget_but_a_few_there_are_always(contenders, rounds, budget, expected):
+    seconds = timing.turns(contenders[0], Setting(rounds=rounds, budget=budget))
+    assert len(seconds["a"]) == len(seconds["b"]) == expected
 
 
-def test_a_gpu_is_waited_for_before_and_after_each_timed_call():
+def test_a_gpu_is_waited_for_before_and_after_each_timed_call(monkeypatch):
     events = []
+    monkeypatch.setattr(timing.torch.cuda, "synchronize", lambda: events.append("|"))
     contenders = {"a": lambda: events.append("a"), "b": lambda: events.append("b")}
-    timing.turns(contenders, rounds=1, budget=1.0, warm_up=0, synchronise=lambda: events.append("|"))
+    timing.turns(contenders, Setting(device="cuda", rounds=1), warm_up=0)
     assert events == ["|", "a", "|", "|", "b", "|"]
 
 
-def ratio(theirs, ours):
-    return timing.compared({"theirs": theirs, "ours": ours}, ["theirs"])["ours"]["ratios"]["theirs"]
-
-
-def test_a_ratio_is_the_median_of_the_ratios_of_single_rounds():
-    theirs, ours = [2.0, 30.0, 6.0], [1.0, 3.0, 4.0]  # ratios 2, 10, 1.5; the ratio of the medians is also 2
-    assert ratio(theirs, ours) == pytest.approx({"median": 2.0, "low": 1.6, "high": 8.4})
-    assert ratio([8.0, 9.0, 100.0], [1.0, 3.0, 4.0])["median"] == 8.0  # not 9 / 3
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [
+        # ratios 2, 10, 1.5; the ratio of the medians is also 2
+        ([2.0, 30.0, 6.0], {"median": 2.0, "low": 1.6, "high": 8.4}),
+        # ratios 8, 3, 25; the ratio of the medians is 9 / 3
+        ([8.0, 9.0, 100.0], {"median": 8.0, "low": 4.0, "high": 21.6}),
+    ],
+)
+def test_a_ratio_is_the_median_of_the_ratios_of_single_rounds(theirs, expected):
+    figures = timing.compared({"theirs": theirs, "ours": [1.0, 3.0, 4.0]}, ["theirs"])
+    assert figures["ours"]["ratios"]["theirs"] == pytest.approx(expected)
 
 
 def test_deciles_lie_between_the_sorted_values_in_proportion():
-    assert timing.spread([13.0, 11.0, 17.0]) == pytest.approx({"median": 13.0, "low": 11.4, "high": 16.2})
-    assert timing.spread([7.0]) == {"median": 7.0, "low": 7.0, "high": 7.0}
+    assert timing.deciles([13.0, 11.0, 17.0]) == pytest.approx({"median": 13.0, "low": 11.4, "high": 16.2})
+    assert timing.deciles([7.0]) == {"median": 7.0, "low": 7.0, "high": 7.0}
 
 
 def test_figures_refer_to_each_reference_but_not_to_themselves():
@@ -73,9 +74,11 @@ def test_figures_refer_to_each_reference_but_not_to_themselves():
     assert figures["ours"]["ratios"]["second"]["median"] == 5.0
 
 
-def test_a_contender_of_another_name_is_refused_with_the_list():
-    setting = Setting(device="cpu", threads=1, peers=(), rounds=1, budget=1.0, memory=1.0)
-    message = r"--only 'prob fp32': there is no such contender. It is one of ours informer2020"
-    with pytest.raises(UserError, match=message):
-        step.contenders(setting, ["prob fp32"])
-    assert [contender.name for contender in step.contenders(setting, ["ours prob fp32"])] == ["ours prob fp32"]
+def test_the_machine_s_rate_counts_two_operations_a_product(monkeypatch):
+    ticks = iter(range(100))
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: float(next(ticks)))
+    assert timing.machine_rates(Setting(), side=50) == {"fp32": 2 * 50**3 / 1e9, "bf16": 2 * 50**3 / 1e9}
+
+
+def test_a_peak_of_memory_is_that_of_the_call():
+    assert 90 < timing.peak_above(lambda: timing.torch.zeros(25_000_000).add_(1.0), Setting()) < 130

@@ -46,13 +46,8 @@ def make_run(
         "step,mse_scaled,closed_form_nlinear_mse_scaled\n" + "".join(f"{s},{s / 10},{s / 20}\n" for s in (1, 2, 3))
     )
     starts = np.arange(first - seq_len, first - seq_len + len(errors))
-    np.savez(
-        folder / "errors_by_window.npz",
-        start=starts,
-        squared_scaled=np.stack([errors - 0.1, errors + 0.1], axis=1),
-        absolute_scaled=np.stack([errors, errors], axis=1),
-        columns=np.array(COLUMNS),
-    )
+    squared = np.stack([errors - 0.1, errors + 0.1], axis=1)
+    np.savez(folder / "errors_by_window.npz", start=starts, squared_scaled=squared, columns=np.array(COLUMNS))
     times = np.datetime64("2020-01-01T00", "ns") + np.arange(seq_len + PRED_LEN) * np.timedelta64(1, "h")
     shift = np.timedelta64(first - seq_len, "h")  # windows that begin their forecast at the same row show the same time
     np.savez(
@@ -64,6 +59,12 @@ def make_run(
         columns=np.array(COLUMNS),
     )
     return folder
+
+
+def make_runs(folder, rows, seed=1, **more):
+    """A run for each attention: name -> its window errors. In folder/NAME and the seed, in their order."""
+    for number, (name, errors) in enumerate(rows.items()):
+        make_run(folder / f"{name}{seed}", errors=errors, seed=seed, number=number, attention=name, **more)
 
 
 def wave(level, n=N_WINDOWS, seed=0):

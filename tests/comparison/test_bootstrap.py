@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from forecast.comparison import bootstrap
 from forecast.comparison.bootstrap import LEAST_BLOCKS, paired_interval
@@ -27,8 +28,7 @@ def test_the_difference_is_that_of_the_means():
 def test_what_both_err_alike_does_not_count():
     shared = 100 * noise(1, 401)
     interval = paired_interval(shared[None] + 0.01, shared[None], block=7)
-    assert interval.low == pytest.approx(0.01)
-    assert interval.high == pytest.approx(0.01)
+    assert (interval.low, interval.high) == pytest.approx((0.01, 0.01))
     assert interval.excludes_zero()
 
 
@@ -39,13 +39,11 @@ def test_equal_models_differ_by_nothing_and_that_is_never_sure():
 
 @pytest.mark.parametrize("n", [997, LEAST_BLOCKS])
 def test_without_overlap_a_block_of_one_gives_the_textbook_interval(n):
-    from scipy import stats
-
     difference = noise(3, n)
     interval = paired_interval(difference[None], np.zeros((1, n)), block=1)
     textbook = stats.ttest_1samp(difference, 0.0).confidence_interval(0.95)
-    assert interval.low == pytest.approx(textbook.low, abs=0.03 * (textbook.high - textbook.low))
-    assert interval.high == pytest.approx(textbook.high, abs=0.03 * (textbook.high - textbook.low))
+    tolerance = 0.03 * (textbook.high - textbook.low)
+    assert (interval.low, interval.high) == pytest.approx((textbook.low, textbook.high), abs=tolerance)
 
 
 def test_overlap_widens_the_interval():
@@ -85,10 +83,10 @@ def test_windows_that_do_not_match_are_refused():
 def test_the_interval_holds_the_true_difference_about_nineteen_times_in_twenty(monkeypatch, n, block, width, seeds):
     """Windows of test size, errors that hang together over the horizon, seeds that scatter as much as they."""
     monkeypatch.setattr(bootstrap, "RESAMPLES", 400)
-    random, held, trials = np.random.default_rng(8), 0, 200
+    random, hits, trials = np.random.default_rng(8), 0, 200
     for trial in range(trials):
         sides = [overlapping(random, n, width) + 0.05 * random.normal(size=(seeds, 1)) for _ in range(2)]
         if seeds == 1:
             sides = [overlapping(random, n, width)[None] for _ in range(2)]
-        held += not paired_interval(*sides, block=block, seed=trial).excludes_zero()
-    assert 0.90 <= held / trials <= 0.99
+        hits += not paired_interval(*sides, block=block, seed=trial).excludes_zero()
+    assert 0.90 <= hits / trials <= 0.99

@@ -13,9 +13,8 @@ def drawn(tmp_path):
     costs = {"full": (0.5, 10, 300), "prob": (0.4, 20, 100), "lsh": (0.6, 30, 200)}
     for number, (name, (level, seconds, memory)) in enumerate(costs.items()):
         for seed in (1, 2):
-            folder = tmp_path / f"{name}{seed}"
-            errors = wave(level + 0.01 * seed)
-            make_run(folder, errors=errors, seed=seed, number=number, seconds=seconds, memory=memory, attention=name)
+            options = {"seed": seed, "number": number, "seconds": seconds, "memory": memory, "attention": name}
+            make_run(tmp_path / f"{name}{seed}", errors=wave(level + 0.01 * seed), **options)
     (comparison,) = comparisons(read_folder(tmp_path))
     return comparison_figures(comparison)
 
@@ -36,11 +35,10 @@ def test_errors_best_above_with_a_dot_a_seed_and_near_baselines(drawn):
 
 def test_the_front_joins_what_nothing_beats(drawn):
     assert pareto([(3, 1.0), (1, 3.0), (2, 4.0), (4, 1.0), (2, 2.0)]) == [(1, 3.0), (2, 2.0), (3, 1.0)]
-    seconds, memory = drawn["cost.png"].axes
-    front = [line for line in seconds.lines if line.get_drawstyle() == "steps-post"]
-    assert list(front[0].get_xdata()) == [10, 20]  # full is cheap, prob is good, lsh neither
-    front = [line for line in memory.lines if line.get_drawstyle() == "steps-post"]
-    assert list(front[0].get_xdata()) == [100]
+    expected = ([10, 20], [100])  # seconds: full is cheap, prob is good, lsh neither; memory: prob is best in both
+    for axes, front in zip(drawn["cost.png"].axes, expected, strict=True):
+        (line,) = [line for line in axes.lines if line.get_drawstyle() == "steps-post"]
+        assert list(line.get_xdata()) == front
 
 
 def test_steps_are_means_over_seeds_from_one_on(drawn):

@@ -1,10 +1,10 @@
 """Which runs are a row, which rows a table, and what two rows are compared on."""
 
-import json
+import os
 
 import numpy as np
 import pytest
-from comparison.folders import N_WINDOWS, edit_json, make_run, wave
+from comparison.folders import N_WINDOWS, edit_json, make_run, make_runs, wave
 
 from forecast.comparison.rows import comparisons, mse_difference, read_folder, shared_windows
 from forecast.errors import UserError
@@ -44,8 +44,8 @@ def test_rows_of_another_look_back_are_compared_where_their_forecasts_begin_alik
     make_run(tmp_path / "long", errors=errors, seq_len=13, first=6, number=1, model="informer")
     (comparison,) = comparisons(read_folder(tmp_path))
     assert shared_windows(comparison.rows) == N_WINDOWS - 5
-    assert mse_difference(comparison.rows[1], comparison.rows[0]).difference == pytest.approx(-0.1)
-    assert mse_difference(comparison.rows[1], comparison.rows[0]).blocks == (N_WINDOWS - 5) // (13 + 3)
+    interval = mse_difference(*reversed(comparison.rows))
+    assert (interval.difference, interval.blocks) == (pytest.approx(-0.1), (N_WINDOWS - 5) // (13 + 3))
 
 
 def test_no_shared_window_no_comparison(tmp_path):
@@ -56,14 +56,10 @@ def test_no_shared_window_no_comparison(tmp_path):
 
 
 def test_other_data_are_another_table(tmp_path):
-    for data in ("ETTh1", "ETTh2"):
-        for name in ("full", "lsh"):
-            make_run(tmp_path / f"{data}{name}", errors=wave(0.5), data=data, data__name=data, attention=name)
-    tables = comparisons(read_folder(tmp_path))
-    assert [(t.data, [row.name for row in t.rows]) for t in tables] == [
-        ("ETTh1", ["full", "lsh"]),
-        ("ETTh2", ["full", "lsh"]),
-    ]
+    for seed, data in enumerate(("ETTh1", "ETTh2")):
+        make_runs(tmp_path, {"full": wave(0.5), "lsh": wave(0.5)}, seed=seed, data=data, data__name=data)
+    tables = [(table.data, [row.name for row in table.rows]) for table in comparisons(read_folder(tmp_path))]
+    assert sorted(tables) == [("ETTh1", ["full", "lsh"]), ("ETTh2", ["full", "lsh"])]
 
 
 @pytest.mark.parametrize(
@@ -72,11 +68,7 @@ def test_other_data_are_another_table(tmp_path):
         ([{"model__distil": "true"}, {"model__distil": "false"}], ["model.distil=true", "model.distil=false"]),
         ([{"attention": "full"}, {}], ["full", "attention as it is"]),
         (
-            [
-                {"attention": "full", "seq_len": 5},
-                {"attention": "lsh", "seq_len": 5},
-                {"attention": "lsh", "seq_len": 3},
-            ],
+            [{"attention": name, "seq_len": n} for name, n in (("full", 5), ("lsh", 5), ("lsh", 3))],
             ["attention=full, seq_len=5", "attention=lsh, seq_len=5", "attention=lsh, seq_len=3"],
         ),
         (
@@ -127,8 +119,6 @@ def test_a_lost_run_of_a_seed_that_has_finished_does_not_count(tmp_path):
 
 
 def test_of_two_runs_of_a_seed_the_newer_one_counts(tmp_path):
-    import os
-
     for age, level in ((100, 0.5), (50, 0.3)):
         folder = make_run(tmp_path / str(level), errors=wave(level), attention="full")
         os.utime(folder, (1e9 - age, 1e9 - age))
@@ -137,6 +127,8 @@ def test_of_two_runs_of_a_seed_the_newer_one_counts(tmp_path):
     assert len(comparison.rows[0].superseded) == 1
 
 
+# a file of the run, and its text, the keys that change, or None where it is not there; then state and reason
+NOT_FINITE = "its test error is not a finite number"
 BROKEN = {
     "failed": ("run.json", {"status": "failed", "error": "the loss is not finite"}, "failed", "the loss is not finite"),
     "interrupted": ("run.json", {"status": "interrupted", "error": ""}, "interrupted", "Ctrl-C, or a signal"),
@@ -146,40 +138,37 @@ BROKEN = {
     "no window errors": ("errors_by_window.npz", None, "unfinished", "errors_by_window.npz is missing or cut off"),
     "cut window errors": ("errors_by_window.npz", "PK", "unfinished", "errors_by_window.npz is missing or cut off"),
     "cut metrics": ("metrics.json", '{"model": "inf', "foreign", "Unterminated string"),
-    "no seed": ("metrics.json", "SEED", "foreign", "metrics.json has no seed"),
-    "another program's": ("metrics.json", {"accuracy": 1.0}, "foreign", "metrics.json has no model, data, features"),
+    "no seed": ("metrics.json", {"seed": None}, "foreign", "metrics.json has no seed"),
+    "another program's": ("metrics.json", '{"accuracy": 1.0}', "foreign", "metrics.json has no model, data, features"),
     "no overrides": (".hydra/overrides.yaml", None, "foreign", "there is no .hydra/overrides.yaml: no run of train.py"),
     "overrides of another kind": (".hydra/overrides.yaml", "a: 1", "foreign", "is not a list"),
+    **{
+        f"MSE {mse!r}": ("metrics.json", {"test": {"scaled": {"mse": mse, "mae": 0.5}}}, "failed", NOT_FINITE)
+        for mse in (None, "NaN", float("nan"))
+    },
 }
 
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_run_that_is_not_whole_is_known_as_such(tmp_path, case):
-    name, content, state, reason = BROKEN[case]
+    name, change, state, reason = BROKEN[case]
     folder = make_run(tmp_path / "run", errors=wave(0.5))
     assert read_run(folder).state == "finished"
-    if content is None:
+    if change is None:
         (folder / name).unlink()
-    elif content == "SEED":
-        (folder / name).write_text((folder / name).read_text().replace('"seed": 1', '"seed": null'))
+    elif isinstance(change, str):
+        (folder / name).write_text(change)
     else:
-        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+        edit_json(folder / name, lambda content: content | change)
     run = read_run(folder)
     assert run.state == state
     assert reason in run.reason
 
 
-@pytest.mark.parametrize("mse", [None, "NaN", float("nan")])
-def test_an_error_that_is_no_number_is_a_failure(tmp_path, mse):
-    folder = make_run(tmp_path / "run", errors=wave(0.5))
-    edit_json(folder / "metrics.json", lambda metrics: metrics["test"]["scaled"].update(mse=mse))
-    assert read_run(folder).reason == "its test error is not a finite number"
-
-
 def test_a_folder_without_runs_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"nothing: there is no such folder\. It is multirun/NAME"):
         read_folder(tmp_path / "nothing")
-    for name in (".", "notes"):  # what is no run does not make it a sweep's folder, into which a report is written
+    for name in (".", "notes"):  # a folder that is no run does not make this one a sweep's, where a report is written
         (tmp_path / name).mkdir(exist_ok=True)
         with pytest.raises(UserError, match=r"holds no runs\. A sweep writes them"):
             read_folder(tmp_path)

@@ -5,7 +5,7 @@ from reproduction.lines import line
 
 from forecast.comparison.rows import Spread
 from forecast.errors import UserError
-from forecast.reproduction.document import read_notes, table_lines, verdict
+from forecast.reproduction.document import outcome, read_notes, table_lines
 from forecast.reproduction.published import read_published
 from forecast.reproduction.tables import TABLES
 
@@ -34,27 +34,30 @@ def row(text, *start):
     ],
 )
 def test_reproduced_is_within_two_hundredths_or_two_deviations(mean, sd, expected):
-    assert verdict(0.577, Spread(mean, sd, 1 if sd is None else 3)) == expected
+    assert outcome(0.577, Spread(mean, sd, 1 if sd is None else 3)) == expected
+
+
+def informer(mse, **more):
+    """A result of the row that the tests are about."""
+    return line("etth1_m", "24", "informer2020", mse=mse, **more)
 
 
 def test_a_row_is_the_mean_over_its_seeds_beside_the_printed_one():
-    seeds = [line("etth1_m", "24", "informer2020", mse=mse, seed=seed) for seed, mse in ((1, 0.57), (2, 0.59))]
-    text = section("etth1_m", *seeds)
+    text = section("etth1_m", informer(0.57), informer(0.59, seed=2))
     mse, mae = ["0.577", "0.5800 ± 0.0141 (2)", "+0.003"], ["0.549", "0.6800 ± 0.0141 (2)"]
-    place = ["24", "48", "2,857", "informer2020"]
-    assert row(text, *place) == [*place, *mse, *mae, "reproduced"]
-    baselines = ("1.222 / 1.222", "0.424 / 0.424", "0.318 / 0.318")
-    assert row(text, "24", "48", "2,857", "1.222 / 1.222") == ["24", "48", "2,857", *baselines]
+    place = ["24", "48", "2,857"]
+    assert row(text, *place, "informer2020") == [*place, "informer2020", *mse, *mae, "reproduced"]
+    assert row(text, *place, "1.222 / 1.222") == [*place, "1.222 / 1.222", "0.424 / 0.424", "0.318 / 0.318"]
 
 
 def test_each_model_stands_beside_its_own_column_and_rows_in_their_order():
-    text = section(
-        "etth1_m",
+    lines = [
         line("etth1_m", "168", "informer2020", mse=0.9, pred_len=168),
         line("etth1_m", "24", "informer, full attention", mse=0.6),
         line("etth1_m", "24", "informer", mse=0.5),
         line("etth2_m", "24", "informer", mse=0.1, data="ETTh2"),
-    )
+    ]
+    text = section("etth1_m", *lines)
     rows = [line.strip("| ").split(" | ") for line in text if line.startswith("|") and "informer" in line]
     assert [(cells[0], *cells[3:5]) for cells in rows] == [
         ("24", "informer", "0.577"),
@@ -65,13 +68,8 @@ def test_each_model_stands_beside_its_own_column_and_rows_in_their_order():
 
 def test_a_training_with_other_settings_is_a_row_of_its_own():
     half, count = "trainer.precision=bf16-mixed", "protocol=informer2021"
-    text = section(
-        "etth1_m",
-        line("etth1_m", "24", "informer2020", mse=0.57),
-        line("etth1_m", "24", "informer2020", mse=0.53, extra=[half]),
-        line("etth1_m", "24", "informer2020", mse=0.54, extra=[half, count]),
-        line("etth1_m", "24", "informer2020", mse=0.90, extra=["trainer.max_epochs=1"], seed=2),
-    )
+    others = [informer(0.53, extra=[half]), informer(0.54, extra=[half, count])]
+    text = section("etth1_m", informer(0.57), *others, informer(0.90, extra=["trainer.max_epochs=1"], seed=2))
     errors = {cells[3]: cells[5] for line in text if "2,857" in line and len(cells := line.split(" | ")) == 10}
     assert errors == {
         "informer2020": "0.5700 (1)",
@@ -82,18 +80,16 @@ def test_a_training_with_other_settings_is_a_row_of_its_own():
 
 
 def test_a_seed_that_was_run_again_counts_once_the_last_one():
-    again = [line("etth1_m", "24", "informer2020", mse=mse, versions={"torch": mse}) for mse in (0.5, 0.57)]
+    again = [informer(mse, versions={"torch": mse}) for mse in (0.5, 0.57)]
     assert row(section("etth1_m", *again), "24", "48", "2,857", "informer2020")[5] == "0.5700 (1)"
 
 
 def test_offsets_are_rows_and_a_model_that_cannot_has_none():
     later = {"12": {"windows": 2533, "scaled": {"mse": 0.2, "mae": 0.3}}}
     more = {"seq_len": 720, "pred_len": 336, "features": "S"}
-    text = section(
-        "decoder",
-        line("decoder", "336", "informer2020", mse=0.21, offsets=later, **more),
-        line("decoder", "336", "informer, full attention, dynamic", mse=0.22, offsets={"12": None}, **more),
-    )
+    able = line("decoder", "336", "informer2020", mse=0.21, offsets=later, **more)
+    unable = line("decoder", "336", "informer, full attention, dynamic", mse=0.22, offsets={"12": None}, **more)
+    text = section("decoder", able, unable)
     cells = ["informer2020, offset 12", "0.209", "0.2000 (1)", "-0.009", "0.387", "0.3000 (1)", "reproduced"]
     assert row(text, "336", "720", "2,533")[3:] == cells
     assert sum("dynamic |" in line for line in text) == 1
@@ -105,38 +101,36 @@ def test_the_closed_form_stands_beside_nlinear_without_a_spread():
     assert row(text, "etth1_m_96", "336", "2,857", "closed-form NLinear")[4:7] == ["0.374", "0.3180 (1)", "-0.056"]
 
 
-def queue(text):
-    (sentence,) = [part for part in text if part.startswith("Not run yet")]
-    return sentence
+OTHER_SETTINGS = [informer(0.5, seed=seed, extra=["data=demo"]) for seed in (1, 2, 3)]
+ALL_SEEDS = [informer(0.5, seed=seed) for seed in (1, 2, 3)]
 
 
-def test_what_has_not_been_run_is_listed_with_the_command():
-    text = section("etth1_m", line("etth1_m", "24", "informer2020", mse=0.5))
-    assert queue(text) == (
-        "Not run yet: informer2020 (24: 1 of 3 seeds; 48, 168, 336, 720), informer (all rows), "
-        "informer, full attention (all rows). "
-        "`python scripts/reproduce.py --table etth1_m` goes on with them."
-    )
-
-
-def test_rows_that_print_nothing_are_not_in_the_queue():
-    assert "informer, full attention (336_336, 336_720, 720_720)" in queue(section("probsparse"))
-
-
-@pytest.mark.parametrize(("extra", "waiting"), [(["data=demo"], "all rows"), ([], "48, 168, 336, 720")])
-def test_trainings_with_other_settings_leave_the_recipe_in_the_queue(extra, waiting):
-    lines = [line("etth1_m", "24", "informer2020", mse=0.5, seed=seed, extra=extra) for seed in (1, 2, 3)]
-    assert f"informer2020 ({waiting})" in queue(section("etth1_m", *lines))
+@pytest.mark.parametrize(
+    ("table", "lines", "expected"),
+    [
+        (
+            "etth1_m",
+            [informer(0.5)],
+            "Not run yet: informer2020 (24: 1 of 3 seeds; 48, 168, 336, 720), informer (all rows), informer, full "
+            "attention (all rows). `python scripts/reproduce.py --table etth1_m` goes on with them.",
+        ),
+        ("probsparse", [], "informer, full attention (336_336, 336_720, 720_720)"),  # the others print nothing
+        ("etth1_m", OTHER_SETTINGS, "informer2020 (all rows)"),
+        ("etth1_m", ALL_SEEDS, "informer2020 (48, 168, 336, 720)"),
+    ],
+)
+def test_what_has_not_been_run_with_the_recipe_itself_is_listed_with_the_command(table, lines, expected):
+    (sentence,) = [text for text in section(table, *lines) if text.startswith("Not run yet")]
+    assert expected in sentence
 
 
 def test_a_missed_row_never_goes_without_a_remark_nor_the_source_without_its_own():
-    missed = line("etth1_m", "24", "informer2020", mse=0.5)
-    text = section("etth1_m", missed)
+    text = section("etth1_m", informer(0.5))
     assert "- Missed, and nothing tried yet: 24." in text
     assert "Of the published figures: look-back chosen per cell; made with 2021-03 code." in text
-    assert not any("Missed" in part for part in section("etth1_m", line("etth1_m", "24", "informer2020", mse=0.58)))
+    assert not any("Missed" in part for part in section("etth1_m", informer(0.58)))
     remark = "Tried lr 2e-4: no better."
-    assert f"- 24: {remark}" in section("etth1_m", missed, **{"etth1_m/24": remark})
+    assert f"- 24: {remark}" in section("etth1_m", informer(0.5), **{"etth1_m/24": remark})
 
 
 def test_a_note_on_a_table_that_is_not_there_is_refused(tmp_path):

@@ -8,9 +8,10 @@ PRINTED = read_published()
 
 
 def at(*place):
-    names = ("source", "model", "data", "features", "seq_len", "pred_len", "offset")
-    found = find(PRINTED, **dict(zip(names, place, strict=False)))
-    return (found.mse, found.mae) if found else None
+    source, model, *values, offset = (*place, 0)[:7]
+    values = dict(zip(("data", "features", "seq_len", "pred_len"), values, strict=True))
+    match = find(PRINTED, source=source, model=model, values=values, offset=offset)
+    return (match.mse, match.mae) if match else None
 
 
 @pytest.mark.parametrize(

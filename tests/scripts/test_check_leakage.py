@@ -1,31 +1,21 @@
 """scripts/check_leakage.py: what it says of an honest checkpoint, and of one that leaks."""
 
-import importlib.util
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 from program import TINY, call
-
-SCRIPT = Path(__file__).parents[2] / "scripts" / "check_leakage.py"
+from script import SCRIPTS, call_script
 
 
 @pytest.fixture
-def check(monkeypatch, capsys):
-    """The script's main inside the test's process: its exit status (or message), and what it printed."""
-    spec = importlib.util.spec_from_file_location("check_leakage", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+def check(capsys):
+    """The script's exit status, the lines it prints, and those on stderr."""
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", [str(SCRIPT), *map(str, arguments)])
-        try:
-            module.main()
-        except SystemExit as stop:
-            return stop.code, capsys.readouterr().out.splitlines()
-        return None, capsys.readouterr().out.splitlines()
+        status, output, error = call_script(capsys, "check_leakage", *arguments)
+        return status, output.splitlines(), error.splitlines()
 
     return run
 
@@ -48,34 +38,32 @@ def changed(best, folder, change):
 
 
 def test_an_honest_checkpoint_has_a_line_for_each_check(best, check):
-    status, lines = check(best)
-    assert status is None
-    assert [line.split()[:2] for line in lines] == [
-        ["ok", "scaler:"],
-        ["ok", "splits:"],
-        ["ok", "forecasts:"],
-        ["ok", "training:"],
+    status, lines, _ = check(best)
+    assert status == 0
+    assert [line.split(":")[0].split() for line in lines] == [
+        ["ok", name] for name in ("scaler", "splits", "forecasts", "training")
     ]
     assert "489 train rows" in lines[0] and "of 4 test windows" in lines[2]
 
 
-def test_a_checkpoint_that_leaks_is_told_of_and_the_other_checks_go_on(best, check, tmp_path):
+def test_a_checkpoint_that_leaks_is_named_and_the_other_checks_go_on(best, check, tmp_path):
     def leak(data):
         data["scaler"]["mean"][0] += 0.25
         data["splits"]["val"][1] += 2
 
-    status, lines = check(changed(best, tmp_path, leak), "--split", "val")
+    status, lines, (scaler, splits) = check(changed(best, tmp_path, leak), "--split", "val")
     assert lines[:2] == ["LEAK  scaler", "LEAK  splits"]
     assert [line.split()[0] for line in lines[2:]] == ["ok", "ok"] and "of 4 val windows" in lines[2]
-    scaler, splits = status.splitlines()
+    assert status == 1
     assert scaler.startswith("leakage check, scaler: the mean of column") and "489 train rows" in scaler
     assert splits.startswith("leakage check, splits: 2 rows") and "in val and in test" in splits
 
 
 def test_what_cannot_be_checked_is_refused_in_one_line(best, check, tmp_path):
-    assert check(best, "--split", "tset")[0].count("Did you mean 'test'?") == 1
-    status, lines = check(tmp_path / "none.ckpt")
-    assert "no such file" in status and "\n" not in status and lines == []
+    _, _, (message,) = check(best, "--split", "tset")
+    assert message.count("Did you mean 'test'?") == 1
+    status, lines, (message,) = check(tmp_path / "none.ckpt")
+    assert status == 1 and "no such file" in message and lines == []
 
 
 @pytest.mark.slow
@@ -83,7 +71,8 @@ def test_the_exit_status_of_a_process_is_1_for_a_leak_and_0_without(best, tmp_pa
     def leak(data):
         data["scaler"]["std"][0] *= 2
 
-    for path, status, said in ((best, 0, ""), (changed(best, tmp_path, leak), 1, "leakage check, scaler: the std")):
-        done = subprocess.run([sys.executable, SCRIPT, path], capture_output=True, text=True, check=False)
-        assert done.returncode == status and done.stderr.startswith(said) and "Traceback" not in done.stderr
-        assert len(done.stdout.splitlines()) == 4
+    for path, status, message in ((best, 0, ""), (changed(best, tmp_path, leak), 1, "leakage check, scaler: the std")):
+        command = [sys.executable, SCRIPTS / "check_leakage.py", path]
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert process.returncode == status and process.stderr.startswith(message)
+        assert "Traceback" not in process.stderr and len(process.stdout.splitlines()) == 4

@@ -43,10 +43,10 @@ def changed(path, target, change):
     return target
 
 
-def test_the_card_tells_what_the_checkpoint_is(run, capsys):
+def test_the_card_says_what_the_checkpoint_is(run, capsys):
     printed = " ".join(card(capsys, run / "checkpoints/best.ckpt").split())
     metrics = json.loads((run / "metrics.json").read_text())
-    for words in (
+    for text in (
         f"{run}/checkpoints/best.ckpt: format 2",
         f"model informer, {metrics['parameters']:,} parameters",
         "d_model 14, n_heads 2, d_ff 17",
@@ -65,7 +65,7 @@ def test_the_card_tells_what_the_checkpoint_is(run, capsys):
         f"torch {torch.__version__}",
         "scaler column mean std load ",
     ):
-        assert words in printed, words
+        assert text in printed, text
 
 
 def test_the_card_is_one_page(run, untrained, capsys):
@@ -88,14 +88,14 @@ def test_the_next_commands_run(run, capsys, tmp_path, monkeypatch):
 
 def test_json_holds_the_same(run, capsys):
     status, printed, _ = call_script(capsys, "inspect_checkpoint", run / "checkpoints/last.ckpt", "--json")
-    found = json.loads(printed)
+    contents = json.loads(printed)
     content = torch.load(run / "checkpoints/last.ckpt", weights_only=True)
     assert status == 0
-    assert (found["epoch"], found["step"], found["is_best"]) == (1, content["global_step"], True)
+    assert (contents["epoch"], contents["step"], contents["is_best"]) == (1, content["global_step"], True)
     data = content[RECORD]["data"]
-    assert found["scaler"]["wind"] == {"mean": data["scaler"]["mean"][1], "std": data["scaler"]["std"][1]}
-    assert found["data"]["splits"] == {"train": [0, 280], "val": [280, 320], "test": [320, 400]}
-    assert found["metrics"]["test"]["mse"] == json.loads((run / "metrics.json").read_text())["test"]["scaled"]["mse"]
+    assert contents["scaler"]["wind"] == {"mean": data["scaler"]["mean"][1], "std": data["scaler"]["std"][1]}
+    assert contents["data"]["splits"] == {"train": [0, 280], "val": [280, 320], "test": [320, 400]}
+    assert contents["metrics"]["test"]["mse"] == json.loads((run / "metrics.json").read_text())["test"]["scaled"]["mse"]
 
 
 def test_a_checkpoint_without_its_run_has_no_figures(run, untrained, capsys, tmp_path):
@@ -112,10 +112,9 @@ def test_whether_it_is_the_best_is_said_in_words(run, untrained, capsys, tmp_pat
 
 
 def test_an_imported_checkpoint_says_so_and_is_not_trained_further(untrained, capsys, tmp_path):
-    def change(content):
-        content[RECORD]["imported"] = {"file": "checkpoint.pth", "sha256": "0"}
-
-    printed = card(capsys, changed(untrained, tmp_path / "imported.ckpt", change))
+    imported = {"file": "checkpoint.pth", "sha256": "0"}
+    path = changed(untrained, tmp_path / "imported.ckpt", lambda content: content[RECORD].update(imported=imported))
+    printed = card(capsys, path)
     assert "imported from checkpoint.pth" in printed and "train.py" not in printed
 
 
@@ -132,11 +131,10 @@ def test_many_columns_are_counted_and_a_path_with_a_space_is_quoted(untrained, c
     assert f"evaluate.py 'ckpt_path={tmp_path}/many columns.ckpt'" in printed
 
 
-def test_gaps_are_told(untrained, capsys, tmp_path):
-    def change(content):
-        content[RECORD]["data"]["gaps"] = {"policy": "mask", "rows_added": 3, "windows_left_out": {"train": 5}}
-
-    assert "gaps        policy mask, rows_added 3\n" in card(capsys, changed(untrained, tmp_path / "a.ckpt", change))
+def test_gaps_are_on_the_card(untrained, capsys, tmp_path):
+    gaps = {"policy": "mask", "rows_added": 3, "windows_left_out": {"train": 5}}
+    path = changed(untrained, tmp_path / "a.ckpt", lambda content: content[RECORD]["data"].update(gaps=gaps))
+    assert "gaps        policy mask, rows_added 3\n" in card(capsys, path)
 
 
 def test_a_file_that_is_no_checkpoint_is_one_message(tmp_path, capsys):

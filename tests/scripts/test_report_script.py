@@ -1,11 +1,10 @@
 """scripts/report.py on folders of all kinds: what it writes, what it makes bold, and what it says of failed runs."""
 
 import csv
-import json
 
 import numpy as np
 import pytest
-from comparison.folders import edit_json, make_run, wave
+from comparison.folders import edit_json, make_run, make_runs, wave
 from script import call_script
 
 
@@ -13,11 +12,22 @@ from script import call_script
 def sweep(tmp_path):
     """prob errs as full does, give or take noise; lsh errs 0.02 more, surely."""
     noise = wave(0.0, seed=5)
-    for number, (name, extra) in enumerate({"full": 0.0, "prob": noise - noise.mean(), "lsh": 0.02}.items()):
-        for seed in (1, 2, 3):
-            errors = wave(0.5 + 1e-4 * seed) + extra
-            make_run(tmp_path / f"{name}{seed}", errors=errors, seed=seed, number=number, attention=name)
+    extra = {"full": 0.0, "prob": noise - noise.mean(), "lsh": 0.02}
+    for seed in (1, 2, 3):
+        make_runs(tmp_path, {name: wave(0.5 + 1e-4 * seed) + more for name, more in extra.items()}, seed=seed)
     return tmp_path
+
+
+@pytest.fixture
+def report(capsys):
+    """The script: what it prints when it ends with that status, on stderr where it fails."""
+
+    def run(*arguments, status=0):
+        actual, output, error = call_script(capsys, "report", *arguments)
+        assert actual == status
+        return error if status else output
+
+    return run
 
 
 def cells(text, row):
@@ -25,9 +35,8 @@ def cells(text, row):
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_a_sweep_becomes_a_table_a_csv_and_pictures(capsys, sweep):
-    status, output, _ = call_script(capsys, "report", sweep)
-    assert status == 0
+def test_a_sweep_becomes_a_table_a_csv_and_pictures(report, sweep):
+    output = report(sweep)
     assert (sweep / "report.md").read_text().startswith(output[: output.index("In ")].rstrip())
     names = ["report.md", "report.csv", "runs.jsonl", "errors.png", "cost.png", "steps.png", "forecasts.png"]
     assert output.splitlines()[-1] == f"In {sweep}: {', '.join(names)}"
@@ -40,22 +49,21 @@ def test_a_sweep_becomes_a_table_a_csv_and_pictures(capsys, sweep):
     assert cells(output, "*seasonal naive*")[1:3] == ["0.7000", "0.6000"]
 
 
-def test_overrides_that_all_runs_share_are_listed(capsys, tmp_path):
-    for number, name in enumerate(("full", "lsh")):
-        make_run(tmp_path / name, errors=wave(0.5), number=number, attention=name, model__d_model=64)
-    assert "\n\nAll runs: `model.d_model=64 seed=1`.\n\n" in call_script(capsys, "report", tmp_path)[1]
+def test_overrides_that_all_runs_share_are_listed(report, tmp_path):
+    make_runs(tmp_path, {"full": wave(0.5), "lsh": wave(0.5)}, model__d_model=64)
+    assert "\n\nAll runs: `model.d_model=64 seed=1`.\n\n" in report(tmp_path)
 
 
-def test_only_a_difference_whose_interval_leaves_zero_out_is_bold(capsys, sweep):
-    output = call_script(capsys, "report", sweep)[1]
+def test_only_a_difference_whose_interval_leaves_zero_out_is_bold(report, sweep):
+    output = report(sweep)
     assert cells(output, "lsh")[3].startswith("**+0.0200 [+0.01")
     prob = cells(output, "prob")[3]
     assert "*" not in prob and prob.split("[")[1].startswith("-")
     assert output.count("**") == 2
 
 
-def test_the_csv_has_the_same_figures(capsys, sweep):
-    call_script(capsys, "report", sweep)
+def test_the_csv_has_the_same_figures(report, sweep):
+    report(sweep)
     with (sweep / "report.csv").open() as lines:
         full, _, lsh = list(csv.DictReader(lines))
     assert (full["row"], full["seeds"], full["compared_with"]) == ("full", "3", "")
@@ -65,41 +73,31 @@ def test_the_csv_has_the_same_figures(capsys, sweep):
     assert float(lsh["low"]) < 0.02 < float(lsh["high"])
 
 
-def test_the_row_to_compare_with_can_be_chosen(capsys, sweep, tmp_path):
-    output = call_script(capsys, "report", sweep, "--against", "lsh", "--to", tmp_path / "new" / "place")[1]
+def test_the_row_to_compare_with_can_be_chosen(report, sweep, tmp_path):
+    output = report(sweep, "--against", "lsh", "--to", tmp_path / "new" / "place")
     assert cells(output, "full")[3].startswith("**-0.0200")
     assert (tmp_path / "new" / "place" / "report.md").is_file() and not (sweep / "report.md").exists()
-    status, _, error = call_script(capsys, "report", sweep, "--against", "fulll")
-    assert (status, error) == (1, "--against=fulll: that is no row. Rows with results: full, prob, lsh\n")
+    message = "--against=fulll: that is no row. Rows with results: full, prob, lsh\n"
+    assert report(sweep, "--against", "fulll", status=1) == message
 
 
-def test_a_folder_without_runs(capsys, tmp_path):
-    status, _, error = call_script(capsys, "report", tmp_path)
-    assert (status, error.strip()) == (
-        1,
-        f"{tmp_path} holds no runs. A sweep writes them: train.py -m experiment=ablation/attention",
-    )
-
-
-def test_one_run(capsys, tmp_path):
+def test_one_run(report, tmp_path):
     make_run(tmp_path / "only", errors=wave(0.5), attention="full")
-    status, output, _ = call_script(capsys, "report", tmp_path)
-    assert status == 0
+    output = report(tmp_path)
     assert "1 run: 1 finished." in output
     assert "One row: there is nothing to compare it with." in output
     assert "**" not in output
 
 
-def test_failed_nan_killed_and_foreign_runs_are_named_with_their_reason(capsys, sweep):
+def test_failed_nan_killed_and_foreign_runs_are_named_with_their_reason(report, sweep):
     (sweep / "prob2" / "run.json").write_text(
-        json.dumps({"status": "failed", "error": "the loss is not finite at step 7\nmore"})
+        '{"status": "failed", "error": "the loss is not finite at step 7\\nmore"}'
     )
     metrics = sweep / "lsh1" / "metrics.json"
     metrics.write_text(metrics.read_text().replace('"mse": 0.5', '"mse": NaN, "was": 0.5', 1))
     (sweep / "full3" / "run.json").write_text('{"status": "running"}')
     (sweep / "notes").mkdir()
-    status, output, _ = call_script(capsys, "report", sweep)
-    assert status == 0
+    output = report(sweep)
     assert "9 runs: 6 finished, 2 failed, 1 unfinished." in output
     listed = output[output.index("## Not finished") :].splitlines()[2:6]
     assert listed == [
@@ -111,73 +109,68 @@ def test_failed_nan_killed_and_foreign_runs_are_named_with_their_reason(capsys, 
     assert cells(output, "prob")[1].endswith("(2), 1 failed")
 
 
-def test_a_row_of_which_nothing_has_finished_stands_in_the_table(capsys, sweep):
+def test_a_row_of_which_nothing_has_finished_stands_in_the_table(report, sweep):
     for seed in (1, 2, 3):
         (sweep / f"prob{seed}" / "run.json").write_text('{"status": "failed", "error": "no"}')
-    output = call_script(capsys, "report", sweep)[1]
+    output = report(sweep)
     assert cells(output, "prob")[1] == "3 failed: no"
-    status, _, error = call_script(capsys, "report", sweep, "--against", "prob")
-    assert (status, error) == (1, "--against=prob: that has no finished run. Rows with results: full, lsh\n")
+    message = "--against=prob: that has no finished run. Rows with results: full, lsh\n"
+    assert report(sweep, "--against", "prob", status=1) == message
 
 
-def test_nothing_but_failures(capsys, tmp_path):
+def test_nothing_but_failures(report, tmp_path):
     folder = make_run(tmp_path / "run", errors=wave(0.5), attention="full")
     (folder / "run.json").write_text('{"status": "failed", "error": "no room"}')
-    status, output, _ = call_script(capsys, "report", tmp_path)
-    assert status == 0
+    output = report(tmp_path)
     assert "1 run: 1 failed." in output and "- run (attention=full seed=1): failed: no room" in output
 
 
-def test_different_versions_are_named(capsys, sweep):
+def test_different_versions_are_named(report, sweep):
     edit_json(sweep / "prob2" / "run.json", lambda info: info["versions"].update(torch="2.12.0"))
-    assert "made with different versions: torch 2.12.0, 2.13.0." in call_script(capsys, "report", sweep)[1]
+    assert "made with different versions: torch 2.12.0, 2.13.0." in report(sweep)
 
 
-def test_a_folder_that_cannot_be_written_is_refused(capsys, sweep, tmp_path):
+def test_a_folder_that_cannot_be_written_is_refused(report, sweep, tmp_path):
     (tmp_path / "file").write_text("")
-    status, _, error = call_script(capsys, "report", sweep, "--to", tmp_path / "file" / "below")
-    assert status == 1
+    error = report(sweep, "--to", tmp_path / "file" / "below", status=1)
     assert "Choose a folder that you can write to: --to DIR" in error
 
 
-def test_baselines_stand_there_for_each_look_back(capsys, tmp_path):
+def test_baselines_stand_there_for_each_look_back(report, tmp_path):
     for number, (seq_len, error) in enumerate({7: 0.4, 13: 0.3}.items()):
-        folder = make_run(
-            tmp_path / str(seq_len), errors=wave(0.5), seq_len=seq_len, number=number, model__seq_len=seq_len
-        )
+        options = {"seq_len": seq_len, "model__seq_len": seq_len}
+        folder = make_run(tmp_path / str(seq_len), errors=wave(0.5), number=number, **options)
         nlinear = {"scaled": {"mse": error, "mae": error}}
         edit_json(folder / "metrics.json", lambda m, new=nlinear: m["baselines"].update(closed_form_nlinear=new))
-    output = call_script(capsys, "report", tmp_path)[1]
+    output = report(tmp_path)
     assert cells(output, "*last value*")[1] == "0.9000"
     assert cells(output, "*closed-form NLinear, look-back 7*")[1] == "0.4000"
     assert cells(output, "*closed-form NLinear, look-back 13*")[1] == "0.3000"
 
 
-def test_offsets_have_a_table_of_their_own(capsys, tmp_path):
+def test_offsets_have_a_table_of_their_own(report, tmp_path):
     later = {"12": {"windows": 5, "scaled": {"mse": 0.7, "mae": 0.6}}}
     for number, (name, offsets) in enumerate({"one_shot": later, "autoregressive": {"12": None}}.items()):
         folder = make_run(tmp_path / name, errors=wave(0.5), number=number, model__decode=name)
         edit_json(folder / "metrics.json", lambda metrics, offsets=offsets: metrics.update(offsets=offsets))
-    output = call_script(capsys, "report", tmp_path)[1]
+    output = report(tmp_path)
     assert "| MSE at offset | 0 | 12 |" in output
     assert f"| model.decode=one_shot | {wave(0.5).mean():.4f} (1) | 0.7000 (1) |" in output
     assert f"| model.decode=autoregressive | {wave(0.5).mean():.4f} (1) | - |" in output
 
 
-def test_odd_files_cost_a_picture_and_not_the_report(capsys, sweep):
+def test_odd_files_cost_a_picture_and_not_the_report(report, sweep):
     (sweep / "prob1" / "forecasts.npz").write_bytes(b"")
     (sweep / "lsh1" / "forecasts.npz").write_bytes((sweep / "lsh2" / "forecasts.npz").read_bytes()[:50])
     for seed in (1, 2, 3):
         (sweep / f"full{seed}" / "metrics_by_step.csv").unlink()
-    status, output, _ = call_script(capsys, "report", sweep)
-    assert status == 0
+    output = report(sweep)
     assert output.splitlines()[-1].endswith("errors.png, cost.png, steps.png, forecasts.png")
 
 
-def test_few_windows_give_differences_without_an_interval(capsys, tmp_path):
-    for number, (name, level) in enumerate({"full": 0.5, "lsh": 0.6}.items()):
-        make_run(tmp_path / name, errors=np.full(49, level), number=number, attention=name)
-    output = call_script(capsys, "report", tmp_path)[1]
+def test_few_windows_give_differences_without_an_interval(report, tmp_path):
+    make_runs(tmp_path, {"full": np.full(49, 0.5), "lsh": np.full(49, 0.6)})
+    output = report(tmp_path)
     assert cells(output, "lsh")[3] == "+0.1000 (only 4 blocks)"
     assert "Fewer than 5 blocks give no interval." in output
     assert "A row of one seed knows nothing of the spread over seeds" in output

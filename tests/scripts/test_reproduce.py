@@ -8,32 +8,23 @@ import time
 from pathlib import Path
 
 import pytest
-from script import call_script
+from script import SCRIPTS, call_script
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
 # small enough for seconds, on data that need no file
 SMALL = [
     *("data=demo", "data.rows=1500", "seq_len=24", "label_len=12", "pred_len=6"),
     *("trainer.max_epochs=1", "trainer.accelerator=cpu", "callbacks.figures=null"),
 ]
-
-
 ENDLESS = [*SMALL, "trainer.max_epochs=100000", "callbacks.early_stopping.patience=100000"]
 
 
 def start(folder, *arguments, settings=SMALL):
     """Its process."""
-    options = [part for setting in settings for part in ("--set", setting)]
-    table = ("--table", "dlinear", "--rows", "etth1_m_96")
-    return subprocess.Popen(
-        [sys.executable, str(SCRIPTS / "reproduce.py"), *table, *arguments, *options],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    arguments = [*("--table", "dlinear", "--rows", "etth1_m_96"), *arguments, *(f"--set={text}" for text in settings)]
+    command = [sys.executable, str(SCRIPTS / "reproduce.py"), *arguments]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **pipes)
 
 
 def reproduced(folder, *arguments, settings=SMALL):
@@ -46,10 +37,10 @@ def reproduced(folder, *arguments, settings=SMALL):
 def await_one(folder, pattern):
     """The file of that pattern, as soon as there is one."""
     deadline = time.monotonic() + 200
-    while not (found := list(folder.glob(pattern))):
+    while not (matches := list(folder.glob(pattern))):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    return found[0]
+    return matches[0]
 
 
 def lines(folder):
@@ -117,9 +108,9 @@ def test_a_training_that_fails_is_named_and_leaves_no_line(tmp_path):
     status, output, error = reproduced(tmp_path, "--seeds", "1", settings=diverging)
     assert status == 1 and "Traceback" not in error
     assert error.splitlines()[0] == "failed, and to be run again by the same command:"
-    named = [line.split(": ") for line in error.splitlines()[1:]]
-    assert [title for title, _ in named] == [f"dlinear etth1_m_96, {name}, seed 1" for name in ("dlinear", "nlinear")]
-    assert all(Path(log).is_file() for _, log in named)
+    entries = [line.split(": ") for line in error.splitlines()[1:]]
+    assert [title for title, _ in entries] == [f"dlinear etth1_m_96, {name}, seed 1" for name in ("dlinear", "nlinear")]
+    assert all(Path(log).is_file() for _, log in entries)
     assert output.count("failed: dlinear etth1_m_96") == 2
     assert not (tmp_path / "results" / "runs.jsonl").exists()
 
@@ -149,9 +140,8 @@ def test_a_place_that_cannot_be_written_is_refused(capsys, monkeypatch, tmp_path
     (tmp_path / "file").write_text("")
     arguments = ("--table", "etth1_m", "--rows", "24", "--runs", tmp_path / "file" / "below")
     status, _, error = call_script(capsys, "reproduce", *arguments)
-    assert status == 1 and error.endswith(
-        "Not a directory. Choose places that you can write to: --results FILE, --runs DIR\n"
-    )
+    message = "Not a directory. Choose places that you can write to: --results FILE, --runs DIR\n"
+    assert status == 1 and error.endswith(message)
 
 
 def test_no_time_at_all_shows_what_is_there(capsys, monkeypatch, tmp_path):

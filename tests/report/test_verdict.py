@@ -1,0 +1,279 @@
+"""What is printed of a run: the tables of errors, and the verdict's sentences."""
+
+import copy
+import io
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+
+from forecast.report.verdict import offsets_table, print_report, scores_table, steps_table, verdict
+
+
+def scores(mse, mae, original_mse=7.5, original_mae=2.25):
+    return {"scaled": {"mse": mse, "mae": mae}, "original": {"mse": original_mse, "mae": original_mae}}
+
+
+def make(mse=0.44, mae=0.4, *, test=(), baselines=(), **changes):
+    """Baselines: last value 1.0, seasonal naive 0.8, closed-form NLinear 0.5 by MSE; 0.7, 0.6, 0.5 by MAE."""
+    metrics = {
+        "model": "informer",
+        "attention": "prob",
+        "data": "ETTh1",
+        "features": "M",
+        "protocol": "all_windows",
+        "seed": 3,
+        "seq_len": 96,
+        "label_len": 48,
+        "pred_len": 24,
+        "best_epoch": 2,
+        "test": {"windows": 2857, **scores(mse, mae, 12.5, 3.125), "skill": 0.451, "flat": [], **dict(test)},
+        "val": {"windows": 2833, **scores(0.41, 0.39)},
+        "baselines": {
+            "last_value": scores(1.0, 0.7),
+            "seasonal_naive": {"period": 24, **scores(0.8, 0.6)},
+            "closed_form_nlinear": scores(0.5, 0.5),
+            **dict(baselines),
+        },
+    }
+    return {**metrics, **changes}
+
+
+def seasonal(mse, mae, period=24):
+    return {"seasonal_naive": {"period": period, **scores(mse, mae)}}
+
+
+NO_PERIOD = seasonal(1.0, 0.7, period=None)
+BOUND = {"best_reachable": {"scaled": {"mse": 0.4}}}
+
+
+def printed(*tables):
+    console = Console(width=100, file=io.StringIO())
+    for table in tables:
+        console.print(table)
+    return console.file.getvalue()
+
+
+def render(metrics, split="test"):
+    console = Console(width=100, file=io.StringIO())
+    print_report(metrics, split, console=console)
+    return console.file.getvalue()
+
+
+def row(text, name):
+    """The five cells of the one line that begins with that name."""
+    (line,) = [line for line in text.splitlines() if line.strip().startswith(name)]
+    return line.split()[-5:]
+
+
+def test_the_table_shows_each_forecaster_with_its_numbers():
+    text = render(make())
+    assert row(text, "informer (this run)") == ["0.4400", "0.4000", "12.5000", "3.1250", "0.451"]
+    assert row(text, "last value") == ["1.0000", "0.7000", "7.5000", "2.2500", "-0.250"]
+    assert row(text, "seasonal naive (24 steps)") == ["0.8000", "0.6000", "7.5000", "2.2500", "0.000"]
+    nlinear = row(text, "closed-form NLinear (look-back 96 = seq_len)")
+    assert nlinear == ["0.5000", "0.5000", "7.5000", "2.2500", "0.375"]
+    assert "best reachable" not in text
+    assert row(render(make(baselines=BOUND)), "best reachable") == ["0.4000", "-", "-", "-", "0.500"]
+
+
+FIRST = "model informer, attention prob, data ETTh1, features M"
+SECOND = "seq_len 96, label_len 48, pred_len 24, seed 3"
+
+
+@pytest.mark.parametrize(
+    ("changes", "first", "second"),
+    [
+        ({}, FIRST, SECOND),
+        (
+            {"evaluated_file": "other.csv"},
+            "model informer, attention prob, evaluated on other.csv, trained on ETTh1, features M",
+            SECOND,
+        ),
+        (
+            {"attention": None, "label_len": None},
+            FIRST.replace("attention prob, ", ""),
+            "seq_len 96, pred_len 24, seed 3",
+        ),
+    ],
+)
+def test_the_title_says_what_was_evaluated(changes, first, second):
+    lines = render(make(**changes)).splitlines()[:3]
+    assert [line.strip() for line in lines] == [first, second, "2857 windows of test, protocol all_windows"]
+
+
+def test_an_unknown_period_is_said_in_the_row():
+    label = " ".join(line[:48].strip() for line in render(make(baselines=NO_PERIOD)).splitlines() if line[:2] == "  ")
+    assert "seasonal naive (last value: period unknown or longer than seq_len)" in label
+
+
+def test_a_skill_without_reference_is_a_dash():
+    text = render(make(test={"skill": None}, baselines=seasonal(0.0, 0.6)))
+    assert row(text, "informer")[-1] == row(text, "last value")[-1] == "-"
+
+
+def test_very_large_and_small_errors_keep_their_digits():
+    text = render(make(test={"original": {"mse": 1234567.0, "mae": 0.000012345}}))
+    assert row(text, "informer")[2:4] == ["1.235e+06", "1.234e-05"]
+
+
+def test_nothing_is_wider_than_100_columns_and_nothing_is_cut():
+    text = render(make(1234567.0, model="m" * 60, test={"flat": ["a_long_name_of_a_column"] * 20}, baselines=NO_PERIOD))
+    assert max(map(len, text.splitlines())) <= 100
+    assert "…" not in text
+
+
+def test_names_that_look_like_markup_are_printed_as_they_are():
+    text = render(make(data="[bold]x[/bold]", model="[red]", test={"flat": ["[b]", ":dog:"]}))
+    for name in ("data [bold]x[/bold]", "[red] (this run)", "Forecasts of [b], :dog: are"):
+        assert name in text
+
+
+def test_the_validation_scores_are_not_compared_with_baselines_of_other_windows():
+    text = render(make(), "val")
+    assert row(text, "informer") == ["0.4100", "0.3900", "7.5000", "2.2500", "-"]
+    assert "last value" not in text
+    assert verdict(make(), "val") == [
+        "No baseline was evaluated on these windows, so nothing here says how good the model is."
+    ]
+
+
+@pytest.mark.parametrize("function", [scores_table, verdict])
+def test_a_split_that_was_not_evaluated_is_refused(function):
+    with pytest.raises(ValueError, match="no split 'tail'; they have test, val"):
+        function(make(), "tail")
+
+
+def test_the_block_of_another_split_is_enough():
+    metrics = make()
+    metrics["tail"] = metrics.pop("test")
+    del metrics["val"]
+    assert "2857 windows of tail" in render(metrics, "tail")
+    assert verdict(metrics, "tail")[0].startswith("The model beats all baselines")
+
+
+def test_a_log_gets_100_columns(capsys):
+    print_report(make(), "test")
+    rule = next(line for line in capsys.readouterr().out.splitlines() if line.startswith((" ─", "+-")))
+    assert 80 < len(rule) <= 100
+
+
+def test_the_table_by_step_shows_the_first_the_last_and_three_between():
+    names = ("mse_scaled", "mae_scaled", "last_value_mse_scaled", "best_reachable_mse_scaled")
+    text = printed(steps_table(dict.fromkeys(names, tuple(map(float, range(1, 25))))))
+    assert [word for word in text.split() if word.isdigit()] == ["1", "6", "12", "18", "24"]
+    for name in ("the model", "last value", "best reachable"):
+        assert row(text, name) == ["1.0000", "6.0000", "12.0000", "18.0000", "24.0000"]
+    assert "mae" not in text.lower()
+    assert len(steps_table({"mse_scaled": [0.5]}).columns) == 2  # one step is shown once
+
+
+def at_offset(windows, own, last, season):
+    return {
+        "windows": windows,
+        **scores(own, 9.0),
+        "baselines": {"last_value": scores(last, 9.0), **seasonal(season, 9.0)},
+    }
+
+
+def test_the_table_of_offsets_has_a_line_for_each_and_begins_with_none():
+    offsets = {"12": at_offset(124, 1.0, 2.0, 3.0), "168": None, "24": at_offset(112, 1e-5, 1e6, 0.0)}
+    lines = [line.split() for line in printed(offsets_table(make(offsets=offsets), "test")).splitlines()]
+    assert lines[0] == ["MSE", "at", "offset,", "scaled"]
+    assert ["offset", "windows", "informer", "last", "value", "seasonal", "naive"] in lines
+    assert [line for line in lines if line and line[0].isdigit()] == [
+        ["0", "2857", "0.4400", "1.0000", "0.8000"],
+        ["12", "124", "1.0000", "2.0000", "3.0000"],
+        ["168", "-", "-", "-", "-"],
+        ["24", "112", "1.000e-05", "1.000e+06", "0.0000"],
+    ]
+
+
+def test_the_table_of_offsets_fits_a_log():
+    offsets = {str(offset): at_offset(10**9, 1e-300, 1e300, 1e300) for offset in range(100, 900, 37)}
+    text = printed(offsets_table(make(model="sparse_transformer", offsets=offsets), "test"))
+    assert "…" not in text and "sparse_transformer" in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert len(text.splitlines()) == 1 + 3 + 1 + 22 + 2
+
+
+@pytest.mark.parametrize(("changes", "expected"), [({}, False), ({"offsets": {"12": None}}, True)])
+def test_the_report_has_the_table_of_offsets_only_where_there_are_any(changes, expected):
+    assert ("MSE at offset" in render(make(**changes))) == expected
+
+
+NLINEAR, NAIVE, LAST = "closed-form NLinear", "seasonal naive", "last value"
+BEATS = "The model beats all baselines: its MSE is 12 % below the best of them, closed-form NLinear."
+MAE_SAYS = "MAE says otherwise: by MAE it {}."
+NO_VALIDATION = "No validation ran, so last.ckpt was evaluated, not the best one."
+FLAT = "Forecasts of {} are nearly flat: they vary less than a tenth as much as the truth."
+REACHABLE = "No forecaster can expect an MSE below 0.4000 on this data; the model's is {}."
+
+
+def lost(names, gaps, best=NLINEAR, verb="loses to"):
+    advice = "try a longer seq_len, more epochs (trainer.max_epochs) or a smaller optim.lr"
+    return [f"The model {verb} {names}: its MSE is {gaps}.", f"A practitioner should use {best} instead, or {advice}."]
+
+
+TO_TWO = lost(f"{NLINEAR} and {NAIVE}", f"80 % above that of {NLINEAR} and 12 % above that of {NAIVE}")
+TO_THREE = f"300 % above that of {NLINEAR}, 150 % above that of {NAIVE} and 100 % above that of {LAST}"
+TO_NO_PERIOD = f"300 % above that of {NLINEAR} and 100 % above that of {LAST}"
+VERDICTS = {
+    "a winner is compared with the best baseline": (make(0.44), [BEATS]),
+    "a loser with each that beats it, best first": (make(0.9, 0.65), TO_TWO),
+    "three names are joined with commas": (make(2.0, 0.9), lost(f"{NLINEAR}, {NAIVE} and {LAST}", TO_THREE)),
+    "the best decides what to use instead": (
+        make(0.44, 0.5, baselines=seasonal(0.4, 0.5)),
+        lost(NAIVE, f"10 % above that of {NAIVE}", NAIVE),
+    ),
+    "a tie is not a win": (make(0.5, 0.5), lost(NLINEAR, f"equal to that of {NLINEAR}", verb="does not beat")),
+    "a small gain is not called zero": (make(0.499), [BEATS.replace("12 %", "less than 1 %")]),
+    "nor a small loss": (make(0.501, 0.5), lost(NLINEAR, f"less than 1 % above that of {NLINEAR}")),
+    "a baseline without error needs no percentage": (
+        make(0.4, baselines=seasonal(0.0, 0.0)),
+        lost(NAIVE, f"above that of {NAIVE}, which is zero", NAIVE),
+    ),
+    "a baseline without a number is no rival": (
+        make(0.6, baselines={"closed_form_nlinear": scores(None, 0.5)}),
+        ["The model beats all baselines: its MSE is 25 % below the best of them, seasonal naive."],
+    ),
+    "last value counts once when the period is unknown": (
+        make(2.0, 0.9, baselines=NO_PERIOD),
+        lost(f"{NLINEAR} and {LAST}", TO_NO_PERIOD),
+    ),
+    "an MAE that disagrees with a lost MSE": (make(0.9, 0.55), [*TO_TWO, MAE_SAYS.format(f"wins against {NAIVE}")]),
+    "and with a won one": (make(0.44, 0.65), [BEATS, MAE_SAYS.format(f"loses to {NLINEAR} and {NAIVE}")]),
+    "flat columns are named": (make(test={"flat": ["LUFL", "OT"]}), [BEATS, FLAT.format("LUFL, OT")]),
+    "many flat columns are counted": (
+        make(test={"flat": [f"c{i}" for i in range(11)]}),
+        [BEATS, FLAT.format("c0, c1, c2, c3, c4, c5, c6, c7 and 3 more")],
+    ),
+    "without validation": (make(best_epoch=None), [BEATS, NO_VALIDATION]),
+    "an imported model has no validation of ours": (make(best_epoch=None, imported={}), [BEATS]),
+    "how near the best is": (make(baselines=BOUND), [BEATS, REACHABLE.format("10 % above it")]),
+    "below the best": (
+        make(0.399, baselines=BOUND),
+        [BEATS.replace("12 %", "20 %"), REACHABLE.format("not above it, so nothing is left to gain")],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VERDICTS)
+def test_the_verdict_says_how_good_the_model_is(case):
+    metrics, sentences = VERDICTS[case]
+    assert verdict(metrics, "test") == sentences
+
+
+def test_the_report_changes_nothing_in_its_input():
+    metrics = make()
+    before = copy.deepcopy(metrics)
+    render(metrics)
+    assert metrics == before
+
+
+def test_neither_the_report_nor_the_figures_import_the_heavy_packages():
+    heavy = "{'torch', 'lightning', 'hydra'}"
+    code = f"import sys, forecast.report.verdict, forecast.report.figures; print({heavy} & set(sys.modules))"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "set()"
