@@ -74,7 +74,7 @@ def batches(windows: WindowDataset, batch_size: int, *, count: int, device: torc
             yield Batch(*(part.to(device) for part in batch))
 
 
-def spread(count: int, most: int) -> list[int]:
+def evenly_spaced(count: int, most: int) -> list[int]:
     """At most `most` numbers spread evenly over range(count), both ends included."""
     return sorted({round(i) for i in np.linspace(0, count - 1, min(most, count))})
 
@@ -125,7 +125,7 @@ def evaluate(
     data = data.on(device)
     windows = data.windows(split)
     count = counted_windows(data, split, protocol)
-    examples = spread(count, EXAMPLE_WINDOWS)
+    examples = evenly_spaced(count, EXAMPLE_WINDOWS)
     forecasters = {MODEL: model, **make_baselines(data, nlinear_weight=nlinear_weight.to(device))}
     scored = score(forecasters, data, batches(windows, batch_size, count=count, device=device), examples=examples)
     return Evaluation(

@@ -18,7 +18,7 @@ from torch import Tensor
 from forecast.data.prepare import PreparedData, fitted_rows, prepare
 from forecast.data.windows import Batch
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import exact_float32, spread
+from forecast.evaluation.evaluate import evenly_spaced, exact_float32
 from forecast.models.base import ForecastModel
 
 # One at a time: the future of one window is the past of another.
@@ -91,7 +91,7 @@ def check_forecasts(model: ForecastModel, data: PreparedData, *, device: torch.d
 
     with restored(model):
         model.eval()
-        for window in spread(len(windows), CHECKED_WINDOWS):
+        for window in evenly_spaced(len(windows), CHECKED_WINDOWS):
             first = windows.start_row(window)
             noisy = with_noise(data, first, generator)
             origin = first + data.seq_len
@@ -115,7 +115,7 @@ def check_training_outputs(
 ) -> None:
     """In training, noise in the future from a step on leaves what is predicted of that step and of those before it."""
     windows, last = data.windows(split), data.pred_len - 1
-    chosen = spread(len(windows), CHECKED_WINDOWS)
+    chosen = evenly_spaced(len(windows), CHECKED_WINDOWS)
     generator = torch.Generator().manual_seed(0)
 
     def predicted(batch: Batch) -> Tensor:

@@ -51,11 +51,7 @@ def code_hash() -> str:
 
 
 def make_record(
-    config: dict[str, Any],
-    choices: dict[str, str | None],
-    source: Source,
-    data: PreparedData,
-    nlinear_weight: Tensor,
+    config: dict[str, Any], choices: dict[str, str | None], source: Source, data: PreparedData, nlinear_weight: Tensor
 ) -> dict[str, Any]:
     """The record of a training as far as it is known before the model is built; `complete_record` adds the rest.
 
