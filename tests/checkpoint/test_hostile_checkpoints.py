@@ -38,20 +38,19 @@ class Bomb:
         return self.call
 
 
-def bombs(fired):
-    return {
-        "os.system": Bomb(os.system, f"touch {fired}"),
-        "exec": Bomb(builtins.exec, f"open({str(fired)!r}, 'w').close()"),
-        "open": Bomb(open, str(fired), "w"),
-    }
+BOMBS = {  # each would leave the file `fired` behind
+    "os.system": lambda fired: Bomb(os.system, f"touch {fired}"),
+    "exec": lambda fired: Bomb(builtins.exec, f"open({str(fired)!r}, 'w').close()"),
+    "open": lambda fired: Bomb(open, str(fired), "w"),
+}
 
 
-def in_zip(path, bomb, best):
-    torch.save(torch.load(best, weights_only=True) | {"hyper_parameters": bomb}, path)
+def in_zip(path, bomb, best, write=torch.save):
+    write(torch.load(best, weights_only=True) | {"hyper_parameters": bomb}, path)
 
 
 def in_legacy(path, bomb, best):
-    legacy(path, torch.load(best, weights_only=True) | {"hyper_parameters": bomb})
+    in_zip(path, bomb, best, lambda content, path: legacy(path, content))
 
 
 def in_pickle(path, bomb, best):
@@ -61,20 +60,19 @@ def in_pickle(path, bomb, best):
 def in_tar(path, bomb, best):
     with tarfile.open(path, "w") as archive:  # what torch wrote before 2017
         for name in ("storages", "tensors", "pickle"):
-            content = pickle.dumps(bomb)
             member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
+            member.size = len(pickle.dumps(bomb))
+            archive.addfile(member, io.BytesIO(pickle.dumps(bomb)))
 
 
 CONTAINERS = {"zip": in_zip, "legacy": in_legacy, "pickle": in_pickle, "tar": in_tar}
 
 
-@pytest.mark.parametrize("kind", ["os.system", "exec", "open"])
+@pytest.mark.parametrize("kind", BOMBS)
 def test_the_payloads_are_live(tmp_path, best, kind):
     fired, path = tmp_path / "fired", tmp_path / "hostile.ckpt"
     for container in (in_zip, in_legacy):
-        container(path, bombs(fired)[kind], best)
+        container(path, BOMBS[kind](fired), best)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)  # nobody closes what `open` has opened
             torch.load(path, weights_only=False)
@@ -82,11 +80,11 @@ def test_the_payloads_are_live(tmp_path, best, kind):
         fired.unlink()
 
 
-@pytest.mark.parametrize("kind", ["os.system", "exec", "open"])
+@pytest.mark.parametrize("kind", BOMBS)
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_a_payload_is_not_executed(tmp_path, best, monkeypatch, container, kind):
     fired, path = tmp_path / "fired", tmp_path / "hostile.ckpt"
-    CONTAINERS[container](path, bombs(fired)[kind], best)
+    CONTAINERS[container](path, BOMBS[kind](fired), best)
     message = refused(path)
     assert not fired.exists()
     assert ("could execute code on loading" in message) == (container == "zip"), message
@@ -99,7 +97,7 @@ def test_a_payload_is_not_executed(tmp_path, best, monkeypatch, container, kind)
 def test_no_program_executes_a_payload(workplace, best, capsys, program):
     for container, kind in (("zip", "os.system"), ("legacy", "exec"), ("pickle", "open")):
         path = workplace / "hostile.ckpt"
-        CONTAINERS[container](path, bombs(workplace / "fired")[kind], best)
+        CONTAINERS[container](path, BOMBS[kind](workplace / "fired"), best)
         assert "hostile.ckpt" in refused_by(capsys, program, path)
         assert not (workplace / "fired").exists()
 

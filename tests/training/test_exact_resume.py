@@ -25,12 +25,7 @@ def results(run):
     """All that must not depend on interruptions: the weights of both checkpoints and the metrics."""
     metrics = json.loads((run / "metrics.json").read_text())
     metrics.pop("cost")
-    found = {
-        name: content(run, name)["state_dict"]
-        for name in ("best", "last")
-        if (run / f"checkpoints/{name}.ckpt").exists()
-    }
-    return found, metrics
+    return {path.stem: content(run, path.stem)["state_dict"] for path in run.glob("checkpoints/*.ckpt")}, metrics
 
 
 def assert_equal_results(run, whole):
