@@ -71,7 +71,12 @@ def batches(windows: WindowDataset, batch_size: int, *, count: int, device: torc
     gathered = max(1, round(batch_size / CHUNK)) * CHUNK
     for numbers in torch.split(torch.arange(count, device=windows.home), gathered):
         for batch in windows.in_batches(numbers, CHUNK):
-            yield Batch(*(part.to(device) for part in batch))
+            yield on_device(batch, device)
+
+
+def on_device(batch: Batch, device: torch.device) -> Batch:
+    """The batch on the device; where it is there already, the very same tensors."""
+    return Batch(*(part.to(device) for part in batch))
 
 
 def evenly_spaced(count: int, most: int) -> list[int]:

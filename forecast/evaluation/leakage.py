@@ -18,7 +18,7 @@ from torch import Tensor
 from forecast.data.prepare import PreparedData, fitted_rows, prepare
 from forecast.data.windows import Batch
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import evenly_spaced, exact_float32
+from forecast.evaluation.evaluate import evenly_spaced, exact_float32, on_device
 from forecast.models.base import ForecastModel
 
 # One at a time: the future of one window is the past of another.
@@ -212,11 +212,6 @@ def repeatable(run: Callable[[], Tensor], device: torch.device) -> Tensor:
     """What `run` gives; torch's generators are left as they were, so that the next call draws the same numbers."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []), exact_float32():
         return run()
-
-
-def on_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch on the device; on the CPU the very tensors that a training is given."""
-    return Batch(*(part.to(device) for part in batch))
 
 
 def first_change(before: Tensor, after: Tensor) -> tuple[int, ...] | None:

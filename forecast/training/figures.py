@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from forecast.attention.base import Mechanism
 from forecast.bounds import Positive
 from forecast.data.prepare import window_values
-from forecast.data.windows import Batch
-from forecast.evaluation.evaluate import evenly_spaced
+from forecast.evaluation.evaluate import evenly_spaced, on_device
 from forecast.training.datamodule import ForecastDataModule
 
 
@@ -46,8 +45,7 @@ class TensorBoardFigures(Callback):
         data = datamodule.data
         windows = data.windows("val")
         numbers = evenly_spaced(len(windows), self.windows)
-        batch = Batch(*(part.to(module.device) for part in windows.__getitems__(numbers)))
-        batch = trainer.precision_plugin.convert_input(batch)
+        batch = trainer.precision_plugin.convert_input(on_device(windows.__getitems__(numbers), module.device))
         # forked: a picture must not change what the training draws next
         with recorded_inputs(module) as inputs, torch.random.fork_rng(), trainer.precision_plugin.forward_context():
             forecast = module(batch.past, batch.past_known, batch.future_known)

@@ -35,17 +35,15 @@ LENGTHS = {"seq_len": L, "pred_len": P}
 SKIP = "checks.leakage=false trains without this check"
 
 
-def frame_of(values, filled=None, repair=None):
-    changes = {"filled": filled, "repair": repair} if repair else {}
+def frame_of(values, **repair):
     timestamps = pd.date_range("2021-03-01", periods=len(values), freq="h")
-    return SeriesFrame(values, timestamps, COLUMNS, "h", "own.csv", **changes)
+    return SeriesFrame(values, timestamps, COLUMNS, "h", "own.csv", **repair)
 
 
 def made_data(frame=None, **changes):
-    values = np.random.default_rng(0).normal(size=(N, 3)).cumsum(0)
-    frame = frame or frame_of(values + np.array([5.0, -40.0, 1e6]))
+    frame = frame or frame_of(np.random.default_rng(0).normal(size=(N, 3)).cumsum(0) + np.array([5.0, -40.0, 1e6]))
     settings = {"splits": split_rows(frame, ShareSplit(), **LENGTHS), "targets": (0, 1, 2), "encoding": "timeF"}
-    return prepare(frame, **LENGTHS, **{**settings, **changes})
+    return prepare(frame, **LENGTHS, **settings | changes)
 
 
 @pytest.fixture
@@ -69,19 +67,17 @@ def leak(model, data, check=check_forecasts, **options):
 # the real models
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_every_model_passes(name, data):
-    check_leakage(made(name), data, device=CPU)
+DRAWING = [
+    ("informer", f"attention={attention}", f"eval_seed={seed}")
+    for attention in ("prob", "prob_causal", "lsh")
+    for seed in ("0", "null")  # the same draws in each call, and fresh ones
+]
+STEP_BY_STEP = ("informer", "attention=full", "model.decode=autoregressive")
 
 
-@pytest.mark.parametrize("attention", ["prob", "prob_causal", "lsh"])
-@pytest.mark.parametrize("eval_seed", ["0", "null"])
-def test_attentions_that_draw_pass_also_with_fresh_draws(attention, eval_seed, data):
-    check_leakage(made("informer", f"attention={attention}", f"eval_seed={eval_seed}"), data, device=CPU)
-
-
-def test_a_model_that_decodes_step_by_step_passes(data):
-    check_leakage(made("informer", "attention=full", "model.decode=autoregressive"), data, device=CPU)
+@pytest.mark.parametrize("choice", [*((name,) for name in MODELS), *DRAWING, STEP_BY_STEP], ids=" ".join)
+def test_every_model_passes_also_one_that_draws_or_decodes_step_by_step(choice, data):
+    check_leakage(made(*choice), data, device=CPU)
 
 
 @pytest.mark.parametrize("split", ["train", "val", "test"])
@@ -92,9 +88,8 @@ def test_models_of_fewer_targets_pass_on_every_split(split):
 
 @pytest.mark.parametrize("policy", ["interpolate", "mask", "forward_fill"])
 def test_repaired_data_pass(policy, plain):
-    filled = np.zeros(N, dtype=bool)
-    filled[40:43] = filled[111] = True
-    frame = frame_of(np.random.default_rng(0).normal(size=(N, 3)), filled, Repair(policy=policy))
+    filled = np.isin(np.arange(N), [40, 41, 42, 111])
+    frame = frame_of(np.random.default_rng(0).normal(size=(N, 3)), filled=filled, repair=Repair(policy=policy))
     check_leakage(plain, made_data(frame), device=CPU)
 
 
@@ -267,9 +262,8 @@ def test_constant_columns_and_large_numbers_pass():
 def test_splits_that_share_rows_are_caught(data):
     check_splits(data)
     shared = {"train": range(91), "val": range(88, 105), "test": range(105, N)}
-    with pytest.raises(
-        UserError, match=r"splits: 3 rows, 2021-03-04 16:00:00 to 2021-03-04 18:00:00, are forecast in "
-    ):
+    message = "splits: 3 rows, 2021-03-04 16:00:00 to 2021-03-04 18:00:00, are forecast in "
+    with pytest.raises(UserError, match=message):
         check_splits(replace(data, splits=shared))
 
 

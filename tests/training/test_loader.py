@@ -154,7 +154,6 @@ def test_the_validation_error_is_the_mean_over_all_windows_steps_and_columns(dat
     module.trainer = SimpleNamespace(world_size=1)
     logged = {}
     module.log = lambda name, value, **_: logged.update({name: float(value)})
-    module.on_validation_epoch_start()
     for batch in ForecastDataModule(data, batch_size=B, seed=1).val_dataloader():  # the last batch is smaller
         module.validation_step(batch)
     module.on_validation_epoch_end()
