@@ -147,9 +147,9 @@ def check_training_outputs(
 
 
 def with_noise(data: PreparedData, first: int, generator: np.random.Generator) -> Tensor:
-    """The series from row `first` on, a window's first, made again with noise after the window's past: (rows, C + F).
+    """The series from row `first` on, a window's first, prepared again with noise after its past: (rows, C + F).
 
-    Raises UserError when without noise it is not the data's series, or when noise changes what a forecast is given.
+    Raises UserError when without noise it is not the data's series, or when noise changes the inputs of a forecast.
     """
     rows = slice(first, min(first + data.seq_len + NOISY_ROWS, len(data.frame)))
     clean = prepared_again(data, rows, data.frame.values[rows])

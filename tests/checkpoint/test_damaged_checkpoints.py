@@ -210,5 +210,5 @@ def test_every_program_says_that_the_weights_do_not_fit(workplace, content, caps
 @pytest.mark.parametrize("key, value", [("d_model", -4), ("d_model", "big"), ("n_heads", 0), ("encoder_layers", None)])
 def test_a_config_that_builds_no_model_is_refused(tmp_path, content, key, value):
     content[RECORD]["config"]["model"][key] = value
-    with pytest.raises(UserError, match=r"given\.ckpt: the model of its config cannot be built: "):
+    with pytest.raises(UserError, match=r"changed\.ckpt: the model of its config cannot be built: "):
         load_checkpoint(saved(tmp_path, content)).model()

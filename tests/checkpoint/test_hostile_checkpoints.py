@@ -40,7 +40,7 @@ class Bomb:
         return self.call
 
 
-BOMBS = {  # each would leave the file `fired` behind
+BOMBS = {  # each would create the file `fired`
     "os.system": lambda fired: Bomb(os.system, f"touch {fired}"),
     "exec": lambda fired: Bomb(builtins.exec, f"open({str(fired)!r}, 'w').close()"),
     "open": lambda fired: Bomb(open, str(fired), "w"),
@@ -76,7 +76,7 @@ def test_the_payloads_are_live(tmp_path, best, kind):
     for container in (in_zip, in_legacy):
         container(path, BOMBS[kind](fired), best)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)  # nobody closes what `open` has opened
+            warnings.simplefilter("ignore", ResourceWarning)  # the file that `open` opens is not closed
             torch.load(path, weights_only=False)
         assert fired.exists()
         fired.unlink()
@@ -114,7 +114,7 @@ PARTS = [
 
 
 def targets(folder):
-    """Hostile nodes, each of which would leave `fired` behind, the first two by the modules of an allowed package."""
+    """Hostile nodes, each of which would create `fired`, the first two by the modules of an allowed package."""
     bomb, fired = folder / "bomb.pkl", folder / "fired"
     bomb.write_bytes(pickle.dumps(Bomb(open, str(fired), "w")))
     copier = "lightning.pytorch.callbacks.model_checkpoint.shutil.copyfile"

@@ -108,13 +108,13 @@ class Leaky(ForecastModel):
         return self.linear(past.mT).mT + self.peek(self, past, past_known)
 
 
-def behind(past):
-    """The batch's memory, which holds the future too: (B, L + P, C + F)."""
+def memory_of(past):
+    """The memory that a batch is a view of, which holds the future too: (B, L + P, C + F)."""
     return past._base.view(len(past), L + P, -1)
 
 
 def future(model, past, past_known):
-    return behind(past)[:, L:, :3]
+    return memory_of(past)[:, L:, :3]
 
 
 def last_row(model, past, past_known):
@@ -123,7 +123,7 @@ def last_row(model, past, past_known):
 
 def a_bit_of_a_known_feature(model, past, past_known):
     out = torch.zeros(len(past), P, 3)
-    out[:, 2, 1] = 1e-5 * behind(past_known)[:, L + 4, 0]
+    out[:, 2, 1] = 1e-5 * memory_of(past_known)[:, L + 4, 0]
     return out
 
 
@@ -222,7 +222,7 @@ def test_a_decoder_whose_rows_are_one_step_late_is_caught(data):
 def test_training_outputs_that_read_the_memory_behind_the_past_are_caught(data):
     class Behind(Taught):
         def training_outputs(self, past, past_known, future_known, future):
-            return behind(past)[:, L:, :3].clone(), future
+            return memory_of(past)[:, L:, :3].clone(), future
 
     assert "prediction of step 1" in leak(Behind(), data, check_training_outputs)
 
@@ -298,7 +298,7 @@ def test_all_checks_are_made(kind, data, plain):
     assert leak(model, data, check_leakage).startswith(f"leakage check, {kind}: ")
 
 
-# what the guard leaves behind
+# the state after the guard
 
 
 @pytest.mark.parametrize("model", ["informer", "patchtst", "gpt"])

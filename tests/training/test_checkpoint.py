@@ -5,6 +5,7 @@ import json
 import math
 import shutil
 import types
+from functools import partial
 
 import lightning.pytorch as pl
 import pytest
@@ -72,15 +73,16 @@ class Trainer:
         self.best, self.last = folder / "checkpoints/best.ckpt", folder / "checkpoints/last.ckpt"
         self.best.parent.mkdir()
         self.callback_metrics = {}
-        self.accumulating = self.validation_follows = False
-        self.batch_progress = types.SimpleNamespace(is_last_batch=False)
-        self.fit_loop = types.SimpleNamespace(
-            _data_fetcher="fetcher",
-            _should_accumulate=lambda: self.accumulating,
-            epoch_loop=types.SimpleNamespace(
-                batch_progress=self.batch_progress, _should_check_val_fx=lambda fetcher: self.validation_follows
-            ),
-        )
+        self.accumulating = self.validation_follows = self.is_last_batch = False
+        # the trainer is its own loops, as far as the callback looks
+        self.fit_loop = self.epoch_loop = self.batch_progress = self
+        self._data_fetcher = "fetcher"
+
+    def _should_accumulate(self):
+        return self.accumulating
+
+    def _should_check_val_fx(self, fetcher):
+        return self.validation_follows
 
     def save_checkpoint(self, path, weights_only):
         path.write_text(str(self.callback_metrics))
@@ -128,7 +130,7 @@ def test_best_is_written_for_a_strictly_lower_finite_error_only(trainer):
 def test_last_is_written_every_n_steps(trainer, pause, steps, expected):
     callback, written = CheckpointFiles(every_n_train_steps=3), []
     for trainer.global_step in steps:
-        trainer.batch_progress.is_last_batch = pause == "last_batch" and trainer.global_step == 3
+        trainer.is_last_batch = pause == "last_batch" and trainer.global_step == 3
         trainer.validation_follows = pause == "validation_follows" and trainer.global_step == 3
         written += [trainer.global_step] * writes(trainer.last, callback.on_train_batch_end, trainer)
     assert written == expected
@@ -153,7 +155,7 @@ def test_a_run_that_max_steps_ends_in_the_middle_of_an_epoch_keeps_what_the_last
     trainer.max_steps = trainer.global_step = 7
     assert writes(trainer.last, callback.on_train_batch_end, trainer)
     assert not writes(trainer.last, callback.on_train_end, trainer)
-    trainer.batch_progress.is_last_batch = True
+    trainer.is_last_batch = True
     assert writes(trainer.last, callback.on_train_end, trainer)
 
 
@@ -252,16 +254,13 @@ def test_the_schedule_gives_the_authors_six_rates(tmp_path):
             rates.append(self.optimizers().param_groups[0]["lr"])
 
         def training_step(self, batch):
-            return self.model(batch[0]).sum()
+            return self.model(batch).sum()
 
-        def validation_step(self, batch):
-            pass
-
-    module = Recording(
-        torch.nn.Linear(3, 2), optimizer=lambda p: torch.optim.Adam(p, lr=1e-4), schedule=halve_each_epoch, record={}
-    )
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(2, 3)))
+    optimizer = partial(torch.optim.Adam, lr=1e-4)
+    module = Recording(torch.nn.Linear(3, 2), optimizer=optimizer, schedule=halve_each_epoch, record={})
     quiet = dict.fromkeys(("enable_checkpointing", "enable_progress_bar", "enable_model_summary", "logger"), False)
+    quiet |= {"accelerator": "cpu", "default_root_dir": tmp_path, "limit_val_batches": 0}
+    loader = torch.utils.data.DataLoader(torch.ones(2, 3))
     with quiet_lightning():
-        pl.Trainer(max_epochs=6, accelerator="cpu", default_root_dir=tmp_path, **quiet).fit(module, loader, loader)
+        pl.Trainer(max_epochs=6, **quiet).fit(module, loader, loader)
     assert rates == pytest.approx([1e-4, 1e-4, 5e-5, 2.5e-5, 1.25e-5, 6.25e-6])

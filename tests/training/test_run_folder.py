@@ -1,4 +1,4 @@
-"""What a training leaves behind."""
+"""The files of a training."""
 
 import csv
 import json
