@@ -6,7 +6,10 @@ train.py, evaluate.py, predict.py and the files of scripts/ start the same comma
 import argparse
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from importlib.metadata import version
 
 from forecast.errors import Terminated, UserError, closest
 
@@ -36,9 +39,7 @@ def main() -> None:
         print(overview())
         return
     if name == "--version":
-        from forecast import __version__
-
-        print(f"forecast {__version__}")
+        print(f"forecast {version('forecast')}")
         return
     if name not in COMMANDS:
         near = closest(name, COMMANDS)
@@ -49,17 +50,24 @@ def main() -> None:
 
 
 def start(name: str) -> None:
-    """Runs one command with the arguments in sys.argv.
-
-    Exit status: 0; 1 for what the user can mend, with one message on stderr; 2 for a wrong option; 130 after Ctrl-C,
-    141 when the reader of a pipe has gone, 143 after SIGTERM. A bug keeps its traceback, and FORECAST_TRACEBACK=1 shows
-    that of a user's mistake as well.
-    """
-    try:
+    """Runs one command with the arguments in sys.argv; never returns after an error."""
+    with exit_status():
         if name in CONFIGURED:
             _start_configured(name)
         else:
             _start_plain(name)
+
+
+@contextmanager
+def exit_status() -> Iterator[None]:
+    """Turns what a command raises into a message on stderr and the exit status.
+
+    1 for what the user can mend, with one message; 130 after Ctrl-C, 141 when the reader of a pipe has gone, 143 after
+    SIGTERM. argparse ends with 2 for a wrong option. A bug keeps its traceback, and FORECAST_TRACEBACK=1 shows that of a
+    user's mistake as well.
+    """
+    try:
+        yield
     except Terminated as stop:
         print(stop, file=sys.stderr)
         sys.exit(TERMINATED)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forecast import files
-from forecast.__main__ import COMMANDS, CONFIGURED, PLAIN, main
+from forecast.__main__ import COMMANDS, CONFIGURED, PLAIN, main, start
 from forecast.commands.options import OPTIONS
 from forecast.errors import UserError
 
@@ -66,7 +66,7 @@ def test_what_the_user_can_mend_is_one_message_and_status_1(monkeypatch, capsys,
     assert printed.out == "" and "none.ckpt: no such file." in printed.err and printed.err.count("\n") == 1
     monkeypatch.setenv("FORECAST_TRACEBACK", "1")
     with pytest.raises(UserError):
-        main()
+        start("inspect-checkpoint")
 
 
 def test_every_command_has_a_thin_entry_in_a_checkout():

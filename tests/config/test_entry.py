@@ -153,10 +153,9 @@ def test_a_question_loads_neither_torch_nor_pandas(tmp_path, question):
     code = f"""
 import atexit, sys
 sys.path.insert(0, {str(ROOT)!r})
-import train
-from forecast.config.entry import run
+from forecast.__main__ import start
 atexit.register(lambda: print("HEAVY", [m for m in ("torch", "lightning", "pandas", "numpy") if m in sys.modules]))
-run(train.main, config_name="train")
+start("train")
 """
     end = ran(tmp_path, "-c", code, question)
     assert (end.returncode, end.stdout.splitlines()[-1]) == (0, "HEAVY []")
