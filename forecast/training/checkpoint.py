@@ -112,4 +112,4 @@ def resume_hint(run_dir: str | Path, first: str) -> str:
     last = checkpoint_path(run_dir, "last")
     if not last.exists():
         return f"{first}, then start again: no checkpoint was written yet."
-    return f"{first}, then go on from the last good checkpoint: python train.py ckpt_path={last}"
+    return f"{first}, then go on from the last good checkpoint: forecast train ckpt_path={last}"

@@ -43,7 +43,7 @@ def run_json(run):
 
 
 def goes_on_from(last):
-    return f"python train.py ckpt_path={last}"
+    return f"forecast train ckpt_path={last}"
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_with_step_windows_and_checkpoint(run, last, capsys):
