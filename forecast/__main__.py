@@ -73,9 +73,7 @@ def start(name: str) -> None:
 
 def print_json(document: Any) -> None:
     """Prints one JSON document."""
-    from forecast.files import rounded  # NumPy, which --help need not wait for
-
-    print(json.dumps(rounded(document), indent=2, ensure_ascii=False, allow_nan=False))
+    print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 @contextmanager
