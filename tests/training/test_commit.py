@@ -1,9 +1,11 @@
-"""The commit that run.json names."""
+"""The commit and the code that run.json names."""
 
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
+from forecast.commands import train
 from forecast.config.commit import commit
 
 
@@ -54,3 +56,26 @@ def test_without_a_repository_or_a_git_there_is_none(tmp_path, checkout, monkeyp
     assert commit(tmp_path / "nowhere") is None
     monkeypatch.setenv("PATH", str(tmp_path / "elsewhere"))
     assert commit(checkout) is None
+
+
+NOW = {"commit": "5d6e7f8", "code": "b" * 12}
+RESUMED = SimpleNamespace(start=SimpleNamespace(record={"versions": {"code": "a" * 12}}))
+
+
+@pytest.mark.parametrize(
+    ("plan", "first", "expected"),
+    [
+        (SimpleNamespace(start=None), {}, NOW),
+        (RESUMED, NOW, NOW),
+        (RESUMED, {**NOW, "commit": "1a2b3c4"}, {**NOW, "commit": "1a2b3c4+5d6e7f8"}),  # a commit of documents
+        (RESUMED, {"commit": None, "code": "c" * 12}, {"commit": "unknown+5d6e7f8", "code": f"{'c' * 12}+{'b' * 12}"}),
+        # the third leg, with the code of the second, is made by no other code than that
+        (RESUMED, {"commit": "1+5d6e7f8", "code": f"c+{'b' * 12}"}, {"commit": "1+5d6e7f8", "code": f"c+{'b' * 12}"}),
+        # a copy of last.ckpt, gone on with in a folder of its own
+        (RESUMED, {}, {"commit": "unknown+5d6e7f8", "code": f"{'a' * 12}+{'b' * 12}"}),
+    ],
+)
+def test_a_run_that_goes_on_with_other_code_names_both(monkeypatch, plan, first, expected):
+    monkeypatch.setattr(train, "commit", lambda: NOW["commit"])
+    monkeypatch.setattr(train, "code_hash", lambda: NOW["code"])
+    assert train.made_by(plan, first) == expected
