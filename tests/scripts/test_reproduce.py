@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from script import SCRIPTS, call_script
 
+from forecast.config.code_hash import code_hash
+from forecast.config.commit import commit
+
 # small enough for seconds, on data that need no file
 SMALL = [
     *("data=demo", "data.rows=1500", "seq_len=24", "label_len=12", "pred_len=6"),
@@ -54,8 +57,9 @@ def test_results_are_appended_and_what_is_there_is_not_run_again(tmp_path):
     assert sorted((line["contender"], line["seed"]) for line in lines(tmp_path)) == [("dlinear", 1), ("nlinear", 1)]
     line = lines(tmp_path)[0]
     assert {"versions", "data_read", "test", "cost", "baselines", "identity", "overrides"} <= line.keys()
+    assert (line["commit"], line["code"]) == (commit(), code_hash())
     assert str(tmp_path) not in json.dumps(line)
-    assert "| row | look-back | windows | model | published MSE | ours |" in output
+    assert "| row | look-back | windows | model | published MSE | ours | difference |" in output
 
     status, output, _ = reproduced(tmp_path, "--seeds", "2", "--models", "nlinear")
     assert status == 0 and output.count("MSE 0.") == 1
