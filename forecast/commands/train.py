@@ -11,6 +11,7 @@ from forecast.checkpoint.load import calendar_encoding, load_checkpoint
 from forecast.commands.results import evaluate_checkpoint, write_results
 from forecast.config.build import build
 from forecast.config.check import check_config
+from forecast.config.code_hash import code_hash
 from forecast.config.distributed import rank
 from forecast.config.entry import choices, in_sweep, job_number, run_folder, task_overrides
 from forecast.config.resume import resumed_config
@@ -84,6 +85,12 @@ def make_plan(cfg: DictConfig) -> Plan:
             )
         cfg = resumed_config(start.config, start.record["choices"], cfg, task_overrides(), options)
         options = start.record["choices"]
+        if (made_by := start.record["versions"].get("code")) != code_hash():
+            log.warning(
+                "%s was made by other code of this program (%s, here %s): what it goes on to may differ from what that "
+                "code would have trained.",
+                *(start.path, made_by or "unknown", code_hash()),
+            )
     check_config(cfg)
     config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
     source: Source = build(config["data"])

@@ -95,7 +95,7 @@ def csv_text(comparisons: Sequence[Comparison], against: str | None) -> str:
     differences = ["compared_with", "mse_difference", "low", "high", "blocks"]
     task = ["data", "features", "pred_len", "protocol"]
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*task, "windows", "row", "seeds", "not_finished", *names, *differences])
+    writer.writerow([*task, "windows", "row", "seeds", "not_finished", *names, *differences, "code"])
     for comparison in comparisons:
         chosen = reference(comparison, against)
         for row in comparison.rows:
@@ -104,7 +104,8 @@ def csv_text(comparisons: Sequence[Comparison], against: str | None) -> str:
             interval = None if row is chosen else mse_difference(row, chosen)
             place = [*(getattr(comparison, key) for key in task), row.first("test", "windows")]
             difference = [chosen.name, *interval] if interval else [None] * len(differences)
-            writer.writerow([*place, row.name, len(row.finished), len(row.lost), *figures, *difference])
+            made_by = " ".join(codes([row]))
+            writer.writerow([*place, row.name, len(row.finished), len(row.lost), *figures, *difference, made_by])
     return text.getvalue()
 
 
@@ -142,7 +143,20 @@ def _section(comparison: Comparison, against: Row) -> list[str]:
         lines += ["`-`: a model that goes step by step cannot begin later.", ""]
     if older := sum(len(row.superseded) for row in comparison.rows):
         lines += [f"Left out: {older} older run{'s' * (older != 1)} of a row and seed that a newer one has.", ""]
+    if len(codes(rows)) > 1:
+        made = "; ".join(f"{code}: {', '.join(names)}" for code, names in codes(rows).items())
+        lines += [f"Made by different code, so that a difference may be the code's. {made}.", ""]
     return [*lines, _explanation(rows) if len(rows) > 1 else "One row: there is nothing to compare it with.", ""]
+
+
+def codes(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """The hash of the code -> what it has made, of the finished runs: {"22359dbb46e0": ["full seed 1", ...], ...}."""
+    made: dict[str, list[str]] = {}
+    for row in rows:
+        for run in row.finished:
+            code = (run.run_info.get("versions") or {}).get("code", "unknown code")
+            made.setdefault(code, []).append(f"{row.name} seed {run.metrics['seed']}")
+    return made
 
 
 def _cells(row: Row, against: Row) -> list[str]:
