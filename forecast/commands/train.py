@@ -99,10 +99,16 @@ def make_plan(cfg: DictConfig) -> Plan:
         if "imported" in start.record:
             raise UserError(
                 f"ckpt_path={start.path} was imported from {start.record['imported']['file']}: it holds weights only, "
-                "and no training can go on from them. evaluate.py and predict.py take it; train anew without ckpt_path."
+                "and no training can go on from them. evaluate and predict take it; train anew without ckpt_path."
             )
         cfg = resumed_config(start.config, start.record["choices"], cfg, task_overrides(), options)
         options = start.record["choices"]
+        if (made_by := start.record["versions"].get("code")) != code_hash():
+            log.warning(
+                "%s was made by other code of this program (%s, here %s): what it goes on to may differ from what that "
+                "code would have trained.",
+                *(start.path, made_by or "unknown", code_hash()),
+            )
     check_config(cfg)
     config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
     source: Source = build(config["data"])

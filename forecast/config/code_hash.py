@@ -3,6 +3,7 @@
 import ast
 import functools
 import hashlib
+import importlib.metadata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from forecast.files import PACKAGE
 # No number of a training comes out of these: pictures, tables, words, other commands, exported files.
 LEFT_OUT = ("__main__.py", "report", "comparison", "reproduction", "export", "commands", "conf", "results")
 COMMANDS = ("commands/train.py", "commands/results.py")
+# Whose versions a sweep's job is told by too, as run.json has them.
+LIBRARIES = ("torch", "lightning", "numpy", "pandas")
 
 
 @functools.cache
@@ -23,6 +26,12 @@ def code_hash() -> str:
     libraries are not in the hash, they stand beside it in run.json.
     """
     return hash_of(PACKAGE, hashed_files())
+
+
+def program_hash() -> str:
+    """8 hex digits of what makes numbers beside the config: our code and the versions of LIBRARIES."""
+    versions = [importlib.metadata.version(name) for name in LIBRARIES]
+    return hashlib.sha256(" ".join([code_hash(), *versions]).encode()).hexdigest()[:8]
 
 
 def hashed_files() -> list[Path]:
