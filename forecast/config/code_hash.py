@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from forecast.files import PACKAGE
+from forecast.config.values import PACKAGE
 
 # No number of a training comes out of these: pictures, tables, words, other commands, exported files.
 LEFT_OUT = ("__main__.py", "report", "comparison", "reproduction", "export", "commands", "conf", "results")

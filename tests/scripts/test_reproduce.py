@@ -12,6 +12,8 @@ from script import SCRIPTS, call_script
 
 from forecast.config.code_hash import code_hash
 from forecast.config.commit import commit
+from forecast.reproduction.document import CODE
+from forecast.reproduction.outcome import RULE
 
 # small enough for seconds, on data that need no file
 SMALL = [
@@ -154,3 +156,12 @@ def test_no_time_at_all_shows_what_is_there(capsys, monkeypatch, tmp_path):
     assert status == 0
     assert "Not run yet: informer2020 (all rows)" in output
     assert not (tmp_path / "results").exists()
+
+
+def test_results_are_shown_with_their_verdicts_and_what_these_mean(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    arguments = ("--table", "dlinear", "--minutes", "0", "--results", SCRIPTS.parent / "results" / "runs.jsonl")
+    status, output, _ = call_script(capsys, "reproduce", *arguments)
+    assert status == 0
+    assert "| one seed, within | not recorded |" in output
+    assert f"\n{RULE}\n\n{CODE}\n" in output
