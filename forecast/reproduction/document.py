@@ -146,7 +146,8 @@ def table_lines(
     if remarks := _remarks(table, results, notes):
         text += [*remarks, ""]
     if queue := waiting(table, lines, printed):
-        text += [f"Not run yet: {queue}. `python scripts/reproduce.py --table {table.name}` goes on with them.", ""]
+        command = f"`python scripts/reproduce.py --table {table.name}` goes on with them."
+        text += [f"Not run yet with the recipe itself: {queue}. {command}", ""]
     return text
 
 
@@ -156,11 +157,15 @@ def row_lines(results: Sequence[ResultRow]) -> list[str]:
 
 
 def count_lines(results: Sequence[ResultRow]) -> list[str]:
-    """How many printed figures have which verdict, by trainings with the recipe itself; nothing without such rows."""
-    own = [r for r in results if r.published and not r.exact and not added_overrides(r.lines[0])]
-    counts = Counter(result.outcome() for result in own)
-    texts = [f"{count} *{verdict}*" for verdict, count in sorted(counts.items())]
-    return [f"Printed figures, each by its recipe: {'; '.join(texts)}.", ""] if own else []
+    """How many rows have which verdict: `With the recipe itself: 2 *missed*. With other settings: 1 *reproduced*.`"""
+    sentences = []
+    for own, words in ((True, "With the recipe itself"), (False, "With other settings")):
+        trained = [result for result in results if result.published and not result.exact]
+        counts = Counter(result.outcome() for result in trained if own is not bool(added_overrides(result.lines[0])))
+        if counts:
+            verdicts = "; ".join(f"{count} *{verdict}*" for verdict, count in sorted(counts.items()))
+            sentences.append(f"{words}: {verdicts}.")
+    return [" ".join(sentences), ""] if sentences else []
 
 
 def _remarks(table: PublishedTable, results: Sequence[ResultRow], notes: Mapping[str, str]) -> list[str]:

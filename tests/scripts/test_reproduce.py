@@ -154,7 +154,7 @@ def test_no_time_at_all_shows_what_is_there(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     status, output, _ = call_script(capsys, "reproduce", "--table", "etth1_m", "--minutes", "0")
     assert status == 0
-    assert "Not run yet: informer2020 (all rows)" in output
+    assert "Not run yet with the recipe itself: informer2020 (all rows)" in output
     assert not (tmp_path / "results").exists()
 
 
