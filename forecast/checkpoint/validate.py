@@ -4,6 +4,7 @@ import functools
 import math
 import operator
 import re
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,31 +48,10 @@ KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 
 
 def read_plain(path: Path) -> Any:
-    """The content of a file that torch.save has written: plain containers, and tensors on the CPU.
+    """The content of a checkpoint: plain containers, and tensors on the CPU.
 
-    Raises UserError when there is no such file, when it is damaged, when it is no archive of torch.save, and when it
-    holds anything that would have to be executed to be loaded.
+    Raises UserError when there is no such file, and for what `read_torch_file` refuses.
     """
-    try:
-        check_archive(path)
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except UserError:
-        raise
-    except OSError as error:
-        raise UserError(f"ckpt_path={path} cannot be read: {error.strerror or error}.") from error
-    except Exception as error:  # an archive made by hand can fail in any way
-        # torch's own text would advise to load it without the safety
-        hostile = re.search(r"GLOBAL (\S+) (?:was not an allowed|whose module)", str(error))
-        if hostile:
-            raise UserError(
-                f"ckpt_path={path} holds '{hostile[1]}', an object that could execute code on loading, so it was not "
-                "loaded. Checkpoints of this program hold plain containers and tensors only."
-            ) from error
-        raise UserError(f"ckpt_path={path} is not a checkpoint, or is damaged. {ANOTHER}") from error
-
-
-def check_archive(path: Path) -> None:
-    """Raises UserError unless `path` is a whole archive of torch.save: a file, a zip, each member with its checksum."""
     if path.is_dir():
         best = checkpoint_path(path, "best")
         file = best if best.is_file() else "RUN/checkpoints/best.ckpt"
@@ -84,14 +64,49 @@ def check_archive(path: Path) -> None:
         raise UserError(
             f"ckpt_path={path} is not a checkpoint, or is damaged: it is no zip archive, or lacks its end. {ANOTHER}"
         )
+    plain = "Checkpoints of this program hold plain containers and tensors only."
+    return read_torch_file(path, name=f"ckpt_path={path}", kind="a checkpoint", if_damaged=ANOTHER, if_hostile=plain)
+
+
+def read_torch_file(path: Path, *, name: str, kind: str, if_damaged: str, if_hostile: str) -> Any:
+    """What torch.save has written: plain containers, and tensors on the CPU. Nothing is executed.
+
+    name, kind: the file and what it should be, in the messages. if_damaged, if_hostile: what to do, at their ends.
+    Raises UserError when it cannot be read, is damaged, was not written by torch.save, or holds anything that would
+    have to be executed to be loaded.
+    """
+    try:
+        if zipfile.is_zipfile(path):  # the old format is a pickle
+            _check_archive(path, name=name, kind=kind, if_damaged=if_damaged)
+        with warnings.catch_warnings():
+            # it is read, or refused below
+            warnings.filterwarnings("ignore", "Detected pickle protocol", UserWarning)
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except UserError:
+        raise
+    except OSError as error:
+        raise UserError(f"{name} cannot be read: {error.strerror or error}.") from error
+    except Exception as error:  # an archive made by hand can fail in any way
+        # torch's own text would advise to load it without the safety
+        hostile = re.search(r"[Uu]nsupported (?:global: )?GLOBAL (\S+)", str(error))
+        if hostile:
+            raise UserError(
+                f"{name} holds '{hostile[1]}', an object that could execute code on loading, so it was not loaded. "
+                f"{if_hostile}"
+            ) from error
+        raise UserError(f"{name} is not {kind}, or is damaged. {if_damaged}") from error
+
+
+def _check_archive(path: Path, *, name: str, kind: str, if_damaged: str) -> None:
+    """Raises UserError unless a zip is a whole archive of torch.save, each member with its checksum."""
     with zipfile.ZipFile(path) as archive:
-        inside = {name.rpartition("/")[2] for name in archive.namelist()}
+        inside = {member.rpartition("/")[2] for member in archive.namelist()}
         if "data.pkl" not in inside or "constants.pkl" in inside:  # the second is a TorchScript program's
-            raise UserError(f"ckpt_path={path} is not a checkpoint: a zip archive of something else.")
+            raise UserError(f"{name} is not {kind}: a zip archive of something else.")
         # torch reads weights without looking at their checksum
         damaged = archive.testzip()
     if damaged:
-        raise UserError(f"ckpt_path={path} is damaged: the checksum of its part '{damaged}' is wrong. {ANOTHER}")
+        raise UserError(f"{name} is damaged: the checksum of its part '{damaged}' is wrong. {if_damaged}")
 
 
 def check_content(path: Path, content: Any) -> None:

@@ -1,16 +1,14 @@
 """Reading a file of the authors' weights, and what its names and shapes tell."""
 
 import re
-import warnings
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from forecast.checkpoint.formats import RECORD
+from forecast.checkpoint.validate import read_torch_file
 from forecast.errors import UserError
 
 
@@ -22,7 +20,10 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     """
     if not path.is_file():
         raise UserError(f"{path}: no such file. The authors' code writes checkpoints/SETTING/checkpoint.pth.")
-    content = _load(path)
+    trusted = "Where you trust the file, save the state dict alone: torch.save(model.state_dict(), FILE)."
+    content = read_torch_file(
+        path, name=str(path), kind="a file of torch.save", if_damaged="Copy it again.", if_hostile=trusted
+    )
     if isinstance(content, dict) and RECORD in content:
         raise UserError(f"{path} is a checkpoint of this program already: evaluate and predict take it as it is.")
     for key in ("state_dict", "model"):
@@ -34,29 +35,6 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         if not isinstance(value, Tensor):
             raise UserError(f"{path}: '{name}' is a {type(value).__name__} and no tensor: this is not a state dict.")
     return {str(name).removeprefix("module."): value for name, value in content.items()}
-
-
-def _load(path: Path) -> Any:
-    try:
-        damaged = zipfile.is_zipfile(path) and zipfile.ZipFile(path).testzip()  # torch does not look at the checksums
-        with warnings.catch_warnings():
-            # it is read, or refused below
-            warnings.filterwarnings("ignore", "Detected pickle protocol", UserWarning)
-            content = torch.load(path, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except Exception as error:  # a file of another kind can fail in any way
-        # torch's own text would advise to load it without the safety
-        hostile = re.search(r"[Uu]nsupported (?:global: )?GLOBAL (\S+)", str(error))
-        if hostile:
-            raise UserError(
-                f"{path} holds '{hostile[1]}', an object that could execute code on loading, so it was not loaded. "
-                "Where you trust the file, save the state dict alone: torch.save(model.state_dict(), FILE)."
-            ) from error
-        raise UserError(f"{path} is not a file of torch.save, or is damaged. Copy it again.") from error
-    if damaged:
-        raise UserError(f"{path} is damaged: the checksum of its part '{damaged}' is wrong. Copy it again.")
-    return content
 
 
 def seen_options(theirs: Mapping[str, Tensor]) -> dict[str, Any]:
