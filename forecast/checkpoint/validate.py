@@ -60,24 +60,30 @@ def read_plain(path: Path) -> Any:
         raise UserError(f"ckpt_path={path}: no such file. Checkpoints lie in RUN/checkpoints/best.ckpt and last.ckpt.")
     if not path.stat().st_size:
         raise UserError(f"ckpt_path={path} is empty: a copy was cut off, or the disk was full. {ANOTHER}")
-    if not zipfile.is_zipfile(path):
-        raise UserError(
-            f"ckpt_path={path} is not a checkpoint, or is damaged: it is no zip archive, or lacks its end. {ANOTHER}"
-        )
     plain = "Checkpoints of this program hold plain containers and tensors only."
-    return read_torch_file(path, name=f"ckpt_path={path}", kind="a checkpoint", if_damaged=ANOTHER, if_hostile=plain)
+    return read_torch_file(
+        path, name=f"ckpt_path={path}", kind="a checkpoint", if_damaged=ANOTHER, if_hostile=plain, old_format=False
+    )
 
 
-def read_torch_file(path: Path, *, name: str, kind: str, if_damaged: str, if_hostile: str) -> Any:
+def read_torch_file(
+    path: Path, *, name: str, kind: str, if_damaged: str, if_hostile: str, old_format: bool = True
+) -> Any:
     """What torch.save has written: plain containers, and tensors on the CPU. Nothing is executed.
 
     name, kind: the file and what it should be, in the messages. if_damaged, if_hostile: what to do, at their ends.
+    old_format: whether a pickle that is in no zip archive will do.
     Raises UserError when it cannot be read, is damaged, was not written by torch.save, or holds anything that would
     have to be executed to be loaded.
     """
     try:
-        if zipfile.is_zipfile(path):  # the old format is a pickle
+        with path.open("rb") as file:  # of a path that cannot be opened `is_zipfile` says no
+            is_zip = zipfile.is_zipfile(file)
+        if is_zip:
             _check_archive(path, name=name, kind=kind, if_damaged=if_damaged)
+        elif not old_format:
+            reason = "it is no zip archive, or lacks its end"
+            raise UserError(f"{name} is not {kind}, or is damaged: {reason}. {if_damaged}")
         with warnings.catch_warnings():
             # it is read, or refused below
             warnings.filterwarnings("ignore", "Detected pickle protocol", UserWarning)
