@@ -5,7 +5,7 @@ containers and tensors, under `RECORD`. It is loaded with `weights_only=True`: n
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +18,7 @@ from forecast.checkpoint.validate import check_content, epoch, read_plain
 from forecast.config.aliases import current_choices, current_config
 from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.build import build
+from forecast.config.values import check_is_plain, walk
 from forecast.data.scaling import Scaler
 from forecast.data.time_features import Encoding
 from forecast.errors import UserError
@@ -162,22 +163,10 @@ def check_config_is_plain(path: Path, config: dict[str, Any]) -> None:
                 resolve_target(target, where)
             elif not CLASS_NAME.fullmatch(target):
                 raise UserError(f"{where}._target_={target}: not allowed")
-        for where, text in _texts(config):
-            if "${" in text:
-                raise UserError(f"{where}={text}: a saved config holds plain values, no interpolation")
+        for where, part in walk(config):
+            if isinstance(part, str):
+                check_is_plain(part, where)
+            for key in part if isinstance(part, Mapping) else ():
+                check_is_plain(str(key), f"{where}.{key}".removeprefix("."))
     except UserError as error:
         raise UserError(f"ckpt_path={path}: the config in it is not one that this program writes. {error}") from error
-
-
-def _texts(node: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Each text, keys included, in plain containers with its dotted path."""
-    if isinstance(node, str):
-        yield path, node
-    elif isinstance(node, Mapping):
-        for key, value in node.items():
-            here = f"{path}.{key}" if path else str(key)
-            yield here, str(key)
-            yield from _texts(value, here)
-    elif isinstance(node, list | tuple):
-        for index, value in enumerate(node):
-            yield from _texts(value, f"{path}[{index}]")

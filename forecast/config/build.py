@@ -11,6 +11,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from forecast.config.allow_list import SPECIAL, resolve_target
 from forecast.config.annotations import bound, parameters
 from forecast.config.rules import are_numbers
+from forecast.config.values import check_is_plain
 from forecast.errors import UserError
 
 
@@ -39,8 +40,8 @@ def _checked(node: Any, path: str) -> Any:
     """A copy in which each `_target_` is the full name of what was checked: just that is called."""
     if isinstance(node, DictConfig | ListConfig):
         node = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
-    if isinstance(node, str) and "${" in node:
-        raise UserError(f"{path}={node}: a saved config holds plain values, no interpolation")
+    if isinstance(node, str):
+        check_is_plain(node, path)
     if isinstance(node, Mapping):
         checked = {}
         for key, value in node.items():

@@ -129,6 +129,12 @@ def walk(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from walk(value, f"{path}[{index}]")
 
 
+def check_is_plain(text: str, path: str) -> None:
+    """Raises UserError for an interpolation in a saved config, which would be resolved wherever it stands."""
+    if "${" in text:
+        raise UserError(f"{path}={text}: a saved config holds plain values, no interpolation")
+
+
 def natural(name: str) -> list[tuple[int, str]]:
     """A key that sorts etth1_96 before etth1_192."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in name.split("_")]
