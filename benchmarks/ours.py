@@ -9,7 +9,7 @@ from torch import nn
 
 from benchmarks.setting import Setting, Sizes
 from forecast.config.build import build
-from forecast.config.compose import composed
+from forecast.config.entry import composed
 from forecast.data.catalog import locate
 from forecast.data.windows import Batch
 from forecast.models.base import ForecastModel, WindowShape

@@ -2,12 +2,13 @@
 
 import torch
 from config.composed import composed
-from omegaconf import OmegaConf, open_dict
+from omegaconf import OmegaConf
 
 from forecast.checkpoint.load import build_model
 from forecast.commands.train import read_data
 from forecast.config import resolvers
 from forecast.config.build import build
+from forecast.config.compose import without_hydra
 from forecast.evaluation.evaluate import fit_baselines
 from forecast.training.record import make_record, weights_only_content
 
@@ -19,10 +20,7 @@ SIZES = {"d_model": 14, "n_heads": 2, "d_ff": 28}
 def write_untrained(path, *overrides, sizes=SIZES):
     """A checkpoint as train.py OVERRIDES would leave it, of these sizes where the model has them. Returns the path."""
     resolvers.register()
-    cfg = composed(*overrides, hydra=True)
-    choices = {k: v for k, v in cfg.hydra.runtime.choices.items() if not k.startswith("hydra/")}
-    with open_dict(cfg):
-        del cfg["hydra"]
+    cfg, choices = without_hydra(composed(*overrides, hydra=True))
     config = OmegaConf.to_container(cfg, resolve=True)
     config["model"] |= {key: value for key, value in sizes.items() if key in config["model"]}
     source = build(config["data"])

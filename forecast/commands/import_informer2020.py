@@ -17,7 +17,7 @@ from forecast.commands.train import read_data, with_absolute_paths
 from forecast.config import resolvers
 from forecast.config.build import build
 from forecast.config.check import check_config
-from forecast.config.hydra_errors import compose_config
+from forecast.config.compose import compose_config, without_hydra
 from forecast.data.frame import read_columns
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import FileSource
@@ -88,14 +88,11 @@ def make_config(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str
     """The resolved config of a training of this model, and the chosen option of each group."""
     groups, values = overrides(arguments)
     resolvers.register()
-    cfg = compose_config("train", groups, hydra=True)
-    choices = {str(group): option for group, option in cfg.hydra.runtime.choices.items()}
-    cfg = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+    cfg, choices = without_hydra(compose_config("train", groups, hydra=True))
     for key, value in values.items():
         OmegaConf.update(cfg, key, value)
     check_config(cfg)
-    config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
-    return config, {group: option for group, option in choices.items() if not group.startswith("hydra/")}
+    return with_absolute_paths(OmegaConf.to_container(cfg, resolve=True)), choices
 
 
 def check_target(arguments: argparse.Namespace, source: FileSource) -> None:

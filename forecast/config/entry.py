@@ -10,18 +10,21 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from string import Template
-from typing import NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import hydra
 from hydra import initialize_config_dir
 from hydra._internal.utils import get_args_parser
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config import distributed, hydra_errors, recipes, resolvers
 from forecast.config.aliases import current_override, with_current_names
+from forecast.config.compose import compose_config, groups, own_choices
 from forecast.config.values import CONF, natural
 from forecast.errors import UsageError, UserError, closest
 from forecast.run_folder import FolderHeld, hold, read_run, release, write_run_info
@@ -83,6 +86,26 @@ def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
     except (Exception, _Refused) as error:
         raise _explained(error, config_name, current, multirun=False) from None
     return folders[0]
+
+
+class Composed(NamedTuple):
+    """A config of train as plain values, and the identity that a sweep would give it."""
+
+    identity: str
+    values: dict[str, Any]
+
+
+def composed(overrides: Sequence[str]) -> Composed:
+    """What `forecast train OVERRIDES` would run, without running it. Raises UserError for what it would refuse."""
+    resolvers.register()
+    try:
+        cfg = compose_config("train", list(overrides))
+    except (HydraException, OmegaConfBaseException) as error:
+        text = hydra_errors.message(error, config_name="train", overrides=list(overrides), multirun=False)
+        raise UserError(text or str(error)) from error
+    values = OmegaConf.to_container(cfg, resolve=True)
+    assert isinstance(values, dict)
+    return Composed(resolvers.identity(_root_=cfg), {str(key): value for key, value in values.items()})
 
 
 def _register() -> None:
@@ -203,7 +226,7 @@ def help_text(config_name: str) -> str:
     """The help of an entry point, from the names of files alone: Hydra's own composes the config and takes a second."""
     template = OmegaConf.select(OmegaConf.load(CONF / f"{config_name}.yaml"), "hydra.help.template")
     lines = []
-    for group, names in sorted(hydra_errors.groups().items()):
+    for group, names in sorted(groups().items()):
         # `model: dlinear, gpt`; of a folder of experiments `experiment=etth1_m/: 24, 48`, as one types them
         label = group.replace("experiment/", "experiment=") + "/" if group.startswith("experiment/") else group
         options = ", ".join(sorted((name for name in names if name != "inherit"), key=natural))
@@ -213,9 +236,7 @@ def help_text(config_name: str) -> str:
 
 def choices() -> dict[str, str | None]:
     """The chosen option of every group of ours: {"model": "informer", ...}."""
-    options = OmegaConf.to_container(HydraConfig.get().runtime.choices)
-    assert isinstance(options, dict)
-    return {str(key): option for key, option in options.items() if not str(key).startswith("hydra/")}
+    return own_choices(HydraConfig.get().runtime.choices)
 
 
 def chosen(name: str) -> str | None:

@@ -6,17 +6,14 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, OverrideParseException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config import recipes
-from forecast.config.recipes import published_tables
-from forecast.config.values import CONF, as_typed, chosen_groups, options, walk
+from forecast.config.compose import compose_config, groups
+from forecast.config.values import CONF, as_typed, chosen_groups, walk
 from forecast.errors import UserError, closest, nearest
 
 # So many combinations of a sweep that Hydra has refused are looked at for the reason.
@@ -103,21 +100,6 @@ def _combination(parsed: list[Override], *, config_name: str) -> list[str]:
         if lines := diagnose([*job, *rest], config_name=config_name, multirun=False):
             return [f"{' '.join(job)}: {line}" for line in lines]
     return []
-
-
-def compose_config(config_name: str, overrides: list[str], *, hydra: bool = False) -> DictConfig:
-    """conf/NAME.yaml with the overrides, as Hydra composes it. hydra: with Hydra's own node."""
-    recipes.register(overrides)
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose(config_name, overrides=overrides, return_hydra_config=hydra)
-
-
-def groups() -> dict[str, list[str]]:
-    """Every config group with its options; a group inside a group as data/split, a published table as a group too."""
-    folders = [folder.relative_to(CONF).as_posix() for folder in CONF.rglob("*") if folder.is_dir()]
-    tables = {f"experiment/{name}": list(table["rows"]) for name, table in published_tables().items()}
-    return {folder: options(folder) for folder in folders} | tables
 
 
 def _not_here(override: Override, names: Mapping[str, list[str]], config_name: str, multirun: bool) -> str:

@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from forecast.config.allow_list import resolve_target
 from forecast.config.annotations import parameters
-from forecast.config.hydra_errors import groups
+from forecast.config.compose import groups
 from forecast.config.values import as_typed
 from forecast.errors import UserError
 

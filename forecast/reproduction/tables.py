@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from forecast.config.compose import composed
+from forecast.config.entry import composed
 from forecast.config.recipes import published_tables, recipe
 from forecast.errors import UserError, closest
 from forecast.reproduction.published import Published, find

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from forecast.config import resolvers
 from forecast.config.check import check_config
-from forecast.config.hydra_errors import groups
+from forecast.config.compose import groups
 from forecast.config.recipes import published_tables, recipe
 from forecast.config.values import CONF
 
