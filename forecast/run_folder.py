@@ -28,6 +28,8 @@ State = Literal["finished", "failed", "interrupted", "unfinished", "foreign"]
 LOCK, HOLDER = ".lock", ".lock.holder"
 METRICS, RUN_INFO, OVERRIDES = "metrics.json", "run.json", ".hydra/overrides.yaml"
 WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step.csv", "forecasts.npz"
+# The picture of some forecasts; what a run of `reproduce` printed; the DataFrame that a run of Python was trained on.
+PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.csv"
 
 # What may differ between two runs that are one experiment: who watches, where files lie, how it is shown.
 NOT_IDENTITY = (
@@ -124,6 +126,11 @@ def in_use(folder: Path) -> bool:
 def checkpoint_path(folder: str | Path, name: str) -> Path:
     """RUN/checkpoints/best.ckpt or last.ckpt."""
     return Path(folder) / "checkpoints" / f"{name}.ckpt"
+
+
+def run_of(checkpoint: Path) -> Path:
+    """RUN, absolute, for a file RUN/checkpoints/X."""
+    return checkpoint.absolute().parent.parent
 
 
 def write_run_info(folder: Path, info: dict[str, Any]) -> None:

@@ -21,10 +21,7 @@ from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.evaluation.predict import predict
-from forecast.run_folder import METRICS, checkpoint_path
-
-# The rows that `fit` was given, in the run folder.
-TRAINING_TABLE = "data.csv"
+from forecast.run_folder import METRICS, TRAINING_TABLE, checkpoint_path, run_of
 
 
 class Forecaster:
@@ -108,7 +105,7 @@ class Forecaster:
     @property
     def folder(self) -> Path:
         """The run folder: metrics.json, checkpoints, pictures, the config."""
-        return self.checkpoint.path.absolute().parent.parent
+        return run_of(self.checkpoint.path)
 
     @property
     def metrics(self) -> dict[str, Any]:

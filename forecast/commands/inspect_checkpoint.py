@@ -11,6 +11,7 @@ from typing import Any
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands import Answer
 from forecast.commands.results import slot_names
+from forecast.run_folder import METRICS, run_of
 
 WIDTH = 120
 SHOWN = 8  # columns that are named, and rows of the scaler's table
@@ -57,7 +58,7 @@ def make_card(checkpoint: Checkpoint) -> dict[str, Any]:
 def run_metrics(path: Path) -> dict[str, Any]:
     """The blocks val and test of the run's metrics.json, which are of its best.ckpt; empty when it is not there."""
     try:
-        metrics = json.loads((path.absolute().parent.parent / "metrics.json").read_text())
+        metrics = json.loads((run_of(path) / METRICS).read_text())
         return {
             split: {"windows": metrics[split]["windows"], **metrics[split]["scaled"]}
             for split in SPLIT_NAMES

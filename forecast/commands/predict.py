@@ -16,7 +16,7 @@ from forecast.data.frame import SeriesFrame
 from forecast.errors import UserError
 from forecast.files import replacing
 from forecast.report.verdict import verdict
-from forecast.run_folder import METRICS
+from forecast.run_folder import METRICS, run_of
 
 
 def predict(cfg: DictConfig) -> Answer:
@@ -36,7 +36,7 @@ def predict(cfg: DictConfig) -> Answer:
         raise UserError(f"output={output} cannot be written: {error.strerror}.") from error
     times = table.iloc[:, 0]
     print(f"{len(times)} steps from {times.iloc[0]} to {times.iloc[-1]} are in {output}, drawn in {picture}.")
-    metrics = checkpoint.path.absolute().parent.parent / METRICS  # of the run that made the checkpoint
+    metrics = run_of(checkpoint.path) / METRICS  # of the run that made the checkpoint
     sentences: list[str] = []
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # it need not be there any more
         sentences = verdict(json.loads(metrics.read_text()), "test")

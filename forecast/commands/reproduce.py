@@ -15,7 +15,7 @@ from forecast.reproduction.outcome import RULE
 from forecast.reproduction.published import RESULTS, read_published
 from forecast.reproduction.running import run_all
 from forecast.reproduction.tables import TABLES, Job, PublishedTable, cells, jobs
-from forecast.run_folder import Run, read_run
+from forecast.run_folder import OUTPUT, Run, read_run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -53,7 +53,7 @@ def run_missing(arguments: argparse.Namespace) -> bool:
             log(f"{title}: MSE {mse:.4f}, {run.metrics['cost']['train_seconds']:.0f} s")
             return
         if run.state == "failed":
-            failed.append(f"{title}: {run.path / 'output.txt'}")
+            failed.append(f"{title}: {run.path / OUTPUT}")
         log(f"{run.state}: {title}: {run.reason}")
 
     def missing() -> Iterator[Job]:

@@ -23,7 +23,7 @@ from forecast.evaluation.evaluate import (
 )
 from forecast.evaluation.horizon_offsets import offset_metrics
 from forecast.files import DECIMALS, write_arrays, write_json, write_text
-from forecast.run_folder import FORECASTS, METRICS, STEP_ERRORS, WINDOW_ERRORS
+from forecast.run_folder import FORECASTS, METRICS, PICTURE, STEP_ERRORS, WINDOW_ERRORS
 
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
@@ -150,7 +150,7 @@ def write_results(folder: Path, result: Result) -> None:
     write_arrays(folder / WINDOW_ERRORS, {"start": evaluation.starts, **errors, "columns": columns})
     windows = example_windows(evaluation, data)
     write_arrays(folder / FORECASTS, windows)
-    draw_windows(folder / "forecast.png", windows, title=f"{result.metrics['model']} on {result.metrics['data']}")
+    draw_windows(folder / PICTURE, windows, title=f"{result.metrics['model']} on {result.metrics['data']}")
     write_json(folder / METRICS, result.metrics)  # last: where it stands, all else is complete
 
 

@@ -18,7 +18,7 @@ from forecast.config.code_hash import program_hash
 from forecast.config.sweeps import sweep_dir
 from forecast.config.values import select
 from forecast.errors import UserError
-from forecast.run_folder import NOT_IDENTITY, checkpoint_path, hold
+from forecast.run_folder import NOT_IDENTITY, checkpoint_path, hold, run_of
 
 
 def register() -> None:
@@ -84,7 +84,7 @@ def continued_run(ckpt_path: str | None) -> Path | None:
     path = Path(ckpt_path)
     if not path.is_file():
         raise UserError(f"ckpt_path={ckpt_path}: there is no such file. It is RUN/checkpoints/last.ckpt or best.ckpt")
-    run = path.absolute().parent.parent
+    run = run_of(path)
     in_a_run = path.absolute().parent == checkpoint_path(run, "last").parent and (run / ".hydra").is_dir()
     return run if in_a_run else None
 

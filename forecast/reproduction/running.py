@@ -13,9 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from forecast.reproduction.tables import Job
-from forecast.run_folder import Run, checkpoint_path, in_use, read_run
-
-OUTPUT = "output.txt"
+from forecast.run_folder import OUTPUT, Run, checkpoint_path, in_use, read_run
 
 
 def run_all(
