@@ -1,10 +1,10 @@
-"""Which numbers a parameter takes, written beside its type in the signature: `d_model: Positive`.
+"""Which values a parameter takes, written beside its type in the signature: `d_model: Positive`.
 
-forecast.config reads it there and refuses other numbers before any data is read.
+forecast.config reads it there and refuses others before any data is read.
 """
 
 from collections.abc import Callable
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 
 class Bound(NamedTuple):
@@ -25,3 +25,4 @@ SHARE = Bound(lambda number: 0 <= number < 1, "must be at least 0 and less than 
 Positive = Annotated[int, at_least(1)]
 Share = Annotated[float, SHARE]  # of dropped activations: with all dropped nothing is left
 Seed = Annotated[int, Bound(lambda number: 0 <= number <= LARGEST_SEED, f"must be between 0 and {LARGEST_SEED}")]
+CalendarEncoding = Literal["timeF", "fixed"]  # see data/time_features.py

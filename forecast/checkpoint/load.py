@@ -13,6 +13,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
+from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.formats import RECORD, rename_weights
 from forecast.checkpoint.validate import check_content, epoch, read_plain
 from forecast.config.aliases import current_choices, current_config
@@ -20,7 +21,6 @@ from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.build import build
 from forecast.config.values import check_is_plain, walk
 from forecast.data.scaling import Scaler
-from forecast.data.time_features import Encoding
 from forecast.errors import UserError
 from forecast.models.base import ForecastModel, WindowShape
 
@@ -69,7 +69,7 @@ class Checkpoint:
         return self.epoch if self.is_best else None
 
     @property
-    def encoding(self) -> Encoding:
+    def encoding(self) -> CalendarEncoding:
         """How the model wants its calendar."""
         return calendar_encoding(self.config)
 
@@ -108,9 +108,9 @@ class Checkpoint:
             )
 
 
-def calendar_encoding(config: dict[str, Any]) -> Encoding:
+def calendar_encoding(config: dict[str, Any]) -> CalendarEncoding:
     """How the model of a resolved config wants its calendar: its key `embedding` when it has one."""
-    return cast(Encoding, config["model"].get("embedding", "timeF"))
+    return cast(CalendarEncoding, config["model"].get("embedding", "timeF"))
 
 
 def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:

@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from forecast.comparison.rows import Comparison, Row, Spread
-from forecast.comparison.tables import BASELINES, heading
+from forecast.comparison.tables import heading
 from forecast.report.figures import blank_figure, lighten, show_dates
+from forecast.report.verdict import BASELINES
 from forecast.run_folder import FORECASTS, STEP_ERRORS, Run
 
 # Okabe and Ito's palette; a second and third round of it has other dashes and markers.

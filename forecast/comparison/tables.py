@@ -8,13 +8,9 @@ from typing import Any, get_args
 from forecast.comparison.bootstrap import LEAST_BLOCKS, Interval
 from forecast.comparison.rows import Comparison, Row, Spread, block_length, mse_difference, shared_windows
 from forecast.errors import UserError
+from forecast.report.verdict import BASELINES as BASELINES  # noqa: PLC0414 - reproduction, which does not import report, takes it from here
 from forecast.run_folder import Run, State
 
-BASELINES = {
-    "last_value": "last value",
-    "seasonal_naive": "seasonal naive",
-    "closed_form_nlinear": "closed-form NLinear",
-}
 # name in report.csv: where it stands in metrics.json
 FIGURES = {
     "mse_scaled": ("test", "scaled", "mse"),

@@ -7,10 +7,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from forecast.bounds import CalendarEncoding
 from forecast.data.frame import SeriesFrame
 from forecast.data.scaling import Scaler
 from forecast.data.split import window_rows
-from forecast.data.time_features import Encoding, feature_names, time_features
+from forecast.data.time_features import feature_names, time_features
 from forecast.data.window_gaps import usable_windows
 from forecast.data.windows import WindowDataset, moved_if_it_fits, stack_series
 from forecast.errors import UserError
@@ -36,7 +37,7 @@ class PreparedData:
     targets: tuple[int, ...]
     seq_len: int
     pred_len: int
-    encoding: Encoding
+    encoding: CalendarEncoding
     series: Tensor
     device: torch.device | None = None
 
@@ -119,7 +120,7 @@ def prepare(
     targets: tuple[int, ...],
     seq_len: int,
     pred_len: int,
-    encoding: Encoding,
+    encoding: CalendarEncoding,
     scaler: Scaler | None = None,
 ) -> PreparedData:
     """Scales a frame and adds its calendar.

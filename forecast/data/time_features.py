@@ -6,15 +6,14 @@ Differs: the alias table is our own, so that no pandas version changes its meani
 """
 
 import re
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from forecast.bounds import CalendarEncoding
 from forecast.errors import UserError
-
-Encoding = Literal["timeF", "fixed"]
 
 # Case matters where pandas makes it matter: MS is a month's start, ms a millisecond; M a month, min a minute.
 _ALIASES: dict[str, str] = {
@@ -90,7 +89,7 @@ def base_frequency(freq: str) -> str:
     return base
 
 
-def feature_names(freq: str, encoding: Encoding) -> tuple[str, ...]:
+def feature_names(freq: str, encoding: CalendarEncoding) -> tuple[str, ...]:
     """The names of the F features that `time_features` gives, in its order."""
     base = base_frequency(freq)
     if encoding == "timeF":
@@ -100,7 +99,9 @@ def feature_names(freq: str, encoding: Encoding) -> tuple[str, ...]:
     raise UserError(f"The time features '{encoding}' are not known. Choose timeF or fixed.")
 
 
-def time_features(timestamps: pd.DatetimeIndex, freq: str, *, encoding: Encoding = "timeF") -> npt.NDArray[np.float64]:
+def time_features(
+    timestamps: pd.DatetimeIndex, freq: str, *, encoding: CalendarEncoding = "timeF"
+) -> npt.NDArray[np.float64]:
     """Calendar features of timestamps (N,) -> (N, F) float64, F = len(feature_names(freq, encoding)).
 
     timeF: each feature spread evenly over [-0.5, 0.5]; a year's and a sub-second's frequency have none (F =
@@ -119,7 +120,7 @@ def time_features(timestamps: pd.DatetimeIndex, freq: str, *, encoding: Encoding
     return features
 
 
-def feature_rules(freq: str, encoding: Encoding) -> list[dict[str, str | int]]:
+def feature_rules(freq: str, encoding: CalendarEncoding) -> list[dict[str, str | int]]:
     """How each of the F features is made of a timestamp, in plain values for programs that do without this module.
 
     attribute: what pandas counts, `week` the ISO week. With first and last: (number - first) / (last - first) - 0.5;

@@ -6,10 +6,11 @@ import pandas as pd
 import torch
 from torch import nn
 
+from forecast.bounds import CalendarEncoding
 from forecast.data.frame import SeriesFrame
 from forecast.data.frequency import future_timestamps
 from forecast.data.scaling import Scaler
-from forecast.data.time_features import Encoding, time_features
+from forecast.data.time_features import time_features
 from forecast.data.window_gaps import refuse_filled_past
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import check_finite, exact_float32
@@ -24,7 +25,7 @@ def predict(
     targets: list[int],
     seq_len: int,
     pred_len: int,
-    encoding: Encoding,
+    encoding: CalendarEncoding,
     device: torch.device,
 ) -> tuple[pd.DatetimeIndex, npt.NDArray[np.float64]]:
     """Timestamps (P,) and values (P, T), original units, of the `pred_len` steps after the frame's last row.

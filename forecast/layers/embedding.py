@@ -2,16 +2,14 @@
 
 import math
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.bounds import CalendarEncoding
 from forecast.layers.circular_conv import CircularConv
 from forecast.layers.dropout import Dropout
-
-CalendarEncoding = Literal["timeF", "fixed"]
 
 # Rows of the sinusoid tables: month 1-12, day 1-31, weekday 0-6, hour 0-23, quarter of the hour 0-3.
 CALENDAR_SIZES = (13, 32, 7, 24, 4)

@@ -8,12 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import Positive, Share
+from forecast.bounds import CalendarEncoding, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes
 from forecast.layers.causal_blocks import CausalLayer, CausalStack
 from forecast.layers.causal_embedding import PointDataEmbedding
-from forecast.layers.embedding import CalendarEncoding
 from forecast.layers.feed_forward import Activation
 from forecast.models.autoregressive import (
     CausalDecoder,

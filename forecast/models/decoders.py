@@ -4,10 +4,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.bounds import CalendarEncoding
 from forecast.layers.attention_layer import AttentionFactories, HeadMerge
 from forecast.layers.blocks import BlockSizes, DecoderLayer, DecoderStack
 from forecast.layers.causal_embedding import CausalDataEmbedding
-from forecast.layers.embedding import CalendarEncoding, DataEmbedding
+from forecast.layers.embedding import DataEmbedding
 from forecast.models.autoregressive import CausalDecoder, check_cacheable, roll_out, target_calendar
 from forecast.models.base import WindowShape, with_placeholders
 

@@ -6,11 +6,11 @@ from typing import Any, Literal
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import Positive, Share
+from forecast.bounds import CalendarEncoding, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes, EncoderLayer
 from forecast.layers.distil import Distil
-from forecast.layers.embedding import CalendarEncoding, DataEmbedding
+from forecast.layers.embedding import DataEmbedding
 from forecast.layers.feed_forward import Activation
 from forecast.layers.heads import merge_heads, mix_heads
 from forecast.models.autoregressive import instance_normed_rows

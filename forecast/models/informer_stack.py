@@ -6,10 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import Positive, Share
+from forecast.bounds import CalendarEncoding, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes
-from forecast.layers.embedding import CalendarEncoding
 from forecast.layers.feed_forward import Activation
 from forecast.models.base import WindowShape
 from forecast.models.informer import DecodeName, Informer, distilling_encoder

@@ -3,10 +3,10 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import Positive, Share
+from forecast.bounds import CalendarEncoding, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes
-from forecast.layers.embedding import CalendarEncoding, DataEmbedding
+from forecast.layers.embedding import DataEmbedding
 from forecast.layers.feed_forward import Activation
 from forecast.layers.pre_norm import PreNorm, SelfAttention
 from forecast.layers.reversible import ReversibleLayer, ReversibleStack

@@ -3,11 +3,10 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import Positive, Share
+from forecast.bounds import CalendarEncoding, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories, AttentionLayer
 from forecast.layers.boom import Boom
 from forecast.layers.causal_embedding import CausalDataEmbedding
-from forecast.layers.embedding import CalendarEncoding
 from forecast.layers.pre_norm import Lstm, PreNorm, SelfAttention
 from forecast.models.base import ForecastModel, WindowShape, with_placeholders
 

@@ -1,8 +1,7 @@
 """The plain Transformer."""
 
-from forecast.bounds import Positive, Share
+from forecast.bounds import CalendarEncoding, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
-from forecast.layers.embedding import CalendarEncoding
 from forecast.layers.feed_forward import Activation
 from forecast.models.base import WindowShape
 from forecast.models.informer import DecodeName, Informer

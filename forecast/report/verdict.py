@@ -16,6 +16,12 @@ from rich.text import Text
 LOG_WIDTH = 100
 FLAT_COLUMNS_NAMED = 8
 STEP_MSE = "mse_scaled"
+# key in metrics.json: name
+BASELINES = {
+    "last_value": "last value",
+    "seasonal_naive": "seasonal naive",
+    "closed_form_nlinear": "closed-form NLinear",
+}
 ADVICE = "try a longer seq_len, more epochs (trainer.max_epochs) or a smaller optim.lr"
 
 
@@ -142,14 +148,16 @@ def _forecasters(metrics: Mapping[str, Any], split: str) -> list[Forecaster]:
     baselines = metrics.get("baselines", {}) if "skill" in block else {}
     period = baselines.get("seasonal_naive", {}).get("period")
     unknown = "last value: period unknown or longer than seq_len"
-    names = {
-        "last_value": ("last value", ""),
-        "seasonal_naive": ("seasonal naive", unknown if period is None else f"{period} steps"),
-        "closed_form_nlinear": ("closed-form NLinear", f"look-back {metrics.get('seq_len', '')} = seq_len"),
-        "best_reachable": ("best reachable", ""),
+    notes = {
+        "seasonal_naive": unknown if period is None else f"{period} steps",
+        "closed_form_nlinear": f"look-back {metrics.get('seq_len', '')} = seq_len",
     }
+    names = {**BASELINES, "best_reachable": "best reachable"}
     model = Forecaster(str(metrics.get("model", "model")), "this run", block)
-    return [model, *(Forecaster(*names[key], baselines[key]) for key in names if key in baselines)]
+    return [
+        model,
+        *(Forecaster(name, notes.get(key, ""), baselines[key]) for key, name in names.items() if key in baselines),
+    ]
 
 
 def _title(metrics: Mapping[str, Any], split: str) -> str:
