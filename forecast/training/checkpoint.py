@@ -25,10 +25,6 @@ class CheckpointFiles(Checkpoint):
     """
 
     def __init__(self, *, every_n_train_steps: Positive = 500) -> None:
-        if every_n_train_steps < 1:
-            raise ValueError(
-                f"callbacks.checkpoint.every_n_train_steps is {every_n_train_steps}; it must be at least 1"
-            )
         self.every_n_train_steps = every_n_train_steps
         self.best_mse = math.inf
         self.saved_step = 0
