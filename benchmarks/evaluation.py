@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from benchmarks import ours, timing
-from benchmarks.peers import authors
+from benchmarks.peers import Informer2020, authors
 from benchmarks.setting import Figures, Setting, Sizes, print_now
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol, evaluate, fit_baselines
@@ -44,20 +46,7 @@ def run(setting: Setting) -> Figures:
     if peer := authors(setting):
         their_model = peer.model(sizes, "cpu")
         copy_in(model, their_model.state_dict())
-        dataset = peer.dataset(csv, "test", sizes)
-        their_model.to(device)
-
-        def their_test() -> None:
-            """No torch.no_grad, forecasts and truths gathered as arrays, as in theirs; but no window is dropped."""
-            their_model.eval()
-            pairs = [
-                [tensor.detach().cpu().numpy() for tensor in peer.processed(their_model, sizes, batch)]
-                for batch in peer.batches(dataset, sizes, setting.device, train=False)
-            ]
-            forecasts, truths = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
-            errors[peer.name] = float(np.mean((forecasts - truths) ** 2))
-
-        contenders[peer.name] = their_test
+        contenders[peer.name] = their_test(peer, their_model.to(device), csv, setting, errors)
     figures = timing.compared(timing.turns(contenders, setting, warm_up=0), [peer.name] if peer else [])
     for name, error in errors.items():
         figures[name]["mse"] = error
@@ -68,3 +57,25 @@ def run(setting: Setting) -> Figures:
             )
     print_now(*(f"MSE of {name}: {error:.4f}" for name, error in errors.items()))
     return {"evaluation": {**asdict(sizes), "contenders": figures}}
+
+
+def their_test(
+    peer: Informer2020, model: nn.Module, csv: Path, setting: Setting, errors: dict[str, float]
+) -> Callable[[], None]:
+    """The authors' test loop, which puts its MSE into `errors`.
+
+    No torch.no_grad, forecasts and truths gathered as arrays, as in theirs; but no window is dropped.
+    """
+    sizes = Sizes(**setting.sizes)
+    dataset = peer.dataset(csv, "test", sizes)
+
+    def test() -> None:
+        model.eval()
+        pairs = [
+            [tensor.detach().cpu().numpy() for tensor in peer.processed(model, sizes, batch)]
+            for batch in peer.batches(dataset, sizes, setting.device, train=False)
+        ]
+        forecasts, truths = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
+        errors[peer.name] = float(np.mean((forecasts - truths) ** 2))
+
+    return test
