@@ -29,7 +29,7 @@ LOCK, HOLDER = ".lock", ".lock.holder"
 METRICS, RUN_INFO, OVERRIDES = "metrics.json", "run.json", ".hydra/overrides.yaml"
 WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step.csv", "forecasts.npz"
 
-# What may differ between two runs that are one experiment: who watches, where files lie, how it is shown.
+# What may differ between two runs that are one experiment: loggers, paths, the progress bar.
 NOT_IDENTITY = (
     "hydra",
     "logger",
@@ -78,7 +78,7 @@ _locks: dict[Path, FileLock] = {}
 def hold(folder: Path) -> None:
     """Keeps all other processes out of a run folder, until `release` or the end of this process, however it ends.
 
-    Again by the same process: nothing. Raises FolderHeld where another one has it. The lock is the operating system's
+    A second call by the same process does nothing. Raises FolderHeld where another one has it. The lock is the operating system's
     (flock, in FOLDER/.lock), which a killed process loses with its life. On a network file system it holds as far as
     that passes flock on: NFS between Linux machines does, others may do so on one machine only; where a file system has
     no flock at all, filelock says so and makes a file that a process killed with SIGKILL leaves behind.

@@ -36,7 +36,7 @@ ARROWS = {
 ALLOWED = {
     "lightning": {"training", "commands"},
     "hydra": {"config"},
-    "omegaconf": {"config", "training", "commands", DOOR},
+    "omegaconf": {"config", "commands", DOOR},
     "pandas": {"data", "checkpoint", "evaluation", "export", "report", "comparison", "training", "commands"},
     "torch": set(ARROWS) - {"config", "report", "run_folder", "comparison", "reproduction"},
 }

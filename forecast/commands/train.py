@@ -162,7 +162,7 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
     for sentence in throughput.sentences():
         log.info(sentence)
     if not finished:
-        log.warning("The training was interrupted. %s", resume_hint(plan.folder, "These are the figures so far"))
+        log.warning("The training was interrupted. %s", resume_hint(plan.folder, "Look at the figures so far"))
     log.info("Everything about this run is in %s", plan.folder)
     return {"data": record["data"], **result.metrics["cost"], **status}
 

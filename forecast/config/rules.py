@@ -65,7 +65,7 @@ def _gpu(accelerator: object) -> bool:
     """Whether there is the GPU that lightning's word asks for."""
     if accelerator not in ("gpu", "cuda"):
         return True
-    torch = importlib.import_module("torch")  # by name, as targets does: reading this table imports nothing heavy
+    torch = importlib.import_module("torch")  # by name: reading this table imports nothing heavy
     return bool(torch.cuda.is_available() or (accelerator == "gpu" and torch.backends.mps.is_available()))
 
 

@@ -71,7 +71,7 @@ def errors_for_users(run_dir: Path) -> Iterator[None]:
     try:
         yield
     except SIGTERMException as stop:
-        raise Terminated(resume_hint(run_dir, "SIGTERM ended the training. See that nothing ends it again")) from stop
+        raise Terminated(resume_hint(run_dir, "SIGTERM ended the training. Find out what sent it")) from stop
     except SystemExit as stop:
         # Lightning answers Ctrl-C with exit status 1, and goes on ignoring it
         if isinstance(stop.__context__, KeyboardInterrupt):
