@@ -51,7 +51,7 @@ def rows_missing(timestamps: pd.DatetimeIndex, freq: str) -> int | None:
 
 
 def grid_frequency(timestamps: pd.DatetimeIndex) -> str | None:
-    """The pandas alias of the grid that holds all increasing timestamps (N,) and lacks the fewest rows; None: no grid."""
+    """The pandas alias of the grid that holds all timestamps (N,), increasing, and lacks the fewest rows; or None."""
     candidates, step = _usual_frequencies(timestamps), _commonest_step(timestamps)
     if np.diff(timestamps.to_numpy()).min() < np.timedelta64(1, "D"):
         candidates.append(step)

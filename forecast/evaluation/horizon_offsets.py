@@ -47,7 +47,7 @@ def offset_metrics(
     At offset o the model reads the rows [t, t + L) and is given the calendar of its targets, the rows
     [t + L + o, t + L + o + P), all in the rows that the split's windows may touch: o windows fewer than without offset.
     The baselines are the last value and the season that goes on. Closed-form NLinear is left out: its weight in the
-    checkpoint was fitted for the steps right after the window. A model whose `supports_horizon_offset` is false gets null.
+    checkpoint was fitted for the steps right after the window. A model without `supports_horizon_offset` gets null.
 
     The model must be in evaluation mode and on the device, and `check_offsets` must have passed. Raises UserError when
     a forecast is not finite.
