@@ -79,9 +79,9 @@ def hold(folder: Path) -> None:
     """Keeps all other processes out of a run folder, until `release` or the end of this process, however it ends.
 
     A second call by the same process does nothing. Raises FolderHeld where another one has it. The lock is the
-    operating system's (flock, in FOLDER/.lock), which a killed process loses with its life. On a network file system it holds as far as
-    that passes flock on: NFS between Linux machines does, others may do so on one machine only; where a file system has
-    no flock at all, filelock says so and makes a file that a process killed with SIGKILL leaves behind.
+    operating system's (flock, in FOLDER/.lock), which a killed process loses with its life. On a network file system it
+    holds as far as that passes flock on: NFS between Linux machines does, others may do so on one machine only; where a
+    file system has no flock at all, filelock says so and makes a file that a process killed with SIGKILL leaves behind.
     """
     path = folder.absolute()
     if path in _locks:
