@@ -1,0 +1,115 @@
+"""Does a document show what was recorded? A sentence for each difference: file, line, what it has, what it should."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from documents.blocks import Block, blocks
+from documents.records import Record
+from forecast.errors import closest
+
+CUT = "..."  # on a line of its own in an excerpt: lines are left out here
+# 0.2634, unless a setting (optim.lr=0.001), a version or part of a name; and times and sizes: 4.7 s, 746 MB
+FIGURE = re.compile(
+    r"(?<![\w.=/-])[-+]?(?:\d{1,3}\.\d{3,}(?![\w.]*\w)|\d+(?:\.\d+)?(?= (?:s|ms|us|MB|GB|samples/s)\b))"
+)
+CELL = re.compile(r"(?<![\w.=/-])[-+]?\d+\.\d+(?![\w.]*\w)")  # in a table: every decimal number
+# What this program prints and no source text has: a prompt, a rule of a table, a log line, a figure in a line of text.
+OUTPUT = {
+    "a prompt": re.compile(r"^\$ "),
+    "a table's rule": re.compile("─{4,}"),
+    "a log line": re.compile(r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|\[(INFO|WARNING|ERROR)\]|^Traceback"),
+    "a key of metrics.json": re.compile(r'"[\w/ ]+": -?\d+\.\d'),
+    "an error message": re.compile(r"Did you mean|Usage: |^usage: |^\w+Error: "),
+}
+SOURCE = {"python", "yaml", "toml", "ini"}  # languages of blocks in which a decimal number is a setting
+DATED = re.compile(r"\b20\d\d-\d\d-\d\d\b|\bcommit [0-9a-f]{7,}\b")
+
+
+def problems(path: Path, root: Path, records: Mapping[str, Record]) -> list[str]:
+    """What is wrong in one document. Raises UserError for its marks, as blocks() does."""
+    name = path.relative_to(root).as_posix()
+    found = []
+    for block in blocks(path.read_text(encoding="utf-8"), name):
+        if block.mark is None:
+            found += unmarked(block, name)
+        elif block.mark.kind == "excerpt" and block.kind == "code":
+            found += unlike_record(block, name, records)
+        elif block.mark.kind == "figures" and block.kind != "code":
+            found += unlike_figures(block, name, root, records)
+        else:
+            fix = "figures" if block.mark.kind == "excerpt" else "excerpt"
+            found.append(f"{name}:{block.line}: a {block.kind} block has the mark {fix}: NAME, not {block.mark.kind}:")
+    return found
+
+
+def unmarked(block: Block, name: str) -> list[str]:
+    """Output without a mark, and figures without a mark in a text that says neither date nor commit."""
+    if block.kind == "code":
+        kinds = OUTPUT if block.language in SOURCE else OUTPUT | {"a figure": FIGURE}
+        for number, line in enumerate(block.lines, block.line):
+            kind = next((kind for kind, pattern in kinds.items() if pattern.search(line)), None)
+            if kind:
+                fix = "record its commands in results/excerpts.yaml and write <!-- excerpt: NAME --> above the block"
+                return [f"{name}:{number}: {line.strip()!r} looks like output ({kind}), and nothing checks it: {fix}"]
+        return []
+    dated = name != "README.md" and DATED.search(block.section)
+    if dated or not (figure := next(iter(figures(block)), None)):
+        return []
+    other_way = "" if name == "README.md" else ", or its date or commit in its section"
+    fix = f"write <!-- figures: NAME --> above it{other_way}"
+    return [f"{name}:{block.line}: the figure {figure} of this {block.kind} is checked by nothing: {fix}"]
+
+
+def figures(block: Block) -> list[str]:
+    """The measured numbers of a table or paragraph; `code` is left out, there they are settings."""
+    text = re.sub(r"`[^`]*`", "``", "\n".join(block.lines))
+    return (CELL if block.kind == "table" else FIGURE).findall(text)
+
+
+def unlike_figures(block: Block, name: str, root: Path, records: Mapping[str, Record]) -> list[str]:
+    """The figures that do not stand in what the mark names."""
+    source = block.mark.name if block.mark else ""
+    if source in records:
+        text = "\n".join(records[source].lines)
+    elif (root / source).is_file():
+        text = (root / source).read_text(encoding="utf-8")
+    else:
+        return [f"{name}:{block.line - 1}: {source} is no recorded output and no file.{closest(source, records)}"]
+    shown = {number: re.search(rf"(?<![\d.]){re.escape(number.lstrip('+-'))}(?!\d)", text) for number in figures(block)}
+    missing = [number for number, place in shown.items() if not place]
+    return [f"{name}:{block.line}: the figure {number} does not stand in {source}" for number in missing]
+
+
+def unlike_record(block: Block, name: str, records: Mapping[str, Record]) -> list[str]:
+    """The first line of a block that does not follow in the recorded output; `...` stands for any lines."""
+    source = block.mark.name if block.mark else ""
+    if source not in records:
+        return [f"{name}:{block.line - 2}: {source} is no excerpt of results/excerpts.yaml.{closest(source, records)}"]
+    recorded, position = records[source].lines, 0
+    piece: list[str] = []
+    for number, line in enumerate([*block.lines, CUT], block.line):
+        if line.strip() != CUT:
+            piece.append(line.rstrip())
+            continue
+        starts = range(position, len(recorded) - len(piece) + 1)
+        start = next((start for start in starts if recorded[start : start + len(piece)] == piece), None)
+        if start is None:
+            same, expected = nearest(piece, recorded[position:])
+            at = f"{name}:{number - len(piece) + same}: {piece[same]!r} does not follow in the output of {source}"
+            return [f"{at}, which has {expected!r}; paste it again, or record it: --run {source}"]
+        position, piece = start + len(piece), []
+    return []
+
+
+def nearest(piece: list[str], recorded: list[str]) -> tuple[int, str]:
+    """How many of the piece's first lines stand together in the record at most, and what it has instead of the next."""
+    ended = [*recorded, "nothing more"]
+    same, start = max(
+        (next((i for i, (a, b) in enumerate(zip(piece, ended[at:], strict=False)) if a != b), 0), -at)
+        for at in range(len(ended))
+    )
+    if same:
+        return same, ended[same - start]
+    return 0, next(iter(difflib.get_close_matches(piece[0], recorded, 1, cutoff=0.3)), "no such line")
