@@ -3,12 +3,9 @@
 Here alone it is made; `checkpoint.validate` checks it when it is read.
 """
 
-import functools
-import hashlib
 import logging
 import platform
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import lightning
@@ -20,6 +17,7 @@ from torch import Tensor, nn
 import forecast
 from forecast.checkpoint.formats import FORMAT, RECORD
 from forecast.checkpoint.load import WEIGHTS_PREFIX, calendar_encoding
+from forecast.config.code_hash import code_hash
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
@@ -38,16 +36,6 @@ def versions() -> dict[str, str]:
         "numpy": numpy.__version__,
         "pandas": pandas.__version__,
     }
-
-
-@functools.cache
-def code_hash() -> str:
-    """12 hex digits that tell one state of this package's code from another, also between releases."""
-    digest = hashlib.sha256()
-    folder = Path(forecast.__file__).parent
-    for file in sorted(folder.rglob("*.py")):
-        digest.update(file.relative_to(folder).as_posix().encode() + file.read_bytes())
-    return digest.hexdigest()[:12]
 
 
 def make_record(
