@@ -2,10 +2,10 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from documents.blocks import Block, blocks
+from documents.blocks import MARK, Block, blocks
 from documents.records import Record
 from forecast.errors import closest
 
@@ -14,7 +14,7 @@ CUT = "..."  # on a line of its own in an excerpt: lines are left out here
 FIGURE = re.compile(
     r"(?<![\w.=/-])[-+]?(?:\d{1,3}\.\d{3,}(?![\w.]*\w)|\d+(?:\.\d+)?(?= (?:s|ms|us|MB|GB|samples/s)\b))"
 )
-CELL = re.compile(r"(?<![\w.=/-])[-+]?\d+\.\d+(?![\w.]*\w)")  # in a table: every decimal number
+CELL = re.compile(r"(?<![\w.=/^-])[-+]?\d+\.\d+(?![\w.]*\w)")  # in a table: every decimal number
 # What this program prints and no source text has: a prompt, a rule of a table, a log line, a figure in a line of text.
 OUTPUT = {
     "a prompt": re.compile(r"^\$ "),
@@ -25,6 +25,13 @@ OUTPUT = {
 }
 SOURCE = {"python", "yaml", "toml", "ini"}  # languages of blocks in which a decimal number is a setting
 DATED = re.compile(r"\b20\d\d-\d\d-\d\d\b|\bcommit [0-9a-f]{7,}\b")
+
+
+def unused(names: Iterable[str], paths: Iterable[Path]) -> list[str]:
+    """The recorded outputs of these names that no document shows."""
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    shown = {name for _, name in MARK.findall(texts)}
+    return [f"results/excerpts.yaml: no document shows {name}; remove it" for name in names if name not in shown]
 
 
 def problems(path: Path, root: Path, records: Mapping[str, Record]) -> list[str]:

@@ -4,10 +4,10 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from documents.check import problems
+from documents.check import problems, unused
 from documents.records import Recipe, Record, read_recipes, read_record, record_path, write_record
 from documents.run import ROOT, again, made_by, run
 from forecast.config.code_hash import code_hash
@@ -36,25 +36,33 @@ def main() -> None:
         sys.exit("\n".join(found))
 
 
-def record(names: Iterable[str], recipes: Mapping[str, Recipe], root: Path) -> list[str]:
+def record(names: Collection[str], recipes: Mapping[str, Recipe], root: Path) -> list[str]:
     """Runs recipes and keeps what they print. Told is what differs from before, beyond `varies`. Raises UserError."""
-    differences = []
     for name in names:
         if name not in recipes:
             raise UserError(f"--run {name}: no such excerpt in results/excerpts.yaml.{closest(name, recipes)}")
-        with tempfile.TemporaryDirectory() as folder:
-            lines = run(recipes[name], Path(folder), recipes)
-        path = record_path(root, name)
-        new, difference = Record([f"# recorded: {made_by()}"], lines), None
-        if path.is_file():
-            try:
-                new, difference = again(recipes[name], read_record(path), lines)
-            except UserError as error:  # changed by hand: now it is right again, and that is told
-                difference = str(error)
-        write_record(path, new)
-        print(f"{name}: {'printed otherwise than before' if difference else 'recorded'}", flush=True)
-        differences += [difference] if difference else []
+    differences = []
+    with tempfile.TemporaryDirectory() as place:
+        for (
+            recipe
+        ) in recipes.values():  # in their order: one that others go on from stands before them, and is run once
+            if recipe.name in names:
+                difference = keep(recipe, run(recipe, Path(place), recipes), record_path(root, recipe.name))
+                print(f"{recipe.name}: {'printed otherwise than before' if difference else 'recorded'}", flush=True)
+                differences += [difference] if difference else []
     return differences
+
+
+def keep(recipe: Recipe, lines: list[str], path: Path) -> str | None:
+    """Writes the record of what was printed now; the first difference to the one before, in words."""
+    new, difference = Record([f"# recorded: {made_by()}"], lines), None
+    if path.is_file():
+        try:
+            new, difference = again(recipe, read_record(path), lines)
+        except UserError as error:  # changed by hand: now it is right again, and that is told
+            difference = str(error)
+    write_record(path, new)
+    return difference
 
 
 def check(recipes: Mapping[str, Recipe], root: Path) -> list[str]:
@@ -69,6 +77,7 @@ def check(recipes: Mapping[str, Recipe], root: Path) -> list[str]:
     for path in paths:
         if path.relative_to(root).as_posix() not in MADE:
             found += problems(path, root, records)
+    found += unused(recipes.keys() - {recipe.after for recipe in recipes.values()}, paths)
     stale = [name for name in recipes if records[name].code != code_hash()]
     print(f"{len(recipes)} recorded outputs, {len(paths)} documents.")
     if stale:

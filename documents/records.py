@@ -62,10 +62,12 @@ def read_recipes(path: Path) -> dict[str, Recipe]:
     """All entries by name. Raises UserError for a key or a name that does not exist, and for a broken pattern."""
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
     patterns = content["varies"]
-    recipes = {name: recipe(path, name, entry, patterns) for name, entry in content["excerpts"].items()}
-    for one in recipes.values():
-        if one.after is not None and one.after not in recipes:
-            raise UserError(f"{path.name}: {one.name}: after: {one.after} is no excerpt.{closest(one.after, recipes)}")
+    recipes: dict[str, Recipe] = {}
+    for name, entry in content["excerpts"].items():
+        after = entry.get("after")
+        if after is not None and after not in recipes:
+            raise UserError(f"{path.name}: {name}: after: {after} is no excerpt above it.{closest(after, recipes)}")
+        recipes[name] = recipe(path, name, entry, patterns)
     return recipes
 
 

@@ -4,6 +4,7 @@ import datetime
 import os
 import platform
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -18,13 +19,19 @@ from forecast.errors import UserError
 ROOT = Path(__file__).parents[1]
 
 
-def run(recipe: Recipe, folder: Path, recipes: Mapping[str, Recipe]) -> list[str]:
-    """What a terminal would show of its commands in `folder`, after those of the recipes that it goes on from.
+def run(recipe: Recipe, place: Path, recipes: Mapping[str, Recipe]) -> list[str]:
+    """What a terminal would show of its commands, run in the new folder `place`/NAME.
 
+    It is empty, or a copy of the folder of the recipe that this one goes on from, which is run first unless it is there.
     Raises UserError for a file that is not in FORECAST_DATA, and for a failing setup.
     """
-    if recipe.after is not None:
-        run(recipes[recipe.after], folder, recipes)
+    folder = place / recipe.name
+    if recipe.after is None:
+        folder.mkdir()
+    else:
+        if not (place / recipe.after).exists():
+            run(recipes[recipe.after], place, recipes)
+        shutil.copytree(place / recipe.after, folder)
     for file in recipe.reads:
         if not (Path(os.environ.get("FORECAST_DATA", "")) / file).is_file():
             raise UserError(f"{recipe.name} reads {file}: name the folder that has it in FORECAST_DATA")

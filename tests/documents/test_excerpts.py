@@ -1,6 +1,7 @@
 """What documents show is what was recorded: each way in which they can differ is found, and told with its place."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from script import SCRIPTS, call_script
@@ -119,7 +120,9 @@ def test_a_figure_of_the_past_names_its_date_or_commit_in_its_section(told):
 
 
 def test_settings_versions_and_names_are_no_figures(told):
-    assert told("`optim.lr=0.001`, torch 2.13.0, arXiv 2012.07436, at most 95 % of 0.02, results/a-0.123.md") == []
+    assert (
+        told("`optim.lr=0.001`, L^1.5, torch 2.13.0, arXiv 2012.07436, at most 95 % of 0.02, results/a-0.123.md") == []
+    )
 
 
 def test_figures_of_a_marked_text_stand_in_the_output(told, tmp_path):
@@ -207,7 +210,7 @@ def test_run_fails_on_other_output_and_keeps_it(tmp_path):
 def test_a_digit_planted_in_a_record_is_found_by_both_and_mended_by_run(tmp_path):
     recipes = {"demo": recipe("echo 1.5")}
     record(["demo"], recipes, tmp_path)
-    (tmp_path / "README.md").write_text("Text.\n")
+    (tmp_path / "README.md").write_text("\n".join(fenced("$ echo 1.5", mark="<!-- excerpt: demo -->")))
     path = record_path(tmp_path, "demo")
     path.write_text(path.read_text().replace("\n1.5", "\n1.6"))
     expected = "demo.txt does not have its own checksum: it was changed by hand, or a merge mixed two"
@@ -227,18 +230,30 @@ def test_what_varies_by_machine_keeps_the_recorded_text(tmp_path):
     assert after.header[0] == before.header[0] and after.header[1].startswith("# printed again: ")
 
 
-def test_a_recipe_goes_on_in_the_folder_of_another(tmp_path):
-    recipes = {"first": recipe("echo 1.5 > file"), "demo": recipe("cat file", after="first")}
-    record(["demo"], recipes, tmp_path)
-    assert read_record(record_path(tmp_path, "demo")).lines == ["$ cat file", "1.5"]
+def test_a_recipe_goes_on_in_a_copy_of_the_folder_of_another_which_is_run_once(tmp_path):
+    first = replace(recipe("echo 1.5 >> file", f"echo >> {tmp_path}/runs"), name="first")
+    recipes = {"first": first, "demo": recipe("cat file; echo 2.5 >> file", after="first")}
+    recipes["other"] = replace(recipes["demo"], name="other")
+    record(["other"], recipes, tmp_path)
+    record([*recipes], recipes, tmp_path)
+    for name in ("demo", "other"):
+        assert read_record(record_path(tmp_path, name)).lines == ["$ cat file; echo 2.5 >> file", "1.5"]
+    assert (tmp_path / "runs").read_text() == "\n\n"
 
 
 def test_a_record_is_of_the_commands_that_the_recipe_has(tmp_path):
     record(["demo"], {"demo": recipe("echo 1.5")}, tmp_path)
-    (tmp_path / "README.md").write_text("Text.\n")
+    (tmp_path / "README.md").write_text("\n".join(fenced("$ echo 1.5", mark="<!-- excerpt: demo -->")))
     assert check({"demo": recipe("echo 1.5", "true")}, tmp_path) == [
         "results/excerpts/demo.txt was recorded with other commands than excerpts.yaml has: --run demo"
     ]
+
+
+def test_a_recorded_output_that_no_document_shows_is_told(tmp_path):
+    (tmp_path / "README.md").write_text("Text.\n")
+    recipes = {"demo": recipe("true")}
+    record(["demo"], recipes, tmp_path)
+    assert check(recipes, tmp_path) == ["results/excerpts.yaml: no document shows demo; remove it"]
 
 
 def test_a_file_that_is_not_there_is_refused_with_its_folder(tmp_path, monkeypatch):
@@ -253,12 +268,12 @@ def test_a_file_that_is_not_there_is_refused_with_its_folder(tmp_path, monkeypat
     [
         ("{commands: [a], vary: [b]}", "demo: vary is no key of an excerpt. Did you mean 'varies'?"),
         ("{commands: [a], varies: [second]}", "demo: varies: second has no pattern. Did you mean 'seconds'?"),
-        ("{commands: [a], after: dem}", "demo: after: dem is no excerpt. Did you mean 'demo'?"),
+        ("{commands: [a], after: firs}", "demo: after: firs is no excerpt above it. Did you mean 'first'?"),
     ],
 )
 def test_a_wrong_recipe_is_refused(tmp_path, entry, expected):
     path = tmp_path / "excerpts.yaml"
-    path.write_text(f"varies: {{seconds: '[0-9]+ s'}}\nexcerpts:\n  demo: {entry}\n")
+    path.write_text(f"varies: {{seconds: '[0-9]+ s'}}\nexcerpts:\n  first: {{commands: [b]}}\n  demo: {entry}\n")
     with pytest.raises(UserError, match=re.escape(f"excerpts.yaml: {expected}")):
         read_recipes(path)
 
