@@ -23,9 +23,8 @@ INTRODUCTION = """# Results
 Made by `python scripts/results.py` from results/; not written by hand.
 
 Errors are in scaled units (the columns of the train rows have mean 0 and variance 1): mean ± standard deviation (number
-of seeds). In brackets after a model's name: what its command had beside its row in published.yaml. A printed MSE is
-*reproduced* when ours is at most 0.02 away, or two standard deviations over our seeds; one seed has no deviation. The
-baselines are computed on the same windows, closed-form NLinear with the row's own look-back.
+of seeds). In brackets after a model's name: what its command had beside its row in published.yaml. The baselines are
+computed on the same windows, closed-form NLinear with the row's own look-back.
 """
 
 
@@ -59,13 +58,14 @@ def main() -> None:
 def document(results: Path) -> str:
     """The whole text. Raises UserError for files that are not ours."""
     from forecast.reproduction import records
-    from forecast.reproduction.document import read_notes, table_lines
+    from forecast.reproduction.document import CODE, read_notes, table_lines
+    from forecast.reproduction.outcome import RULE
     from forecast.reproduction.published import read_published
     from forecast.reproduction.tables import TABLES
 
     lines = records.read(results / "runs.jsonl")
     printed, notes = read_published(results / "published.csv"), read_notes(results / "notes.yaml")
-    parts = [INTRODUCTION.rstrip(), "", made_with(lines), ""]
+    parts = [INTRODUCTION, RULE, "", CODE, "", made_with(lines), ""]
     for table in TABLES.values():
         parts += table_lines(table, lines, printed, notes)
     for report in sorted(results.glob("*/report.md")):  # headings one deeper, pictures by their place

@@ -1,6 +1,7 @@
 """One training, from the config to the files in its run folder."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from forecast.checkpoint.load import calendar_encoding, load_checkpoint
 from forecast.commands.results import evaluate_checkpoint, write_results
 from forecast.config.build import build
 from forecast.config.check import check_config
+from forecast.config.code_hash import code_hash
+from forecast.config.commit import commit
 from forecast.config.distributed import rank
 from forecast.config.entry import choices, in_sweep, job_number, run_folder, task_overrides
 from forecast.config.resume import resumed_config
@@ -40,8 +43,8 @@ def train(cfg: DictConfig) -> None:
     plan = make_plan(cfg)
     if plan.start is None and rank() == 0:
         remove_results(plan.folder)
-    info: dict[str, Any] = {"status": "running", "versions": versions()}
     first = read_run(plan.folder).run_info if plan.start is not None else {}  # a run that goes on keeps its command
+    info: dict[str, Any] = {"status": "running", "versions": versions(), **made_by(plan, first)}
     info |= {key: first[key] for key in ("overrides", "job") if key in first} or {
         "overrides": task_overrides(),
         "job": job_number(),
@@ -65,6 +68,22 @@ def remove_results(folder: Path) -> None:
     """Removes what an earlier run left in a folder that is used again: it must not be taken for this run's."""
     for path in (folder / METRICS, checkpoint_path(folder, "best"), checkpoint_path(folder, "last")):
         path.unlink(missing_ok=True)
+
+
+def made_by(plan: Plan, first: Mapping[str, Any]) -> dict[str, str | None]:
+    """`commit` and `code` of this program for run.json, or `BEFORE+NOW` where a run goes on that was begun with others.
+
+    first: run.json of that run; where it says nothing, its checkpoint does.
+    """
+    now = {"commit": commit(), "code": code_hash()}
+    if plan.start is None:
+        return now
+    before = first if "code" in first else plan.start.record["versions"]
+
+    def joined(key: str) -> str:
+        return "+".join(dict.fromkeys([*(before.get(key) or "unknown").split("+"), now[key] or "unknown"]))
+
+    return {key: value if value == before.get(key) else joined(key) for key, value in now.items()}
 
 
 def make_plan(cfg: DictConfig) -> Plan:

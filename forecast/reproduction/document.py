@@ -1,5 +1,6 @@
 """docs/results.md: published beside ours, row by row, made from results/runs.jsonl and nothing else."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,31 +10,43 @@ import yaml
 
 from forecast.comparison.rows import Spread
 from forecast.comparison.tables import BASELINES, markdown, plus_minus
+from forecast.config.code_hash import code_hash
 from forecast.config.values import natural
 from forecast.errors import UserError
 from forecast.reproduction import SEEDS
+from forecast.reproduction.outcome import difference, outcome
 from forecast.reproduction.published import Published, find
 from forecast.reproduction.tables import TABLES, PublishedTable, TableModel, printed_rows
 
-# A row is reproduced when it is at most so far off, or this many standard deviations over seeds.
-TOLERANCE, DEVIATIONS = 0.02, 2.0
 HEADING = (
-    *("row", "look-back", "windows", "model"),
-    *("published MSE", "ours", "difference", "published MAE", "ours", "verdict"),
+    *("row", "look-back", "windows", "model", "published MSE", "ours", "difference"),
+    *("published MAE", "ours", "difference", "verdict", "code"),
 )
+CODE = """The column *code* has the commit that a row was made at, with `-dirty` where its code had been changed.
+*(other)*: the code that trains and evaluates has changed since then, so today's may give another figure. *not
+recorded*: the row is from before lines had it, so of other code too."""
 Line = Mapping[str, Any]  # of results/runs.jsonl
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultRow:
-    """A row of a published table by a model of ours. blocks: the errors of each seed, as in metrics.json."""
+    """A row of a published table by a model of ours.
 
-    row: str
-    offset: int
+    lines, blocks: of each seed, and its errors as in metrics.json. offset: steps between window and forecast. exact:
+    computed without randomness, so that there are no seeds.
+    """
+
     name: str
-    seq_len: int
+    lines: Sequence[Line]
     blocks: Sequence[Mapping[str, Any]]
+    offset: int = 0
+    exact: bool = False
     published: Published | None
+
+    @property
+    def row(self) -> str:
+        """Its name in the table."""
+        return str(self.lines[0]["row"])
 
     def spread(self, error: str) -> Spread:
         """Of "mse" or "mae" over seeds, scaled units."""
@@ -43,24 +56,22 @@ class ResultRow:
 
     def outcome(self) -> str:
         """The cell under "verdict"."""
-        return outcome(self.published.mse, self.spread("mse")) if self.published else "nothing is printed"
+        if self.published is None:
+            return "nothing is printed"
+        return outcome(self.published.mse, self.spread("mse"), exact=self.exact)
 
     def cells(self) -> list[str]:
         """Its row in Markdown, under HEADING."""
-        mse, mae, printed = self.spread("mse"), self.spread("mae"), ["-", "-", "-"]
-        if self.published is not None:
-            difference = f"{mse.mean - self.published.mse:+.3f}"
-            printed = [f"{self.published.mse:.3f}", difference, f"{self.published.mae:.3f}"]
-        place = [self.row, str(self.seq_len), f"{self.blocks[0]['windows']:,}", self.name]
-        return [*place, printed[0], plus_minus(mse), *printed[1:], plus_minus(mae), self.outcome()]
-
-
-def outcome(published: float, ours: Spread) -> str:
-    """Whether a printed error was met: by at most TOLERANCE, or DEVIATIONS standard deviations over our seeds."""
-    difference = ours.mean - published
-    if abs(difference) <= max(TOLERANCE, DEVIATIONS * (ours.sd or 0.0)):
-        return "reproduced"
-    return f"missed: ours is {'higher' if difference > 0 else 'lower, so better'}"
+        cells = [self.row, str(self.lines[0]["seq_len"]), f"{self.blocks[0]['windows']:,}", self.name]
+        for error in ("mse", "mae"):
+            ours = self.spread(error)
+            text = f"{ours.mean:.4f}" if self.exact else plus_minus(ours)
+            if self.published is None:
+                cells += ["-", text, "-"]
+            else:
+                printed: float = getattr(self.published, error)
+                cells += [f"{printed:.3f}", text, difference(printed, ours)]
+        return [*cells, self.outcome(), ", ".join(dict.fromkeys(map(code_of, self.lines)))]
 
 
 def table_results(table: PublishedTable, lines: Iterable[Line], printed: Sequence[Published]) -> list[ResultRow]:
@@ -84,17 +95,28 @@ def _row_results(
 ) -> Iterator[ResultRow]:
     """A model's row at each offset between window and forecast, and beside NLinear its closed form."""
     first = lines[0]
-    results = [(0, name, [line["test"] for line in lines])]
-    for offset in [offset for offset, block in (first.get("offsets") or {}).items() if block is not None]:
-        blocks = [block for line in lines if (block := line["offsets"][offset]) is not None]
-        results.append((int(offset), f"{name}, offset {offset}", blocks))
+
+    def published(offset: int = 0) -> Published | None:
+        return find(printed, source=table.source, model=model.published, values=first, offset=offset)
+
+    yield ResultRow(name=name, lines=lines, blocks=[line["test"] for line in lines], published=published())
+    for key in [key for key, block in (first.get("offsets") or {}).items() if block is not None]:
+        able = [line for line in lines if line["offsets"][key] is not None]
+        blocks, offset = [line["offsets"][key] for line in able], int(key)
+        label = f"{name}, offset {offset}"
+        yield ResultRow(name=label, lines=able, blocks=blocks, offset=offset, published=published(offset))
     if model.published == "NLinear":  # its closed form is the same for all seeds
-        block = {**first["baselines"]["closed_form_nlinear"], "windows": first["test"]["windows"]}
-        results.append((0, BASELINES["closed_form_nlinear"], [block]))
-    for offset, label, blocks in results:
-        published = find(printed, source=table.source, model=model.published, values=first, offset=offset)
-        place: dict[str, Any] = {"row": str(first["row"]), "offset": offset, "seq_len": first["seq_len"]}
-        yield ResultRow(**place, name=label, blocks=blocks, published=published)
+        label, block = BASELINES["closed_form_nlinear"], first["baselines"]["closed_form_nlinear"]
+        block = {**block, "windows": first["test"]["windows"]}
+        yield ResultRow(name=label, lines=[first], blocks=[block], exact=True, published=published())
+
+
+def code_of(line: Line) -> str:
+    """The commit that made a line, as CODE has it; its hash of the code where there was no git."""
+    made_by = line.get("commit") or line.get("code")
+    if made_by is None:
+        return "not recorded"
+    return str(made_by) if line.get("code") == code_hash() else f"{made_by} (other)"
 
 
 def added_overrides(line: Line) -> str:
@@ -107,15 +129,16 @@ def added_overrides(line: Line) -> str:
 def table_lines(
     table: PublishedTable, lines: Iterable[Line], printed: Sequence[Published], notes: Mapping[str, str]
 ) -> list[str]:
-    """The section of a table: rows and verdicts, baselines, what was tried for those missed, what was not run."""
+    """The section of a table: rows and verdicts, baselines, what was tried for those outside, what was not run."""
     lines = [line for line in lines if line["table"] == table.name]
     results = table_results(table, lines, printed)
     text = [f"## {table.name}: {table.title}", ""]
     if results:
-        text += [*row_lines(results), "", *_baselines(lines), ""]
+        text += [*row_lines(results), "", *count_lines(results), *_baselines(lines), ""]
         sources = dict.fromkeys(p.note for result in results if (p := result.published) and p.note and not p.offset)
         text += [f"Of the published figures: {'; '.join(sources)}.", ""] if sources else []
-        text += [*_remarks(table, results, notes), ""]
+    if remarks := _remarks(table, results, notes):
+        text += [*remarks, ""]
     if queue := waiting(table, lines, printed):
         text += [f"Not run yet: {queue}. `python scripts/reproduce.py --table {table.name}` goes on with them.", ""]
     return text
@@ -126,15 +149,26 @@ def row_lines(results: Sequence[ResultRow]) -> list[str]:
     return markdown([HEADING, *(result.cells() for result in results)], left=4)
 
 
+def count_lines(results: Sequence[ResultRow]) -> list[str]:
+    """How many printed figures have which verdict, by trainings with the recipe itself; nothing without such rows."""
+    own = [r for r in results if r.published and not r.exact and not added_overrides(r.lines[0])]
+    counts = Counter(result.outcome() for result in own)
+    texts = [f"{count} *{verdict}*" for verdict, count in sorted(counts.items())]
+    return [f"Printed figures, each by its recipe: {'; '.join(texts)}.", ""] if own else []
+
+
 def _remarks(table: PublishedTable, results: Sequence[ResultRow], notes: Mapping[str, str]) -> list[str]:
-    """What was tried and noticed, by table and by row; a row that misses never goes without a remark."""
+    """What was tried and noticed, by table and by row; a row outside never goes without a remark."""
     of_rows = {row: notes.get(f"{table.name}/{row}") for row in dict.fromkeys(result.row for result in results)}
     remarks = [f"- {notes[table.name].strip()}"] if table.name in notes else []
     remarks += [f"- {row}: {remark.strip()}" for row, remark in of_rows.items() if remark is not None]
-    missed = {result.row for result in results if result.outcome().startswith("missed")}
-    silent = [row for row, remark in of_rows.items() if remark is None and row in missed]
-    if silent and table.name not in notes:
-        remarks.append(f"- Missed, and nothing tried yet: {', '.join(silent)}.")
+    unexplained: dict[str, list[str]] = {}
+    for result in results:
+        if of_rows[result.row] is None and result.outcome().endswith(("missed", "outside")):
+            unexplained.setdefault(result.row, []).append(result.name)
+    if unexplained and table.name not in notes:
+        rows = (f"{row} ({', '.join(names)})" for row, names in unexplained.items())
+        remarks.append(f"- Not explained: {'; '.join(rows)}.")
     return remarks
 
 

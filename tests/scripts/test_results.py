@@ -5,6 +5,9 @@ import json
 from reproduction.lines import line
 from script import SCRIPTS, call_script
 
+from forecast.reproduction.document import CODE
+from forecast.reproduction.outcome import RULE
+
 RESULTS = SCRIPTS.parent / "results"
 
 
@@ -20,6 +23,8 @@ def test_every_result_has_its_versions_data_and_cost():
         assert result["versions"].keys() >= {"forecast", "torch", "lightning", "python"}
         assert result["data_read"]["checksum"] and result["status"] == "finished"
         assert result["cost"]["device"] and result["cost"]["train_seconds"] > 0
+        # from before the first hash of the code there is none to be had
+        assert {"commit", "code"} <= result.keys() or "code" not in result["versions"]
 
 
 def test_tables_and_comparisons_become_one_text(tmp_path):
@@ -33,6 +38,8 @@ def test_tables_and_comparisons_become_one_text(tmp_path):
     (tmp_path / "sweep").mkdir()
     (tmp_path / "sweep" / "report.md").write_text("# sweep\n\n## ETTh1\n\n![](errors.png)\n")
     text = module.document(tmp_path)
+    assert RULE in text and CODE in text
     assert "1 training, 0.0 hours on cpu, torch 2.13.0." in text
-    assert "| 24 | 48 | 2,857 | informer2020 | 0.577 | 0.5000 (1) | -0.077 |" in text
+    errors = "0.577 | 0.5000 (1) | -13.3 % | 0.549 | 0.6000 (1) | +9.3 %"
+    assert f"| 24 | 48 | 2,857 | informer2020 | {errors} | one seed, outside | not recorded |" in text
     assert text.endswith("## sweep\n\n### ETTh1\n\n![](../results/sweep/errors.png)\n")

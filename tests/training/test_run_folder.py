@@ -10,6 +10,9 @@ import torch
 from program import TINY, call, refusal
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from forecast.config.code_hash import code_hash
+from forecast.config.commit import commit
+
 FILES = [
     ".hydra/config.yaml",
     ".hydra/overrides.yaml",
@@ -117,6 +120,7 @@ def test_run_json_tells_versions_checksum_device_and_cost(tiny_run):
     assert (info["status"], info["device"]) == ("finished", "cpu")
     assert info["data"]["checksum"] == "demo-seed7-rows700"
     assert {"forecast", "torch", "lightning", "python"} <= set(info["versions"])
+    assert (info["commit"], info["code"]) == (commit(), code_hash())
     assert min(info["train_seconds"], info["train_samples_per_second"], info["peak_memory_mb"]) > 0
 
 
