@@ -42,23 +42,24 @@ def record(names: Collection[str], recipes: Mapping[str, Recipe], root: Path) ->
         if name not in recipes:
             raise UserError(f"--run {name}: no such excerpt in results/excerpts.yaml.{closest(name, recipes)}")
     differences = []
+    now = made_by()
     with tempfile.TemporaryDirectory() as place:
         for (
             recipe
         ) in recipes.values():  # in their order: one that others go on from stands before them, and is run once
             if recipe.name in names:
-                difference = keep(recipe, run(recipe, Path(place), recipes), record_path(root, recipe.name))
+                difference = keep(recipe, run(recipe, Path(place), recipes), record_path(root, recipe.name), now)
                 print(f"{recipe.name}: {'printed otherwise than before' if difference else 'recorded'}", flush=True)
                 differences += [difference] if difference else []
     return differences
 
 
-def keep(recipe: Recipe, lines: list[str], path: Path) -> str | None:
-    """Writes the record of what was printed now; the first difference to the one before, in words."""
-    new, difference = Record([f"# recorded: {made_by()}"], lines), None
+def keep(recipe: Recipe, lines: list[str], path: Path, now: str) -> str | None:
+    """Writes the record of what was printed now; the first difference to the one before, in words. now: made_by()."""
+    new, difference = Record([f"# recorded: {now}"], lines), None
     if path.is_file():
         try:
-            new, difference = again(recipe, read_record(path), lines)
+            new, difference = again(recipe, read_record(path), lines, now)
         except UserError as error:  # changed by hand: now it is right again, and that is told
             difference = str(error)
     write_record(path, new)

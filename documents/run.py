@@ -14,6 +14,7 @@ from pathlib import Path
 
 from documents.records import Recipe, Record
 from forecast.config.code_hash import code_hash
+from forecast.config.commit import commit
 from forecast.errors import UserError
 
 ROOT = Path(__file__).parents[1]
@@ -22,7 +23,8 @@ ROOT = Path(__file__).parents[1]
 def run(recipe: Recipe, place: Path, recipes: Mapping[str, Recipe]) -> list[str]:
     """What a terminal would show of its commands, run in the new folder `place`/NAME.
 
-    It is empty, or a copy of the folder of the recipe that this one goes on from, which is run first unless it is there.
+    It is empty, or a copy of the folder of the recipe that this one goes on from, which is run first unless it is
+    there. Where the folder's path is printed, the word FOLDER stands instead.
     Raises UserError for a file that is not in FORECAST_DATA, and for a failing setup.
     """
     folder = place / recipe.name
@@ -41,7 +43,8 @@ def run(recipe: Recipe, place: Path, recipes: Mapping[str, Recipe]) -> list[str]
     lines = []
     for command in recipe.commands:
         done = shell(command, folder)
-        lines += [f"$ {command}", *(line.rstrip() for line in done.stdout.splitlines())]
+        printed = done.stdout.replace(str(folder), "FOLDER")
+        lines += [f"$ {command}", *(line.rstrip() for line in printed.splitlines())]
     return lines
 
 
@@ -52,7 +55,7 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", functions + command],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"},
+        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -61,23 +64,21 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def made_by() -> str:
-    """When, on what and by which code a command runs now. The commit ends with -dirty where files differ from it."""
-    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
-    commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    """When, on what and by which code a command runs now."""
     date = datetime.datetime.now(tz=datetime.timezone.utc).strftime("%Y-%m-%d")
     machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, torch {version('torch')}"
-    return f"{date}, {machine}, commit {commit}, code {code_hash()}"
+    return f"{date}, {machine}, commit {commit()}, code {code_hash()}"
 
 
-def again(recipe: Recipe, record: Record, lines: list[str]) -> tuple[Record, str | None]:
+def again(recipe: Recipe, record: Record, lines: list[str], now: str) -> tuple[Record, str | None]:
     """The record to keep of a recipe run once more, and the first difference to the one before.
 
-    What differs in nothing but `varies` keeps its text, so that documents stay right.
+    What differs in nothing but `varies` keeps its text, so that documents stay right. now: made_by() as the run began.
     """
     old, new = recipe.mask(record.lines), recipe.mask(lines)
     if old == new:
-        return Record([record.header[0], f"# printed again: {made_by()}"], record.lines), None
-    return Record([f"# recorded: {made_by()}"], lines), f"{recipe.name}: {first_difference(old, new)}"
+        return Record([record.header[0], f"# printed again: {now}"], record.lines), None
+    return Record([f"# recorded: {now}"], lines), f"{recipe.name}: {first_difference(old, new)}"
 
 
 def first_difference(before: list[str], now: list[str]) -> str:
