@@ -19,7 +19,7 @@ from forecast.errors import UserError
 
 MARK = re.compile(r"<!-- (excerpt|figures): (\S+) -->\s*")
 BEGIN, END = "<!-- made by ", "<!-- until here -->"
-TEXT = {"table_open": "table", "paragraph_open": "paragraph"}
+TEXT = {"table_open": "table", "paragraph_open": "paragraph", "html_block": "paragraph"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def blocks(text: str, name: str) -> list[Block]:
     marked_list: int | None = None  # the level of a list whose items all have the mark
     made = False
     for token in MarkdownIt("commonmark").enable("table").parse(text):
-        if token.type == "html_block":
+        if token.type == "html_block" and token.content.startswith("<!--"):
             made = token.content.startswith(BEGIN) or (made and END not in token.content)
             mark = read_mark(token, mark, name)
         elif token.type.endswith("list_open") and mark and marked_list is None:

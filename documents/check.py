@@ -70,8 +70,8 @@ def unmarked(block: Block, name: str) -> list[str]:
 
 
 def figures(block: Block) -> list[str]:
-    """The measured numbers of a table or paragraph; `code` is left out, there they are settings."""
-    text = re.sub(r"`[^`]*`", "``", "\n".join(block.lines))
+    """The measured numbers of a table or paragraph; those of `code` are settings, unless it is nothing but a number."""
+    text = re.sub(r"`([^`]*)`", lambda code: "" if re.search("[A-Za-z]", code[1]) else code[1], "\n".join(block.lines))
     return (CELL if block.kind == "table" else FIGURE).findall(text)
 
 

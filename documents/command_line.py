@@ -29,7 +29,9 @@ def main() -> None:
     try:
         recipes = read_recipes(ROOT / "results" / "excerpts.yaml")
         found = [] if arguments.check else record(arguments.run or recipes, recipes, ROOT)
-        found += check(recipes, ROOT) + [problem for script in MAKERS for problem in made_otherwise(script)]
+        found += check(recipes, ROOT) + [
+            problem for script in MAKERS for problem in made_otherwise(ROOT / "scripts" / script)
+        ]
     except UserError as error:
         found = [str(error)]
     if found:
@@ -86,8 +88,7 @@ def check(recipes: Mapping[str, Recipe], root: Path) -> list[str]:
     return found
 
 
-def made_otherwise(script: str) -> list[str]:
+def made_otherwise(script: Path) -> list[str]:
     """What a script that makes documents says of them with --check; empty when they are up to date."""
-    command = [sys.executable, str(ROOT / "scripts" / script), "--check"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
     return [(done.stderr or done.stdout).strip()] if done.returncode else []

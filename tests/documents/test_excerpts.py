@@ -8,7 +8,7 @@ from script import SCRIPTS, call_script
 
 from documents.blocks import blocks
 from documents.check import problems
-from documents.command_line import check, record
+from documents.command_line import check, made_otherwise, record
 from documents.records import Recipe, Record, read_recipes, read_record, record_path, write_record
 from forecast.errors import UserError
 
@@ -25,6 +25,7 @@ $ head -2 forecast.csv
 date,load
 2021-01-01 00:00:00,3.25
 """.splitlines()
+ROOT = SCRIPTS.parent
 RECORDS = {"quickstart": Record(["# recorded: code 0123456789ab"], PRINTED)}
 TABLE = PRINTED[2:6]
 
@@ -33,13 +34,13 @@ TABLE = PRINTED[2:6]
 def told(tmp_path):
     """What the check says of README.md, or of another document, with this text."""
 
-    def of(*lines, name="README.md"):
+    def what_is_told(*lines, name="README.md", of=RECORDS):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("\n".join(lines) + "\n")
-        return problems(path, tmp_path, RECORDS)
+        return problems(path, tmp_path, of)
 
-    return of
+    return what_is_told
 
 
 def fenced(*lines, mark="<!-- excerpt: quickstart -->", language=""):
@@ -102,7 +103,13 @@ def test_commands_code_and_trees_need_no_mark(told):
     assert told(*fenced("optim:", "  lr: 0.0001", mark=None, language="yaml")) == []
 
 
-@pytest.mark.parametrize("text", ["An MSE of 0.424.", "- An MSE of 0.424.", "It takes 40 s.", "| a |\n|---|\n| 8.5 |"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("An MSE of 0.424.", "- An MSE of 0.424.", "An MSE of `0.424`.", "`code` before 0.424 and `more` after"),
+        *("It takes 40 s.", "| a |\n|---|\n| 8.5 |", "<pre>\ninformer   0.2634\n</pre>"),
+    ],
+)
 def test_a_figure_that_nothing_checks_is_told(told, text):
     (problem,) = told("## Errors", "", text)
     assert problem.startswith("README.md:3: the figure ") and "is checked by nothing" in problem
@@ -283,8 +290,33 @@ def test_a_missing_record_says_how_to_make_it(tmp_path):
         check({"demo": recipe("true")}, tmp_path)
 
 
+def test_what_scripts_say_of_their_documents_is_told(tmp_path):
+    script = tmp_path / "maker.py"
+    script.write_text(
+        "import sys; sys.exit('results.md is not what results/ gives' if sys.argv[1:] == ['--check'] else 0)"
+    )
+    assert made_otherwise(script) == ["results.md is not what results/ gives"]
+    script.write_text("")
+    assert made_otherwise(script) == []
+
+
 def test_this_repository_shows_what_was_recorded(capsys):
     assert call_script(capsys, "excerpts", "--check")[::2] == (0, "")
+
+
+def test_a_digit_planted_in_any_excerpt_of_this_repository_is_told(told):
+    records = {path.stem: read_record(path) for path in (ROOT / "results" / "excerpts").glob("*.txt")}
+    planted = 0
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        lines = path.read_text().splitlines()
+        excerpts = [b for b in blocks(path.read_text(), path.name) if b.mark and b.mark.kind == "excerpt"]
+        for number, line in [(block.line - 1 + i, line) for block in excerpts for i, line in enumerate(block.lines)]:
+            if digit := re.search(r"(?<=\.\d)\d", line):
+                wrong = line[: digit.start()] + str((int(digit[0]) + 5) % 10) + line[digit.end() :]
+                text = [*lines[:number], wrong, *lines[number + 1 :]]
+                assert any(f":{number + 1}: " in problem for problem in told(*text, of=records)), (path, wrong)
+                planted += 1
+    assert planted > 10
 
 
 def test_an_unknown_excerpt_is_refused_with_the_nearest_name(capsys):
@@ -296,6 +328,6 @@ def test_an_unknown_excerpt_is_refused_with_the_nearest_name(capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["refusals", "check-data"])
 def test_commands_that_train_nothing_print_what_was_recorded(tmp_path, name):
-    recipes = read_recipes(SCRIPTS.parent / "results" / "excerpts.yaml")
-    write_record(record_path(tmp_path, name), read_record(record_path(SCRIPTS.parent, name)))
+    recipes = read_recipes(ROOT / "results" / "excerpts.yaml")
+    write_record(record_path(tmp_path, name), read_record(record_path(ROOT, name)))
     assert record([name], recipes, tmp_path) == []
