@@ -5,7 +5,7 @@ A mark is a comment on the line before a block:
     <!-- excerpt: NAME -->   a fenced block of lines of results/excerpts/NAME.txt
     <!-- figures: NAME -->   a table, list or paragraph whose figures stand there, or in docs/results.md
 
-What stands between `<!-- made by SCRIPT -->` and `<!-- until here -->` is that script's to check.
+What stands between `<!-- made by SCRIPT -->` and `<!-- until here -->` is checked by that script.
 """
 
 import re
@@ -19,6 +19,7 @@ from forecast.errors import UserError
 
 MARK = re.compile(r"<!-- (excerpt|figures): (\S+) -->\s*")
 BEGIN, END = "<!-- made by ", "<!-- until here -->"
+MADE_PARTS = {"README.md": "scripts/results.py", "docs/performance.md": "scripts/performance.py"}
 TEXT = {"table_open": "table", "paragraph_open": "paragraph", "html_block": "paragraph"}
 
 
@@ -43,7 +44,7 @@ class Block:
 
 
 def blocks(text: str, name: str) -> list[Block]:
-    """The blocks of a document, less what scripts make. Raises UserError for a mark that belongs to no block."""
+    """The blocks of a document, less what scripts make. Raises UserError for a mark that is wrong or misplaced."""
     source = text.splitlines()
     sections = section_of_each_line(source)
     found: list[Block] = []
@@ -52,7 +53,7 @@ def blocks(text: str, name: str) -> list[Block]:
     made = False
     for token in MarkdownIt("commonmark").enable("table").parse(text):
         if token.type == "html_block" and token.content.startswith("<!--"):
-            made = token.content.startswith(BEGIN) or (made and END not in token.content)
+            made = begins_made_part(token, name) or (made and END not in token.content)
             mark = read_mark(token, mark, name)
         elif token.type.endswith("list_open") and mark and marked_list is None:
             marked_list = token.level
@@ -64,7 +65,21 @@ def blocks(text: str, name: str) -> list[Block]:
             mark = mark if marked_list is not None else None
     if mark:
         raise UserError(f"{name}: nothing follows the mark {mark.kind}: {mark.name} at its end; remove it")
+    if made:
+        raise UserError(f"{name}: {END} is missing after what {MADE_PARTS[name]} makes")
     return found
+
+
+def begins_made_part(comment: Token, name: str) -> bool:
+    """Whether a script's part of this document begins here. Raises UserError where no script makes one."""
+    if not comment.content.startswith(BEGIN):
+        return False
+    if comment.content.strip() != f"{BEGIN}{MADE_PARTS.get(name)} -->":
+        parts = ", ".join(f"{script} in {document}" for document, script in MADE_PARTS.items())
+        raise UserError(
+            f"{name}: {comment.content.strip()!r}: only {parts} makes and checks such a part; remove the mark"
+        )
+    return True
 
 
 def read_mark(comment: Token, before: Mark | None, name: str) -> Mark | None:

@@ -11,19 +11,25 @@ from forecast.errors import closest
 
 CUT = "..."  # on a line of its own in an excerpt: lines are left out here
 # 0.2634, unless a setting (optim.lr=0.001), a version or part of a name; and times and sizes: 4.7 s, 746 MB
-FIGURE = re.compile(
-    r"(?<![\w.=/-])[-+]?(?:\d{1,3}\.\d{3,}(?![\w.]*\w)|\d+(?:\.\d+)?(?= (?:s|ms|us|MB|GB|samples/s)\b))"
-)
-CELL = re.compile(r"(?<![\w.=/^-])[-+]?\d+\.\d+(?![\w.]*\w)")  # in a table: every decimal number
-# What this program prints and no source text has: a prompt, a rule of a table, a log line, a figure in a line of text.
+DECIMALS = r"(?<![\w.=/^-])[-+]?\d{1,3}\.\d{%d,}(?![\w.]*\w)"
+WITH_UNIT = r"(?<![\w.=/-])\d+(?:\.\d+)?(?= (?:s|ms|us|MB|GB|samples/s)\b)"
+FIGURES = {
+    "table": re.compile(DECIMALS % 1),
+    "code": re.compile(f"{DECIMALS % 2}|{WITH_UNIT}"),
+    "paragraph": re.compile(f"{DECIMALS % 3}|{WITH_UNIT}"),
+}
+# What this program prints and no source text has.
 OUTPUT = {
     "a prompt": re.compile(r"^\$ "),
     "a table's rule": re.compile("─{4,}"),
-    "a log line": re.compile(r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|\[(INFO|WARNING|ERROR)\]|^Traceback"),
+    "a log line": re.compile(r"\[(INFO|WARNING|ERROR)\]|^Traceback"),
+    "a time stamp": re.compile(r"(?<![='\"])\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d"),
     "a key of metrics.json": re.compile(r'"[\w/ ]+": -?\d+\.\d'),
-    "an error message": re.compile(r"Did you mean|Usage: |^usage: |^\w+Error: "),
+    "an error message": re.compile(r"Did you mean|^[Uu]sage: |^\w+Error: "),
 }
 SOURCE = {"python", "yaml", "toml", "ini"}  # languages of blocks in which a decimal number is a setting
+INPUT = {"csv"}  # unmarked, it is a user's file
+HISTORY = ("docs/experiments.md", "docs/reliability.md", "docs/performance.md", "docs/limits.md", "docs/decisions/")
 DATED = re.compile(r"\b20\d\d-\d\d-\d\d\b|\bcommit [0-9a-f]{7,}\b")
 
 
@@ -52,27 +58,32 @@ def problems(path: Path, root: Path, records: Mapping[str, Record]) -> list[str]
 
 
 def unmarked(block: Block, name: str) -> list[str]:
-    """Output without a mark, and figures without a mark in a text that says neither date nor commit."""
+    """Output and figures without a mark; in HISTORY figures may stand in a section with a date or commit."""
     if block.kind == "code":
-        kinds = OUTPUT if block.language in SOURCE else OUTPUT | {"a figure": FIGURE}
-        for number, line in enumerate(block.lines, block.line):
-            kind = next((kind for kind, pattern in kinds.items() if pattern.search(line)), None)
-            if kind:
-                fix = "record its commands in results/excerpts.yaml and write <!-- excerpt: NAME --> above the block"
-                return [f"{name}:{number}: {line.strip()!r} looks like output ({kind}), and nothing checks it: {fix}"]
+        return unmarked_output(block, name)
+    history = name.startswith(HISTORY)
+    found = figures(block)
+    if not found or (history and DATED.search(block.section)):
         return []
-    dated = name != "README.md" and DATED.search(block.section)
-    if dated or not (figure := next(iter(figures(block)), None)):
-        return []
-    other_way = "" if name == "README.md" else ", or its date or commit in its section"
-    fix = f"write <!-- figures: NAME --> above it{other_way}"
-    return [f"{name}:{block.line}: the figure {figure} of this {block.kind} is checked by nothing: {fix}"]
+    fix = "write <!-- figures: NAME --> above it" + (", or its date or commit in its section" if history else "")
+    return [f"{name}:{block.line}: the figure {found[0]} of this {block.kind} is checked by nothing: {fix}"]
+
+
+def unmarked_output(block: Block, name: str) -> list[str]:
+    """The first line of an unmarked code block that looks like output."""
+    kinds = OUTPUT if block.language in SOURCE else OUTPUT | {"a figure": FIGURES["code"]}
+    for number, line in enumerate([] if block.language in INPUT else block.lines, block.line):
+        kind = next((kind for kind, pattern in kinds.items() if pattern.search(line)), None)
+        if kind:
+            fix = "record its commands in results/excerpts.yaml and write <!-- excerpt: NAME --> above the block"
+            return [f"{name}:{number}: {line.strip()!r} looks like output ({kind}), and nothing checks it: {fix}"]
+    return []
 
 
 def figures(block: Block) -> list[str]:
     """The measured numbers of a table or paragraph; those of `code` are settings, unless it is nothing but a number."""
     text = re.sub(r"`([^`]*)`", lambda code: "" if re.search("[A-Za-z]", code[1]) else code[1], "\n".join(block.lines))
-    return (CELL if block.kind == "table" else FIGURE).findall(text)
+    return FIGURES[block.kind].findall(text)
 
 
 def unlike_figures(block: Block, name: str, root: Path, records: Mapping[str, Record]) -> list[str]:

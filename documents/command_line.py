@@ -1,6 +1,7 @@
 """python scripts/excerpts.py --check | --run [NAME ...]."""
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,9 +30,9 @@ def main() -> None:
     try:
         recipes = read_recipes(ROOT / "results" / "excerpts.yaml")
         found = [] if arguments.check else record(arguments.run or recipes, recipes, ROOT)
-        found += check(recipes, ROOT) + [
-            problem for script in MAKERS for problem in made_otherwise(ROOT / "scripts" / script)
-        ]
+        found += check(recipes, ROOT)
+        for script in MAKERS:
+            found += made_otherwise(ROOT / "scripts" / script)
     except UserError as error:
         found = [str(error)]
     if found:
@@ -46,11 +47,13 @@ def record(names: Collection[str], recipes: Mapping[str, Recipe], root: Path) ->
     differences = []
     now = made_by()
     with tempfile.TemporaryDirectory() as place:
-        for (
-            recipe
-        ) in recipes.values():  # in their order: one that others go on from stands before them, and is run once
+        # in their order: one that others go on from stands before them, and is run once
+        for recipe in recipes.values():
             if recipe.name in names:
-                difference = keep(recipe, run(recipe, Path(place), recipes), record_path(root, recipe.name), now)
+                lines = run(recipe, Path(place), recipes)
+                difference = keep(recipe, lines, record_path(root, recipe.name), now)
+                for made, shown in recipe.pictures.items():
+                    shutil.copyfile(Path(place) / recipe.name / made, root / shown)
                 print(f"{recipe.name}: {'printed otherwise than before' if difference else 'recorded'}", flush=True)
                 differences += [difference] if difference else []
     return differences

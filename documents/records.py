@@ -23,7 +23,8 @@ class Recipe:
 
     commands: as a user types them, run one after the other in an empty folder; a failing one is no error.
     after: the recipe whose folder it goes on in. setup: commands before, which no document shows.
-    reads: files that must lie in the folder FORECAST_DATA. varies: patterns of what differs by machine and time.
+    reads: files that must lie in the folder FORECAST_DATA. pictures: a file that the commands leave -> its place in
+    the repository. varies: patterns of what differs by machine and time.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Recipe:
     after: str | None = None
     setup: list[str]
     reads: list[str]
+    pictures: dict[str, str]
     varies: list[re.Pattern[str]]
 
     def mask(self, lines: list[str]) -> list[str]:
@@ -73,7 +75,7 @@ def read_recipes(path: Path) -> dict[str, Recipe]:
 
 def recipe(path: Path, name: str, entry: Mapping[str, Any], patterns: Mapping[str, str]) -> Recipe:
     """One entry. Raises UserError as read_recipes does."""
-    keys = {"commands", "after", "setup", "reads", "varies"}
+    keys = {"commands", "after", "setup", "reads", "pictures", "varies"}
     for key in entry.keys() - keys:
         raise UserError(f"{path.name}: {name}: {key} is no key of an excerpt.{closest(key, keys)}")
     for pattern in entry.get("varies", []):
@@ -85,6 +87,7 @@ def recipe(path: Path, name: str, entry: Mapping[str, Any], patterns: Mapping[st
         after=entry.get("after"),
         setup=entry.get("setup", []),
         reads=entry.get("reads", []),
+        pictures=entry.get("pictures", {}),
         varies=[re.compile(patterns[pattern]) for pattern in entry.get("varies", [])],
     )
 

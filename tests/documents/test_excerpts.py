@@ -36,7 +36,7 @@ def told(tmp_path):
 
     def what_is_told(*lines, name="README.md", of=RECORDS):
         path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(lines) + "\n")
         return problems(path, tmp_path, of)
 
@@ -84,10 +84,12 @@ def test_lines_that_do_not_follow_are_told(told, lines, expected):
         '    "mse": 0.263412,',
         "[2026-11-22 11:43:00,724][forecast][INFO] - Training.",
         "'model.dmodel' is no key of the config. Did you mean 'model.d_model'?",
+        "24 steps from 2018-06-26 20:00:00 to 2018-06-27 19:00:00 are in forecast.csv.",
+        "load           3       25.67       40.03       54.12         0",
         "Speed: 416 samples/s, 68 % of what the model alone allows",
     ],
 )
-@pytest.mark.parametrize("language", ["", "text", "json"])
+@pytest.mark.parametrize("language", ["", "text", "console"])
 def test_output_without_a_mark_is_told(told, line, language):
     (problem,) = told("Text.", "", *fenced(line, mark=None, language=language))
     assert problem.startswith(f"README.md:4: {line.strip()!r} looks like output") and "excerpt: NAME" in problem
@@ -101,6 +103,7 @@ def test_commands_code_and_trees_need_no_mark(told):
     commands = ["forecast train data=ETTh1 optim.lr=0.0005 # torch 2.13.0", "conf/   the config tree", "q (B,H,Q,E)"]
     assert told(*fenced(*commands, mark=None)) == []
     assert told(*fenced("optim:", "  lr: 0.0001", mark=None, language="yaml")) == []
+    assert told(*fenced("date,load", "2024-01-01 00:00:00,3.251", mark=None, language="csv")) == []
 
 
 @pytest.mark.parametrize(
@@ -113,17 +116,18 @@ def test_commands_code_and_trees_need_no_mark(told):
 def test_a_figure_that_nothing_checks_is_told(told, text):
     (problem,) = told("## Errors", "", text)
     assert problem.startswith("README.md:3: the figure ") and "is checked by nothing" in problem
-    assert told("## Errors", "", text, name="docs/errors.md") == [
-        problem.replace("README.md", "docs/errors.md") + ", or its date or commit in its section"
+    assert told("## Errors", "", text, name="docs/limits.md") == [
+        problem.replace("README.md", "docs/limits.md") + ", or its date or commit in its section"
     ]
 
 
 def test_a_figure_of_the_past_names_its_date_or_commit_in_its_section(told):
     figure = "An MSE of 0.424."
-    assert told("## Then", "Measured 2026-11-21.", "", figure, name="docs/past.md") == []
-    assert told("## Then", f"{figure} (commit dfe7d05)", name="docs/past.md") == []
-    assert len(told("## Then", "2026-11-21", "## Now", figure, name="docs/past.md")) == 1
-    assert len(told("## Then", "2026-11-21", "", figure)) == 1, "README.md has no past"
+    assert told("## Then", "Measured 2026-11-21.", "", figure, name="docs/experiments.md") == []
+    assert told("## Then", f"{figure} (commit dfe7d05)", name="docs/experiments.md") == []
+    assert len(told("## Then", "2026-11-21", "## Now", figure, name="docs/experiments.md")) == 1
+    for name in ("README.md", "docs/tutorials/first.md"):
+        assert len(told("## Then", "2026-11-21", "", figure, name=name)) == 1, "these are no history"
 
 
 def test_settings_versions_and_names_are_no_figures(told):
@@ -171,6 +175,14 @@ def test_a_mark_that_names_nothing_or_the_wrong_kind_is_told(told, lines, expect
     [
         ("<!-- excerpt quickstart -->\n```\n```", "README.md:1: '<!-- excerpt quickstart -->' is no mark; write"),
         ("<!-- excerpt: a -->\n<!-- figures: b -->\n\nText.", "README.md:2: two marks for one block"),
+        (
+            "<!-- made by hand -->\n\nAn MSE of 0.424.",
+            "README.md: '<!-- made by hand -->': only scripts/results.py in README.md",
+        ),
+        (
+            "<!-- made by scripts/results.py -->\n\nAn MSE.",
+            "README.md: <!-- until here --> is missing after what scripts/",
+        ),
         ("Text.\n<!-- excerpt: a -->", "README.md: nothing follows the mark excerpt: a at its end"),
     ],
 )
@@ -187,7 +199,7 @@ def test_what_scripts_make_is_theirs(told):
 
 def recipe(*commands, varies=(), after=None):
     patterns = [re.compile(pattern) for pattern in varies]
-    return Recipe(name="demo", commands=list(commands), after=after, setup=[], reads=[], varies=patterns)
+    return Recipe(name="demo", commands=list(commands), after=after, setup=[], reads=[], pictures={}, varies=patterns)
 
 
 def test_run_records_what_a_terminal_shows_and_check_agrees(tmp_path):
@@ -237,6 +249,13 @@ def test_what_varies_by_machine_keeps_the_recorded_text(tmp_path):
     assert after.header[0] == before.header[0] and after.header[1].startswith("# printed again: ")
 
 
+def test_run_makes_the_picture_that_a_document_shows_anew(tmp_path):
+    (tmp_path / "shown.png").write_text("old")
+    drawn = replace(recipe("echo new > made.png"), pictures={"made.png": "shown.png"})
+    record(["demo"], {"demo": drawn}, tmp_path)
+    assert (tmp_path / "shown.png").read_text() == "new\n"
+
+
 def test_a_recipe_goes_on_in_a_copy_of_the_folder_of_another_which_is_run_once(tmp_path):
     first = replace(recipe("echo 1.5 >> file", f"echo >> {tmp_path}/runs"), name="first")
     recipes = {"first": first, "demo": recipe("cat file; echo 2.5 >> file", after="first")}
@@ -265,7 +284,7 @@ def test_a_recorded_output_that_no_document_shows_is_told(tmp_path):
 
 def test_a_file_that_is_not_there_is_refused_with_its_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("FORECAST_DATA", str(tmp_path))
-    needs = Recipe(name="demo", commands=["true"], setup=[], reads=["ETTh1.csv"], varies=[])
+    needs = Recipe(name="demo", commands=["true"], setup=[], reads=["ETTh1.csv"], pictures={}, varies=[])
     with pytest.raises(UserError, match=r"demo reads ETTh1\.csv: name the folder that has it in FORECAST_DATA"):
         record(["demo"], {"demo": needs}, tmp_path)
 
