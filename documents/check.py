@@ -7,7 +7,7 @@ from pathlib import Path
 
 from documents.blocks import MARK, Block, blocks
 from documents.records import Record
-from forecast.errors import closest
+from forecast.errors import UserError, closest
 
 CUT = "..."  # on a line of its own in an excerpt: lines are left out here
 # 0.2634, unless a setting (optim.lr=0.001), a version or part of a name; and times and sizes: 4.7 s, 746 MB
@@ -41,10 +41,14 @@ def unused(names: Iterable[str], paths: Iterable[Path]) -> list[str]:
 
 
 def problems(path: Path, root: Path, records: Mapping[str, Record]) -> list[str]:
-    """What is wrong in one document. Raises UserError for its marks, as blocks() does."""
+    """What is wrong in one document."""
     name = path.relative_to(root).as_posix()
-    found = []
-    for block in blocks(path.read_text(encoding="utf-8"), name):
+    found: list[str] = []
+    try:
+        content = blocks(path.read_text(encoding="utf-8"), name)
+    except UserError as error:
+        return [str(error)]
+    for block in content:
         if block.mark is None:
             found += unmarked(block, name)
         elif block.mark.kind == "excerpt" and block.kind == "code":

@@ -72,7 +72,7 @@ def keep(recipe: Recipe, lines: list[str], path: Path, now: str) -> str | None:
 
 
 def check(recipes: Mapping[str, Recipe], root: Path) -> list[str]:
-    """What README.md and docs/ show otherwise than recorded. Raises UserError for records and marks that are wrong."""
+    """What README.md and docs/ show otherwise than recorded. Raises UserError for a wrong record."""
     records = {name: read_record(record_path(root, name)) for name in recipes}
     found = [
         f"results/excerpts/{name}.txt was recorded with other commands than excerpts.yaml has: --run {name}"
