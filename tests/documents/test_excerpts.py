@@ -65,6 +65,8 @@ def test_a_planted_digit_is_told_with_file_line_and_what_was_printed(told):
     [
         pytest.param([TABLE[2], TABLE[0]], "README.md:4", id="another order"),
         pytest.param([TABLE[0], TABLE[2]], "README.md:4", id="a line left out without ..."),
+        pytest.param([TABLE[2], "...", TABLE[0]], "README.md:5", id="another order behind ..."),
+        pytest.param([TABLE[2], "...", TABLE[2]], "README.md:5", id="a line twice"),
         pytest.param([*TABLE, "", "The model loses."], "README.md:8", id="another end"),
         pytest.param(["$ forecast train experiment=quickstar"], "README.md:3", id="another command"),
         pytest.param([PRINTED[-1], "2021-01-01 01:00:00,3.26"], "README.md:4", id="a line after the last"),
@@ -203,10 +205,10 @@ def recipe(*commands, varies=(), after=None):
 
 
 def test_run_records_what_a_terminal_shows_and_check_agrees(tmp_path):
-    recipes = {"demo": recipe("echo 1.5; echo wrong >&2; false", "cat nothing; echo 2.5  ")}
+    recipes = {"demo": recipe("echo 1.5; echo wrong >&2; false", "pwd; echo 2.5  ")}
     assert record(["demo"], recipes, tmp_path) == []
     kept = read_record(record_path(tmp_path, "demo"))
-    assert kept.lines == ["$ echo 1.5; echo wrong >&2; false", "1.5", "wrong", *kept.lines[3:5], "2.5"]
+    assert kept.lines == ["$ echo 1.5; echo wrong >&2; false", "1.5", "wrong", "$ pwd; echo 2.5  ", "FOLDER", "2.5"]
     assert re.fullmatch(r"# recorded: 20\d\d-\d\d-\d\d, .*, commit \w+(-dirty)?, code [0-9a-f]{12}", kept.header[0])
     (tmp_path / "README.md").write_text(
         "\n".join(["```", "```", *fenced("1.5", "wrong", mark="<!-- excerpt: demo -->")])
