@@ -329,13 +329,13 @@ def test_a_digit_planted_in_any_excerpt_of_this_repository_is_told(told):
     records = {path.stem: read_record(path) for path in (ROOT / "results" / "excerpts").glob("*.txt")}
     planted = 0
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        lines = path.read_text().splitlines()
-        excerpts = [b for b in blocks(path.read_text(), path.name) if b.mark and b.mark.kind == "excerpt"]
+        name, lines = path.relative_to(ROOT).as_posix(), path.read_text().splitlines()
+        excerpts = [block for block in blocks(path.read_text(), name) if block.mark and block.mark.kind == "excerpt"]
         for number, line in [(block.line - 1 + i, line) for block in excerpts for i, line in enumerate(block.lines)]:
             if digit := re.search(r"(?<=\.\d)\d", line):
                 wrong = line[: digit.start()] + str((int(digit[0]) + 5) % 10) + line[digit.end() :]
                 text = [*lines[:number], wrong, *lines[number + 1 :]]
-                assert any(f":{number + 1}: " in problem for problem in told(*text, of=records)), (path, wrong)
+                assert any(f":{number + 1}: " in problem for problem in told(*text, name=name, of=records)), (path, wrong)
                 planted += 1
     assert planted > 10
 
