@@ -55,7 +55,8 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", functions + command],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"},
+        env=os.environ
+        | {"PYTHONPATH": str(ROOT), "REPOSITORY": str(ROOT), "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -335,7 +335,10 @@ def test_a_digit_planted_in_any_excerpt_of_this_repository_is_told(told):
             if digit := re.search(r"(?<=\.\d)\d", line):
                 wrong = line[: digit.start()] + str((int(digit[0]) + 5) % 10) + line[digit.end() :]
                 text = [*lines[:number], wrong, *lines[number + 1 :]]
-                assert any(f":{number + 1}: " in problem for problem in told(*text, name=name, of=records)), (path, wrong)
+                assert any(f":{number + 1}: " in problem for problem in told(*text, name=name, of=records)), (
+                    path,
+                    wrong,
+                )
                 planted += 1
     assert planted > 10
 
@@ -347,7 +350,7 @@ def test_an_unknown_excerpt_is_refused_with_the_nearest_name(capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["refusals", "check-data"])
+@pytest.mark.parametrize("name", ["typing-error", "two-mistakes", "slot-refused", "check-data"])
 def test_commands_that_train_nothing_print_what_was_recorded(tmp_path, name):
     recipes = read_recipes(ROOT / "results" / "excerpts.yaml")
     write_record(record_path(tmp_path, name), read_record(record_path(ROOT, name)))
