@@ -3,15 +3,18 @@
 import ast
 import functools
 import hashlib
+import importlib.metadata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from forecast.files import PACKAGE
+from forecast.config.values import PACKAGE
 
 # No number of a training comes out of these: pictures, tables, words, other commands, exported files.
 LEFT_OUT = ("__main__.py", "report", "comparison", "reproduction", "export", "commands", "conf", "results")
 COMMANDS = ("commands/train.py", "commands/results.py")
+# Whose versions a sweep's job is told by too, as run.json has them.
+LIBRARIES = ("torch", "lightning", "numpy", "pandas")
 
 
 @functools.cache
@@ -23,6 +26,12 @@ def code_hash() -> str:
     libraries are not in the hash, they stand beside it in run.json.
     """
     return hash_of(PACKAGE, hashed_files())
+
+
+def program_hash(*others: str) -> str:
+    """8 hex digits of what makes numbers beside the config: our code, the versions of LIBRARIES, others' code."""
+    versions = [importlib.metadata.version(name) for name in LIBRARIES]
+    return hashlib.sha256(" ".join([code_hash(), *versions, *others]).encode()).hexdigest()[:8]
 
 
 def hashed_files() -> list[Path]:

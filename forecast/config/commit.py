@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from forecast.files import PACKAGE
+from forecast.config.values import PACKAGE
 
 CODE = ("forecast", "conf")
 
