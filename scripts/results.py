@@ -6,6 +6,7 @@ marks in README.md, is written by hand.
 """
 
 import argparse
+import json
 import re
 import sys
 from pathlib import Path
@@ -68,10 +69,23 @@ def document(results: Path) -> str:
     parts = [INTRODUCTION, RULE, "", CODE, "", made_with(lines), ""]
     for table in TABLES.values():
         parts += table_lines(table, lines, printed, notes)
-    for report in sorted(results.glob("*/report.md")):  # headings one deeper, pictures by their place
-        text = re.sub(r"^#", "##", report.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        parts.append(re.sub(r"!\[\]\((.*)\)", rf"![](../results/{report.parent.name}/\1)", text))
+    for report in sorted(results.glob("*/report.md")):
+        parts.append(comparison(report))
     return "\n".join(parts).rstrip() + "\n"
+
+
+def comparison(report: Path) -> str:
+    """A sweep's report, headings one deeper, pictures by their place; its code and note.md stand below the heading."""
+    from forecast.reproduction.document import codes_of
+
+    folder = report.parent
+    lines = map(json.loads, (folder / "runs.jsonl").read_text(encoding="utf-8").splitlines())
+    note = folder / "note.md"
+    made_by = [f"Code: {codes_of(lines)}.", *([note.read_text(encoding="utf-8").strip()] if note.is_file() else [])]
+    text = re.sub(r"^#", "##", report.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    text = re.sub(r"!\[\]\((.*)\)", rf"![](../results/{folder.name}/\1)", text)
+    heading, rest = text.split("\n", 1)
+    return "\n\n".join([heading, " ".join(made_by), rest.lstrip("\n")])
 
 
 def made_with(lines: list[dict]) -> str:  # type: ignore[type-arg]

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from forecast.errors import UserError, closest
 from forecast.reproduction import records
-from forecast.reproduction.document import read_notes, table_lines
+from forecast.reproduction.document import CODE, read_notes, table_lines
+from forecast.reproduction.outcome import RULE
 from forecast.reproduction.published import RESULTS, read_published
 from forecast.reproduction.running import run_all
 from forecast.reproduction.tables import TABLES, Job, PublishedTable, cells, jobs
@@ -99,8 +100,10 @@ def tables(name: str) -> list[PublishedTable]:
 
 
 def print_tables(arguments: argparse.Namespace) -> None:
-    """Prints the tables as docs/results.md has them."""
+    """Prints the tables as docs/results.md has them, and what their words mean."""
     lines, printed = records.read(arguments.results), read_published()
     notes = read_notes(RESULTS / "notes.yaml")
     for table in tables(arguments.table):
         print("\n".join(table_lines(table, lines, printed, notes)))
+    if lines:
+        print(f"{RULE}\n\n{CODE}")

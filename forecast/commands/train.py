@@ -103,6 +103,12 @@ def make_plan(cfg: DictConfig) -> Plan:
             )
         cfg = resumed_config(start.config, start.record["choices"], cfg, task_overrides(), options)
         options = start.record["choices"]
+        if (made_by := start.record["versions"].get("code")) != code_hash():
+            log.warning(
+                "%s was made by other code of this program (%s, here %s): what it goes on to may differ from what that "
+                "code would have trained.",
+                *(start.path, made_by or "unknown", code_hash()),
+            )
     check_config(cfg)
     config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
     source: Source = build(config["data"])

@@ -112,7 +112,7 @@ def csv_rows(comparisons: Sequence[Comparison], against: str | None) -> list[dic
             interval = None if row is chosen else mse_difference(row, chosen)
             difference = [chosen.name, *interval] if interval else [None] * 5
             names = ("compared_with", "mse_difference", "low", "high", "blocks")
-            rows.append(cells | dict(zip(names, difference, strict=True)))
+            rows.append(cells | dict(zip(names, difference, strict=True)) | {"code": " ".join(codes([row]))})
     return rows
 
 
@@ -150,7 +150,20 @@ def _section(comparison: Comparison, against: Row) -> list[str]:
         lines += ["`-`: a model that goes step by step cannot begin later.", ""]
     if older := sum(len(row.superseded) for row in comparison.rows):
         lines += [f"Left out: {older} older run{'s' * (older != 1)} of a row and seed that a newer one has.", ""]
+    if len(codes(rows)) > 1:
+        made = "; ".join(f"{code}: {', '.join(names)}" for code, names in codes(rows).items())
+        lines += [f"Made by different code, so that a difference may be the code's. {made}.", ""]
     return [*lines, _explanation(rows) if len(rows) > 1 else "One row: there is nothing to compare it with.", ""]
+
+
+def codes(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """The hash of the code -> what it has made, of the finished runs: {"22359dbb46e0": ["full seed 1", ...], ...}."""
+    made: dict[str, list[str]] = {}
+    for row in rows:
+        for run in row.finished:
+            code = (run.run_info.get("versions") or {}).get("code", "unknown code")
+            made.setdefault(code, []).append(f"{row.name} seed {run.metrics['seed']}")
+    return made
 
 
 def _cells(row: Row, against: Row) -> list[str]:

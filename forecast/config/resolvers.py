@@ -4,7 +4,7 @@ import datetime
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from omegaconf.errors import OmegaConfBaseException
 import forecast
 from forecast.config import distributed
 from forecast.config.aliases import former_config
+from forecast.config.code_hash import program_hash
+from forecast.config.sweeps import sweep_dir
 from forecast.config.values import select
 from forecast.errors import UserError
 from forecast.run_folder import NOT_IDENTITY, checkpoint_path, hold
@@ -21,9 +23,12 @@ from forecast.run_folder import NOT_IDENTITY, checkpoint_path, hold
 
 def register() -> None:
     """Register the resolvers, for one command; any number of times."""
-    for function in (run_dir, new_run_dir, hydra_dir, log_name, sweep_name, identity):
-        OmegaConf.register_new_resolver(function.__name__, function, replace=True)
-    _sweep_names.clear()
+    functions: dict[str, Callable[..., Any]] = {
+        function.__name__: function for function in (run_dir, new_run_dir, hydra_dir, log_name, identity, program_hash)
+    }
+    functions["sweep_dir"] = functools.partial(sweep_dir, [])
+    for name, function in functions.items():
+        OmegaConf.register_new_resolver(name, function, replace=True)
     _new_folder.cache_clear()
 
 
@@ -104,17 +109,6 @@ def _new_folder() -> Path:
             return folder
         except FileExistsError:
             number += 1
-
-
-def sweep_name(*, _root_: DictConfig) -> str:
-    """The chosen experiment's name, as one folder name; `sweep` without one, or when the experiment is what varies."""
-    name = OmegaConf.select(_root_, "hydra.runtime.choices.experiment")
-    # The first name counts: Hydra asks once before the jobs, when what varies is not chosen yet.
-    _sweep_names.append(str(name).replace("/", "-") if name else "sweep")
-    return _sweep_names[0]
-
-
-_sweep_names: list[str] = []
 
 
 def identity(*, _root_: DictConfig) -> str:

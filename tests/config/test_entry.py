@@ -1,5 +1,6 @@
 """The programs as a user meets them: fast answers, one message for a mistake, a traceback for a bug."""
 
+import datetime
 import json
 import os
 import re
@@ -256,7 +257,8 @@ def test_a_sweep_has_one_folder_for_each_identity_and_is_repeatable(tmp_path):
     command = ["-m", "attention=full,prob", "seed=1,2", "data=demo"]
     folders = {report["folder"] for report in reports(ran(tmp_path, STUB, *command))}
     assert len(folders) == 4
-    assert {Path(folder).parent for folder in folders} == {tmp_path / "multirun" / "sweep"}
+    (folder,) = {Path(folder).parent for folder in folders}
+    assert folder.parent == tmp_path / "multirun" and folder.name.startswith(str(datetime.date.today()))
     assert {report["folder"] for report in reports(ran(tmp_path, STUB, *command))} == folders
 
 

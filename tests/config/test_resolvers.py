@@ -79,22 +79,12 @@ def test_a_checkpoint_that_is_not_there_is_named(resolver):
         resolver("no/such.ckpt")
 
 
-@pytest.mark.parametrize(
-    ("choices", "name"), [({"experiment": "a/b"}, "a-b"), ({"experiment": None}, "sweep"), ({}, "sweep")]
-)
-def test_a_sweep_is_called_as_its_experiment(choices, name):
-    root = OmegaConf.create({"hydra": {"runtime": {"choices": choices}}, "name": "${sweep_name:}"})
-    assert root.name == name
-
-
-def test_the_sweep_folder_is_named_after_the_experiment_and_the_identity():
-    hydra = composed("experiment=quickstart", hydra=True).hydra
-    assert hydra.sweep.dir == "multirun/quickstart"
-    assert re.fullmatch("[0-9a-f]{12}", hydra.sweep.subdir)
+def test_a_job_is_called_by_its_identity_and_by_what_ran_it():
+    assert re.fullmatch("[0-9a-f]{12}-[0-9a-f]{8}", composed("experiment=quickstart", hydra=True).hydra.sweep.subdir)
 
 
 def identity(*overrides):
-    return composed(*overrides, hydra=True).hydra.sweep.subdir
+    return composed(*overrides, hydra=True).hydra.sweep.subdir.partition("-")[0]
 
 
 SAME = [

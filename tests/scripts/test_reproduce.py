@@ -10,6 +10,11 @@ from pathlib import Path
 import pytest
 from script import SCRIPTS, call_script
 
+from forecast.config.code_hash import code_hash
+from forecast.config.commit import commit
+from forecast.reproduction.document import CODE
+from forecast.reproduction.outcome import RULE
+
 # small enough for seconds, on data that need no file
 SMALL = [
     *("data=demo", "data.rows=1500", "seq_len=24", "label_len=12", "pred_len=6"),
@@ -54,8 +59,9 @@ def test_results_are_appended_and_what_is_there_is_not_run_again(tmp_path):
     assert sorted((line["contender"], line["seed"]) for line in lines(tmp_path)) == [("dlinear", 1), ("nlinear", 1)]
     line = lines(tmp_path)[0]
     assert {"versions", "data_read", "test", "cost", "baselines", "identity", "overrides"} <= line.keys()
+    assert (line["commit"], line["code"]) == (commit(), code_hash())
     assert str(tmp_path) not in json.dumps(line)
-    assert "| row | look-back | windows | model | published MSE | ours |" in output
+    assert "| row | look-back | windows | model | published MSE | ours | difference |" in output
 
     status, output, _ = reproduced(tmp_path, "--seeds", "2", "--models", "nlinear")
     assert status == 0 and output.count("MSE 0.") == 1
@@ -148,5 +154,14 @@ def test_no_time_at_all_shows_what_is_there(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     status, output, _ = call_script(capsys, "reproduce", "--table", "etth1_m", "--minutes", "0")
     assert status == 0
-    assert "Not run yet: informer2020 (all rows)" in output
+    assert "Not run yet with the recipe itself: informer2020 (all rows)" in output
     assert not (tmp_path / "results").exists()
+
+
+def test_results_are_shown_with_their_verdicts_and_what_these_mean(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    arguments = ("--table", "dlinear", "--minutes", "0", "--results", SCRIPTS.parent / "results" / "runs.jsonl")
+    status, output, _ = call_script(capsys, "reproduce", *arguments)
+    assert status == 0
+    assert "| one seed, within | not recorded |" in output
+    assert f"\n{RULE}\n\n{CODE}\n" in output

@@ -31,7 +31,7 @@ def swept(folder, *overrides, options=()):
 
 
 def runs(folder):
-    return {path.parent.name: path for path in (folder / "multirun" / "sweep").glob("*/run.json")}
+    return {path.parent.name: path for path in folder.glob("multirun/*/*/run.json")}
 
 
 def states(folder):
@@ -70,7 +70,7 @@ def test_a_killed_sweep_redoes_exactly_the_unfinished_jobs(tmp_path):
     assert status == 0 and text.count("has finished before: it is not run again") == 4
     imported = {line.rpartition("|")[2].strip() for line in text.splitlines() if line.startswith("import time:")}
     assert "hydra" in imported and "torch" not in imported
-    (comparison,) = comparisons(read_folder(tmp_path / "multirun" / "sweep"))
+    (comparison,) = comparisons(read_folder(*tmp_path.glob("multirun/*")))
     assert [(row.name, len(row.finished)) for row in comparison.rows] == [("full", 2), ("prob", 2)]
 
 
@@ -81,7 +81,7 @@ def test_a_job_that_fails_does_not_stop_the_others_side_by_side_or_in_turn(tmp_p
     status, text = swept(tmp_path, *wrong, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
     assert status == 1 and "`forecast report FOLDER` compares it" in text
     assert sorted(states(tmp_path).values()) == ["failed", "finished"]
-    (comparison,) = comparisons(read_folder(tmp_path / "multirun" / "sweep"))
+    (comparison,) = comparisons(read_folder(*tmp_path.glob("multirun/*")))
     failed = next(row for row in comparison.rows if not row.finished)
     assert failed.name == "model.n_heads=3" and "n_heads" in failed.lost[0].reason
 

@@ -1,0 +1,154 @@
+"""Which folder a sweep has: the same words find it again."""
+
+import datetime
+import re
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from config.composed import composed
+from hydra import initialize_config_dir
+from hydra.conf import ConfigSourceInfo
+from hydra.core.global_hydra import GlobalHydra
+from hydra.types import RunMode
+from omegaconf import OmegaConf
+
+from forecast.config import recipes, resolvers, sweeps
+from forecast.config.aliases import current_override
+from forecast.config.sweeps import words_hash
+from forecast.config.values import CONF
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    resolvers.register()
+
+
+def sweep_dir(command):
+    """The folder that `train -m COMMAND` gets, asked as Hydra asks before the jobs."""
+    resolvers.register()
+    overrides = command.split()
+    recipes.register(overrides)
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        hydra = GlobalHydra.instance().hydra
+        cfg = hydra.compose_config("train", overrides, run_mode=RunMode.MULTIRUN)
+        return cfg.hydra.sweep.dir
+
+
+def test_a_sweep_is_called_as_its_experiment():
+    assert sweep_dir("experiment=quickstart seed=1,2") == "multirun/quickstart"
+    assert sweep_dir("experiment=ablation/scramble") == "multirun/ablation-scramble"
+
+
+def test_a_sweep_without_an_experiment_is_called_by_date_and_words(capsys):
+    folder = sweep_dir("seed=1,2")
+    assert re.fullmatch(rf"multirun/{datetime.date.today()}-[0-9a-f]{{8}}", folder)
+    assert capsys.readouterr().err == f"The folder of this sweep: {folder}\n"
+    assert sweep_dir("experiment=quickstart,etth1_small").startswith(f"multirun/{datetime.date.today()}-")
+
+
+def test_the_first_answer_holds_for_all_jobs():
+    """A job knows its own words alone."""
+    first = []
+    root = OmegaConf.create({"hydra": {"runtime": {"choices": {"experiment": "a/b"}}}})
+    assert sweeps.sweep_dir(first, "multirun", _root_=root) == "multirun/a-b"
+    assert sweeps.sweep_dir(first, "multirun", _root_=composed("seed=2", hydra=True)) == "multirun/a-b"
+
+
+SAME = {
+    "order": ("model=informer,nlinear seed=1,2", "seed=1,2 model=informer,nlinear"),
+    "order of values": ("seed=1,2", "seed=2,1"),
+    "a range": ("seed=1,2,3", "seed=range(1,4)"),
+    "a choice": ("seed=1,2", "seed=choice(1,2)"),
+    "spaces": ("attention=full,prob", "attention=full,\\tprob"),
+    "a forced word": ("seed=1,2", "++seed=1,2"),
+    "a word said twice": ("seed=1,2 pred_len=3", "pred_len=7 seed=1,2 pred_len=3"),
+    "a number": ("optim.lr=0.001,0.01", "optim.lr=1e-3,1e-2"),
+    "former names": ("attention.mechanism.keys=shared,distinct", "attention.mechanism.key_sampling=per_head,per_query"),
+    "a former option": ("schedule=type1 seed=1,2", "seed=1,2 schedule=halve_each_epoch"),
+    "what is shown": ("seed=1,2", "seed=1,2 logger.name=mine trainer.enable_progress_bar=false checks.leakage=false"),
+    "Hydra's own": ("seed=1,2", "seed=1,2 hydra/launcher=joblib hydra.launcher.n_jobs=4 hydra.verbose=true"),
+    "where the data lie": ("seed=1,2", "seed=1,2 data.root=/elsewhere"),
+}
+OTHER = {
+    "a value": ("seed=1,2", "seed=1,3"),
+    "fewer": ("seed=1,2", "seed=1"),
+    "another key": ("seed=1,2", "eval_seed=1,2"),
+    "a word more": ("seed=1,2", "seed=1,2 pred_len=3"),
+    "the last of two": ("seed=1,2 pred_len=3", "pred_len=3 seed=1,2 pred_len=7"),
+    "a deletion": ("seed=1,2", "seed=1,2 ~callbacks.figures"),
+    "another file": ("seed=1,2 data.path=a.csv", "seed=1,2 data.path=b.csv"),
+    "a slot": ("attention=full,prob", "attention@model.cross_attention=full,prob"),
+    "a glob": ("model=*", "model=s*"),
+}
+
+
+def hashed(words):
+    return words_hash([current_override(word.replace("\\t", " ")) for word in words.split(" ")])
+
+
+@pytest.mark.parametrize("words", SAME.values(), ids=SAME)
+def test_words_that_give_the_same_jobs_have_one_folder(words):
+    assert hashed(words[0]) == hashed(words[1])
+
+
+@pytest.mark.parametrize("words", OTHER.values(), ids=OTHER)
+def test_words_that_give_other_jobs_have_another(words):
+    assert hashed(words[0]) != hashed(words[1])
+
+
+def test_what_the_jobs_come_from_besides_makes_another_folder():
+    assert len({words_hash(["seed=1"]), words_hash(["seed=1"], ["mine"]), words_hash(["seed=1"], ["theirs"])}) == 3
+
+
+def test_what_a_users_own_yaml_varies_counts_among_the_words():
+    varied = []
+    for params in (None, {"seed": "1,2"}, {"seed": "1,3"}):
+        root = composed(hydra=True)
+        OmegaConf.set_readonly(root, False)
+        root.hydra.sweeper.params = params
+        varied.append(sweeps.unnamed_folder(Path("multirun"), root))
+    assert len({*varied}) == 3 and str(varied[1]) == sweep_dir("seed=1,2")
+
+
+def test_the_same_words_find_their_folder_on_a_later_day(monkeypatch, capsys):
+    first = Path(sweep_dir("seed=1,2 model=nlinear"))
+    other = Path(sweep_dir("seed=1,3 model=nlinear"))
+    assert other != first
+    first.mkdir(parents=True)
+    capsys.readouterr()
+
+    days_later = datetime.date.today() + datetime.timedelta(3)
+    monkeypatch.setattr(sweeps.datetime, "date", mock.Mock(today=lambda: days_later))
+    assert Path(sweep_dir("model=nlinear seed=1,2")) == first
+    assert capsys.readouterr().err == f"The folder of this sweep: {first}\n"
+    assert sweep_dir("seed=1,3 model=nlinear").startswith(f"multirun/{days_later}-")  # it never began
+
+
+def test_who_has_a_folder_of_all_unnamed_sweeps_is_told_once_how_to_go_on_there(tmp_path, capsys):
+    (tmp_path / "multirun" / "sweep").mkdir(parents=True)
+    folder = sweep_dir("seed=1,2")
+    says = "Unnamed sweeps were all in multirun/sweep before. To go on there: hydra.sweep.dir=multirun/sweep\n"
+    assert capsys.readouterr().err.endswith(says)
+    Path(folder).mkdir()
+    assert sweep_dir("seed=1,2") == folder
+    assert "before" not in capsys.readouterr().err
+    assert sweep_dir("seed=1,2 hydra.sweep.dir=multirun/sweep") == "multirun/sweep"  # what the message advises
+
+
+def test_an_own_folder_of_yaml_makes_another_folder(tmp_path):
+    root = composed("seed=2", hydra=True)
+    before = sweeps.unnamed_folder(Path("multirun"), root)
+    OmegaConf.set_readonly(root, False)
+    OmegaConf.set_struct(root, False)
+    mine = ConfigSourceInfo(path="/mine", schema="file", provider="command-line")
+    root.hydra.runtime.config_sources.append(mine)
+    assert sweeps.unnamed_folder(Path("multirun"), root) != before
+
+
+def test_the_other_processes_of_a_training_print_nothing(capsys):
+    with mock.patch.dict("os.environ", RANK="1"):
+        sweep_dir("seed=1,2")
+    assert capsys.readouterr().err == ""

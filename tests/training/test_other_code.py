@@ -1,0 +1,63 @@
+"""Results of other code: a sweep trains anew and keeps them, a resume says so."""
+
+import json
+
+import pytest
+from program import TINY, call
+
+from forecast.config import code_hash as module
+from forecast.config.code_hash import code_hash
+
+OTHER = "bbbbbbbbbbbb"
+
+
+@pytest.fixture
+def code(monkeypatch):
+    """Makes the code another one: code(OTHER); what this program is: code(None)."""
+    code_hash.cache_clear()
+    own = code_hash()
+
+    def become(name):
+        monkeypatch.setattr(module, "hash_of", lambda *_: name or own)
+        code_hash.cache_clear()
+
+    yield become
+    monkeypatch.undo()
+    code_hash.cache_clear()
+
+
+def test_what_other_code_has_finished_is_trained_anew_beside_it(tmp_path, monkeypatch, code, caplog):
+    monkeypatch.chdir(tmp_path)
+    sweep = ("train", "-m", *TINY, "seed=1")
+    call(*sweep)
+    (first,) = tmp_path.glob("multirun/*/*/metrics.json")
+    before = {path: path.read_bytes() for path in first.parent.rglob("*") if path.is_file()}
+    code(OTHER)
+    call(*sweep)
+    (second,) = {*tmp_path.glob("multirun/*/*/metrics.json")} - {first}
+    assert second.parent.parent == first.parent.parent
+    assert second.parent.name.partition("-")[0] == first.parent.name.partition("-")[0]  # the identity of the config
+    codes = [json.loads(path.with_name("run.json").read_text())["versions"]["code"] for path in (first, second)]
+    assert codes[0] != OTHER == codes[1]
+    assert {path: path.read_bytes() for path in before} == before
+    code(None)  # back: the old result is this code's
+    changed = second.stat().st_mtime_ns, first.stat().st_mtime_ns
+    call(*sweep)
+    assert f"{first.parent.name} has finished before: it is not run again" in caplog.text
+    assert (second.stat().st_mtime_ns, first.stat().st_mtime_ns) == changed
+
+
+@pytest.mark.parametrize("other", [OTHER, None])
+def test_a_run_that_goes_on_with_other_code_says_so_in_a_sentence_and_goes_on(tmp_path, code, capsys, other):
+    folder = tmp_path / "run"
+    call("train", *TINY, f"hydra.run.dir={folder}")
+    first = json.loads((folder / "run.json").read_text())["versions"]["code"]
+    code(other)
+    capsys.readouterr()
+    call("train", f"ckpt_path={folder}/checkpoints/last.ckpt", "trainer.max_epochs=2")
+    says = (
+        f"{folder}/checkpoints/last.ckpt was made by other code of this program ({first}, here {other}): what it goes "
+        "on to may differ from what that code would have trained."
+    )
+    assert capsys.readouterr().out.count(says) == (1 if other else 0)
+    assert json.loads((folder / "run.json").read_text())["status"] == "finished"
