@@ -44,12 +44,15 @@ def main() -> None:
         near = closest(name, COMMANDS)
         print(f"forecast {name}: no such command.{near} `forecast --help` lists them all.", file=sys.stderr)
         sys.exit(USAGE)
-    sys.argv = [f"forecast {name}", *arguments]
-    start(name)
+    words, sys.argv = sys.argv, [f"forecast {name}", *arguments]
+    start(name, words=words)
 
 
-def start(name: str) -> None:
+def start(name: str, *, words: list[str] | None = None) -> None:
     """Runs one command with the arguments in sys.argv.
+
+    words: the whole command line, where `forecast NAME` and not a file began it: Lightning repeats what is in sys.argv
+    to start the other processes of trainer=ddp.
 
     Exit status: 0; 1 for what the user can mend, with one message on stderr; 2 for a wrong option; 130 after Ctrl-C,
     141 when the reader of a pipe has gone, 143 after SIGTERM. A bug keeps its traceback, and FORECAST_TRACEBACK=1 shows
@@ -57,7 +60,7 @@ def start(name: str) -> None:
     """
     try:
         if name in CONFIGURED:
-            _start_configured(name)
+            _start_configured(name, words or sys.argv)
         else:
             _start_plain(name)
     except Terminated as stop:
@@ -76,13 +79,14 @@ def start(name: str) -> None:
         sys.exit(BROKEN_PIPE)
 
 
-def _start_configured(name: str) -> None:
+def _start_configured(name: str, words: list[str]) -> None:
     """Composes the config, then imports the command: torch takes seconds that a typing error need not wait."""
     from omegaconf import DictConfig
 
     from forecast.config.entry import run
 
     def command(cfg: DictConfig) -> None:
+        sys.argv = words
         getattr(import_module(f"forecast.commands.{name}"), name)(cfg)
 
     run(command, config_name=name)
