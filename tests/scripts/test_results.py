@@ -2,8 +2,11 @@
 
 import json
 
+import pytest
 from reproduction.lines import line
-from script import SCRIPTS, call_script
+from script import SCRIPTS, call_script, load_script
+
+from forecast.errors import UserError
 
 RESULTS = SCRIPTS.parent / "results"
 
@@ -23,11 +26,7 @@ def test_every_result_has_its_versions_data_and_cost():
 
 
 def test_tables_and_comparisons_become_one_text(tmp_path):
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    spec = spec_from_file_location("script_results", SCRIPTS / "results.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_script("results")
     (tmp_path / "published.csv").write_bytes((RESULTS / "published.csv").read_bytes())
     (tmp_path / "runs.jsonl").write_text(json.dumps(line("etth1_m", "24", "informer2020", mse=0.5)) + "\n")
     (tmp_path / "sweep").mkdir()
@@ -36,3 +35,24 @@ def test_tables_and_comparisons_become_one_text(tmp_path):
     assert "1 training, 0.0 hours on cpu, torch 2.13.0." in text
     assert "| 24 | 48 | 2,857 | informer2020 | 0.577 | 0.5000 (1) | -0.077 |" in text
     assert text.endswith("## sweep\n\n### ETTh1\n\n![](../results/sweep/errors.png)\n")
+
+
+def test_the_excerpt_has_three_rows_of_results(tmp_path):
+    """Of the README: printed, ours with its number of seeds, and the baselines of the same windows."""
+    module = load_script("results")
+    for name in ("published.csv", "runs.jsonl"):
+        (tmp_path / name).write_bytes((RESULTS / name).read_bytes())
+    rows = module.excerpt(tmp_path)
+    assert rows[1] == (
+        "| `experiment=` | `model=` | published | ours | last value | seasonal naive | closed-form NLinear |"
+    )
+    assert rows[4] == "| `dlinear/etth1_m_96` | `dlinear` | 0.375 | 0.3727 (1) | 1.294 | 0.512 | 0.370 |"
+    assert len(rows) == 7
+    (tmp_path / "runs.jsonl").write_text(json.dumps(line("etth1_m", "24", "informer2020", mse=0.5)) + "\n")
+    with pytest.raises(UserError, match=r"runs\.jsonl has no dlinear of dlinear/etth1_m_96, which README.md shows"):
+        module.excerpt(tmp_path)
+
+
+def test_the_readme_is_short():
+    """Its readers want the first forecast; everything else is in docs/."""
+    assert len((RESULTS.parent / "README.md").read_text().split()) <= 1200
