@@ -62,6 +62,7 @@ def test_every_key_of_every_option_has_a_row(reference):
         "| `compile` | `null` | one of default, reduce-overhead, max-autotune or null | torch.compile of the training "
         "step, for GPUs: default; reduce-overhead, with CUDA graphs |",
         "| `+attention.mechanism.divisor` | `sampled` | one of sampled, all | in no file: it needs the plus |",
+        "| `data.name` | `ETTm2` | text |  |",
         "| `data/split` | `ett_hourly` | an option of data/split |  |",
         "| `attention@model.encoder_attention` | `inherit` | an option of attention |  |",
         "| `model.d_model` | `512` | an integer, must be at least 1 |  |",
