@@ -22,7 +22,7 @@ S = TypeVar("S")
 
 
 def check_config(cfg: DictConfig) -> None:
-    """Check a config of train.py against the constructors that it names and the rules between its values.
+    """Check a config of train against the constructors that it names and the rules between its values.
 
     Raises one UserError with all problems: each on a line, with its YAML path, its value and the fix. Missing
     groups are reported alone: without one of them the rest of a config cannot be judged.
