@@ -1,5 +1,6 @@
 """The reference of config keys, docs/config_reference.py, and the links of the site, docs/hooks.py."""
 
+import json
 import re
 
 import pytest
@@ -98,6 +99,7 @@ def test_comments_values_and_nesting_are_read_as_they_are_written(reference):
         ("index.md", "[a](docs/attentions.md)", "[a](attentions.md)"),
         ("index.md", "![a](docs/quickstart.png)", "![a](quickstart.png)"),
         ("index.md", "[a](CONTRIBUTING.md)", "[a](contributing.md)"),
+        ("index.md", "[a](docs/tutorials/python.ipynb)", "[a](tutorials/python.md)"),
         ("contributing.md", "[a](docs/architecture.md)", "[a](architecture.md)"),
         ("results.md", "![](../results/sweep/errors.png)", "![](results/sweep/errors.png)"),
         ("tutorials/your-csv.md", "[a](../../data/README.md)", "[a](../data.md)"),
@@ -118,6 +120,13 @@ def test_links_in_the_repository_lead_to_files():
             if not (file.parent / target).exists():
                 dead.append(f"{file.relative_to(root)}: {target}")
     assert dead == []
+
+
+def test_a_notebook_is_a_page_of_its_cells(hooks, tmp_path):
+    cells = [("markdown", ["# Title\n", "Text."]), ("code", ["a = 1\n", "a"])]
+    notebook = {"cells": [{"cell_type": kind, "source": source} for kind, source in cells]}
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
+    assert hooks.notebook_text(tmp_path / "a.ipynb") == "# Title\nText.\n\n```python\na = 1\na\n```"
 
 
 def test_every_command_has_its_help(hooks):
