@@ -159,7 +159,7 @@ def _option_rows(option: Option, options: Mapping[str, Option], targets: Mapping
     for key in option.keys:
         if key.name.split(".")[-1] not in ("_target_", "_partial_"):
             rows.append(_row(key, f"{prefix}{key.name}", _type_of(key.name, option, options)))
-    known = {key.name for name in (option.name, *option.parents) for key in options[name].keys}
+    known = {key.name for other in _line(option, options) for key in other.keys}
     for place, target in targets.items():
         for name, parameter in parameters(target).items() if option.targets[place].startswith("forecast.") else ():
             key_name = f"{place}.{name}".removeprefix(".")
@@ -171,22 +171,29 @@ def _option_rows(option: Option, options: Mapping[str, Option], targets: Mapping
 
 
 def _type_of(key: str, option: Option, options: Mapping[str, Option]) -> Any:
-    """The annotation of a key: of the option's own class, its parent's, or the first of those that inherit from it."""
-    heirs = [other for other in options.values() if option.name in other.parents]
+    """The annotation of a key by the option's class, or by that of a parent or an heir; Any where none has it."""
     place, _, name = key.rpartition(".")
-    for other in (option, *(options[parent] for parent in option.parents), *heirs):
+    heirs = [other for other in options.values() if option.name in other.parents]
+    for other in (*_line(option, options), *heirs):
         if place in other.targets and name in (found := parameters(resolve_target(other.targets[place]))):
             return found[name].annotation
-    return None
+    return Any
+
+
+def _line(option: Option, options: Mapping[str, Option]) -> Iterator[Option]:
+    """An option and those it begins with, parents after children."""
+    yield option
+    for parent in option.parents:
+        yield from _line(options[parent], options)
 
 
 def _annotation(settings: type, key: str) -> Any:
-    """The annotation of `data.path` in a dataclass of dataclasses; None for what it has not."""
+    """The annotation of `data.path` in a dataclass of dataclasses; Any for what it has not."""
     kind: Any = settings
     for part in key.split("."):
         found = parameters(kind)
         if part not in found:
-            return None
+            return Any
         kind = found[part].annotation
     return kind
 

@@ -5,6 +5,7 @@ its tables from config_reference.py, docs/reference/commands.md from the --help 
 """
 
 import argparse
+import json
 import posixpath
 import re
 from pathlib import Path
@@ -20,6 +21,8 @@ from forecast.config.values import CONF
 ROOT = Path(__file__).parents[1]
 # Files outside docs/ that are pages of the site: path in the repository -> page.
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "data/README.md": "data.md"}
+# Notebooks become pages too.
+NOTEBOOKS = {"docs/tutorials/python.ipynb": "tutorials/python.md"}
 CONFIG_MARK, COMMANDS_MARK = "<!-- the keys, made by docs/hooks.py -->", "<!-- the commands, made by docs/hooks.py -->"
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")
 
@@ -31,7 +34,16 @@ def on_files(files: Any, config: Any) -> Any:
     pictures = {path: path for file in ROOT.glob("results/*/*.png") if (path := file.relative_to(ROOT).as_posix())}
     for source, target in {**PAGES, **pictures}.items():
         files.append(File.generated(config, target, abs_src_path=str(ROOT / source)))
+    for source, target in NOTEBOOKS.items():
+        files.append(File.generated(config, target, content=notebook_text(ROOT / source)))
     return files
+
+
+def notebook_text(path: Path) -> str:
+    """A notebook as Markdown: its texts, and its code in fences."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    sources = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+    return "\n\n".join(text if kind == "markdown" else f"```python\n{text}\n```" for kind, text in sources)
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
@@ -44,11 +56,12 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 def site_links(markdown: str, page: str) -> str:
     """Relative links of the repository as links between pages; `page` is relative to docs/, as mkdocs names it."""
-    source = next((path for path, target in PAGES.items() if target == page), f"docs/{page}")
+    pages = PAGES | NOTEBOOKS
+    source = next((path for path, target in pages.items() if target == page), f"docs/{page}")
 
     def link(match: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), match[1]))
-        return posixpath.relpath(PAGES.get(path, path.removeprefix("docs/")), posixpath.dirname(page) or ".")
+        return posixpath.relpath(pages.get(path, path.removeprefix("docs/")), posixpath.dirname(page) or ".")
 
     return LINK.sub(link, markdown)
 

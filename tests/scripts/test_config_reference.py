@@ -1,5 +1,6 @@
 """The reference of config keys, docs/config_reference.py, and the links of the site, docs/hooks.py."""
 
+import json
 import re
 
 import pytest
@@ -62,6 +63,7 @@ def test_every_key_of_every_option_has_a_row(reference):
         "| `compile` | `null` | one of default, reduce-overhead, max-autotune or null | torch.compile of the training "
         "step, for GPUs: default; reduce-overhead, with CUDA graphs |",
         "| `+attention.mechanism.divisor` | `sampled` | one of sampled, all | in no file: it needs the plus |",
+        "| `data.name` | `ETTm2` | text |  |",
         "| `data/split` | `ett_hourly` | an option of data/split |  |",
         "| `attention@model.encoder_attention` | `inherit` | an option of attention |  |",
         "| `model.d_model` | `512` | an integer, must be at least 1 |  |",
@@ -97,6 +99,7 @@ def test_comments_values_and_nesting_are_read_as_they_are_written(reference):
         ("index.md", "[a](docs/attentions.md)", "[a](attentions.md)"),
         ("index.md", "![a](docs/quickstart.png)", "![a](quickstart.png)"),
         ("index.md", "[a](CONTRIBUTING.md)", "[a](contributing.md)"),
+        ("index.md", "[a](docs/tutorials/python.ipynb)", "[a](tutorials/python.md)"),
         ("contributing.md", "[a](docs/architecture.md)", "[a](architecture.md)"),
         ("results.md", "![](../results/sweep/errors.png)", "![](results/sweep/errors.png)"),
         ("tutorials/your-csv.md", "[a](../../data/README.md)", "[a](../data.md)"),
@@ -117,6 +120,13 @@ def test_links_in_the_repository_lead_to_files():
             if not (file.parent / target).exists():
                 dead.append(f"{file.relative_to(root)}: {target}")
     assert dead == []
+
+
+def test_a_notebook_is_a_page_of_its_cells(hooks, tmp_path):
+    cells = [("markdown", ["# Title\n", "Text."]), ("code", ["a = 1\n", "a"])]
+    notebook = {"cells": [{"cell_type": kind, "source": source} for kind, source in cells]}
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
+    assert hooks.notebook_text(tmp_path / "a.ipynb") == "# Title\nText.\n\n```python\na = 1\na\n```"
 
 
 def test_every_command_has_its_help(hooks):
