@@ -49,12 +49,15 @@ def main() -> None:
         near = closest(name, COMMANDS)
         print(f"forecast {name}: no such command.{near} `forecast --help` lists them all.", file=sys.stderr)
         sys.exit(USAGE)
-    sys.argv = [f"forecast {name}", *arguments]
-    start(name)
+    words, sys.argv = sys.argv, [f"forecast {name}", *arguments]
+    start(name, words=words)
 
 
-def start(name: str) -> None:
+def start(name: str, *, words: list[str] | None = None) -> None:
     """Runs one command with the arguments in sys.argv; never returns after an error.
+
+    words: the whole command line, where `forecast NAME` and not a file began it: Lightning repeats what is in sys.argv
+    to start the other processes of trainer=ddp.
 
     With --json stdout gets one JSON document and nothing else; what the command prints besides goes to stderr.
     """
@@ -62,9 +65,8 @@ def start(name: str) -> None:
     if as_json:
         sys.argv.remove("--json")
     with exit_status(as_json):
-        run = _run_configured if name in CONFIGURED else _run_plain
         with redirect_stdout(sys.stderr) if as_json else nullcontext():
-            answer = run(name)
+            answer = _run_configured(name, words or sys.argv) if name in CONFIGURED else _run_plain(name)
         if as_json and answer is not None:
             print_json(answer.document)
         if answer is not None and answer.exit_status:
@@ -104,7 +106,7 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
         sys.exit(BROKEN_PIPE)
 
 
-def _run_configured(name: str) -> Answer | None:
+def _run_configured(name: str, words: list[str]) -> Answer | None:
     """Composes the config, then imports the command: torch takes seconds that a typing error need not wait."""
     from omegaconf import DictConfig
 
@@ -113,6 +115,7 @@ def _run_configured(name: str) -> Answer | None:
     answers: list[Answer] = []
 
     def command(cfg: DictConfig) -> None:
+        sys.argv = words
         answer = getattr(import_module(f"forecast.commands.{name}"), name)(cfg)
         if answer is not None:
             answers.append(answer)
