@@ -34,7 +34,7 @@ def build(node: Mapping[str, Any] | DictConfig, **provided: Any) -> Any:
 
 
 def _checked(node: Any, path: str) -> Any:
-    """A copy in which each `_target_` is the full name of what was checked: just that is called."""
+    """A copy in which each `_target_` is what was checked, not its name: just that is called."""
     if isinstance(node, DictConfig | ListConfig):
         node = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
     if isinstance(node, str) and "${" in node:
@@ -48,8 +48,7 @@ def _checked(node: Any, path: str) -> Any:
                 raise UserError(f"{here}: only {' and '.join(SPECIAL)} may begin with '_'")
             checked[key] = _checked(value, here)
         if "_target_" in checked:
-            target = resolve_target(checked["_target_"], path)
-            checked["_target_"] = f"{target.__module__}.{target.__qualname__}"
+            checked["_target_"] = resolve_target(checked["_target_"], path)
         return checked
     if isinstance(node, list | tuple):
         return [_checked(value, f"{path}[{index}]") for index, value in enumerate(node)]
