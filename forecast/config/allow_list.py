@@ -76,8 +76,8 @@ def _trusted_class(module: str, name: str, where: str) -> Target:
     own = {key: value for key, value in content.items() if _is_buildable(value) and value.__module__ == module}
     if name in own and not name.startswith("_"):
         return own[name]  # type: ignore[no-any-return]
-    if _is_buildable(content.get(name)):
-        lies_in = content[name].__module__
+    lies_in = getattr(content.get(name), "__module__", module)
+    if _is_buildable(content.get(name)) and lies_in != module:
         raise UserError(f"{where}: not allowed: {name} is defined in {lies_in}; name it there, {lies_in}.{name}")
     problem = f"{name} is no such class" if name in content else f"there is no {name}.{closest(name, own)}"
     raise UserError(f"{where}: not allowed. Of {module} a target is a {KINDS} that it defines: {problem}".rstrip("."))
