@@ -72,7 +72,7 @@ class Forecaster:
     ) -> None:
         keys = {"model": model, "seq_len": seq_len, "label_len": label_len, "pred_len": pred_len, "seed": seed}
         self.overrides = [f"{key}={value}" for key, value in keys.items() if value is not None] + list(overrides)
-        self.trust = tuple(trust)
+        self.trust = trust
         self.device = "auto"
         self.root: str | None = None
         self._checkpoint: Checkpoint | None = None

@@ -9,7 +9,7 @@ import contextlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
@@ -30,11 +30,12 @@ def trusted() -> frozenset[str]:
 
 
 @contextlib.contextmanager
-def trusting(modules: Iterable[str]) -> Iterator[None]:
-    """Trusts these modules too until the end of the block. They may lie in the current folder.
+def trusting(modules: Sequence[str] | frozenset[str]) -> Iterator[None]:
+    """Trusts these modules, or one, too until the end of the block. They may lie in the current folder.
 
     Raises UserError for what is no module's name or is found nowhere, and for the packages of the allow list.
     """
+    modules = [modules] if isinstance(modules, str) else modules
     for module in modules:
         source_files(module)
     before = _trusted.set(trusted() | {*modules})

@@ -49,6 +49,7 @@ def test_a_forecaster_takes_the_switch_as_an_argument_and_keeps_it(tmp_path, own
     assert len(forecaster.predict()) == own_content[RECORD]["config"]["pred_len"]
     with pytest.raises(UserError, match="not allowed"):
         Forecaster.load(path, trust=["my_package"])
+    assert Forecaster.load(path, trust=MODULE).trust == MODULE
     with pytest.raises(UserError, match="not allowed"):  # the trust of one is not that of another
         Forecaster.load(path)
 
