@@ -10,6 +10,7 @@ from forecast.commands import Answer
 from forecast.data.check import FileCheck, check_file
 from forecast.data.findings import Severity
 from forecast.data.seasonality import CLEAR
+from forecast.files import rounded
 
 MAX_COLUMNS, MAX_FINDINGS = 12, 30
 WIDTH = 110
@@ -22,7 +23,7 @@ def main(arguments: argparse.Namespace) -> Answer:
     check = check_file(arguments.file, **options)
     with np.errstate(over="ignore", invalid="ignore"):  # of columns that reach the largest float
         print("\n".join([*facts(check), *findings(check), *advice(check)]))
-    return Answer(document(check), exit_status=0 if check.command else 1)
+    return Answer(rounded(document(check)), exit_status=0 if check.command else 1)
 
 
 def document(check: FileCheck) -> dict[str, Any]:

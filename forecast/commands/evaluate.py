@@ -13,6 +13,7 @@ from forecast.config.check import read_settings
 from forecast.config.entry import chosen, run_folder
 from forecast.config.settings import EvaluateSettings
 from forecast.evaluation.memory import PeakMemory
+from forecast.files import rounded
 from forecast.report.verdict import print_report
 
 log = logging.getLogger(__name__)
@@ -46,4 +47,4 @@ def evaluate(cfg: DictConfig) -> Answer:
     write_results(run_folder(), result)
     print_report(result.metrics, settings.split, result.by_step)
     log.info("Everything about this evaluation is in %s", run_folder())
-    return Answer({"folder": str(run_folder()), **result.metrics})
+    return Answer(rounded({"folder": str(run_folder()), **result.metrics}))

@@ -49,4 +49,4 @@ def write_report(folder: Path, to: Path, against: str | None) -> Answer:
     files = ["report.md", "report.csv", "runs.jsonl", *pictures]
     print(f"In {to}: {', '.join(files)}")
     lost = [{"run": str(run.path), "state": run.state, "reason": run.reason} for run in runs if run.state != "finished"]
-    return Answer({"folder": str(to), "files": files, "rows": csv_rows(tables, against), "not_finished": lost})
+    return Answer(rounded({"folder": str(to), "files": files, "rows": csv_rows(tables, against), "not_finished": lost}))

@@ -92,9 +92,7 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], throughput: Thro
             raise KeyboardInterrupt
         keys = ("max_epochs", "max_steps", "limit_train_batches")
         limits = ", ".join(f"trainer.{key}={config['trainer'][key]}" for key in keys)
-        raise UserError(
-            f"nothing was trained: {limits}. Raise what ends the training, or evaluate the checkpoint: forecast evaluate."
-        )
+        raise UserError(f"nothing was trained: {limits}. Raise what ends the training, or use forecast evaluate on it.")
     return trainer, finished
 
 
