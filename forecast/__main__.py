@@ -32,6 +32,8 @@ PLAIN = {
     "reproduce": "run published tables, and set ours beside theirs",
 }
 COMMANDS = CONFIGURED | PLAIN
+# They build what a config or a checkpoint names.
+WITH_TRUST = (*CONFIGURED, "check-leakage", "export", "inspect-checkpoint")
 WITH_JSON = ("evaluate", "predict", "check-data", "inspect-checkpoint", "report")
 USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 
@@ -65,12 +67,24 @@ def start(name: str, *, words: list[str] | None = None) -> None:
     if as_json:
         sys.argv.remove("--json")
     with exit_status(as_json):
-        with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        with redirect_stdout(sys.stderr) if as_json else nullcontext(), trust_of(name):
             answer = _run_configured(name, words or sys.argv) if name in CONFIGURED else _run_plain(name)
         if as_json and answer is not None:
             print_json(answer.document)
         if answer is not None and answer.exit_status:
             sys.exit(answer.exit_status)
+
+
+@contextmanager
+def trust_of(name: str) -> Iterator[None]:
+    """Trusts what the command's --trust names, which leaves sys.argv. Raises UserError as `trusting` does."""
+    from forecast.config.trust import take_modules, trusting
+
+    arguments = sys.argv[1:]
+    modules = take_modules(arguments) if name in WITH_TRUST else []
+    sys.argv[1:] = arguments
+    with trusting(modules):
+        yield
 
 
 def print_json(document: Any) -> None:
@@ -135,6 +149,9 @@ def _run_plain(name: str) -> Answer | None:
     OPTIONS[name](parser)
     if name in WITH_JSON:
         parser.add_argument("--json", action="store_true", help="one JSON document on stdout, all else on stderr")
+    if name in WITH_TRUST:
+        trust_help = "a module of yours whose classes the checkpoint names; its code runs with your rights"
+        parser.add_argument("--trust", metavar="MODULE", help=trust_help)
     arguments = parser.parse_args()
     answer: Answer | None = import_module(f"forecast.commands.{name.replace('-', '_')}").main(arguments)
     return answer

@@ -36,7 +36,7 @@ def build(node: Mapping[str, Any] | DictConfig, **provided: Any) -> Any:
 
 
 def _checked(node: Any, path: str) -> Any:
-    """A copy in which each `_target_` is the full name of what was checked: just that is called."""
+    """A copy in which each `_target_` is what was checked, not its name: just that is called."""
     if isinstance(node, DictConfig | ListConfig):
         node = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
     if isinstance(node, str) and "${" in node:
@@ -50,8 +50,7 @@ def _checked(node: Any, path: str) -> Any:
                 raise UserError(f"{here}: only {' and '.join(SPECIAL)} may begin with '_'")
             checked[key] = _checked(value, here)
         if "_target_" in checked:
-            target = resolve_target(checked["_target_"], path)
-            checked["_target_"] = f"{target.__module__}.{target.__qualname__}"
+            checked["_target_"] = target = resolve_target(checked["_target_"], path)
             for name, parameter in parameters(target).items():  # a command's config was checked; a checkpoint's was not
                 limit = bound(parameter.annotation)
                 if limit and name in checked and are_numbers(checked[name]) and not limit.holds(checked[name]):

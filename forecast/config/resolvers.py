@@ -4,7 +4,7 @@ import datetime
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from forecast.config import distributed
 from forecast.config.aliases import former_config
 from forecast.config.code_hash import program_hash
 from forecast.config.sweeps import sweep_dir
+from forecast.config.trust import own_code, trusted
 from forecast.config.values import select
 from forecast.errors import UserError
 from forecast.run_folder import NOT_IDENTITY, checkpoint_path, hold
@@ -24,9 +25,10 @@ from forecast.run_folder import NOT_IDENTITY, checkpoint_path, hold
 def register() -> None:
     """Register the resolvers, for one command; any number of times."""
     functions: dict[str, Callable[..., Any]] = {
-        function.__name__: function for function in (run_dir, new_run_dir, hydra_dir, log_name, identity, program_hash)
+        function.__name__: function for function in (run_dir, new_run_dir, hydra_dir, log_name, identity)
     }
-    functions["sweep_dir"] = functools.partial(sweep_dir, [])
+    # with what holds for this command: jobs in other processes get it too
+    functions |= {"sweep_dir": functools.partial(sweep_dir, []), "program": functools.partial(program, trusted())}
     for name, function in functions.items():
         OmegaConf.register_new_resolver(name, function, replace=True)
     _new_folder.cache_clear()
@@ -138,6 +140,11 @@ def identity(*, _root_: DictConfig) -> str:
             node.pop(last, None)
     content = {"config": former_config(plain), "version": forecast.__version__, "data": checksum}
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def program(modules: Iterable[str]) -> str:
+    """8 hex digits of the code that runs: ours, the libraries', and that of the modules which the command trusts."""
+    return program_hash(*own_code(modules).values())
 
 
 def data_checksum(data: Any) -> str | None:
