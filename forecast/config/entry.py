@@ -98,6 +98,7 @@ def _register() -> None:
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ.setdefault(distributed.LARGE_PAGES, "1")
     resolvers.register()
+    resolvers.new_folder.cache_clear()  # each command of a process gets one of its own
 
 
 def _explained(error: BaseException, config_name: str, overrides: list[str], *, multirun: bool) -> BaseException:

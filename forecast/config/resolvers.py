@@ -31,7 +31,6 @@ def register() -> None:
     functions |= {"sweep_dir": functools.partial(sweep_dir, []), "program": functools.partial(program, trusted())}
     for name, function in functions.items():
         OmegaConf.register_new_resolver(name, function, replace=True)
-    _new_folder.cache_clear()
 
 
 def run_dir(ckpt_path: str | None) -> str:
@@ -39,13 +38,13 @@ def run_dir(ckpt_path: str | None) -> str:
 
     Raises UserError when there is no such file.
     """
-    return str(continued_run(ckpt_path) or _new_folder())
+    return str(continued_run(ckpt_path) or new_folder())
 
 
 def new_run_dir(ckpt_path: str) -> str:
     """A new folder, for a program that only reads the checkpoint. Raises UserError when it is not there."""
     continued_run(ckpt_path)
-    return str(_new_folder())
+    return str(new_folder())
 
 
 def hydra_dir(ckpt_path: str | None, *, _root_: DictConfig) -> str | None:
@@ -92,7 +91,7 @@ def continued_run(ckpt_path: str | None) -> Path | None:
 
 
 @functools.cache
-def _new_folder() -> Path:
+def new_folder() -> Path:
     """outputs/DATE/TIME, with -2, -3 ... when that is taken; the same one all through this process.
 
     For several processes that were started together the same one in all of them.

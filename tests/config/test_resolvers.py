@@ -16,9 +16,9 @@ from forecast.errors import UserError
 def fresh(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     resolvers.register()
-    resolvers._new_folder.cache_clear()
+    resolvers.new_folder.cache_clear()
     yield
-    resolvers._new_folder.cache_clear()
+    resolvers.new_folder.cache_clear()
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_two_runs_of_one_second_get_two_folders(monkeypatch):
     monkeypatch.setattr(resolvers.datetime, "datetime", Clock)
     result = []
     for _ in range(3):
-        resolvers._new_folder.cache_clear()
+        resolvers.new_folder.cache_clear()
         result.append(resolvers.run_dir(None))
     assert result == [f"outputs/2026-02-03/04-05-06{end}" for end in ("", "-2", "-3")]
 
