@@ -25,6 +25,8 @@ from forecast.run_folder import METRICS, checkpoint_path, read_run, write_run_in
 from forecast.training.checkpoint import resume_hint
 from forecast.training.fit import Plan, fit
 from forecast.training.hyperparameters import log_hyperparameters
+from forecast.training.loggers import finished_wandb_run
+from forecast.training.optimizers import dry_step
 from forecast.training.record import make_record, versions
 from forecast.training.throughput import Throughput
 
@@ -49,7 +51,8 @@ def train(cfg: DictConfig) -> None:
     if rank() == 0:
         write_run_info(plan.folder, info)
     try:
-        info |= train_and_evaluate(plan)
+        with finished_wandb_run():
+            info |= train_and_evaluate(plan)
     except BaseException as error:
         ended = isinstance(error, KeyboardInterrupt | Terminated)
         info |= {"status": "interrupted" if ended else "failed", "error": str(error)}
@@ -86,6 +89,7 @@ def make_plan(cfg: DictConfig) -> Plan:
         options = start.record["choices"]
     check_config(cfg)
     config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
+    dry_step(config)
     source: Source = build(config["data"])
     if start is not None and (before := start.data["checksum"]) != (now := source.checksum()):
         raise UserError(

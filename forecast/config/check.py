@@ -16,7 +16,13 @@ from forecast.config.values import CONF, Problems, chosen_groups, options, read_
 from forecast.errors import UserError, closest
 
 # What the program hands in when it builds these, so that YAML need not and must not.
-PROVIDED: Mapping[str, tuple[str, ...]] = {"model": ("window",), "logger": ("save_dir",)}
+PROVIDED: Mapping[str, tuple[str, ...]] = {
+    "model": ("window",),
+    "logger": ("save_dir",),
+    "optim": ("params",),
+    "schedule": ("optimizer",),
+    "trainer": ("callbacks",),
+}
 
 S = TypeVar("S")
 
@@ -34,7 +40,8 @@ def check_config(cfg: DictConfig) -> None:
     for rule in rules.RULES:
         present, operands = zip(*(select(values, path) for path in rule.reads), strict=True)
         if all(present) and not rule.holds(*operands):
-            path, value = next(pair for pair in zip(rule.reads, operands, strict=True) if "_target_" not in pair[0])
+            pairs = list(zip(rule.reads, operands, strict=True))
+            path, value = next((pair for pair in pairs if "_target_" not in pair[0]), pairs[0])
             problems.add(path, value, rule.message.format(*operands))
     check_slots(values, problems)
     problems.report()
@@ -46,6 +53,8 @@ def _check_groups(cfg: DictConfig) -> None:
     without_slots = "_target_" in (cfg.get("model") or {}) and not has_slots(cfg)
     for group, option in chosen_groups("train").items():
         node = cfg.get(group)
+        if group == "logger" and not node:  # logger=none, ~logger
+            continue
         if group == "attention" and without_slots:
             if node is not None:
                 problems.add_line(group, "attention: this model has none; leave attention= and attention.KEY= out")
