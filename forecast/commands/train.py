@@ -25,6 +25,7 @@ from forecast.run_folder import METRICS, checkpoint_path, read_run, write_run_in
 from forecast.training.checkpoint import resume_hint
 from forecast.training.fit import Plan, fit
 from forecast.training.hyperparameters import log_hyperparameters
+from forecast.training.lightning_errors import errors_for_users
 from forecast.training.loggers import finished_wandb_run
 from forecast.training.optimizers import dry_step
 from forecast.training.record import make_record, versions
@@ -136,7 +137,8 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
     )
     result.metrics |= {"cost": throughput.metrics(trainer), **status}
     write_results(plan.folder, result)
-    log_hyperparameters(trainer, config, result.metrics)
+    with errors_for_users(plan.folder):
+        log_hyperparameters(trainer, config, result.metrics)
     print_report(result.metrics, "test", result.by_step)
     for sentence in throughput.sentences():
         log.info(sentence)

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -23,6 +23,9 @@ PROVIDED: Mapping[str, tuple[str, ...]] = {
     "schedule": ("optimizer",),
     "trainer": ("callbacks",),
 }
+
+# Where the program takes less than the class whose argument it is: a logger is chosen as a group.
+NARROWER: Mapping[str, Any] = {"trainer.logger": bool | None, "loss.reduction": Literal["mean", "sum"]}
 
 S = TypeVar("S")
 
@@ -114,6 +117,7 @@ def _check_settings(
 
 def _check_value(path: str, value: Any, annotation: Any, problems: Problems) -> None:
     """Check one value against the annotation of its key, and all that lies below it."""
+    annotation = NARROWER.get(path, annotation)
     limit = rules.BOUNDS.get(path) or bound(annotation)
     if is_allowed(annotation) and not isinstance(value, Mapping):
         problems.add(path, value, f"must be chosen as a group: {path.replace('.', '/')}=NAME")

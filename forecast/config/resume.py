@@ -39,6 +39,7 @@ def resumed_config(
     """
     # older runs have none of them
     config = OmegaConf.create({"checks": composed.get("checks"), "compile": None, "loss": former_loss(), **saved})
+    saved_choices = {"loss": "mse", **saved_choices}
     names, refused = groups(), []
     parsed = OverridesParser.create().parse_overrides(overrides)
     for override in sorted(parsed, key=lambda o: o.key_or_group not in names):  # groups first: keys lie over them

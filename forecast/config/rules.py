@@ -170,11 +170,6 @@ RULES: tuple[Rule, ...] = (
         for name, package in (("WandbLogger", "wandb"), ("MLFlowLogger", "mlflow"), ("MLflow", "mlflow"))
     ),
     Rule(
-        ("trainer.logger",),
-        lambda value: value is None or isinstance(value, bool),
-        "must be true, false or null; a logger is chosen as a group: logger=NAME",
-    ),
-    Rule(
         ("trainer.use_distributed_sampler",),
         lambda value: value is not True,
         "the program shares the windows among its processes itself, every one once: leave it out",

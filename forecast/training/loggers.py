@@ -1,6 +1,7 @@
 """Where a training logs to: built from the config, fed with what each logger can show, ended with the run."""
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ class MLflow(MLFlowLogger):
         folder = Path(save_dir).absolute() / "mlflow"
         if tracking_uri is None:
             folder.mkdir(parents=True, exist_ok=True)
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # it would report each use to MLflow's makers
         for name in ("alembic", "mlflow"):  # a page of lines about the tables of a new database
             logging.getLogger(name).setLevel(logging.WARNING)
         super().__init__(

@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CyclicLR, LRScheduler, ReduceLROnPlateau
 
 from forecast.config.build import build
+from forecast.config.values import options
 from forecast.errors import UserError
 
 # torch.optim.lr_scheduler has one class whose steps are batches though it does not ask for their number.
@@ -73,6 +74,6 @@ def _refused(group: str, config: dict[str, Any]) -> Iterator[None]:
     except Exception as error:  # each class of torch refuses in its own way
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise UserError(
-            f"{group}._target_={config[group]['_target_']}: {reason}. Its arguments are keys, such as "
-            f"+{group}.NAME=VALUE; {group}=NAME chooses one that is complete (see --help)"
+            f"{group}._target_={config[group]['_target_']}: {reason}. Its arguments are keys, +{group}.NAME=VALUE; "
+            f"complete is {group}=NAME, one of {', '.join(options(group))}"
         ) from error
