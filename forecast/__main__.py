@@ -4,10 +4,16 @@ train.py, evaluate.py, predict.py and the files of scripts/ start the same comma
 """
 
 import argparse
+import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib import import_module
+from importlib.metadata import version
+from typing import Any
 
+from forecast.commands import Answer
 from forecast.errors import Terminated, UserError, closest
 
 # The commands whose options are a Hydra config, then those with options of their own.
@@ -26,6 +32,7 @@ PLAIN = {
     "reproduce": "run published tables, and set ours beside theirs",
 }
 COMMANDS = CONFIGURED | PLAIN
+WITH_JSON = ("evaluate", "predict", "check-data", "inspect-checkpoint", "report")
 USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 
 
@@ -36,9 +43,7 @@ def main() -> None:
         print(overview())
         return
     if name == "--version":
-        from forecast import __version__
-
-        print(f"forecast {__version__}")
+        print(f"forecast {version('forecast')}")
         return
     if name not in COMMANDS:
         near = closest(name, COMMANDS)
@@ -49,17 +54,38 @@ def main() -> None:
 
 
 def start(name: str) -> None:
-    """Runs one command with the arguments in sys.argv.
+    """Runs one command with the arguments in sys.argv; never returns after an error.
 
-    Exit status: 0; 1 for what the user can mend, with one message on stderr; 2 for a wrong option; 130 after Ctrl-C,
-    141 when the reader of a pipe has gone, 143 after SIGTERM. A bug keeps its traceback, and FORECAST_TRACEBACK=1 shows
-    that of a user's mistake as well.
+    With --json stdout gets one JSON document and nothing else; what the command prints besides goes to stderr.
+    """
+    as_json = name in WITH_JSON and "--json" in sys.argv[1:]
+    if as_json:
+        sys.argv.remove("--json")
+    with exit_status(as_json):
+        run = _run_configured if name in CONFIGURED else _run_plain
+        with redirect_stdout(sys.stderr) if as_json else nullcontext():
+            answer = run(name)
+        if as_json and answer is not None:
+            print_json(answer.document)
+        if answer is not None and answer.exit_status:
+            sys.exit(answer.exit_status)
+
+
+def print_json(document: Any) -> None:
+    """Prints one JSON document."""
+    print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+@contextmanager
+def exit_status(as_json: bool = False) -> Iterator[None]:
+    """Turns what a command raises into a message on stderr and the exit status.
+
+    1 for what the user can mend, with one message; 130 after Ctrl-C, 141 when the reader of a pipe has gone, 143 after
+    SIGTERM. argparse ends with 2 for a wrong option. A bug keeps its traceback, and FORECAST_TRACEBACK=1 shows that of
+    a user's mistake as well. as_json: the message, and its hint, are the JSON document too.
     """
     try:
-        if name in CONFIGURED:
-            _start_configured(name)
-        else:
-            _start_plain(name)
+        yield
     except Terminated as stop:
         print(stop, file=sys.stderr)
         sys.exit(TERMINATED)
@@ -67,6 +93,8 @@ def start(name: str) -> None:
         if os.environ.get("FORECAST_TRACEBACK") == "1":
             raise
         print(error, file=sys.stderr)
+        if as_json:
+            print_json({"status": "error", "error": str(error), "hint": error.hint})
         sys.exit(USER_ERROR)
     except KeyboardInterrupt as interrupt:
         print(str(interrupt) or "Interrupted.", file=sys.stderr)
@@ -76,26 +104,37 @@ def start(name: str) -> None:
         sys.exit(BROKEN_PIPE)
 
 
-def _start_configured(name: str) -> None:
+def _run_configured(name: str) -> Answer | None:
     """Composes the config, then imports the command: torch takes seconds that a typing error need not wait."""
     from omegaconf import DictConfig
 
     from forecast.config.entry import run
 
+    answers: list[Answer] = []
+
     def command(cfg: DictConfig) -> None:
-        getattr(import_module(f"forecast.commands.{name}"), name)(cfg)
+        answer = getattr(import_module(f"forecast.commands.{name}"), name)(cfg)
+        if answer is not None:
+            answers.append(answer)
 
+    several = {"-m", "--multirun"} & set(sys.argv[1:])
     run(command, config_name=name)
+    if several:
+        return Answer([answer.document for answer in answers])
+    return answers[0] if answers else None
 
 
-def _start_plain(name: str) -> None:
+def _run_plain(name: str) -> Answer | None:
     """Parses the command's options, then imports the command."""
     from forecast.commands.options import OPTIONS
 
     parser = argparse.ArgumentParser(description=f"{COMMANDS[name].capitalize()}.")
     OPTIONS[name](parser)
+    if name in WITH_JSON:
+        parser.add_argument("--json", action="store_true", help="one JSON document on stdout, all else on stderr")
     arguments = parser.parse_args()
-    import_module(f"forecast.commands.{name.replace('-', '_')}").main(arguments)
+    answer: Answer | None = import_module(f"forecast.commands.{name.replace('-', '_')}").main(arguments)
+    return answer
 
 
 def overview() -> str:

@@ -1,6 +1,7 @@
 """The exceptions for what a user or a scheduler can cause, and the hint for a name that is nearly right."""
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -11,8 +12,13 @@ class Terminated(BaseException):
 class UserError(ValueError):
     """Something the user can mend. Its message says what is wrong, where, with which value, and the fix.
 
-    The entry points print it alone, without a traceback, and exit with status 1.
+    The commands print it alone, without a traceback, and exit with status 1.
     """
+
+    @property
+    def hint(self) -> str:
+        """The fix: what stands last in the message, after the last point, colon or semicolon."""
+        return re.split(r"[.:;]\s+", str(self).rstrip(". \n"))[-1]
 
 
 def closest(name: str, valid: Iterable[str]) -> str:

@@ -10,24 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forecast.errors import UserError
-
-PACKAGE = Path(__file__).resolve().parent
 DECIMALS = 6  # of the numbers in metrics.json and metrics_by_step.csv
-
-
-def shipped(name: str) -> Path:
-    """The folder `name` that comes with the program: in the installed package, or beside it in a checkout.
-
-    Raises UserError when neither has it.
-    """
-    for folder in (PACKAGE / name, PACKAGE.parent / name):
-        if folder.is_dir():
-            return folder
-    raise UserError(
-        f"{PACKAGE} was installed without its folder {name}/: install a complete wheel, "
-        "pip install --force-reinstall forecast-*.whl"
-    )
 
 
 @contextmanager

@@ -191,7 +191,7 @@ def _overrides_and_job(folder: Path, info: Mapping[str, Any]) -> tuple[dict[str,
     lines, job = info.get("overrides"), info.get("job")
     if not isinstance(lines, list):
         if not (folder / OVERRIDES).is_file():
-            raise ValueError(f"there is no {OVERRIDES}: no run of train.py")
+            raise ValueError(f"there is no {OVERRIDES}: no run of forecast train")
         lines = yaml.safe_load((folder / OVERRIDES).read_text())
     if not isinstance(lines, list):
         raise ValueError(f"{OVERRIDES} is not a list")

@@ -1,12 +1,11 @@
 """Runs the entry points as a user does, inside the test's process: Hydra, config, files and all."""
 
-import importlib
 import logging
 import signal
 import sys
 from unittest import mock
 
-from forecast.config.entry import run
+from forecast.__main__ import start
 
 # A whole training in a second or two, without pictures in TensorBoard, which take longer than it.
 TINY = [
@@ -22,12 +21,12 @@ def heed_ctrl_c():
 
 
 def call(program, *arguments):
-    """`python PROGRAM.py ARGUMENTS`; raises SystemExit as the program would exit. Logging is put back."""
+    """`forecast PROGRAM ARGUMENTS`; raises SystemExit as the program would exit. Logging is put back."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     try:
         with mock.patch.object(sys, "argv", [f"{program}.py", *map(str, arguments)]):
-            run(importlib.import_module(program).main, config_name=program)
+            start(program)
     finally:
         for handler in set(root.handlers) - set(handlers):
             handler.close()

@@ -9,6 +9,8 @@ PACKAGE = ROOT / "forecast"
 
 # They import nothing of ours; every room may import them.
 BASE = {"errors", "files", "bounds"}
+# The one door: it starts the commands, and nothing imports it.
+DOOR = "__main__"
 # The rooms, lowest first: a room imports from those named in its row, each of which stands above it.
 ARROWS = {
     "ops": set(),
@@ -25,13 +27,16 @@ ARROWS = {
     "evaluation": {"models", "data"},
     "export": {"checkpoint", "config", "layers", "attention", "data"},
     "training": {"evaluation", "checkpoint", "models", "attention", "report", "run_folder", "config", "data"},
-    "commands": {"training", "evaluation", "checkpoint", "report", "run_folder", "config", "data"},
+    "commands": {
+        *("training", "evaluation", "checkpoint", "export", "reproduction", "comparison", "report", "run_folder"),
+        *("config", "models", "data"),
+    },
 }
 # outside library: the rooms that may import it
 ALLOWED = {
     "lightning": {"training", "commands"},
     "hydra": {"config"},
-    "omegaconf": {"config", "training", "commands"},
+    "omegaconf": {"config", "training", "commands", DOOR},
     "pandas": {"data", "checkpoint", "evaluation", "export", "report", "comparison", "training", "commands"},
     "torch": set(ARROWS) - {"config", "report", "run_folder", "comparison", "reproduction"},
 }
@@ -60,6 +65,8 @@ def test_arrows_point_one_way():
 def may_import(room, name):
     library = name.split(".")[0]
     if library == "forecast":
+        if room == DOOR:
+            return part_of(name) in {"__init__", "errors", "config", "commands"}
         return part_of(name) in ({room, *BASE, *ARROWS[room], "__init__"} if room in ARROWS else {"errors"})
     return library != "benchmarks" and room in ALLOWED.get(library, {room})
 
@@ -68,7 +75,7 @@ def test_imports_follow_the_arrows():
     wrong = []
     for file in sorted(PACKAGE.rglob("*.py")):
         room = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        assert room in {*ARROWS, *BASE, "__init__"}, f"{room} has no row in ARROWS"
+        assert room in {*ARROWS, *BASE, "__init__", DOOR}, f"{room} has no row in ARROWS"
         names = [(name, line) for name, line in imports(file) if not may_import(room, name)]
         wrong += [f"{file.relative_to(ROOT)}:{line} imports {name}" for name, line in names]
     assert wrong == []

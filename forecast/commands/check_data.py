@@ -1,27 +1,53 @@
 """What is in a CSV file, what is wrong with it, and the command to train on it; what is left out is guessed."""
 
 import argparse
-import sys
 import textwrap
+from typing import Any
 
 import numpy as np
 
+from forecast.commands import Answer
 from forecast.data.check import FileCheck, check_file
 from forecast.data.findings import Severity
 from forecast.data.seasonality import CLEAR
+from forecast.files import rounded
 
 MAX_COLUMNS, MAX_FINDINGS = 12, 30
 WIDTH = 110
 HEADINGS: dict[Severity, str] = {"error": "Mend this first:", "mend": "Gaps:", "note": "Worth a look:"}
 
 
-def main(arguments: argparse.Namespace) -> None:
-    """Prints what is in the file."""
+def main(arguments: argparse.Namespace) -> Answer:
+    """Prints what is in the file. The exit status is 1 when no training reads it as it is."""
     options = {name: getattr(arguments, name) for name in ("separator", "decimal", "time_column")}
     check = check_file(arguments.file, **options)
     with np.errstate(over="ignore", invalid="ignore"):  # of columns that reach the largest float
         print("\n".join([*facts(check), *findings(check), *advice(check)]))
-    sys.exit(0 if check.command else 1)
+    return Answer(rounded(document(check)), exit_status=0 if check.command else 1)
+
+
+def document(check: FileCheck) -> dict[str, Any]:
+    """All that is known of the file, as plain values; null is not known."""
+    times = None if check.table is None else check.table.timestamps.dropna()
+    return {
+        "file": str(check.path),
+        "usable": check.command is not None,
+        "command": check.command,
+        "separator": check.separator,
+        "decimal": check.decimal,
+        "time_column": check.time_column,
+        "columns": [] if check.table is None else list(check.table.columns),
+        "rows": check.rows,
+        "first": None if times is None or not len(times) else str(times.min()),
+        "last": None if times is None or not len(times) else str(times.max()),
+        "frequency": check.freq,
+        "rows_missing": check.rows_missing,
+        "findings": [finding._asdict() for finding in check.findings],
+        "season": None if check.season is None else check.season._asdict(),
+        "lengths": None if check.lengths is None else check.lengths._asdict(),
+        "windows": dict(check.windows),
+        "gaps": check.gaps,
+    }
 
 
 def facts(check: FileCheck) -> list[str]:

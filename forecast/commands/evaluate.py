@@ -5,6 +5,7 @@ import time
 
 from omegaconf import DictConfig
 
+from forecast.commands import Answer
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.results import write_results
 from forecast.config.build import build
@@ -12,12 +13,13 @@ from forecast.config.check import read_settings
 from forecast.config.entry import chosen, run_folder
 from forecast.config.settings import EvaluateSettings
 from forecast.evaluation.memory import PeakMemory
+from forecast.files import rounded
 from forecast.report.verdict import print_report
 
 log = logging.getLogger(__name__)
 
 
-def evaluate(cfg: DictConfig) -> None:
+def evaluate(cfg: DictConfig) -> Answer:
     """Evaluates a checkpoint on a split of its own data or of another file; writes and prints as training does."""
     settings = read_settings(cfg, EvaluateSettings)
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
@@ -45,3 +47,4 @@ def evaluate(cfg: DictConfig) -> None:
     write_results(run_folder(), result)
     print_report(result.metrics, settings.split, result.by_step)
     log.info("Everything about this evaluation is in %s", run_folder())
+    return Answer(rounded({"folder": str(run_folder()), **result.metrics}))

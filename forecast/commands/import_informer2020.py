@@ -182,6 +182,6 @@ def print_summary(arguments: argparse.Namespace, record: dict[str, Any], *, n_na
     print(f"The weights do not show these, and with a wrong one the forecasts are wrong: {trusted}")
     print(f"""
 Next:
-  python evaluate.py ckpt_path={output}                          every test window
-  python evaluate.py ckpt_path={output} protocol=informer2021    the windows that the authors count
-  python predict.py ckpt_path={output}                           what comes after the data""")
+  forecast evaluate ckpt_path={output}                          every test window
+  forecast evaluate ckpt_path={output} protocol=informer2021    the windows that the authors count
+  forecast predict ckpt_path={output}                           what comes after the data""")

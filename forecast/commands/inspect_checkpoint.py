@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.commands import Answer
 from forecast.commands.results import slot_names
 
 WIDTH = 120
@@ -16,10 +17,11 @@ SHOWN = 8  # columns that are named, and rows of the scaler's table
 SPLIT_NAMES = {"val": "validation", "test": "test"}
 
 
-def main(arguments: argparse.Namespace) -> None:
+def main(arguments: argparse.Namespace) -> Answer:
     """Prints the card. Raises UserError for a file that is no checkpoint."""
     card = make_card(load_checkpoint(arguments.checkpoint))
-    print(json.dumps(card, indent=2, ensure_ascii=False) if arguments.json else "\n".join(lines(card)))
+    print("\n".join(lines(card)))
+    return Answer(card)
 
 
 def make_card(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -71,9 +73,9 @@ def next_commands(checkpoint: Checkpoint) -> list[str]:
     going_on = last if last.is_file() else checkpoint.path
     epochs = (checkpoint.config.get("trainer") or {}).get("max_epochs") or checkpoint.epoch
     commands = [
-        f"python evaluate.py {shlex.quote(f'ckpt_path={checkpoint.path}')} split=test",
-        f"python predict.py {shlex.quote(f'ckpt_path={checkpoint.path}')} output=forecast.csv",
-        f"python train.py {shlex.quote(f'ckpt_path={going_on}')} trainer.max_epochs={epochs + 1}",
+        f"forecast evaluate {shlex.quote(f'ckpt_path={checkpoint.path}')} split=test",
+        f"forecast predict {shlex.quote(f'ckpt_path={checkpoint.path}')} output=forecast.csv",
+        f"forecast train {shlex.quote(f'ckpt_path={going_on}')} trainer.max_epochs={epochs + 1}",
     ]
     return commands[:2] if "imported" in checkpoint.record else commands  # it has no optimizer to go on with
 

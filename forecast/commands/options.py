@@ -50,7 +50,6 @@ def inspect_checkpoint(parser: argparse.ArgumentParser) -> None:
     """A checkpoint."""
     parser.epilog = "Nothing in it is executed, no data are read, and the model is not built."
     parser.add_argument("checkpoint", metavar="CKPT", type=Path, help=CHECKPOINT)
-    parser.add_argument("--json", action="store_true", help="the same as JSON, with all columns")
 
 
 def report(parser: argparse.ArgumentParser) -> None:

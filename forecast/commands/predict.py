@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 from omegaconf import DictConfig
 
+from forecast.commands import Answer
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.inputs import find_device, history
 from forecast.config.check import read_settings
@@ -18,7 +19,7 @@ from forecast.report.verdict import verdict
 from forecast.run_folder import METRICS
 
 
-def predict(cfg: DictConfig) -> None:
+def predict(cfg: DictConfig) -> Answer:
     """Forecasts the steps after the end of a file, or of the data trained on; writes a CSV and a picture."""
     settings = read_settings(cfg, PredictSettings)
     find_device(settings.device)
@@ -41,6 +42,17 @@ def predict(cfg: DictConfig) -> None:
         sentences = verdict(json.loads(metrics.read_text()), "test")
     for sentence in sentences:
         print(f"best.ckpt of this run on its test windows: {sentence}")
+    rows = table.assign(**{source.time_column: times.astype(str)}).to_dict("records")
+    return Answer(
+        {
+            "checkpoint": str(checkpoint.path),
+            "output": str(output),
+            "picture": str(picture),
+            "frequency": frame.freq,
+            "rows": rows,
+            "verdict": sentences,
+        }
+    )
 
 
 def checked_output(name: str, history_path: str | None) -> Path:

@@ -9,19 +9,20 @@ import argparse
 import json
 from pathlib import Path
 
+from forecast.commands import Answer
 from forecast.comparison.pictures import comparison_figures
 from forecast.comparison.rows import comparisons, read_folder
-from forecast.comparison.tables import csv_text, report
+from forecast.comparison.tables import csv_rows, csv_text, report
 from forecast.errors import UserError
 from forecast.files import rounded, write_text
 from forecast.report.figures import save
 from forecast.run_folder import result_line
 
 
-def main(arguments: argparse.Namespace) -> None:
+def main(arguments: argparse.Namespace) -> Answer:
     """Reads the folder, writes the comparison, prints report.md."""
     try:
-        write_report(arguments.folder, arguments.to or arguments.folder, arguments.against)
+        return write_report(arguments.folder, arguments.to or arguments.folder, arguments.against)
     except BrokenPipeError:  # `| head` has read enough
         raise
     except OSError as error:
@@ -29,7 +30,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"{where} Choose a folder that you can write to: --to DIR") from error
 
 
-def write_report(folder: Path, to: Path, against: str | None) -> None:
+def write_report(folder: Path, to: Path, against: str | None) -> Answer:
     """Writes and prints the comparison. Raises UserError for a folder without runs, or without such a row."""
     runs = read_folder(folder)
     tables = comparisons(runs)
@@ -45,4 +46,7 @@ def write_report(folder: Path, to: Path, against: str | None) -> None:
     write_text(to / "report.csv", csv_text(tables, against))
     write_text(to / "report.md", text + "".join(f"\n![]({name})\n" for name in pictures))
     print(text)
-    print(f"In {to}: {', '.join(['report.md', 'report.csv', 'runs.jsonl', *pictures])}")
+    files = ["report.md", "report.csv", "runs.jsonl", *pictures]
+    print(f"In {to}: {', '.join(files)}")
+    lost = [{"run": str(run.path), "state": run.state, "reason": run.reason} for run in runs if run.state != "finished"]
+    return Answer(rounded({"folder": str(to), "files": files, "rows": csv_rows(tables, against), "not_finished": lost}))

@@ -18,8 +18,8 @@ from forecast.evaluation.evaluate import (
     Protocol,
     baseline_metrics,
     evaluate,
+    evenly_spaced,
     split_metrics,
-    spread,
 )
 from forecast.evaluation.horizon_offsets import offset_metrics
 from forecast.files import DECIMALS, write_arrays, write_json, write_text
@@ -175,7 +175,7 @@ def draw_windows(path: Path, windows: dict[str, np.ndarray], *, title: str) -> N
     """Draws the first DRAWN_WINDOWS of `example_windows`."""
     from forecast.report.figures import forecast_figure, save
 
-    drawn = spread(len(windows["past"]), DRAWN_WINDOWS)
+    drawn = evenly_spaced(len(windows["past"]), DRAWN_WINDOWS)
     figure = forecast_figure(
         past=windows["past"][drawn],
         truth=windows["truth"][drawn],

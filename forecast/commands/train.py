@@ -84,7 +84,7 @@ def make_plan(cfg: DictConfig) -> Plan:
         if "imported" in start.record:
             raise UserError(
                 f"ckpt_path={start.path} was imported from {start.record['imported']['file']}: it holds weights only, "
-                "and no training can go on from them. evaluate.py and predict.py take it; train anew without ckpt_path."
+                "and no training can go on from them. evaluate and predict take it; train anew without ckpt_path."
             )
         cfg = resumed_config(start.config, start.record["choices"], cfg, task_overrides(), options)
         options = start.record["choices"]

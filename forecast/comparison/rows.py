@@ -81,7 +81,7 @@ def read_folder(folder: Path) -> list[Run]:
         raise UserError(f"{folder} is a single run: say the folder that holds the runs, or see its metrics.json.")
     runs = [read_run(path) for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")]
     if all(run.state == "foreign" for run in runs):
-        raise UserError(f"{folder} holds no runs. A sweep writes them: train.py -m experiment=ablation/attention")
+        raise UserError(f"{folder} holds no runs. A sweep writes them: forecast train -m experiment=ablation/attention")
     return sorted(runs, key=lambda run: (run.state == "foreign", run.job, run.path.name))
 
 

@@ -90,22 +90,30 @@ def heading(comparison: Comparison) -> str:
 
 def csv_text(comparisons: Sequence[Comparison], against: str | None) -> str:
     """report.csv: a line a row, figures unrounded."""
-    text = io.StringIO()
-    names = [f"{key}_{part}" for key in FIGURES for part in ("mean", "sd")]
-    differences = ["compared_with", "mse_difference", "low", "high", "blocks"]
-    task = ["data", "features", "pred_len", "protocol"]
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*task, "windows", "row", "seeds", "not_finished", *names, *differences])
+    text, rows = io.StringIO(), csv_rows(comparisons, against)
+    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def csv_rows(comparisons: Sequence[Comparison], against: str | None) -> list[dict[str, Any]]:
+    """The rows of report.csv, each with its columns; None is an empty cell. There is one row at least."""
+    rows = []
     for comparison in comparisons:
         chosen = reference(comparison, against)
         for row in comparison.rows:
-            spreads = [row.spread(*path) for path in FIGURES.values()]
-            figures: list[Any] = [value for s in spreads for value in ((s.mean, s.sd) if s else (None, None))]
+            cells = {key: getattr(comparison, key) for key in ("data", "features", "pred_len", "protocol")}
+            cells |= {"windows": row.first("test", "windows"), "row": row.name}
+            cells |= {"seeds": len(row.finished), "not_finished": len(row.lost)}
+            for key, path in FIGURES.items():
+                spread = row.spread(*path)
+                cells |= {f"{key}_mean": spread and spread.mean, f"{key}_sd": spread and spread.sd}
             interval = None if row is chosen else mse_difference(row, chosen)
-            place = [*(getattr(comparison, key) for key in task), row.first("test", "windows")]
-            difference = [chosen.name, *interval] if interval else [None] * len(differences)
-            writer.writerow([*place, row.name, len(row.finished), len(row.lost), *figures, *difference])
-    return text.getvalue()
+            difference = [chosen.name, *interval] if interval else [None] * 5
+            names = ("compared_with", "mse_difference", "low", "high", "blocks")
+            rows.append(cells | dict(zip(names, difference, strict=True)))
+    return rows
 
 
 def _counts(runs: Sequence[Run]) -> str:

@@ -31,6 +31,7 @@ OPTIONS: Mapping[str, str] = {
 }
 CLASSES: Mapping[str, str] = {
     "forecast.evaluation.Protocol": "forecast.evaluation.evaluate.Protocol",
+    "forecast.training.checkpoint.EarlyStop": "forecast.training.stopping.EarlyStop",
     "forecast.training.figures.TensorBoardFigures": "forecast.training.figures.Figures",
     "forecast.training.schedule.type1": "forecast.training.schedule.halve_each_epoch",
     "forecast.training.schedule.type3": "forecast.training.schedule.decay_90",

@@ -24,14 +24,15 @@ PROVIDED: Mapping[str, tuple[str, ...]] = {
     "trainer": ("callbacks",),
 }
 
-# Where the program takes less than the class whose argument it is: a logger is chosen as a group.
-NARROWER: Mapping[str, Any] = {"trainer.logger": bool | None, "loss.reduction": Literal["mean", "sum"]}
+# Where the program takes less than the class whose argument it is: a logger is chosen as a group, and processes that
+# train together average their gradients.
+NARROWER: Mapping[str, Any] = {"trainer.logger": bool | None, "loss.reduction": Literal["mean"]}
 
 S = TypeVar("S")
 
 
 def check_config(cfg: DictConfig) -> None:
-    """Check a config of train.py against the constructors that it names and the rules between its values.
+    """Check a config of train against the constructors that it names and the rules between its values.
 
     Raises one UserError with all problems: each on a line, with its YAML path, its value and the fix. Missing
     groups are reported alone: without one of them the rest of a config cannot be judged.

@@ -12,14 +12,14 @@ from forecast.errors import UserError
 
 
 class Composed(NamedTuple):
-    """A config of train.py as plain values, and the identity that a sweep would give it."""
+    """A config of train as plain values, and the identity that a sweep would give it."""
 
     identity: str
     values: dict[str, Any]
 
 
 def composed(overrides: Sequence[str]) -> Composed:
-    """What `train.py OVERRIDES` would run. Raises UserError for overrides that train.py would refuse."""
+    """What `forecast train OVERRIDES` would run. Raises UserError for overrides that it would refuse."""
     resolvers.register()
     try:
         cfg = hydra_errors.compose_config("train", list(overrides))

@@ -38,7 +38,7 @@ class JobFailed(UserError):
     """A job of a sweep has failed; the others have run nevertheless. Its log and run.json say more."""
 
     def __str__(self) -> str:
-        after = "What has finished is kept: the same command runs the rest, and scripts/report.py FOLDER compares it."
+        after = "What has finished is kept: the same command runs the rest, and `forecast report FOLDER` compares it."
         return f"{super().__str__()}\n{after}"
 
 
@@ -145,7 +145,7 @@ def _command_line() -> argparse.Namespace:
 def _task(main: Main, config_name: str) -> Main:
     """`main` as Hydra runs it.
 
-    train.py holds the lock of its folder until its end. Where another process holds it, a single command is refused,
+    train holds the lock of its folder until its end. Where another process holds it, a single command is refused,
     and a job of a sweep is left out: two sweeps with the same overrides share the work. A job that has finished before
     is left out too, before torch is imported.
     """

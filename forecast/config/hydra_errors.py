@@ -121,7 +121,7 @@ def groups() -> dict[str, list[str]]:
 
 
 def _not_here(override: Override, names: Mapping[str, list[str]], config_name: str, multirun: bool) -> str:
-    """Several values without -m, or a group that evaluate.py and predict.py find in the checkpoint."""
+    """Several values without -m, or a group that evaluate and predict find in the checkpoint."""
     line, key = override.input_line, override.key_or_group
     if override.is_sweep_override() and not multirun:
         return f"'{line}' has several values: add -m to run each of them, or write {key}='[...]' for one list"

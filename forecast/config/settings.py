@@ -29,7 +29,7 @@ class TrainSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class OtherData:
-    """Where evaluate.py finds other data than the run's own."""
+    """Where evaluate finds other data than the run's own."""
 
     path: str | None
     root: str | None
@@ -48,7 +48,7 @@ class EvaluateSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """Where predict.py finds the past that it continues."""
+    """Where predict finds the past that it continues."""
 
     path: str | None
     root: str | None

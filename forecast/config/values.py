@@ -2,13 +2,30 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from forecast.errors import UserError
-from forecast.files import shipped
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def shipped(name: str) -> Path:
+    """The folder `name` that comes with the program: in the installed package, or beside it in a checkout.
+
+    Raises UserError when neither has it.
+    """
+    for folder in (PACKAGE / name, PACKAGE.parent / name):
+        if folder.is_dir():
+            return folder
+    raise UserError(
+        f"{PACKAGE} was installed without its folder {name}/: install a complete wheel, "
+        "pip install --force-reinstall forecast-*.whl"
+    )
+
 
 CONF = shipped("conf")
 

@@ -18,8 +18,8 @@ def hydra_value(value: str) -> str:
 
 
 def train_command(path: str, settings: dict[str, str | int]) -> str:
-    """`python train.py data=csv data.path=...`, and KEY=VALUE for the settings, as a shell reads them back."""
-    words = ["python train.py data=csv"]
+    """`forecast train data=csv data.path=...`, and KEY=VALUE for the settings, as a shell reads them back."""
+    words = ["forecast train data=csv"]
     for key, setting in {"data.path": path, **settings}.items():
         value = str(setting) if isinstance(setting, int) else hydra_value(setting)
         word = f"{key}={value}"

@@ -22,10 +22,7 @@ class Baseline(nn.Module):
         self.pred_len = pred_len
 
     def forward(
-        self,
-        past: Float[Tensor, "B L C"],
-        past_known: Float[Tensor, "B L F"],
-        future_known: Float[Tensor, "B P F"],
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
         """Past (B, L, C) scaled -> forecast (B, P, T) scaled; the known features are not used."""
         del past_known, future_known

@@ -71,10 +71,15 @@ def batches(windows: WindowDataset, batch_size: int, *, count: int, device: torc
     gathered = max(1, round(batch_size / CHUNK)) * CHUNK
     for numbers in torch.split(torch.arange(count, device=windows.home), gathered):
         for batch in windows.in_batches(numbers, CHUNK):
-            yield Batch(*(part.to(device) for part in batch))
+            yield on_device(batch, device)
 
 
-def spread(count: int, most: int) -> list[int]:
+def on_device(batch: Batch, device: torch.device) -> Batch:
+    """The batch on the device; where it is there already, the very same tensors."""
+    return Batch(*(part.to(device) for part in batch))
+
+
+def evenly_spaced(count: int, most: int) -> list[int]:
     """At most `most` numbers spread evenly over range(count), both ends included."""
     return sorted({round(i) for i in np.linspace(0, count - 1, min(most, count))})
 
@@ -125,7 +130,7 @@ def evaluate(
     data = data.on(device)
     windows = data.windows(split)
     count = counted_windows(data, split, protocol)
-    examples = spread(count, EXAMPLE_WINDOWS)
+    examples = evenly_spaced(count, EXAMPLE_WINDOWS)
     forecasters = {MODEL: model, **make_baselines(data, nlinear_weight=nlinear_weight.to(device))}
     scored = score(forecasters, data, batches(windows, batch_size, count=count, device=device), examples=examples)
     return Evaluation(

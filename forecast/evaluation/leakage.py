@@ -18,7 +18,7 @@ from torch import Tensor
 from forecast.data.prepare import PreparedData, fitted_rows, prepare
 from forecast.data.windows import Batch
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import exact_float32, spread
+from forecast.evaluation.evaluate import evenly_spaced, exact_float32, on_device
 from forecast.models.base import ForecastModel
 
 # One at a time: the future of one window is the past of another.
@@ -91,7 +91,7 @@ def check_forecasts(model: ForecastModel, data: PreparedData, *, device: torch.d
 
     with restored(model):
         model.eval()
-        for window in spread(len(windows), CHECKED_WINDOWS):
+        for window in evenly_spaced(len(windows), CHECKED_WINDOWS):
             first = windows.start_row(window)
             noisy = with_noise(data, first, generator)
             origin = first + data.seq_len
@@ -115,7 +115,7 @@ def check_training_outputs(
 ) -> None:
     """In training, noise in the future from a step on leaves what is predicted of that step and of those before it."""
     windows, last = data.windows(split), data.pred_len - 1
-    chosen = spread(len(windows), CHECKED_WINDOWS)
+    chosen = evenly_spaced(len(windows), CHECKED_WINDOWS)
     generator = torch.Generator().manual_seed(0)
 
     def predicted(batch: Batch) -> Tensor:
@@ -147,9 +147,9 @@ def check_training_outputs(
 
 
 def with_noise(data: PreparedData, first: int, generator: np.random.Generator) -> Tensor:
-    """The series from row `first` on, a window's first, made again with noise after the window's past: (rows, C + F).
+    """The series from row `first` on, a window's first, prepared again with noise after its past: (rows, C + F).
 
-    Raises UserError when without noise it is not the data's series, or when noise changes what a forecast is given.
+    Raises UserError when without noise it is not the data's series, or when noise changes the inputs of a forecast.
     """
     rows = slice(first, min(first + data.seq_len + NOISY_ROWS, len(data.frame)))
     clean = prepared_again(data, rows, data.frame.values[rows])
@@ -212,11 +212,6 @@ def repeatable(run: Callable[[], Tensor], device: torch.device) -> Tensor:
     """What `run` gives; torch's generators are left as they were, so that the next call draws the same numbers."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []), exact_float32():
         return run()
-
-
-def on_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch on the device; on the CPU the very tensors that a training is given."""
-    return Batch(*(part.to(device) for part in batch))
 
 
 def first_change(before: Tensor, after: Tensor) -> tuple[int, ...] | None:

@@ -158,7 +158,7 @@ def _title(metrics: Mapping[str, Any], split: str) -> str:
     def line(*keys: str) -> str:
         return ", ".join(f"{key} {metrics[key]}" for key in keys if metrics.get(key) is not None)
 
-    file = metrics.get("evaluated_file")  # evaluate.py on another file than the one trained on
+    file = metrics.get("evaluated_file")  # another file than the one trained on
     data = line("data") if file is None else f"evaluated on {file}, trained on {metrics.get('data', '?')}"
     lines = (
         [line("model", "variant", "attention"), data, line("features")],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forecast.files import shipped
+from forecast.config.values import shipped
 
 RESULTS = shipped("results")
 PUBLISHED = RESULTS / "published.csv"

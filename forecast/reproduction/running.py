@@ -1,4 +1,4 @@
-"""Many trainings as processes of train.py, some side by side, until they are done or the time is up."""
+"""Many trainings as processes of the command train, some side by side, until they are done or the time is up."""
 
 import contextlib
 import dataclasses

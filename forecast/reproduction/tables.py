@@ -45,7 +45,7 @@ TABLES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A training of a table. overrides: train.py's. identity: as in a sweep."""
+    """A training of a table. overrides: of the command train. identity: as in a sweep."""
 
     table: str
     row: str
@@ -95,7 +95,7 @@ def has_part(row: str, part: str) -> bool:
 def jobs(chosen: Sequence[Cell], *, seeds: Sequence[int], extra: Sequence[str] = ()) -> Iterator[Job]:
     """The trainings of the cells, a seed of all before the next seed. extra: overrides for all.
 
-    Raises UserError at once when train.py would refuse one of them.
+    Raises UserError at once when train would refuse one of them.
     """
 
     def job(cell: Cell, seed: int) -> Job:

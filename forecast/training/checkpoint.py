@@ -1,4 +1,4 @@
-"""When best.ckpt and last.ckpt are written, and early stopping, which goes by the same validation error."""
+"""When best.ckpt and last.ckpt are written, and what to do after a run has failed."""
 
 import math
 from contextlib import nullcontext
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
-from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
+from lightning.pytorch.callbacks import Checkpoint
 
 from forecast.bounds import Positive
 from forecast.errors import UserError
@@ -78,22 +78,6 @@ class CheckpointFiles(Checkpoint):
         self.best_mse = state_dict["best_mse"]
 
 
-class EarlyStop(EarlyStopping):
-    """Ends the training when `patience` validations in a row did not lower the validation MSE, or it is not finite."""
-
-    def __init__(self, *, patience: Positive = 3) -> None:
-        # not at the end of an epoch: without validations there is nothing to stop on
-        super().__init__(MONITOR, patience=patience, check_on_train_epoch_end=False)
-
-    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
-        """Keeps a run that had stopped from training again."""
-        trainer.should_stop = trainer.should_stop or self.wait_count >= self.patience
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues counting, with the patience of this command."""
-        super().load_state_dict({**state_dict, "patience": self.patience})
-
-
 def is_between_batches(trainer: pl.Trainer) -> bool:
     """Whether the batch that ends is followed by another one at once, by no validation and no end of the epoch.
 
@@ -128,4 +112,4 @@ def resume_hint(run_dir: str | Path, first: str) -> str:
     last = checkpoint_path(run_dir, "last")
     if not last.exists():
         return f"{first}, then start again: no checkpoint was written yet."
-    return f"{first}, then go on from the last good checkpoint: python train.py ckpt_path={last}"
+    return f"{first}, then go on from the last good checkpoint: forecast train ckpt_path={last}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import lightning.pytorch as pl
 import numpy as np
@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from forecast.attention.base import Mechanism
 from forecast.bounds import Positive
 from forecast.data.prepare import window_values
-from forecast.data.windows import Batch
-from forecast.evaluation.evaluate import spread
+from forecast.evaluation.evaluate import evenly_spaced, on_device
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.loggers import DRAWING, log_figure, log_histogram
 
@@ -46,9 +45,8 @@ class Figures(Callback):
         assert isinstance(datamodule, ForecastDataModule)
         data = datamodule.data
         windows = data.windows("val")
-        numbers = spread(len(windows), self.windows)
-        batch = Batch(*(part.to(module.device) for part in windows.__getitems__(numbers)))
-        batch = trainer.precision_plugin.convert_input(batch)
+        numbers = evenly_spaced(len(windows), self.windows)
+        batch = trainer.precision_plugin.convert_input(on_device(windows.__getitems__(numbers), module.device))
         # forked: a picture must not change what the training draws next
         with recorded_inputs(module) as inputs, torch.random.fork_rng(), trainer.precision_plugin.forward_context():
             forecast = module(batch.past, batch.past_known, batch.future_known)
@@ -63,34 +61,22 @@ class Figures(Callback):
             title="validation windows",
         )
         log_figure(logger, "forecast/val", figure, step)
-        for layer in inputs:
-            if hasattr(layer.mechanism, "selected"):
+        for name, mechanism, queries_keys in inputs:
+            if hasattr(mechanism, "selected"):
                 with torch.random.fork_rng():
-                    _draw_prob(logger, step, layer)
-
-
-class LayerInput(NamedTuple):
-    """What a mechanism was called with: queries (B, H, Q, E), keys (B, H, K, E)."""
-
-    name: str
-    mechanism: Any
-    q: Tensor
-    k: Tensor
+                    _draw_prob(logger, step, name, mechanism, queries_keys)
 
 
 @contextmanager
-def recorded_inputs(module: nn.Module) -> Iterator[list[LayerInput]]:
-    """A list that fills with what each mechanism of a module is called with inside the block."""
-    inputs: list[LayerInput] = []
+def recorded_inputs(module: nn.Module) -> Iterator[list[tuple[str, Any, tuple[Tensor, Tensor]]]]:
+    """A list that fills, inside the block, with each call of a mechanism: its name, itself, queries and keys."""
+    inputs: list[tuple[str, Any, tuple[Tensor, Tensor]]] = []
 
-    def record(mechanism: nn.Module, arguments: Any, *, name: str) -> None:
-        inputs.append(LayerInput(name, mechanism, *arguments[:2]))
+    def record(name: str, mechanism: nn.Module, arguments: Any) -> None:
+        inputs.append((name.removeprefix("model.").removesuffix(".mechanism"), mechanism, arguments[:2]))
 
-    hooks = [
-        part.register_forward_pre_hook(partial(record, name=name.removeprefix("model.").removesuffix(".mechanism")))
-        for name, part in module.named_modules()
-        if isinstance(part, Mechanism)
-    ]
+    mechanisms = [(name, part) for name, part in module.named_modules() if isinstance(part, Mechanism)]
+    hooks = [part.register_forward_pre_hook(partial(record, name)) for name, part in mechanisms]
     try:
         yield inputs
     finally:
@@ -98,10 +84,11 @@ def recorded_inputs(module: nn.Module) -> Iterator[list[LayerInput]]:
             hook.remove()
 
 
-def _draw_prob(logger: Logger, step: int, layer: LayerInput) -> None:
+def _draw_prob(logger: Logger, step: int, name: str, mechanism: Any, queries_keys: tuple[Tensor, Tensor]) -> None:
+    """The active rows and the attention map of a ProbSparse layer, from its queries (B, H, Q, E) and keys."""
+    q, k = queries_keys
     from forecast.report.figures import active_rows_figure, attention_figure
 
-    name, mechanism, q, k = layer
     active = mechanism.selected(q, k)  # (B, H, U)
     active = active[active >= 0]  # an unused slot is -1
     log_histogram(logger, f"active_rows/{name}", active.cpu(), step)

@@ -7,6 +7,7 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
+from lightning.pytorch.callbacks import Callback, ProgressBar
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 
 from forecast.checkpoint.load import Checkpoint, build_model
@@ -21,11 +22,9 @@ from forecast.evaluation.leakage import check_leakage
 from forecast.models.base import ForecastModel
 from forecast.run_folder import checkpoint_path
 from forecast.training.datamodule import ForecastDataModule
-from forecast.training.dry_forward import dry_forward
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.loggers import make_logger
 from forecast.training.module import ForecastModule
-from forecast.training.processes import SameFolder
 from forecast.training.random_states import RandomStates
 from forecast.training.stopping import StopOnNonFinite, StopOnSignal
 from forecast.training.throughput import Throughput
@@ -48,6 +47,20 @@ class Plan:
     start: Checkpoint | None
 
 
+class SameFolder(Callback):
+    """All processes must write to one folder. Raises UserError before the first step when they do not."""
+
+    def on_fit_start(self, trainer: pl.Trainer, *_: Any) -> None:
+        """Compares with the first process."""
+        here = str(Path(trainer.default_root_dir).absolute())
+        first = trainer.strategy.broadcast(here)
+        if here != first:
+            raise UserError(
+                f"process {trainer.global_rank} would write to {here}, the first one to {first}. Say "
+                "hydra.run.dir=FOLDER for all of them, or torchrun --rdzv-id=NAME."
+            )
+
+
 def fit(plan: Plan, data: PreparedData, record: dict[str, Any], throughput: Throughput) -> tuple[pl.Trainer, bool]:
     """Builds model and trainer and fits, from the beginning or from a checkpoint.
 
@@ -66,11 +79,10 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], throughput: Thro
     datamodule = ForecastDataModule(data, batch_size=config["data"]["batch_size"], seed=config["seed"])
     with quiet_lightning(), errors_for_users(plan.folder):
         trainer = make_trainer(plan, throughput)
-    start = str(plan.start.path) if plan.start else None
     finished = True
     try:
         with quiet_lightning(), errors_for_users(plan.folder):
-            trainer.fit(module, datamodule, ckpt_path=start, weights_only=True)
+            trainer.fit(module, datamodule, ckpt_path=str(plan.start.path) if plan.start else None, weights_only=True)
     except KeyboardInterrupt:
         finished = False
     if isinstance(trainer.strategy.launcher, _MultiProcessingLauncher):
@@ -82,9 +94,7 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], throughput: Thro
             raise KeyboardInterrupt
         keys = ("max_epochs", "max_steps", "limit_train_batches")
         limits = ", ".join(f"trainer.{key}={config['trainer'][key]}" for key in keys)
-        raise UserError(
-            f"nothing was trained: {limits}. Raise what ends the training, or evaluate the checkpoint with evaluate.py."
-        )
+        raise UserError(f"nothing was trained: {limits}. Raise what ends the training, or use forecast evaluate on it.")
     return trainer, finished
 
 
@@ -104,12 +114,31 @@ def checked_model(plan: Plan, data: PreparedData, record: dict[str, Any]) -> For
     return model
 
 
+@torch.inference_mode()
+def dry_forward(model: ForecastModel) -> None:
+    """Forecasts from one window of zeros; the model, its mode and the random generators stay as they were.
+
+    Raises UserError for sizes that cannot work together, with the message of the part that refuses them.
+    """
+    window = model.window
+    past, past_known = torch.zeros(1, window.seq_len, window.n_columns), torch.zeros(1, window.seq_len, window.n_known)
+    future_known = torch.zeros(1, window.pred_len, window.n_known)
+    training = model.training
+    try:
+        with torch.random.fork_rng(devices=[]):
+            model.eval()(past, past_known, future_known)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    finally:
+        model.train(training)
+
+
 def make_trainer(plan: Plan, throughput: Throughput) -> pl.Trainer:
     """The trainer with its logger and callbacks. Raises UserError for processes that a sweep cannot start."""
     config = plan.config
     callbacks = [build(callback) for callback in config["callbacks"].values() if callback is not None]
     if config["trainer"]["enable_progress_bar"] is False:  # Lightning refuses a progress bar beside it
-        callbacks = [c for c in callbacks if not isinstance(c, pl.callbacks.ProgressBar)]
+        callbacks = [c for c in callbacks if not isinstance(c, ProgressBar)]
     own = [SameFolder(), throughput, RandomStates(seed=config["seed"]), StopOnNonFinite()]
     trainer: pl.Trainer = build(
         {**config["trainer"], "default_root_dir": str(plan.folder)},

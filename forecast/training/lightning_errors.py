@@ -29,7 +29,7 @@ HARMLESS = (
     r"`isinstance\(treespec, LeafSpec\)` is deprecated",
     # trainer.log_every_n_steps is what the user set, or our default; a short epoch is logged at its end
     r"The number of training batches \(\d+\) is smaller than the logging interval",
-    # ours goes on behind the batches that were trained on: the datamodule keeps how many
+    # ours goes on after the batches that were trained on: the datamodule saves how many
     r"You're resuming from a checkpoint that ended before the epoch ended and your dataloader is not resumable",
     # best.ckpt of the run that is continued stays where it is
     r"Checkpoint directory .* exists and is not empty",
@@ -132,6 +132,6 @@ def _logger_errors() -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    """What follows are hints for programmers."""
+    """The text of an error without what follows it, hints for programmers."""
     line = (str(error).splitlines() or [type(error).__name__])[0]
     return line if line.endswith(".") else line + "."

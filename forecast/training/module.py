@@ -47,7 +47,7 @@ class ForecastModule(pl.LightningModule):
         self.criterion = loss or nn.MSELoss()
         self.record = record
         self.best_step: int | None = None  # of the validation that was the best so far
-        self.validation_errors: ErrorSums | None = None
+        self.validation_errors: ErrorSums | None = None  # of the validation that runs
         self.loss = torch.tensor(0.0)  # of the last training batch
 
     def forward(self, past: Tensor, past_known: Tensor, future_known: Tensor) -> Tensor:
@@ -72,10 +72,6 @@ class ForecastModule(pl.LightningModule):
         batches = getattr(getattr(self.trainer, "datamodule", None), "batches", None)
         return loss * (1.0 if batches is None else float(batches.weight))
 
-    def on_validation_epoch_start(self) -> None:
-        """Starts the sums over all validation windows."""
-        self.validation_errors = None
-
     def validation_step(self, batch: Batch) -> None:
         """Adds a batch's errors."""
         if self.validation_errors is None:
@@ -85,12 +81,13 @@ class ForecastModule(pl.LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         """Logs the errors over all windows: a mean of batch means would favour the last, smaller batch."""
-        if self.validation_errors is None:
+        errors, self.validation_errors = self.validation_errors, None
+        if errors is None:
             return
         if self.trainer.world_size > 1:
             total = partial(self.trainer.strategy.reduce, reduce_op="sum")
-            self.validation_errors.reduce(lambda sums: cast(Tensor, total(sums.to(self.device))))
-        mse, mae = self.validation_errors.by_step()
+            errors.reduce(lambda sums: cast(Tensor, total(sums.to(self.device))))
+        mse, mae = errors.by_step()
         self.log("val/mse_scaled", torch.tensor(mse.mean()), prog_bar=True, sync_dist=True)
         self.log("val/mae_scaled", torch.tensor(mae.mean()), sync_dist=True)
         if self.plateau is not None and not self.trainer.sanity_checking:

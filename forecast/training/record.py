@@ -1,6 +1,6 @@
 """What a checkpoint holds beside Lightning's part: all that evaluating and forecasting need, in plain values.
 
-Here alone it is made; `checkpoint.validate` checks it when it is read.
+`checkpoint.validate` checks it when it is read.
 """
 
 import functools
@@ -51,11 +51,7 @@ def code_hash() -> str:
 
 
 def make_record(
-    config: dict[str, Any],
-    choices: dict[str, str | None],
-    source: Source,
-    data: PreparedData,
-    nlinear_weight: Tensor,
+    config: dict[str, Any], choices: dict[str, str | None], source: Source, data: PreparedData, nlinear_weight: Tensor
 ) -> dict[str, Any]:
     """The record of a training as far as it is known before the model is built; `complete_record` adds the rest.
 
@@ -79,7 +75,7 @@ def complete_record(record: dict[str, Any], model: nn.Module, *, best_step: int 
 
 
 def weights_only_content(model: nn.Module, record: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The content of a checkpoint of weights that no training of ours has made: none can go on from it.
+    """The content of a checkpoint of weights alone, not of a training of ours: no training can go on from it.
 
     record: see `make_record`. more: what else the saved record holds.
     """

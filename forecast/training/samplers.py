@@ -112,4 +112,4 @@ class BatchesInOrder:
         return [part.to(device) for part in self.parts]
 
     def advance(self, step: int, size: int) -> None:
-        """Nothing is kept of a pass."""
+        """A pass saves no position."""

@@ -1,4 +1,4 @@
-"""What breaks a training off: NaN or inf, Ctrl-C, SIGTERM. Early stopping is `training.checkpoint.EarlyStop`."""
+"""What ends a training before its last epoch: early stopping, NaN or inf, Ctrl-C, SIGTERM."""
 
 import logging
 import math
@@ -8,12 +8,29 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
-from lightning.pytorch.callbacks import Callback, Checkpoint
+from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
 
+from forecast.bounds import Positive
 from forecast.errors import UserError
-from forecast.training.checkpoint import is_between_batches, resume_hint, save_checkpoint
+from forecast.training.checkpoint import MONITOR, is_between_batches, resume_hint, save_checkpoint
 
 log = logging.getLogger(__name__)
+
+
+class EarlyStop(EarlyStopping):
+    """Ends the training when `patience` validations in a row did not lower the validation MSE, or it is not finite."""
+
+    def __init__(self, *, patience: Positive = 3) -> None:
+        # not at the end of an epoch: without validations there is nothing to stop on
+        super().__init__(MONITOR, patience=patience, check_on_train_epoch_end=False)
+
+    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
+        """Keeps a run that had stopped from training again."""
+        trainer.should_stop = trainer.should_stop or self.wait_count >= self.patience
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continues counting, with the patience of this command."""
+        super().load_state_dict({**state_dict, "patience": self.patience})
 
 
 class StopOnNonFinite(Callback):

@@ -128,13 +128,28 @@ class Throughput(Callback):
         }
 
     def sentences(self) -> list[str]:
-        """How fast the training was, as sentences; none without a step."""
+        """How near the training came to the speed of its steps alone, and what to do when data held it up.
+
+        None without a step.
+        """
         training, samples = self._so_far()
-        if not samples or training <= 0:
+        idle = max(0.0, 1.0 - self.computing / training) if training > 0 else 1.0
+        inside = 1.0 - idle
+        if not samples or inside <= 0.0:
             return []
         # fetching that overlaps with a GPU's work does not hold it up: it waits at most as long as it is idle
-        idle = max(0.0, 1.0 - self.computing / training)
-        return speed_sentences(samples / training, idle=idle, waiting=min(self.waiting / training, idle))
+        waiting = min(self.waiting / training, idle)
+        rate, used, waited = samples / training, round(100 * inside), round(100 * waiting)
+        sentences = [
+            f"Speed: {rate:.0f} samples/s, {used} % of what the model alone allows ({rate / inside:.0f}): {waited} % "
+            f"waited for data, {max(0, 100 - used - waited)} % in checkpoints, pictures and logging."
+        ]
+        if waiting > WAITING_SHARE:
+            sentences.append(
+                "Data, not the model, set the pace: try a larger data.batch_size, and see that the machine's memory, "
+                "or a quarter of what the GPU has free, holds the whole series."
+            )
+        return sentences
 
     def moment(self) -> Any:
         """Now, for the device that computes: seconds on a CPU, an event in the queue of a GPU."""
@@ -169,25 +184,3 @@ class Throughput(Callback):
         """Samples a second since then."""
         seconds, samples = self._so_far()
         return (samples - since[1]) / max(seconds - since[0], 1e-9)
-
-
-def speed_sentences(samples_per_second: float, *, idle: float, waiting: float) -> list[str]:
-    """How near a training came to the speed of its steps alone, and what to do when data held it up.
-
-    idle: the share of the time between steps, in [0, 1). waiting: the share that waited for data, a part of it.
-    """
-    inside = 1.0 - idle
-    if inside <= 0.0:
-        return []
-    used, waited = round(100 * inside), round(100 * waiting)
-    sentences = [
-        f"Speed: {samples_per_second:.0f} samples/s, {used} % of what the model alone allows "
-        f"({samples_per_second / inside:.0f}): {waited} % waited for data, {max(0, 100 - used - waited)} % in "
-        "checkpoints, pictures and logging."
-    ]
-    if waiting > WAITING_SHARE:
-        sentences.append(
-            "Data, not the model, set the pace: try a larger data.batch_size, and see that the machine's memory, or a "
-            "quarter of what the GPU has free, holds the whole series."
-        )
-    return sentences

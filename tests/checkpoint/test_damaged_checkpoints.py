@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import struct
 import warnings
 import zipfile
 from functools import reduce
@@ -43,12 +44,11 @@ def test_a_flipped_bit_is_found_wherever_it_changes_anything(best, tmp_path):
 
 
 def test_a_flipped_bit_of_a_weight_is_named(best, tmp_path):
+    content = bytearray(best.read_bytes())
     with zipfile.ZipFile(best) as archive:
         part = next(m for m in archive.infolist() if m.filename.endswith("/data/7"))
-        header = best.read_bytes()[part.header_offset : part.header_offset + 30]
-    start = part.header_offset + 30 + int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
-    content = bytearray(best.read_bytes())
-    content[start] ^= 1
+    name, extra = struct.unpack_from("<HH", content, part.header_offset + 26)  # lengths, before the weight
+    content[part.header_offset + 30 + name + extra] ^= 1
     (tmp_path / "bad.ckpt").write_bytes(content)
     assert f"the checksum of its part '{part.filename}' is wrong" in refused(tmp_path / "bad.ckpt")
 
@@ -210,5 +210,5 @@ def test_every_program_says_that_the_weights_do_not_fit(workplace, content, caps
 @pytest.mark.parametrize("key, value", [("d_model", -4), ("d_model", "big"), ("n_heads", 0), ("encoder_layers", None)])
 def test_a_config_that_builds_no_model_is_refused(tmp_path, content, key, value):
     content[RECORD]["config"]["model"][key] = value
-    with pytest.raises(UserError, match=r"given\.ckpt: the model of its config cannot be built: "):
+    with pytest.raises(UserError, match=r"changed\.ckpt: the model of its config cannot be built: "):
         load_checkpoint(saved(tmp_path, content)).model()

@@ -18,112 +18,97 @@ PYTHON = sorted([*ROOT.glob("*.py"), *(file for folder in FOLDERS for file in (R
 CONFIGS = sorted((ROOT / "conf").rglob("*.yaml"))
 
 PICKLING = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "pickletools"}
-# Calls by the last parts of their names, and the keyword that makes them safe; None: nothing does.
-NEEDS = {
-    "torch.load": ("weights_only", "True"),
-    "trainer.fit": ("weights_only", "True"),
-    "load_from_checkpoint": ("weights_only", "True"),
-    "read_pickle": None,
-    "to_pickle": None,
-    "hub.load": None,
-    "jit.load": None,
-    "package.PackageImporter": None,
-    "yaml.load": None,
-    "yaml.unsafe_load": None,
-    "yaml.full_load": None,
-    "os.system": None,
-    "os.popen": None,
-    "eval": None,
-    "exec": None,
-    "compile": None,
-    "__import__": None,
+# Calls by the last parts of their names: those that need weights_only=True, and those that nothing makes safe.
+NEED_WEIGHTS_ONLY = {"torch.load", "trainer.fit", "load_from_checkpoint"}
+UNSAFE = {
+    *("read_pickle", "to_pickle", "hub.load", "jit.load", "package.PackageImporter"),
+    *("yaml.load", "yaml.unsafe_load", "yaml.full_load"),
+    *("os.system", "os.popen", "eval", "exec", "compile", "__import__"),
 }
 # torch.export.load stands where the archive has been looked through first.
 ONE_CALLER = {"torch.export.load": "forecast/export/program.py"}
 
 
-def calls(file):
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Call):
-            keywords = {word.arg: ast.unparse(word.value) for word in node.keywords}
-            yield node, ast.unparse(node.func), keywords
-
-
-def ends_with(called, name):
+def ends_with(called, names):
     """`nn.eval` is no `eval`: a builtin has no dot before it."""
-    return called == name if hasattr(builtins, name) else f".{called}".endswith(f".{name}")
+    return any(called == name if hasattr(builtins, name) else f".{called}".endswith(f".{name}") for name in names)
 
 
-def faults(file):
-    """What is against the rules in a Python file, a line each."""
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (f"{node.lineno}: import {a.name}" for a in node.names if a.name.split(".")[0] in PICKLING)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PICKLING:
-            names = [alias.name for alias in node.names]
-            if names != ["UnpicklingError"]:  # an exception to be caught
-                yield f"{node.lineno}: from {node.module} import {', '.join(names)}"
-    for node, called, keywords in calls(file):
-        where = f"{node.lineno}: {ast.unparse(node)[:80]}"
-        for name, need in NEEDS.items():
-            if ends_with(called, name) and (need is None or keywords.get(need[0]) != need[1]):
-                yield where
-        if any(keywords.get(flag, "False") != "False" for flag in ("shell", "allow_pickle")):
-            yield where
-        if ends_with(called, "torch.save") and not isinstance(node.args[0], ast.Dict | ast.Name):
-            yield where  # a module, or what a call gives, is not seen to be plain
-        if called in ONE_CALLER and ONE_CALLER[called] != str(file.relative_to(ROOT)):
-            yield where
+def is_wrong(node, file):
+    """Whether a node of a Python file is against the rules."""
+    if isinstance(node, ast.Import):
+        return any(alias.name.split(".")[0] in PICKLING for alias in node.names)
+    if isinstance(node, ast.ImportFrom):  # UnpicklingError: an exception to be caught
+        return (node.module or "").split(".")[0] in PICKLING and [a.name for a in node.names] != ["UnpicklingError"]
+    if not isinstance(node, ast.Call):
+        return False
+    called, keywords = ast.unparse(node.func), {word.arg: ast.unparse(word.value) for word in node.keywords}
+    return (
+        ends_with(called, UNSAFE)
+        or (ends_with(called, NEED_WEIGHTS_ONLY) and keywords.get("weights_only") != "True")
+        or any(keywords.get(flag, "False") != "False" for flag in ("shell", "allow_pickle"))
+        # a module, or what a call returns, is not seen to be plain
+        or (ends_with(called, {"torch.save"}) and not isinstance(node.args[0], ast.Dict | ast.Name))
+        or ONE_CALLER.get(called, file) != file
+    )
+
+
+def faults(path):
+    """Every node of a Python file that is against the rules, with its line."""
+    file = str(path.relative_to(ROOT))
+    wrong = (node for node in ast.walk(ast.parse(path.read_text())) if is_wrong(node, file))
+    return [f"{node.lineno}: {ast.unparse(node)[:80]}" for node in wrong]
 
 
 @pytest.mark.parametrize("file", PYTHON, ids=lambda file: str(file.relative_to(ROOT)))
 def test_no_file_of_ours_pickles_or_executes_text(file):
-    assert list(faults(file)) == []
+    assert faults(file) == []
 
 
-PLANTED = [
-    "import pickle",
-    "import joblib.externals",
-    "from pickle import loads",
-    "from pickle import UnpicklingError, loads",
-    "import torch; torch.load('a')",
-    "import torch; torch.load('a', weights_only=False)",
-    "import torch; torch.load('a', weights_only=flag)",
-    "trainer.fit(module)",
-    "self.trainer.fit(module, weights_only=False)",
-    "Module.load_from_checkpoint('a')",
-    "import numpy as np; np.load('a', allow_pickle=True)",
-    "import numpy as np; np.savez('a', allow_pickle=True, x=x)",
-    "torch.save(self.model, 'a')",
-    "pd.read_pickle('a')",
-    "torch.hub.load('a', 'b')",
-    "yaml.load(text, Loader=yaml.Loader)",
-    "eval('1')",
-    "exec(code)",
-    "os.system('ls')",
-    "subprocess.run('ls', shell=True)",
-    "torch.export.load('a')",
-]
+PLANTED = """
+import pickle
+import joblib.externals
+from pickle import loads
+from pickle import UnpicklingError, loads
+import torch; torch.load('a')
+import torch; torch.load('a', weights_only=False)
+import torch; torch.load('a', weights_only=flag)
+trainer.fit(module)
+self.trainer.fit(module, weights_only=False)
+Module.load_from_checkpoint('a')
+import numpy as np; np.load('a', allow_pickle=True)
+import numpy as np; np.savez('a', allow_pickle=True, x=x)
+torch.save(self.model, 'a')
+pd.read_pickle('a')
+torch.hub.load('a', 'b')
+yaml.load(text, Loader=yaml.Loader)
+eval('1')
+exec(code)
+os.system('ls')
+subprocess.run('ls', shell=True)
+torch.export.load('a')
+"""
+INNOCENT = """
+from pickle import UnpicklingError
+model.eval()
+re.compile('a')
+torch.load('a', weights_only=True)
+np.load('a')
+np.savez('a', x=x)
+yaml.safe_load('a')
+torch.save(content, 'a')
+OmegaConf.load('a')
+"""
 
 
-INNOCENT = [
-    "from pickle import UnpicklingError",
-    "model.eval()",
-    "re.compile('a')",
-    "torch.load('a', weights_only=True)",
-    "np.load('a')",
-    "np.savez('a', x=x)",
-    "yaml.safe_load('a')",
-    "torch.save(content, 'a')",
-    "OmegaConf.load('a')",
-]
+LINES = [*((line, 1) for line in PLANTED.strip().split("\n")), *((line, 0) for line in INNOCENT.strip().split("\n"))]
 
 
-@pytest.mark.parametrize("line, count", [*((line, 1) for line in PLANTED), *((line, 0) for line in INNOCENT)])
+@pytest.mark.parametrize("line, count", LINES)
 def test_a_planted_fault_is_found_and_an_innocent_line_is_not(tmp_path, monkeypatch, line, count):
-    (tmp_path / "planted.py").write_text(line + "\n")
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
-    assert len(list(faults(tmp_path / "planted.py"))) == count
+    (tmp_path / "planted.py").write_text(line)
+    assert len(faults(tmp_path / "planted.py")) == count
 
 
 @pytest.mark.parametrize("file", CONFIGS, ids=lambda file: str(file.relative_to(ROOT)))

@@ -9,12 +9,12 @@ from forecast.checkpoint.load import load_checkpoint
 from forecast.errors import UserError
 
 PROGRAMS = ("train", "evaluate", "predict")
-# Scripts that load a checkpoint, and what they are given beside it.
+# Scripts that load a checkpoint, and their other arguments.
 LOADING = {"export": ["out"], "inspect_checkpoint": [], "check_leakage": []}
 
 
 def saved(folder, content):
-    path = folder / "given.ckpt"
+    path = folder / "changed.ckpt"
     torch.save(content, path)
     return path
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from forecast import files
-from forecast.__main__ import COMMANDS, CONFIGURED, PLAIN, main
+from forecast.__main__ import COMMANDS, CONFIGURED, PLAIN, main, start
 from forecast.commands.options import OPTIONS
+from forecast.config import values
 from forecast.errors import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +66,7 @@ def test_what_the_user_can_mend_is_one_message_and_status_1(monkeypatch, capsys,
     assert printed.out == "" and "none.ckpt: no such file." in printed.err and printed.err.count("\n") == 1
     monkeypatch.setenv("FORECAST_TRACEBACK", "1")
     with pytest.raises(UserError):
-        main()
+        start("inspect-checkpoint")
 
 
 def test_every_command_has_a_thin_entry_in_a_checkout():
@@ -77,14 +77,14 @@ def test_every_command_has_a_thin_entry_in_a_checkout():
 
 
 def test_a_wheel_without_its_configs_says_how_to_get_a_whole_one(monkeypatch, tmp_path):
-    monkeypatch.setattr(files, "PACKAGE", tmp_path / "forecast")
+    monkeypatch.setattr(values, "PACKAGE", tmp_path / "forecast")
     with pytest.raises(UserError, match=r"without its folder conf/: .* pip install --force-reinstall forecast-\*.whl"):
-        files.shipped("conf")
+        values.shipped("conf")
     (tmp_path / "conf").mkdir()
-    assert files.shipped("conf") == tmp_path / "conf"  # a checkout
+    assert values.shipped("conf") == tmp_path / "conf"  # a checkout
     (tmp_path / "forecast" / "conf").mkdir(parents=True)
     assert (
-        files.shipped("conf") == tmp_path / "forecast" / "conf"
+        values.shipped("conf") == tmp_path / "forecast" / "conf"
     )  # an installed wheel: a stranger's conf/ may lie beside
 
 

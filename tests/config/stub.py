@@ -8,6 +8,7 @@ import os
 import time
 from pathlib import Path
 
+from forecast.__main__ import exit_status
 from forecast.config.distributed import LARGE_PAGES
 from forecast.config.entry import choices, chosen, run, run_folder, task_overrides
 
@@ -47,4 +48,5 @@ def main(cfg):
 
 
 if __name__ == "__main__":
-    run(main, config_name="train")
+    with exit_status():
+        run(main, config_name="train")

@@ -43,7 +43,7 @@ REFUSED = {
     "+schedule.optimizer=x": "schedule.optimizer=x: the program sets this itself",
     "+trainer.callbacks=[]": "trainer.callbacks=[]: the program sets this itself",
     **dict.fromkeys(("trainer.logger=csv", "trainer.logger=[]"), ": must be true or false or null"),
-    "+loss.reduction=none": "loss.reduction=none: must be one of mean, sum",
+    "+loss.reduction=sum": "loss.reduction=sum: must be one of mean",
     "loss=huber loss.delta=x": ": must be a number",
     "optim._target_=torch.optim.Adm": "has no 'Adm'. Did you mean 'Adam'?",
     "trainer.plugins=[{_target_:torch.load}]": "trainer.plugins[0]._target_=torch.load: not allowed",
@@ -117,7 +117,7 @@ ACCEPTED = [
     *("logger=csv", "logger=none", "~logger", "trainer.logger=false", "+trainer.logger=false", "trainer.logger=true"),
     *("optim=adamw", "optim=sgd", "schedule=cosine", "schedule=warmup_cosine", "schedule=plateau"),
     *("schedule=constant trainer.max_epochs=-1", "schedule=cosine trainer.max_epochs=-1 trainer.max_steps=9"),
-    *("schedule=constant trainer.limit_val_batches=0", "loss=mae", "loss=huber loss.delta=0.1", "+loss.reduction=sum"),
+    *("schedule=constant trainer.limit_val_batches=0", "loss=mae", "loss=huber loss.delta=0.1"),
     "schedule._target_=torch.optim.lr_scheduler.StepLR +schedule.step_size=3",
     # keys of strangers, of the names of keys of ours that must be at least 1
     "+callbacks.mine={_target_:lightning.pytorch.callbacks.ModelCheckpoint,every_n_train_steps:0}",

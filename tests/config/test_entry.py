@@ -144,7 +144,10 @@ def test_questions_are_answered_fast_and_write_nothing(tmp_path, script, questio
 @pytest.mark.slow
 @PROGRAMS
 def test_help_shows_six_commands_that_name_the_program(tmp_path, script):
-    assert len(re.findall(rf"^  python {script} \S", ran(tmp_path, ROOT / script, "--help").stdout, re.M)) == 6
+    assert (
+        len(re.findall(rf"^  forecast {Path(script).stem} \S", ran(tmp_path, ROOT / script, "--help").stdout, re.M))
+        == 6
+    )
 
 
 @pytest.mark.slow
@@ -153,10 +156,9 @@ def test_a_question_loads_neither_torch_nor_pandas(tmp_path, question):
     code = f"""
 import atexit, sys
 sys.path.insert(0, {str(ROOT)!r})
-import train
-from forecast.config.entry import run
+from forecast.__main__ import start
 atexit.register(lambda: print("HEAVY", [m for m in ("torch", "lightning", "pandas", "numpy") if m in sys.modules]))
-run(train.main, config_name="train")
+start("train")
 """
     end = ran(tmp_path, "-c", code, question)
     assert (end.returncode, end.stdout.splitlines()[-1]) == (0, "HEAVY []")
@@ -266,7 +268,7 @@ def test_a_failing_job_of_a_sweep_is_reported_and_the_others_run(tmp_path):
     assert end.returncode == 1
     text, advice = end.stderr.splitlines()[-2:]
     assert text == "refused inside main"
-    assert advice.startswith("What has finished is kept: the same command runs the rest, and scripts/report.py FOLDER")
+    assert advice.startswith("What has finished is kept: the same command runs the rest, and `forecast report FOLDER`")
     assert "Traceback" not in end.stdout + end.stderr
     info = json.loads(Path(reports(end)[0]["folder"], "run.json").read_text())
     assert info == {"status": "failed", "error": "refused inside main"}

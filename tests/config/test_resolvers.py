@@ -120,7 +120,7 @@ DIFFERENT = [
     ),
     *("data=ETTh2", "data=demo", "data=demo data.demo_seed=8", "data.split.train=100", "protocol=informer2021"),
     *("trainer.max_epochs=7", "callbacks.early_stopping.patience=4", "compile=default"),
-    *("loss=mae", "loss=huber", "loss=huber loss.delta=2", "+loss.reduction=sum"),
+    *("loss=mae", "loss=huber", "loss=huber loss.delta=2"),
     *("optim=adamw", "optim=sgd", "schedule=cosine", "schedule=warmup_cosine", "schedule=plateau"),
 ]
 

@@ -60,7 +60,7 @@ def test_a_healthy_file_has_no_findings_and_the_command_names_nothing_but_its_le
     assert (check.freq, check.rows_missing, check.time_column) == ("h", 0, "date")
     assert check.season[:2] == (24, "a day") and check.season.autocorrelation > 0.9
     assert check.windows == {"train": 429 - 119, "val": 62 - 23, "test": 122 - 23}
-    assert check.command == f"python train.py data=csv data.path={path} seq_len=96 label_len=48 pred_len=24"
+    assert check.command == f"forecast train data=csv data.path={path} seq_len=96 label_len=48 pred_len=24"
 
 
 @pytest.mark.parametrize(("separator", "decimal"), [(";", ","), ("\t", "."), ("|", ","), (";", ".")])

@@ -19,7 +19,7 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_any_text_survives_the_shell_and_the_override_grammar(name):
     words = shlex.split(train_command(name, {"data.time_column": name, "seq_len": 96}))
-    assert words[:3] == ["python", "train.py", "data=csv"]
+    assert words[:3] == ["forecast", "train", "data=csv"]
     for override in OverridesParser.create().parse_overrides(words[3:5]):
         assert isinstance(override.value(), str)
         assert OmegaConf.create({"x": override.value()}).x == name
@@ -29,5 +29,5 @@ def test_any_text_survives_the_shell_and_the_override_grammar(name):
 def test_a_plain_value_is_not_quoted():
     assert hydra_value("/data/my-file_1.csv") == "/data/my-file_1.csv"
     assert train_command("a b.csv", {"data.separator": ";"}) == (
-        "python train.py data=csv data.path=\"'a b.csv'\" data.separator=\"';'\""
+        "forecast train data=csv data.path=\"'a b.csv'\" data.separator=\"';'\""
     )

@@ -34,12 +34,6 @@ def data():
     return prepared(1e4 * np.random.default_rng(0).normal(size=(N, C)).cumsum(0) * [1.0, 10.0, 100.0])
 
 
-def filled_rows(*rows):
-    flags = np.zeros(N, dtype=bool)
-    flags[list(rows)] = True
-    return flags
-
-
 class CalendarModel(ForecastModel):
     """Forecasts what the calendar says: its first feature, for every target."""
 
@@ -62,12 +56,10 @@ class Mixed(CalendarModel):
 
 def figures(model, data, *offsets, batch_size=32, split="test", **options):
     protocol = Protocol(horizon_offsets=offsets, **options)
-    found = offset_metrics(
-        model.eval(), data, split=split, protocol=protocol, batch_size=batch_size, device=torch.device("cpu")
-    )
-    assert list(found) == ["offsets"]
-    assert list(found["offsets"]) == [str(offset) for offset in offsets]
-    return found["offsets"]
+    where = {"split": split, "batch_size": batch_size, "device": torch.device("cpu")}
+    metrics = offset_metrics(model.eval(), data, protocol=protocol, **where)
+    assert list(metrics) == ["offsets"] and list(metrics["offsets"]) == [str(offset) for offset in offsets]
+    return metrics["offsets"]
 
 
 @pytest.mark.parametrize("offset", [1, 3, 24, 41])
@@ -89,15 +81,15 @@ def by_hand(data, offset, forecast):
     }
 
 
-def same(found, expected):
+def equal(actual, expected):
     for unit in ("scaled", "original"):
-        assert found[unit] == pytest.approx(expected[unit], rel=1e-5)
+        assert actual[unit] == pytest.approx(expected[unit], rel=1e-5)
 
 
 @pytest.mark.parametrize("offset", [1, 7, 31])
 def test_every_figure_is_that_of_a_loop_over_the_windows(data, offset):
     series = data.series.double().numpy()
-    found = figures(Mixed(), data, offset)[str(offset)]
+    metrics = figures(Mixed(), data, offset)[str(offset)]
 
     def model(t):
         later = series[t + L + offset : t + L + offset + P, C : C + 2]
@@ -107,12 +99,12 @@ def test_every_figure_is_that_of_a_loop_over_the_windows(data, offset):
         return [series[t + L - SEASON + (h + offset) % SEASON, [2, 0]] for h in range(P)]
 
     count, expected = by_hand(data, offset, model)
-    assert found["windows"] == count == WINDOWS - offset
-    same(found, expected)
-    assert list(found["baselines"]) == ["last_value", "seasonal_naive"]
-    assert found["baselines"]["seasonal_naive"]["period"] == SEASON
-    same(found["baselines"]["seasonal_naive"], by_hand(data, offset, season)[1])
-    same(found["baselines"]["last_value"], by_hand(data, offset, lambda t: series[t + L - 1, [2, 0]])[1])
+    assert metrics["windows"] == count == WINDOWS - offset
+    equal(metrics, expected)
+    assert list(metrics["baselines"]) == ["last_value", "seasonal_naive"]
+    assert metrics["baselines"]["seasonal_naive"]["period"] == SEASON
+    equal(metrics["baselines"]["seasonal_naive"], by_hand(data, offset, season)[1])
+    equal(metrics["baselines"]["last_value"], by_hand(data, offset, lambda t: series[t + L - 1, [2, 0]])[1])
 
 
 def test_the_same_figures_come_to_the_last_bit_for_any_batch_size(data):
@@ -125,8 +117,8 @@ def test_the_same_figures_come_to_the_last_bit_for_any_batch_size(data):
 
 
 def test_the_protocol_counts_the_windows_of_each_offset(data):
-    found = figures(CalendarModel(), data, 11, 12, 13, drop_last_of=32)
-    assert [found[o]["windows"] for o in ("11", "12", "13")] == [64, 64, 32]
+    metrics = figures(CalendarModel(), data, 11, 12, 13, drop_last_of=32)
+    assert [metrics[o]["windows"] for o in ("11", "12", "13")] == [64, 64, 32]
     assert figures(CalendarModel(), data, 3, split="val")["3"]["windows"] == 30 - P + 1 - 3
 
 
@@ -137,9 +129,8 @@ def test_a_season_longer_than_the_window_is_a_last_value_at_every_offset(data):
 
 
 def test_without_offsets_nothing_is_forecast_and_no_key_is_gained(data):
-    refusing = torch.nn.Module()  # it has no forward
-    device = torch.device("cpu")
-    assert offset_metrics(refusing, data, split="test", protocol=Protocol(), batch_size=32, device=device) == {}
+    where = {"split": "test", "batch_size": 32, "device": torch.device("cpu")}
+    assert offset_metrics(torch.nn.Module(), data, protocol=Protocol(), **where) == {}  # it has no forward
 
 
 def test_a_model_that_goes_step_by_step_has_null_and_a_line_in_the_log(data, caplog):
@@ -148,7 +139,7 @@ def test_a_model_that_goes_step_by_step_has_null_and_a_line_in_the_log(data, cap
             return False
 
         def forecast(self, past, past_known, future_known):
-            raise AssertionError("it is not asked")
+            raise AssertionError("nothing is to be forecast")
 
     with caplog.at_level("INFO"):
         assert figures(Stepping(), data, 3, 5) == {"3": None, "5": None}
@@ -176,9 +167,11 @@ def test_an_offset_that_the_split_is_too_short_for_is_refused_with_the_largest(d
     check_offsets(data, split, Protocol(horizon_offsets=(3, largest), **options))
     with pytest.raises(UserError) as error:
         check_offsets(data, split, Protocol(horizon_offsets=(10**30, 3, largest + 1), **options))
-    said = str(error.value)
-    assert f"my.csv: protocol.horizon_offsets=[{10**30}, 3, {largest + 1}]: at {10**30} and {largest + 1} steps" in said
-    assert f"{len(SPLITS[split])} rows of the split {split}: the largest possible is {largest}." in said
+    message = str(error.value)
+    assert (
+        f"my.csv: protocol.horizon_offsets=[{10**30}, 3, {largest + 1}]: at {10**30} and {largest + 1} steps" in message
+    )
+    assert f"{len(SPLITS[split])} rows of the split {split}: the largest possible is {largest}." in message
 
 
 def test_where_no_offset_is_possible_the_refusal_says_so(data):
@@ -190,7 +183,7 @@ def test_where_no_offset_is_possible_the_refusal_says_so(data):
 
 def test_with_gaps_an_offset_must_reach_across_them():
     """Whole are the rows 102 to 135, for a past that ends from 130 to 135, and 160 to 169, for targets from 160 on."""
-    filled = filled_rows(*range(136, 160), *range(170, N))
+    filled = np.isin(np.arange(N), [*range(136, 160), *range(170, N)])
     gappy = prepared(np.random.default_rng(0).normal(size=(N, C)), filled=filled)
     counts = {o: len(gappy.windows_at("test", o)) for o in range(80)}
     assert [o for o, count in counts.items() if count] == [0, *range(160 - 136, 165 - 131 + 1)]

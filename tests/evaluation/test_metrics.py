@@ -30,13 +30,8 @@ def oracle(loss, unit):
     """utilsforecast on a long table: one series a window and column."""
     scale, shift = (STD, MEAN) if unit == "original" else (1.0, 0.0)
     forecast, target = (x.double().numpy() * scale + shift for x in both())
-    table = pd.DataFrame(
-        {
-            "unique_id": np.repeat(np.arange(N * T), P),
-            "y": target.transpose(0, 2, 1).ravel(),
-            "model": forecast.transpose(0, 2, 1).ravel(),
-        }
-    )
+    y, model = (x.transpose(0, 2, 1).ravel() for x in (target, forecast))
+    table = pd.DataFrame({"unique_id": np.repeat(np.arange(N * T), P), "y": y, "model": model})
     return loss(table, models=["model"])["model"].mean()
 
 
@@ -52,15 +47,14 @@ def test_errors_by_step_and_by_column_are_means_over_the_rest():
     forecast, target = (x.double().numpy() for x in both())
     sums, _ = summed(7)
     error = forecast - target
-    for found, axes in ((sums.by_step(), (0, 2)), (sums.by_column(), (0, 1))):
-        np.testing.assert_allclose(found[0], (error**2).mean(axes))
-        np.testing.assert_allclose(found[1], np.abs(error).mean(axes))
+    for (squared, absolute), axes in ((sums.by_step(), (0, 2)), (sums.by_column(), (0, 1))):
+        np.testing.assert_allclose(squared, (error**2).mean(axes))
+        np.testing.assert_allclose(absolute, np.abs(error).mean(axes))
 
 
-def test_each_windows_own_error_is_its_mean_over_steps():
+def test_a_windows_own_error_is_its_mean_over_steps():
     forecast, target = (x.double().numpy() for x in both())
-    squared = np.concatenate([s for s, _ in summed(7)[1]])
-    absolute = np.concatenate([a for _, a in summed(7)[1]])
+    squared, absolute = (np.concatenate(parts) for parts in zip(*summed(7)[1], strict=True))
     assert squared.shape == absolute.shape == (N, T)
     np.testing.assert_allclose(squared, ((forecast - target) ** 2).mean(1))
     np.testing.assert_allclose(absolute, np.abs(forecast - target).mean(1))
@@ -78,26 +72,24 @@ def test_no_windows_have_no_mean_error():
         ErrorSums(P, T).overall(STD)
 
 
-def test_flat_lists_the_columns_that_vary_less_than_a_tenth_of_the_truth_within_a_window():
-    _, target = both()
-    level = target.mean(1, keepdim=True)
-    forecast = level + (target - level) * torch.tensor([0.09, 0.11, 1.0])
-    sums = ErrorSums(P, T)
+_, TARGET = both()
+LEVEL = TARGET.mean(1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("forecast", "target", "flat"),
+    [
+        # less than a tenth of the truth's variation, within a window
+        (LEVEL + (TARGET - LEVEL) * torch.tensor([0.09, 0.11, 1.0]), TARGET, ["a"]),
+        (TARGET[:, :1].expand(-1, P, -1).contiguous(), TARGET, COLUMNS),  # one level a window, however levels differ
+        (torch.zeros(N, 1, T), TARGET[:, :1], []),  # a single step never is
+    ],
+    ids=["a tenth", "levels", "a single step"],
+)
+def test_flat_columns_vary_less_than_a_tenth_of_the_truth_within_a_window(forecast, target, flat):
+    sums = ErrorSums(target.shape[1], T)
     sums.update(forecast, target)
-    assert sums.flat(COLUMNS) == ["a"]
-
-
-def test_one_level_per_window_is_flat_however_levels_differ():
-    _, target = both()
-    sums = ErrorSums(P, T)
-    sums.update(target[:, :1].expand(-1, P, -1).contiguous(), target)
-    assert sums.flat(COLUMNS) == COLUMNS
-
-
-def test_a_single_step_is_never_called_flat():
-    sums = ErrorSums(1, T)
-    sums.update(torch.zeros(N, 1, T), both()[1][:, :1])
-    assert sums.flat(COLUMNS) == []
+    assert sums.flat(COLUMNS) == flat
 
 
 def test_the_loss_is_the_mean_over_everything():

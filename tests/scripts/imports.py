@@ -1,10 +1,8 @@
 """The authors' state dicts, and scripts/import_informer2020.py run on them."""
 
-import importlib.util
-import sys
+import argparse
 from functools import partial
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -13,11 +11,11 @@ import torch
 from informer2020 import config_of, samples, tensors, use_samples
 
 from forecast.checkpoint.load import load_checkpoint
+from forecast.commands import import_informer2020 as script
+from forecast.commands.options import import_informer2020 as add_options
+from forecast.errors import UserError
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "import_informer2020.py"
-_spec = importlib.util.spec_from_file_location("import_informer2020", SCRIPT)
-script = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(script)
 
 close = partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
 COLUMNS = ("sun", "OT", "wind", "rain")
@@ -35,19 +33,25 @@ def their_order(case):
     return sorted(range(len(columns)), key=lambda i: columns[i] == "OT")
 
 
+def make_parser():
+    """The command's parser."""
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    return parser
+
+
 def imported(folder, content, *arguments):
     """The checkpoint that the script writes for a state dict; content None: for the checkpoint.pth in the folder."""
     if content is not None:
         torch.save(content, folder / "checkpoint.pth")
     places = [folder / "checkpoint.pth", folder / "out.ckpt"]
-    with mock.patch.object(sys, "argv", [str(SCRIPT), *map(str, [*places, *arguments])]):
-        script.main()
+    script.main(make_parser().parse_args([*map(str, [*places, *arguments])]))
     return folder / "out.ckpt"
 
 
 def refused(folder, content, *arguments):
     """The message of the script on a state dict that it refuses; nothing may be written."""
-    with pytest.raises(SystemExit) as stop:
+    with pytest.raises(UserError) as stop:
         imported(folder, content, *arguments)
     assert not list(folder.glob("out.ckpt*"))
     return str(stop.value)

@@ -41,7 +41,7 @@ def test_a_healthy_file_takes_less_than_a_page_and_ends_with_the_command(tmp_pat
     output = check(tmp_path / "my.csv")
     lines = output.splitlines()
     assert len(lines) < 40
-    assert lines[-1] == f"python train.py data=csv data.path={tmp_path}/my.csv seq_len=96 label_len=48 pred_len=24"
+    assert lines[-1] == f"forecast train data=csv data.path={tmp_path}/my.csv seq_len=96 label_len=48 pred_len=24"
     for text in ("613 rows, 3 columns", "2021-01-05 00:00:00 to 2021-01-30 12:00:00", "frequency  h, no row missing"):
         assert text in output
     assert "season     24 (a day), autocorrelation 0.9" in output
@@ -67,7 +67,7 @@ def test_the_printed_command_trains(tmp_path, policy, check):
     by_shell = subprocess.run(["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True, check=True)
     words = by_shell.stdout.decode().split("\0")[:-1]
     assert words == shlex.split(command)
-    assert words[:2] == ["python", "train.py"]
+    assert words[:2] == ["forecast", "train"]
     call("train", *words[2:], *TINY, f"hydra.run.dir={tmp_path}/run")
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     counts = {name: metrics[name]["windows"] for name in ("val", "test")}

@@ -22,6 +22,7 @@ from scripts.imports import (
     forecast,
     golden_case,
     imported,
+    make_parser,
     options,
     refused,
     script,
@@ -32,7 +33,7 @@ from scripts.imports import (
 from forecast.checkpoint.load import build_model, load_checkpoint
 from forecast.errors import UserError
 from forecast.export.informer2020.names import copy_in, in_their_names
-from forecast.export.informer2020.options import UNUSED, UNUSED_FLAGS, make_parser
+from forecast.export.informer2020.options import UNUSED, UNUSED_FLAGS
 from forecast.layers.distil import Distil
 from forecast.layers.embedding import sinusoid_table
 
@@ -209,7 +210,7 @@ def test_each_option_is_explained_and_help_does_not_load_torch():
     done = run_script("--help", python=["-X", "importtime"])
     assert done.returncode == 0 and " torch\n" not in done.stderr and " hydra\n" not in done.stderr
     unused = {*UNUSED, *UNUSED_FLAGS}
-    for action in make_parser("")._actions:
+    for action in make_parser()._actions:
         assert (action.help or "").strip() and (action.dest in unused) == (action.help == "==SUPPRESS==")
     assert all(f"--{name}" in done.stdout for name in unused)
 
@@ -217,13 +218,13 @@ def test_each_option_is_explained_and_help_does_not_load_torch():
 @pytest.mark.parametrize("word", ["--dist", "--cols"])
 def test_what_is_not_wholly_an_option_of_theirs_is_refused(word, capsys):
     with pytest.raises(SystemExit) as stop:
-        make_parser("").parse_args(["checkpoint.pth", "out.ckpt", "--data", "ETTh1", word])
+        make_parser().parse_args(["checkpoint.pth", "out.ckpt", "--data", "ETTh1", word])
     assert stop.value.code == 2 and f"unrecognized arguments: {word}" in capsys.readouterr().err
 
 
 def their_state(path, arguments):
     """Writes a state dict of random weights with the authors' names, as large as the options say; returns its model."""
-    parsed = make_parser("").parse_args(["a", "b", *map(str, arguments)])
+    parsed = make_parser().parse_args(["a", "b", *map(str, arguments)])
     config, _ = script.make_config(parsed)
     columns = ["OT"] if parsed.features == "S" else ["HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"]
     known = ["hour_of_day", "day_of_week", "day_of_month", "day_of_year"]

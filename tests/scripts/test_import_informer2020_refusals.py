@@ -2,13 +2,24 @@
 
 import os
 import pickle
-import sys
-from unittest import mock
 
 import pytest
 import torch
 from informer2020 import config_of
-from scripts.imports import columns_of, command, golden_case, imported, options, refused, script, weights, write_csv
+from scripts.imports import (
+    columns_of,
+    command,
+    golden_case,
+    imported,
+    make_parser,
+    options,
+    refused,
+    script,
+    weights,
+    write_csv,
+)
+
+from forecast.errors import UserError
 
 
 @pytest.fixture
@@ -173,13 +184,13 @@ def test_what_is_not_finite_is_not_written(prob, tmp_path):
 def test_a_refusal_leaves_the_file_of_before_and_names_an_impossible_place(prob, tmp_path):
     arguments = command(tmp_path, prob)
     before = imported(tmp_path, weights(prob), *arguments).read_bytes()
-    with pytest.raises(SystemExit):
+    with pytest.raises(UserError):
         imported(tmp_path, {"projection.weight": torch.zeros(4, 16)}, *arguments)
     assert (tmp_path / "out.ckpt").read_bytes() == before and not (tmp_path / "out.ckpt.part").exists()
     (tmp_path / "out.ckpt.part").mkdir()  # in the way of what is written beside the place
-    with pytest.raises(SystemExit, match=r"out\.ckpt cannot be written: Is a directory\.$"):
+    with pytest.raises(UserError, match=r"out\.ckpt cannot be written: Is a directory\.$"):
         imported(tmp_path, weights(prob), *arguments)
     for output, message in (("no/out.ckpt", "there is no folder"), ("checkpoint.pth", "is the file to import")):
-        argv = ["x", tmp_path / "checkpoint.pth", tmp_path / output, *arguments]
-        with mock.patch.object(sys, "argv", list(map(str, argv))), pytest.raises(SystemExit, match=message):
-            script.main()
+        places = [tmp_path / "checkpoint.pth", tmp_path / output]
+        with pytest.raises(UserError, match=message):
+            script.main(make_parser().parse_args([*map(str, [*places, *arguments])]))

@@ -77,13 +77,13 @@ def test_the_card_is_one_page(run, untrained, capsys):
 
 def test_the_next_commands_run(run, capsys, tmp_path, monkeypatch):
     printed = card(capsys, run / "checkpoints/best.ckpt")
-    commands = [shlex.split(line) for line in re.findall(r"python (\w+\.py .*)", printed)]
-    assert [command[0] for command in commands] == ["evaluate.py", "predict.py", "train.py"]
+    commands = [shlex.split(line) for line in re.findall(r"forecast (\w+ .*)", printed)]
+    assert [command[0] for command in commands] == ["evaluate", "predict", "train"]
     assert commands[2][1].endswith("last.ckpt") and commands[2][2] == "trainer.max_epochs=2"
     monkeypatch.chdir(tmp_path)
     for program, *arguments in commands[:2]:
-        call(program.removesuffix(".py"), *arguments, f"hydra.run.dir={tmp_path}/{program}")
-    assert (tmp_path / "forecast.csv").exists() and (tmp_path / "evaluate.py/metrics.json").exists()
+        call(program, *arguments, f"hydra.run.dir={tmp_path}/{program}")
+    assert (tmp_path / "forecast.csv").exists() and (tmp_path / "evaluate/metrics.json").exists()
 
 
 def test_json_holds_the_same(run, capsys):
@@ -102,7 +102,7 @@ def test_a_checkpoint_without_its_run_has_no_figures(run, untrained, capsys, tmp
     shutil.copy(run / "checkpoints/best.ckpt", tmp_path / "best.ckpt")
     for path in (tmp_path / "best.ckpt", untrained):
         printed = card(capsys, path)
-        assert "MSE" not in printed and f"train.py ckpt_path={path}" in printed
+        assert "MSE" not in printed and f"forecast train ckpt_path={path}" in printed
 
 
 def test_whether_it_is_the_best_is_said_in_words(run, untrained, capsys, tmp_path):
@@ -115,7 +115,7 @@ def test_an_imported_checkpoint_says_so_and_is_not_trained_further(untrained, ca
     imported = {"file": "checkpoint.pth", "sha256": "0"}
     path = changed(untrained, tmp_path / "imported.ckpt", lambda content: content[RECORD].update(imported=imported))
     printed = card(capsys, path)
-    assert "imported from checkpoint.pth" in printed and "train.py" not in printed
+    assert "imported from checkpoint.pth" in printed and "forecast train" not in printed
 
 
 def test_many_columns_are_counted_and_a_path_with_a_space_is_quoted(untrained, capsys, tmp_path):
@@ -128,7 +128,7 @@ def test_many_columns_are_counted_and_a_path_with_a_space_is_quoted(untrained, c
     printed = card(capsys, changed(untrained, tmp_path / "many columns.ckpt", change))
     assert "1000: c0, c1, c2, c3, c4, c5, c6, c7 and 992 more" in printed
     assert "and 992 more; --json shows all" in printed and len(printed.splitlines()) <= 40
-    assert f"evaluate.py 'ckpt_path={tmp_path}/many columns.ckpt'" in printed
+    assert f"forecast evaluate 'ckpt_path={tmp_path}/many columns.ckpt'" in printed
 
 
 def test_gaps_are_on_the_card(untrained, capsys, tmp_path):

@@ -24,12 +24,8 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 from program import TINY, call  # noqa: E402
 
 ARGUMENTS = [
-    *TINY,
-    "data.rows=500",
-    "trainer.max_epochs=3",
-    "trainer.val_check_interval=0.4",
-    "callbacks.checkpoint.every_n_train_steps=2",
-    "model.dropout=0.1",
+    *(*TINY, "data.rows=500", "trainer.max_epochs=3", "trainer.val_check_interval=0.4"),
+    *("callbacks.checkpoint.every_n_train_steps=2", "model.dropout=0.1"),
 ]
 
 
@@ -63,16 +59,9 @@ def wait_for_writing(run, patience=1.0):
 
 
 def weights(run):
-    return {name: torch.load(run / f"checkpoints/{name}.ckpt", weights_only=True) for name in ("best", "last")}
-
-
-def equal_bits(run, whole):
-    saved = weights(run)
-    return all(
-        torch.equal(value, whole[name]["state_dict"][key])
-        for name in whole
-        for key, value in saved[name]["state_dict"].items()
-    )
+    """By checkpoint and name."""
+    contents = {name: torch.load(run / f"checkpoints/{name}.ckpt", weights_only=True) for name in ("best", "last")}
+    return {(name, key): value for name in contents for key, value in contents[name]["state_dict"].items()}
 
 
 def main(folder, kills, seed):
@@ -98,7 +87,7 @@ def main(folder, kills, seed):
                 load_checkpoint(file)
             continue
         assert status == 0, run.with_suffix(".log").read_text()[-3000:]
-        completed.append(equal_bits(run, whole))
+        completed.append(all(torch.equal(value, whole[key]) for key, value in weights(run).items()))
         run = folder / f"run{len(completed)}"
     print(json.dumps({"kills": done, "while_writing": writing, "completed": completed, "seconds": seconds}))
 

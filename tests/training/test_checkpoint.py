@@ -5,6 +5,7 @@ import json
 import math
 import shutil
 import types
+from functools import partial
 
 import lightning.pytorch as pl
 import pytest
@@ -28,11 +29,14 @@ def is_plain(node):
     return node is None or isinstance(node, str | int | float | torch.Tensor)
 
 
+def content_of(path):
+    return torch.load(path, weights_only=True)
+
+
 @pytest.mark.parametrize("name", ["best", "last"])
 def test_a_checkpoint_holds_plain_containers_and_tensors(tiny_run, name):
-    content = torch.load(tiny_run / f"checkpoints/{name}.ckpt", weights_only=True)
-    assert is_plain(content[RECORD])
-    assert is_plain(content["state_dict"])
+    content = content_of(tiny_run / f"checkpoints/{name}.ckpt")
+    assert is_plain(content[RECORD]) and is_plain(content["state_dict"])
 
 
 def test_a_checkpoint_is_enough_to_predict(best):
@@ -50,14 +54,9 @@ def test_a_checkpoint_is_enough_to_predict(best):
 
 
 def test_the_loaded_model_is_in_evaluation_mode_with_the_saved_weights(best):
-    checkpoint = load_checkpoint(best)
-    model = checkpoint.model()
+    model, weights = load_checkpoint(best).model(), content_of(best)["state_dict"]
     assert not model.training
-    assert all(torch.equal(value, checkpoint.weights[name]) for name, value in model.state_dict().items())
-
-
-def content_of(path):
-    return torch.load(path, weights_only=True)
+    assert all(torch.equal(value, weights[f"model.{name}"]) for name, value in model.state_dict().items())
 
 
 class Trainer:
@@ -71,17 +70,19 @@ class Trainer:
 
     def __init__(self, folder):
         self.default_root_dir = str(folder)
-        (folder / "checkpoints").mkdir()
+        self.best, self.last = folder / "checkpoints/best.ckpt", folder / "checkpoints/last.ckpt"
+        self.best.parent.mkdir()
         self.callback_metrics = {}
-        self.accumulating = self.validation_follows = False
-        self.batch_progress = types.SimpleNamespace(is_last_batch=False)
-        self.fit_loop = types.SimpleNamespace(
-            _data_fetcher="fetcher",
-            _should_accumulate=lambda: self.accumulating,
-            epoch_loop=types.SimpleNamespace(
-                batch_progress=self.batch_progress, _should_check_val_fx=lambda fetcher: self.validation_follows
-            ),
-        )
+        self.accumulating = self.validation_follows = self.is_last_batch = False
+        # the trainer is its own loops, as far as the callback looks
+        self.fit_loop = self.epoch_loop = self.batch_progress = self
+        self._data_fetcher = "fetcher"
+
+    def _should_accumulate(self):
+        return self.accumulating
+
+    def _should_check_val_fx(self, fetcher):
+        return self.validation_follows
 
     def save_checkpoint(self, path, weights_only):
         path.write_text(str(self.callback_metrics))
@@ -92,44 +93,28 @@ def trainer(tmp_path):
     return Trainer(tmp_path)
 
 
-@pytest.fixture
-def last(tmp_path):
-    return tmp_path / "checkpoints/last.ckpt"
-
-
-@pytest.fixture
-def best_file(tmp_path):
-    return tmp_path / "checkpoints/best.ckpt"
-
-
 def validate(callback, trainer, mse):
     trainer.callback_metrics = {"val/mse_scaled": torch.tensor(mse)}
     callback.on_validation_end(trainer, types.SimpleNamespace(best_step=None))
 
 
-def writes(last, event, *arguments):
-    """Whether an event of the callback writes last.ckpt, which is removed again."""
+def writes(file, event, *arguments):
+    """Whether an event of the callback writes the file, which is removed again."""
     event(*arguments)
-    written = last.exists()
-    last.unlink(missing_ok=True)
+    written = file.exists()
+    file.unlink(missing_ok=True)
     return written
 
 
-def test_best_is_written_for_a_strictly_lower_finite_error_only(trainer, best_file):
+def test_best_is_written_for_a_strictly_lower_finite_error_only(trainer):
     callback = CheckpointFiles()
     callback.on_validation_end(trainer, types.SimpleNamespace(record={}))  # without the monitored error
-    validate(callback, trainer, math.nan)
-    assert not best_file.exists()
-    validate(callback, trainer, 2.0)
-    written = best_file.read_text()
-    for worse in (math.nan, 3.0, math.inf):
-        validate(callback, trainer, worse)
-        assert best_file.read_text() == written
-    best_file.unlink()
-    validate(callback, trainer, 2.0)
-    assert not best_file.exists()  # a tie is no improvement
-    validate(callback, trainer, 1.0)
-    assert best_file.exists()
+    assert not trainer.best.exists()
+    errors = [math.nan, 2.0, math.nan, 3.0, math.inf, 2.0, 1.0]
+    assert [e for e in errors if writes(trainer.best, validate, callback, trainer, e)] == [
+        2.0,
+        1.0,
+    ]  # a tie is not lower
 
 
 @pytest.mark.parametrize(
@@ -142,100 +127,96 @@ def test_best_is_written_for_a_strictly_lower_finite_error_only(trainer, best_fi
         ("validation_follows", range(1, 6), [4]),
     ],
 )
-def test_last_is_written_every_n_steps(trainer, last, pause, steps, expected):
+def test_last_is_written_every_n_steps(trainer, pause, steps, expected):
     callback, written = CheckpointFiles(every_n_train_steps=3), []
     for trainer.global_step in steps:
-        trainer.batch_progress.is_last_batch = pause == "last_batch" and trainer.global_step == 3
+        trainer.is_last_batch = pause == "last_batch" and trainer.global_step == 3
         trainer.validation_follows = pause == "validation_follows" and trainer.global_step == 3
-        written += [trainer.global_step] * writes(last, callback.on_train_batch_end, trainer)
+        written += [trainer.global_step] * writes(trainer.last, callback.on_train_batch_end, trainer)
     assert written == expected
 
 
-def test_last_is_written_after_validation_and_at_the_end(trainer, last):
+def test_last_is_written_after_validation_and_at_the_end(trainer):
     callback = CheckpointFiles()
-    assert writes(last, validate, callback, trainer, 1.0)
-    assert writes(last, callback.on_train_end, trainer)
+    assert writes(trainer.last, validate, callback, trainer, 1.0)
+    assert writes(trainer.last, callback.on_train_end, trainer)
 
 
-def test_while_gradients_are_gathered_a_validation_writes_best_and_the_next_step_last(trainer, last, best_file):
+def test_while_gradients_are_gathered_a_validation_writes_best_and_the_next_step_last(trainer):
     callback = CheckpointFiles(every_n_train_steps=100)
     trainer.accumulating = True
-    assert not writes(last, validate, callback, trainer, 1.0) and best_file.exists()
+    assert not writes(trainer.last, validate, callback, trainer, 1.0) and trainer.best.exists()
     trainer.global_step += 1
-    assert writes(last, callback.on_train_batch_end, trainer)
+    assert writes(trainer.last, callback.on_train_batch_end, trainer)
 
 
-def test_a_run_that_max_steps_ends_in_the_middle_of_an_epoch_keeps_what_the_last_step_wrote(trainer, last):
+def test_a_run_that_max_steps_ends_in_the_middle_of_an_epoch_keeps_what_the_last_step_wrote(trainer):
     callback = CheckpointFiles(every_n_train_steps=100)
     trainer.max_steps = trainer.global_step = 7
-    assert writes(last, callback.on_train_batch_end, trainer)
-    assert not writes(last, callback.on_train_end, trainer)
-    trainer.batch_progress.is_last_batch = True
-    assert writes(last, callback.on_train_end, trainer)
+    assert writes(trainer.last, callback.on_train_batch_end, trainer)
+    assert not writes(trainer.last, callback.on_train_end, trainer)
+    trainer.is_last_batch = True
+    assert writes(trainer.last, callback.on_train_end, trainer)
 
 
-def test_a_run_without_a_best_checkpoint_of_its_own_writes_one_however_good_the_other_run_was(trainer, best_file):
+def test_a_run_without_a_best_checkpoint_of_its_own_writes_one_however_good_the_other_run_was(trainer):
     callback = CheckpointFiles()
     callback.load_state_dict({"best_mse": 0.1})
     callback.on_train_start(trainer)
     validate(callback, trainer, 0.7)
-    assert best_file.exists()
+    assert trainer.best.exists()
     callback.load_state_dict({"best_mse": 0.1})
     callback.on_train_start(trainer)
     assert callback.best_mse == 0.1
 
 
-def test_a_save_that_fails_leaves_the_previous_file(tmp_path, trainer, last):
-    callback = CheckpointFiles()
-    validate(callback, trainer, 1.0)
-    before = last.read_text()
-
+def test_a_save_that_fails_leaves_the_previous_file(trainer):
     def full(path, weights_only):
         path.write_text("half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
+    trainer.last.write_text("before")
     trainer.save_checkpoint = full
     with pytest.raises(UserError, match=r"last\.ckpt cannot be written at step 0: No space left on device\. Make room"):
-        callback.on_train_end(trainer)
-    assert not list(tmp_path.glob("checkpoints/*.part"))
-    assert last.read_text() == before
+        CheckpointFiles().on_train_end(trainer)
+    assert [file.read_text() for file in trainer.last.parent.iterdir()] == ["before"]
 
 
-def test_a_checkpoint_knows_whether_it_is_the_best_of_its_run(tiny_run):
-    for name in ("best", "last"):  # one epoch: the last is the best
-        assert load_checkpoint(tiny_run / f"checkpoints/{name}.ckpt").best_epoch == 1
-
-
-def test_a_last_checkpoint_after_the_best_one_has_no_best_epoch(tiny_run, tmp_path):
-    content = content_of(tiny_run / "checkpoints/last.ckpt")
-    content["global_step"] += 1
-    torch.save(content, tmp_path / "later.ckpt")
+def test_a_checkpoint_knows_whether_it_is_the_best_of_its_run(tiny_run, tmp_path):
+    last = tiny_run / "checkpoints/last.ckpt"
+    assert load_checkpoint(last).best_epoch == load_checkpoint(tiny_run / "checkpoints/best.ckpt").best_epoch == 1
+    torch.save(content_of(last) | {"global_step": 99}, tmp_path / "later.ckpt")
     assert load_checkpoint(tmp_path / "later.ckpt").best_epoch is None
 
 
-def copied(tiny_run, tmp_path):
+@pytest.fixture
+def run(tiny_run, tmp_path):
+    """A copy of the tiny run, to go on with."""
     return shutil.copytree(tiny_run, tmp_path / "run")
 
 
-def test_training_goes_on_in_the_same_folder(tiny_run, tmp_path):
-    run = copied(tiny_run, tmp_path)
+def go_on(run, *overrides):
+    """Goes on from last.ckpt; returns its content then, and metrics.json."""
+    last = run / "checkpoints/last.ckpt"
+    call("train", f"ckpt_path={last}", *overrides)
+    return content_of(last), json.loads((run / "metrics.json").read_text())
+
+
+def test_training_goes_on_in_the_same_folder(run):
     first_config = (run / ".hydra/overrides.yaml").read_text()
     before = content_of(run / "checkpoints/last.ckpt")
-    call("train", f"ckpt_path={run}/checkpoints/last.ckpt", "trainer.max_epochs=3")
-    after = content_of(run / "checkpoints/last.ckpt")
+    after, metrics = go_on(run, "trainer.max_epochs=3")
     assert load_checkpoint(run / "checkpoints/last.ckpt").epoch == 3
     # Adam has counted on from where it was: no fresh start with as many epochs
     assert after["global_step"] == 3 * before["global_step"]
     assert after["optimizer_states"][0]["state"][0]["step"] == after["global_step"]
     assert (run / ".hydra/overrides.yaml").read_text() == first_config
-    metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["model"] == "informer" and metrics["data"] == "demo" and metrics["pred_len"] == 5
 
 
 @pytest.mark.slow
 def test_going_on_from_another_runs_checkpoint_copy_makes_a_new_folder(tiny_run, tmp_path, monkeypatch):
-    lone = tmp_path / "lone.ckpt"
-    shutil.copy(tiny_run / "checkpoints/last.ckpt", lone)
+    lone = shutil.copy(tiny_run / "checkpoints/last.ckpt", tmp_path / "lone.ckpt")
     monkeypatch.chdir(tmp_path)
     call("train", f"ckpt_path={lone}", "trainer.max_epochs=2")
     (folder,) = (tmp_path / "outputs").glob("*/*")
@@ -243,36 +224,25 @@ def test_going_on_from_another_runs_checkpoint_copy_makes_a_new_folder(tiny_run,
 
 
 @pytest.mark.slow
-def test_going_on_refuses_another_model_or_other_data_and_accepts_what_is_so(tiny_run, tmp_path, capsys):
-    run = copied(tiny_run, tmp_path)
-    said = refusal(capsys, "train", f"ckpt_path={run}/checkpoints/last.ckpt", "seq_len=23", "model=informer2020")
-    assert "seq_len=23" in said and "informer2020" in said
-    call("train", f"ckpt_path={run}/checkpoints/last.ckpt", "seq_len=19", "model=informer", "trainer.max_epochs=2")
+def test_going_on_refuses_another_model_or_other_data_and_accepts_what_is_so(run, capsys):
+    message = refusal(capsys, "train", f"ckpt_path={run}/checkpoints/last.ckpt", "seq_len=23", "model=informer2020")
+    assert "seq_len=23" in message and "informer2020" in message
+    go_on(run, "seq_len=19", "model=informer", "trainer.max_epochs=2")
 
 
 @pytest.mark.slow
-def test_patience_can_be_changed_when_training_goes_on(tiny_run, tmp_path):
-    run = copied(tiny_run, tmp_path)
-    call(
-        "train", f"ckpt_path={run}/checkpoints/last.ckpt", "trainer.max_epochs=2", "callbacks.early_stopping.patience=7"
-    )
-    states = content_of(run / "checkpoints/last.ckpt")["callbacks"]
-    assert [state["patience"] for name, state in states.items() if "EarlyStop" in name] == [7]
+def test_patience_can_be_changed_when_training_goes_on(run):
+    content, _ = go_on(run, "trainer.max_epochs=2", "callbacks.early_stopping.patience=7")
+    assert [state["patience"] for name, state in content["callbacks"].items() if "EarlyStop" in name] == [7]
 
 
-def test_the_cost_of_a_continued_run_is_that_of_all_its_legs(tiny_run, tmp_path, metrics):
-    run = copied(tiny_run, tmp_path)
-    call("train", f"ckpt_path={run}/checkpoints/last.ckpt")  # nothing left to train
-    again = json.loads((run / "metrics.json").read_text())["cost"]
-    assert again["train_seconds"] == pytest.approx(metrics["cost"]["train_seconds"], rel=0.2)
-    assert again["train_samples_per_second"] > 0
-
-
-def test_a_finished_run_that_goes_on_without_more_epochs_is_evaluated_again(tiny_run, tmp_path, metrics):
-    run = copied(tiny_run, tmp_path)
-    call("train", f"ckpt_path={run}/checkpoints/last.ckpt")
-    again = json.loads((run / "metrics.json").read_text())
+def test_a_finished_run_that_goes_on_without_more_epochs_has_the_same_figures_and_the_cost_of_all_its_legs(
+    run, metrics
+):
+    _, again = go_on(run)
     assert again["test"] == metrics["test"]
+    assert again["cost"]["train_seconds"] == pytest.approx(metrics["cost"]["train_seconds"], rel=0.2)
+    assert again["cost"]["train_samples_per_second"] > 0
 
 
 def test_the_schedule_gives_the_authors_six_rates(tmp_path):
@@ -284,16 +254,13 @@ def test_the_schedule_gives_the_authors_six_rates(tmp_path):
             rates.append(self.optimizers().param_groups[0]["lr"])
 
         def training_step(self, batch):
-            return self.model(batch[0]).sum()
+            return self.model(batch).sum()
 
-        def validation_step(self, batch):
-            pass
-
-    module = Recording(
-        torch.nn.Linear(3, 2), optimizer=lambda p: torch.optim.Adam(p, lr=1e-4), schedule=halve_each_epoch, record={}
-    )
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(2, 3)))
+    optimizer = partial(torch.optim.Adam, lr=1e-4)
+    module = Recording(torch.nn.Linear(3, 2), optimizer=optimizer, schedule=halve_each_epoch, record={})
     quiet = dict.fromkeys(("enable_checkpointing", "enable_progress_bar", "enable_model_summary", "logger"), False)
+    quiet |= {"accelerator": "cpu", "default_root_dir": tmp_path, "limit_val_batches": 0}
+    loader = torch.utils.data.DataLoader(torch.ones(2, 3))
     with quiet_lightning():
-        pl.Trainer(max_epochs=6, accelerator="cpu", default_root_dir=tmp_path, **quiet).fit(module, loader, loader)
+        pl.Trainer(max_epochs=6, **quiet).fit(module, loader, loader)
     assert rates == pytest.approx([1e-4, 1e-4, 5e-5, 2.5e-5, 1.25e-5, 6.25e-6])

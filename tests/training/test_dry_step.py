@@ -20,7 +20,7 @@ def config(overrides):
 
 
 WORKS = [
-    *("optim=adam", "optim=adamw", "optim=sgd optim.nesterov=true", "loss=mae", "loss=huber", "+loss.reduction=sum"),
+    *("optim=adam", "optim=adamw", "optim=sgd optim.nesterov=true", "loss=mae", "loss=huber", "+loss.reduction=mean"),
     *(f"schedule={name}" for name in ("constant", "decay_90", "halve_each_epoch", "cosine", "warmup_cosine")),
     *("schedule=plateau", "loss._target_=torch.nn.SmoothL1Loss +loss.beta=0.5"),
     # every optimizer that dense gradients do for

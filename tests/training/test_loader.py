@@ -31,6 +31,11 @@ def data():
     return prepare(frame, splits=SPLITS, targets=(0, 1), seq_len=L, pred_len=P, encoding="timeF")
 
 
+@pytest.fixture
+def windows(data):
+    return data.windows("train")
+
+
 def batches_of(**changes):
     return TrainBatches(EpochOrder(WINDOWS, seed=3), batch_size=B, **changes)
 
@@ -41,9 +46,8 @@ def equal(batch, other):
 
 @pytest.mark.parametrize("world", [1, 2, 3])
 @pytest.mark.parametrize("block_bytes", [1, 2000, 2**20])
-def test_the_batches_are_those_of_the_order_however_many_are_gathered_at_once(data, monkeypatch, world, block_bytes):
+def test_the_batches_are_those_of_the_order_however_many_are_gathered_at_once(windows, monkeypatch, world, block_bytes):
     monkeypatch.setattr(loading, "BLOCK_BYTES", block_bytes)
-    windows = data.windows("train")
     for rank in range(world):
         loader = WindowLoader(windows, batches_of(rank=rank, world=world))
         shares = batches_of(rank=rank, world=world).batch_indices(torch.device("cpu"))
@@ -52,8 +56,8 @@ def test_the_batches_are_those_of_the_order_however_many_are_gathered_at_once(da
         assert all(equal(batch, windows.__getitems__(share)) for batch, share in zip(batches, shares, strict=True))
 
 
-def test_lightning_sets_the_epoch_whose_order_is_taken(data):
-    loader = WindowLoader(data.windows("train"), batches_of())
+def test_lightning_sets_the_epoch_whose_order_is_taken(windows):
+    loader = WindowLoader(windows, batches_of())
     epochs = []
     for epoch in (0, 1, 0):
         started = iter(loader)  # Lightning asks for the iterator before it sets the epoch
@@ -62,22 +66,20 @@ def test_lightning_sets_the_epoch_whose_order_is_taken(data):
     assert torch.equal(epochs[0], epochs[2]) and not torch.equal(epochs[0], epochs[1])
 
 
-def test_the_position_counts_what_was_handed_out_and_a_resumed_epoch_continues_there(data):
-    batches = batches_of()
-    handed_out = iter(WindowLoader(data.windows("train"), batches))
+def test_the_position_counts_what_was_handed_out_and_a_resumed_epoch_continues_there(windows):
+    batches, resumed = batches_of(), batches_of()
+    handed_out = iter(WindowLoader(windows, batches))
     for step in range(15):
         next(handed_out)
         assert batches.position == {"epoch": 0, "batches": step + 1}
-    resumed = batches_of()
     resumed.start = batches.position
-    whole, rest = (list(WindowLoader(data.windows("train"), b)) for b in (batches_of(), resumed))
+    whole, rest = (list(WindowLoader(windows, b)) for b in (batches_of(), resumed))
     assert len(rest) == len(whole) - 15 == 3
     assert all(equal(batch, other) for batch, other in zip(rest, whole[15:], strict=True))
 
 
 @pytest.mark.parametrize("targets", [(0, 1), (1, 0)])
-def test_an_epoch_on_a_device_copies_the_order_there_and_gathers_with_few_operations(data, targets):
-    windows_here = data.windows("train")
+def test_an_epoch_on_a_device_copies_the_order_there_and_gathers_with_few_operations(data, windows, targets):
     data = prepare(data.frame, splits=SPLITS, targets=targets, seq_len=L, pred_len=P, encoding="timeF").on(META)
     loader = WindowLoader(data.windows("train"), batches_of())
     with Copies() as copies:
@@ -85,7 +87,7 @@ def test_an_epoch_on_a_device_copies_the_order_there_and_gathers_with_few_operat
     assert copies.seen == ["meta"]
     assert {part.device.type for batch in batches for part in batch} == {"meta"}
     with Copies() as copies:
-        count = len(list(WindowLoader(windows_here, batches_of())))
+        count = len(list(WindowLoader(windows, batches_of())))
     assert (count, copies.gathered) == (18, 2)  # whole batches, and the smaller last one
 
 
@@ -106,17 +108,16 @@ def test_training_and_validation_share_one_series_on_the_device_that_trains(data
     assert module.device_data is None
 
 
-def test_overfitting_takes_the_first_windows_in_order_in_every_epoch(data):
+def test_overfitting_takes_the_first_windows_in_order_in_every_epoch(data, windows):
     loader = datamodule_on(torch.device("cpu"), data, overfit_batches=2).train_dataloader()
     first, second = itertools.islice(loader, 2)
-    assert equal(first, data.windows("train").__getitems__(range(B)))
-    assert equal(second, data.windows("train").__getitems__(range(B, 2 * B)))
+    assert equal(first, windows.__getitems__(range(B)))
+    assert equal(second, windows.__getitems__(range(B, 2 * B)))
     assert equal(first, next(iter(loader)))
 
 
-def test_waited_is_how_long_the_last_batch_took_to_come_and_not_how_long_it_was_used(data):
+def test_waited_is_how_long_the_last_batch_took_to_come_and_not_how_long_it_was_used(windows):
     now = [0.0]
-    windows = data.windows("train")
     gather = windows.in_batches
 
     def slow(*arguments):
@@ -132,21 +133,16 @@ def test_waited_is_how_long_the_last_batch_took_to_come_and_not_how_long_it_was_
     assert waited == [7.0, *[0.0] * 16, 7.0]  # the first 17 are gathered at once, the smaller last one alone
 
 
-def order(data, *, validations):
-    module = ForecastDataModule(data, batch_size=B, seed=1)
-    epochs = []
-    for epoch in range(2):
-        module.order.set_epoch(epoch)
-        epochs.append(torch.cat([batch.past for batch in module.train_dataloader()]))
-        for _ in range(validations):
-            list(module.val_dataloader())
-    return epochs
-
-
 def test_validations_do_not_change_the_order_of_training(data):
-    without, with_three = order(data, validations=0), order(data, validations=3)
-    assert torch.equal(without[1], with_three[1])
-    assert not torch.equal(without[0], without[1])
+    epochs = []
+    for validations in (0, 3):
+        module = ForecastDataModule(data, batch_size=B, seed=1)
+        for epoch in range(2):
+            module.order.set_epoch(epoch)
+            epochs.append(torch.cat([batch.past for batch in module.train_dataloader()]))
+            for _ in range(validations):
+                list(module.val_dataloader())
+    assert torch.equal(epochs[1], epochs[3]) and not torch.equal(epochs[0], epochs[1])
 
 
 def test_the_validation_error_is_the_mean_over_all_windows_steps_and_columns(data):
@@ -158,7 +154,6 @@ def test_the_validation_error_is_the_mean_over_all_windows_steps_and_columns(dat
     module.trainer = SimpleNamespace(world_size=1)
     logged = {}
     module.log = lambda name, value, **_: logged.update({name: float(value)})
-    module.on_validation_epoch_start()
     for batch in ForecastDataModule(data, batch_size=B, seed=1).val_dataloader():  # the last batch is smaller
         module.validation_step(batch)
     module.on_validation_epoch_end()

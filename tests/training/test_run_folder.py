@@ -1,4 +1,4 @@
-"""What a training leaves behind."""
+"""The files of a training."""
 
 import csv
 import json
@@ -11,57 +11,31 @@ from program import TINY, call, refusal
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 FILES = [
-    ".hydra/config.yaml",
-    ".hydra/overrides.yaml",
-    "train.log",
-    "checkpoints/best.ckpt",
-    "checkpoints/last.ckpt",
-    "metrics.json",
-    "metrics_by_step.csv",
-    "errors_by_window.npz",
-    "forecasts.npz",
+    *(".hydra/config.yaml", ".hydra/overrides.yaml", "train.log", "run.json", "checkpoints/best.ckpt"),
+    *("checkpoints/last.ckpt", "metrics.json", "metrics_by_step.csv", "errors_by_window.npz", "forecasts.npz"),
     "forecast.png",
-    "run.json",
 ]
 WINDOWS, P, T = 136, 5, 7  # 20 % of 700 rows, less pred_len - 1
 
 
 def test_a_run_folder_holds_all_its_files_and_nothing_unfinished(tiny_run):
-    assert {name: (tiny_run / name).is_file() and (tiny_run / name).stat().st_size > 0 for name in FILES} == (
-        dict.fromkeys(FILES, True)
-    )
+    files = [str(path.relative_to(tiny_run)) for path in tiny_run.rglob("*") if path.is_file() and path.stat().st_size]
+    assert set(FILES) <= set(files)
     assert not list(tiny_run.rglob("*.part")) + list(tiny_run.rglob("*.tmp"))
     assert "litlogger" not in (tiny_run / "train.log").read_text()  # an advertisement of Lightning's
 
 
 def test_metrics_json_is_the_contract(metrics):
-    head = {
-        "status": "finished",
-        "model": "informer",
-        "attention": "prob",
-        "attention_slots": {"encoder": "prob", "decoder": "prob", "cross": "full"},
-        "data": "demo",
-        "features": "M",
-        "protocol": "all_windows",
-        "seed": 1,
-        "seq_len": 19,
-        "label_len": 7,
-        "pred_len": P,
-        "best_epoch": 1,
-    }
+    head = {"status": "finished", "model": "informer", "attention": "prob", "protocol": "all_windows"}
+    head |= {"attention_slots": {"encoder": "prob", "decoder": "prob", "cross": "full"}, "data": "demo"}
+    head |= {"features": "M", "seed": 1, "seq_len": 19, "label_len": 7, "pred_len": P, "best_epoch": 1}
     assert {key: metrics[key] for key in head} == head
     assert set(metrics) == {*head, "parameters", "test", "val", "baselines", "cost"}
     assert set(metrics["test"]) == {"windows", "scaled", "original", "skill", "flat"}
     assert set(metrics["val"]) == {"windows", "scaled", "original"}
     assert set(metrics["baselines"]) == {"last_value", "seasonal_naive", "closed_form_nlinear", "best_reachable"}
-    assert set(metrics["cost"]) == {
-        "train_seconds",
-        "train_samples_per_second",
-        "train_limit_samples_per_second",
-        "peak_memory_mb",
-        "device",
-        "precision",
-    }
+    rates = {"train_samples_per_second", "train_limit_samples_per_second"}
+    assert set(metrics["cost"]) == {"train_seconds", *rates, "peak_memory_mb", "device", "precision"}
     assert metrics["test"]["windows"] == WINDOWS
 
 
@@ -112,7 +86,7 @@ def test_forecasts_are_in_original_units_and_belong_to_their_windows(tiny_run):
         np.testing.assert_allclose(squared[[0, -1]], errors["squared_scaled"][[0, -1]], rtol=1e-4)
 
 
-def test_run_json_tells_versions_checksum_device_and_cost(tiny_run):
+def test_run_json_holds_versions_checksum_device_and_cost(tiny_run):
     info = json.loads((tiny_run / "run.json").read_text())
     assert (info["status"], info["device"]) == ("finished", "cpu")
     assert info["data"]["checksum"] == "demo-seed7-rows700"
@@ -155,21 +129,19 @@ def test_without_validation_the_last_checkpoint_is_evaluated_and_the_table_says_
 def test_every_choice_trains_and_is_recorded(tmp_path, changes):
     call("train", *TINY, "trainer.limit_train_batches=2", *changes, f"hydra.run.dir={tmp_path}")
     metrics = json.loads((tmp_path / "metrics.json").read_text())
-    asked = dict(change.split("=") for change in changes)
-    for key in ("model", "attention", "protocol"):
-        if key in asked:
-            assert metrics[key] == asked[key]
-    if asked.get("model") == "informer2020" and "attention" not in asked:
-        assert metrics["attention"] == "prob_informer2020"
-    assert metrics["features"] == asked.get("data.features", "M")
-    assert metrics["test"]["windows"] == (128 if "protocol" in asked else WINDOWS)
+    chosen = dict(change.split("=") for change in changes)
+    default = "prob_informer2020" if chosen.get("model") == "informer2020" else "prob"
+    recorded = {"model": "informer", "attention": default, "protocol": "all_windows", "features": "M"}
+    recorded |= {name: chosen[key] for name in recorded for key in (name, f"data.{name}") if key in chosen}
+    assert {key: metrics[key] for key in recorded} == recorded
+    assert metrics["test"]["windows"] == (128 if "protocol" in chosen else WINDOWS)
     with np.load(tmp_path / "errors_by_window.npz") as errors:
         expected = {"S": ["OT"], "MS": ["LULL"]}.get(metrics["features"])
         assert expected is None or errors["columns"].tolist() == expected
 
 
 @pytest.mark.parametrize(
-    "changes, words",
+    "changes, parts",
     [
         (["trainer.max_epochs=0"], ["nothing was trained", "trainer.max_epochs=0"]),
         (["trainer.limit_train_batches=0"], ["nothing was trained", "trainer.limit_train_batches=0"]),
@@ -178,9 +150,9 @@ def test_every_choice_trains_and_is_recorded(tmp_path, changes):
     ],
     ids=str,
 )
-def test_a_training_that_cannot_be_is_refused_in_words(tmp_path, capsys, changes, words):
+def test_a_training_that_cannot_be_is_refused_in_words(tmp_path, capsys, changes, parts):
     message = refusal(capsys, "train", *TINY, *changes, f"hydra.run.dir={tmp_path}")
-    assert all(word in message for word in words), message
+    assert all(part in message for part in parts), message
     assert json.loads((tmp_path / "run.json").read_text())["status"] == "failed"
     assert not (tmp_path / "metrics.json").exists()
 

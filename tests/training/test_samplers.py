@@ -4,24 +4,17 @@ import itertools
 
 import pytest
 import torch
-from copies import Copies
 
 from forecast.errors import UserError
 from forecast.training.samplers import BatchesInOrder, EpochOrder, TrainBatches
 
-SIZES = [
-    (windows, batch_size, world)
-    for windows, batch_size, world in itertools.product((1, 2, 3, 5, 31, 64, 65, 67, 97), (1, 3, 16), (1, 2, 3, 7))
-]
-
-
-CPU = torch.device("cpu")
+SIZES = list(itertools.product((1, 2, 3, 5, 31, 64, 65, 67, 97), (1, 3, 16), (1, 2, 3, 7)))
 
 
 def taken(batches):
-    """The numbers of the batches that a pass has, each when it is handed out."""
+    """The window numbers of the batches of a pass, one by one as they are handed out."""
     first = batches.first_step
-    for step, share in enumerate(batches.batch_indices(CPU)[first:], start=first):
+    for step, share in enumerate(batches.batch_indices(torch.device("cpu"))[first:], start=first):
         batches.advance(step, len(share))
         yield share.tolist()
 
@@ -30,23 +23,23 @@ def flat(lists):
     return list(itertools.chain(*lists))
 
 
-def epoch_of(windows, batch_size, world, seed=5, epoch=0):
+def train_batches(windows, batch_size, *, seed=3, epoch=0, **process):
+    order = EpochOrder(windows, seed=seed)
+    order.set_epoch(epoch)
+    return TrainBatches(order, batch_size=batch_size, **process)
+
+
+def epoch_of(windows, batch_size, world, **order):
     """For each process the batches of an epoch."""
-    shares = []
-    for rank in range(world):
-        order = EpochOrder(windows, seed=seed)
-        order.set_epoch(epoch)
-        shares.append(list(taken(TrainBatches(order, batch_size=batch_size, rank=rank, world=world))))
-    return shares
+    return [list(taken(train_batches(windows, batch_size, rank=r, world=world, **order))) for r in range(world)]
 
 
 @pytest.mark.parametrize(("windows", "batch_size", "world"), [s for s in SIZES if s[0] >= s[2]])
 def test_the_processes_train_on_every_window_once(windows, batch_size, world):
     shares = epoch_of(windows, batch_size, world)
-    assert sorted(n for share in shares for batch in share for n in batch) == list(range(windows))
-    assert len({len(share) for share in shares}) == 1  # all take part in every step
-    assert all(batch for share in shares for batch in share)
-    assert len(shares[0]) == len(TrainBatches(EpochOrder(windows, seed=5), batch_size=batch_size, world=world))
+    assert sorted(flat(flat(shares))) == list(range(windows))
+    assert {len(share) for share in shares} == {len(train_batches(windows, batch_size, world=world))}  # in every step
+    assert all(flat(shares))
 
 
 @pytest.mark.parametrize(("windows", "world"), [(96, 2), (97, 2), (99, 3), (64, 1)])
@@ -64,7 +57,7 @@ def test_one_process_takes_batches_of_the_requested_size_and_then_the_rest():
 
 
 def test_the_weighted_means_of_the_processes_average_to_the_mean_over_the_windows():
-    batches = [TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=rank, world=2) for rank in range(2)]
+    batches = [train_batches(65, 16, rank=rank, world=2) for rank in range(2)]
     for mine in zip(*map(taken, batches), strict=True):
         windows = flat(mine)
         means = [b.weight * sum(part) / len(part) for b, part in zip(batches, mine, strict=True)]
@@ -78,29 +71,24 @@ def test_the_order_depends_on_seed_and_epoch_alone():
     assert tuple(range(97)) not in orders
 
 
-def test_a_resumed_epoch_goes_on_behind_the_batches_done_and_the_next_one_begins_anew():
-    order = EpochOrder(67, seed=5)
-    whole = TrainBatches(order, batch_size=16)
-    order.set_epoch(2)
-    second = list(taken(whole))
-    resumed = TrainBatches(order, batch_size=16)
+def test_a_resumed_epoch_goes_on_after_the_batches_done_and_the_next_one_begins_anew():
+    resumed = train_batches(67, 16, epoch=2)
     resumed.start = {"epoch": 2, "batches": 3}
-    assert list(taken(resumed)) == second[3:]
+    assert list(taken(resumed)) == list(taken(train_batches(67, 16, epoch=2)))[3:]
     assert resumed.position == {"epoch": 2, "batches": 5}
-    order.set_epoch(3)
-    assert list(taken(resumed)) == list(taken(whole)) and len(list(taken(resumed))) == 5
+    resumed.sampler.set_epoch(3)
+    assert list(taken(resumed)) == list(taken(train_batches(67, 16, epoch=3))) and resumed.position["batches"] == 5
 
 
 def test_the_windows_of_the_last_step_are_those_of_all_processes():
     for rank in range(2):
-        batches = TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=rank, world=2)
-        alone = TrainBatches(EpochOrder(65, seed=3), batch_size=32)
-        for _, step in zip(taken(batches), taken(alone), strict=False):
+        batches = train_batches(65, 16, rank=rank, world=2)
+        for _, step in zip(taken(batches), taken(train_batches(65, 32)), strict=False):
             assert batches.last_step_windows()[:32] == step
 
 
 def test_a_mean_of_batches_resumed_in_the_middle_has_its_weight():
-    batches = TrainBatches(EpochOrder(65, seed=3), batch_size=16, rank=0, world=2)
+    batches = train_batches(65, 16, rank=0, world=2)
     batches.start = {"epoch": 0, "batches": 1}
     assert len(next(taken(batches))) == 17
     assert batches.weight == pytest.approx(17 * 2 / 33)
@@ -108,12 +96,10 @@ def test_a_mean_of_batches_resumed_in_the_middle_has_its_weight():
 
 @pytest.mark.parametrize(("windows", "batch_size", "world"), [s for s in SIZES if s[0] >= 2 * s[2]])
 def test_the_processes_validate_every_window_once_in_equally_many_batches(windows, batch_size, world):
-    shares = [
-        list(taken(BatchesInOrder(windows, batch_size=batch_size, rank=rank, world=world))) for rank in range(world)
-    ]
-    assert sorted(n for share in shares for batch in share for n in batch) == list(range(windows))
+    shares = [list(taken(BatchesInOrder(windows, batch_size=batch_size, rank=r, world=world))) for r in range(world)]
+    assert sorted(flat(flat(shares))) == list(range(windows))
     assert len({len(share) for share in shares}) == 1
-    sizes = {len(batch) for share in shares for batch in share}
+    sizes = {len(batch) for batch in flat(shares)}
     assert min(sizes) >= 1 and max(sizes) <= max(batch_size, 2)
 
 
@@ -122,15 +108,8 @@ def test_one_process_takes_whole_batches_in_order_and_then_the_rest():
     assert list(taken(BatchesInOrder(1, batch_size=3))) == [[0]]
 
 
-def test_the_order_of_an_epoch_is_moved_to_the_device_once():
-    with Copies() as copies:
-        shares = TrainBatches(EpochOrder(67, seed=5), batch_size=16).batch_indices(torch.device("meta"))
-    assert copies.seen == ["meta"]
-    assert [(share.device.type, len(share)) for share in shares] == [("meta", n) for n in (16, 16, 16, 16, 3)]
-
-
 def test_more_processes_than_windows_are_refused():
     with pytest.raises(UserError, match=r"7 processes cannot share 5 train windows\. Start fewer"):
-        TrainBatches(EpochOrder(5, seed=1), batch_size=2, world=7)
+        train_batches(5, 2, world=7)
     with pytest.raises(UserError, match=r"3 processes cannot share 5 validation windows\. Start fewer"):
         BatchesInOrder(5, batch_size=2, rank=0, world=3)

@@ -10,32 +10,47 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from math import inf, nan
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from forecast.config.targets import resolve_target
 from program import TINY, call, heed_ctrl_c, refusal
 
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.train import write_run_info
 from forecast.errors import UserError
 from forecast.training.lightning_errors import errors_for_users
-from forecast.training.stopping import StopOnNonFinite
+from forecast.training.stopping import EarlyStop, StopOnNonFinite
 
 ENDLESS = ["trainer.max_epochs=100000", "callbacks.early_stopping.patience=100000"]
+
+
+@pytest.fixture
+def run(tmp_path):
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def last(run):
+    return run / "checkpoints" / "last.ckpt"
 
 
 def run_json(run):
     return json.loads((run / "run.json").read_text())
 
 
-def test_a_loss_that_is_not_finite_stops_the_run_with_step_windows_and_checkpoint(tmp_path, capsys):
-    run = tmp_path / "run"
+def goes_on_from(last):
+    return f"forecast train ckpt_path={last}"
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_with_step_windows_and_checkpoint(run, last, capsys):
     overrides = [*TINY, "optim.lr=1e18", "callbacks.checkpoint.every_n_train_steps=1", f"hydra.run.dir={run}"]
     text = refusal(capsys, "train", *overrides)
     assert "step 2 (epoch 1): the loss is nan, on 32 windows whose last known timestamps lie between" in text
-    last = run / "checkpoints" / "last.ckpt"
-    assert f"go on from the last good checkpoint: python train.py ckpt_path={last}" in text
+    assert f"go on from the last good checkpoint: {goes_on_from(last)}" in text
     assert all(value.isfinite().all() for value in load_checkpoint(last).weights.values() if value.is_floating_point())
     assert torch.load(last, weights_only=True)["global_step"] == 1
     assert run_json(run)["status"] == "failed" and "the loss is nan" in run_json(run)["error"]
@@ -45,44 +60,35 @@ def test_a_loss_that_is_not_finite_stops_the_run_with_step_windows_and_checkpoin
     assert len(stamps) == 32 and min(stamps) >= "2016-07-01 18:00:00" and stamps == sorted(stamps)
 
 
-class Module:
-    """Just enough of a module to see what the guard looks at."""
-
-    def __init__(self, loss, gradient):
-        self.loss = torch.tensor(loss)
-        self.weight = torch.nn.Parameter(torch.zeros(3))
-        self.weight.grad = torch.tensor([0.0, gradient, 1e30])
-
-    def named_parameters(self):
-        return [("model.head.weight", self.weight)]
+def before_a_step(precision, loss, gradient):
+    """The guard before step 7 of a training with this loss and such an element of a gradient."""
+    weight = torch.nn.Parameter(torch.zeros(3))
+    weight.grad = torch.tensor([0.0, gradient, 1e30])
+    module = SimpleNamespace(loss=torch.tensor(loss), named_parameters=lambda: [("model.head.weight", weight)])
+    state = {"global_step": 6, "current_epoch": 2, "default_root_dir": "RUN", "precision": precision}
+    trainer = SimpleNamespace(**state, datamodule=SimpleNamespace(origins_of_step=lambda: None))
+    StopOnNonFinite().on_before_optimizer_step(trainer, module)
 
 
-class Trainer:
-    global_step, current_epoch, default_root_dir = 6, 2, "RUN"
-
-    class datamodule:
-        @staticmethod
-        def origins_of_step():
-            return None
-
-    def __init__(self, precision):
-        self.precision = precision
-
-
-@pytest.mark.parametrize("gradient", [float("nan"), float("inf"), float("-inf")])
-def test_a_gradient_that_is_not_finite_stops_the_run_and_is_named(gradient):
-    with pytest.raises(UserError, match=r"step 7 \(epoch 3\): the gradient of head\.weight is not finite"):
-        StopOnNonFinite().on_before_optimizer_step(Trainer("32-true"), Module(1.0, gradient))
+@pytest.mark.parametrize(
+    ("precision", "loss", "gradient", "fault"),
+    [
+        *(("32-true", 1.0, value, "the gradient of head.weight is not finite") for value in (nan, inf, -inf)),
+        ("16-mixed", inf, 0.0, "the loss is inf"),
+    ],
+)
+def test_a_loss_or_gradient_that_is_not_finite_stops_the_run_and_is_named(precision, loss, gradient, fault):
+    with pytest.raises(UserError, match=rf"step 7 \(epoch 3\): {fault}"):
+        before_a_step(precision, loss, gradient)
 
 
-def test_a_large_gradient_is_no_fault():
-    StopOnNonFinite().on_before_optimizer_step(Trainer("32-true"), Module(1.0, 3e38))
+@pytest.mark.parametrize(("precision", "gradient"), [("32-true", 3e38), ("16-mixed", inf)])
+def test_a_large_gradient_is_no_fault_nor_in_float16_one_that_the_scaler_leaves_out(precision, gradient):
+    before_a_step(precision, 1.0, gradient)
 
 
-def test_in_float16_an_overflow_of_gradients_is_left_to_the_scaler_but_not_one_of_the_loss():
-    StopOnNonFinite().on_before_optimizer_step(Trainer("16-mixed"), Module(1.0, float("inf")))
-    with pytest.raises(UserError, match="the loss is inf"):
-        StopOnNonFinite().on_before_optimizer_step(Trainer("16-mixed"), Module(float("inf"), 0.0))
+def test_early_stopping_of_a_former_config_is_todays():
+    assert resolve_target("forecast.training.checkpoint.EarlyStop") is EarlyStop
 
 
 @contextmanager
@@ -105,24 +111,19 @@ def ctrl_c_when(condition):
         thread.join()
 
 
-def test_ctrl_c_ends_with_the_best_checkpoint_evaluated_and_says_so(tmp_path, capsys):
-    run = tmp_path / "run"
-    best = run / "checkpoints" / "best.ckpt"
+def test_ctrl_c_ends_with_the_best_checkpoint_evaluated_and_says_so(run, last, capsys):
     heed_ctrl_c()
     before = signal.getsignal(signal.SIGINT)
-    with ctrl_c_when(best.exists), pytest.raises(SystemExit) as stop:
+    with ctrl_c_when(last.with_name("best.ckpt").exists), pytest.raises(SystemExit) as stop:
         call("train", *TINY, *ENDLESS, f"hydra.run.dir={run}")
     assert stop.value.code == 130
     assert signal.getsignal(signal.SIGINT) == before
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["status"] == run_json(run)["status"] == "interrupted"
     assert metrics["test"]["windows"] == 136 and metrics["best_epoch"] >= 1
-    assert (
-        f"python train.py ckpt_path={run}/checkpoints/last.ckpt"
-        in capsys.readouterr().err + (run / "train.log").read_text()
-    )
+    assert goes_on_from(last) in capsys.readouterr().err + (run / "train.log").read_text()
     # between two steps: going on from there is exact
-    assert torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["random_states"]
+    assert torch.load(last, weights_only=True)["random_states"]
 
 
 def last_words(process):
@@ -147,8 +148,7 @@ def wait_for(file, process):
 
 
 @pytest.mark.slow
-def test_ctrl_c_before_any_checkpoint_ends_at_once_without_figures(tmp_path):
-    run = tmp_path / "run"
+def test_ctrl_c_before_any_checkpoint_ends_at_once_without_figures(run):
     process = start(*TINY, "data.rows=200000", f"hydra.run.dir={run}")
     wait_for(run / "run.json", process)
     time.sleep(0.5)  # the data are being read
@@ -162,15 +162,13 @@ def test_ctrl_c_before_any_checkpoint_ends_at_once_without_figures(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_training_after_its_step_with_a_checkpoint_to_go_on_from(tmp_path, number, status):
-    run = tmp_path / "run"
-    last = run / "checkpoints" / "last.ckpt"
+def test_a_signal_ends_the_training_after_its_step_with_a_checkpoint_to_go_on_from(run, last, number, status):
     process = start(*TINY, *ENDLESS, f"hydra.run.dir={run}")
     wait_for(last, process)
     process.send_signal(number)
     text = last_words(process)
     assert process.returncode == status, text
-    assert f"python train.py ckpt_path={last}" in text and "Traceback" not in text
+    assert goes_on_from(last) in text and "Traceback" not in text
     if number == signal.SIGINT:
         assert text.rstrip().endswith("Interrupted.")
         assert json.loads((run / "metrics.json").read_text())["status"] == "interrupted"
@@ -194,16 +192,14 @@ def files_of_at_most(size):
 
 
 @pytest.mark.slow
-def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path, capsys):
-    run = tmp_path / "run"
+def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(run, last, capsys):
     call("train", *TINY, f"hydra.run.dir={run}")
-    last = run / "checkpoints" / "last.ckpt"
     before = last.read_bytes()
     with files_of_at_most(len(before) // 2):
-        said = refusal(capsys, "train", f"ckpt_path={last}", "trainer.max_epochs=2", "callbacks.figures=null")
+        message = refusal(capsys, "train", f"ckpt_path={last}", "trainer.max_epochs=2", "callbacks.figures=null")
     # the first file of the new epoch is best.ckpt or last.ckpt
-    assert re.search(r"(best|last)\.ckpt cannot be written at step \d+: File too large\. Make room", said)
-    assert f"go on from the last good checkpoint: python train.py ckpt_path={last}" in said
+    assert re.search(r"(best|last)\.ckpt cannot be written at step \d+: File too large\. Make room", message)
+    assert f"go on from the last good checkpoint: {goes_on_from(last)}" in message
     assert last.read_bytes() == before
     assert not list(run.glob("checkpoints/*.part"))
     assert run_json(run)["status"] == "failed"
@@ -228,39 +224,37 @@ def test_on_a_real_file_system_that_is_full_or_read_only_nothing_is_lost_and_no_
         else:
             last = disk / "run" / "checkpoints" / "last.ckpt"
             assert "No space left on device" in text
-            assert f"go on from the last good checkpoint: python train.py ckpt_path={last}" in text
+            assert f"go on from the last good checkpoint: {goes_on_from(last)}" in text
             load_checkpoint(last).model()
     finally:
         os.system(f"umount {disk}")
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("error", "message"),
     [
-        (RuntimeError("CUDA error: an illegal memory access\nhints"), "the GPU failed: CUDA error: an illegal memory"),
-        (RuntimeError("NCCL was aborted"), "the GPU failed: NCCL was aborted. See that it works"),
+        (RuntimeError("CUDA error: an illegal memory access\nhints"), r"the GPU failed: CUDA error: an illegal .*LAST"),
+        (RuntimeError("NCCL was aborted"), r"the GPU failed: NCCL was aborted\. See that it works.*LAST"),
         (torch.OutOfMemoryError("CUDA out of memory. Tried"), "too little memory: CUDA out of memory.*data.batch_size"),
     ],
 )
-def test_a_gpu_that_is_lost_or_full_is_refused_with_what_to_do(tmp_path, error, words):
-    (tmp_path / "checkpoints").mkdir()
-    (tmp_path / "checkpoints" / "last.ckpt").touch()
-    with pytest.raises(UserError, match=words) as refused, errors_for_users(tmp_path):
+def test_a_lost_or_full_gpu_is_refused_with_what_to_do(run, last, error, message):
+    last.parent.mkdir(parents=True)
+    last.touch()
+    with pytest.raises(UserError, match=message.replace("LAST", goes_on_from(last))), errors_for_users(run):
         raise error
-    if "too little" not in words:
-        assert f"python train.py ckpt_path={tmp_path}/checkpoints/last.ckpt" in str(refused.value)
 
 
-def test_without_a_compiler_the_message_names_what_to_install(tmp_path):
+def test_without_a_compiler_the_message_names_what_to_install(run):
     from torch._inductor.exc import InvalidCxxCompiler
 
-    words = r"^compile: .*No working C\+\+ compiler.*Leave compile= out, or install"
-    with pytest.raises(UserError, match=words), errors_for_users(tmp_path):
+    message = r"^compile: .*No working C\+\+ compiler.*Leave compile= out, or install"
+    with pytest.raises(UserError, match=message), errors_for_users(run):
         raise InvalidCxxCompiler
 
 
-def test_a_bug_is_not_taken_for_a_lost_gpu(tmp_path):
-    with pytest.raises(RuntimeError, match="ours"), errors_for_users(tmp_path):
+def test_a_bug_is_not_taken_for_a_lost_gpu(run):
+    with pytest.raises(RuntimeError, match="ours"), errors_for_users(run):
         raise RuntimeError("ours")
 
 

@@ -79,7 +79,7 @@ def test_a_job_that_fails_does_not_stop_the_others_side_by_side_or_in_turn(tmp_p
     """Side by side with the joblib launcher, of the extra `sweep`."""
     wrong = ["model.n_heads=2,3", "seed=1"]  # d_model 14 is not divisible by 3
     status, text = swept(tmp_path, *wrong, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
-    assert status == 1 and "scripts/report.py FOLDER compares it" in text
+    assert status == 1 and "`forecast report FOLDER` compares it" in text
     assert sorted(states(tmp_path).values()) == ["failed", "finished"]
     (comparison,) = comparisons(read_folder(tmp_path / "multirun" / "sweep"))
     failed = next(row for row in comparison.rows if not row.finished)

@@ -24,7 +24,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise UserError(f"{path}: no such file. The authors' code writes checkpoints/SETTING/checkpoint.pth.")
     content = _load(path)
     if isinstance(content, dict) and RECORD in content:
-        raise UserError(f"{path} is a checkpoint of this program already: evaluate.py and predict.py take it as it is.")
+        raise UserError(f"{path} is a checkpoint of this program already: evaluate and predict take it as it is.")
     for key in ("state_dict", "model"):
         if isinstance(content, dict) and isinstance(content.get(key), dict):
             content = content[key]

@@ -1,6 +1,6 @@
 """The one place that maps the authors' names of tensors, and their order of columns, to ours.
 
-scripts/import_informer2020.py reads their checkpoints with it, and the tests their reference tensors.
+The command import-informer2020 reads their checkpoints with it, and the tests their reference tensors.
 """
 
 import re
