@@ -3,6 +3,7 @@
 import csv
 import os
 import sqlite3
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -134,10 +135,10 @@ def test_wandb_offline_has_scalars_pictures_and_hyperparameters_and_its_run_ends
 @pytest.mark.parametrize("ended", [None, KeyboardInterrupt])
 def test_a_run_of_wandb_that_began_in_a_training_ends_with_its_success(ended, monkeypatch):
     module, codes = SimpleNamespace(run=None), []
-    monkeypatch.setitem(__import__("sys").modules, "wandb", module)
+    monkeypatch.setitem(sys.modules, "wandb", module)
     try:
         with finished_wandb_run():
-            module.run = SimpleNamespace(finish=lambda exit_code: codes.append(exit_code))
+            module.run = SimpleNamespace(finish=lambda *, exit_code: codes.append(exit_code))
             if ended:
                 raise ended
     except KeyboardInterrupt:

@@ -1,6 +1,5 @@
 """What a training is on: the loss that the config names, and the rate and the optimizer that go with it."""
 
-import functools
 import json
 from types import SimpleNamespace
 
@@ -49,9 +48,9 @@ def trained(folder, *changes):
     return weights, json.loads((folder / "metrics.json").read_text())
 
 
-@functools.cache
-def plain(factory):
-    return trained(factory.mktemp("plain") / "run")
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("plain") / "run")
 
 
 CHANGES = [
@@ -61,9 +60,9 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("changes", [CHANGES[0], *(pytest.param(c, marks=pytest.mark.slow) for c in CHANGES[1:])])
-def test_each_of_these_keys_changes_the_weights(changes, tmp_path, tmp_path_factory):
+def test_each_of_these_keys_changes_the_weights(changes, tmp_path, plain):
     weights, metrics = trained(tmp_path, *changes.split())
-    before, metrics_before = plain(tmp_path_factory)
+    before, metrics_before = plain
     assert weights.keys() == before.keys()
     assert any(not torch.equal(weights[name], before[name]) for name in before)
     assert metrics["test"]["scaled"].keys() == metrics_before["test"]["scaled"].keys()  # MSE and MAE, as ever
