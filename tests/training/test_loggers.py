@@ -86,6 +86,7 @@ def files_below(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")  # the packages' own
 def test_mlflow_has_scalars_pictures_and_hyperparameters_in_a_database_of_the_run(tmp_path, monkeypatch):
     pytest.importorskip("mlflow")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -102,6 +103,7 @@ def test_mlflow_has_scalars_pictures_and_hyperparameters_in_a_database_of_the_ru
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")  # the packages' own
 def test_wandb_offline_has_scalars_pictures_and_hyperparameters_and_its_run_ends_with_ours(tmp_path, monkeypatch):
     wandb = pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")  # Lightning sets it too, and does not put it back
@@ -117,17 +119,17 @@ def test_wandb_offline_has_scalars_pictures_and_hyperparameters_and_its_run_ends
         return seen(run, values, *arguments, **options)
 
     with mock.patch.object(wandb.Run, "log", log):
-        for job in ("first", "second"):
-            call("train", *WITH_FIGURES, "logger=wandb", "logger.offline=true", f"hydra.run.dir={tmp_path / job}")
+        for job, changes in (("first", WITH_FIGURES), ("second", TINY)):
+            call("train", *changes, "logger=wandb", "logger.offline=true", f"hydra.run.dir={tmp_path / job}")
             assert wandb.run is None
     histograms = {f"active_rows/{name}/histogram" for name in LAYERS}
     assert logged >= {*SCALARS, *PICTURES, *histograms}
     assert config["model.d_model"] == 14
-    for job in ("first", "second"):
-        (record,) = (tmp_path / job / "wandb").glob("offline-run-*/run-*.wandb")
-        assert record.stat().st_size > 10_000
+    for job, pictures in (("first", PICTURES), ("second", set())):
+        (record,) = (tmp_path / job / "wandb").glob("offline-run-*/run-*.wandb")  # a run of its own for each
+        assert record.stat().st_size > 1_000
         images = record.parent / "files/media/images"
-        assert {file.rsplit("_", 2)[0] for file in files_below(images)} == PICTURES
+        assert {file.rsplit("_", 2)[0] for file in files_below(images)} == pictures
     outside = {file.split("/")[0] for file in files_below(tmp_path)} - {"first", "second", "cache"}
     assert not outside
 
