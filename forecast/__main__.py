@@ -14,7 +14,7 @@ from importlib.metadata import version
 from typing import Any
 
 from forecast.commands import Answer
-from forecast.errors import Terminated, UserError, closest
+from forecast.errors import Terminated, UsageError, UserError, closest
 
 # The commands whose options are a Hydra config, then those with options of their own.
 CONFIGURED = {
@@ -95,7 +95,7 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
         print(error, file=sys.stderr)
         if as_json:
             print_json({"status": "error", "error": str(error), "hint": error.hint})
-        sys.exit(USER_ERROR)
+        sys.exit(USAGE if isinstance(error, UsageError) else USER_ERROR)
     except KeyboardInterrupt as interrupt:
         print(str(interrupt) or "Interrupted.", file=sys.stderr)
         sys.exit(INTERRUPTED)

@@ -21,6 +21,10 @@ class UserError(ValueError):
         return re.split(r"[.:;]\s+", str(self).rstrip(". \n"))[-1]
 
 
+class UsageError(UserError):
+    """An option that a command does not have. The exit status is 2."""
+
+
 def closest(name: str, valid: Iterable[str]) -> str:
     """The hint " Did you mean 'optim.lr'?" for the valid name nearest to `name`; empty when none is near."""
     near = nearest(name, valid)

@@ -9,7 +9,7 @@ PACKAGE = ROOT / "forecast"
 
 # They import nothing of ours; every room may import them.
 BASE = {"errors", "files", "bounds"}
-# The one door: it starts the commands, and nothing imports it.
+# The doors, for a shell and (__init__) for Python: they know the commands, and nothing imports this one.
 DOOR = "__main__"
 # The rooms, lowest first: a room imports from those named in its row, each of which stands above it.
 ARROWS = {
@@ -65,8 +65,8 @@ def test_arrows_point_one_way():
 def may_import(room, name):
     library = name.split(".")[0]
     if library == "forecast":
-        if room == DOOR:
-            return part_of(name) in {"__init__", "errors", "config", "commands"}
+        if room in (DOOR, "__init__"):
+            return part_of(name) in {"errors", "config", "commands"}
         return part_of(name) in ({room, *BASE, *ARROWS[room], "__init__"} if room in ARROWS else {"errors"})
     return library != "benchmarks" and room in ALLOWED.get(library, {room})
 

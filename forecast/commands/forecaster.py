@@ -16,6 +16,7 @@ from forecast.commands.tables import Table, as_file, time_column_of, write_table
 from forecast.config.entry import call, run_folder
 from forecast.data.frame import SeriesFrame
 from forecast.data.sources import Source
+from forecast.data.train_command import hydra_value
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.horizon_offsets import check_offsets
@@ -82,7 +83,7 @@ class Forecaster:
         if table is not None:
             time_column = time_column_of(table)
             path = "${hydra:runtime.output_dir}/" + TRAINING_TABLE
-            overrides = ["data=csv", f"data.path={path}", f"data.time_column={time_column}", *overrides]
+            overrides = ["data=csv", f"data.path={path}", f"data.time_column={hydra_value(time_column)}", *overrides]
 
         def train_on_table(cfg: DictConfig) -> None:
             from forecast.commands.train import train  # Lightning: seconds that a forecast need not wait

@@ -9,6 +9,8 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from forecast.config.allow_list import SPECIAL, resolve_target
+from forecast.config.annotations import bound, parameters
+from forecast.config.rules import are_numbers
 from forecast.errors import UserError
 
 
@@ -20,7 +22,8 @@ def build(node: Mapping[str, Any] | DictConfig, **provided: Any) -> Any:
     modules and parameters arrive as they are.
 
     Raises UserError for a target that is not allowed, for Hydra's other special keys, for an interpolation in
-    a plain mapping, and for a ValueError, TypeError or ModuleNotFoundError that a constructor raises.
+    a plain mapping, for a number out of its range, and for a ValueError, TypeError or ModuleNotFoundError that a
+    constructor raises.
     """
     plain = _checked(node, "")
     if "_target_" not in plain:
@@ -50,6 +53,10 @@ def _checked(node: Any, path: str) -> Any:
         if "_target_" in checked:
             target = resolve_target(checked["_target_"], path)
             checked["_target_"] = f"{target.__module__}.{target.__qualname__}"
+            for name, parameter in parameters(target).items():  # a command's config was checked; a checkpoint's was not
+                limit = bound(parameter.annotation)
+                if limit and name in checked and are_numbers(checked[name]) and not limit.holds(checked[name]):
+                    raise UserError(f"{path}.{name}={checked[name]}: {limit.message}".removeprefix("."))
         return checked
     if isinstance(node, list | tuple):
         return [_checked(value, f"{path}[{index}]") for index, value in enumerate(node)]

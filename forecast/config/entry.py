@@ -23,7 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config import distributed, hydra_errors, recipes, resolvers
 from forecast.config.aliases import current_override, with_current_names
 from forecast.config.values import CONF, natural
-from forecast.errors import UserError, closest
+from forecast.errors import UsageError, UserError, closest
 from forecast.run_folder import FolderHeld, hold, read_run, release, write_run_info
 
 Main = Callable[[DictConfig], None]
@@ -98,7 +98,8 @@ def _explained(error: BaseException, config_name: str, overrides: list[str], *, 
     text = hydra_errors.message(cause, config_name=config_name, overrides=overrides, multirun=multirun)
     if text is None or isinstance(cause, BrokenPipeError):
         return cause
-    explained = UserError(f"[process {distributed.rank()}] {text}" if distributed.rank() else text)
+    kind = UsageError if isinstance(cause, UsageError) else UserError
+    explained = kind(f"[process {distributed.rank()}] {text}" if distributed.rank() else text)
     explained.__cause__ = cause
     return explained
 
@@ -120,7 +121,7 @@ def _logging_restored() -> Iterator[None]:
 def _command_line() -> argparse.Namespace:
     """Hydra's own parse, done beforehand to answer an unknown option and to bring former names up to date.
 
-    Raises UserError for an unknown option.
+    Raises UsageError for an unknown option.
     """
     parser = get_args_parser()
     options = [name for name in parser._option_string_actions if name.startswith("--")]
@@ -129,8 +130,8 @@ def _command_line() -> argparse.Namespace:
         unknown = text.removeprefix("unrecognized arguments: ").split()[0]
         if unknown.startswith("-"):
             near = closest(unknown.split("=")[0], options)
-            raise UserError(f"{text}.{near} Overrides are written key=value; see --help")
-        raise UserError(f"{text}. Options such as -m stand before the first key=value, all overrides together")
+            raise UsageError(f"{text}.{near} Overrides are written key=value; see --help")
+        raise UsageError(f"{text}. Options such as -m stand before the first key=value, all overrides together")
 
     setattr(parser, "error", refuse)  # noqa: B010 - mypy refuses the plain assignment
     arguments = parser.parse_args()

@@ -105,6 +105,13 @@ def test_each_fit_gets_a_folder_of_its_own(table, tmp_path, monkeypatch):
     assert forecaster.fit(table).folder != forecaster.fit(table).folder
 
 
+def test_any_name_may_be_the_times(table, tmp_path):
+    named = table.rename_axis("time (UTC), it's")
+    own = [word for word in OWN if "model." not in word]
+    after = Forecaster("dlinear", overrides=[*own, f"hydra.run.dir={tmp_path}/run"]).fit(named).predict()
+    assert after.columns[0] == named.index.name
+
+
 def test_logging_is_left_as_it_was(table, fitted, tmp_path):
     root = logging.getLogger()
     before = list(root.handlers), root.level
