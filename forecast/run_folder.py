@@ -39,6 +39,7 @@ NOT_IDENTITY = (
     "data.root",
     "data.path",
     "trainer.default_root_dir",
+    "trainer.logger",
     "trainer.enable_progress_bar",
     "trainer.log_every_n_steps",
 )

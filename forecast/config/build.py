@@ -22,7 +22,8 @@ def build(node: Mapping[str, Any] | DictConfig, **provided: Any) -> Any:
     modules and parameters arrive as they are.
 
     Raises UserError for a target that is not allowed, for Hydra's other special keys, for an interpolation in
-    a plain mapping, for a number out of its range, and for a ValueError or TypeError that a constructor raises.
+    a plain mapping, for a number out of its range, and for a ValueError, TypeError or ModuleNotFoundError that a
+    constructor raises.
     """
     plain = _checked(node, "")
     if "_target_" not in plain:
@@ -73,8 +74,9 @@ def _call(call: Callable[[], Any]) -> Any:
             cause = cause.__cause__
         if isinstance(cause, UserError):
             raise cause from error
-        # Lightning's refusals are no ValueErrors; by name, so that it need not be imported.
-        refused = isinstance(cause, ValueError | TypeError | InstantiationException)
+        # Lightning's refusals are no ValueErrors; by name, so that it need not be imported. Some of its loggers, and
+        # none of our modules, need a package that may be missing.
+        refused = isinstance(cause, ValueError | TypeError | ModuleNotFoundError | InstantiationException)
         if not refused and type(cause).__name__ != "MisconfigurationException":
             raise
         key = [line.removeprefix("full_key: ") for line in str(error).splitlines() if "full_key: " in line]

@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 import forecast
 from forecast.config import distributed
-from forecast.config.aliases import former_config
+from forecast.config.aliases import former_config, former_loss
 from forecast.config.code_hash import program_hash
 from forecast.config.sweeps import sweep_dir
 from forecast.config.trust import own_code, trusted
@@ -129,8 +129,11 @@ def identity(*, _root_: DictConfig) -> str:
                 plain[str(key)] = OmegaConf.to_container(value, resolve=True)
             except OmegaConfBaseException:
                 plain[str(key)] = OmegaConf.to_container(value, resolve=False)
+    # as before there were such keys: results of then are still found
     if plain.get("compile") is None:
-        plain.pop("compile", None)  # as before there was such a key: results of then are still found
+        plain.pop("compile", None)
+    if plain.get("loss") == former_loss():
+        plain.pop("loss", None)
     checksum = data_checksum(plain.get("data"))
     for path in NOT_IDENTITY:
         parent, _, last = path.rpartition(".")
