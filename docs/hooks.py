@@ -11,12 +11,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
 from config_reference import config_lines
 
 from forecast.__main__ import COMMANDS, CONFIGURED
 from forecast.commands.options import OPTIONS
-from forecast.config.values import CONF
+from forecast.config.entry import help_text
 
 ROOT = Path(__file__).parents[1]
 # Files outside docs/ that are pages of the site: path in the repository -> page.
@@ -71,13 +70,9 @@ def command_lines() -> list[str]:
     lines = []
     for name, what in COMMANDS.items():
         lines += ["", f"## forecast {name} {{#{name}}}", "", f"{what[0].upper()}{what[1:]}.", ""]
-        if name in CONFIGURED:
-            text = (CONF / f"{name}.yaml").read_text(encoding="utf-8")
-            template = yaml.safe_load(text)["hydra"]["help"]["template"]
-            help_text = template.replace("$APP_CONFIG_GROUPS\n", "").strip()
-        else:
-            parser = argparse.ArgumentParser(prog=f"forecast {name}")
+        parser = argparse.ArgumentParser(prog=f"forecast {name}")
+        if name not in CONFIGURED:
             OPTIONS[name](parser)
-            help_text = parser.format_help().strip()
-        lines += ["```text", help_text, "```"]
+        text = help_text(name) if name in CONFIGURED else parser.format_help()
+        lines += ["```text", text.strip(), "```"]
     return lines

@@ -122,6 +122,11 @@ def test_links_in_the_repository_lead_to_files():
     assert dead == []
 
 
+def test_the_list_of_decisions_is_complete():
+    listed = re.findall(r"\]\((\d{4}[^)]*)\)", (DOCS / "decisions" / "index.md").read_text(encoding="utf-8"))
+    assert listed == sorted(file.name for file in (DOCS / "decisions").glob("0*.md"))
+
+
 def test_a_notebook_is_a_page_of_its_cells(hooks, tmp_path):
     cells = [("markdown", ["# Title\n", "Text."]), ("code", ["a = 1\n", "a"])]
     notebook = {"cells": [{"cell_type": kind, "source": source} for kind, source in cells]}
