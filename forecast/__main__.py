@@ -32,6 +32,8 @@ PLAIN = {
     "reproduce": "run published tables, and set ours beside theirs",
 }
 COMMANDS = CONFIGURED | PLAIN
+# They build what a config or a checkpoint names.
+WITH_TRUST = (*CONFIGURED, "check-leakage", "export", "inspect-checkpoint")
 WITH_JSON = ("evaluate", "predict", "check-data", "inspect-checkpoint", "report")
 USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 
@@ -49,12 +51,15 @@ def main() -> None:
         near = closest(name, COMMANDS)
         print(f"forecast {name}: no such command.{near} `forecast --help` lists them all.", file=sys.stderr)
         sys.exit(USAGE)
-    sys.argv = [f"forecast {name}", *arguments]
-    start(name)
+    words, sys.argv = sys.argv, [f"forecast {name}", *arguments]
+    start(name, words=words)
 
 
-def start(name: str) -> None:
+def start(name: str, *, words: list[str] | None = None) -> None:
     """Runs one command with the arguments in sys.argv; never returns after an error.
+
+    words: the whole command line, where `forecast NAME` and not a file began it: Lightning repeats what is in sys.argv
+    to start the other processes of trainer=ddp.
 
     With --json stdout gets one JSON document and nothing else; what the command prints besides goes to stderr.
     """
@@ -62,13 +67,24 @@ def start(name: str) -> None:
     if as_json:
         sys.argv.remove("--json")
     with exit_status(as_json):
-        run = _run_configured if name in CONFIGURED else _run_plain
-        with redirect_stdout(sys.stderr) if as_json else nullcontext():
-            answer = run(name)
+        with redirect_stdout(sys.stderr) if as_json else nullcontext(), trust_of(name):
+            answer = _run_configured(name, words or sys.argv) if name in CONFIGURED else _run_plain(name)
         if as_json and answer is not None:
             print_json(answer.document)
         if answer is not None and answer.exit_status:
             sys.exit(answer.exit_status)
+
+
+@contextmanager
+def trust_of(name: str) -> Iterator[None]:
+    """Trusts what the command's --trust names, which leaves sys.argv. Raises UserError as `trusting` does."""
+    from forecast.config.trust import take_modules, trusting
+
+    arguments = sys.argv[1:]
+    modules = take_modules(arguments) if name in WITH_TRUST else []
+    sys.argv[1:] = arguments
+    with trusting(modules):
+        yield
 
 
 def print_json(document: Any) -> None:
@@ -104,7 +120,7 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
         sys.exit(BROKEN_PIPE)
 
 
-def _run_configured(name: str) -> Answer | None:
+def _run_configured(name: str, words: list[str]) -> Answer | None:
     """Composes the config, then imports the command: torch takes seconds that a typing error need not wait."""
     from omegaconf import DictConfig
 
@@ -113,6 +129,7 @@ def _run_configured(name: str) -> Answer | None:
     answers: list[Answer] = []
 
     def command(cfg: DictConfig) -> None:
+        sys.argv = words
         answer = getattr(import_module(f"forecast.commands.{name}"), name)(cfg)
         if answer is not None:
             answers.append(answer)
@@ -132,6 +149,9 @@ def _run_plain(name: str) -> Answer | None:
     OPTIONS[name](parser)
     if name in WITH_JSON:
         parser.add_argument("--json", action="store_true", help="one JSON document on stdout, all else on stderr")
+    if name in WITH_TRUST:
+        trust_help = "a module of yours whose classes the checkpoint names; its code runs with your rights"
+        parser.add_argument("--trust", metavar="MODULE", help=trust_help)
     arguments = parser.parse_args()
     answer: Answer | None = import_module(f"forecast.commands.{name.replace('-', '_')}").main(arguments)
     return answer

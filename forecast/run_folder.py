@@ -31,7 +31,7 @@ WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step
 # The picture of some forecasts; what a run of `reproduce` printed; the DataFrame that a run of Python was trained on.
 PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.csv"
 
-# What may differ between two runs that are one experiment: who watches, where files lie, how it is shown.
+# What may differ between two runs that are one experiment: loggers, paths, the progress bar.
 NOT_IDENTITY = (
     "hydra",
     "logger",
@@ -41,6 +41,7 @@ NOT_IDENTITY = (
     "data.root",
     "data.path",
     "trainer.default_root_dir",
+    "trainer.logger",
     "trainer.enable_progress_bar",
     "trainer.log_every_n_steps",
 )
@@ -80,10 +81,10 @@ _locks: dict[Path, FileLock] = {}
 def hold(folder: Path) -> None:
     """Keeps all other processes out of a run folder, until `release` or the end of this process, however it ends.
 
-    Again by the same process: nothing. Raises FolderHeld where another one has it. The lock is the operating system's
-    (flock, in FOLDER/.lock), which a killed process loses with its life. On a network file system it holds as far as
-    that passes flock on: NFS between Linux machines does, others may do so on one machine only; where a file system has
-    no flock at all, filelock says so and makes a file that a process killed with SIGKILL leaves behind.
+    A second call by the same process does nothing. Raises FolderHeld where another one has it. The lock is the
+    operating system's (flock, in FOLDER/.lock), which a killed process loses with its life. On a network file system it
+    holds as far as that passes flock on: NFS between Linux machines does, others may do so on one machine only; where a
+    file system has no flock at all, filelock says so and makes a file that a process killed with SIGKILL leaves behind.
     """
     path = folder.absolute()
     if path in _locks:

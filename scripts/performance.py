@@ -1,4 +1,4 @@
-"""Writes docs/performance.md, its picture and README.md's table. Usage: python scripts/performance.py [--check]
+"""Writes docs/performance.md and its picture. Usage: python scripts/performance.py [--check]
 
 From results/performance/cpu.json and cuda.json, which scripts/benchmark.py --json writes. The text outside the two
 marks is written by hand.
@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "performance"
 DOCUMENT = ROOT / "docs" / "performance.md"
 PICTURE = ROOT / "docs" / "performance.png"
-README = ROOT / "README.md"
 # The tables stand between these two lines.
 BEGIN, END = "<!-- made by scripts/performance.py -->", "<!-- until here -->"
 
@@ -41,17 +40,14 @@ def work(*, check: bool) -> None:
         raise UserError(f"{DOCUMENT} is not there: it is part of the repository, with the lines {BEGIN} and {END}")
     sweeps = picture.sweeps(files)
     image = [f"![time and memory against length]({PICTURE.name})", ""] if sweeps else []
-    texts = {DOCUMENT: between(DOCUMENT, [*image, *document.document_lines(files)])}
-    if README.is_file():
-        texts[README] = between(README, document.summary_lines(files["cpu"]["parts"]) if "cpu" in files else [])
+    text = between(DOCUMENT, [*image, *document.document_lines(files)])
     if check:
-        stale = [path for path, text in texts.items() if path.read_text(encoding="utf-8") != text]
+        stale = [DOCUMENT] if DOCUMENT.read_text(encoding="utf-8") != text else []
         stale += [PICTURE] if sweeps and not picture.is_of(sweeps, PICTURE) else []
         if stale:
             raise UserError(f"{stale[0].name} is not what results/performance gives: run python scripts/performance.py")
         return
-    for path, text in texts.items():
-        write_text(path, text)
+    write_text(DOCUMENT, text)
     if sweeps:
         picture.write(sweeps, PICTURE)
 

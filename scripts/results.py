@@ -17,8 +17,12 @@ DOCUMENT = ROOT / "docs" / "results.md"
 README = ROOT / "README.md"
 # The excerpt stands between these two lines of README.md.
 BEGIN, END = "<!-- made by scripts/results.py -->", "<!-- until here -->"
-# What it shows: a table of publications, a sweep, and two of its pictures.
-EXCERPT_TABLE, EXCERPT_SWEEP, EXCERPT_PICTURES = "etth1_m", "ablation-attention", ("errors.png", "cost.png")
+# The rows that it shows: table, row, model.
+EXCERPT = (
+    ("etth1_m", "24", "informer2020"),
+    ("dlinear", "etth1_m_96", "dlinear"),
+    ("dlinear", "etth1_m_96", "nlinear"),
+)
 INTRODUCTION = """# Results
 
 Made by `python scripts/results.py` from results/; not written by hand.
@@ -100,22 +104,25 @@ def made_with(lines: list[dict]) -> str:  # type: ignore[type-arg]
 
 
 def excerpt(results: Path) -> list[str]:
-    """The rows of one published table, then the table and two pictures of one sweep."""
-    from forecast.comparison.tables import COMMON
+    """Three published rows beside ours and the baselines, as Markdown. Raises UserError for a row without a result."""
+    from forecast.comparison.tables import BASELINES, markdown, plus_minus
+    from forecast.errors import UserError
     from forecast.reproduction import records
-    from forecast.reproduction.document import row_lines, table_results
+    from forecast.reproduction.document import table_results
     from forecast.reproduction.published import read_published
     from forecast.reproduction.tables import TABLES
 
     lines, printed = records.read(results / "runs.jsonl"), read_published(results / "published.csv")
-    rows = row_lines(table_results(TABLES[EXCERPT_TABLE], lines, printed))
-    report = (results / EXCERPT_SWEEP / "report.md").read_text(encoding="utf-8").splitlines()
-    table = [line for line in report if line.startswith("|")]
-    common = next((line for line in report if line.startswith(COMMON)), "")
-    pictures = [f"![{name.removesuffix('.png')}](results/{EXCERPT_SWEEP}/{name})" for name in EXCERPT_PICTURES]
-    command = f"`python scripts/reproduce.py --table {EXCERPT_TABLE}`:"
-    sweep = f"`python scripts/report.py multirun/{EXCERPT_SWEEP}`. {common}"
-    return [command, "", *rows, "", sweep, "", *table, "", *pictures]
+    rows = [["`experiment=`", "`model=`", "published", "ours", *BASELINES.values()]]
+    for table, row, model in EXCERPT:
+        found = [r for r in table_results(TABLES[table], lines, printed) if (r.row, r.name) == (row, model)]
+        if not found or found[0].published is None:
+            raise UserError(f"{results / 'runs.jsonl'} has no {model} of {table}/{row}, which README.md shows")
+        line = next(line for line in lines if (line["table"], line["row"]) == (table, row))
+        baselines = [f"{line['baselines'][name]['scaled']['mse']:.3f}" for name in BASELINES]
+        ours = [f"{found[0].published.mse:.3f}", plus_minus(found[0].spread("mse"))]
+        rows.append([f"`{table}/{row}`", f"`{model}`", *ours, *baselines])
+    return ["", *markdown(rows, left=2), ""]
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ class LshAttention(SelfMechanism):
         """Some rounds: q, k, v (B, H, P, ·) and the steps in their chunks (B, H, R, N, M) -> four of each row.
 
         The sum of exp(score - top) v (B, H, R, L, V) and of exp(score - top), the largest score top, and whether the
-        row sees but itself, (B, H, R, L, 1).
+        row sees only itself, (B, H, R, L, 1).
         """
         seen = torch.cat([steps.roll(1, dims=3), steps], dim=4)  # (B, H, R, N, 2M), the last chunk before the first
         scores = take_steps(q, steps) @ take_steps(k, seen).transpose(-2, -1)  # (B, H, R, N, M, 2M)
@@ -164,7 +164,7 @@ def take_steps(x: Float[Tensor, "B H P W"], steps: Int[Tensor, "B H *S"]) -> Flo
 def unseen(
     steps: Int[Tensor, "B H R N M"], seen: Int[Tensor, "B H R N M2"], length: int, *, causal: bool
 ) -> tuple[Bool[Tensor, "B H R N M M2"], Bool[Tensor, "B H R N M"]]:
-    """What each row of a chunk may not see of its chunk and the one before, and which rows see but themselves.
+    """What each row of a chunk may not see of its chunk and the one before, and which rows see only themselves.
 
     steps (B, H, R, N, M) and seen (B, H, R, N, 2M), the pads from `length` on -> (B, H, R, N, M, 2M), (B, H, R, N, M).
     """

@@ -114,7 +114,10 @@ def calendar_encoding(config: dict[str, Any]) -> CalendarEncoding:
 
 
 def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
-    """The model of a resolved config for data with these columns, targets and known features; fresh weights."""
+    """The model of a resolved config for data with these columns, targets and known features; fresh weights.
+
+    Raises UserError for a class that is no ForecastModel, and as `build` does.
+    """
     columns = list(data["columns"])
     window = WindowShape(
         n_columns=len(columns),
@@ -124,7 +127,11 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
         label_len=config["label_len"],
         pred_len=config["pred_len"],
     )
-    return cast(ForecastModel, build(config["model"], window=window))
+    model = build(config["model"], window=window)
+    if not isinstance(model, ForecastModel):
+        target = config["model"]["_target_"]
+        raise UserError(f"model._target_={target}: no model; a model extends forecast.models.base.ForecastModel")
+    return model
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
@@ -169,4 +176,4 @@ def check_config_is_plain(path: Path, config: dict[str, Any]) -> None:
             for key in part if isinstance(part, Mapping) else ():
                 check_is_plain(str(key), f"{where}.{key}".removeprefix("."))
     except UserError as error:
-        raise UserError(f"ckpt_path={path}: the config in it is not one that this program writes. {error}") from error
+        raise UserError(f"ckpt_path={path}: its config is refused. {error}") from error

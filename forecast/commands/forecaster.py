@@ -1,9 +1,10 @@
 """Forecasting from Python: what the commands do, with DataFrames in and out."""
 
+import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pandas as pd
 import torch
@@ -14,6 +15,7 @@ from forecast.commands.inputs import WHOLE_FILE, evaluated_data, find_device, hi
 from forecast.commands.results import Result, evaluate_checkpoint
 from forecast.commands.tables import Table, as_file, time_column_of, write_table
 from forecast.config.entry import call, run_folder
+from forecast.config.trust import trusting
 from forecast.data.frame import SeriesFrame
 from forecast.data.sources import Source
 from forecast.data.train_command import hydra_value
@@ -23,13 +25,28 @@ from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.evaluation.predict import predict
 from forecast.run_folder import METRICS, TRAINING_TABLE, checkpoint_path, run_of
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def with_own_classes(method: "Callable[Concatenate[Forecaster, P], R]") -> "Callable[Concatenate[Forecaster, P], R]":
+    """The method of a Forecaster, inside which the modules that it trusts are trusted."""
+
+    @functools.wraps(method)
+    def trusted(self: "Forecaster", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with trusting(self.trust):
+            return method(self, *args, **kwargs)
+
+    return trusted
+
 
 class Forecaster:
     """A model of any kind, from its config to its forecasts.
 
     model: an option of the group model, such as informer or dlinear. seq_len, label_len, pred_len, seed: those keys of
     the config, None leaves the default. overrides: what the command line takes, such as "optim.lr=1e-3" or
-    "data.features=S"; `forecast train --help` lists the groups.
+    "data.features=S"; `forecast train --help` lists the groups. trust: modules of yours whose classes the overrides
+    name as a `_target_`; their code runs with all your rights, as by --trust on the command line.
 
         forecaster = Forecaster(model="informer", pred_len=24).fit(df)
         forecaster.evaluate()          # MSE and MAE on the test rows, beside simple baselines
@@ -49,27 +66,34 @@ class Forecaster:
         pred_len: int | None = None,
         seed: int | None = None,
         overrides: Sequence[str] = (),
+        trust: Sequence[str] = (),
     ) -> None:
         keys = {"model": model, "seq_len": seq_len, "label_len": label_len, "pred_len": pred_len, "seed": seed}
         self.overrides = [f"{key}={value}" for key, value in keys.items() if value is not None] + list(overrides)
+        self.trust = trust
         self.device = "auto"
         self.root: str | None = None
         self._checkpoint: Checkpoint | None = None
 
     @classmethod
-    def load(cls, ckpt_path: Path | str, *, device: str = "auto", root: str | None = None) -> "Forecaster":
+    def load(
+        cls, ckpt_path: Path | str, *, device: str = "auto", root: str | None = None, trust: Sequence[str] = ()
+    ) -> "Forecaster":
         """The forecaster of a checkpoint. Nothing in the file is executed.
 
         device: auto (a GPU when there is one), cpu or cuda. root: where a published data set's file lies now; None:
-        where it lay in training. Raises UserError for a file that is no checkpoint.
+        where it lay in training. trust: modules of yours whose classes it may name. Raises UserError for a file that is
+        no checkpoint, and for one that names classes of modules which are not trusted.
         """
         find_device(device)
-        forecaster = cls()
+        forecaster = cls(trust=trust)
         forecaster.device, forecaster.root = device, root
-        forecaster._checkpoint = load_checkpoint(ckpt_path)
+        with trusting(trust):
+            forecaster._checkpoint = load_checkpoint(ckpt_path)
         forecaster.overrides = []
         return forecaster
 
+    @with_own_classes
     def fit(self, table: pd.DataFrame | None = None) -> "Forecaster":
         """Trains on the first rows of a table as `forecast train` does, and leaves the same run folder.
 
@@ -116,6 +140,7 @@ class Forecaster:
             raise UserError(f"{self.folder / METRICS} cannot be read: use evaluate()") from error
         return metrics
 
+    @with_own_classes
     def source(self) -> Source:
         """Where the data trained on come from."""
         return trained_source(self.checkpoint, root=self.root)
@@ -130,6 +155,7 @@ class Forecaster:
             frame = history(self.checkpoint, source, path)
             return self.continued(frame, time_column=source.time_column)
 
+    @with_own_classes
     def continued(self, frame: SeriesFrame, *, time_column: str = "date") -> pd.DataFrame:
         """What `predict` gives, for a series that has been read."""
         checkpoint, device = self.checkpoint, find_device(self.device)
@@ -171,6 +197,7 @@ class Forecaster:
         )
         return compared
 
+    @with_own_classes
     def result(
         self,
         source: Source,

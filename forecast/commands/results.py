@@ -95,11 +95,12 @@ def evaluate_checkpoint(
 
 
 def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, Any]:
-    """What was run, in the user's names."""
+    """What was run, in the user's names; a model of a class of the user's own by that class."""
     config, choices = checkpoint.config, checkpoint.record["choices"]
+    target = config["model"]["_target_"]
     slots = slot_names(choices)
     return {
-        "model": choices["model"],
+        "model": choices["model"] if target.startswith("forecast.") else target,
         **({"variant": choices["variant"]} if choices.get("variant") else {}),
         "attention": choices["attention"] if slots else None,
         "attention_slots": slots,

@@ -28,6 +28,9 @@ from forecast.run_folder import METRICS, checkpoint_path, read_run, write_run_in
 from forecast.training.checkpoint import resume_hint
 from forecast.training.fit import Plan, fit
 from forecast.training.hyperparameters import log_hyperparameters
+from forecast.training.lightning_errors import errors_for_users
+from forecast.training.loggers import finished_wandb_run
+from forecast.training.optimizers import dry_step
 from forecast.training.record import make_record, versions
 from forecast.training.throughput import Throughput
 
@@ -52,7 +55,8 @@ def train(cfg: DictConfig) -> None:
     if rank() == 0:
         write_run_info(plan.folder, info)
     try:
-        info |= train_and_evaluate(plan)
+        with finished_wandb_run():
+            info |= train_and_evaluate(plan)
     except BaseException as error:
         ended = isinstance(error, KeyboardInterrupt | Terminated)
         info |= {"status": "interrupted" if ended else "failed", "error": str(error)}
@@ -111,6 +115,7 @@ def make_plan(cfg: DictConfig) -> Plan:
             )
     check_config(cfg)
     config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
+    dry_step(config)
     source: Source = build(config["data"])
     if start is not None and (before := start.data["checksum"]) != (now := source.checksum()):
         raise UserError(
@@ -157,12 +162,13 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
     )
     result.metrics |= {"cost": throughput.metrics(trainer), **status}
     write_results(plan.folder, result)
-    log_hyperparameters(trainer, config, result.metrics)
+    with errors_for_users(plan.folder):
+        log_hyperparameters(trainer, config, result.metrics)
     print_report(result.metrics, "test", result.by_step)
     for sentence in throughput.sentences():
         log.info(sentence)
     if not finished:
-        log.warning("The training was interrupted. %s", resume_hint(plan.folder, "These are the figures so far"))
+        log.warning("The training was interrupted. %s", resume_hint(plan.folder, "Look at the figures so far"))
     log.info("Everything about this run is in %s", plan.folder)
     return {"data": record["data"], **result.metrics["cost"], **status}
 

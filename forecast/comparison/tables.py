@@ -24,6 +24,14 @@ FIGURES = {
     "peak_memory_mb": ("cost", "peak_memory_mb"),
     "parameters": ("parameters",),
 }
+# The columns of report.csv.
+TASK = ("data", "features", "pred_len", "protocol")
+DIFFERENCE = ("compared_with", "mse_difference", "low", "high", "blocks")
+COLUMNS = (
+    *(*TASK, "windows", "row", "seeds", "not_finished"),
+    *(f"{key}_{part}" for key in FIGURES for part in ("mean", "sd")),
+    *(*DIFFERENCE, "code"),
+)
 
 COMMON = "All runs:"
 # Characters of a reason that a cell holds; the list below the tables has all.
@@ -87,19 +95,19 @@ def heading(comparison: Comparison) -> str:
 def csv_text(comparisons: Sequence[Comparison], against: str | None) -> str:
     """report.csv: a line a row, figures unrounded."""
     text, rows = io.StringIO(), csv_rows(comparisons, against)
-    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
 
 
 def csv_rows(comparisons: Sequence[Comparison], against: str | None) -> list[dict[str, Any]]:
-    """The rows of report.csv, each with its columns; None is an empty cell. There is one row at least."""
+    """The rows of report.csv, each with its COLUMNS; None is an empty cell."""
     rows = []
     for comparison in comparisons:
         chosen = reference(comparison, against)
         for row in comparison.rows:
-            cells = {key: getattr(comparison, key) for key in ("data", "features", "pred_len", "protocol")}
+            cells = {key: getattr(comparison, key) for key in TASK}
             cells |= {"windows": row.first("test", "windows"), "row": row.name}
             cells |= {"seeds": len(row.finished), "not_finished": len(row.lost)}
             for key, path in FIGURES.items():
@@ -107,8 +115,8 @@ def csv_rows(comparisons: Sequence[Comparison], against: str | None) -> list[dic
                 cells |= {f"{key}_mean": spread and spread.mean, f"{key}_sd": spread and spread.sd}
             interval = None if row is chosen else mse_difference(row, chosen)
             difference = [chosen.name, *interval] if interval else [None] * 5
-            names = ("compared_with", "mse_difference", "low", "high", "blocks")
-            rows.append(cells | dict(zip(names, difference, strict=True)) | {"code": " ".join(codes([row]))})
+            cells |= dict(zip(DIFFERENCE, difference, strict=True)) | {"code": " ".join(codes([row]))}
+            rows.append(cells)
     return rows
 
 

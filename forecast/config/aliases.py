@@ -6,7 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config.values import walk
+from forecast.config.values import CONF, walk
 from forecast.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -25,12 +25,14 @@ VALUES: Mapping[str, Mapping[str, str]] = {  # by today's key
 OPTIONS: Mapping[str, str] = {
     "schedule=type1": "schedule=halve_each_epoch",
     "schedule=type3": "schedule=decay_90",
+    "logger=null": "logger=none",  # Hydra takes null for no option
     "variant=informer2020": "model=informer2020",
     "variant=scrambled": "attention=prob_scrambled",
 }
 CLASSES: Mapping[str, str] = {
     "forecast.evaluation.Protocol": "forecast.evaluation.evaluate.Protocol",
     "forecast.training.checkpoint.EarlyStop": "forecast.training.stopping.EarlyStop",
+    "forecast.training.figures.TensorBoardFigures": "forecast.training.figures.Figures",
     "forecast.training.schedule.type1": "forecast.training.schedule.halve_each_epoch",
     "forecast.training.schedule.type3": "forecast.training.schedule.decay_90",
 }
@@ -74,6 +76,13 @@ def former_config(config: Any) -> Any:
         return next((old for old, new in names.items() if new == text), text)
 
     return _renamed(config, {new: old for old, new in KEYS.items()}, former)
+
+
+def former_loss() -> dict[str, Any]:
+    """The config of the loss that all runs were trained on before it could be chosen."""
+    node = OmegaConf.to_container(OmegaConf.load(CONF / "loss/mse.yaml"))
+    assert isinstance(node, dict)
+    return {str(key): value for key, value in node.items()}
 
 
 def _renamed(node: Any, keys: Mapping[str, str], value: Callable[[str, str], str], path: str = "") -> Any:

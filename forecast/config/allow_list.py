@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from forecast.config.aliases import CLASSES
+from forecast.config.trust import LISTED, advice, import_trusted, trusted
 from forecast.config.values import walk
 from forecast.errors import UserError, closest
 
-IMPORTED = ("forecast", "torch", "lightning")
 PACKAGES = ("forecast", "torch.optim", "torch.nn", "lightning.pytorch")
 # Functions do anything; only these modules hold some that are meant to be named in YAML.
 FUNCTIONS = ("forecast.training.schedule",)
@@ -30,6 +30,7 @@ BASES = frozenset(
         "forecast.evaluation.evaluate.Protocol",
     }
 )
+KINDS = "module, optimizer, callback, logger, trainer, data source, split or protocol"  # BASES in words
 SPECIAL = ("_target_", "_partial_")
 
 Target = Callable[..., Any]
@@ -39,13 +40,16 @@ def resolve_target(dotted: object, path: str = "") -> Target:
     """The class or function that `dotted` names, when the allow list has it.
 
     What the name resolves to decides, never its text: `torch.optim.optimizer.torch.load` begins with an
-    allowed package and executes a pickle.
+    allowed package and executes a pickle. A module that the command trusts is asked for its own classes alone.
     Raises UserError, with the YAML `path` when given, for anything else.
     """
     where = f"{path}._target_={dotted}" if path else f"_target_={dotted}"
     dotted = CLASSES.get(dotted, dotted) if isinstance(dotted, str) else dotted
-    if not isinstance(dotted, str) or dotted.split(".")[0] not in IMPORTED or "." not in dotted:
-        raise UserError(f"{where}: not allowed; a target begins with one of {', '.join(PACKAGES)}")
+    if isinstance(dotted, str) and (module := dotted.rpartition(".")[0]) in trusted():
+        return _trusted_class(module, dotted.rpartition(".")[2], where)
+    if not isinstance(dotted, str) or dotted.split(".")[0] not in LISTED or "." not in dotted:
+        hint = advice(dotted) if isinstance(dotted, str) else ""
+        raise UserError(f"{where}: not allowed; a target begins with one of {', '.join(PACKAGES)}{hint}")
     parts = dotted.split(".")
     target: Any = _import(parts[0], where)
     for depth, part in enumerate(parts[1:], start=1):
@@ -62,11 +66,21 @@ def resolve_target(dotted: object, path: str = "") -> Target:
             public = [name for name in dir(target) if not name.startswith("_")]
             raise UserError(f"{where}: '{parent}' has no '{part}'.{closest(part, public)}")
     if not is_allowed(target):
-        raise UserError(
-            f"{where}: not allowed. A target is a module, optimizer, callback, logger, trainer, data source, "
-            f"split or protocol of {', '.join(PACKAGES)}"
-        )
+        raise UserError(f"{where}: not allowed. A target is a {KINDS} of {', '.join(PACKAGES)}")
     return target  # type: ignore[no-any-return]
+
+
+def _trusted_class(module: str, name: str, where: str) -> Target:
+    """A class that a trusted module defines. Raises UserError for a function, and for what it only imports."""
+    content = vars(import_trusted(module, where))
+    own = {key: value for key, value in content.items() if _is_buildable(value) and value.__module__ == module}
+    if name in own and not name.startswith("_"):
+        return own[name]  # type: ignore[no-any-return]
+    lies_in = getattr(content.get(name), "__module__", module)
+    if _is_buildable(content.get(name)) and lies_in != module:
+        raise UserError(f"{where}: not allowed: {name} is defined in {lies_in}; name it there, {lies_in}.{name}")
+    problem = f"{name} is no such class" if name in content else f"there is no {name}.{closest(name, own)}"
+    raise UserError(f"{where}: not allowed. Of {module} a target is a {KINDS} that it defines: {problem}".rstrip("."))
 
 
 def _import(name: str, where: str) -> Any:
@@ -83,10 +97,16 @@ def is_allowed(candidate: object) -> bool:
     """Whether a class or function, however it was reached, is one that a `_target_` may name."""
     if isinstance(candidate, type):
         inside = f"{candidate.__module__}.".startswith(tuple(f"{package}." for package in PACKAGES))
-        return inside and any(f"{base.__module__}.{base.__qualname__}" in BASES for base in candidate.__mro__)
+        return inside and _is_buildable(candidate)
     if isinstance(candidate, types.FunctionType):
         return candidate.__module__ in FUNCTIONS and "." not in candidate.__qualname__
     return False
+
+
+def _is_buildable(candidate: object) -> bool:
+    """Whether something is a class of one of KINDS, wherever it lies."""
+    bases = candidate.__mro__ if isinstance(candidate, type) else ()
+    return any(f"{base.__module__}.{base.__qualname__}" in BASES for base in bases)
 
 
 def target_nodes(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -23,7 +23,8 @@ def build(node: Mapping[str, Any] | DictConfig, **provided: Any) -> Any:
     modules and parameters arrive as they are.
 
     Raises UserError for a target that is not allowed, for Hydra's other special keys, for an interpolation in
-    a plain mapping, for a number out of its range, and for a ValueError or TypeError that a constructor raises.
+    a plain mapping, for a number out of its range, and for a ValueError, TypeError or ModuleNotFoundError that a
+    constructor raises.
     """
     plain = _checked(node, "")
     if "_target_" not in plain:
@@ -37,7 +38,7 @@ def build(node: Mapping[str, Any] | DictConfig, **provided: Any) -> Any:
 
 
 def _checked(node: Any, path: str) -> Any:
-    """A copy in which each `_target_` is the full name of what was checked: just that is called."""
+    """A copy in which each `_target_` is what was checked, not its name: just that is called."""
     if isinstance(node, DictConfig | ListConfig):
         node = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
     if isinstance(node, str):
@@ -51,8 +52,7 @@ def _checked(node: Any, path: str) -> Any:
                 raise UserError(f"{here}: only {' and '.join(SPECIAL)} may begin with '_'")
             checked[key] = _checked(value, here)
         if "_target_" in checked:
-            target = resolve_target(checked["_target_"], path)
-            checked["_target_"] = f"{target.__module__}.{target.__qualname__}"
+            checked["_target_"] = target = resolve_target(checked["_target_"], path)
             for name, parameter in parameters(target).items():  # a command's config was checked; a checkpoint's was not
                 limit = bound(parameter.annotation)
                 if limit and name in checked and are_numbers(checked[name]) and not limit.holds(checked[name]):
@@ -75,8 +75,9 @@ def _call(call: Callable[[], Any]) -> Any:
             cause = cause.__cause__
         if isinstance(cause, UserError):
             raise cause from error
-        # Lightning's refusals are no ValueErrors; by name, so that it need not be imported.
-        refused = isinstance(cause, ValueError | TypeError | InstantiationException)
+        # Lightning's refusals are no ValueErrors; by name, so that it need not be imported. Some of its loggers, and
+        # none of our modules, need a package that may be missing.
+        refused = isinstance(cause, ValueError | TypeError | ModuleNotFoundError | InstantiationException)
         if not refused and type(cause).__name__ != "MisconfigurationException":
             raise
         key = [line.removeprefix("full_key: ") for line in str(error).splitlines() if "full_key: " in line]

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -16,7 +16,17 @@ from forecast.config.values import CONF, Problems, chosen_groups, options, read_
 from forecast.errors import UserError, closest
 
 # What the program hands in when it builds these, so that YAML need not and must not.
-PROVIDED: Mapping[str, tuple[str, ...]] = {"model": ("window",), "logger": ("save_dir",)}
+PROVIDED: Mapping[str, tuple[str, ...]] = {
+    "model": ("window",),
+    "logger": ("save_dir",),
+    "optim": ("params",),
+    "schedule": ("optimizer",),
+    "trainer": ("callbacks",),
+}
+
+# Where the program takes less than the class whose argument it is: a logger is chosen as a group, and processes that
+# train together average their gradients.
+NARROWER: Mapping[str, Any] = {"trainer.logger": bool | None, "loss.reduction": Literal["mean"]}
 
 S = TypeVar("S")
 
@@ -34,7 +44,8 @@ def check_config(cfg: DictConfig) -> None:
     for rule in rules.RULES:
         present, operands = zip(*(select(values, path) for path in rule.reads), strict=True)
         if all(present) and not rule.holds(*operands):
-            path, value = next(pair for pair in zip(rule.reads, operands, strict=True) if "_target_" not in pair[0])
+            pairs = list(zip(rule.reads, operands, strict=True))
+            path, value = next((pair for pair in pairs if "_target_" not in pair[0]), pairs[0])
             problems.add(path, value, rule.message.format(*operands))
     check_slots(values, problems)
     problems.report()
@@ -46,6 +57,8 @@ def _check_groups(cfg: DictConfig) -> None:
     without_slots = "_target_" in (cfg.get("model") or {}) and not has_slots(cfg)
     for group, option in chosen_groups("train").items():
         node = cfg.get(group)
+        if group == "logger" and not node:  # logger=none, ~logger
+            continue
         if group == "attention" and without_slots:
             if node is not None:
                 problems.add_line(group, "attention: this model has none; leave attention= and attention.KEY= out")
@@ -105,6 +118,7 @@ def _check_settings(
 
 def _check_value(path: str, value: Any, annotation: Any, problems: Problems) -> None:
     """Check one value against the annotation of its key, and all that lies below it."""
+    annotation = NARROWER.get(path, annotation)
     limit = rules.BOUNDS.get(path) or bound(annotation)
     if is_allowed(annotation) and not isinstance(value, Mapping):
         problems.add(path, value, f"must be chosen as a group: {path.replace('.', '/')}=NAME")

@@ -28,10 +28,10 @@ def code_hash() -> str:
     return hash_of(PACKAGE, hashed_files())
 
 
-def program_hash() -> str:
-    """8 hex digits of what makes numbers beside the config: our code and the versions of LIBRARIES."""
+def program_hash(*others: str) -> str:
+    """8 hex digits of what makes numbers beside the config: our code, the versions of LIBRARIES, others' code."""
     versions = [importlib.metadata.version(name) for name in LIBRARIES]
-    return hashlib.sha256(" ".join([code_hash(), *versions]).encode()).hexdigest()[:8]
+    return hashlib.sha256(" ".join([code_hash(), *versions, *others]).encode()).hexdigest()[:8]
 
 
 def hashed_files() -> list[Path]:

@@ -25,6 +25,7 @@ from omegaconf.errors import OmegaConfBaseException
 from forecast.config import distributed, hydra_errors, recipes, resolvers
 from forecast.config.aliases import current_override, with_current_names
 from forecast.config.compose import compose_config, groups, own_choices
+from forecast.config.trust import OPTION, trusted, trusting
 from forecast.config.values import CONF, natural
 from forecast.errors import UsageError, UserError, closest
 from forecast.run_folder import FolderHeld, hold, read_run, release, write_run_info
@@ -50,6 +51,13 @@ def run(main: Main, *, config_name: str) -> None:
 
     Raises UserError, with one message, for whatever the user can mend; what `main` raises besides passes through.
     """
+
+    @functools.wraps(main)
+    def command(cfg: DictConfig) -> None:
+        # the processes that Lightning starts run the same command line
+        sys.argv[1:1] = [f"{OPTION}={module}" for module in sorted(trusted())]
+        main(cfg)
+
     _register()
     arguments = argparse.Namespace(overrides=[], multirun=False, config_name=None)
     try:
@@ -58,7 +66,7 @@ def run(main: Main, *, config_name: str) -> None:
         if arguments.help:
             print(help_text(config_name))
             return
-        hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(_task(main, config_name))()
+        hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(_task(command, config_name))()
     except (Exception, _Refused) as error:
         name = arguments.config_name or config_name
         raise _explained(error, name, arguments.overrides, multirun=arguments.multirun) from None
@@ -113,6 +121,7 @@ def _register() -> None:
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ.setdefault(distributed.LARGE_PAGES, "1")
     resolvers.register()
+    resolvers.new_folder.cache_clear()  # each command of a process gets one of its own
 
 
 def _explained(error: BaseException, config_name: str, overrides: list[str], *, multirun: bool) -> BaseException:
@@ -147,7 +156,7 @@ def _command_line() -> argparse.Namespace:
     Raises UsageError for an unknown option.
     """
     parser = get_args_parser()
-    options = [name for name in parser._option_string_actions if name.startswith("--")]
+    options = [OPTION, *(name for name in parser._option_string_actions if name.startswith("--"))]
 
     def refuse(text: str) -> NoReturn:
         unknown = text.removeprefix("unrecognized arguments: ").split()[0]
@@ -173,6 +182,7 @@ def _task(main: Main, config_name: str) -> Main:
     and a job of a sweep is left out: two sweeps with the same overrides share the work. A job that has finished before
     is left out too, before torch is imported.
     """
+    modules = trusted()  # for the processes of a launcher, which get this function and nothing else
 
     @functools.wraps(main)
     def task(cfg: DictConfig) -> None:
@@ -185,7 +195,8 @@ def _task(main: Main, config_name: str) -> Main:
             if in_sweep() and not cfg.get("ckpt_path") and read_run(folder).state == "finished":
                 log.info("%s has finished before: it is not run again", folder)
                 return
-            main(with_current_names(cfg))
+            with trusting(modules):
+                main(with_current_names(cfg))
         except FolderHeld as held:
             if not in_sweep():
                 raise _Refused from held

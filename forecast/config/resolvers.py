@@ -4,7 +4,7 @@ import datetime
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 import forecast
 from forecast.config import distributed
-from forecast.config.aliases import former_config
+from forecast.config.aliases import former_config, former_loss
 from forecast.config.code_hash import program_hash
 from forecast.config.sweeps import sweep_dir
+from forecast.config.trust import own_code, trusted
 from forecast.config.values import select
 from forecast.errors import UserError
 from forecast.run_folder import NOT_IDENTITY, checkpoint_path, hold, run_of
@@ -24,12 +25,12 @@ from forecast.run_folder import NOT_IDENTITY, checkpoint_path, hold, run_of
 def register() -> None:
     """Register the resolvers, for one command; any number of times."""
     functions: dict[str, Callable[..., Any]] = {
-        function.__name__: function for function in (run_dir, new_run_dir, hydra_dir, log_name, identity, program_hash)
+        function.__name__: function for function in (run_dir, new_run_dir, hydra_dir, log_name, identity)
     }
-    functions["sweep_dir"] = functools.partial(sweep_dir, [])
+    # with what holds for this command: jobs in other processes get it too
+    functions |= {"sweep_dir": functools.partial(sweep_dir, []), "program": functools.partial(program, trusted())}
     for name, function in functions.items():
         OmegaConf.register_new_resolver(name, function, replace=True)
-    _new_folder.cache_clear()
 
 
 def run_dir(ckpt_path: str | None) -> str:
@@ -37,13 +38,13 @@ def run_dir(ckpt_path: str | None) -> str:
 
     Raises UserError when there is no such file.
     """
-    return str(continued_run(ckpt_path) or _new_folder())
+    return str(continued_run(ckpt_path) or new_folder())
 
 
 def new_run_dir(ckpt_path: str) -> str:
     """A new folder, for a program that only reads the checkpoint. Raises UserError when it is not there."""
     continued_run(ckpt_path)
-    return str(_new_folder())
+    return str(new_folder())
 
 
 def hydra_dir(ckpt_path: str | None, *, _root_: DictConfig) -> str | None:
@@ -90,7 +91,7 @@ def continued_run(ckpt_path: str | None) -> Path | None:
 
 
 @functools.cache
-def _new_folder() -> Path:
+def new_folder() -> Path:
     """outputs/DATE/TIME, with -2, -3 ... when that is taken; the same one all through this process.
 
     For several processes that were started together the same one in all of them.
@@ -128,8 +129,11 @@ def identity(*, _root_: DictConfig) -> str:
                 plain[str(key)] = OmegaConf.to_container(value, resolve=True)
             except OmegaConfBaseException:
                 plain[str(key)] = OmegaConf.to_container(value, resolve=False)
+    # as before there were such keys: results of then are still found
     if plain.get("compile") is None:
-        plain.pop("compile", None)  # as before there was such a key: results of then are still found
+        plain.pop("compile", None)
+    if plain.get("loss") == former_loss():
+        plain.pop("loss", None)
     checksum = data_checksum(plain.get("data"))
     for path in NOT_IDENTITY:
         parent, _, last = path.rpartition(".")
@@ -138,6 +142,11 @@ def identity(*, _root_: DictConfig) -> str:
             node.pop(last, None)
     content = {"config": former_config(plain), "version": forecast.__version__, "data": checksum}
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def program(modules: Iterable[str]) -> str:
+    """8 hex digits of the code that runs: ours, the libraries', and that of the modules which the command trusts."""
+    return program_hash(*own_code(modules).values())
 
 
 def data_checksum(data: Any) -> str | None:

@@ -8,6 +8,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
+from forecast.config.aliases import former_loss
 from forecast.config.allow_list import resolve_target
 from forecast.config.annotations import parameters
 from forecast.config.compose import groups
@@ -36,7 +37,9 @@ def resumed_config(
 
     Raises one UserError that lists all overrides which would change the model or the data.
     """
-    config = OmegaConf.create({"checks": composed.get("checks"), "compile": None, **saved})  # older runs have neither
+    # older runs have none of them
+    config = OmegaConf.create({"checks": composed.get("checks"), "compile": None, "loss": former_loss(), **saved})
+    saved_choices = {"loss": "mse", **saved_choices}
     names, refused = groups(), []
     parsed = OverridesParser.create().parse_overrides(overrides)
     for override in sorted(parsed, key=lambda o: o.key_or_group not in names):  # groups first: keys lie over them

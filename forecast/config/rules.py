@@ -1,12 +1,15 @@
 """What a config's values must satisfy beyond their types: a table of ranges, and one of rules between keys."""
 
 import importlib
+import importlib.util
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from forecast.bounds import SHARE, Bound, at_least
 from forecast.config.allow_list import resolve_target
+from forecast.config.annotations import parameters
 from forecast.errors import UserError
 
 _NO_LIMIT = Bound(lambda value: value >= -1, "must be at least 0, or -1 for no limit")
@@ -17,6 +20,8 @@ BOUNDS: Mapping[str, Bound] = {
     "optim.lr": Bound(lambda value: value > 0, "must be greater than 0"),
     "optim.betas": SHARE,
     "optim.weight_decay": at_least(0),
+    "optim.momentum": at_least(0),
+    "loss.delta": Bound(lambda value: value > 0, "must be greater than 0"),
     "trainer.log_every_n_steps": at_least(0),
     "trainer.gradient_clip_val": at_least(0),
     "trainer.max_epochs": _NO_LIMIT,
@@ -65,8 +70,22 @@ def _gpu(accelerator: object) -> bool:
     """Whether there is the GPU that lightning's word asks for."""
     if accelerator not in ("gpu", "cuda"):
         return True
-    torch = importlib.import_module("torch")  # by name, as targets does: reading this table imports nothing heavy
+    torch = importlib.import_module("torch")  # by name: reading this table imports nothing heavy
     return bool(torch.cuda.is_available() or (accelerator == "gpu" and torch.backends.mps.is_available()))
+
+
+def _needs_an_end(schedule: object) -> bool:
+    """Whether the schedule of this target is laid out over all steps of a training."""
+    try:
+        return "total_steps" in parameters(resolve_target(schedule))
+    except UserError:  # check_config reports it
+        return False
+
+
+def _installed(logger: object, name: str, package: str) -> bool:
+    """Whether the package of a logger is there, where that is the logger. A folder of its name is none."""
+    spec = importlib.util.find_spec(package) if _is(logger, name) else None
+    return not _is(logger, name) or (spec is not None and spec.origin is not None)
 
 
 _SPLIT = ("data.split._target_", "data.split.train", "data.split.val", "data.split.test")
@@ -129,6 +148,26 @@ RULES: tuple[Rule, ...] = (
         ("trainer.sync_batchnorm", "trainer.accelerator"),
         lambda sync, accelerator: not sync or (accelerator != "cpu" and _gpu("gpu")),
         "torch averages batch norms over processes on GPUs only: leave it out, or train with model.distil=false",
+    ),
+    Rule(
+        ("trainer.max_epochs", "trainer.max_steps", "schedule._target_"),
+        lambda epochs, steps, schedule: epochs != -1 or steps != -1 or not _needs_an_end(schedule),
+        "this schedule is laid out over the whole training, whose end must be known: say trainer.max_epochs=N",
+    ),
+    Rule(
+        ("trainer.limit_val_batches", "schedule._target_"),
+        lambda limit, schedule: limit != 0 or not _is(schedule, "ReduceLROnPlateau"),
+        "schedule=plateau goes by the validation MSE, and there is no validation: leave it out, or choose another "
+        "schedule",
+    ),
+    *(
+        Rule(
+            ("logger._target_",),
+            partial(_installed, name=name, package=package),
+            f"the package {package} is not installed. Install it: pip install 'forecast[{package}]', or choose "
+            "logger=tensorboard or logger=csv",
+        )
+        for name, package in (("WandbLogger", "wandb"), ("MLFlowLogger", "mlflow"), ("MLflow", "mlflow"))
     ),
     Rule(
         ("trainer.use_distributed_sampler",),

@@ -19,7 +19,7 @@ from forecast.errors import UserError
 FloatArray = npt.NDArray[np.float64]
 
 # Read at a time: pandas holds every timestamp of a chunk as a Python object, many times larger than its number. It
-# takes a time of its own for each column of a chunk, so a wide file needs more cells.
+# has a fixed cost for each column of a chunk, so a wide file needs more cells.
 CHUNK_CELLS = 200_000
 CHUNK_ROWS = 2_000
 MISSING_WORDS = frozenset({"", "nan", "na", "n/a", "null", "none", "<na>", "#n/a"})
@@ -90,7 +90,7 @@ def read_table(text: CsvText, spec: TableSpec, findings: Findings) -> Table:
     the cells are read one by one, to find out which are wrong and why.
     """
     if spec.decimal not in (".", ","):
-        raise UserError(f"data.decimal is {spec.decimal!r}; it must be one character. Set '.' or ','.")
+        raise UserError(f"data.decimal is {spec.decimal!r}; it must be '.' or ','.")
     if spec.decimal == text.separator:
         findings.error(
             f"data.decimal and data.separator are both {spec.decimal!r}. Set them to different characters, or write "

@@ -18,7 +18,7 @@ _UNITS = (  # nanoseconds and alias, the coarsest first
     (1_000, "us"),
     (1, "ns"),
 )
-_SHARE_OF_A_SERIES = 12  # rows; two weekends of business days
+_STRETCH_ROWS = 12  # rows; two weekends of business days
 
 
 def infer_frequency(timestamps: pd.DatetimeIndex) -> str | None:
@@ -51,7 +51,7 @@ def rows_missing(timestamps: pd.DatetimeIndex, freq: str) -> int | None:
 
 
 def grid_frequency(timestamps: pd.DatetimeIndex) -> str | None:
-    """The pandas alias of which increasing, irregular timestamps (N,) lack the fewest; None when none has them all."""
+    """The pandas alias of the grid that holds all timestamps (N,), increasing, and lacks the fewest rows; or None."""
     candidates, step = _usual_frequencies(timestamps), _commonest_step(timestamps)
     if np.diff(timestamps.to_numpy()).min() < np.timedelta64(1, "D"):
         candidates.append(step)
@@ -120,7 +120,7 @@ def _on_grid(timestamps: pd.DatetimeIndex, freq: str) -> tuple[npt.NDArray[np.bo
 
 def _usual_frequencies(timestamps: pd.DatetimeIndex) -> list[str]:
     """The frequencies of short stretches, the commonest first."""
-    width = max(3, min(_SHARE_OF_A_SERIES, len(timestamps) // 2))
+    width = max(3, min(_STRETCH_ROWS, len(timestamps) // 2))
     starts = np.unique(np.linspace(0, len(timestamps) - width, num=64).astype(int))
     stretches = [infer_frequency(timestamps[s : s + width]) for s in starts]
     return [freq for freq, _ in Counter(freq for freq in stretches if freq is not None).most_common()]

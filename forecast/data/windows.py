@@ -123,7 +123,7 @@ class WindowDataset(Dataset[Batch]):
         indices is best on `home`.
         """
         past, past_known, future_known, target, future = self._cut(self._gathered(indices))
-        # "unsafe" where a gradient is to flow back into what is split; it takes a third of the time of split
+        # three times as fast as split; unsafe with gradients alone, and data have none
         parts = [part.unsafe_split(size) for part in (past, past_known, future_known, future)]
         parts.insert(3, parts[3] if target is future else target.unsafe_split(size))
         return [Batch(*batch) for batch in zip(*parts, strict=True)]

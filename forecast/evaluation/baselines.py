@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-# Ridge of the closed-form NLinear as a share of the mean diagonal of X'X: keeps the system solvable, changes no digit.
+# Ridge of the closed-form NLinear as a share of the mean diagonal of X'X: keeps the system solvable.
 RIDGE = 1e-3
 
 

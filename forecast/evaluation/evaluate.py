@@ -20,8 +20,8 @@ from forecast.evaluation.metrics import ErrorSums
 # Windows whose forecasts are kept for pictures.
 EXAMPLE_WINDOWS = 5
 MODEL = "model"
-# A model is called on so many windows, whatever data.batch_size is: matrix products of other shapes round otherwise,
-# and the same checkpoint shall give the same figures to the last digit.
+# A model is called on so many windows, whatever data.batch_size is: matrix products of other shapes round differently,
+# and the same checkpoint must give the same figures to the last digit.
 CHUNK = 32
 
 
@@ -135,12 +135,12 @@ def evaluate(
     scored = score(forecasters, data, batches(windows, batch_size, count=count, device=device), examples=examples)
     return Evaluation(
         errors=scored[MODEL].errors,
-        baselines={name: one.errors for name, one in scored.items() if name != MODEL},
+        baselines={name: scores.errors for name, scores in scored.items() if name != MODEL},
         starts=np.array([windows.start_row(i) for i in range(count)]),
         squared=np.concatenate(scored[MODEL].squared),
         absolute=np.concatenate(scored[MODEL].absolute),
         examples=np.array(examples),
-        forecasts={name: np.concatenate(one.forecasts) for name, one in scored.items()},
+        forecasts={name: np.concatenate(scores.forecasts) for name, scores in scored.items()},
     )
 
 
@@ -174,8 +174,8 @@ def score(
     with exact_float32():
         for batch in windows:
             rows = [i - done for i in examples if done <= i < done + len(batch.target)]
-            for one in scored.values():
-                one.add(batch, examples=rows)
+            for scores in scored.values():
+                scores.add(batch, examples=rows)
             done += len(batch.target)
     return scored
 

@@ -47,7 +47,7 @@ def offset_metrics(
     At offset o the model reads the rows [t, t + L) and is given the calendar of its targets, the rows
     [t + L + o, t + L + o + P), all in the rows that the split's windows may touch: o windows fewer than without offset.
     The baselines are the last value and the season that goes on. Closed-form NLinear is left out: its weight in the
-    checkpoint was fitted for the steps right after the window. A model that cannot skip ahead gets null.
+    checkpoint was fitted for the steps right after the window. A model without `supports_horizon_offset` gets null.
 
     The model must be in evaluation mode and on the device, and `check_offsets` must have passed. Raises UserError when
     a forecast is not finite.
@@ -58,7 +58,7 @@ def offset_metrics(
     if not isinstance(model, ForecastModel) or not model.supports_horizon_offset():
         log.info(
             "protocol.horizon_offsets=%s: no figures, as this model forecasts the steps right after its window, "
-            "whatever the calendar says. The one-shot decoder of informer, informer_stack and transformer support it.",
+            "whatever the calendar says. The one-shot decoders of informer, informer_stack and transformer support it.",
             list(offsets),
         )
         return {"offsets": {str(offset): None for offset in offsets}}

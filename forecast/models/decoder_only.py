@@ -25,7 +25,7 @@ from forecast.models.base import ForecastModel, WindowShape
 
 
 class DecoderOnly(ForecastModel, CausalDecoder):
-    """One causal stack that predicts each step from the steps before it, and forecasts by going on with its own.
+    """One causal stack that predicts each step from the steps before it, and forecasts from its own predictions.
 
     A row holds the values of a step, its position and the calendar of the next step, which it predicts: all C columns,
     as it reads them itself; the forecast are the T targets among them. All rows of a window, L + P - 1, are trained in

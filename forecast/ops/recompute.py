@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-# A tensor of so many elements is stored: computing it again costs a hundredth of a step, and saves little.
+# Tensors up to this size are stored anyway: computing them again would cost a hundredth of a step and save little.
 MOST_STORED = 2**22
 
 

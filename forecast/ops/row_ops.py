@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 def take_rows(x: Float[Tensor, "B H L E"], rows: Int[Tensor, "B H U"]) -> Float[Tensor, "B H U E"]:
     """Of each head the rows with these numbers: x (B, H, L, E), rows (B, H, U) -> (B, H, U, E).
 
-    A head names a row once; of the gradients of a row named twice one is lost.
+    The rows of a head must be distinct: a row named twice would lose one of its gradients.
     """
     if rows_form_a_matrix(x):
         taken: Tensor = TakeRows.apply(x, rows)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Pictures in TensorBoard: forecasts, and what the attentions look at."""
+"""Pictures of a training, for loggers that show pictures: forecasts, and what the attentions look at."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.loggers import Logger
 from torch import Tensor, nn
 
 from forecast.attention.base import Mechanism
@@ -18,9 +18,10 @@ from forecast.bounds import Positive
 from forecast.data.prepare import window_values
 from forecast.evaluation.evaluate import evenly_spaced, on_device
 from forecast.training.datamodule import ForecastDataModule
+from forecast.training.loggers import DRAWING, log_figure, log_histogram
 
 
-class TensorBoardFigures(Callback):
+class Figures(Callback):
     """After each validation: forecasts of a few fixed validation windows, and a look into each ProbSparse layer.
 
     Of a layer it shows which rows are active, as a histogram over positions, and its attention map.
@@ -36,7 +37,7 @@ class TensorBoardFigures(Callback):
     @torch.no_grad()
     def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Draws the figures."""
-        if trainer.sanity_checking or not isinstance(trainer.logger, TensorBoardLogger):
+        if trainer.sanity_checking or not isinstance(trainer.logger, DRAWING):
             return
         from forecast.report.figures import forecast_figure  # with matplotlib, which takes long to import
 
@@ -49,7 +50,7 @@ class TensorBoardFigures(Callback):
         # forked: a picture must not change what the training draws next
         with recorded_inputs(module) as inputs, torch.random.fork_rng(), trainer.precision_plugin.forward_context():
             forecast = module(batch.past, batch.past_known, batch.future_known)
-        writer, step = trainer.logger.experiment, trainer.global_step
+        logger, step = trainer.logger, trainer.global_step
         values, timestamps = window_values(data, np.array([windows.start_row(i) for i in numbers]))
         figure = forecast_figure(
             past=values[:, : data.seq_len],
@@ -59,11 +60,11 @@ class TensorBoardFigures(Callback):
             columns=data.target_names,
             title="validation windows",
         )
-        writer.add_figure("forecast/val", figure, step)
+        log_figure(logger, "forecast/val", figure, step)
         for name, mechanism, queries_keys in inputs:
             if hasattr(mechanism, "selected"):
                 with torch.random.fork_rng():
-                    _draw_prob(writer, step, name, mechanism, queries_keys)
+                    _draw_prob(logger, step, name, mechanism, queries_keys)
 
 
 @contextmanager
@@ -83,16 +84,16 @@ def recorded_inputs(module: nn.Module) -> Iterator[list[tuple[str, Any, tuple[Te
             hook.remove()
 
 
-def _draw_prob(writer: Any, step: int, name: str, mechanism: Any, queries_keys: tuple[Tensor, Tensor]) -> None:
+def _draw_prob(logger: Logger, step: int, name: str, mechanism: Any, queries_keys: tuple[Tensor, Tensor]) -> None:
     """The active rows and the attention map of a ProbSparse layer, from its queries (B, H, Q, E) and keys."""
     q, k = queries_keys
     from forecast.report.figures import active_rows_figure, attention_figure
 
     active = mechanism.selected(q, k)  # (B, H, U)
     active = active[active >= 0]  # an unused slot is -1
-    writer.add_histogram(f"active_rows/{name}", active.cpu(), step)
+    log_histogram(logger, f"active_rows/{name}", active.cpu(), step)
     share = torch.bincount(active, minlength=q.shape[2]).cpu().numpy() / (q.shape[0] * q.shape[1])
-    writer.add_figure(f"active_rows/{name}", active_rows_figure(share, name), step)
+    log_figure(logger, f"active_rows/{name}", active_rows_figure(share, name), step)
     first_q, first_k = q[:1, :1], k[:1, :1]
     seed = torch.initial_seed()  # the same keys twice, also with eval_seed=null
     # the identity as values: what comes out are the weights
@@ -102,4 +103,5 @@ def _draw_prob(writer: Any, step: int, name: str, mechanism: Any, queries_keys: 
     torch.manual_seed(seed)
     rows = mechanism.selected(first_q, first_k)[0, 0].cpu().numpy()
     rows = rows[rows >= 0]
-    writer.add_figure(f"attention/{name}", attention_figure(weights, rows, f"{name}, first window, head 0"), step)
+    figure = attention_figure(weights, rows, f"{name}, first window, head 0")
+    log_figure(logger, f"attention/{name}", figure, step)

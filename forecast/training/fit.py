@@ -23,6 +23,7 @@ from forecast.models.base import ForecastModel
 from forecast.run_folder import checkpoint_path
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
+from forecast.training.loggers import make_logger
 from forecast.training.module import ForecastModule
 from forecast.training.random_states import RandomStates
 from forecast.training.stopping import StopOnNonFinite, StopOnSignal
@@ -71,6 +72,7 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], throughput: Thro
         checked_model(plan, data, record),
         optimizer=build(config["optim"]),
         schedule=build(config["schedule"]),
+        loss=build(config["loss"]),
         record=record,
         compiled=config["compile"],
     )
@@ -140,7 +142,7 @@ def make_trainer(plan: Plan, throughput: Throughput) -> pl.Trainer:
     own = [SameFolder(), throughput, RandomStates(seed=config["seed"]), StopOnNonFinite()]
     trainer: pl.Trainer = build(
         {**config["trainer"], "default_root_dir": str(plan.folder)},
-        logger=build(config["logger"], save_dir=str(plan.folder)),
+        logger=make_logger(config, plan.folder),
         callbacks=[*own, *callbacks, StopOnSignal()],
     )
     if in_sweep() and isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher):

@@ -1,4 +1,4 @@
-"""Hyper-parameters beside the final metrics, for TensorBoard's page HPARAMS."""
+"""Hyper-parameters beside the final metrics, such as for TensorBoard's page HPARAMS."""
 
 from typing import Any
 
@@ -6,14 +6,15 @@ import lightning.pytorch as pl
 from lightning.pytorch.loggers import TensorBoardLogger
 
 # The parts of the config that tell one run from another.
-RECORDED = ("model", "optim", "data", "seed", "eval_seed", "seq_len", "label_len", "pred_len")
+RECORDED = ("model", "optim", "schedule", "loss", "data", "seed", "eval_seed", "seq_len", "label_len", "pred_len")
 # How a file is written and where it lies: it would fill the page's first columns.
 OMITTED = ("path", "root", "separator", "decimal", "time_column")
 
 
 def log_hyperparameters(trainer: pl.Trainer, config: dict[str, Any], metrics: dict[str, Any]) -> None:
     """Writes them once, at the end, when the metrics are known: earlier the page would show -1 or nothing."""
-    names = {name: metrics[name] for name in ("model", "attention", "protocol")}
+    names: dict[str, Any] = {name: metrics[name] for name in ("model", "attention", "protocol")}
+    names |= {name: config[name]["_target_"].rpartition(".")[2] for name in ("optim", "schedule", "loss")}
     names["trainer.max_epochs"] = config["trainer"]["max_epochs"]
     values = {**flatten({key: config[key] for key in RECORDED}), **names}
     test = metrics["test"]
@@ -21,7 +22,10 @@ def log_hyperparameters(trainer: pl.Trainer, config: dict[str, Any], metrics: di
     for logger in trainer.loggers:
         if isinstance(logger, TensorBoardLogger):
             logger.log_hyperparams(values, final)
-            logger.finalize("success")
+        else:
+            logger.log_hyperparams(values)
+            logger.log_metrics(final, trainer.global_step)
+        logger.finalize("success")
 
 
 def flatten(node: Any, path: str = "") -> dict[str, Any]:

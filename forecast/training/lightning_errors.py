@@ -17,6 +17,11 @@ from forecast.config.hydra_errors import UNWRITABLE
 from forecast.errors import Terminated, UserError
 from forecast.training.checkpoint import resume_hint
 
+# A logger's package by the folder of its code -> what to do when it fails.
+LOGGERS = {
+    "/wandb/": "Log in (wandb login), or log to the run folder alone: logger.offline=true",
+    "/mlflow/": "See that its server answers, or log to the run folder: logger.tracking_uri=null",
+}
 # An advertisement, with a link.
 ADVERTISEMENT = "Tip: For seamless cloud"
 HARMLESS = (
@@ -69,9 +74,10 @@ def errors_for_users(run_dir: Path) -> Iterator[None]:
     """
     handler = signal.getsignal(signal.SIGINT)
     try:
-        yield
+        with _logger_errors():
+            yield
     except SIGTERMException as stop:
-        raise Terminated(resume_hint(run_dir, "SIGTERM ended the training. See that nothing ends it again")) from stop
+        raise Terminated(resume_hint(run_dir, "SIGTERM ended the training. Find out what sent it")) from stop
     except SystemExit as stop:
         # Lightning answers Ctrl-C with exit status 1, and goes on ignoring it
         if isinstance(stop.__context__, KeyboardInterrupt):
@@ -108,6 +114,21 @@ def errors_for_users(run_dir: Path) -> Iterator[None]:
         if isinstance(error, UserError) or not any(part in raised_in for part in ("/lightning/", "/torch/optim/")):
             raise
         raise UserError(str(error)) from error
+
+
+@contextmanager
+def _logger_errors() -> Iterator[None]:
+    """Turns whatever a logger's package raises into a UserError: no account, no server, a setting that it refuses."""
+    try:
+        yield
+    except Exception as error:
+        files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+        package = next((folder for folder in LOGGERS if any(folder in file for file in files)), None)
+        if package is None:
+            raise
+        raise UserError(
+            f"logger={package.strip('/')} failed: {_first_line(error)} {LOGGERS[package]}, or logger=csv."
+        ) from error
 
 
 def _first_line(error: BaseException) -> str:

@@ -7,24 +7,25 @@ from typing import Any, cast
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from forecast.checkpoint.formats import RECORD, rename_weights
 from forecast.data.windows import Batch
-from forecast.evaluation.metrics import ErrorSums, mean_squared_error
+from forecast.evaluation.metrics import ErrorSums
 from forecast.models.base import ForecastModel
-from forecast.training.optimizers import fused_keyword
+from forecast.training.optimizers import TOTAL, fused_keyword, is_stepwise, takes
 from forecast.training.record import complete_record
 
 
 class ForecastModule(pl.LightningModule):
-    """Trains a model on the mean squared error in scaled units.
+    """Trains a model on a loss in scaled units, and validates it by its MSE and MAE.
 
-    optimizer: from parameters to an optimizer. schedule: from an epoch, counted from 0, to a factor on its rate.
-    record: what a checkpoint is to hold beside Lightning's own, see `make_record`. compiled: the mode of
-    torch.compile for the training step, None leaves it as it is.
+    optimizer: from parameters to an optimizer. schedule: from an optimizer to a scheduler of its rate, see
+    `forecast.training.schedule`. loss: of a forecast and the truth, None for the mean squared error. record: what a
+    checkpoint is to hold beside Lightning's own, see `make_record`. compiled: the mode of torch.compile for the
+    training step, None leaves it as it is.
     """
 
     def __init__(
@@ -32,15 +33,18 @@ class ForecastModule(pl.LightningModule):
         model: ForecastModel,
         *,
         optimizer: Callable[..., Optimizer],
-        schedule: Callable[[int], float],
+        schedule: Callable[..., LRScheduler],
         record: dict[str, Any],
+        loss: nn.Module | None = None,
         compiled: str | None = None,
     ) -> None:
         super().__init__()
         self.model = model
         self.compiled = compiled
         self.make_optimizer = optimizer
-        self.schedule = schedule
+        self.make_schedule = schedule
+        self.plateau: ReduceLROnPlateau | None = None
+        self.criterion = loss or nn.MSELoss()
         self.record = record
         self.best_step: int | None = None  # of the validation that was the best so far
         self.validation_errors: ErrorSums | None = None  # of the validation that runs
@@ -60,8 +64,9 @@ class ForecastModule(pl.LightningModule):
     def training_step(self, batch: Batch) -> Tensor:
         """The loss of a batch, a scalar."""
         outputs = self.training_outputs(batch.past, batch.past_known, batch.future_known, batch.future)
-        loss = mean_squared_error(*outputs)
-        self.log("train/mse_scaled", loss, prog_bar=True, batch_size=len(batch.target))
+        loss: Tensor = self.criterion(*outputs)
+        name = "train/mse_scaled" if isinstance(self.criterion, nn.MSELoss) else "train/loss_scaled"
+        self.log(name, loss, prog_bar=True, batch_size=len(batch.target))
         self.loss = loss.detach()
         # processes average their gradients: the weight makes that the mean over windows where batches differ in size
         batches = getattr(getattr(self.trainer, "datamodule", None), "batches", None)
@@ -85,13 +90,30 @@ class ForecastModule(pl.LightningModule):
         mse, mae = errors.by_step()
         self.log("val/mse_scaled", torch.tensor(mse.mean()), prog_bar=True, sync_dist=True)
         self.log("val/mae_scaled", torch.tensor(mae.mean()), sync_dist=True)
+        if self.plateau is not None and not self.trainer.sanity_checking:
+            self.plateau.step(float(mse.mean()))
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """The optimizer, its rate scheduled by epoch."""
+        """The optimizer and the schedule of its rate, by epoch or by step."""
         clipped_in_mixed = bool(self.trainer.gradient_clip_val) and "mixed" in str(self.trainer.precision)
         fused = fused_keyword(self.make_optimizer, may=not clipped_in_mixed)
         optimizer = self.make_optimizer(self.parameters(), **fused)
-        return {"optimizer": optimizer, "lr_scheduler": LambdaLR(optimizer, self.schedule)}
+        make = self.make_schedule
+        scheduler = make(optimizer, **({TOTAL: self.trainer.estimated_stepping_batches} if takes(make, TOTAL) else {}))
+        self.plateau = scheduler if isinstance(scheduler, ReduceLROnPlateau) else None
+        interval = "step" if is_stepwise(make) else "epoch"
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": scheduler, "interval": interval, "reduce_on_plateau": False},
+        }
+
+    def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
+        """Steps the schedule; a plateau has had its step after the validation.
+
+        Lightning's would come after the checkpoint of that validation is written: a run resumed from it would lack it.
+        """
+        if scheduler is not self.plateau:
+            super().lr_scheduler_step(scheduler, metric)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Restores the step of the best validation. The file may be of an older format."""

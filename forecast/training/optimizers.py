@@ -1,9 +1,22 @@
-"""The form of an optimizer of torch that changes all weights in one pass."""
+"""Optimizers and schedules as the training needs them, and a trial of both before it."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
+import torch
+from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import CyclicLR, LRScheduler, ReduceLROnPlateau
+
+from forecast.config.build import build
+from forecast.config.values import options
+from forecast.errors import UserError
+
+# torch.optim.lr_scheduler has one class whose steps are batches though it does not ask for their number.
+BY_STEP = (CyclicLR,)
+TOTAL = "total_steps"
 
 
 def fused_keyword(make: Callable[..., Optimizer], *, may: bool) -> dict[str, bool]:
@@ -12,6 +25,55 @@ def fused_keyword(make: Callable[..., Optimizer], *, may: bool) -> dict[str, boo
     may: not, where Lightning clips gradients in mixed precision, which it refuses to do beside a fused optimizer. A
     partial function whose keywords name `fused` keeps its own.
     """
+    return {"fused": True} if may and takes(make, "fused") else {}
+
+
+def takes(make: Callable[..., Any], name: str) -> bool:
+    """Whether a class or function has a parameter `name`; not where a partial function's keywords give it a value."""
     keywords = getattr(make, "keywords", {})
-    has = "fused" in inspect.signature(getattr(make, "func", make)).parameters
-    return {"fused": True} if may and has and keywords.get("fused") is None else {}
+    return name in inspect.signature(getattr(make, "func", make)).parameters and keywords.get(name) is None
+
+
+def is_stepwise(make: Callable[..., LRScheduler]) -> bool:
+    """Whether a schedule changes the rate after every step: of all others a step is an epoch."""
+    target = getattr(make, "func", make)
+    return TOTAL in inspect.signature(target).parameters or target in BY_STEP
+
+
+def dry_step(config: dict[str, Any]) -> None:
+    """One step of the config's loss, optimizer and schedule on a single weight.
+
+    Raises UserError with torch's words for what they refuse, before any data are read: a learning rate that is
+    negative, an argument that is missing, a loss that is no number.
+    """
+    weight = nn.Parameter(torch.ones(1, 1))
+    with _refused("optim", config):
+        optimizer: Optimizer = build(config["optim"])([weight])
+    with _refused("schedule", config):
+        make = build(config["schedule"])
+        scheduler: LRScheduler = make(optimizer, **({TOTAL: 10} if takes(make, TOTAL) else {}))
+    with _refused("loss", config):
+        loss: Tensor = build(config["loss"])(weight[None], torch.zeros(1, 1, 1))
+        if loss.shape:
+            raise ValueError(f"gives a tensor of the shape {tuple(loss.shape)}, and a loss is one number")
+        loss.backward()  # type: ignore[no-untyped-call]
+    with _refused("optim", config):
+        optimizer.step(lambda: float(loss.detach()))
+    with _refused("schedule", config):
+        if isinstance(scheduler, ReduceLROnPlateau):
+            scheduler.step(1.0)
+        else:
+            scheduler.step()
+
+
+@contextmanager
+def _refused(group: str, config: dict[str, Any]) -> Iterator[None]:
+    """Whatever the group's class raises becomes a UserError that names the class."""
+    try:
+        yield
+    except Exception as error:  # each class of torch refuses in its own way
+        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+        raise UserError(
+            f"{group}._target_={config[group]['_target_']}: {reason}. Its arguments are keys, +{group}.NAME=VALUE; "
+            f"complete is {group}=NAME, one of {', '.join(options(group))}"
+        ) from error

@@ -56,7 +56,7 @@ class RandomStates(Callback):
         elif len(states) != trainer.world_size:
             raise UserError(
                 f"ckpt_path: the run was trained by {len(states)} processes, now there are {trainer.world_size}, which "
-                f"would share the windows otherwise. Go on with trainer.devices * trainer.num_nodes = {len(states)}."
+                f"would share the windows differently. Go on with trainer.devices * trainer.num_nodes = {len(states)}."
             )
         else:
             self.resumed = states[trainer.global_rank]
@@ -65,7 +65,7 @@ class RandomStates(Callback):
 def get_states(device: torch.device) -> dict[str, Any]:
     """The states of Python's, NumPy's and torch's generators, of the GPU's too, as plain containers and tensors."""
     version, words, gauss = random.getstate()
-    name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 - that of libraries
+    name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 - the global generator, which libraries draw from
     return {
         "python": [version, list(words), gauss],
         "numpy": [name, torch.from_numpy(np.asarray(keys, dtype=np.int64)), position, has_gauss, cached],

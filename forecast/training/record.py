@@ -18,6 +18,7 @@ import forecast
 from forecast.checkpoint.formats import FORMAT, RECORD
 from forecast.checkpoint.load import WEIGHTS_PREFIX, calendar_encoding
 from forecast.config.code_hash import code_hash
+from forecast.config.trust import own_code, trusted
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
@@ -30,6 +31,7 @@ def versions() -> dict[str, str]:
     return {
         "forecast": forecast.__version__,
         "code": code_hash(),
+        **own_code(trusted()),
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "lightning": lightning.__version__,

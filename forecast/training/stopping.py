@@ -65,7 +65,7 @@ class StopOnNonFinite(Callback):
         raise UserError(
             f"step {trainer.global_step + 1} (epoch {trainer.current_epoch + 1}): {problem}, {windows}. "
             "The training has diverged: try a lower optim.lr or trainer.gradient_clip_val=1.0 in a new run. "
-            + resume_hint(trainer.default_root_dir, "If the fault was passing (a GPU, an override)")
+            + resume_hint(trainer.default_root_dir, "If the cause was temporary (a GPU, an override)")
         )
 
 

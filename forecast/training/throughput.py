@@ -130,7 +130,7 @@ class Throughput(Callback):
     def sentences(self) -> list[str]:
         """How near the training came to the speed of its steps alone, and what to do when data held it up.
 
-        None without a step.
+        Empty without a step.
         """
         training, samples = self._so_far()
         idle = max(0.0, 1.0 - self.computing / training) if training > 0 else 1.0

@@ -47,7 +47,7 @@ def folder(tmp_path, monkeypatch):
     spec = importlib.util.spec_from_file_location("script_performance", SCRIPTS / "performance.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for name in ("RESULTS", "DOCUMENT", "PICTURE", "README"):
+    for name in ("RESULTS", "DOCUMENT", "PICTURE"):
         monkeypatch.setattr(module, name, tmp_path / getattr(module, name).name)
     module.RESULTS.mkdir()
     (module.RESULTS / "cpu.json").write_text(json.dumps(figures()))

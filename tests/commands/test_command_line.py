@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -47,6 +48,19 @@ def test_its_help_names_the_command_and_imports_nothing_heavy(monkeypatch, capsy
     assert stop.value.code == 0
     assert f"usage: forecast {name} " in capsys.readouterr().out
     assert f"forecast.commands.{name.replace('-', '_')}" not in sys.modules
+
+
+@pytest.mark.parametrize("begun_by", ["/usr/bin/forecast", "/packages/forecast/__main__.py"])
+def test_the_other_processes_of_a_training_can_be_started_by_the_whole_command(monkeypatch, tmp_path, begun_by):
+    """Lightning starts them by sys.argv: without the word `train` they would find no command."""
+    seen = []
+    stub = SimpleNamespace(train=lambda cfg: seen.append((sys.argv, cfg.seed)))
+    monkeypatch.setitem(sys.modules, "forecast.commands.train", stub)
+    monkeypatch.chdir(tmp_path)
+    words = [begun_by, "train", "seed=3", "trainer=ddp"]
+    monkeypatch.setattr(sys, "argv", words)
+    main()
+    assert seen == [(words, 3)]
 
 
 def test_a_wrong_option_is_a_usage_error(monkeypatch, capsys):

@@ -140,7 +140,12 @@ BROKEN = {
     "cut metrics": ("metrics.json", '{"model": "inf', "foreign", "Unterminated string"),
     "no seed": ("metrics.json", {"seed": None}, "foreign", "metrics.json has no seed"),
     "another program's": ("metrics.json", '{"accuracy": 1.0}', "foreign", "metrics.json has no model, data, features"),
-    "no overrides": (".hydra/overrides.yaml", None, "foreign", "there is no .hydra/overrides.yaml: no run of train.py"),
+    "no overrides": (
+        ".hydra/overrides.yaml",
+        None,
+        "foreign",
+        "there is no .hydra/overrides.yaml: no run of forecast train",
+    ),
     "overrides of another kind": (".hydra/overrides.yaml", "a: 1", "foreign", "is not a list"),
     **{
         f"MSE {mse!r}": ("metrics.json", {"test": {"scaled": {"mse": mse, "mae": 0.5}}}, "failed", NOT_FINITE)

@@ -26,6 +26,7 @@ from forecast.errors import UserError
         ("model.decode=dynamic", "model.decode=autoregressive"),
         ("schedule=type1", "schedule=halve_each_epoch"),
         ("schedule=constant,type3", "schedule=constant,decay_90"),
+        ("logger=null", "logger=none"),
         ("variant=informer2020", "model=informer2020"),
         ("variant=scrambled", "attention=prob_scrambled"),
         ("~attention.mechanism.keys", "~attention.mechanism.key_sampling"),

@@ -1,6 +1,7 @@
 """check_config refuses what cannot work before any data is read, and says what to type."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from config.composed import composed, refusal
@@ -38,6 +39,12 @@ REFUSED = {
     "attention=inherit": ": only a model's slots can inherit",
     "model.d_ff=${nothing}": ": cannot be resolved",
     "optim._target_=torch.load": ": not allowed",
+    "+optim.params=[]": "optim.params=[]: the program sets this itself",
+    "+schedule.optimizer=x": "schedule.optimizer=x: the program sets this itself",
+    "+trainer.callbacks=[]": "trainer.callbacks=[]: the program sets this itself",
+    **dict.fromkeys(("trainer.logger=csv", "trainer.logger=[]"), ": must be true or false or null"),
+    "+loss.reduction=sum": "loss.reduction=sum: must be one of mean",
+    "loss=huber loss.delta=x": ": must be a number",
     "optim._target_=torch.optim.Adm": "has no 'Adm'. Did you mean 'Adam'?",
     "trainer.plugins=[{_target_:torch.load}]": "trainer.plugins[0]._target_=torch.load: not allowed",
     # ranges
@@ -52,6 +59,10 @@ REFUSED = {
     "optim.betas=[0.9,1]": f"optim.betas[1]=1: {SHARE}",
     "optim.betas=[-0.1,0.9]": f"optim.betas[0]=-0.1: {SHARE}",
     "optim.lr=0": ": must be greater than 0",
+    "optim=sgd optim.momentum=-1": ": must be at least 0",
+    "loss=huber loss.delta=0": ": must be greater than 0",
+    "schedule=cosine schedule.floor=1": f": {SHARE}",
+    "schedule=warmup_cosine schedule.warmup=-0.1": f": {SHARE}",
     "data=demo data.rows=2": ": must be at least 3",
     "protocol.horizon_offsets=[3,0]": "protocol.horizon_offsets[1]=0: must be at least 1",
     "model=informer_stack model.stack_layers=[1,0]": "model.stack_layers[1]=0: must be at least 1",
@@ -74,6 +85,11 @@ REFUSED = {
     "data.path=nope.csv": ": there is no such file",
     "data=demo data.split.train=0.8": "train (0.8), val (0.1) and test (0.2) are shares",
     "data.split.val=0": "val (0) and test (2880) are numbers of rows: at least 1 each",
+    "schedule=cosine trainer.max_epochs=-1": ": this schedule is laid out over the whole training, whose end must be "
+    "known: say trainer.max_epochs=N",
+    "schedule._target_=torch.optim.lr_scheduler.OneCycleLR trainer.max_epochs=-1": ": this schedule is laid out over",
+    "schedule=plateau trainer.limit_val_batches=0": ": schedule=plateau goes by the validation MSE, and there is no "
+    "validation: leave it out, or choose another schedule",
     # in words of the key that was typed, though others repeat it
     "model.dropout=2": f": {SHARE}",
     "attention.mechanism.factor=x": ": must be an integer",
@@ -98,6 +114,11 @@ ACCEPTED = [
     *("model.dropout=0", "optim.lr=1", "+optim.fused=true", "optim.weight_decay=0", "optim.betas=[0,0.999]"),
     *("~callbacks.early_stopping", "callbacks.early_stopping=null", "callbacks.figures=null"),
     *("data.target=null", "checks.leakage=false"),
+    *("logger=csv", "logger=none", "~logger", "trainer.logger=false", "+trainer.logger=false", "trainer.logger=true"),
+    *("optim=adamw", "optim=sgd", "schedule=cosine", "schedule=warmup_cosine", "schedule=plateau"),
+    *("schedule=constant trainer.max_epochs=-1", "schedule=cosine trainer.max_epochs=-1 trainer.max_steps=9"),
+    *("schedule=constant trainer.limit_val_batches=0", "loss=mae", "loss=huber loss.delta=0.1"),
+    "schedule._target_=torch.optim.lr_scheduler.StepLR +schedule.step_size=3",
     # keys of strangers, of the names of keys of ours that must be at least 1
     "+callbacks.mine={_target_:lightning.pytorch.callbacks.ModelCheckpoint,every_n_train_steps:0}",
     f"+callbacks.mine={{_target_:{EARLY_STOPPING},patience:0}}",
@@ -106,17 +127,29 @@ ACCEPTED = [
 
 @pytest.mark.parametrize("override", ACCEPTED)
 def test_what_works_is_not_refused(override):
-    check_config(composed(override))
+    check_config(composed(*override.split()))
 
 
-GROUPS = ["attention", "model", "data", "optim", "schedule", "trainer", "callbacks", "logger", "protocol"]
+@pytest.mark.parametrize(("logger", "package"), [("wandb", "wandb"), ("mlflow", "mlflow")])
+def test_a_logger_whose_package_is_missing_is_refused_with_the_command_that_installs_it(logger, package, monkeypatch):
+    for spec in (None, SimpleNamespace(origin=None)):  # the second: a folder of that name, such as wandb's own
+        monkeypatch.setattr("importlib.util.find_spec", lambda name, spec=spec: {package: spec}[name])
+        assert refusal(f"logger={logger}").partition(": ")[2] == (
+            f"the package {package} is not installed. Install it: pip install 'forecast[{package}]', or choose "
+            "logger=tensorboard or logger=csv"
+        )
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: SimpleNamespace(origin="there"))
+    check_config(composed(f"logger={logger}"))
+
+
+GROUPS = ["attention", "model", "data", "optim", "schedule", "loss", "trainer", "callbacks", "logger", "protocol"]
 
 
 def test_the_groups_that_must_be_there_are_all_that_train_yaml_chooses():
     assert list(chosen_groups("train")) == [*GROUPS, "experiment", "variant"]
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", [group for group in GROUPS if group != "logger"])
 @pytest.mark.parametrize("experiment", ["", "experiment=quickstart"])
 def test_a_deleted_group_is_refused_in_one_line(group, experiment):
     valid = ", ".join(options(group, but="inherit"))

@@ -46,7 +46,7 @@ WRONG = {
     "experiment=quickstrat": "Did you mean 'quickstart'?",
     "experiment=etth1_m/25": "Did you mean 'etth1_m/24'? experiment is one of etth1_m/24, ",
     "attention=full,prob": "add -m to run each of them",
-    "logger=null": "logger=null: choose one of tensorboard",
+    "optim=null": "optim=null: choose one of adam, adamw, sgd",
     "model=null": f"model=null: choose one of {MODELS}",
     "attention=null": f"attention=null: choose one of {ATTENTIONS}",
     "data/split=null": "data/split=null: choose one of dates, ett_hourly",
@@ -109,10 +109,10 @@ def test_of_many_options_the_five_nearest_are_named():
 
 def test_hydras_plain_error_for_null_is_a_mistake_and_any_other_a_bug():
     with pytest.raises(ValueError, match="Config group override must be") as caught:
-        composed("logger=null")
-    text = message(caught.value, config_name="train", overrides=["logger=null"], multirun=False)
-    assert text == "logger=null: choose one of tensorboard"
-    assert message(ValueError("x"), config_name="train", overrides=["logger=null"], multirun=False) is None
+        composed("optim=null")
+    text = message(caught.value, config_name="train", overrides=["optim=null"], multirun=False)
+    assert text == "optim=null: choose one of adam, adamw, sgd"
+    assert message(ValueError("x"), config_name="train", overrides=["optim=null"], multirun=False) is None
 
 
 def test_what_models_share_is_no_model_of_the_help():
@@ -176,7 +176,7 @@ REFUSED = {
     "--foo": "unrecognized arguments: --foo. Did you mean '--info'? Overrides are written key=value; see --help\n",
     "--multrun": "unrecognized arguments: --multrun. Did you mean '--multirun'? Overrides are written",
     "seed=1 -m seed=2": "Options such as -m stand before the first key=value",
-    "logger=null": "logger=null: choose one of tensorboard\n",
+    "optim=null": "optim=null: choose one of adam, adamw, sgd\n",
     "model=_base": f"model=_base: there is no such choice. model is one of {MODELS}\n",
     "~model logger.name=check": f"model is missing: say model=NAME, one of {MODELS}\n",
     "data=csv logger.name=check": "data.path=null: which file? Say data.path=FILE.csv\n",

@@ -16,9 +16,9 @@ from forecast.errors import UserError
 def fresh(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     resolvers.register()
-    resolvers._new_folder.cache_clear()
+    resolvers.new_folder.cache_clear()
     yield
-    resolvers._new_folder.cache_clear()
+    resolvers.new_folder.cache_clear()
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_two_runs_of_one_second_get_two_folders(monkeypatch):
     monkeypatch.setattr(resolvers.datetime, "datetime", Clock)
     result = []
     for _ in range(3):
-        resolvers._new_folder.cache_clear()
+        resolvers.new_folder.cache_clear()
         result.append(resolvers.run_dir(None))
     assert result == [f"outputs/2026-02-03/04-05-06{end}" for end in ("", "-2", "-3")]
 
@@ -90,7 +90,7 @@ def identity(*overrides):
 SAME = [
     *("data.root=/elsewhere", "logger.name=other", "+callbacks.progress.leave=true", "trainer.default_root_dir=/x"),
     *("trainer.enable_progress_bar=false", "trainer.log_every_n_steps=3", "hydra.verbose=true", "hydra.sweep.dir=x"),
-    *("attention=prob", "checks.leakage=false"),
+    *("attention=prob", "checks.leakage=false", "logger=csv", "logger=none", "trainer.logger=false", "loss=mse"),
 ]
 
 
@@ -110,13 +110,18 @@ DIFFERENT = [
     ),
     *("data=ETTh2", "data=demo", "data=demo data.demo_seed=8", "data.split.train=100", "protocol=informer2021"),
     *("trainer.max_epochs=7", "callbacks.early_stopping.patience=4", "compile=default"),
+    *("loss=mae", "loss=huber", "loss=huber loss.delta=2"),
+    *("optim=adamw", "optim=sgd", "schedule=cosine", "schedule=warmup_cosine", "schedule=plateau"),
 ]
 
 
-def test_the_identity_of_a_training_that_is_not_compiled_is_that_of_before_there_was_such_a_key():
+@pytest.mark.parametrize("key", ["compile", "loss", "trainer.logger"])
+def test_the_identity_of_a_run_is_that_of_before_there_was_a_key(key):
+    """Not compiled, trained on the MSE, with the logger of its group: as every run was then."""
     config = composed()
     OmegaConf.set_struct(config, False)
-    del config["compile"]
+    parent, _, name = key.rpartition(".")
+    del (config[parent] if parent else config)[name]
     assert resolvers.identity(_root_=config) == identity()
 
 

@@ -32,7 +32,8 @@ def resumed(*overrides, saved=SAVED, lacks=()):
     saved = composed(*saved, hydra=True)
     command = composed(f"ckpt_path={LAST}", *overrides, hydra=True)
     overrides = [f"ckpt_path={LAST}", *overrides]
-    return resumed_config(plain(saved, lacks), choices_of(saved), command, overrides, choices_of(command))
+    choices = {group: option for group, option in choices_of(saved).items() if group not in lacks}
+    return resumed_config(plain(saved, lacks), choices, command, overrides, choices_of(command))
 
 
 def test_without_overrides_it_is_the_saved_config_with_the_new_path():
@@ -68,12 +69,20 @@ def test_a_key_that_an_older_run_lacks_has_the_default_of_its_class():
         resumed("data.gaps=mask", **older)
 
 
+def test_a_run_from_before_there_was_a_choice_of_loss_goes_on_with_its_own():
+    older = {"saved": ("data=ETTh1",), "lacks": ["loss"]}
+    assert resumed(**older).loss == resumed("loss=mse", **older).loss == composed("data=ETTh1").loss
+    with pytest.raises(UserError, match=r"^loss=mae: the saved run has loss=mse\n"):
+        resumed("loss=mae", **older)
+
+
 def test_what_may_be_deleted_is():
     cfg = resumed("~callbacks.early_stopping", "~logger.version")
     assert "early_stopping" not in cfg.callbacks
     assert "checkpoint" in cfg.callbacks
     assert "version" not in cfg.logger
-    assert "logger" not in resumed("~logger")  # check_config refuses that
+    assert "logger" not in resumed("~logger")
+    assert resumed("logger=none").logger == {}
 
 
 def test_a_group_replaces_its_whole_section_and_keys_lie_over_it():

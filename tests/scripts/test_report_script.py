@@ -104,7 +104,7 @@ def test_failed_nan_killed_and_foreign_runs_are_named_with_their_reason(report, 
         "- full3 (attention=full seed=3): unfinished: it is running, or was killed",
         "- prob2 (attention=prob seed=2): failed: the loss is not finite at step 7",
         "- lsh1 (attention=lsh seed=1): failed: its test error is not a finite number",
-        "- notes: foreign: there is no .hydra/overrides.yaml: no run of train.py",
+        "- notes: foreign: there is no .hydra/overrides.yaml: no run of forecast train",
     ]
     assert cells(output, "prob")[1].endswith("(2), 1 failed")
 

@@ -2,9 +2,11 @@
 
 import json
 
+import pytest
 from reproduction.lines import line
-from script import SCRIPTS, call_script
+from script import SCRIPTS, call_script, load_script
 
+from forecast.errors import UserError
 from forecast.reproduction.document import CODE
 from forecast.reproduction.outcome import RULE
 
@@ -46,3 +48,24 @@ def test_tables_and_comparisons_become_one_text(tmp_path):
     assert f"| 24 | 48 | 2,857 | informer2020 | {errors} | one seed, outside | not recorded |" in text
     made_by = "Code: 1a2b3c4 (other), not recorded. Before the fast step."
     assert text.endswith(f"## sweep\n\n{made_by}\n\n### ETTh1\n\n![](../results/sweep/errors.png)\n")
+
+
+def test_the_excerpt_has_three_rows_of_results(tmp_path):
+    """Of the README: printed, ours with its number of seeds, and the baselines of the same windows."""
+    module = load_script("results")
+    for name in ("published.csv", "runs.jsonl"):
+        (tmp_path / name).write_bytes((RESULTS / name).read_bytes())
+    rows = module.excerpt(tmp_path)
+    assert rows[1] == (
+        "| `experiment=` | `model=` | published | ours | last value | seasonal naive | closed-form NLinear |"
+    )
+    assert rows[4] == "| `dlinear/etth1_m_96` | `dlinear` | 0.375 | 0.3727 (1) | 1.294 | 0.512 | 0.370 |"
+    assert len(rows) == 7
+    (tmp_path / "runs.jsonl").write_text(json.dumps(line("etth1_m", "24", "informer2020", mse=0.5)) + "\n")
+    with pytest.raises(UserError, match=r"runs\.jsonl has no dlinear of dlinear/etth1_m_96, which README.md shows"):
+        module.excerpt(tmp_path)
+
+
+def test_the_readme_is_short():
+    """Its readers want the first forecast; everything else is in docs/."""
+    assert len((RESULTS.parent / "README.md").read_text().split()) <= 1200

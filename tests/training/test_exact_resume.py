@@ -14,6 +14,9 @@ from program import TINY, call
 import forecast.training.checkpoint
 from forecast.checkpoint.formats import RECORD
 
+TORCH = "schedule._target_=torch.optim.lr_scheduler"
+# Never low enough: each validation but the first lowers the rate.
+PLATEAU = ["schedule=plateau", "schedule.patience=0", "+schedule.threshold=0.99", "callbacks.early_stopping=null"]
 LONG = [*TINY, "data.rows=400", "trainer.max_epochs=3", "model.dropout=0.1"]
 
 
@@ -85,6 +88,11 @@ def test_a_run_resumed_from_any_last_checkpoint_ends_with_the_same_bits(every_fo
         ["trainer.max_steps=13"],
         ["callbacks.early_stopping.patience=1", "optim.lr=0.02", "trainer.max_epochs=6"],
         ["model=reformer", "trainer.gradient_clip_val=0.1"],
+        [*PLATEAU, "trainer.val_check_interval=0.4"],
+        ["schedule=warmup_cosine", "optim=sgd", "trainer.accumulate_grad_batches=2"],
+        [f"{TORCH}.OneCycleLR", "+schedule.max_lr=0.01", "optim=adamw"],
+        [f"{TORCH}.CyclicLR", "+schedule.base_lr=0.001", "+schedule.max_lr=0.01", "+schedule.step_size_up=5"],
+        [f"{TORCH}.CosineAnnealingWarmRestarts", "+schedule.T_0=2", "loss=huber", "logger=csv"],
     ],
     ids=" ".join,
 )
@@ -93,6 +101,28 @@ def test_whatever_ends_an_epoch_or_starts_a_validation_resuming_is_exact(tmp_pat
     for copy in copies[1 :: len(copies) // 2 + 1]:
         call("train", f"ckpt_path={copy}/checkpoints/last.ckpt")
         assert_equal_results(copy, whole)
+
+
+def rate(run, name="last"):
+    return content(run, name)["optimizer_states"][0]["param_groups"][0]["lr"]
+
+
+def test_a_plateau_goes_on_with_the_validations_that_it_has_seen(tmp_path):
+    """Lightning's own step of it comes after the checkpoint of a validation is written."""
+    whole, copies = interrupted(tmp_path, *PLATEAU)
+    assert [rate(copy) for copy in copies] == [1e-4, 5e-5, 2.5e-5, 2.5e-5]
+    after_second = copies[1]
+    call("train", f"ckpt_path={after_second}/checkpoints/last.ckpt")
+    assert_equal_results(after_second, whole)
+    assert rate(after_second) == rate(whole)
+
+
+@pytest.mark.slow
+def test_a_cosine_that_goes_on_for_longer_is_laid_out_over_the_longer_training(tmp_path):
+    call("train", *LONG, "schedule=cosine", "trainer.max_epochs=2", f"hydra.run.dir={tmp_path}")
+    assert rate(tmp_path) == 0.0  # for the step after the last
+    call("train", f"ckpt_path={tmp_path}/checkpoints/last.ckpt", "trainer.max_epochs=4")
+    assert content(tmp_path, "last")["lr_schedulers"][0]["last_epoch"] == 36  # 9 steps an epoch
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ def code(monkeypatch):
     code_hash.cache_clear()
 
 
-def test_what_other_code_has_finished_is_trained_anew_beside_it(tmp_path, monkeypatch, code, caplog):
+def test_what_other_code_has_finished_is_trained_anew_beside_it(tmp_path, monkeypatch, code, capsys):
     monkeypatch.chdir(tmp_path)
     sweep = ("train", "-m", *TINY, "seed=1")
     call(*sweep)
@@ -43,7 +43,7 @@ def test_what_other_code_has_finished_is_trained_anew_beside_it(tmp_path, monkey
     code(None)  # back: the old result is this code's
     changed = second.stat().st_mtime_ns, first.stat().st_mtime_ns
     call(*sweep)
-    assert f"{first.parent.name} has finished before: it is not run again" in caplog.text
+    assert f"{first.parent.name} has finished before: it is not run again" in capsys.readouterr().out
     assert (second.stat().st_mtime_ns, first.stat().st_mtime_ns) == changed
 
 

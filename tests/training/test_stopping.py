@@ -16,11 +16,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from forecast.config.targets import resolve_target
 from program import TINY, call, heed_ctrl_c, refusal
 
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.train import write_run_info
+from forecast.config.allow_list import resolve_target
 from forecast.errors import UserError
 from forecast.training.lightning_errors import errors_for_users
 from forecast.training.stopping import EarlyStop, StopOnNonFinite

@@ -96,7 +96,7 @@ def _same_table(theirs: Tensor, ours: Tensor) -> bool:
     rows = theirs[0] if theirs.dim() == 3 else theirs
     if rows.shape[1:] != ours.shape[1:] or len(rows) < len(ours):
         return False
-    # 1e-4: sines of a frequency that another machine rounds otherwise, a thousand steps on
+    # 1e-4: sines of a frequency that another machine rounds differently, a thousand steps on
     return torch.allclose(rows[: len(ours)].to(ours.dtype), ours, rtol=0, atol=1e-4)
 
 

@@ -79,7 +79,7 @@ def add_model_options(group: argparse._ArgumentGroup) -> None:
     add_option(group, "d_ff", 2048, "width inside the feed-forward network")
     add_option(group, "factor", 5, "of --attn prob: how many keys and queries, which the weights do not show")
     add_option(group, "padding", 0, "what the decoder reads in place of the future; only 0 can be imported", (0, 1))
-    group.add_argument("--distil", action="store_false", help="given, there is NO distilling, as in their command")
+    group.add_argument("--distil", action="store_false", help="switches distilling OFF, as in their command")
     add_option(group, "dropout", 0.05, "only matters in training")
     add_option(group, "attn", "prob", "the attention, which the weights do not show", ("prob", "full"))
     add_option(group, "embed", "timeF", "the calendar; learned cannot be imported", ("timeF", "fixed", "learned"))

@@ -1,0 +1,225 @@
+"""The tables of docs/reference/config.md: conf/ as it is written, with the types of the constructors that it names.
+
+Nothing here is run by the program; docs/hooks.py puts the lines into the page while the site is built.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import Parameter, getdoc
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from forecast.config.allow_list import resolve_target
+from forecast.config.annotations import bound, expected, parameters
+from forecast.config.check import PROVIDED
+from forecast.config.settings import EvaluateSettings, PredictSettings, TrainSettings
+from forecast.config.values import CONF
+
+SETTINGS = {"train": TrainSettings, "evaluate": EvaluateSettings, "predict": PredictSettings}
+# Their options set keys of other groups and name no class.
+OVERLAYS = ("experiment", "variant")
+
+
+@dataclass(frozen=True)
+class Key:
+    """A line of a YAML file. name: from the top of the file, `mechanism.factor`; comment: what stands behind it."""
+
+    name: str
+    default: str
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A file of a config group. parents: the options of the same group that it begins with."""
+
+    group: str
+    name: str
+    comment: str
+    keys: Sequence[Key]
+    parents: Sequence[str] = ()
+    slots: Mapping[str, str] = field(default_factory=dict)
+    brings: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def targets(self) -> dict[str, str]:
+        """Where a class is built -> the class: {"": ...} or {"projection": ..., "mechanism": ...}."""
+        named = {key.name: key.default for key in self.keys if key.name.split(".")[-1] == "_target_"}
+        return {name.removesuffix("_target_").removesuffix("."): target for name, target in named.items()}
+
+
+def read_option(path: Path, group: str) -> Option:
+    """An option as its file has it, without what it inherits."""
+    text = path.read_text(encoding="utf-8")
+    comments = [line.removeprefix("#").strip() for line in text.splitlines()[: _top_comment(text)]]
+    parents, slots, brings = [], {}, {}
+    for entry in (yaml.safe_load(text) or {}).get("defaults", []):
+        if isinstance(entry, str):
+            parents += [entry] if entry != "_self_" else []
+            continue
+        ((place, choice),) = entry.items()
+        place = place.removeprefix("override ")
+        if place.startswith("/") and ("_global_" in place or group in OVERLAYS):
+            brings[place.removeprefix("/").split("@")[0]] = choice
+        else:
+            slots[place.replace("/attention@", f"attention@{group}.") if "@" in place else f"{group}/{place}"] = choice
+    name = path.relative_to(CONF / group).with_suffix("").as_posix()
+    comment = " ".join(line for line in comments if not line.startswith("@package"))
+    return Option(group, name, comment, list(read_keys(text)), parents, slots, brings)
+
+
+def _top_comment(text: str) -> int:
+    """How many lines at the beginning of a file are comments."""
+    lines = text.splitlines()
+    return next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
+
+
+def read_keys(text: str) -> Iterator[Key]:
+    """The keys of a YAML text in its order, values as they are written; without `defaults` and `hydra`."""
+    lines = text.splitlines()
+
+    def walk(node: Any, prefix: str) -> Iterator[Key]:
+        for name, value in node.value:
+            if isinstance(value, yaml.MappingNode) and not value.flow_style:
+                yield from walk(value, f"{prefix}{name.value}.")
+            else:
+                start, end = value.start_mark, value.end_mark
+                _, _, comment = lines[start.line][end.column :].partition("#")
+                yield Key(f"{prefix}{name.value}", text[start.index : end.index].strip(), comment.strip())
+
+    root = yaml.compose(text)
+    if isinstance(root, yaml.MappingNode):
+        root.value = [pair for pair in root.value if pair[0].value not in ("defaults", "hydra")]
+        yield from walk(root, "")
+
+
+def config_lines() -> list[str]:
+    """All keys of the three config files and all options of all groups, as Markdown."""
+    lines = []
+    for name, settings in SETTINGS.items():
+        keys = list(read_keys((CONF / f"{name}.yaml").read_text(encoding="utf-8")))
+        rows = [_row(key, key.name, _annotation(settings, key.name)) for key in keys]
+        lines += ["", f"## forecast {name} {{#{name}}}", "", *_table(rows)]
+    groups = sorted({file.parent.relative_to(CONF).as_posix() for file in CONF.glob("*/**/*.yaml")})
+    for group in groups:
+        if group.split("/")[0] not in OVERLAYS:
+            lines += group_lines(group)
+    for group in OVERLAYS:
+        lines += overlay_lines(group)
+    return lines
+
+
+def group_lines(group: str) -> list[str]:
+    """A chapter: the options of a group that name classes, `model` or `data/split`."""
+    options = {file.stem: read_option(file, group) for file in sorted((CONF / group).glob("*.yaml"))}
+    choices = ", ".join(f"[`{name}`](#{_anchor(group, name)})" for name in options if not name.startswith("_"))
+    lines = ["", f"## {group} {{#{group.replace('/', '-')}}}", "", f"`{group}=` {choices}", ""]
+    for option in options.values():
+        lines += option_lines(option, options)
+    return lines
+
+
+def overlay_lines(group: str) -> list[str]:
+    """The options of `experiment` or `variant`: what each is for and what it sets."""
+    lines = ["", f"## {group} {{#{group}}}", "", f"| `{group}=` | what | sets |", "|---|---|---|"]
+    for file in sorted((CONF / group).rglob("*.yaml")):
+        option = read_option(file, group)
+        values = [*option.brings.items(), *((key.name, key.default) for key in option.keys)]
+        sets = ", ".join(f"`{_cell(f'{key}={value}')}`" for key, value in values)
+        lines += [f"| `{option.name}` | {_cell(option.comment)} | {sets} |"]
+    return lines
+
+
+def option_lines(option: Option, options: Mapping[str, Option]) -> list[str]:
+    """A section: what the option is, its keys with types and defaults, and what its classes say of themselves."""
+    title = "shared keys" if option.name.startswith("_") else f"{option.group}={option.name}"
+    lines = [f"### {title} {{#{_anchor(option.group, option.name)}}}", ""]
+    targets = {place: resolve_target(name) for place, name in option.targets.items()}
+    lines += [option.comment, ""] if option.comment else []
+    for key, choice in option.brings.items():
+        lines += [f"Brings `{key}={_plain(choice)}`.", ""]
+    for parent in option.parents:
+        lines += [f"Has the keys of [{parent}](#{_anchor(option.group, parent)}), but for those below.", ""]
+    lines += [*_table(_option_rows(option, options, targets)), ""]
+    for name, target in zip(option.targets.values(), targets.values(), strict=True):
+        if name.startswith("forecast."):
+            text = [f"    {line}".rstrip() for line in (getdoc(target) or "").splitlines()]
+            lines += [f'??? note "{name}"', "", "    ```text", *text, "    ```", ""]
+    return lines
+
+
+def _option_rows(option: Option, options: Mapping[str, Option], targets: Mapping[str, Any]) -> list[Sequence[str]]:
+    """Slots first, then the keys of the file, then what a class of ours takes beside them."""
+    prefix = f"{option.group.replace('/', '.')}."
+    rows: list[Sequence[str]] = []
+    for slot, choice in option.slots.items():
+        rows.append((f"`{slot}`", f"`{_plain(choice)}`", f"an option of {slot.split('@')[0]}", ""))
+    for key in option.keys:
+        if key.name.split(".")[-1] not in ("_target_", "_partial_"):
+            rows.append(_row(key, f"{prefix}{key.name}", _type_of(key.name, option, options)))
+    known = {key.name for other in _line(option, options) for key in other.keys}
+    for place, target in targets.items():
+        for name, parameter in parameters(target).items() if option.targets[place].startswith("forecast.") else ():
+            key_name = f"{place}.{name}".removeprefix(".")
+            given = key_name in known or name in PROVIDED.get(option.group, ())
+            if parameter.default is not Parameter.empty and not given:
+                added = Key(key_name, _plain(parameter.default), "in no file: it needs the plus")
+                rows.append(_row(added, f"+{prefix}{key_name}", parameter.annotation))
+    return rows
+
+
+def _type_of(key: str, option: Option, options: Mapping[str, Option]) -> Any:
+    """The annotation of a key by the option's class, or by that of a parent or an heir; Any where none has it."""
+    place, _, name = key.rpartition(".")
+    heirs = [other for other in options.values() if option.name in other.parents]
+    for other in (*_line(option, options), *heirs):
+        if place in other.targets and name in (found := parameters(resolve_target(other.targets[place]))):
+            return found[name].annotation
+    return Any
+
+
+def _line(option: Option, options: Mapping[str, Option]) -> Iterator[Option]:
+    """An option and those it begins with, parents after children."""
+    yield option
+    for parent in option.parents:
+        yield from _line(options[parent], options)
+
+
+def _annotation(settings: type, key: str) -> Any:
+    """The annotation of `data.path` in a dataclass of dataclasses; Any for what it has not."""
+    kind: Any = settings
+    for part in key.split("."):
+        found = parameters(kind)
+        if part not in found:
+            return Any
+        kind = found[part].annotation
+    return kind
+
+
+def _row(key: Key, name: str, annotation: Any) -> Sequence[str]:
+    limits = bound(annotation)
+    values = ", ".join(filter(None, [expected(annotation), limits.message if limits else ""]))
+    return f"`{name}`", f"`{key.default}`", values, key.comment
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    if not rows:
+        return []
+    body = [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows]
+    return ["| key | default | values | meaning |", "|---|---|---|---|", *body]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _plain(value: object) -> str:
+    """A value as YAML writes it."""
+    text: str = yaml.safe_dump(value, default_flow_style=True)
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def _anchor(group: str, option: str) -> str:
+    return f"{group.replace('/', '-')}-{option}"

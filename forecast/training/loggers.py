@@ -1,0 +1,100 @@
+"""Where a training logs to: built from the config, fed with what each logger can show, ended with the run."""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from lightning.pytorch.loggers import Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
+from lightning.pytorch.utilities import rank_zero_only
+from torch import Tensor
+
+from forecast.config.build import build
+
+DRAWING = (TensorBoardLogger, WandbLogger, MLFlowLogger)
+
+
+class MLflow(MLFlowLogger):
+    """Lightning's, with its database and its pictures in the run folder unless there is a server.
+
+    save_dir: the run folder. experiment_name, run_name: under which MLflow shows the run. tracking_uri: a server's.
+    """
+
+    def __init__(
+        self,
+        *,
+        save_dir: str,
+        experiment_name: str = "forecast",
+        run_name: str | None = None,
+        tracking_uri: str | None = None,
+    ) -> None:
+        folder = Path(save_dir).absolute() / "mlflow"
+        if tracking_uri is None:
+            folder.mkdir(parents=True, exist_ok=True)
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # it would report each use to MLflow's makers
+        for name in ("alembic", "mlflow"):  # a page of lines about the tables of a new database
+            logging.getLogger(name).setLevel(logging.WARNING)
+        super().__init__(
+            experiment_name,
+            run_name=run_name,
+            tracking_uri=tracking_uri or f"sqlite:///{folder / 'mlflow.db'}",
+            artifact_location=None if tracking_uri else (folder / "artifacts").as_uri(),
+        )
+
+
+def make_logger(config: dict[str, Any], folder: Path) -> Logger | Literal[False]:
+    """The logger of a config, which writes into the run folder; False where none is wanted.
+
+    Raises UserError for what its class refuses.
+    """
+    if not config.get("logger") or config["trainer"].get("logger") is False:
+        return False
+    logger: Logger = build(config["logger"], save_dir=str(folder))
+    return logger
+
+
+@contextmanager
+def finished_wandb_run() -> Iterator[None]:
+    """Ends a run of Weights & Biases that begins in this block: the next training of a sweep would go on with it."""
+    if _wandb_run() is not None:  # the caller's own, which logger=wandb logs to
+        yield
+        return
+    status = 1
+    try:
+        yield
+        status = 0
+    finally:
+        if (run := _wandb_run()) is not None:
+            run.finish(exit_code=status)
+
+
+def _wandb_run() -> Any:
+    """The one run that a process can have; None without one."""
+    return getattr(sys.modules.get("wandb"), "run", None)
+
+
+@rank_zero_only
+def log_figure(logger: Logger, name: str, figure: Any, step: int) -> None:
+    """A picture of matplotlib's, by loggers that show pictures; nothing by others."""
+    match logger:
+        case TensorBoardLogger():
+            logger.experiment.add_figure(name, figure, step)
+        case WandbLogger():
+            logger.log_image(name, [figure], step)
+        case MLFlowLogger():
+            logger.experiment.log_figure(logger.run_id, figure, f"{name}/step-{step}.png")
+
+
+@rank_zero_only
+def log_histogram(logger: Logger, name: str, values: Tensor, step: int) -> None:
+    """A histogram of numbers, by loggers that show histograms; nothing by others."""
+    match logger:
+        case TensorBoardLogger():
+            logger.experiment.add_histogram(name, values, step)
+        case WandbLogger():
+            import wandb
+
+            logger.log_metrics({f"{name}/histogram": wandb.Histogram(values.numpy())}, step)

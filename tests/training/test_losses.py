@@ -1,0 +1,70 @@
+"""What a training is on: the loss that the config names, and the rate and the optimizer that go with it."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import torch
+from program import TINY, call
+
+from forecast.data.windows import Batch
+from forecast.training.module import ForecastModule
+from forecast.training.schedule import constant
+
+B, P, T = 3, 5, 2
+FORECAST, TRUTH = torch.full((B, P, T), 2.0), torch.zeros(B, P, T)
+
+
+class Known(torch.nn.Module):
+    """Forecasts 2 where the truth is 0."""
+
+    def training_outputs(self, *_):
+        return FORECAST, TRUTH
+
+
+@pytest.mark.parametrize(
+    ("loss", "name", "value"),
+    [
+        (None, "train/mse_scaled", 4.0),
+        (torch.nn.MSELoss(), "train/mse_scaled", 4.0),
+        (torch.nn.L1Loss(), "train/loss_scaled", 2.0),
+        (torch.nn.HuberLoss(delta=0.5), "train/loss_scaled", 0.5 * (2.0 - 0.25)),
+    ],
+)
+def test_the_module_trains_on_its_loss_and_logs_it_by_a_name_that_is_true(loss, name, value):
+    module = ForecastModule(Known(), optimizer=torch.optim.Adam, schedule=constant, record={}, loss=loss)
+    module._trainer = SimpleNamespace(datamodule=None)
+    logged = {}
+    module.log = lambda name, value, **_: logged.update({name: float(value)})
+    batch = Batch(*(TRUTH for _ in Batch._fields))
+    assert float(module.training_step(batch)) == value
+    assert logged == {name: value}
+
+
+def trained(folder, *changes):
+    """The weights and the metrics of a few steps."""
+    call("train", *TINY, "trainer.limit_train_batches=3", "logger=none", *changes, f"hydra.run.dir={folder}")
+    weights = torch.load(folder / "checkpoints/best.ckpt", weights_only=True)["state_dict"]
+    return weights, json.loads((folder / "metrics.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("plain") / "run")
+
+
+CHANGES = [
+    *("loss=mae", "loss=huber loss.delta=0.1", "optim=adamw optim.weight_decay=0.5", "optim=sgd"),
+    *("schedule=cosine", "schedule=warmup_cosine schedule.warmup=0.9"),
+]
+
+
+@pytest.mark.parametrize("changes", [CHANGES[0], *(pytest.param(c, marks=pytest.mark.slow) for c in CHANGES[1:])])
+def test_each_of_these_keys_changes_the_weights(changes, tmp_path, plain):
+    weights, metrics = trained(tmp_path, *changes.split())
+    before, metrics_before = plain
+    assert weights.keys() == before.keys()
+    assert any(not torch.equal(weights[name], before[name]) for name in before)
+    assert metrics["test"]["scaled"].keys() == metrics_before["test"]["scaled"].keys()  # MSE and MAE, as ever
+    config = torch.load(tmp_path / "checkpoints/best.ckpt", weights_only=True)["forecast"]["config"]
+    assert config["loss"]["_target_"].startswith("torch.nn.")
