@@ -8,7 +8,7 @@ from omegaconf import DictConfig, OmegaConf
 from script import SCRIPTS
 
 from forecast.config.check import check_config
-from forecast.config.compose import composed
+from forecast.config.entry import composed
 
 DOCS = SCRIPTS.parent / "docs"
 CONF = SCRIPTS.parent / "conf"
