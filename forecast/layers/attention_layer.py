@@ -91,3 +91,16 @@ class AttentionLayer(nn.Module):
         k, v = cache.keys_values
         attended: Tensor = self.output(self.merge(self.mechanism(q, k, v)))
         return attended
+
+
+class SelfAttention(nn.Module):
+    """An attention layer whose memory is the sequence itself, (B, L, D) -> (B, L, D)."""
+
+    def __init__(self, attention: AttentionLayer) -> None:
+        super().__init__()
+        self.attention = attention
+
+    def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
+        """(B, L, D) -> (B, L, D)."""
+        attended: Tensor = self.attention(x, x)
+        return attended

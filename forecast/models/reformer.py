@@ -4,11 +4,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.bounds import CalendarEncoding, Positive, Share
-from forecast.layers.attention_layer import AttentionFactories
+from forecast.layers.attention_layer import AttentionFactories, SelfAttention
 from forecast.layers.blocks import BlockSizes
 from forecast.layers.embedding import DataEmbedding
 from forecast.layers.feed_forward import Activation
-from forecast.layers.pre_norm import PreNorm, SelfAttention
+from forecast.layers.pre_norm import PreNorm
 from forecast.layers.reversible import ReversibleLayer, ReversibleStack
 from forecast.models.base import ForecastModel, WindowShape, with_placeholders
 

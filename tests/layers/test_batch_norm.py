@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from forecast.layers.batch_norm import BatchNorm
+from forecast.models.patchtst import BatchNorm
 
 B, L, D = 3, 5, 7
 

@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from forecast.attention.full import FullAttention
-from forecast.layers.attention_layer import AttentionLayer
-from forecast.layers.boom import Boom, sigmoid_gelu
-from forecast.layers.pre_norm import Lstm, PreNorm, SelfAttention
+from forecast.layers.attention_layer import AttentionLayer, SelfAttention
+from forecast.layers.pre_norm import PreNorm
 from forecast.layers.projections import StandardProjection
+from forecast.models.sha import Boom, Lstm, sigmoid_gelu
 
 B, L, D, N = 2, 11, 7, 3
 
