@@ -21,6 +21,7 @@ from forecast.run_folder import checkpoint_path
 
 ANOTHER = "Use another one of its run."
 NONE = type(None)
+FOLDER_BIT = 0x10  # of a zip member's attributes, as MS-DOS has it
 # What is needed to evaluate, to predict and to describe it: mapping -> its keys and their types. There may be more.
 KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "": {"state_dict": (dict,), "global_step": (int,), "loops": (dict,)},
@@ -109,8 +110,11 @@ def _check_archive(path: Path, *, name: str, kind: str, if_damaged: str) -> None
         inside = {member.rpartition("/")[2] for member in archive.namelist()}
         if "data.pkl" not in inside or "constants.pkl" in inside:  # the second is a TorchScript program's
             raise UserError(f"{name} is not {kind}: a zip archive of something else.")
-        # torch reads weights without looking at their checksum
+        # torch reads weights without looking at their checksum, and those of a part marked as a folder not at all
+        folders = [member.filename for member in archive.infolist() if member.external_attr & FOLDER_BIT]
         damaged = archive.testzip()
+    if folders:
+        raise UserError(f"{name} is damaged: its part '{folders[0]}' is marked as a folder. {if_damaged}")
     if damaged:
         raise UserError(f"{name} is damaged: the checksum of its part '{damaged}' is wrong. {if_damaged}")
 

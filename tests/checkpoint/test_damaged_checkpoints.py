@@ -53,6 +53,16 @@ def test_a_flipped_bit_of_a_weight_is_named(best, tmp_path):
     assert f"the checksum of its part '{part.filename}' is wrong" in refused(tmp_path / "bad.ckpt")
 
 
+def test_a_weight_marked_as_a_folder_which_torch_would_not_read_is_named(best, tmp_path):
+    content = bytearray(best.read_bytes())
+    with zipfile.ZipFile(best) as archive:
+        part = next(m for m in archive.infolist() if m.filename.endswith("/data/7"))
+        entry = content.rindex(b"PK\x01\x02", 0, content.index(part.filename.encode(), archive.start_dir))
+    content[entry + 38] ^= 0x10  # of its external attributes
+    (tmp_path / "bad.ckpt").write_bytes(content)
+    assert f"is damaged: its part '{part.filename}' is marked as a folder" in refused(tmp_path / "bad.ckpt")
+
+
 def other_zip(path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("sheet.xml", "<a/>")
