@@ -68,7 +68,7 @@ def test_evaluate_and_predict_take_it(prob, tmp_path, monkeypatch, capsys):
     assert table["date"][0] == str(pd.Timestamp("2021-03-01") + pd.Timedelta(hours=211))
     assert f"{len(weights(prob))} names of {tmp_path}/checkpoint.pth, {counted:,} parameters" in printed
     for program in ("evaluate", "predict"):
-        assert f"python {program}.py ckpt_path={path} " in printed
+        assert f"forecast {program} ckpt_path={path} " in printed
     lengths = f"--seq_len {c['seq_len']} --label_len {c['label_len']} --pred_len {c['out_len']}"
     rest = f"--attn prob --factor {c['factor']} --n_heads {c['n_heads']} --activation {c['activation']}"
     assert f"{lengths} {rest}" in printed
