@@ -158,9 +158,9 @@ def _command_line() -> argparse.Namespace:
 def _task(main: Main, config_name: str) -> Main:
     """`main` as Hydra runs it.
 
-    A command of WRITING holds the lock of its folder until its end. Where another process holds it, a single command is
-    refused, and a job of a sweep is left out: two sweeps with the same overrides share the work. A job that has finished
-    before is left out too, before torch is imported.
+    A command of WRITING holds the lock of its folder until its end. Where another process holds it, a single command
+    is refused, and a job of a sweep is left out: two sweeps with the same overrides share the work. A job that has
+    finished before is left out too, before torch is imported.
     """
     modules = trusted()  # for the processes of a launcher, which get this function and nothing else
 
