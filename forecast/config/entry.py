@@ -33,6 +33,9 @@ from forecast.run_folder import FolderHeld, hold, read_run, release, write_run_i
 Main = Callable[[DictConfig], None]
 log = logging.getLogger(__name__)
 
+# The commands that leave results in their run folder, and hold its lock until they end.
+WRITING = ("train", "evaluate")
+
 
 class _Refused(BaseException):
     """Carries a UserError past Hydra, which would print a line of its own for an Exception."""
@@ -178,9 +181,9 @@ def _command_line() -> argparse.Namespace:
 def _task(main: Main, config_name: str) -> Main:
     """`main` as Hydra runs it.
 
-    train holds the lock of its folder until its end. Where another process holds it, a single command is refused,
-    and a job of a sweep is left out: two sweeps with the same overrides share the work. A job that has finished before
-    is left out too, before torch is imported.
+    A command of WRITING holds the lock of its folder until its end. Where another process holds it, a single command
+    is refused, and a job of a sweep is left out: two sweeps with the same overrides share the work. A job that has
+    finished before is left out too, before torch is imported.
     """
     modules = trusted()  # for the processes of a launcher, which get this function and nothing else
 
@@ -189,7 +192,7 @@ def _task(main: Main, config_name: str) -> Main:
         distributed.leave_console_to_first_process()
         folder = run_folder()
         try:
-            if config_name == "train" and distributed.rank() == 0:
+            if config_name in WRITING and distributed.rank() == 0:
                 hold(folder)
             _check_choices()
             if in_sweep() and not cfg.get("ckpt_path") and read_run(folder).state == "finished":

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from config.test_entry import STUB, ran, reports
+from config.test_entry import ROOT, STUB, ran, reports
 
 from forecast.run_folder import FolderHeld, hold, in_use, read_run, release
 
@@ -48,6 +48,9 @@ def test_a_second_training_or_resume_is_refused_until_the_first_is_gone_however_
             assert end.returncode == 1 and reports(end) == []
             assert re.fullmatch(message, end.stderr)
             assert content(run) == before
+        evaluated = (f"ckpt_path={run}/checkpoints/last.ckpt", f"hydra.run.dir={run}")  # it would replace metrics.json
+        assert re.fullmatch(message, ran(tmp_path, ROOT / "evaluate.py", *evaluated).stderr)
+        assert content(run).items() >= before.items()
         assert reports(ran(tmp_path, STUB, f"hydra.run.dir={tmp_path / 'elsewhere'}"))  # what the message advises
         assert reports(ran(tmp_path, STUB, f"hydra.run.dir={run}", LOCAL_RANK="1"))  # another process of one training
         before = content(run)
