@@ -1,11 +1,11 @@
 """Runs the entry points as a user does, inside the test's process: Hydra, config, files and all."""
 
-import logging
 import signal
 import sys
 from unittest import mock
 
 from forecast.__main__ import start
+from forecast.config.entry import logging_restored
 
 # A whole training in a second or two, without pictures in TensorBoard, which take longer than it.
 TINY = [
@@ -22,15 +22,8 @@ def heed_ctrl_c():
 
 def call(program, *arguments):
     """`forecast PROGRAM ARGUMENTS`; raises SystemExit as the program would exit. Logging is put back."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    try:
-        with mock.patch.object(sys, "argv", [f"{program}.py", *map(str, arguments)]):
-            start(program)
-    finally:
-        for handler in set(root.handlers) - set(handlers):
-            handler.close()
-        root.handlers[:], root.level = handlers, level
+    with logging_restored(), mock.patch.object(sys, "argv", [f"{program}.py", *map(str, arguments)]):
+        start(program)
 
 
 def refusal(capsys, program, *arguments):

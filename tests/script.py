@@ -6,6 +6,7 @@ from pathlib import Path
 from unittest import mock
 
 from forecast.__main__ import COMMANDS, start
+from forecast.config.entry import logging_restored
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -14,7 +15,7 @@ def call_script(capsys, name, *arguments):
     """Its exit status, what it prints on stdout and what on stderr."""
     status = 0
     try:
-        with mock.patch.object(sys, "argv", [f"{name}.py", *map(str, arguments)]):
+        with logging_restored(), mock.patch.object(sys, "argv", [f"{name}.py", *map(str, arguments)]):
             if (command := name.replace("_", "-")) in COMMANDS:
                 start(command)
             else:

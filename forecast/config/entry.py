@@ -87,7 +87,7 @@ def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
         main(cfg)
 
     try:
-        with _logging_restored(), initialize_config_dir(str(CONF), version_base="1.3", job_name=config_name):
+        with logging_restored(), initialize_config_dir(str(CONF), version_base="1.3", job_name=config_name):
             hydra_job = GlobalHydra.instance().hydra
             assert hydra_job is not None
             ended = hydra_job.run(
@@ -140,7 +140,7 @@ def _explained(error: BaseException, config_name: str, overrides: list[str], *, 
 
 
 @contextlib.contextmanager
-def _logging_restored() -> Iterator[None]:
+def logging_restored() -> Iterator[None]:
     """Gives the root logger its handlers back, which Hydra exchanges, and closes the files of Hydra's."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level

@@ -11,6 +11,7 @@ import pytest
 from forecast.__main__ import COMMANDS, CONFIGURED, PLAIN, main, start
 from forecast.commands.options import OPTIONS
 from forecast.config import values
+from forecast.config.entry import logging_restored
 from forecast.errors import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +60,8 @@ def test_the_other_processes_of_a_training_can_be_started_by_the_whole_command(m
     monkeypatch.chdir(tmp_path)
     words = [begun_by, "train", "seed=3", "trainer=ddp"]
     monkeypatch.setattr(sys, "argv", words)
-    main()
+    with logging_restored():
+        main()
     assert seen == [(words, 3)]
 
 

@@ -106,7 +106,7 @@ def test_options_are_used_instead_of_guesses(tmp_path, check):
 
 @pytest.mark.parametrize("name", ["separator", "decimal"])
 def test_an_option_of_several_characters_is_refused(tmp_path, name, check):
-    assert f"--{name} ,,: must be one character" in check(tmp_path / "a.csv", f"--{name}", ",,", status=2)
+    assert f"argument --{name}: ,,: must be one character" in check(tmp_path / "a.csv", f"--{name}", ",,", status=2)
 
 
 def test_a_thousand_columns_and_findings_are_cut_short(tmp_path, check):
