@@ -3,11 +3,6 @@
 See results/README.md for the marks in the documents and the records in results/excerpts.
 """
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # documents/ is no part of the installed package
-
 from documents.command_line import main
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from forecast.config.code_hash import code_hash
 from forecast.config.commit import commit
 from forecast.errors import UserError
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def run(recipe: Recipe, place: Path, recipes: Mapping[str, Recipe]) -> list[str]:
