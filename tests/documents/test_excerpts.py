@@ -4,12 +4,12 @@ import re
 from dataclasses import replace
 
 import pytest
-from script import SCRIPTS, call_script
-
 from documents.blocks import blocks
 from documents.check import problems
 from documents.command_line import check, made_otherwise, record
 from documents.records import Recipe, Record, read_recipes, read_record, record_path, write_record
+from script import SCRIPTS, call_script
+
 from forecast.errors import UserError
 
 PRINTED = """\
