@@ -90,7 +90,7 @@ def read_table(text: CsvText, spec: TableSpec, findings: Findings) -> Table:
     the cells are read one by one, to find out which are wrong and why.
     """
     if spec.decimal not in (".", ","):
-        raise UserError(f"data.decimal is {spec.decimal!r}; it must be '.' or ','.")
+        raise UserError(f"data.decimal is {spec.decimal!r}; it must be one of two characters. Set '.' or ','.")
     if spec.decimal == text.separator:
         findings.error(
             f"data.decimal and data.separator are both {spec.decimal!r}. Set them to different characters, or write "

@@ -186,8 +186,8 @@ def test_neither_gaps_nor_chunks_change_a_fault_and_a_check_lists_it_with_its_co
     [
         ({"separator": "::"}, "data.separator is '::'; it must be one character"),
         *(({"separator": mark}, f"data.separator is {mark!r}. Choose ','") for mark in ("a", "1", '"', "\n", "§")),
-        ({"decimal": "::"}, "data.decimal is '::'; it must be '.' or ','"),
-        ({"decimal": "-"}, "data.decimal is '-'; it must be '.' or ','"),
+        ({"decimal": "::"}, "data.decimal is '::'; it must be one of two characters. Set '.' or ','"),
+        ({"decimal": "-"}, "data.decimal is '-'; it must be one of two characters. Set '.' or ','"),
         ({"decimal": ","}, "data.decimal and data.separator are both ','. Set them to different characters"),
     ],
 )
