@@ -237,7 +237,7 @@ def test_main_runs_in_its_folder_and_knows_the_command(tmp_path):
     assert end.stderr == ""
     assert (report["overrides"], report["seed"], report["model"]) == (["seed=3"], 3, "informer")
     assert Path(report["folder"]).relative_to(tmp_path).parts[0] == "outputs"
-    assert {path.name for path in Path(report["folder"]).iterdir()} == {".hydra", ".lock", "stub.log"}
+    assert {path.name for path in Path(report["folder"]).iterdir()} == {".hydra", ".lock", "train.log"}
 
 
 @pytest.mark.slow
