@@ -3,7 +3,12 @@
 See results/README.md for the marks in the documents and the records in results/excerpts.
 """
 
-from documents.command_line import main
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # scripts/ is no part of the installed package
+
+from scripts.documents.command_line import main
 
 if __name__ == "__main__":
     main()

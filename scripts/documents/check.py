@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from documents.blocks import MARK, Block, blocks
-from documents.records import Record
 from forecast.errors import UserError, closest
+from scripts.documents.blocks import MARK, Block, blocks
+from scripts.documents.records import Record
 
 CUT = "..."  # on a line of its own in an excerpt: lines are left out here
 # 0.2634, unless a setting (optim.lr=0.001), a version or part of a name; and times and sizes: 4.7 s, 746 MB

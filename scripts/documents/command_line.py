@@ -8,11 +8,11 @@ import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from documents.check import problems, unused
-from documents.records import Recipe, Record, read_recipes, read_record, record_path, write_record
-from documents.run import ROOT, again, made_by, run
 from forecast.config.code_hash import code_hash
 from forecast.errors import UserError, closest
+from scripts.documents.check import problems, unused
+from scripts.documents.records import Recipe, Record, read_recipes, read_record, record_path, write_record
+from scripts.documents.run import ROOT, again, made_by, run
 
 MADE = {"docs/results.md"}  # documents that a script makes as a whole
 MAKERS = ("results.py", "performance.py")

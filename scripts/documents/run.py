@@ -12,10 +12,10 @@ from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
 
-from documents.records import Recipe, Record
 from forecast.config.code_hash import code_hash
 from forecast.config.commit import commit
 from forecast.errors import UserError
+from scripts.documents.records import Recipe, Record
 
 ROOT = Path(__file__).parents[2]
 

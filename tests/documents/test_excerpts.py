@@ -4,13 +4,13 @@ import re
 from dataclasses import replace
 
 import pytest
-from documents.blocks import blocks
-from documents.check import problems
-from documents.command_line import check, made_otherwise, record
-from documents.records import Recipe, Record, read_recipes, read_record, record_path, write_record
 from script import SCRIPTS, call_script
 
 from forecast.errors import UserError
+from scripts.documents.blocks import blocks
+from scripts.documents.check import problems
+from scripts.documents.command_line import check, made_otherwise, record
+from scripts.documents.records import Recipe, Record, read_recipes, read_record, record_path, write_record
 
 PRINTED = """\
 $ forecast train experiment=quickstart
