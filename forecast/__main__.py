@@ -4,7 +4,6 @@ train.py, evaluate.py, predict.py and the files of scripts/ start the same comma
 """
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 
 from forecast.commands import Answer
 from forecast.errors import Terminated, UsageError, UserError, closest
+from forecast.text.terminal import guard, json_text, say
 
 # The commands whose options are a Hydra config, then those with options of their own.
 CONFIGURED = {
@@ -42,14 +42,14 @@ def main() -> None:
     """Runs the command that the first argument names; never returns after an error."""
     name, *arguments = sys.argv[1:] or ["--help"]
     if name in ("-h", "--help"):
-        print(overview())
+        say(overview())
         return
     if name == "--version":
-        print(f"forecast {version('forecast')}")
+        say(f"forecast {version('forecast')}")
         return
     if name not in COMMANDS:
         near = closest(name, COMMANDS)
-        print(f"forecast {name}: no such command.{near} `forecast --help` lists them all.", file=sys.stderr)
+        say(f"forecast {name}: no such command.{near} `forecast --help` lists them all.", file=sys.stderr)
         sys.exit(USAGE)
     words, sys.argv = sys.argv, [f"forecast {name}", *arguments]
     start(name, words=words)
@@ -63,6 +63,7 @@ def start(name: str, *, words: list[str] | None = None) -> None:
 
     With --json stdout gets one JSON document and nothing else; what the command prints besides goes to stderr.
     """
+    guard()
     as_json = name in WITH_JSON and "--json" in sys.argv[1:]
     if as_json:
         sys.argv.remove("--json")
@@ -89,7 +90,7 @@ def trust_of(name: str) -> Iterator[None]:
 
 def print_json(document: Any) -> None:
     """Prints one JSON document."""
-    print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    say(json_text(document))
 
 
 @contextmanager
@@ -103,17 +104,17 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
     try:
         yield
     except Terminated as stop:
-        print(stop, file=sys.stderr)
+        say(stop, file=sys.stderr)
         sys.exit(TERMINATED)
     except UserError as error:
         if os.environ.get("FORECAST_TRACEBACK") == "1":
             raise
-        print(error, file=sys.stderr)
+        say(error, file=sys.stderr)
         if as_json:
             print_json({"status": "error", "error": str(error), "hint": error.hint})
         sys.exit(USAGE if isinstance(error, UsageError) else USER_ERROR)
     except KeyboardInterrupt as interrupt:
-        print(str(interrupt) or "Interrupted.", file=sys.stderr)
+        say(str(interrupt) or "Interrupted.", file=sys.stderr)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:  # `| head` has read enough; Python would complain once more when it flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,6 +1,7 @@
 """Imports between rooms point one way, and the tree keeps its promises."""
 
 import ast
+import re
 import subprocess
 from pathlib import Path
 
@@ -8,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "forecast"
 
 # They import nothing of ours; every room may import them.
-BASE = {"errors", "files", "bounds"}
+BASE = {"errors", "files", "bounds", "text"}
 # The doors, for a shell and (__init__) for Python: they know the commands, and nothing imports this one.
 DOOR = "__main__"
 # The rooms, lowest first: a room imports from those named in its row, each of which stands above it.
@@ -42,6 +43,10 @@ ALLOWED = {
 }
 
 
+# Calls that write to the terminal.
+PRINTS = r"(^|\.)(print|pprint|secho|print_exc|print_exception)$|\bstd(out|err)\w*\.write$"
+
+
 def imports(file):
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
@@ -66,8 +71,8 @@ def may_import(room, name):
     library = name.split(".")[0]
     if library == "forecast":
         if room in (DOOR, "__init__"):
-            return part_of(name) in {"errors", "config", "commands"}
-        return part_of(name) in ({room, *BASE, *ARROWS[room], "__init__"} if room in ARROWS else {"errors"})
+            return part_of(name) in {"errors", "text", "config", "commands"}
+        return part_of(name) in ({room, *BASE, *ARROWS[room], "__init__"} if room in ARROWS else {"errors", room})
     return library not in ("benchmarks", "documents") and room in ALLOWED.get(library, {room})
 
 
@@ -138,6 +143,18 @@ def test_every_arrow_is_used():
 
 def test_six_files_at_most_stand_outside_a_room():
     assert len(list(PACKAGE.glob("*.py"))) <= 6
+
+
+def test_whatever_is_printed_is_made_harmless():
+    """`say`, json_text and the verdict's console print; a bare print would show foreign text as it is."""
+    console = PACKAGE / "report" / "verdict.py"  # rich's tables, whose names are made harmless one by one
+    wrong = []
+    for file in {*PACKAGE.rglob("*.py")} - {PACKAGE / "text" / "terminal.py"}:
+        for node in ast.walk(ast.parse(file.read_text())):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if re.search(PRINTS, called) and not (file == console and called == "console.print"):
+                wrong.append(f"{file.relative_to(ROOT)}:{node.lineno} calls {called}")
+    assert wrong == []
 
 
 def test_instantiate_has_one_caller():

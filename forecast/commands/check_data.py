@@ -11,6 +11,7 @@ from forecast.data.check import FileCheck, check_file
 from forecast.data.findings import Severity
 from forecast.data.seasonality import CLEAR
 from forecast.files import rounded
+from forecast.text.terminal import label, say
 
 MAX_COLUMNS, MAX_FINDINGS = 12, 30
 WIDTH = 110
@@ -22,7 +23,7 @@ def main(arguments: argparse.Namespace) -> Answer:
     options = {name: getattr(arguments, name) for name in ("separator", "decimal", "time_column")}
     check = check_file(arguments.file, **options)
     with np.errstate(over="ignore", invalid="ignore"):  # of columns that reach the largest float
-        print("\n".join([*facts(check), *findings(check), *advice(check)]))
+        say("\n".join([*facts(check), *findings(check), *advice(check)]))
     return Answer(rounded(document(check)), exit_status=0 if check.command else 1)
 
 
@@ -60,11 +61,11 @@ def facts(check: FileCheck) -> list[str]:
         return lines
     times = check.table.timestamps.dropna()
     if len(times):
-        lines.append(labelled("time", f"column '{check.time_column}', {times.min()} to {times.max()}"))
+        lines.append(labelled("time", f"column '{label(str(check.time_column))}', {times.min()} to {times.max()}"))
     if check.freq is not None:
         missing = f"{check.rows_missing} rows missing" if check.rows_missing else "no row missing"
         lines.append(labelled("frequency", f"{check.freq}, {missing}"))
-    names = check.table.columns
+    names = [label(name) for name in check.table.columns]
     width = min(max(6, *(len(name) for name in names[:MAX_COLUMNS])), 30)
     lines += ["", f"{'column':{width}}  {'missing':>8} {'least':>11} {'median':>11} {'largest':>11} {'outliers':>9}"]
     for name, column, outliers in list(zip(names, check.table.values.T, check.outliers, strict=True))[:MAX_COLUMNS]:

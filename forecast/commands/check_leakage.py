@@ -14,6 +14,7 @@ from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
 from forecast.evaluation import leakage
 from forecast.models.base import ForecastModel
+from forecast.text.terminal import say
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -49,7 +50,7 @@ def run_checks(checkpoint: Checkpoint, data: PreparedData, *, split: str) -> lis
             check()
         except UserError as error:
             leaks.append(str(error))
-            print("LEAK ", claim.split(":")[0], flush=True)
+            say("LEAK ", claim.split(":")[0], flush=True)
         else:
-            print("ok   ", claim, flush=True)
+            say("ok   ", claim, flush=True)
     return leaks

@@ -7,6 +7,7 @@ from typing import Any
 from forecast.checkpoint.load import load_checkpoint
 from forecast.errors import UserError
 from forecast.export.bundle import export
+from forecast.text.terminal import say
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -20,13 +21,13 @@ def main(arguments: argparse.Namespace) -> None:
 def print_summary(out: Path, description: dict[str, Any]) -> str:
     """Prints what was written; returns why there is no program, if there is none."""
     weights, program = description["weights"], description["program"]
-    print(f"{out}/config.json")
-    print(f"{out}/{weights['file']}: {weights['tensors']} tensors, {weights['bytes'] / 1e6:.1f} MB")
+    say(f"{out}/config.json")
+    say(f"{out}/{weights['file']}: {weights['tensors']} tensors, {weights['bytes'] / 1e6:.1f} MB")
     if "refused" in program:
         return str(program["refused"])
     sizes = ", ".join(map(str, program["compared_on_windows"]))
     number = "any number of" if program["windows"] is None else program["windows"]
-    print(
+    say(
         f"{out}/{program['file']}: takes {number} windows at once, {program['bytes'] / 1e6:.1f} MB\n"
         f"Read back, its forecasts of {sizes} windows differ from the model's by "
         f"{program['largest_difference_scaled']:.1e} at most, scaled units."

@@ -34,6 +34,7 @@ from forecast.export.informer2020.names import (
 from forecast.export.informer2020.options import UNSEEN, as_option, in_their_options, overrides
 from forecast.files import replacing
 from forecast.models.base import ForecastModel
+from forecast.text.terminal import listed, say
 from forecast.training.record import describe_data, make_record, weights_only_content
 
 
@@ -101,7 +102,7 @@ def check_target(arguments: argparse.Namespace, source: FileSource) -> None:
     columns = read_columns(path)
     if target not in columns:
         hint = closest(target, columns)
-        raise UserError(f"--target {target}: {path} has no such column, only {', '.join(columns)}.{hint}")
+        raise UserError(f"--target {target}: {path} has no such column, only {listed(columns)}.{hint}")
     if arguments.data != "custom" and arguments.features == "MS" and target != columns[-1]:
         raise UserError(
             f"--target {target} --features MS: of an ETT file the authors' code forecasts the last column, "
@@ -171,13 +172,13 @@ def write_checkpoint(path: Path, content: dict[str, Any], data: PreparedData) ->
 def print_summary(arguments: argparse.Namespace, record: dict[str, Any], *, n_names: int, added: list[str]) -> None:
     """Prints what was imported, which options were taken on trust, and what to do next."""
     data, output = record["data"], shlex.quote(str(arguments.output))
-    print(f"{n_names} names of {arguments.checkpoint}, {record['parameters']:,} parameters, are now in {output}.")
-    print(f"Data: {data['name']} ({data['path']}), {len(data['columns'])} columns in, {len(data['targets'])} forecast.")
+    say(f"{n_names} names of {arguments.checkpoint}, {record['parameters']:,} parameters, are now in {output}.")
+    say(f"Data: {data['name']} ({data['path']}), {len(data['columns'])} columns in, {len(data['targets'])} forecast.")
     if added:
-        print(f"Trained without {', '.join(added)} (another --freq than these data have): its weights are zero.")
+        say(f"Trained without {', '.join(added)} (another --freq than these data have): its weights are zero.")
     trusted = " ".join(as_option(name, getattr(arguments, name)) for name in UNSEEN)
-    print(f"The weights do not show these, and with a wrong one the forecasts are wrong: {trusted}")
-    print(f"""
+    say(f"The weights do not show these, and with a wrong one the forecasts are wrong: {trusted}")
+    say(f"""
 Next:
   forecast evaluate ckpt_path={output}                          every test window
   forecast evaluate ckpt_path={output} protocol=informer2021    the windows that the authors count

@@ -13,6 +13,7 @@ from forecast.data.prepare import PreparedData, prepare
 from forecast.data.sources import Source
 from forecast.data.split import split_rows
 from forecast.errors import UserError, closest
+from forecast.text.terminal import listed
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ def history(checkpoint: Checkpoint, source: Source, path: Path | str | None) -> 
     layout = {"time_column": other.time_column, "separator": other.separator}
     unused = [name for name in read_columns(path, **layout) if name not in columns]
     if unused:
-        log.info("%s: the model was not trained on the columns %s; they are not read.", path, ", ".join(unused))
+        log.info("%s: the model was not trained on the columns %s; they are not read.", path, listed(unused))
     freq = checkpoint.data["freq"]
     return read_frame(path, columns=columns, decimal=other.decimal, freq=freq, gaps=other.gaps, **layout)
 

@@ -13,6 +13,7 @@ from forecast.commands import Answer
 from forecast.commands.results import slot_names
 from forecast.config.trust import as_typed
 from forecast.run_folder import METRICS, run_of
+from forecast.text.terminal import label, listed, say
 
 WIDTH = 120
 SHOWN = 8  # columns that are named, and rows of the scaler's table
@@ -22,7 +23,7 @@ SPLIT_NAMES = {"val": "validation", "test": "test"}
 def main(arguments: argparse.Namespace) -> Answer:
     """Prints the card. Raises UserError for a file that is no checkpoint."""
     card = make_card(load_checkpoint(arguments.checkpoint))
-    print("\n".join(lines(card)))
+    say("\n".join(lines(card)))
     return Answer(card)
 
 
@@ -86,12 +87,13 @@ def lines(card: dict[str, Any]) -> Iterator[str]:
     """The card in at most about forty lines."""
     data = card["data"]
     yield f"{card['file']}: format {card['format']}, {card['bytes'] / 1e6:.1f} MB"
-    yield row("model", f"{card['model']}, {number(card['parameters'])} parameters")
+    yield row("model", f"{label(card['model'])}, {number(card['parameters'])} parameters")
     yield row("sizes", words(card["sizes"]))
     yield row("attention", words(card["attention"]) or "none")
     yield row("lengths", words({key: card[key] for key in ("seq_len", "label_len", "pred_len")}))
     yield row("trained", f"{words({key: card[key] for key in ('epoch', 'step', 'seed')})}; {best(card)}")
-    yield row("data", f"{data['name']}, checksum {data['checksum']}" + (f", {data['path']}" if data["path"] else ""))
+    path = f", {data['path']}" if data["path"] else ""
+    yield row("data", f"{label(data['name'])}, checksum {label(data['checksum'])}{path}")
     yield row("columns", f"{named(data['columns'])}; every {data['freq']}")
     yield row("targets", f"{named(data['targets'])}; features {data['features']}")
     yield row("known", named(data["known"]))
@@ -105,7 +107,7 @@ def lines(card: dict[str, Any]) -> Iterator[str]:
     yield row("versions", words(card["versions"]))
     yield row("scaler", f"{'column':24} {'mean':>12} {'std':>12}")
     for name, values in list(card["scaler"].items())[:SHOWN]:
-        yield row("", f"{name:24} {values['mean']:12.5g} {values['std']:12.5g}")
+        yield row("", f"{label(name):24} {values['mean']:12.5g} {values['std']:12.5g}")
     if len(card["scaler"]) > SHOWN:
         yield row("", f"and {len(card['scaler']) - SHOWN} more; --json shows all")
     yield from (f"  {'' if position else 'next':11} {command}" for position, command in enumerate(card["next"]))
@@ -120,13 +122,13 @@ def row(name: str, text: str) -> str:
 
 def words(values: dict[str, Any]) -> str:
     """Names and values in one line."""
-    return ", ".join(f"{name} {value}" for name, value in values.items())
+    return listed(f"{name} {value}" for name, value in values.items())
 
 
 def named(names: list[str]) -> str:
     """How many names, and the first of them."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{len(names)}: {', '.join(names[:SHOWN])}{more}" if names else "none"
+    return f"{len(names)}: {listed(names[:SHOWN])}{more}" if names else "none"
 
 
 def number(value: int | None) -> str:

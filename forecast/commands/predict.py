@@ -17,6 +17,7 @@ from forecast.errors import UserError
 from forecast.files import replacing
 from forecast.report.verdict import verdict
 from forecast.run_folder import METRICS, run_of
+from forecast.text.terminal import say
 
 
 def predict(cfg: DictConfig) -> Answer:
@@ -35,13 +36,13 @@ def predict(cfg: DictConfig) -> Answer:
     except OSError as error:
         raise UserError(f"output={output} cannot be written: {error.strerror}.") from error
     times = table.iloc[:, 0]
-    print(f"{len(times)} steps from {times.iloc[0]} to {times.iloc[-1]} are in {output}, drawn in {picture}.")
+    say(f"{len(times)} steps from {times.iloc[0]} to {times.iloc[-1]} are in {output}, drawn in {picture}.")
     metrics = run_of(checkpoint.path) / METRICS  # of the run that made the checkpoint
     sentences: list[str] = []
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # it need not be there any more
         sentences = verdict(json.loads(metrics.read_text()), "test")
     for sentence in sentences:
-        print(f"best.ckpt of this run on its test windows: {sentence}")
+        say(f"best.ckpt of this run on its test windows: {sentence}")
     rows = table.assign(**{source.time_column: times.astype(str)}).to_dict("records")
     return Answer(
         {

@@ -17,6 +17,7 @@ from forecast.errors import UserError
 from forecast.files import rounded, write_text
 from forecast.report.figures import save
 from forecast.run_folder import result_line
+from forecast.text.terminal import say
 
 
 def main(arguments: argparse.Namespace) -> Answer:
@@ -45,8 +46,8 @@ def write_report(folder: Path, to: Path, against: str | None) -> Answer:
     write_text(to / "runs.jsonl", "".join(json.dumps(rounded(line), allow_nan=False) + "\n" for line in lines))
     write_text(to / "report.csv", csv_text(tables, against))
     write_text(to / "report.md", text + "".join(f"\n![]({name})\n" for name in pictures))
-    print(text)
+    say(text)
     files = ["report.md", "report.csv", "runs.jsonl", *pictures]
-    print(f"In {to}: {', '.join(files)}")
+    say(f"In {to}: {', '.join(files)}")
     lost = [{"run": str(run.path), "state": run.state, "reason": run.reason} for run in runs if run.state != "finished"]
     return Answer(rounded({"folder": str(to), "files": files, "rows": csv_rows(tables, against), "not_finished": lost}))

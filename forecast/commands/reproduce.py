@@ -16,6 +16,7 @@ from forecast.reproduction.published import RESULTS, read_published
 from forecast.reproduction.running import run_all
 from forecast.reproduction.tables import TABLES, Job, PublishedTable, cells, jobs
 from forecast.run_folder import OUTPUT, Run, read_run
+from forecast.text.terminal import say
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -31,7 +32,7 @@ def main(arguments: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         raise KeyboardInterrupt("Interrupted: the same command goes on from here.") from None
     if not complete:
-        print("The time is up: the same command goes on from here.")
+        say("The time is up: the same command goes on from here.")
 
 
 def run_missing(arguments: argparse.Namespace) -> bool:
@@ -43,7 +44,7 @@ def run_missing(arguments: argparse.Namespace) -> bool:
     folder = arguments.runs.absolute()
 
     def log(text: str) -> None:
-        print(time.strftime("%H:%M:%S"), text, flush=True)
+        say(time.strftime("%H:%M:%S"), text, flush=True)
 
     def done(job: Job, run: Run) -> None:
         title = f"{job.table} {job.row}, {job.model}, seed {job.seed}"
@@ -104,6 +105,6 @@ def print_tables(arguments: argparse.Namespace) -> None:
     lines, printed = records.read(arguments.results), read_published()
     notes = read_notes(RESULTS / "notes.yaml")
     for table in tables(arguments.table):
-        print("\n".join(table_lines(table, lines, printed, notes)))
+        say("\n".join(table_lines(table, lines, printed, notes)))
     if lines:
-        print(f"{RULE}\n\n{CODE}")
+        say(f"{RULE}\n\n{CODE}")

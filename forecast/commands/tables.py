@@ -9,6 +9,7 @@ import pandas as pd
 
 from forecast.data.sources import FileSource, Source
 from forecast.errors import UserError
+from forecast.text.terminal import listed
 
 Table = pd.DataFrame | Path | str
 NAME = "the DataFrame"
@@ -26,7 +27,7 @@ def time_column_of(table: pd.DataFrame, usual: str = "date") -> str:
         return usual
     if len(times) == 1:
         return times[0]
-    names = ", ".join(map(str, table.columns[:12]))
+    names = listed(map(str, table.columns[:12]))
     raise UserError(
         f"{NAME} has no time: no index of it, no column '{usual}' and {len(times)} columns of timestamps, of {names}. "
         "Give it an index of timestamps: df = df.set_index(pd.to_datetime(df['NAME']))"

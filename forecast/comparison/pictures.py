@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from forecast.comparison.rows import Comparison, Row, Spread
 from forecast.comparison.tables import heading
-from forecast.report.figures import blank_figure, lighten, show_dates
+from forecast.report.figures import blank_figure, drawn_name, lighten, show_dates
 from forecast.report.verdict import BASELINES
 from forecast.run_folder import FORECASTS, STEP_ERRORS, Run
 
@@ -53,7 +53,7 @@ def errors_figure(rows: Sequence[Row], title: str) -> Figure:
         baseline = rows[0].first("baselines", key, "scaled", "mse")
         if baseline is not None and baseline <= FAR * _mse(rows[0]).mean:
             axes.axvline(baseline, color=COLOURS[number], linestyle=DASHES[1], label=f"{name} {baseline:.3f}")
-    axes.set_yticks(range(len(rows)), [row.name for row in rows], parse_math=False)
+    axes.set_yticks(range(len(rows)), [drawn_name(row.name) for row in rows], parse_math=False)
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlabel("MSE, scaled units")
     lighten(axes)
@@ -72,7 +72,9 @@ def cost_figure(rows: Sequence[Row], title: str) -> Figure | None:
         if not points:
             return None  # a system that does not say how much memory is used
         for number, (row, mean, mse) in enumerate(points):
-            axes.plot(mean, mse, label=row.name, markersize=7, linestyle="none", **_style(number, marker=True))
+            axes.plot(
+                mean, mse, label=drawn_name(row.name), markersize=7, linestyle="none", **_style(number, marker=True)
+            )
         front = pareto([(mean, mse) for _, mean, mse in points])
         axes.step(*zip(*front, strict=True), where="post", color="#8c8c8c", linewidth=1.0, zorder=0)
         axes.set_xlabel(label)
@@ -101,7 +103,9 @@ def steps_figure(rows: Sequence[Row], title: str) -> Figure | None:
         if not curves:
             continue
         mean = np.mean(curves, axis=0)
-        axes.plot(np.arange(1, len(mean) + 1), mean, label=row.name, **_style(number, marker=len(mean) == 1))
+        axes.plot(
+            np.arange(1, len(mean) + 1), mean, label=drawn_name(row.name), **_style(number, marker=len(mean) == 1)
+        )
     if not axes.lines:
         return None
     baseline = _steps(rows[0].finished[0], "closed_form_nlinear_mse_scaled")
@@ -122,7 +126,7 @@ def forecasts_figure(rows: Sequence[Row], title: str) -> Figure | None:
         return None
     origins = [shared[i] for i in sorted({0, len(shared) // 2, len(shared) - 1})]
     columns = saved[0][1][origins[0]]["columns"][-MAX_COLUMNS:]
-    figure = blank_figure(4.8 * len(origins), 1.6 + 2.6 * len(columns), title)
+    figure = blank_figure(max(4.8 * len(origins), 9.0), 1.6 + 2.6 * len(columns), title)
     panels = figure.subplots(len(columns), len(origins), squeeze=False, sharex="col")
     for line, column in enumerate(columns):
         for place, origin in enumerate(origins):
@@ -131,12 +135,12 @@ def forecasts_figure(rows: Sequence[Row], title: str) -> Figure | None:
             for number, (name, windows) in enumerate(saved):
                 window = windows[origin]
                 values = window["forecast"][:, window["columns"].index(column)]
-                axes.plot(window["times"], values, label=name, **_style(number, marker=False))
+                axes.plot(window["times"], values, label=drawn_name(name), **_style(number, marker=False))
             show_dates(axes)
             lighten(axes)
             if not line:
                 axes.set_title(f"from {str(origin)[:16]}", fontsize="medium")
-        panels[line, 0].set_ylabel(f"{column}\noriginal units", parse_math=False)
+        panels[line, 0].set_ylabel(f"{drawn_name(column)}\noriginal units", parse_math=False)
     _legend(figure, panels[0, 0])
     return figure
 
@@ -170,7 +174,9 @@ def _style(number: int, *, marker: bool) -> dict[str, Any]:
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", frameon=False)
+    legend = figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", frameon=False)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def _mse(row: Row) -> Spread:

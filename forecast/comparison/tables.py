@@ -10,6 +10,8 @@ from forecast.comparison.rows import Comparison, Row, Spread, block_length, mse_
 from forecast.errors import UserError
 from forecast.report.verdict import BASELINES as BASELINES  # noqa: PLC0414 - reproduction, which does not import report, takes it from here
 from forecast.run_folder import Run, State
+from forecast.text.documents import as_code, as_markdown
+from forecast.text.terminal import label
 
 # name in report.csv: where it stands in metrics.json
 FIGURES = {
@@ -42,7 +44,10 @@ DIGITS = {"skill": 3, "train_seconds": 0, "train_samples_per_second": 0, "peak_m
 
 def markdown(table: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
     """The lines of a table, the first row its heading; all but the first `left` columns are set right."""
-    header, *rows = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in table]
+    # "\\|" would be a backslash and the end of the cell to some readers, and a bar to others
+    header, *rows = [
+        [cell.replace("\\|", "\\ |").replace("|", "\\|").replace("\n", " ") for cell in row] for row in table
+    ]
     rule = ["---" if i < left else "---:" for i in range(len(header))]
     return [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]
 
@@ -65,18 +70,19 @@ def report(name: str, comparisons: Sequence[Comparison], runs: Sequence[Run], ag
         choices = ", ".join(dict.fromkeys(row.name for row in rows if row.finished))
         problem = "has no finished run" if any(row.name == against for row in rows) else "is no row"
         raise UserError(f"--against={against}: that {problem}. Rows with results: {choices}")
-    lines = [f"# {name}", "", _counts(runs), ""]
+    lines = [f"# {as_markdown(name)}", "", _counts(runs), ""]
     first, *others = [run.overrides for run in runs if run.state != "foreign"]
     common = [f"{key}={value}" for key, value in first.items() if all(run.get(key) == value for run in others)]
     if common and others:
-        lines += [f"{COMMON} `{' '.join(common)}`.", ""]
+        lines += [f"{COMMON} {as_code(' '.join(common))}.", ""]
     for comparison in comparisons:
         lines += _section(comparison, reference(comparison, against))
     without_results = [run for run in runs if run.state != "finished"]
     lines += ["## Not finished", ""] if without_results else []
     for run in without_results:
         overrides = " ".join(f"{key}={value}" for key, value in run.overrides.items())
-        lines.append(f"- {run.path.name}{f' ({overrides})' if overrides else ''}: {run.state}: {_reason(run)}")
+        what = f"{as_markdown(run.path.name)}{f' ({as_markdown(overrides)})' if overrides else ''}"
+        lines.append(f"- {what}: {run.state}: {as_markdown(_reason(run))}")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -88,7 +94,7 @@ def reference(comparison: Comparison, against: str | None) -> Row:
 
 def heading(comparison: Comparison) -> str:
     """`ETTh1, features M, 24 steps ahead`, with the target where there is but one."""
-    target = f" ({comparison.targets[0]})" if len(comparison.targets) == 1 else ""
+    target = f" ({label(comparison.targets[0])})" if len(comparison.targets) == 1 else ""
     return f"{comparison.data}, features {comparison.features}{target}, {comparison.pred_len} steps ahead"
 
 
@@ -128,7 +134,7 @@ def _counts(runs: Sequence[Run]) -> str:
     for run in runs:
         for package, version in (run.run_info.get("versions") or {}).items():
             versions.setdefault(package, set()).add(str(version))
-    mixed = [f"{package} {', '.join(sorted(used))}" for package, used in versions.items() if len(used) > 1]
+    mixed = [as_markdown(f"{package} {', '.join(sorted(used))}") for package, used in versions.items() if len(used) > 1]
     return f"{text} They were made with different versions: {'; '.join(mixed)}." if mixed else text
 
 
@@ -137,11 +143,11 @@ def _section(comparison: Comparison, against: Row) -> list[str]:
     rows = [row for row in comparison.rows if row.finished]
     windows = " or ".join(f"{n:,}" for n in sorted({row.first("test", "windows") for row in rows}))
     costs = ["seconds", "samples/s", "MB", "parameters"]
-    header = ["", "MSE", "MAE", f"MSE minus {against.name}", "skill", *costs]
+    header = ["", "MSE", "MAE", f"MSE minus {as_markdown(against.name)}", "skill", *costs]
     lines = [
-        f"## {heading(comparison)}",
+        f"## {as_markdown(heading(comparison))}",
         "",
-        f"Protocol {comparison.protocol}, {windows} test windows. "
+        f"Protocol {as_markdown(comparison.protocol)}, {windows} test windows. "
         "Errors in scaled units, mean ± standard deviation (seeds).",
         "",
         *markdown([header, *(_cells(row, against) for row in comparison.rows), *_baseline_rows(rows)]),
@@ -149,13 +155,15 @@ def _section(comparison: Comparison, against: Row) -> list[str]:
     ]
     if offsets := list(dict.fromkeys(offset for row in rows for offset in row.first("offsets") or ())):
         places = [FIGURES["mse_scaled"], *(("offsets", offset, "scaled", "mse") for offset in offsets)]
-        later = [[row.name, *(plus_minus(row.spread(*place)) for place in places)] for row in rows]
-        lines += [*markdown([["MSE at offset", "0", *offsets], *later]), ""]
+        later = [[as_markdown(row.name), *(plus_minus(row.spread(*place)) for place in places)] for row in rows]
+        lines += [*markdown([["MSE at offset", "0", *map(as_markdown, offsets)], *later]), ""]
         lines += ["`-`: a model that goes step by step cannot begin later.", ""]
     if older := sum(len(row.superseded) for row in comparison.rows):
         lines += [f"Left out: {older} older run{'s' * (older != 1)} of a row and seed that a newer one has.", ""]
     if len(codes(rows)) > 1:
-        made = "; ".join(f"{code}: {', '.join(names)}" for code, names in codes(rows).items())
+        made = "; ".join(
+            f"{as_markdown(code)}: {', '.join(map(as_markdown, names))}" for code, names in codes(rows).items()
+        )
         lines += [f"Made by different code, so that a difference may be the code's. {made}.", ""]
     return [*lines, _explanation(rows) if len(rows) > 1 else "One row: there is nothing to compare it with.", ""]
 
@@ -172,13 +180,14 @@ def codes(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 def _cells(row: Row, against: Row) -> list[str]:
     if not row.finished:
-        return [row.name, f"{_states(row.lost)}: {_reason(row.lost[0])[:REASON]}", *[""] * 7]
+        reason = as_markdown(_reason(row.lost[0])[:REASON])
+        return [as_markdown(row.name), f"{_states(row.lost)}: {reason}", *[""] * 7]
     mse, mae = (plus_minus(row.spread(*FIGURES[key])) for key in ("mse_scaled", "mae_scaled"))
     lost = f", {_states(row.lost)}" if row.lost else ""
     difference = "the row compared with" if row is against else interval_text(mse_difference(row, against))
     spreads = ((row.spread(*FIGURES[key]), digits) for key, digits in DIGITS.items())
     means = ["-" if spread is None else f"{spread.mean:,.{digits}f}" for spread, digits in spreads]
-    return [row.name, f"{mse}{lost}", mae, difference, *means]
+    return [as_markdown(row.name), f"{mse}{lost}", mae, difference, *means]
 
 
 def interval_text(interval: Interval | None) -> str:

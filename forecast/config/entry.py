@@ -29,6 +29,7 @@ from forecast.config.trust import OPTION, trusted, trusting
 from forecast.config.values import CONF, natural
 from forecast.errors import UsageError, UserError, closest
 from forecast.run_folder import FolderHeld, hold, read_run, release, write_run_info
+from forecast.text.terminal import guard, say
 
 Main = Callable[[DictConfig], None]
 log = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ def run(main: Main, *, config_name: str) -> None:
         arguments = _command_line()
         recipes.register(sys.argv)
         if arguments.help:
-            print(help_text(config_name))
+            say(help_text(config_name))
             return
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(_task(command, config_name))()
     except (Exception, _Refused) as error:
@@ -141,8 +142,8 @@ def _explained(error: BaseException, config_name: str, overrides: list[str], *, 
 
 @contextlib.contextmanager
 def logging_restored() -> Iterator[None]:
-    """Gives the root logger its handlers back, which Hydra exchanges, and closes the files of Hydra's."""
-    root = logging.getLogger()
+    """Undoes `guard`, gives the root logger its handlers back, which Hydra exchanges, and closes Hydra's files."""
+    root, factory, hook = logging.getLogger(), logging.getLogRecordFactory(), sys.excepthook
     handlers, level = list(root.handlers), root.level
     try:
         yield
@@ -151,6 +152,8 @@ def logging_restored() -> Iterator[None]:
             handler.close()
         root.handlers[:] = handlers
         root.setLevel(level)
+        logging.setLogRecordFactory(factory)
+        sys.excepthook = hook
 
 
 def _command_line() -> argparse.Namespace:
@@ -173,7 +176,7 @@ def _command_line() -> argparse.Namespace:
     for number, override in enumerate(arguments.overrides):
         now = current_override(override)
         if now != override:
-            print(f"{override} is now written {now}", file=sys.stderr)
+            say(f"{override} is now written {now}", file=sys.stderr)
             arguments.overrides[number] = sys.argv[sys.argv.index(override)] = now
     return arguments
 
@@ -189,6 +192,7 @@ def _task(main: Main, config_name: str) -> Main:
 
     @functools.wraps(main)
     def task(cfg: DictConfig) -> None:
+        guard()
         distributed.leave_console_to_first_process()
         folder = run_folder()
         try:
@@ -203,7 +207,7 @@ def _task(main: Main, config_name: str) -> Main:
         except FolderHeld as held:
             if not in_sweep():
                 raise _Refused from held
-            print(f"Left out: {held}", flush=True)  # not logged: the log file is the other process's
+            say(f"Left out: {held}", flush=True)  # not logged: the log file is the other process's
         except Exception as error:
             _end_failed(error, folder)
         finally:

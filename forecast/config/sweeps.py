@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import distributed
 from forecast.run_folder import NOT_IDENTITY
+from forecast.text.terminal import say
 
 # Words that leave the jobs what they are. Another data.path is mostly another file, and then another sweep.
 UNNAMED = tuple(path for path in NOT_IDENTITY if path not in ("hydra", "data.path"))
@@ -39,9 +40,9 @@ def unnamed_folder(parent: Path, root: DictConfig) -> Path:
     earlier = sorted(parent.glob(f"[0-9]*-[0-9]*-[0-9]*-{name}"))
     folder = earlier[0] if earlier else parent / f"{datetime.date.today():%Y-%m-%d}-{name}"
     if distributed.rank() == 0:
-        print(f"The folder of this sweep: {folder}", file=sys.stderr)
+        say(f"The folder of this sweep: {folder}", file=sys.stderr)
         if not earlier and (former := parent / FORMER).is_dir():
-            print(
+            say(
                 f"Unnamed sweeps were all in {former} before. To go on there: hydra.sweep.dir={former}", file=sys.stderr
             )
     return folder

@@ -19,6 +19,7 @@ from forecast.data.split import ShareSplit, split_rows, window_rows
 from forecast.data.train_command import train_command
 from forecast.data.window_gaps import usable_windows
 from forecast.errors import UserError
+from forecast.text.terminal import listed
 
 LONG_GAP = 0.5  # of a season or of pred_len: a line drawn over more of it is no guess any more
 _TIME_NAMES = ("date", "datetime", "timestamp", "time")
@@ -91,7 +92,7 @@ def _guess_layout(check: FileCheck, separator: str | None, decimal: str | None, 
     check.decimal = decimal or guess_decimal([cells for place, cells in enumerate(columns) if place != time])
     if check.header and time is None:
         check.rows = sum(1 for _ in text.rows())
-        names = ", ".join(check.header[:12]) + (", ..." if len(check.header) > 12 else "")
+        names = listed(check.header[:12]) + (", ..." if len(check.header) > 12 else "")
         if time_column is not None:
             raise UserError(f"There is no column {quoted(time_column)} among {names}. Name one with --time_column.")
         raise UserError(f"No column of {names} holds timestamps. Add one, the year first, as 2016-07-01 00:00:00.")

@@ -13,6 +13,7 @@ from typing import Literal, TextIO
 
 from forecast.data.findings import MAX_QUOTED, Findings, quoted
 from forecast.errors import UserError, closest
+from forecast.text.terminal import listed
 
 SEPARATORS = (",", ";", "\t", "|")
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", re.ASCII)
@@ -205,7 +206,7 @@ class CsvText:
                 f" is one column, {quoted(header[0])}, when it is split at {self.separator!r}. "
                 f"Set data.separator='{other[0]}'."
             )
-        names = ", ".join(name[:MAX_QUOTED] for name in header[:12]) + (", ..." if len(header) > 12 else "")
+        names = listed(name[:MAX_QUOTED] for name in header[:12]) + (", ..." if len(header) > 12 else "")
         return (
             f": no time column '{time_column}' among the columns {names}.{closest(time_column, header)} Set "
             "data.time_column=NAME (or data.separator if they are not split)."

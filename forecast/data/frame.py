@@ -14,6 +14,7 @@ from forecast.data.findings import Findings, Gaps
 from forecast.data.gaps import Repair, check_gaps, fill
 from forecast.data.regularity import regular_frequency
 from forecast.errors import UserError, closest
+from forecast.text.terminal import listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ def read_frame(
     for name in columns or ():
         if name not in names:
             raise UserError(
-                f"{path}: there is no column '{name}' among {', '.join(names)}.{closest(name, names)} "
+                f"{path}: there is no column '{name}' among {listed(names)}.{closest(name, names)} "
                 "Name columns as line 1 does."
             )
     places = [header.index(name) for name in (names if columns is None else columns)]

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.preprocessing import StandardScaler
 
+from forecast.text.terminal import listed
+
 FloatArray = npt.NDArray[np.float64]
 _log = logging.getLogger(__name__)
 
@@ -34,7 +36,7 @@ class Scaler:
         # scikit-learn puts 1 for a std that is nothing but rounding; dividing by that would blow the noise up.
         constant = [name for name, s, v in zip(columns, std, fitted.var_, strict=True) if s != np.sqrt(v)]
         if constant:
-            _log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(constant))
+            _log.warning("Constant in the train rows, so not scaled (std 1): %s", listed(constant))
         return cls(np.asarray(fitted.mean_, dtype=np.float64), std, tuple(columns))
 
     def transform(self, values: npt.NDArray[np.floating[Any]]) -> FloatArray:

@@ -15,6 +15,7 @@ from forecast.data.findings import Gaps
 from forecast.data.frame import SeriesFrame, read_columns, read_frame
 from forecast.data.split import Split
 from forecast.errors import UserError, closest
+from forecast.text.terminal import listed
 
 Features = Literal["M", "S", "MS"]
 
@@ -74,7 +75,7 @@ class Source(ABC):
         target = columns[-1] if self.target is None else self.target
         if target not in columns:
             raise UserError(
-                f"{where}: there is no column '{target}' (data.target) among {', '.join(columns)}."
+                f"{where}: there is no column '{target}' (data.target) among {listed(columns)}."
                 f"{closest(target, columns)} Set data.target=NAME, or data.target=null for the last column."
             )
         return target

@@ -4,6 +4,7 @@ Shape letters: W windows, L past steps, P future steps, T target columns, Q quer
 """
 
 import textwrap
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from forecast.files import replacing
+from forecast.text.terminal import harmless, label
 
 DPI = 120
 LEAST_PAST = 48
+LONGEST_NAME = 40  # characters of a name that a picture has room for
 # Okabe and Ito's palette, which colour-blind readers can tell apart; the dashes serve readers of grey prints.
 # Past and truth are one series, so both are solid.
 STYLES: dict[str, dict[str, Any]] = {
@@ -66,7 +69,7 @@ def forecast_figure(
         for column in range(drawn):
             panel = {name: array[window, :, column] for name, array in series.items() if array is not None}
             _draw_panel(axes[column, window], past[window, :, column], panel, times)
-            axes[column, 0].set_ylabel(f"{columns[column]}\noriginal units", parse_math=False)
+            axes[column, 0].set_ylabel(f"{drawn_name(columns[column])}\noriginal units", parse_math=False)
         origin = str(times[past.shape[1] - 1].tz_localize(None)).removesuffix(":00")  # no seconds
         axes[0, window].set_title(f"known until {origin}", fontsize="medium")
     figure.align_ylabels()
@@ -121,8 +124,18 @@ def active_rows_figure(shares: Float[np.ndarray, " Q"], title: str) -> Figure:
 
 def save(figure: Figure, path: Path) -> None:
     """Write the figure as PNG."""
-    with replacing(path) as unfinished:
+    with replacing(path) as unfinished, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+")  # of a script that the font lacks: an empty box is drawn
         figure.savefig(unfinished, format="png", dpi=DPI)
+
+
+def drawn_name(name: str) -> str:
+    """A name of somebody else's as a picture shows it: one line, not too long.
+
+    With a blank before a "_": matplotlib keeps what begins so out of legends.
+    """
+    shown = label(name, LONGEST_NAME)
+    return f" {shown}" if shown.startswith("_") else shown
 
 
 def blank_figure(width: float, height: float, title: str) -> Figure:
@@ -131,7 +144,7 @@ def blank_figure(width: float, height: float, title: str) -> Figure:
     FigureCanvasAgg(figure)
     if title:
         # parse_math: names of columns may hold a "$", which would start a formula
-        figure.suptitle(textwrap.fill(title, int(width * 10)), parse_math=False)
+        figure.suptitle(textwrap.fill(harmless(title), int(width * 10)), parse_math=False)
     return figure
 
 

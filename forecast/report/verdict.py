@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from forecast.text.terminal import harmless, label, listed
+
 LOG_WIDTH = 100
 FLAT_COLUMNS_NAMED = 8
 STEP_MSE = "mse_scaled"
@@ -85,7 +87,7 @@ def offsets_table(metrics: Mapping[str, Any], split: str) -> Table:
     blocks = {"0": {**metrics[split], "baselines": metrics["baselines"]}, **metrics["offsets"]}
     baselines = ("last_value", "seasonal_naive")
     result = _table("MSE at offset, scaled", "offset: steps between the window and its forecast")
-    for heading in ("offset", "windows", str(metrics["model"]), *(name.replace("_", " ") for name in baselines)):
+    for heading in ("offset", "windows", label(str(metrics["model"])), *(name.replace("_", " ") for name in baselines)):
         result.add_column(Text(heading), justify="right")
     for offset, block in blocks.items():
         if block is None:
@@ -106,7 +108,7 @@ def verdict(metrics: Mapping[str, Any], split: str) -> list[str]:
     sentences = _against_baselines(model, [row for row in baselines if row not in bounds])
     if flat := metrics[split].get("flat"):
         rest = len(flat) - FLAT_COLUMNS_NAMED
-        names = ", ".join(flat[:FLAT_COLUMNS_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+        names = listed(flat[:FLAT_COLUMNS_NAMED]) + (f" and {rest} more" if rest > 0 else "")
         sentences.append(f"Forecasts of {names} are nearly flat: they vary less than a tenth as much as the truth.")
     if "best_epoch" in metrics and metrics["best_epoch"] is None and "imported" not in metrics:
         sentences.append("No validation ran, so last.ckpt was evaluated, not the best one.")
@@ -135,7 +137,7 @@ def print_report(
     if "offsets" in metrics:
         console.print(offsets_table(metrics, split))
     for sentence in verdict(metrics, split):
-        console.print(Text(sentence))  # a Text: a column called "[bold]" or ":dog:" must come out as it is
+        console.print(Text(harmless(sentence)))  # a Text: a column called "[bold]" or ":dog:" must come out as it is
 
 
 def _forecasters(metrics: Mapping[str, Any], split: str) -> list[Forecaster]:
@@ -153,7 +155,7 @@ def _forecasters(metrics: Mapping[str, Any], split: str) -> list[Forecaster]:
         "closed_form_nlinear": f"look-back {metrics.get('seq_len', '')} = seq_len",
     }
     names = {**BASELINES, "best_reachable": "best reachable"}
-    model = Forecaster(str(metrics.get("model", "model")), "this run", block)
+    model = Forecaster(label(str(metrics.get("model", "model"))), "this run", block)
     return [
         model,
         *(Forecaster(name, notes.get(key, ""), baselines[key]) for key, name in names.items() if key in baselines),
@@ -164,10 +166,11 @@ def _title(metrics: Mapping[str, Any], split: str) -> str:
     """Three lines that say what was evaluated; keys that a run does not have are left out."""
 
     def line(*keys: str) -> str:
-        return ", ".join(f"{key} {metrics[key]}" for key in keys if metrics.get(key) is not None)
+        return ", ".join(f"{key} {label(str(metrics[key]))}" for key in keys if metrics.get(key) is not None)
 
     file = metrics.get("evaluated_file")  # another file than the one trained on
-    data = line("data") if file is None else f"evaluated on {file}, trained on {metrics.get('data', '?')}"
+    trained_on = label(str(metrics.get("data", "?")))
+    data = line("data") if file is None else f"evaluated on {label(file)}, trained on {trained_on}"
     lines = (
         [line("model", "variant", "attention"), data, line("features")],
         [line("seq_len", "label_len", "pred_len", "seed")],

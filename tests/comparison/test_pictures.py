@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from comparison.folders import make_run, wave
+from comparison.folders import edit_json, make_run, wave
 
 from forecast.comparison.pictures import comparison_figures, pareto
 from forecast.comparison.rows import comparisons, read_folder
+from forecast.report.figures import save
 
 
 @pytest.fixture
@@ -61,3 +62,16 @@ def test_files_that_are_missing_leave_their_picture_out(tmp_path):
     (folder / "forecasts.npz").unlink()
     (comparison,) = comparisons(read_folder(tmp_path))
     assert list(comparison_figures(comparison)) == ["errors.png", "cost.png"]
+
+
+def test_names_of_rows_are_no_formulas_and_none_is_hidden_or_squeezes_the_picture(tmp_path):
+    names = ["$\\frac{ and $ more", "_hidden", "a\x1b[2J\nb", "温度", "n" * 600]
+    for number, name in enumerate(names):
+        make_run(tmp_path / f"run{number}", errors=wave(0.5), number=number, data="$\\x{$", attention="full")
+        edit_json(tmp_path / f"run{number}/run.json", lambda info, n=name: {**info, "overrides": [f"attention={n}"]})
+    (comparison,) = comparisons(read_folder(tmp_path))
+    shown = ["$\\frac{ and $ more", " _hidden", r"a\x1b[2J\nb", "温度", "n" * 40 + "... (600 characters)"]
+    for name, figure in comparison_figures(comparison).items():
+        save(figure, tmp_path / name)  # raises for a formula that is none
+        texts = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert texts[name == "forecasts.png" :][:5] == shown or name == "errors.png"  # there the truth is first

@@ -100,7 +100,7 @@ def test_whatever_a_training_imports_or_builds_is_hashed_but_for_its_pictures_an
     reached = reached_from("forecast.commands.train")
     assert PACKAGE / "training" / "throughput.py" in reached
     rooms = {file.relative_to(PACKAGE).parts[0] for file in reached - set(hashed_files())}
-    assert rooms == {"report"}
+    assert rooms == {"report", "text"}
     built = ("attention", "layers", "models", "data", "training", "evaluation")  # by what a config names
     assert {file for room in built for file in (PACKAGE / room).rglob("*.py")} <= set(hashed_files())
 

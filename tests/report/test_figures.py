@@ -126,6 +126,18 @@ def test_dollars_in_names_are_no_formula_and_the_resolution_is_the_stated_one(tm
     assert int.from_bytes(header, "big") == round(figure.get_figwidth() * figures.DPI)
 
 
+NAMES_OF_OTHERS = ["$\\frac{", "price in $ and $ more", "a\x1b[2J", "two\nlines", "温度", "n" * 600, "a\u202eb"]
+
+
+@pytest.mark.parametrize("name", NAMES_OF_OTHERS, ids=ascii)
+def test_any_name_of_a_column_is_drawn_on_one_line_without_a_warning(tmp_path, name):
+    figure = figures.forecast_figure(**make(windows=1, targets=1, columns=[name]), title=f"forecast of {name}")
+    figures.save(figure, tmp_path / "x.png")
+    line, units = figure.axes[0].get_ylabel().split("\n")
+    assert units == "original units" and line.isprintable()
+    assert line == name or name not in line
+
+
 LENGTHS = r"expected 3 timestamps of length 68 .* got lengths \[68, 68, 67\]"
 NAMES = "expected 5 column names, got 2: HUFL, HULL"
 

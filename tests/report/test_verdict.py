@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from forecast.report.verdict import offsets_table, print_report, scores_table, steps_table, verdict
+from forecast.text.terminal import harmless
 
 
 def scores(mse, mae, original_mse=7.5, original_mae=2.25):
@@ -277,3 +278,17 @@ def test_neither_the_report_nor_the_figures_import_the_heavy_packages():
     code = f"import sys, forecast.report.verdict, forecast.report.figures; print({heavy} & set(sys.modules))"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert process.stdout.strip() == "set()"
+
+
+def test_foreign_names_in_the_tables_and_the_verdict_are_seen_and_not_obeyed():
+    names = {key: f"{key}\x1b[2J\n\u202ey [bold]" for key in ("model", "attention", "data", "features", "protocol")}
+    metrics = make(test={"flat": ["OT\x1b[2J", "a\nb", "n" * 600]}, **names, evaluated_file="f\x07.csv")
+    text = render(metrics)
+    assert harmless(text) == text
+    words = (
+        r"data\x1b[2J\n\u202ey [bold]",
+        r"f\x07.csv",
+        r"Forecasts of OT\x1b[2J, a\nb, nnn",
+        "... (600 characters) are",
+    )
+    assert all(word.replace(" ", "") in text.replace("\n", "").replace(" ", "") for word in words)

@@ -1,0 +1,91 @@
+"""What a terminal shows: all of a text is seen, and nothing of it is obeyed."""
+
+import json
+import logging
+import re
+import sys
+import traceback
+import unicodedata
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, TextIO
+
+LONGEST = 120  # characters of a name
+# Control characters; what turns the direction of writing, or hides; halves of characters; ends of line and paragraph.
+HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_JOINERS = "\u200c\u200d"  # within words of some scripts, and within emoji
+_UNUSUAL = re.compile(r"[^ -~\n\t]")
+_SHELL_ESCAPES = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\t": r"\t"})
+
+
+def harmless(text: str) -> str:
+    r"""The text with a visible \x1b or \u202e for each character that would act or hide; line ends and tabs stay."""
+    return text if text.isprintable() else _UNUSUAL.sub(_visible, text)
+
+
+def label(name: str, longest: int = LONGEST) -> str:
+    """A name of somebody else's as one harmless line; of a longer one its beginning and its length."""
+    cut = f"{name[:longest]}... ({len(name)} characters)" if len(name) > longest else name
+    return harmless(cut).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names with commas between, each as `label` shows it."""
+    return ", ".join(map(label, names))
+
+
+def say(*values: object, file: TextIO | None = None, flush: bool = False) -> None:
+    """Python's print, harmless: how this program prints; to stdout when no file is given."""
+    print(*(harmless(str(value)) for value in values), file=file, flush=flush)
+
+
+def json_text(document: Any) -> str:
+    """A JSON document that holds the true text and, to a terminal, is harmless: JSON has escapes of its own."""
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return _UNUSUAL.sub(lambda found: json.dumps(found[0])[1:-1] if _hides(found) else found[0], text)
+
+
+def shell_word(text: str) -> str:
+    r"""One word as a shell reads it back; with control characters as $'...\x1b', which bash, zsh and ksh know."""
+    import shlex
+
+    if harmless(text) == text and "\n" not in text and "\t" not in text:
+        return shlex.quote(text)
+    return f"$'{harmless(text.translate(_SHELL_ESCAPES))}'"
+
+
+class HarmlessRecord(logging.LogRecord):
+    """A line of the log."""
+
+    def getMessage(self) -> str:
+        """Its text, harmless."""
+        return harmless(super().getMessage())
+
+
+def guard() -> None:
+    """Makes the log lines and the last traceback of this process harmless, whoever writes them."""
+    logging.setLogRecordFactory(HarmlessRecord)
+    sys.excepthook = _say_traceback
+
+
+def _say_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    say("".join(traceback.format_exception(kind, error, trace)).rstrip("\n"), file=sys.stderr)
+
+
+def _hides(found: re.Match[str]) -> bool:
+    character = found[0]
+    if character in _JOINERS:
+        return not all(beside and not beside.isascii() for beside in _neighbours(found))
+    return unicodedata.category(character) in HIDDEN
+
+
+def _neighbours(found: re.Match[str]) -> tuple[str, str]:
+    start, end = found.span()
+    return found.string[max(start - 1, 0) : start], found.string[end : end + 1]
+
+
+def _visible(found: re.Match[str]) -> str:
+    if not _hides(found):
+        return found[0]
+    number = ord(found[0])  # not as Python writes it: to a shell \x80 and more are bytes, no characters
+    return f"\\x{number:02x}" if number < 0x80 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

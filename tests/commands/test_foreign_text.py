@@ -1,0 +1,175 @@
+"""Names that are attacks, in a file, a checkpoint and a run folder: what the commands print and write of them."""
+
+import json
+import logging
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+from checkpoints import LENGTHS, write_untrained
+from comparison.folders import edit_json, make_run, wave
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from markdown_it import MarkdownIt
+from program import call, refusal
+from script import call_script
+
+from forecast.text.terminal import harmless
+
+# Column -> a part that must not come out as it is.
+NAMES = {
+    "load\x1b]0;owned\x07\x1b[2J": "\x1b",
+    "wind\u202e\u2066lanif": "\u202e",
+    "\x9b2Jheat": "\x9b",
+    "$\\frac{ and $ more": None,
+    "sun\nok    all is well\nforecast train data=evil": "\nok    all",
+    "=cmd|'/c calc'!A0": None,
+    "[bold red]x[/] :dog:": None,
+    "温度 👩🏽‍🚀": None,
+    "n" * 600: "n" * 200,
+}
+HTML = "<script>alert(1)</script>![x](http://e.vil)"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A CSV file with NAMES, own.csv, and an untrained checkpoint for it, best.ckpt."""
+    folder = tmp_path_factory.mktemp("hostile")
+    steps = np.arange(240)
+    columns = {name: np.sin(2 * np.pi * steps / 24 + place).round(4) for place, name in enumerate(NAMES)}
+    table = pd.DataFrame({"date": pd.date_range("2021-01-05", periods=240, freq="h"), **columns})
+    table.to_csv(folder / "own.csv", index=False)
+    write_untrained(folder / "best.ckpt", "data=csv", f"data.path={folder}/own.csv", "model=dlinear", *LENGTHS)
+    return folder
+
+
+def check_shown(text):
+    assert harmless(text) == text
+    for part in filter(None, NAMES.values()):
+        assert part not in text
+
+
+def test_check_data(hostile, capsys):
+    status, output, errors = call_script(capsys, "check_data", hostile / "own.csv")
+    assert status == 0
+    check_shown(output + errors)
+    assert "温度 👩🏽‍🚀" in output
+    assert r"load\x1b]0;owned" in output
+
+
+def test_a_refusal(hostile, capsys, tmp_path):
+    options = ["data=csv", f"data.path={hostile}/own.csv", "data.target=none", f"hydra.run.dir={tmp_path}"]
+    text = refusal(capsys, "train", *options)
+    check_shown(text)
+    assert "there is no column 'none'" in text
+
+
+def test_inspect_checkpoint(hostile, capsys):
+    status, output, errors = call_script(capsys, "inspect_checkpoint", hostile / "best.ckpt")
+    assert status == 0
+    check_shown(output + errors)
+    assert r"load\x1b]0;owned\x07\x1b[2J" in output
+
+
+def test_inspect_as_json_keeps_the_true_names_and_is_harmless(hostile, capsys):
+    _, output, _ = call_script(capsys, "inspect_checkpoint", "--json", hostile / "best.ckpt")
+    assert harmless(output) == output
+    assert json.loads(output)["data"]["columns"] == list(NAMES)
+
+
+def test_check_leakage(hostile, capsys):
+    status, output, errors = call_script(capsys, "check_leakage", hostile / "best.ckpt")
+    assert status == 0
+    check_shown(output + errors)
+
+
+def test_evaluate(hostile, capsys, tmp_path):
+    call("evaluate", f"ckpt_path={hostile}/best.ckpt", f"hydra.run.dir={tmp_path}")
+    printed = capsys.readouterr()
+    check_shown(printed.out + printed.err)
+    check_shown((tmp_path / "evaluate.log").read_text())
+
+
+def test_the_log_of_a_command_with_a_stranger_column(hostile, capsys, tmp_path):
+    table = pd.read_csv(hostile / "own.csv").assign(**{"more\x1b[2J": 1.0})
+    table.to_csv(tmp_path / "more.csv", index=False)
+    paths = [f"data.path={tmp_path}/more.csv", f"output={tmp_path}/f.csv", f"hydra.run.dir={tmp_path}/run"]
+    call("predict", f"ckpt_path={hostile}/best.ckpt", *paths)
+    printed = capsys.readouterr()
+    assert r"not trained on the columns more\x1b[2J" in printed.out
+    check_shown(printed.out + printed.err + (tmp_path / "run/predict.log").read_text())
+    assert pd.read_csv(tmp_path / "f.csv").columns.tolist()[1:] == list(NAMES)  # as it must be re-read
+
+
+def test_logging_is_put_back(hostile, capsys, tmp_path):
+    before = logging.getLogRecordFactory()
+    call("predict", f"ckpt_path={hostile}/best.ckpt", f"output={tmp_path}/f.csv", f"hydra.run.dir={tmp_path}/run")
+    assert logging.getLogRecordFactory() is before
+
+
+def test_the_command_to_train_with_survives_the_shell_and_hydra_and_is_harmless(capsys, tmp_path):
+    """A time column and a file with names that a shell would obey."""
+    name = "$(touch x) `y`; 'q' \"z\" ${oc.env:HOME}"
+    table = pd.DataFrame({name: pd.date_range("2021-01-05", periods=240, freq="h"), "load": np.sin(np.arange(240))})
+    path = tmp_path / "a b;$(c).csv"
+    table.to_csv(path, index=False)
+    _, output, _ = call_script(capsys, "check_data", path)
+    words = shlex.split(output.splitlines()[-1])
+    parsed = {o.key_or_group: o.value() for o in OverridesParser.create().parse_overrides(words[3:])}
+    assert parsed["data.path"] == str(path)
+    assert parsed["data.time_column"].replace("\\${", "${") == name
+
+
+@pytest.fixture
+def foreign_sweep(tmp_path):
+    """A sweep's folder of a stranger's, hostile in each text that it holds."""
+    for number, name in enumerate((HTML, "a|b\x1b[2J", "a\\| 0.0001")):
+        folder = tmp_path / f"run{number}"
+        make_run(folder, errors=wave(0.5, seed=number), number=number, data=HTML, variant=name)
+        overrides = [f"variant={name}", "seed=1", f"same={HTML}"]
+        versions = {"torch": f"2.{number}{HTML}", "code": f"{number}{HTML}\x1b[2J"}
+        data = {"name": HTML, "checksum": "c0ffee", "targets": [HTML]}
+        edit_json(
+            folder / "run.json",
+            lambda info, o=overrides, v=versions, d=data: {**info, "overrides": o, "versions": v, "data": d},
+        )
+        edit_json(folder / "metrics.json", lambda metrics: {**metrics, "protocol": HTML})
+    failed = {
+        "status": "failed",
+        "error": f"{HTML}\x1b[2J",
+        "overrides": [f"variant={HTML}", "seed=2", f"same={HTML}"],
+        "job": 7,
+    }
+    (tmp_path / "run7").mkdir()
+    (tmp_path / "run7" / "run.json").write_text(json.dumps(failed))
+    return tmp_path
+
+
+def test_report(foreign_sweep, capsys):
+    status, output, errors = call_script(capsys, "report", foreign_sweep)
+    assert (status, errors) == (0, "")
+    check_shown(output)
+    text = (foreign_sweep / "report.md").read_text()
+    check_shown(text)
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
+    inline = [child for token in tokens for child in token.children or ()]
+    assert not {token.type for token in [*tokens, *inline]} & {"html_block", "html_inline", "link_open"}
+    pictures = [child.attrs["src"] for child in inline if child.type == "image"]
+    assert pictures == ["errors.png", "cost.png", "steps.png", "forecasts.png"]
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == 1 + 1 + 3 + 3  # heading, rule, rows, baselines
+    cells = [child.content for token in tokens for child in token.children or () if child.type == "code_inline"]
+    assert r"a|b\x1b[2J" in cells and r"a\ | 0.0001" in cells
+
+
+def test_the_verdict_that_predict_takes_from_a_foreign_folder(hostile, capsys, tmp_path):
+    folder = tmp_path / "run"
+    make_run(folder, errors=wave(0.5), data="x\x1b[2J")
+    edit_json(folder / "metrics.json", lambda m: {**m, "test": {**m["test"], "flat": ["\x1b[2J", "a\nb"]}})
+    (folder / "checkpoints").mkdir()
+    (folder / "checkpoints/best.ckpt").write_bytes((hostile / "best.ckpt").read_bytes())
+    paths = [f"output={tmp_path}/f.csv", f"hydra.run.dir={tmp_path}/p"]
+    call("predict", f"ckpt_path={folder}/checkpoints/best.ckpt", *paths)
+    output = capsys.readouterr().out
+    assert r"Forecasts of \x1b[2J, a\nb are nearly flat" in output
+    check_shown(output)
