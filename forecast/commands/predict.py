@@ -17,6 +17,7 @@ from forecast.errors import UserError
 from forecast.files import replacing
 from forecast.report.verdict import verdict
 from forecast.run_folder import METRICS, run_of
+from forecast.text.documents import as_cell
 from forecast.text.terminal import say
 
 
@@ -31,7 +32,8 @@ def predict(cfg: DictConfig) -> Answer:
     table = forecaster.continued(frame, time_column=source.time_column)
     try:
         with replacing(output) as unfinished:
-            table.to_csv(unfinished, index=False)
+            header = [as_cell(name) for name in table] if settings.output_safe else True
+            table.to_csv(unfinished, index=False, header=header)
         picture = draw_future(output.with_suffix(".png"), frame.tail(checkpoint.config["seq_len"]), table)
     except OSError as error:
         raise UserError(f"output={output} cannot be written: {error.strerror}.") from error

@@ -60,5 +60,6 @@ class PredictSettings:
 
     ckpt_path: str
     output: str
+    output_safe: bool
     device: str
     data: History

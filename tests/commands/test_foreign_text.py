@@ -97,7 +97,7 @@ def test_the_log_of_a_command_with_a_stranger_column(hostile, capsys, tmp_path):
     call("predict", f"ckpt_path={hostile}/best.ckpt", *paths)
     printed = capsys.readouterr()
     assert r"not trained on the columns more\x1b[2J" in printed.out
-    check_shown(printed.out + printed.err + (tmp_path / "run/predict.log").read_text())
+    check_shown(printed.out + printed.err)
     assert pd.read_csv(tmp_path / "f.csv").columns.tolist()[1:] == list(NAMES)  # as it must be re-read
 
 
@@ -173,3 +173,29 @@ def test_the_verdict_that_predict_takes_from_a_foreign_folder(hostile, capsys, t
     output = capsys.readouterr().out
     assert r"Forecasts of \x1b[2J, a\nb are nearly flat" in output
     check_shown(output)
+
+
+def forecast_of(hostile, folder, *changes):
+    """The header of the forecast of the hostile file, its lines as text, and its table."""
+    call("predict", f"ckpt_path={hostile}/best.ckpt", f"output={folder}/f.csv", *changes, f"hydra.run.dir={folder}/p")
+    table = pd.read_csv(folder / "f.csv")
+    return table.columns.tolist(), (folder / "f.csv").read_text(), table
+
+
+def test_output_safe_puts_an_apostrophe_before_what_a_spreadsheet_would_run_and_changes_no_number(hostile, tmp_path):
+    (tmp_path / "plain").mkdir()
+    plain, _, numbers = forecast_of(hostile, tmp_path / "plain")
+    header, text, safe = forecast_of(hostile, tmp_path, "output_safe=true")
+    assert plain == ["date", *NAMES]  # the names as they must be re-read
+    assert header == ["date", *("'" + name if name.startswith("=") else name for name in NAMES)]
+    np.testing.assert_array_equal(safe.to_numpy(), numbers.to_numpy())
+    cells = [cell for line in text.splitlines()[-5:] for cell in line.split(",")]
+    assert len(cells) == 5 * (1 + len(NAMES)) and "-0." in text
+    assert not any(cell.startswith("'") for cell in cells)  # -0.5 is a number, and a date is no formula
+
+
+def test_output_safe_is_true_or_false(hostile, capsys, tmp_path):
+    paths = [f"ckpt_path={hostile}/best.ckpt", f"output={tmp_path}/f.csv", f"hydra.run.dir={tmp_path}/p"]
+    text = refusal(capsys, "predict", *paths, "output_safe=maybe")
+    assert "output_safe" in text and "maybe" in text and "true or false" in text
+    assert not (tmp_path / "f.csv").exists()
