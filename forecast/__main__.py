@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NoReturn
 
 from forecast.commands import Answer
 from forecast.errors import Terminated, UsageError, UserError, closest
-from forecast.text.terminal import guard, json_text, say
+from forecast.text.terminal import guard, harmless, json_text, say
 
 # The commands whose options are a Hydra config, then those with options of their own.
 CONFIGURED = {
@@ -142,11 +142,18 @@ def _run_configured(name: str, words: list[str]) -> Answer | None:
     return answers[0] if answers else None
 
 
+class _Parser(argparse.ArgumentParser):
+    """Its refusals show foreign words harmless too: a shell lists the files of others."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(harmless(message))
+
+
 def _run_plain(name: str) -> Answer | None:
     """Parses the command's options, then imports the command."""
     from forecast.commands.options import OPTIONS
 
-    parser = argparse.ArgumentParser(description=f"{COMMANDS[name].capitalize()}.")
+    parser = _Parser(description=f"{COMMANDS[name].capitalize()}.")
     OPTIONS[name](parser)
     if name in WITH_JSON:
         parser.add_argument("--json", action="store_true", help="one JSON document on stdout, all else on stderr")

@@ -2,7 +2,6 @@
 
 import argparse
 import io
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from forecast.config.compose import compose_config, without_hydra
 from forecast.data.frame import read_columns
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import FileSource
+from forecast.data.train_command import typed
 from forecast.errors import UserError, closest
 from forecast.evaluation.evaluate import fit_baselines
 from forecast.export.informer2020.files import read_weights, seen_options
@@ -171,15 +171,16 @@ def write_checkpoint(path: Path, content: dict[str, Any], data: PreparedData) ->
 
 def print_summary(arguments: argparse.Namespace, record: dict[str, Any], *, n_names: int, added: list[str]) -> None:
     """Prints what was imported, which options were taken on trust, and what to do next."""
-    data, output = record["data"], shlex.quote(str(arguments.output))
+    data, output = record["data"], arguments.output
     say(f"{n_names} names of {arguments.checkpoint}, {record['parameters']:,} parameters, are now in {output}.")
     say(f"Data: {data['name']} ({data['path']}), {len(data['columns'])} columns in, {len(data['targets'])} forecast.")
     if added:
         say(f"Trained without {', '.join(added)} (another --freq than these data have): its weights are zero.")
     trusted = " ".join(as_option(name, getattr(arguments, name)) for name in UNSEEN)
     say(f"The weights do not show these, and with a wrong one the forecasts are wrong: {trusted}")
+    made = typed("ckpt_path", str(output))
     say(f"""
 Next:
-  forecast evaluate ckpt_path={output}                          every test window
-  forecast evaluate ckpt_path={output} protocol=informer2021    the windows that the authors count
-  forecast predict ckpt_path={output}                           what comes after the data""")
+  forecast evaluate {made}                          every test window
+  forecast evaluate {made} protocol=informer2021    the windows that the authors count
+  forecast predict {made}                           what comes after the data""")

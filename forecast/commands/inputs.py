@@ -12,6 +12,7 @@ from forecast.data.frame import SeriesFrame, read_columns, read_frame
 from forecast.data.prepare import PreparedData, prepare
 from forecast.data.sources import Source
 from forecast.data.split import split_rows
+from forecast.data.train_command import typed
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 
@@ -45,7 +46,7 @@ def check_unchanged(checkpoint: Checkpoint, source: Source) -> None:
         path = source.path_used()
         raise UserError(
             f"{path}: checksum {now}, but the model was trained on {expected}: the file has changed, and with it its "
-            f"splits. Restore it, or evaluate it as another file: data.path={path} split=all"
+            f"splits. Restore it, or evaluate it as another file: {typed('data.path', str(path))} split=all"
         )
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import shlex
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands import Answer
 from forecast.commands.results import slot_names
 from forecast.config.trust import as_typed
+from forecast.data.train_command import typed
 from forecast.run_folder import METRICS, run_of
 from forecast.text.terminal import label, listed, say
 
@@ -76,9 +76,9 @@ def next_commands(checkpoint: Checkpoint) -> list[str]:
     going_on = last if last.is_file() else checkpoint.path
     epochs = (checkpoint.config.get("trainer") or {}).get("max_epochs") or checkpoint.epoch
     commands = [
-        f"forecast evaluate {as_typed()}{shlex.quote(f'ckpt_path={checkpoint.path}')} split=test",
-        f"forecast predict {as_typed()}{shlex.quote(f'ckpt_path={checkpoint.path}')} output=forecast.csv",
-        f"forecast train {as_typed()}{shlex.quote(f'ckpt_path={going_on}')} trainer.max_epochs={epochs + 1}",
+        f"forecast evaluate {as_typed()}{typed('ckpt_path', str(checkpoint.path))} split=test",
+        f"forecast predict {as_typed()}{typed('ckpt_path', str(checkpoint.path))} output=forecast.csv",
+        f"forecast train {as_typed()}{typed('ckpt_path', str(going_on))} trainer.max_epochs={epochs + 1}",
     ]
     return commands[:2] if "imported" in checkpoint.record else commands  # it has no optimizer to go on with
 

@@ -1,5 +1,6 @@
 """What a terminal shows: all of a text is seen, and nothing of it is obeyed."""
 
+import io
 import json
 import logging
 import re
@@ -63,7 +64,13 @@ class HarmlessRecord(logging.LogRecord):
 
 
 def guard() -> None:
-    """Makes the log lines and the last traceback of this process harmless, whoever writes them."""
+    """Makes the log lines and the last traceback of this process harmless, whoever writes them.
+
+    A terminal or file of another encoding than UTF-8 gets the number of a letter that it lacks, and no error.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     logging.setLogRecordFactory(HarmlessRecord)
     sys.excepthook = _say_traceback
 

@@ -10,6 +10,7 @@ from lightning.pytorch.callbacks import Checkpoint
 
 from forecast.bounds import Positive
 from forecast.config.trust import as_typed
+from forecast.data.train_command import typed
 from forecast.errors import UserError
 from forecast.files import replacing
 from forecast.run_folder import checkpoint_path
@@ -109,4 +110,5 @@ def resume_hint(run_dir: str | Path, first: str) -> str:
     last = checkpoint_path(run_dir, "last")
     if not last.exists():
         return f"{first}, then start again: no checkpoint was written yet."
-    return f"{first}, then go on from the last good checkpoint: forecast train {as_typed()}ckpt_path={last}"
+    command = f"forecast train {as_typed()}{typed('ckpt_path', str(last))}"
+    return f"{first}, then go on from the last good checkpoint: {command}"

@@ -120,6 +120,12 @@ def test_the_command_to_train_with_survives_the_shell_and_hydra_and_is_harmless(
     assert parsed["data.time_column"].replace("\\${", "${") == name
 
 
+def test_a_name_that_a_shell_has_listed_in_a_wrong_place(capsys):
+    status, _, errors = call_script(capsys, "report", "folder", "evil\x1b[2J")
+    assert status == 2
+    assert errors.endswith("unrecognized arguments: evil\\x1b[2J\n")
+
+
 @pytest.fixture
 def foreign_sweep(tmp_path):
     """A sweep's folder of a stranger's, hostile in each text that it holds."""

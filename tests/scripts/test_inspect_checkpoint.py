@@ -128,7 +128,7 @@ def test_many_columns_are_counted_and_a_path_with_a_space_is_quoted(untrained, c
     printed = card(capsys, changed(untrained, tmp_path / "many columns.ckpt", change))
     assert "1000: c0, c1, c2, c3, c4, c5, c6, c7 and 992 more" in printed
     assert "and 992 more; --json shows all" in printed and len(printed.splitlines()) <= 40
-    assert f"forecast evaluate 'ckpt_path={tmp_path}/many columns.ckpt'" in printed
+    assert f"forecast evaluate ckpt_path=\"'{tmp_path}/many columns.ckpt'\"" in printed
 
 
 def test_gaps_are_on_the_card(untrained, capsys, tmp_path):

@@ -88,6 +88,15 @@ def test_every_line_of_the_log_is_harmless(guarded):
     assert logging.getLogRecordFactory() is HarmlessRecord
 
 
+def test_a_stream_that_has_no_such_letters_gets_their_numbers(monkeypatch, request):
+    narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", narrow)
+    request.getfixturevalue("guarded")
+    say("温度 ±")
+    narrow.flush()
+    assert narrow.buffer.getvalue() == b"\\u6e29\\u5ea6 \\xb1\n"
+
+
 def test_so_is_the_traceback_of_a_bug(guarded, capsys):
     try:
         raise KeyError("\x1b[2J") from ValueError("\u202e")
