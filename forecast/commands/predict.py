@@ -32,7 +32,7 @@ def predict(cfg: DictConfig) -> Answer:
     table = forecaster.continued(frame, time_column=source.time_column)
     try:
         with replacing(output) as unfinished:
-            header = [as_cell(name) for name in table] if settings.output_safe else True
+            header = [as_cell(str(name)) for name in table.columns] if settings.output_safe else True
             table.to_csv(unfinished, index=False, header=header)
         picture = draw_future(output.with_suffix(".png"), frame.tail(checkpoint.config["seq_len"]), table)
     except OSError as error:

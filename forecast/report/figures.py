@@ -25,7 +25,7 @@ from forecast.text.terminal import harmless, label
 
 DPI = 120
 LEAST_PAST = 48
-LONGEST_NAME = 40  # characters of a name that a picture has room for
+LONGEST_NAME, LONGEST_BESIDE = 40, 24  # characters of a name that a picture has room for; beside a panel
 # Okabe and Ito's palette, which colour-blind readers can tell apart; the dashes serve readers of grey prints.
 # Past and truth are one series, so both are solid.
 STYLES: dict[str, dict[str, Any]] = {
@@ -69,7 +69,9 @@ def forecast_figure(
         for column in range(drawn):
             panel = {name: array[window, :, column] for name, array in series.items() if array is not None}
             _draw_panel(axes[column, window], past[window, :, column], panel, times)
-            axes[column, 0].set_ylabel(f"{drawn_name(columns[column])}\noriginal units", parse_math=False)
+            axes[column, 0].set_ylabel(
+                f"{drawn_name(columns[column], LONGEST_BESIDE)}\noriginal units", parse_math=False
+            )
         origin = str(times[past.shape[1] - 1].tz_localize(None)).removesuffix(":00")  # no seconds
         axes[0, window].set_title(f"known until {origin}", fontsize="medium")
     figure.align_ylabels()
@@ -129,12 +131,12 @@ def save(figure: Figure, path: Path) -> None:
         figure.savefig(unfinished, format="png", dpi=DPI)
 
 
-def drawn_name(name: str) -> str:
+def drawn_name(name: str, longest: int = LONGEST_NAME) -> str:
     """A name of somebody else's as a picture shows it: one line, not too long.
 
     With a blank before a "_": matplotlib keeps what begins so out of legends.
     """
-    shown = label(name, LONGEST_NAME)
+    shown = label(name if len(name) <= longest else f"{name[:longest]}…")
     return f" {shown}" if shown.startswith("_") else shown
 
 

@@ -70,7 +70,7 @@ def test_names_of_rows_are_no_formulas_and_none_is_hidden_or_squeezes_the_pictur
         make_run(tmp_path / f"run{number}", errors=wave(0.5), number=number, data="$\\x{$", attention="full")
         edit_json(tmp_path / f"run{number}/run.json", lambda info, n=name: {**info, "overrides": [f"attention={n}"]})
     (comparison,) = comparisons(read_folder(tmp_path))
-    shown = ["$\\frac{ and $ more", " _hidden", r"a\x1b[2J\nb", "温度", "n" * 40 + "... (600 characters)"]
+    shown = ["$\\frac{ and $ more", " _hidden", r"a\x1b[2J\nb", "温度", "n" * 40 + "…"]
     for name, figure in comparison_figures(comparison).items():
         save(figure, tmp_path / name)  # raises for a formula that is none
         texts = [text.get_text() for text in figure.legends[0].get_texts()]

@@ -136,6 +136,7 @@ def test_any_name_of_a_column_is_drawn_on_one_line_without_a_warning(tmp_path, n
     line, units = figure.axes[0].get_ylabel().split("\n")
     assert units == "original units" and line.isprintable()
     assert line == name or name not in line
+    assert len(line) <= 25
 
 
 LENGTHS = r"expected 3 timestamps of length 68 .* got lengths \[68, 68, 67\]"
