@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from forecast.comparison.rows import Comparison, Row, Spread
 from forecast.comparison.tables import heading
-from forecast.report.figures import LONGEST_BESIDE, blank_figure, drawn_name, lighten, show_dates
+from forecast.report.figures import blank_figure, drawn_name, lighten, name_beside, show_dates
 from forecast.report.verdict import BASELINES
 from forecast.run_folder import FORECASTS, STEP_ERRORS, Run
 
@@ -140,7 +140,7 @@ def forecasts_figure(rows: Sequence[Row], title: str) -> Figure | None:
             lighten(axes)
             if not line:
                 axes.set_title(f"from {str(origin)[:16]}", fontsize="medium")
-        panels[line, 0].set_ylabel(f"{drawn_name(column, LONGEST_BESIDE)}\noriginal units", parse_math=False)
+        name_beside(panels[line, 0], column)
     _legend(figure, panels[0, 0])
     return figure
 

@@ -69,9 +69,7 @@ def forecast_figure(
         for column in range(drawn):
             panel = {name: array[window, :, column] for name, array in series.items() if array is not None}
             _draw_panel(axes[column, window], past[window, :, column], panel, times)
-            axes[column, 0].set_ylabel(
-                f"{drawn_name(columns[column], LONGEST_BESIDE)}\noriginal units", parse_math=False
-            )
+            name_beside(axes[column, 0], columns[column])
         origin = str(times[past.shape[1] - 1].tz_localize(None)).removesuffix(":00")  # no seconds
         axes[0, window].set_title(f"known until {origin}", fontsize="medium")
     figure.align_ylabels()
@@ -129,6 +127,11 @@ def save(figure: Figure, path: Path) -> None:
     with replacing(path) as unfinished, warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+")  # of a script that the font lacks: an empty box is drawn
         figure.savefig(unfinished, format="png", dpi=DPI)
+
+
+def name_beside(axes: Axes, column: str) -> None:
+    """The name of a column at the left of its panel."""
+    axes.set_ylabel(f"{drawn_name(column, LONGEST_BESIDE)}\noriginal units", parse_math=False)
 
 
 def drawn_name(name: str, longest: int = LONGEST_NAME) -> str:
