@@ -14,7 +14,7 @@ from forecast.comparison.pictures import comparison_figures
 from forecast.comparison.rows import comparisons, read_folder
 from forecast.comparison.tables import csv_rows, csv_text, report
 from forecast.errors import UserError
-from forecast.files import rounded, write_text
+from forecast.files import rounded, together
 from forecast.report.figures import save
 from forecast.run_folder import result_line
 
@@ -35,18 +35,25 @@ def write_report(folder: Path, to: Path, against: str | None) -> Answer:
     runs = read_folder(folder)
     tables = comparisons(runs)
     text = report(folder.name, tables, runs, against)
-    to.mkdir(parents=True, exist_ok=True)
-    pictures = []
-    for number, table in enumerate(tables, start=1):
-        for name, figure in comparison_figures(table).items():
-            pictures.append(name if len(tables) == 1 else f"{number}-{name}")
-            save(figure, to / pictures[-1])
     lines = [{"row": row.name, **result_line(run)} for table in tables for row in table.rows for run in row.finished]
-    write_text(to / "runs.jsonl", "".join(json.dumps(rounded(line), allow_nan=False) + "\n" for line in lines))
-    write_text(to / "report.csv", csv_text(tables, against))
-    write_text(to / "report.md", text + "".join(f"\n![]({name})\n" for name in pictures))
+    figures = {
+        name if len(tables) == 1 else f"{number}-{name}": figure
+        for number, table in enumerate(tables, start=1)
+        for name, figure in comparison_figures(table).items()
+    }
+    texts = {
+        "report.md": text + "".join(f"\n![]({name})\n" for name in figures),
+        "report.csv": csv_text(tables, against),
+        "runs.jsonl": "".join(json.dumps(rounded(line), allow_nan=False) + "\n" for line in lines),
+    }
+    to.mkdir(parents=True, exist_ok=True)
+    with together(to) as beside:
+        for name, figure in figures.items():
+            save(figure, beside(name))
+        for name in reversed(texts):
+            beside(name).write_text(texts[name], encoding="utf-8")
     print(text)
-    files = ["report.md", "report.csv", "runs.jsonl", *pictures]
+    files = [*texts, *figures]
     print(f"In {to}: {', '.join(files)}")
     lost = [{"run": str(run.path), "state": run.state, "reason": run.reason} for run in runs if run.state != "finished"]
     return Answer(rounded({"folder": str(to), "files": files, "rows": csv_rows(tables, against), "not_finished": lost}))

@@ -42,6 +42,7 @@ class EvaluateSettings:
 
     ckpt_path: str
     split: str
+    overwrite: bool
     device: str
     data: OtherData
 
@@ -60,5 +61,6 @@ class PredictSettings:
 
     ckpt_path: str
     output: str
+    overwrite: bool
     device: str
     data: History

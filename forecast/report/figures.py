@@ -19,8 +19,6 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
-from forecast.files import replacing
-
 DPI = 120
 LEAST_PAST = 48
 # Okabe and Ito's palette, which colour-blind readers can tell apart; the dashes serve readers of grey prints.
@@ -120,9 +118,8 @@ def active_rows_figure(shares: Float[np.ndarray, " Q"], title: str) -> Figure:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the figure as PNG."""
-    with replacing(path) as unfinished:
-        figure.savefig(unfinished, format="png", dpi=DPI)
+    """Write the figure as PNG, straight to a path from `forecast.files.together`."""
+    figure.savefig(path, format="png", dpi=DPI)
 
 
 def blank_figure(width: float, height: float, title: str) -> Figure:
