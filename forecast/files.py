@@ -33,13 +33,12 @@ def together(folder: Path) -> Iterator[Callable[[str], Path]]:
     try:
         yield beside
         for path, part in parts.items():
-            with part.open("rb+") as file:
-                os.fsync(file.fileno())  # renamed first and written later, it could be empty after a power cut
+            sync(part)  # renamed first and written later, it could be empty after a power cut
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         for path, part in parts.items():
             part.replace(path)
-        sync_folder(folder)
+        sync(folder)
     except BaseException as error:
         if isinstance(error, OSError):  # a disk that is full does not say for which file, and nobody knows a part
             last = path if path in parts else next(reversed(parts), folder)
@@ -61,10 +60,17 @@ def replacing(path: Path) -> Iterator[Path]:
         yield beside(path.name)
 
 
-def sync_folder(folder: Path) -> None:
-    """Brings the names in a folder onto the disk, where its file system can: a rename before outlives a power cut."""
+def sync(path: Path) -> None:
+    """Brings a file, or the names in a folder, onto the disk: a power cut afterwards takes nothing of it.
+
+    Raises OSError when the file cannot be; some file systems have no such thing for folders.
+    """
+    if not path.is_dir():
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+        return
     with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

@@ -5,15 +5,18 @@ import csv
 import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from forecast.checkpoint.load import Checkpoint
 from forecast.errors import UserError
 from forecast.run_folder import KEYS, RESULTS, RUN_INFO, read_run
+
+if TYPE_CHECKING:  # torch, which a report does not need
+    from forecast.checkpoint.load import Checkpoint
 
 Inputs = Iterable[tuple[str, Path | str | None]]
 
 
-def inputs_of(checkpoint: Checkpoint, *, path: str | None, root: str | None) -> Inputs:
+def inputs_of(checkpoint: "Checkpoint", *, path: str | None, root: str | None) -> Inputs:
     """What evaluating or forecasting with a checkpoint reads, and the data that it was trained on wherever they lie."""
     config, recorded = checkpoint.config["data"], "the data that the checkpoint was trained on"
     lies = [checkpoint.data["path"], config.get("path"), Path(root) / f"{config['name']}.csv" if root else None]
@@ -40,16 +43,16 @@ def same_file(one: Path, other: Path) -> bool:
     return False
 
 
-def keep_others(outputs: Iterable[Path], *, ours: bool, key: str, like: str, fix: str = "overwrite=true") -> None:
-    """Raises UserError when one of the outputs is there and not empty, unless `ours`: this command has written it.
+def keep_others(
+    outputs: Iterable[Path], *, ours: bool, key: str, like: str, fix: str = "choose another name, or say overwrite=true"
+) -> None:
+    """Raises UserError when one of the outputs is there and not empty, unless `ours`: this command may replace it.
 
-    like: what the file should be. key, fix: what names the output, and what to type to overwrite it all the same.
+    like: what the file should be. key: what names the output.
     """
     for output in () if ours else outputs:
         if output.is_dir() or (output.exists() and output.stat().st_size):
-            raise UserError(
-                f"{key}: {output} is there and is not {like}. Nothing is overwritten: choose another name, or say {fix}"
-            )
+            raise UserError(f"{key}: {output} is there and is not {like}. Nothing is overwritten: {fix}")
 
 
 def is_forecast(path: Path, *, columns: Sequence[str], steps: int) -> bool:

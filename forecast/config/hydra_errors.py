@@ -37,7 +37,8 @@ def message(error: BaseException, *, config_name: str, overrides: list[str], mul
         return str(cause)
     if isinstance(cause, OSError) and cause.errno in UNWRITABLE:
         where = f"{cause.filename}: " if cause.filename else ""
-        return f"{where}{cause.strerror}. Make room or choose a folder that you can write to: hydra.run.dir=FOLDER"
+        key = "hydra.sweep.dir" if multirun else "hydra.run.dir"
+        return f"{where}{cause.strerror}. Make room or choose a folder that you can write to: {key}=FOLDER"
     # Hydra's refusal of GROUP=null is none of its own exceptions.
     of_null = str(error).startswith("Config group override must be a string or a list")
     if not isinstance(error, HydraException | OmegaConfBaseException) and not of_null:
