@@ -5,26 +5,11 @@ import csv
 import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from forecast.errors import UserError
 from forecast.run_folder import KEYS, RESULTS, RUN_INFO, read_run
 
-if TYPE_CHECKING:  # torch, which a report does not need
-    from forecast.checkpoint.load import Checkpoint
-
 Inputs = Iterable[tuple[str, Path | str | None]]
-
-
-def inputs_of(checkpoint: "Checkpoint", *, path: str | None, root: str | None) -> Inputs:
-    """What evaluating or forecasting with a checkpoint reads, and the data that it was trained on wherever they lie."""
-    config, recorded = checkpoint.config["data"], "the data that the checkpoint was trained on"
-    lies = [checkpoint.data["path"], config.get("path"), Path(root) / f"{config['name']}.csv" if root else None]
-    return [
-        ("the history itself (data.path)", path),
-        ("the checkpoint", checkpoint.path),
-        *((recorded, p) for p in lies),
-    ]
 
 
 def keep_inputs(outputs: Iterable[Path], inputs: Inputs, *, key: str) -> None:

@@ -9,8 +9,8 @@ from omegaconf import DictConfig
 
 from forecast.commands import Answer
 from forecast.commands.forecaster import Forecaster
-from forecast.commands.inputs import find_device, history
-from forecast.commands.outputs import inputs_of, is_forecast, keep_inputs, keep_others
+from forecast.commands.inputs import files_read, find_device, history
+from forecast.commands.outputs import is_forecast, keep_inputs, keep_others
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.frame import SeriesFrame
@@ -28,7 +28,7 @@ def predict(cfg: DictConfig) -> Answer:
     picture = output.with_suffix(".png")
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
     checkpoint, source = forecaster.checkpoint, forecaster.source()
-    keep = inputs_of(checkpoint, path=settings.data.path, root=settings.data.root)
+    keep = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
     keep_inputs((output, picture), keep, key=f"output={output}")
     columns = [source.time_column, *checkpoint.data["targets"]]
     ours = settings.overwrite or is_forecast(output, columns=columns, steps=checkpoint.config["pred_len"])

@@ -202,8 +202,8 @@ def test_a_file_that_no_report_has_written_is_replaced_only_on_request(report, s
     (to / name).write_text("# Mine\n\nfor ever\n")
     error = report(sweep, "--to", to, status=1)
     assert error == (
-        f"--to {to}: {to}/{name} is there and is not a file of a report. Nothing is overwritten: choose another folder, "
-        "or say --overwrite\n"
+        f"--to {to}: {to}/{name} is there and is not a file of a report. Nothing is overwritten: choose another "
+        "folder, or say --overwrite\n"
     )
     assert [path.name for path in to.iterdir()] == [name] and (to / name).read_text().startswith("# Mine")
     report(sweep, "--to", to, "--overwrite")
