@@ -5,6 +5,7 @@ Reading says whether a run has finished, with which overrides, and how well it d
 """
 
 import datetime
+import hashlib
 import json
 import logging
 import math
@@ -27,9 +28,13 @@ State = Literal["finished", "failed", "interrupted", "unfinished", "foreign"]
 
 LOCK, HOLDER = ".lock", ".lock.holder"
 METRICS, RUN_INFO, OVERRIDES = "metrics.json", "run.json", ".hydra/overrides.yaml"
+# In metrics.json: the name of each file that was written with it -> its SHA-256.
+FILES = "files"
 WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step.csv", "forecasts.npz"
 # The picture of some forecasts; what a run of `reproduce` printed; the DataFrame that a run of Python was trained on.
 PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.csv"
+# What an evaluation writes, all at once; metrics.json last.
+RESULTS = (WINDOW_ERRORS, FORECASTS, STEP_ERRORS, PICTURE, METRICS)
 
 # What may differ between two runs that are one experiment: loggers, paths, the progress bar.
 NOT_IDENTITY = (
@@ -163,7 +168,28 @@ def result_line(run: Run) -> dict[str, Any]:
     What run.json says of the data is under `data_read`, since `data` is their name; without the path.
     """
     described = run.run_info.get("data") or {}
-    return {**run.run_info, **run.metrics, "data_read": {key: described[key] for key in DATA_KEYS if key in described}}
+    metrics = {key: value for key, value in run.metrics.items() if key != FILES}  # they are not on that machine
+    return {**run.run_info, **metrics, "data_read": {key: described[key] for key in DATA_KEYS if key in described}}
+
+
+def torn(folder: Path, metrics: Mapping[str, Any]) -> str | None:
+    """The first result file in `folder` that is there and not the one that metrics.json was written with.
+
+    None: they belong together, as far as metrics.json names them.
+    """
+    written = metrics.get(FILES)
+    files = written if isinstance(written, Mapping) else {}
+    there = (name for name in (WINDOW_ERRORS, FORECASTS, STEP_ERRORS) if name in files and (folder / name).is_file())
+    return next((name for name in there if sha256(folder / name) != files[name]), None)
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _state(folder: Path, metrics: Mapping[str, Any], info: Mapping[str, Any]) -> tuple[State, str]:
@@ -178,6 +204,9 @@ def _state(folder: Path, metrics: Mapping[str, Any], info: Mapping[str, Any]) ->
         missing = ["it is running, or was killed"]
     elif not missing and not zipfile.is_zipfile(folder / WINDOW_ERRORS):
         missing = [f"{WINDOW_ERRORS} is missing or cut off"]
+    elif not missing and (other := torn(folder, metrics)):
+        both = f"forecast train ckpt_path={checkpoint_path(folder, 'last')} writes both anew"
+        missing = [f"{other} is not the one that {METRICS} was written with: {both}"]
     if missing:
         return "unfinished", missing[0]
     if lacking := [key for key, kind in KEYS.items() if not isinstance(metrics.get(key), kind)]:

@@ -1,5 +1,7 @@
 """Files are written whole or not at all."""
 
+import contextlib
+import errno
 import json
 import math
 import os
@@ -9,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forecast.files import replacing, rounded, write_arrays, write_json
+from forecast.files import replacing, rounded, save_arrays, together, write_json
 
 
 def test_floats_are_rounded_to_six_decimals_wherever_they_are():
@@ -68,7 +70,8 @@ def test_others_may_read_the_file_as_the_umask_allows(tmp_path):
 
 
 def test_arrays_are_written_under_the_name_that_was_asked_for(tmp_path):
-    write_arrays(tmp_path / "errors.npz", {"start": np.arange(3)})
+    with replacing(tmp_path / "errors.npz") as unfinished:
+        save_arrays(unfinished, {"start": np.arange(3)})
     assert [path.name for path in tmp_path.iterdir()] == ["errors.npz"]
     with np.load(tmp_path / "errors.npz") as archive:
         assert archive["start"].tolist() == [0, 1, 2]
@@ -78,3 +81,86 @@ def test_what_could_not_be_written_raises_and_leaves_nothing(tmp_path):
     with pytest.raises(FileNotFoundError), replacing(tmp_path / "file"):
         pass  # nothing was written beside it
     assert list(tmp_path.iterdir()) == []
+
+
+def killed_at(monkeypatch, number):
+    """The rename of that number, counted from 1, is one that a killed process does not come to."""
+    rename, calls = Path.replace, []
+
+    def replace(self, target):
+        calls.append(target)
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+
+
+@pytest.mark.parametrize("last_is_written", [False, True])
+def test_files_that_belong_together_appear_when_the_last_one_is_on_the_disk(tmp_path, last_is_written):
+    for name in ("a.csv", "metrics.json"):
+        (tmp_path / name).write_text("old")
+    with contextlib.suppress(KeyboardInterrupt), together(tmp_path) as beside:
+        beside("a.csv").write_text("new")
+        assert (tmp_path / "a.csv").read_text() == "old"
+        if not last_is_written:
+            raise KeyboardInterrupt
+        beside("metrics.json").write_text("new")
+    expected = "new" if last_is_written else "old"
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.csv": expected, "metrics.json": expected}
+
+
+def test_they_take_their_places_in_the_order_in_which_they_were_asked_for(tmp_path, monkeypatch):
+    killed_at(monkeypatch, 2)
+    with pytest.raises(KeyboardInterrupt), together(tmp_path) as beside:
+        beside("a.csv").write_text("new")
+        beside("metrics.json").write_text("new")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_a_place_that_is_a_folder_is_found_before_any_file_is_replaced(tmp_path):
+    (tmp_path / "b").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"'.*/b'$"), together(tmp_path) as beside:
+        beside("a").touch()
+        beside("b").touch()
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+def test_each_file_and_then_its_folder_is_on_the_disk_before_the_writer_returns(tmp_path, monkeypatch):
+    """Of a power cut a test can see only this: what was synced, and whether it had its name by then."""
+    synced, sync = [], os.fsync
+
+    def fsync(descriptor):
+        synced.append((Path(f"/proc/self/fd/{descriptor}").readlink(), (tmp_path / "x.json").exists()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_json(tmp_path / "x.json", {})
+    (file, named), (folder, renamed) = synced
+    assert file.name.endswith(".part") and not named
+    assert folder == tmp_path and renamed
+
+
+def test_an_error_names_the_file_and_not_the_part_of_it(tmp_path):
+    with pytest.raises(OSError, match=r"No space left on device: '.*/b'$"), together(tmp_path) as beside:
+        beside("a").touch()
+        beside("b")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as a write to a full disk does
+    with pytest.raises(FileNotFoundError, match=r"No such file or directory: '.*/no/a'$"):
+        write_json(tmp_path / "no" / "a", {})
+
+
+def test_a_file_of_a_users_own_with_the_suffix_of_an_unfinished_one_stays(tmp_path):
+    (tmp_path / "x.json.part").write_text("mine")
+    write_json(tmp_path / "x.json", {})
+    assert (tmp_path / "x.json.part").read_text() == "mine"
+
+
+def test_two_processes_that_write_the_same_file_write_it_one_after_the_other(tmp_path, monkeypatch):
+    with replacing(tmp_path / "x") as first:
+        first.write_text("first")
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+        with replacing(tmp_path / "x") as second:
+            second.write_text("second")
+        assert (tmp_path / "x").read_text() == "second"
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("x", "first")]

@@ -7,6 +7,8 @@ from omegaconf import DictConfig
 
 from forecast.commands import Answer
 from forecast.commands.forecaster import Forecaster
+from forecast.commands.inputs import files_read
+from forecast.commands.outputs import check_evaluation_folder
 from forecast.commands.results import write_results
 from forecast.config.build import build
 from forecast.config.check import read_settings
@@ -23,6 +25,8 @@ def evaluate(cfg: DictConfig) -> Answer:
     """Evaluates a checkpoint on a split of its own data or of another file; writes and prints as training does."""
     settings = read_settings(cfg, EvaluateSettings)
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
+    keep = files_read(forecaster.checkpoint, path=settings.data.path, root=settings.data.root)
+    check_evaluation_folder(run_folder(), keep, overwrite=settings.overwrite)
     started, memory = time.perf_counter(), PeakMemory()
     result = forecaster.result(
         forecaster.source(),

@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.inputs import WHOLE_FILE, evaluated_data, find_device, history, trained_source
 from forecast.commands.results import Result, evaluate_checkpoint
-from forecast.commands.tables import Table, as_file, time_column_of, write_table
+from forecast.commands.tables import Table, as_file, keep_table, time_column_of
 from forecast.config.entry import call, run_folder
 from forecast.config.trust import trusting
 from forecast.data.frame import SeriesFrame
@@ -110,7 +110,7 @@ class Forecaster:
             from forecast.commands.train import train  # Lightning: seconds that a forecast need not wait
 
             if table is not None:
-                write_table(table, run_folder() / TRAINING_TABLE, time_column=time_column)
+                keep_table(run_folder(), table, time_column=time_column)
             train(cfg)
 
         folder = call(train_on_table, config_name="train", overrides=overrides)

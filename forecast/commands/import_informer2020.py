@@ -12,6 +12,7 @@ from torch import Tensor
 
 from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import build_model, load_checkpoint
+from forecast.commands.outputs import keep_inputs, keep_others
 from forecast.commands.train import read_data, with_absolute_paths
 from forecast.config import resolvers
 from forecast.config.build import build
@@ -52,6 +53,7 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
     weights = read_weights(arguments.checkpoint)
     config, choices = make_config(arguments)
     source: FileSource = build(config["data"])
+    keep_inputs([arguments.output], [("the file of the data", source.path_used())], key="OUTPUT")
     check_target(arguments, source)
     data = read_data(source, config)
     check_columns(arguments, data)
@@ -75,14 +77,28 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     output = arguments.output
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise UserError(f"{output}: there is no folder {output.absolute().parent} to write a file of this name in.")
-    if output.resolve() == arguments.checkpoint.resolve():
-        raise UserError(f"{output} is the file to import and would be overwritten; choose another name.")
+    keep_inputs([output], [("the file to import", arguments.checkpoint)], key="OUTPUT")
+    keep_others(
+        [output],
+        ours=arguments.overwrite or is_imported(output),
+        key="OUTPUT",
+        like="an imported checkpoint",
+        fix="choose another name, or say --overwrite",
+    )
     if arguments.padding:
         raise UserError("--padding 1: the decoder of this program reads zeros in place of the future, never ones.")
     if arguments.embed == "learned":
         raise UserError("--embed learned: this program has no learned tables of the calendar, only timeF and fixed.")
     if arguments.data == "custom" and not arguments.data_path:
         raise UserError("--data custom: which file? Say --data_path FILE.csv, and --root_path FOLDER if it is there.")
+
+
+def is_imported(path: Path) -> bool:
+    """Whether a file is a checkpoint that this command has written."""
+    try:
+        return "imported" in load_checkpoint(path).record
+    except UserError:
+        return False
 
 
 def make_config(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str | None]]:
@@ -166,7 +182,7 @@ def write_checkpoint(path: Path, content: dict[str, Any], data: PreparedData) ->
             if not torch.isfinite(forecast).all():
                 raise UserError("The forecast of the imported model for the first test window is not finite.")
     except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}.") from error
+        raise UserError(f"{path} cannot be written: {error.strerror}. Make room, or choose another place.") from error
 
 
 def print_summary(arguments: argparse.Namespace, record: dict[str, Any], *, n_names: int, added: list[str]) -> None:

@@ -39,6 +39,17 @@ def trained_source(checkpoint: Checkpoint, *, root: str | None) -> Source:
     return source
 
 
+def files_read(checkpoint: Checkpoint, *, path: str | None, root: str | None) -> list[tuple[str, Path | str | None]]:
+    """What evaluating or forecasting with a checkpoint reads, in words, and the data trained on wherever they lie."""
+    config, recorded = checkpoint.config["data"], "the data that the checkpoint was trained on"
+    lies = [checkpoint.data["path"], config.get("path"), Path(root) / f"{config.get('name')}.csv" if root else None]
+    return [
+        ("the history itself (data.path)", path),
+        ("the checkpoint", checkpoint.path),
+        *((recorded, p) for p in lies),
+    ]
+
+
 def check_unchanged(checkpoint: Checkpoint, source: Source) -> None:
     """Raises UserError when the data trained on are no longer what they were."""
     now, expected = source.checksum(), checkpoint.data["checksum"]

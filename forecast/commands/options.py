@@ -58,6 +58,7 @@ def report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="multirun/NAME: the folder of a sweep")
     parser.add_argument("--against", metavar="ROW", help="the row to compare with; default: the first of the sweep")
     parser.add_argument("--to", metavar="DIR", type=Path, help="where to write instead of FOLDER")
+    parser.add_argument("--overwrite", action="store_true", help="replaces files there that no report has written")
 
 
 def reproduce(parser: argparse.ArgumentParser) -> None:

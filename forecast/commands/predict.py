@@ -9,12 +9,13 @@ from omegaconf import DictConfig
 
 from forecast.commands import Answer
 from forecast.commands.forecaster import Forecaster
-from forecast.commands.inputs import find_device, history
+from forecast.commands.inputs import files_read, find_device, history
+from forecast.commands.outputs import is_forecast, keep_inputs, keep_others
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.frame import SeriesFrame
 from forecast.errors import UserError
-from forecast.files import replacing
+from forecast.files import together
 from forecast.report.verdict import verdict
 from forecast.run_folder import METRICS, run_of
 from forecast.text.documents import as_cell
@@ -25,18 +26,27 @@ def predict(cfg: DictConfig) -> Answer:
     """Forecasts the steps after the end of a file, or of the data trained on; writes a CSV and a picture."""
     settings = read_settings(cfg, PredictSettings)
     find_device(settings.device)
-    output = checked_output(settings.output, settings.data.path)
+    output = checked_output(settings.output)
+    picture = output.with_suffix(".png")
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
     checkpoint, source = forecaster.checkpoint, forecaster.source()
+    keep = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
+    keep_inputs((output, picture), keep, key=f"output={output}")
+    columns = [source.time_column, *checkpoint.data["targets"]]
+    header = [as_cell(name) for name in columns] if settings.output_safe else columns
+    ours = settings.overwrite or is_forecast(output, columns=columns, steps=checkpoint.config["pred_len"])
+    keep_others((output, picture), ours=ours, key=f"output={output}", like="a forecast of this checkpoint")
     frame = history(checkpoint, source, settings.data.path)
     table = forecaster.continued(frame, time_column=source.time_column)
     try:
-        with replacing(output) as unfinished:
-            header = [as_cell(str(name)) for name in table.columns] if settings.output_safe else True
-            table.to_csv(unfinished, index=False, header=header)
-        picture = draw_future(output.with_suffix(".png"), frame.tail(checkpoint.config["seq_len"]), table)
+        with together(output.parent) as beside:
+            table.to_csv(beside(output.name), index=False, header=header)
+            draw_future(beside(picture.name), frame.tail(checkpoint.config["seq_len"]), table)
     except OSError as error:
-        raise UserError(f"output={output} cannot be written: {error.strerror}.") from error
+        raise UserError(
+            f"output={output}: {error.filename} cannot be written: {error.strerror}. Make room, or choose another "
+            "place: output=FOLDER/forecast.csv"
+        ) from error
     times = table.iloc[:, 0]
     say(f"{len(times)} steps from {times.iloc[0]} to {times.iloc[-1]} are in {output}, drawn in {picture}.")
     metrics = run_of(checkpoint.path) / METRICS  # of the run that made the checkpoint
@@ -58,21 +68,17 @@ def predict(cfg: DictConfig) -> Answer:
     )
 
 
-def checked_output(name: str, history_path: str | None) -> Path:
-    """The path of the forecast. Raises UserError when it cannot be written there, or the history stands there."""
+def checked_output(name: str) -> Path:
+    """The path of the forecast. Raises UserError for another suffix than .csv, and where there is no such folder."""
     output = Path(name)
     if output.suffix != ".csv":
         raise UserError(f"output={name}: the forecast is a CSV, so its name must end in .csv")
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise UserError(f"output={name}: there is no folder {output.absolute().parent} to write it in.")
-    if history_path and output.resolve() == Path(history_path).resolve():
-        raise UserError(
-            f"output={name} is the history itself (data.path) and would be overwritten; choose another name."
-        )
     return output
 
 
-def draw_future(path: Path, past: SeriesFrame, forecast: pd.DataFrame) -> Path:
+def draw_future(path: Path, past: SeriesFrame, forecast: pd.DataFrame) -> None:
     """Draws the end of the history and the forecast: a column of timestamps, then the targets, original units."""
     from forecast.report.figures import forecast_figure, save
 
@@ -86,4 +92,3 @@ def draw_future(path: Path, past: SeriesFrame, forecast: pd.DataFrame) -> Path:
         title=f"forecast after {past.timestamps[-1]}",
     )
     save(figure, path)
-    return path

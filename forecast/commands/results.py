@@ -22,8 +22,8 @@ from forecast.evaluation.evaluate import (
     split_metrics,
 )
 from forecast.evaluation.horizon_offsets import offset_metrics
-from forecast.files import DECIMALS, write_arrays, write_json, write_text
-from forecast.run_folder import FORECASTS, METRICS, PICTURE, STEP_ERRORS, WINDOW_ERRORS
+from forecast.files import DECIMALS, json_text, save_arrays, together
+from forecast.run_folder import FILES, FORECASTS, METRICS, PICTURE, RESULTS, STEP_ERRORS, WINDOW_ERRORS, sha256
 
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
@@ -143,16 +143,22 @@ def steps_csv(by_step: dict[str, list[float]]) -> str:
 
 
 def write_results(folder: Path, result: Result) -> None:
-    """Writes metrics.json, metrics_by_step.csv, errors_by_window.npz, forecasts.npz and forecast.png."""
+    """Writes errors_by_window.npz, forecasts.npz, metrics_by_step.csv, forecast.png and metrics.json: all or none.
+
+    metrics.json comes last and names the others with their SHA-256: a kill between two renames leaves files that
+    `run_folder.torn` tells from a whole result.
+    """
     evaluation, data = result.evaluation, result.data
-    write_text(folder / STEP_ERRORS, steps_csv(result.by_step))
     errors = {"squared_scaled": evaluation.squared, "absolute_scaled": evaluation.absolute}
     columns = np.array(data.target_names)
-    write_arrays(folder / WINDOW_ERRORS, {"start": evaluation.starts, **errors, "columns": columns})
     windows = example_windows(evaluation, data)
-    write_arrays(folder / FORECASTS, windows)
-    draw_windows(folder / PICTURE, windows, title=f"{result.metrics['model']} on {result.metrics['data']}")
-    write_json(folder / METRICS, result.metrics)  # last: where it stands, all else is complete
+    with together(folder) as beside:
+        save_arrays(beside(WINDOW_ERRORS), {"start": evaluation.starts, **errors, "columns": columns})
+        save_arrays(beside(FORECASTS), windows)
+        beside(STEP_ERRORS).write_text(steps_csv(result.by_step), encoding="utf-8")
+        draw_windows(beside(PICTURE), windows, title=f"{result.metrics['model']} on {result.metrics['data']}")
+        result.metrics[FILES] = {name: sha256(beside(name)) for name in RESULTS if name != METRICS}
+        beside(METRICS).write_text(json_text(result.metrics), encoding="utf-8")
 
 
 def example_windows(evaluation: Evaluation, data: PreparedData) -> dict[str, np.ndarray]:

@@ -7,8 +7,11 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
+from forecast.commands.outputs import keep_others
 from forecast.data.sources import FileSource, Source
 from forecast.errors import UserError
+from forecast.files import replacing
+from forecast.run_folder import RUN_INFO, TRAINING_TABLE
 from forecast.text.terminal import listed
 
 Table = pd.DataFrame | Path | str
@@ -42,6 +45,18 @@ def write_table(table: pd.DataFrame, path: Path, *, time_column: str, separator:
     table = table.rename(columns={actual: time_column})
     columns = [time_column, *(name for name in table.columns if name != time_column)]
     table.to_csv(path, columns=columns, index=False, sep=separator, decimal=decimal)
+
+
+def keep_table(folder: Path, table: pd.DataFrame, *, time_column: str) -> None:
+    """Writes the table of a training into its run folder. Raises UserError where another file would be lost."""
+    path = folder / TRAINING_TABLE
+    fix = "choose another folder, or move the file away"
+    run = (folder / RUN_INFO).is_file()
+    keep_others(
+        [path], ours=run, key=f"hydra.run.dir={folder}", like=f"a file of a training: there is no {RUN_INFO}", fix=fix
+    )
+    with replacing(path) as unfinished:
+        write_table(table, unfinished, time_column=time_column)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import lightning.pytorch as pl
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.checkpoint.load import calendar_encoding, load_checkpoint
+from forecast.commands.outputs import keep_others
 from forecast.commands.results import evaluate_checkpoint, write_results
 from forecast.config.build import build
 from forecast.config.check import check_config
@@ -24,7 +25,7 @@ from forecast.errors import Terminated, UserError
 from forecast.evaluation.evaluate import Protocol, counted_windows, fit_baselines
 from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.report.verdict import print_report
-from forecast.run_folder import METRICS, checkpoint_path, read_run, write_run_info
+from forecast.run_folder import METRICS, RESULTS, RUN_INFO, checkpoint_path, read_run, write_run_info
 from forecast.training.checkpoint import resume_hint
 from forecast.training.fit import Plan, fit
 from forecast.training.hyperparameters import log_hyperparameters
@@ -69,8 +70,19 @@ def train(cfg: DictConfig) -> None:
 
 
 def remove_results(folder: Path) -> None:
-    """Removes what an earlier run left in a folder that is used again: it must not be taken for this run's."""
-    for path in (folder / METRICS, checkpoint_path(folder, "best"), checkpoint_path(folder, "last")):
+    """Removes what an earlier run left in a folder that is used again: it must not be taken for this run's.
+
+    Raises UserError for such files without a run.json: they are not of a run, and would be lost.
+    """
+    checkpoints = [checkpoint_path(folder, name) for name in ("best", "last")]
+    keep_others(
+        [*(folder / name for name in RESULTS), *checkpoints],
+        ours=(folder / RUN_INFO).is_file(),
+        key=f"hydra.run.dir={folder}",
+        like=f"a file of a training: there is no {RUN_INFO}",
+        fix="choose another folder, or move the file away",
+    )
+    for path in (folder / METRICS, *checkpoints):
         path.unlink(missing_ok=True)
 
 

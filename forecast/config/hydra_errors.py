@@ -35,9 +35,10 @@ def message(error: BaseException, *, config_name: str, overrides: list[str], mul
         cause = cause.__cause__ or cause.__context__
     if isinstance(cause, UserError):
         return str(cause)
-    if isinstance(error, OSError) and error.errno in UNWRITABLE:
-        where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror}. Make room or choose a folder that you can write to: hydra.run.dir=FOLDER"
+    if isinstance(cause, OSError) and cause.errno in UNWRITABLE:
+        where = f"{cause.filename}: " if cause.filename else ""
+        key = "hydra.sweep.dir" if multirun else "hydra.run.dir"
+        return f"{where}{cause.strerror}. Make room or choose a folder that you can write to: {key}=FOLDER"
     # Hydra's refusal of GROUP=null is none of its own exceptions.
     of_null = str(error).startswith("Config group override must be a string or a list")
     if not isinstance(error, HydraException | OmegaConfBaseException) and not of_null:

@@ -19,13 +19,14 @@ from forecast.config.sweeps import sweep_dir
 from forecast.config.trust import own_code, trusted
 from forecast.config.values import select
 from forecast.errors import UserError
-from forecast.run_folder import NOT_IDENTITY, checkpoint_path, hold, run_of
+from forecast.run_folder import NOT_IDENTITY, RUN_INFO, checkpoint_path, hold, run_of
 
 
 def register() -> None:
     """Register the resolvers, for one command; any number of times."""
     functions: dict[str, Callable[..., Any]] = {
-        function.__name__: function for function in (run_dir, new_run_dir, hydra_dir, log_name, identity)
+        function.__name__: function
+        for function in (run_dir, new_run_dir, current_dir, hydra_dir, evaluation_dir, log_name, identity)
     }
     # with what holds for this command: jobs in other processes get it too
     functions |= {"sweep_dir": functools.partial(sweep_dir, []), "program": functools.partial(program, trusted())}
@@ -47,6 +48,12 @@ def new_run_dir(ckpt_path: str) -> str:
     return str(new_folder())
 
 
+def current_dir(ckpt_path: str) -> str:
+    """The current folder, for a program that needs no other. Raises UserError when the checkpoint is not there."""
+    continued_run(ckpt_path)
+    return "."
+
+
 def hydra_dir(ckpt_path: str | None, *, _root_: DictConfig) -> str | None:
     """Where Hydra keeps the config: nowhere when a run goes on, so that its first .hydra stays.
 
@@ -64,6 +71,16 @@ def hydra_dir(ckpt_path: str | None, *, _root_: DictConfig) -> str | None:
         except OSError:
             pass  # Hydra meets it too, and the error comes from there
     return ".hydra"
+
+
+def evaluation_dir(*, _root_: DictConfig) -> str | None:
+    """Where Hydra keeps the config of an evaluation: nowhere in the run of a training, which keeps its own.
+
+    `forecast.commands.outputs` refuses the evaluation then.
+    """
+    place = hydra_dir(None, _root_=_root_)
+    folder = OmegaConf.select(_root_, "hydra.runtime.output_dir")
+    return None if folder is not None and (Path(folder) / RUN_INFO).is_file() else place
 
 
 def log_name(program: str) -> str:

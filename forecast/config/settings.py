@@ -42,6 +42,7 @@ class EvaluateSettings:
 
     ckpt_path: str
     split: str
+    overwrite: bool
     device: str
     data: OtherData
 
@@ -61,5 +62,6 @@ class PredictSettings:
     ckpt_path: str
     output: str
     output_safe: bool
+    overwrite: bool
     device: str
     data: History

@@ -22,6 +22,7 @@ from forecast.data.frequency import future_timestamps
 from forecast.data.time_features import feature_rules, time_features
 from forecast.errors import UserError
 from forecast.export.program import INPUTS, TRACED_WINDOWS, largest_difference, load_program, save_program, trace
+from forecast.files import sync
 
 WEIGHTS, PROGRAM, DESCRIPTION = "model.safetensors", "model.pt2", "config.json"
 LAYOUT = {"time_column": "date", "separator": ",", "decimal": "."}  # of a CSV, unless the training's says otherwise
@@ -66,9 +67,15 @@ def new_folder(folder: Path) -> Iterator[Path]:
     try:
         unfinished.mkdir(parents=True)
         yield unfinished
+        for path in unfinished.iterdir():
+            sync(path)
+        sync(unfinished)
         unfinished.replace(folder)
+        sync(folder.absolute().parent)
     except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror or error}.") from error
+        raise UserError(
+            f"{folder} cannot be written: {error.strerror or error}. Make room, or choose another place."
+        ) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 

@@ -20,7 +20,6 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
-from forecast.files import replacing
 from forecast.text.terminal import harmless, label
 
 DPI = 120
@@ -123,10 +122,10 @@ def active_rows_figure(shares: Float[np.ndarray, " Q"], title: str) -> Figure:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the figure as PNG."""
-    with replacing(path) as unfinished, warnings.catch_warnings():
+    """Write the figure as PNG, straight to a path from `forecast.files.together`."""
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+")  # of a script that the font lacks: an empty box is drawn
-        figure.savefig(unfinished, format="png", dpi=DPI)
+        figure.savefig(path, format="png", dpi=DPI)
 
 
 def name_beside(axes: Axes, column: str) -> None:

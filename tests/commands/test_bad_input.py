@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from permissions import read_only
 from program import TINY, refusal
 
 SMALL = [change for change in TINY if not change.startswith("data")]
@@ -136,3 +137,27 @@ def test_a_run_folder_that_cannot_be_made_is_refused(workplace, capsys):
     (workplace / "taken").write_text("a file")
     text = refusal(capsys, "train", *TINY, "hydra.run.dir=taken/run")
     assert "taken/run: Not a directory" in text and "hydra.run.dir=FOLDER" in text
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "checkpoints/best.ckpt", "metrics_by_step.csv"])
+def test_a_training_does_not_replace_files_in_a_folder_that_is_no_run(workplace, capsys, name):
+    (workplace / "mine" / name).parent.mkdir(parents=True)
+    (workplace / "mine" / name).write_text("mine")
+    text = refusal(capsys, "train", *TINY, "hydra.run.dir=mine")
+    assert (
+        f"mine/{name} is there and is not a file of a training: there is no run.json. Nothing is overwritten: " in text
+    )
+    assert text.endswith("choose another folder, or move the file away\n")
+    assert (workplace / "mine" / name).read_text() == "mine"
+
+
+@pytest.mark.parametrize(("command", "key"), [([], "run"), (["-m", "seed=1,2"], "sweep")])
+def test_a_training_started_in_a_read_only_folder_is_refused_in_one_sentence(workplace, capsys, command, key):
+    with read_only(workplace):
+        text = refusal(capsys, "train", *command, "data=demo")
+    place = "outputs" if key == "run" else "multirun"
+    last = text.splitlines()[-1]
+    assert last == (
+        f"{place}: Permission denied. Make room or choose a folder that you can write to: hydra.{key}.dir=FOLDER"
+    )
+    assert not [path for path in workplace.iterdir() if path.is_dir()]

@@ -1,13 +1,20 @@
 """evaluate.py: the same numbers as the training's own evaluation, on any split, in any batches."""
 
+import errno
 import json
+import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from commands.files import write_csv
+from matplotlib.figure import Figure
+from permissions import read_only
 from program import call, refusal
+
+from forecast.run_folder import RESULTS, torn
 
 
 @pytest.fixture
@@ -25,8 +32,13 @@ def evaluated(folder, best, *changes):
 
 
 @pytest.fixture(scope="module")
-def again(best, tmp_path_factory):
-    return evaluated(tmp_path_factory.mktemp("again"), best)
+def again_folder(best, tmp_path_factory):
+    return tmp_path_factory.mktemp("again")
+
+
+@pytest.fixture(scope="module")
+def again(best, again_folder):
+    return evaluated(again_folder, best)
 
 
 def test_evaluate_gives_the_trainings_own_test_block(again, trained):
@@ -107,3 +119,91 @@ def test_wrong_arguments_are_refused(best, capsys, elsewhere, changes, words):
     arguments = changes if not changes or changes[0].startswith("ckpt_path") else [f"ckpt_path={best}", *changes]
     text = refusal(capsys, "evaluate", *arguments)
     assert all(word in text for word in words), text
+
+
+@pytest.fixture
+def older(tmp_path, again, again_folder):
+    """The folder of an older evaluation."""
+    return Path(shutil.copytree(again_folder, tmp_path / "older"))
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".log" and path.is_file()}
+
+
+def test_metrics_json_names_the_files_that_were_written_with_it(again, again_folder):
+    assert {*again["files"], "metrics.json"} == set(RESULTS)
+    assert torn(again_folder, again) is None
+
+
+@pytest.mark.parametrize("killed_before", ["errors_by_window.npz", "forecasts.npz", "metrics.json"])
+def test_a_kill_leaves_the_older_results_or_files_that_are_seen_not_to_belong_together(
+    older, best, again, monkeypatch, killed_before
+):
+    before, rename = content(older), Path.replace
+
+    def replace(self, target):
+        if target.name == killed_before:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    with pytest.raises(SystemExit):
+        evaluated(older, best, "split=val")
+    assert json.loads((older / "metrics.json").read_text()) == again
+    if killed_before == RESULTS[0]:
+        assert content(older) == before
+    else:
+        assert torn(older, again) == RESULTS[0]
+
+
+def test_an_evaluation_that_cannot_write_one_file_leaves_the_older_one(older, best, capsys, monkeypatch):
+    before = content(older)
+
+    def no_room(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Figure, "savefig", no_room)
+    text = refusal(capsys, "evaluate", f"ckpt_path={best}", "split=val", f"hydra.run.dir={older}")
+    assert text == (
+        f"{older}/forecast.png: No space left on device. Make room or choose a folder that you can write to: "
+        "hydra.run.dir=FOLDER\n"
+    )
+    assert content(older) == before
+
+
+def test_the_run_of_a_training_is_no_folder_for_an_evaluation(best, csv_run, capsys):
+    before = content(csv_run), content(csv_run / ".hydra")
+    text = refusal(capsys, "evaluate", f"ckpt_path={best}", f"hydra.run.dir={csv_run}", "overwrite=true")
+    assert f"hydra.run.dir={csv_run} is the run of a training, whose results would be replaced; choose another" in text
+    assert (content(csv_run), content(csv_run / ".hydra")) == before
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "forecast.png"])
+def test_a_strangers_file_is_overwritten_only_on_request(tmp_path, best, capsys, name):
+    (tmp_path / name).write_text('{"model": "mine"}')
+    text = refusal(capsys, "evaluate", f"ckpt_path={best}", f"hydra.run.dir={tmp_path}")
+    assert f"{tmp_path}/{name} is there and is not a file of an evaluation. Nothing is overwritten: choose" in text
+    assert (tmp_path / name).read_text() == '{"model": "mine"}'
+    assert text.endswith("say overwrite=true\n")
+    assert evaluated(tmp_path, best, "overwrite=true")["model"] == "informer"
+
+
+def test_the_evaluated_file_is_not_overwritten(tmp_path, best, capsys):
+    write_csv(tmp_path / "metrics_by_step.csv", rows=83, start="2022-01-01")
+    changes = [f"data.path={tmp_path}/metrics_by_step.csv", "split=all", "overwrite=true", f"hydra.run.dir={tmp_path}"]
+    text = refusal(capsys, "evaluate", f"ckpt_path={best}", *changes)
+    assert "metrics_by_step.csv is the history itself (data.path) and would be overwritten" in text
+
+
+def test_from_a_read_only_folder_an_evaluation_is_written_elsewhere(tmp_path, best, again, monkeypatch, capsys):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    with read_only(here):
+        text = refusal(capsys, "evaluate", f"ckpt_path={best}")
+        assert text == (
+            "outputs: Permission denied. Make room or choose a folder that you can write to: hydra.run.dir=FOLDER\n"
+        )
+        assert evaluated(tmp_path / "there", best)["test"] == again["test"]  # what the message advises
+    assert not list(here.iterdir())

@@ -150,6 +150,15 @@ def test_wrong_words_are_refused_as_on_the_command_line(table):
         Forecaster.load("none.ckpt")
 
 
+def test_a_table_of_the_users_in_the_run_folder_stays(table, tmp_path):
+    (tmp_path / "data.csv").write_text("mine")
+    with pytest.raises(
+        UserError, match=r"/data\.csv is there and is not a file of a training: there is no run\.json\. Nothing"
+    ):
+        Forecaster("nlinear", overrides=[*OWN, f"hydra.run.dir={tmp_path}"]).fit(table)
+    assert (tmp_path / "data.csv").read_text() == "mine"
+
+
 def test_extra_columns_are_not_read_and_their_order_does_not_matter(table, fitted):
     shuffled = table.assign(more=1.0)[["wind", "more", "load"]]
     pd.testing.assert_frame_equal(fitted.predict(shuffled), fitted.predict(table))

@@ -1,11 +1,16 @@
 """predict.py: the steps after the end of a file, in original units."""
 
+import errno
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from checkpoints import LENGTHS, write_untrained
 from commands.files import LAYOUT, OWN, write_csv
+from matplotlib.figure import Figure
+from permissions import read_only
 from program import call, refusal
 
 from forecast.checkpoint.load import load_checkpoint
@@ -86,6 +91,110 @@ def test_the_history_is_not_overwritten(tmp_path, best, capsys):
     text = refused(capsys, tmp_path, best, f"data.path={tmp_path}/history.csv", output="history.csv")
     assert "is the history itself" in text
     assert (tmp_path / "history.csv").read_text() == before
+
+
+def spelled_otherwise(folder, file):
+    (folder / "sub").mkdir()
+    return folder / "sub" / ".." / os.path.relpath(file, folder)
+
+
+def linked(make):
+    def link(folder, file):
+        make(file, folder / "link.csv")
+        return folder / "link.csv"
+
+    return link
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        pytest.param(lambda _, file: file, [], id="its path"),
+        pytest.param(spelled_otherwise, [], id="its path in other words"),
+        pytest.param(linked(os.symlink), [], id="a symbolic link"),
+        pytest.param(linked(os.link), [], id="a hard link"),
+        pytest.param(lambda _, file: file, ["data.path=another.csv", "overwrite=true"], id="after another history"),
+    ],
+)
+def test_the_data_trained_on_are_not_overwritten_by_whatever_name(tmp_path, best, capsys, name, changes):
+    own = best.parents[2] / "own.csv"
+    before = own.read_bytes()
+    text = refusal(capsys, "predict", f"ckpt_path={best}", f"output={name(tmp_path, own)}", *changes)
+    assert "is the data that the checkpoint was trained on and would be overwritten; choose another name." in text
+    assert own.read_bytes() == before
+
+
+def test_a_picture_is_written_over_no_input_either(tmp_path, best, capsys):
+    write_csv(tmp_path / "f.png", rows=101)
+    text = refused(capsys, tmp_path, best, f"data.path={tmp_path}/f.png", "overwrite=true")
+    assert "f.png is the history itself (data.path) and would be overwritten" in text
+
+
+STRANGERS = {
+    "f.csv of other columns": {"f.csv": "a,b\n1,2\n"},
+    "f.csv of the same columns, longer": {"f.csv": "when,load,wind\n" + "2021-03-01,1,2\n" * 6},
+    "f.csv of another kind": {"f.csv": "\udcff\0"},
+    "f.png alone": {"f.png": "a picture"},
+    "f.png beside a table": {"f.csv": "a\n", "f.png": "a picture"},
+}
+
+
+@pytest.mark.parametrize("name", STRANGERS)
+def test_a_strangers_file_is_overwritten_only_on_request(tmp_path, best, capsys, name):
+    for file, text in STRANGERS[name].items():
+        (tmp_path / file).write_bytes(text.encode("utf-8", "surrogateescape"))
+    content = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    arguments = ["predict", f"ckpt_path={best}", f"output={tmp_path}/f.csv"]
+    text = refusal(capsys, *arguments)
+    first = tmp_path / next(iter(STRANGERS[name]))
+    assert (
+        f"{first} is there and is not a forecast of this checkpoint. Nothing is overwritten: choose another name, or"
+        in text
+    )
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == content
+    assert text.endswith("say overwrite=true\n")
+    call(*arguments, "overwrite=true")
+    assert len(pd.read_csv(tmp_path / "f.csv")) == 5 and (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_forecast_of_yesterday_is_replaced_and_an_empty_file_written_to(tmp_path, best):
+    (tmp_path / "forecast.csv").touch()
+    first = predicted(tmp_path, best)
+    write_csv(tmp_path / "history.csv", rows=101, start="2022-05-05", seed=3)
+    assert not predicted(tmp_path, best, f"data.path={tmp_path}/history.csv").equals(first)
+
+
+def test_nothing_but_the_output_is_written_and_the_current_folder_may_be_read_only(tmp_path, best, monkeypatch, capfd):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    with read_only(here):
+        call("predict", f"ckpt_path={best}", f"output={tmp_path}/f.csv")
+    assert not list(here.iterdir())
+    assert {path.name for path in tmp_path.iterdir()} == {"here", "f.csv", "f.png"}
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def full_disk_at(monkeypatch, suffix):
+    """A file of that suffix finds no room on the disk."""
+
+    def refuse(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    name, owner = {".csv": ("to_csv", pd.DataFrame), ".png": ("savefig", Figure)}[suffix]
+    monkeypatch.setattr(owner, name, refuse)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".png"])
+def test_on_a_full_disk_the_file_that_had_no_room_is_named_and_yesterdays_forecast_stays(
+    tmp_path, best, capsys, monkeypatch, suffix
+):
+    predicted(tmp_path, best)
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("forecast*")}
+    full_disk_at(monkeypatch, suffix)
+    text = refusal(capsys, "predict", f"ckpt_path={best}", f"output={tmp_path}/forecast.csv")
+    assert f"{tmp_path}/forecast{suffix} cannot be written: No space left on device. Make room, or choose" in text
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*forecast*")} == before
 
 
 def made_checkpoint(folder, *options, trained):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -244,3 +245,16 @@ def test_the_script_exports_in_a_process_of_its_own_and_says_what_it_did(informe
     assert "out/model.pt2: takes any number of windows at once" in done.stdout
     assert "its forecasts of 1, 2, 7 windows differ from the model's by 0.0e+00 at most" in done.stdout
     assert len(list((tmp_path / "out").iterdir())) == 3
+
+
+def test_every_file_of_an_export_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    synced, sync = [], os.fsync
+
+    def fsync(descriptor):
+        synced.append((Path(f"/proc/self/fd/{descriptor}").readlink().name, (tmp_path / "out").exists()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with new_folder(tmp_path / "out") as folder:
+        (folder / "a").touch()
+    assert synced == [("a", False), (folder.name, False), (tmp_path.name, True)]

@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 import torch
+from checkpoints import DEMO, LENGTHS, write_untrained
 from informer2020 import config_of
 from scripts.imports import (
     columns_of,
@@ -19,6 +20,7 @@ from scripts.imports import (
     write_csv,
 )
 
+from forecast.checkpoint.load import load_checkpoint
 from forecast.errors import UserError
 
 
@@ -186,11 +188,30 @@ def test_a_refusal_leaves_the_file_of_before_and_names_an_impossible_place(prob,
     before = imported(tmp_path, weights(prob), *arguments).read_bytes()
     with pytest.raises(UserError):
         imported(tmp_path, {"projection.weight": torch.zeros(4, 16)}, *arguments)
-    assert (tmp_path / "out.ckpt").read_bytes() == before and not (tmp_path / "out.ckpt.part").exists()
-    (tmp_path / "out.ckpt.part").mkdir()  # in the way of what is written beside the place
-    with pytest.raises(UserError, match=r"out\.ckpt cannot be written: Is a directory\.$"):
+    assert (tmp_path / "out.ckpt").read_bytes() == before and not list(tmp_path.glob("*.part"))
+    (tmp_path / f".out.ckpt.{os.getpid()}.part").mkdir()  # in the way of what is written beside the place
+    with pytest.raises(UserError, match=r"out\.ckpt cannot be written: Is a directory\. Make room, or choose another"):
         imported(tmp_path, weights(prob), *arguments)
     for output, message in (("no/out.ckpt", "there is no folder"), ("checkpoint.pth", "is the file to import")):
         places = [tmp_path / "checkpoint.pth", tmp_path / output]
         with pytest.raises(UserError, match=message):
             script.main(make_parser().parse_args([*map(str, [*places, *arguments])]))
+
+
+def test_no_input_and_no_file_of_somebody_elses_is_written_over(prob, tmp_path):
+    arguments = command(tmp_path, prob)
+    torch.save(weights(prob), tmp_path / "checkpoint.pth")
+
+    def run(output, *more):
+        script.main(make_parser().parse_args([*map(str, [tmp_path / "checkpoint.pth", output, *arguments]), *more]))
+
+    (tmp_path / "out.ckpt").hardlink_to(tmp_path / "own.csv")
+    with pytest.raises(UserError, match=r"out\.ckpt is the file of the data and would be overwritten"):
+        run(tmp_path / "out.ckpt", "--overwrite")
+    mine = write_untrained(tmp_path / "best.ckpt", *DEMO, *LENGTHS, "model=nlinear")
+    content = mine.read_bytes()
+    with pytest.raises(UserError, match=r"best\.ckpt is there and is not an imported checkpoint.*or say --overwrite$"):
+        run(mine)
+    assert mine.read_bytes() == content
+    run(mine, "--overwrite")
+    assert "imported" in load_checkpoint(mine).record

@@ -1,6 +1,10 @@
 """scripts/report.py on folders of all kinds: what it writes, what it makes bold, and what it says of failed runs."""
 
 import csv
+import errno
+import hashlib
+import json
+import os
 
 import numpy as np
 import pytest
@@ -190,3 +194,47 @@ def test_few_windows_give_differences_without_an_interval(report, tmp_path):
     assert cells(output, "lsh")[3] == "+0.1000 (only 4 blocks)"
     assert "Fewer than 5 blocks give no interval." in output
     assert "A row of one seed knows nothing of the spread over seeds" in output
+
+
+@pytest.mark.parametrize("name", ["report.md", "runs.jsonl", "errors.png"])
+def test_a_file_that_no_report_has_written_is_replaced_only_on_request(report, sweep, tmp_path_factory, name):
+    to = tmp_path_factory.mktemp("results")
+    (to / name).write_text("# Mine\n\nfor ever\n")
+    error = report(sweep, "--to", to, status=1)
+    assert error == (
+        f"--to {to}: {to}/{name} is there and is not a file of a report. Nothing is overwritten: choose another "
+        "folder, or say --overwrite\n"
+    )
+    assert [path.name for path in to.iterdir()] == [name] and (to / name).read_text().startswith("# Mine")
+    report(sweep, "--to", to, "--overwrite")
+    assert (to / name).read_bytes()[:6] != b"# Mine"
+    report(sweep, "--to", to)  # what a report has written is replaced without a word
+
+
+def test_a_report_that_cannot_write_one_file_leaves_the_one_of_before(report, sweep, monkeypatch):
+    report(sweep)
+    before = {path.name: path.read_bytes() for path in sweep.iterdir() if path.is_file()}
+
+    def no_room(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("forecast.commands.report.save", no_room)
+    error = report(sweep, "--against", "lsh", status=1)
+    assert error.endswith("errors.png: No space left on device. Choose a folder that you can write to: --to DIR\n")
+    assert {path.name: path.read_bytes() for path in sweep.iterdir() if path.is_file()} == before
+
+
+def test_results_that_do_not_belong_together_are_listed_as_such(report, sweep):
+    for run in ("full1", "full2"):
+        names = ("errors_by_window.npz", "forecasts.npz", "metrics_by_step.csv")
+        files = {name: hashlib.sha256((sweep / run / name).read_bytes()).hexdigest() for name in names}
+        edit_json(sweep / run / "metrics.json", lambda metrics, files=files: metrics.update(files=files))
+    (sweep / "full2" / "errors_by_window.npz").write_bytes((sweep / "lsh2" / "errors_by_window.npz").read_bytes())
+    output = report(sweep)
+    assert "9 runs: 8 finished, 1 unfinished." in output
+    last = sweep / "full2" / "checkpoints" / "last.ckpt"
+    assert (
+        "- full2 (attention=full seed=2): unfinished: errors_by_window.npz is not the one that metrics.json was "
+        f"written with: forecast train ckpt_path={last} writes both anew" in output
+    )
+    assert "files" not in json.loads((sweep / "runs.jsonl").read_text().splitlines()[0])

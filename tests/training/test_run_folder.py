@@ -33,7 +33,7 @@ def test_metrics_json_is_the_contract(metrics):
     head |= {"attention_slots": {"encoder": "prob", "decoder": "prob", "cross": "full"}, "data": "demo"}
     head |= {"features": "M", "seed": 1, "seq_len": 19, "label_len": 7, "pred_len": P, "best_epoch": 1}
     assert {key: metrics[key] for key in head} == head
-    assert set(metrics) == {*head, "parameters", "test", "val", "baselines", "cost"}
+    assert set(metrics) == {*head, "parameters", "test", "val", "baselines", "cost", "files"}
     assert set(metrics["test"]) == {"windows", "scaled", "original", "skill", "flat"}
     assert set(metrics["val"]) == {"windows", "scaled", "original"}
     assert set(metrics["baselines"]) == {"last_value", "seasonal_naive", "closed_form_nlinear", "best_reachable"}

@@ -32,6 +32,8 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
     """Two files, then the authors' options with their defaults (main_informer.py at 29f2a73)."""
     parser.add_argument("checkpoint", type=Path, help="their checkpoint.pth: a state dict")
     parser.add_argument("output", type=Path, help="our checkpoint, written anew")
+    overwrite = "replaces a file of this name that is no imported checkpoint"
+    parser.add_argument("--overwrite", action="store_true", help=overwrite)
     add_data_options(parser.add_argument_group("the data and the windows"))
     add_model_options(parser.add_argument_group("the model, as it was trained"))
     unused = parser.add_argument_group(

@@ -1,0 +1,63 @@
+"""What a command may write over: nothing that it reads, and nothing of somebody else's."""
+
+import contextlib
+import csv
+import itertools
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from forecast.errors import UserError
+from forecast.run_folder import KEYS, RESULTS, RUN_INFO, read_run
+from forecast.text.documents import as_cell
+
+Inputs = Iterable[tuple[str, Path | str | None]]
+
+
+def keep_inputs(outputs: Iterable[Path], inputs: Inputs, *, key: str) -> None:
+    """Raises UserError when one of the outputs is an input, by whatever name or link. key: what names the output."""
+    for output, (what, path) in itertools.product(outputs, inputs):
+        if path and same_file(output, Path(path)):
+            raise UserError(f"{key}: {output} is {what} and would be overwritten; choose another name.")
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths are one file, or would be if it were there: links of both kinds, and any spelling, count."""
+    with contextlib.suppress(OSError, ValueError):  # ValueError: a name that no file can have
+        return one.samefile(other)
+    with contextlib.suppress(OSError, ValueError):
+        return one.resolve() == other.resolve()
+    return False
+
+
+def keep_others(
+    outputs: Iterable[Path], *, ours: bool, key: str, like: str, fix: str = "choose another name, or say overwrite=true"
+) -> None:
+    """Raises UserError when one of the outputs is there and not empty, unless `ours`: this command may replace it.
+
+    like: what the file should be. key: what names the output.
+    """
+    for output in () if ours else outputs:
+        if output.is_dir() or (output.exists() and output.stat().st_size):
+            raise UserError(f"{key}: {output} is there and is not {like}. Nothing is overwritten: {fix}")
+
+
+def is_forecast(path: Path, *, columns: Sequence[str], steps: int) -> bool:
+    """Whether a file looks like a forecast of this model: its header, and as many rows as it has steps."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            lines = list(itertools.islice(csv.reader(file), steps + 2))
+    except (OSError, ValueError, csv.Error):
+        return False
+    return len(lines) == steps + 1 and lines[0] in (list(columns), [as_cell(name) for name in columns])
+
+
+def check_evaluation_folder(folder: Path, inputs: Inputs, *, overwrite: bool) -> None:
+    """Raises UserError where the results of an evaluation would replace an input, a training's or a stranger's file."""
+    key = f"hydra.run.dir={folder}"
+    if (folder / RUN_INFO).is_file():
+        raise UserError(f"{key} is the run of a training, whose results would be replaced; choose another folder.")
+    outputs = [folder / name for name in RESULTS]
+    keep_inputs(outputs, inputs, key=key)
+    metrics = read_run(folder).metrics
+    ours = all(isinstance(metrics.get(name), kind) for name, kind in KEYS.items() if name != "test")
+    keep_others(outputs, ours=ours or overwrite, key=key, like="a file of an evaluation")
