@@ -1,7 +1,9 @@
 """A CSV file as a regular multivariate series, or one error that says what to mend."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ import pandas as pd
 from forecast.data.csv_columns import Table, TableSpec, read_table
 from forecast.data.csv_text import CsvText, valid_separator
 from forecast.data.findings import Findings, Gaps
-from forecast.data.gaps import Repair, check_gaps, fill
+from forecast.data.gaps import Repair, check_gaps, fill, filled_cells
 from forecast.data.regularity import regular_frequency
 from forecast.errors import UserError, closest
 
@@ -22,8 +24,8 @@ class SeriesFrame:
 
     values (N, C) float64, finite, in the units of the file; timestamps (N,) increasing, without a time zone,
     equal to date_range(timestamps[0], periods=N, freq=freq); columns the C names; freq a pandas alias; name
-    for messages: the file's path, or "demo". filled (N,): the rows that hold a value which no file held, None for
-    none; repair: by which rule, see `gaps`.
+    for messages: the file's path, or "demo". missing (N, C): the cells that no file held, None for none; repair: by
+    which rule they were filled, see `gaps`.
     """
 
     values: npt.NDArray[np.float64]
@@ -31,21 +33,46 @@ class SeriesFrame:
     columns: tuple[str, ...]
     freq: str
     name: str
-    filled: npt.NDArray[np.bool_] | None = None
+    missing: npt.NDArray[np.bool_] | None = None
     repair: Repair = field(default_factory=Repair)
 
     def __post_init__(self) -> None:
         assert self.values.shape == (len(self.timestamps), len(self.columns))
         assert self.values.dtype == np.float64
-        assert self.filled is None or self.filled.shape == (len(self.timestamps),)
+        assert self.missing is None or self.missing.shape == self.values.shape
 
     def __len__(self) -> int:
         return len(self.timestamps)
 
+    @cached_property
+    def filled(self) -> npt.NDArray[np.bool_] | None:
+        """(N,): the rows that hold a value which no file held; None for none."""
+        if self.missing is None:
+            return None
+        rows: npt.NDArray[np.bool_] = self.missing.any(axis=1)
+        return rows
+
     def tail(self, rows: int) -> "SeriesFrame":
         """The last rows alone."""
-        filled = None if self.filled is None else self.filled[-rows:]
-        return replace(self, values=self.values[-rows:], timestamps=self.timestamps[-rows:], filled=filled)
+        return self.cut(slice(-rows, None))
+
+    def cut(self, rows: slice) -> "SeriesFrame":
+        """Some rows alone."""
+        missing = None if self.missing is None else self.missing[rows]
+        return replace(self, values=self.values[rows], timestamps=self.timestamps[rows], missing=missing)
+
+    def filled_within(self, splits: Mapping[str, range]) -> "SeriesFrame":
+        """The same without a value that was drawn towards rows after its split: what a reader of all rows cannot see.
+
+        Itself where no gap lies over the end of a split. splits: target rows, see `split.split_rows`.
+        """
+        ends = sorted({rows.stop for rows in splits.values() if 0 < rows.stop < len(self)})
+        missing = self.missing
+        if missing is None or not any((missing[end - 1] & missing[end]).any() for end in ends):
+            return self
+        parts = [range(start, stop) for start, stop in pairwise([0, *ends, len(self)])]
+        values = np.where(missing, np.nan, self.values)
+        return replace(self, values=filled_cells(values, self.timestamps, self.repair.policy, parts))
 
 
 def read_columns(path: Path | str, *, time_column: str = "date", separator: str = ",") -> tuple[str, ...]:
@@ -101,5 +128,5 @@ def read_series(text: CsvText, spec: TableSpec, findings: Findings) -> tuple[Tab
 
 def table_to_frame(table: Table, freq: str, gaps: Gaps) -> SeriesFrame:
     """The frame of a table without errors, its gaps filled; UserError as `gaps.fill`."""
-    values, timestamps, filled, repair = fill(table, freq, gaps)
-    return SeriesFrame(values, timestamps, table.columns, freq, str(table.text.path), filled=filled, repair=repair)
+    values, timestamps, missing, repair = fill(table, freq, gaps)
+    return SeriesFrame(values, timestamps, table.columns, freq, str(table.text.path), missing=missing, repair=repair)

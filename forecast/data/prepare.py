@@ -103,7 +103,7 @@ def fitted_rows(frame: SeriesFrame, splits: dict[str, range]) -> slice | npt.NDA
     """The rows of a frame that its scaler is fitted on: the train rows that were measured as they stand.
 
     A row that was filled in repeats its neighbours, or lies between them: it would make the columns look calmer than
-    they are, and one drawn towards the row after the train rows would let that one in.
+    they are. Where they are needed all the same, the frame must be filled within its splits.
     """
     train = splits["train"]
     if frame.filled is None:
@@ -123,11 +123,12 @@ def prepare(
     encoding: CalendarEncoding,
     scaler: Scaler | None = None,
 ) -> PreparedData:
-    """Scales a frame and adds its calendar.
+    """Fills the gaps of a frame within its splits, scales it and adds its calendar.
 
     scaler: None fits one on the train rows; a checkpoint's scaler is used as it is, whatever the frame.
     encoding: how the calendar is given, see `time_features`.
     """
+    frame = frame.filled_within(splits)
     if scaler is None:
         scaler = Scaler.fit(frame.values[fitted_rows(frame, splits)], frame.columns)
     # Some rows at a time: whole, the steps between would take several times the memory of the series.

@@ -1,6 +1,5 @@
 """Scaling by the mean and standard deviation of the train rows."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,6 @@ import numpy.typing as npt
 from sklearn.preprocessing import StandardScaler
 
 FloatArray = npt.NDArray[np.float64]
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,12 +16,13 @@ class Scaler:
     """scaled = (original - mean) / std, column by column.
 
     mean, std (C,) float64 in the units of the columns; std is the population's (ddof 0), and 1 where a column
-    is constant up to rounding.
+    is constant up to rounding. constant: those columns, where it was fitted and not read back.
     """
 
     mean: FloatArray
     std: FloatArray
     columns: tuple[str, ...]
+    constant: tuple[str, ...] = ()
 
     @classmethod
     def fit(cls, values: npt.NDArray[np.floating[Any]], columns: Sequence[str]) -> "Scaler":
@@ -33,9 +32,7 @@ class Scaler:
         std = np.asarray(fitted.scale_, dtype=np.float64)
         # scikit-learn puts 1 for a std that is nothing but rounding; dividing by that would blow the noise up.
         constant = [name for name, s, v in zip(columns, std, fitted.var_, strict=True) if s != np.sqrt(v)]
-        if constant:
-            _log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(constant))
-        return cls(np.asarray(fitted.mean_, dtype=np.float64), std, tuple(columns))
+        return cls(np.asarray(fitted.mean_, dtype=np.float64), std, tuple(columns), tuple(constant))
 
     def transform(self, values: npt.NDArray[np.floating[Any]]) -> FloatArray:
         """Original units -> scaled; values (..., C), computed and returned in float64."""

@@ -15,10 +15,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from forecast.data.frame import SeriesFrame
+from forecast.data.gaps import filled_cells
 from forecast.data.prepare import PreparedData, fitted_rows, prepare
 from forecast.data.windows import Batch
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import evenly_spaced, exact_float32, on_device
+from forecast.evaluation.evaluate import evenly_spaced, exact_float32, fit_baselines, on_device
 from forecast.models.base import ForecastModel
 
 # One at a time: the future of one window is the past of another.
@@ -26,7 +28,9 @@ CHECKED_WINDOWS = 4
 # So many rows after an origin become noise. Rows farther away stay: ten million rows would take seconds a window.
 NOISY_ROWS = 100_000
 NOISE = 100.0  # standard deviations: no leak is lost in rounding
+FITTED_WINDOWS = 64  # the last train windows, on which the closed-form NLinear is fitted anew: all would take seconds
 EPSILON = float(np.finfo(np.float64).eps)
+NLINEAR = "the closed-form NLinear"
 SKIP = "checks.leakage=false trains without this check"
 
 
@@ -37,6 +41,7 @@ def check_leakage(model: ForecastModel, data: PreparedData, *, device: torch.dev
     """
     check_scaler(data)
     check_splits(data)
+    check_borders(data)
     check_forecasts(model, data, device=device, split=split)
     check_training_outputs(model, data, device=device, split=split)
 
@@ -73,6 +78,71 @@ def check_splits(data: PreparedData) -> None:
                 f"{data.frame.timestamps[shared[-1]]}, are forecast in {one} and in {other}. Cut data.split so that "
                 f"each row belongs to one; {SKIP}."
             )
+
+
+def check_borders(data: PreparedData) -> None:
+    """Noise in place of all values after a split leaves what is made of the rows up to there the same, bit by bit.
+
+    Gaps are filled, the train rows fitted and everything scaled anew, with the noise and without.
+    """
+    generator = np.random.default_rng(0)
+    for name, split in data.splits.items():
+        if not 0 < split.stop < len(data.frame):
+            continue
+        before, after = (made_anew(data, name, noise) for noise in (None, generator))
+        for what, values in before.items():
+            if change := first_change(values, after[what]):
+                column = f" of column '{data.frame.columns[change[-1]]}'" if what != NLINEAR else ""
+                raise UserError(
+                    f"leakage check, borders: {what}{column} changes when the rows after "
+                    f"{data.frame.timestamps[split.stop - 1]}, where {name} ends, become noise: "
+                    f"{values[change]:.9g}, then {after[what][change]:.9g}. Fill, fit and scale with "
+                    f"forecast.data.prepare; data.gaps=forward_fill or mask fills no gap from later rows; {SKIP}."
+                )
+
+
+def made_anew(data: PreparedData, split: str, noise: np.random.Generator | None) -> dict[str, Tensor]:
+    """What is made of the rows up to the end of a split, from the cells as they were read, with noise after it.
+
+    Rows far from that end are left out. For each split the scaled values (rows, C); for train also mean and std (C,) of
+    the scaler and, of the last windows, the weight (P, L) of the closed-form NLinear.
+    """
+    first = max(0, data.splits[split].stop - NOISY_ROWS)
+    frame, border = as_read(data, first, data.splits[split].stop, noise)
+    splits = {
+        name: range(max(rows.start, first) - first, min(max(rows.stop, first) - first, len(frame)))
+        for name, rows in data.splits.items()
+    }
+    sizes: dict[str, Any] = {"seq_len": data.seq_len, "pred_len": data.pred_len, "targets": data.targets}
+    scaler = None if split == "train" else data.scaler
+    anew = prepare(frame, splits=splits, scaler=scaler, encoding=data.encoding, **sizes)
+    values = {"the scaled value": anew.series[:border, : data.n_columns]}
+    if split != "train":
+        return values
+    fitted = {f"the scaler's {what}": torch.from_numpy(getattr(anew.scaler, what)) for what in ("mean", "std")}
+    made, windows = fitted | values, anew.windows_at("train", 0)
+    if len(windows):
+        last = range(windows.start_row(max(0, len(windows) - FITTED_WINDOWS)) + data.seq_len, border)
+        made[NLINEAR] = fit_baselines(replace(anew, splits=splits | {"train": last}))
+    return made
+
+
+def as_read(data: PreparedData, first: int, end: int, noise: np.random.Generator | None) -> tuple[SeriesFrame, int]:
+    """The rows from `first` on, as a reader gives them that knows no splits, with noise from row `end` on.
+
+    Returns the frame, NOISY_ROWS after `end` left out, and the number of `end` in it.
+    """
+    frame = data.frame.cut(slice(first, end + NOISY_ROWS))
+    values, missing = frame.values.copy(), frame.missing
+    if noise is not None:
+        late = values[end - first :]
+        late[:] = data.scaler.mean + NOISE * data.scaler.std * noise.normal(size=late.shape)
+    if missing is not None:
+        missing = missing.copy()
+        missing[0] = False  # a gap that is cut off here has nothing before it
+        read = np.where(missing, np.nan, values)
+        values = filled_cells(read, frame.timestamps, frame.repair.policy, [range(len(frame))])
+    return replace(frame, values=values, missing=missing), end - first
 
 
 @torch.no_grad()
@@ -177,7 +247,7 @@ def with_noise(data: PreparedData, first: int, generator: np.random.Generator) -
 def prepared_again(data: PreparedData, rows: slice, values: np.ndarray) -> Tensor:
     """The series (rows, C + F) that `prepare` makes of some rows with these values, scaled as the data are."""
     timestamps = pd.DatetimeIndex(data.frame.timestamps[rows])
-    frame = replace(data.frame, values=values, timestamps=timestamps, filled=None)
+    frame = replace(data.frame, values=values, timestamps=timestamps, missing=None)
     sizes: dict[str, Any] = {"seq_len": data.seq_len, "pred_len": data.pred_len, "targets": data.targets}
     return prepare(frame, splits={}, scaler=data.scaler, encoding=data.encoding, **sizes).series
 

@@ -41,9 +41,9 @@ def test_an_honest_checkpoint_has_a_line_for_each_check(best, check):
     status, lines, _ = check(best)
     assert status == 0
     assert [line.split(":")[0].split() for line in lines] == [
-        ["ok", name] for name in ("scaler", "splits", "forecasts", "training")
+        ["ok", name] for name in ("scaler", "splits", "borders", "forecasts", "training")
     ]
-    assert "489 train rows" in lines[0] and "of 4 test windows" in lines[2]
+    assert "489 train rows" in lines[0] and "of 4 test windows" in lines[3]
 
 
 def test_a_checkpoint_that_leaks_is_named_and_the_other_checks_go_on(best, check, tmp_path):
@@ -53,7 +53,7 @@ def test_a_checkpoint_that_leaks_is_named_and_the_other_checks_go_on(best, check
 
     status, lines, (scaler, splits) = check(changed(best, tmp_path, leak), "--split", "val")
     assert lines[:2] == ["LEAK  scaler", "LEAK  splits"]
-    assert [line.split()[0] for line in lines[2:]] == ["ok", "ok"] and "of 4 val windows" in lines[2]
+    assert [line.split()[0] for line in lines[2:]] == ["ok", "ok", "ok"] and "of 4 val windows" in lines[3]
     assert status == 1
     assert scaler.startswith("leakage check, scaler: the mean of column") and "489 train rows" in scaler
     assert splits.startswith("leakage check, splits: 2 rows") and "in val and in test" in splits
@@ -75,4 +75,4 @@ def test_the_exit_status_of_a_process_is_1_for_a_leak_and_0_without(best, tmp_pa
         command = [sys.executable, SCRIPTS / "check_leakage.py", path]
         process = subprocess.run(command, capture_output=True, text=True, check=False)
         assert process.returncode == status and process.stderr.startswith(message)
-        assert "Traceback" not in process.stderr and len(process.stdout.splitlines()) == 4
+        assert "Traceback" not in process.stderr and len(process.stdout.splitlines()) == 5
