@@ -47,10 +47,7 @@ class SeriesFrame:
     @cached_property
     def filled(self) -> npt.NDArray[np.bool_] | None:
         """(N,): the rows that hold a value which no file held; None for none."""
-        if self.missing is None:
-            return None
-        rows: npt.NDArray[np.bool_] = self.missing.any(axis=1)
-        return rows
+        return None if self.missing is None else np.logical_or.reduce(self.missing, axis=1)
 
     def tail(self, rows: int) -> "SeriesFrame":
         """The last rows alone."""
