@@ -1,6 +1,7 @@
 """What evaluating and forecasting begin with: a device, the data trained on, or another file."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -8,7 +9,7 @@ import torch
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.build import build
-from forecast.data.frame import SeriesFrame, read_columns, read_frame
+from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.prepare import PreparedData, prepare
 from forecast.data.sources import Source
 from forecast.data.split import split_rows
@@ -37,9 +38,9 @@ def trained_source(checkpoint: Checkpoint, *, root: str | None) -> Source:
     return source
 
 
-def check_unchanged(checkpoint: Checkpoint, source: Source) -> None:
-    """Raises UserError when the data trained on are no longer what they were."""
-    now, expected = source.checksum(), checkpoint.data["checksum"]
+def check_unchanged(checkpoint: Checkpoint, source: Source, frame: SeriesFrame) -> None:
+    """Raises UserError when the data trained on are no longer what they were. frame: as they are now."""
+    now, expected = source.checksum_of(frame), checkpoint.data["checksum"]
     if now != expected:
         path = source.path_used()
         raise UserError(
@@ -56,13 +57,16 @@ def history(checkpoint: Checkpoint, source: Source, path: Path | str | None) -> 
     if path is None:
         return source.frame()
     other = source.with_file(path)
-    columns = checkpoint.data["columns"]
-    layout = {"time_column": other.time_column, "separator": other.separator}
-    unused = [name for name in read_columns(path, **layout) if name not in columns]
-    if unused:
-        log.info("%s: the model was not trained on the columns %s; they are not read.", path, ", ".join(unused))
-    freq = checkpoint.data["freq"]
-    return read_frame(path, columns=columns, decimal=other.decimal, freq=freq, gaps=other.gaps, **layout)
+    columns: list[str] = checkpoint.data["columns"]
+
+    def trained_columns(names: Sequence[str]) -> list[str]:
+        unused = [name for name in names if name not in columns]
+        if unused:
+            log.info("%s: the model was not trained on the columns %s; they are not read.", path, ", ".join(unused))
+        return columns
+
+    layout = {"time_column": other.time_column, "separator": other.separator, "decimal": other.decimal}
+    return read_frame(path, columns=trained_columns, freq=checkpoint.data["freq"], gaps=other.gaps, **layout)
 
 
 def evaluated_data(checkpoint: Checkpoint, source: Source, path: Path | str | None, *, split: str) -> PreparedData:
@@ -77,7 +81,7 @@ def evaluated_data(checkpoint: Checkpoint, source: Source, path: Path | str | No
     elif path:
         splits = split_rows(frame, source.split, **lengths)
     else:
-        check_unchanged(checkpoint, source)
+        check_unchanged(checkpoint, source, frame)
         splits = {name: range(*rows) for name, rows in checkpoint.data["splits"].items()}
     if split not in splits:
         valid = [*splits, WHOLE_FILE] if path else list(splits)

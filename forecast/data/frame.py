@@ -1,6 +1,6 @@
 """A CSV file as a regular multivariate series, or one error that says what to mend."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -25,7 +25,7 @@ class SeriesFrame:
     values (N, C) float64, finite, in the units of the file; timestamps (N,) increasing, without a time zone,
     equal to date_range(timestamps[0], periods=N, freq=freq); columns the C names; freq a pandas alias; name
     for messages: the file's path, or "demo". missing (N, C): the cells that no file held, None for none; repair: by
-    which rule they were filled, see `gaps`.
+    which rule they were filled, see `gaps`. checksum: the MD5 of the bytes it was read from, None for made-up data.
     """
 
     values: npt.NDArray[np.float64]
@@ -35,6 +35,7 @@ class SeriesFrame:
     name: str
     missing: npt.NDArray[np.bool_] | None = None
     repair: Repair = field(default_factory=Repair)
+    checksum: str | None = None
 
     def __post_init__(self) -> None:
         assert self.values.shape == (len(self.timestamps), len(self.columns))
@@ -82,7 +83,7 @@ def read_columns(path: Path | str, *, time_column: str = "date", separator: str 
 def read_frame(
     path: Path | str,
     *,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | Callable[[Sequence[str]], Sequence[str]] | None = None,
     time_column: str = "date",
     separator: str = ",",
     decimal: str = ".",
@@ -91,7 +92,8 @@ def read_frame(
 ) -> SeriesFrame:
     """Read a CSV file: a header line, a time column with the year first, and columns of numbers.
 
-    columns: the C columns to read, in this order; None reads all but the time column, in file order. freq: the
+    columns: the C columns to read, in this order, or what chooses them from all but the time column, in file order, all
+    of which None reads. freq: the
     pandas alias that a model was trained on, which the rows must have, however few they are; None infers it, and
     any that pandas can name is accepted. gaps: what becomes of missing rows and cells, see `gaps.fill`. UserError,
     naming file, line, column, value and fix, for everything else.
@@ -100,6 +102,8 @@ def read_frame(
     text = CsvText(Path(path), valid_separator(separator)).verified(findings)
     header = text.header(time_column, findings)
     names = [name for name in header if name != time_column]
+    if callable(columns):
+        columns = columns(names)
     for name in columns or ():
         if name not in names:
             raise UserError(
@@ -126,4 +130,6 @@ def read_series(text: CsvText, spec: TableSpec, findings: Findings) -> tuple[Tab
 def table_to_frame(table: Table, freq: str, gaps: Gaps) -> SeriesFrame:
     """The frame of a table without errors, its gaps filled; UserError as `gaps.fill`."""
     values, timestamps, missing, repair = fill(table, freq, gaps)
-    return SeriesFrame(values, timestamps, table.columns, freq, str(table.text.path), missing=missing, repair=repair)
+    content, name = table.text.content, str(table.text.path)
+    checksum = None if content is None else content.md5
+    return SeriesFrame(values, timestamps, table.columns, freq, name, missing=missing, repair=repair, checksum=checksum)

@@ -86,7 +86,7 @@ def describe_data(config: dict[str, Any], source: Source, data: PreparedData) ->
     if data.scaler.constant:
         log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(data.scaler.constant))
     return {
-        **source.describe(),
+        **source.describe(data.frame),
         "columns": list(data.frame.columns),
         "targets": data.target_names,
         "known": list(feature_names(data.frame.freq, calendar_encoding(config))),
