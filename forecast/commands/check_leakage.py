@@ -53,7 +53,7 @@ def run_checks(checkpoint: Checkpoint, data: PreparedData, *, split: str) -> lis
             check()
         except UserError as error:
             leaks.append(str(error))
-            print("LEAK ", claim.split(":")[0], flush=True)
+            print("unknown" if isinstance(error, leakage.NothingShown) else "LEAK ", claim.split(":")[0], flush=True)
         else:
             print("ok   ", claim, flush=True)
     return leaks

@@ -12,7 +12,7 @@ from forecast.config.build import build
 from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.prepare import PreparedData, prepare
 from forecast.data.sources import Source
-from forecast.data.split import split_rows
+from forecast.data.split import recorded_splits, split_rows
 from forecast.errors import UserError, closest
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,8 @@ def history(checkpoint: Checkpoint, source: Source, path: Path | str | None) -> 
 def evaluated_data(checkpoint: Checkpoint, source: Source, path: Path | str | None, *, split: str) -> PreparedData:
     """The frame and the split to evaluate, scaled as in training.
 
-    Raises UserError for a split that is not there, and when the trained file has changed: its splits would have moved.
+    Raises UserError for a split that is not there, for splits that the data do not have, and when the trained file has
+    changed: its splits would have moved.
     """
     frame = history(checkpoint, source, path)
     lengths = {"seq_len": checkpoint.config["seq_len"], "pred_len": checkpoint.config["pred_len"]}
@@ -82,7 +83,8 @@ def evaluated_data(checkpoint: Checkpoint, source: Source, path: Path | str | No
         splits = split_rows(frame, source.split, **lengths)
     else:
         check_unchanged(checkpoint, source, frame)
-        splits = {name: range(*rows) for name, rows in checkpoint.data["splits"].items()}
+        where = f"ckpt_path={checkpoint.path}"
+        splits = recorded_splits(frame, checkpoint.data["splits"], where=where, **lengths)
     if split not in splits:
         valid = [*splits, WHOLE_FILE] if path else list(splits)
         hint = " split=all needs data.path=FILE." if split == WHOLE_FILE else closest(split, valid)

@@ -8,7 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.preprocessing import StandardScaler
 
+from forecast.errors import UserError
+
 FloatArray = npt.NDArray[np.float64]
+TOO_FAR = "Correct the value, or leave its cell empty and train with data.gaps=interpolate."
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +29,21 @@ class Scaler:
 
     @classmethod
     def fit(cls, values: npt.NDArray[np.floating[Any]], columns: Sequence[str]) -> "Scaler":
-        """The scaler of values (N, C) in original units: the train rows alone, later rows would leak."""
+        """The scaler of values (N, C) in original units: the train rows alone, later rows would leak.
+
+        UserError for a column whose mean or std is beyond the largest float.
+        """
         assert values.ndim == 2 and values.shape[1] == len(columns)
-        fitted = StandardScaler().fit(values.astype(np.float64, copy=False))
+        with np.errstate(over="ignore", invalid="ignore"):
+            fitted = StandardScaler().fit(values.astype(np.float64, copy=False))
         std = np.asarray(fitted.scale_, dtype=np.float64)
+        for name, column, finite in zip(columns, values.T, np.isfinite(fitted.mean_) & np.isfinite(std), strict=True):
+            if not finite:
+                farthest = column[np.abs(column).argmax()]
+                raise UserError(
+                    f"column '{name}' reaches {farthest:g} in the train rows: too far for a mean and a standard "
+                    f"deviation. {TOO_FAR}"
+                )
         # scikit-learn puts 1 for a std that is nothing but rounding; dividing by that would blow the noise up.
         constant = [name for name, s, v in zip(columns, std, fitted.var_, strict=True) if s != np.sqrt(v)]
         return cls(np.asarray(fitted.mean_, dtype=np.float64), std, tuple(columns), tuple(constant))

@@ -34,6 +34,10 @@ NLINEAR = "the closed-form NLinear"
 SKIP = "checks.leakage=false trains without this check"
 
 
+class NothingShown(UserError):
+    """A check can say neither that something leaks nor that nothing does."""
+
+
 def check_leakage(model: ForecastModel, data: PreparedData, *, device: torch.device, split: str = "train") -> None:
     """All checks, on windows of a split. The model is on the device; it and the data are left as they were.
 
@@ -166,14 +170,15 @@ def check_forecasts(model: ForecastModel, data: PreparedData, *, device: torch.d
             noisy = with_noise(data, first, generator)
             origin = first + data.seq_len
             before = forecast()
+            what = f"forecasts: the forecast of a {split} window with its origin at {data.frame.timestamps[origin - 1]}"
+            refuse_not_finite(before, model, what)
             with overwritten(data.series, origin, noisy[data.seq_len :]):
                 after = forecast()
             if change := first_change(before, after):
                 _, step, column = change
                 raise UserError(
-                    f"leakage check, forecasts: the forecast of a {split} window with its origin at "
-                    f"{data.frame.timestamps[origin - 1]} changes when the rows after it become noise, first in step "
-                    f"{step + 1}, column '{data.target_names[column]}': {before[change]:.6g}, then {after[change]:.6g} "
+                    f"leakage check, {what} changes when the rows after it become noise, first in step {step + 1}, "
+                    f"column '{data.target_names[column]}': {before[change]:.6g}, then {after[change]:.6g} "
                     f"(scaled). {type(model).__name__} reads the future: let it use nothing but past, past_known and "
                     f"future_known, no memory behind them (past._base) and no series of its own; {SKIP}."
                 )
@@ -195,6 +200,7 @@ def check_training_outputs(
     with restored(model):
         model.train()
         before = predicted(on_device(windows.__getitems__(chosen), device))
+        refuse_not_finite(before, model, f"training: what the training predicts on {split} windows")
         for step in sorted({0, last}):
             batch = on_device(windows.__getitems__(chosen), device)
             late = batch.future[:, step:]
@@ -288,3 +294,12 @@ def first_change(before: Tensor, after: Tensor) -> tuple[int, ...] | None:
     """Where two tensors differ first, None where no bit does; NaN and NaN are the same."""
     changed = ((before != after) & ~(before.isnan() & after.isnan())).nonzero()
     return tuple(changed[0].tolist()) if len(changed) else None
+
+
+def refuse_not_finite(output: Tensor, model: ForecastModel, what: str) -> None:
+    """NothingShown when an output, `what` in words, holds NaN or inf: it may be so whatever it is made of."""
+    if not output.isfinite().all():
+        raise NothingShown(
+            f"leakage check, {what} is not finite, so nothing can be said of it: {type(model).__name__} has diverged, "
+            f"or is wrong. Take an earlier checkpoint, or train with a lower optim.lr; {SKIP}."
+        )

@@ -14,7 +14,7 @@ from forecast.data import csv_columns
 
 @pytest.fixture
 def grown(tmp_path):
-    """The run folder of a training in whose reading, behind the header, the file gets 40 rows more; its content then."""
+    """The run folder of a training whose file gets 40 rows more behind the reading of its header; the content then."""
     path, table = tmp_path / "own.csv", tmp_path / "longer.csv"
     write_csv(path)
     write_csv(table, rows=440)

@@ -21,6 +21,7 @@ from forecast.data.split import ShareSplit, split_rows
 from forecast.errors import UserError
 from forecast.evaluation import leakage
 from forecast.evaluation.leakage import (
+    NothingShown,
     check_borders,
     check_forecasts,
     check_leakage,
@@ -181,8 +182,13 @@ def test_the_windows_of_the_split_are_checked(data):
     assert f"a test window with its origin at {origin}" in leak(Leaky(data, future), data, split="test")
 
 
-def test_forecasts_that_are_no_numbers_are_no_leak(data):
-    check_forecasts(Leaky(data, lambda *_: torch.nan), data, device=CPU)
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_of_forecasts_that_are_no_numbers_nothing_is_said(value, data):
+    says = rf"leakage check, forecasts: .*origin at {FIRST} .*not finite.*optim.lr.*{SKIP}"
+    with pytest.raises(NothingShown, match=says):
+        check_forecasts(Leaky(data, lambda *_: value), data, device=CPU)
+    with pytest.raises(NothingShown, match=r"leakage check, training: .*not finite.*optim.lr"):
+        check_training_outputs(Leaky(data, lambda *_: value), data, device=CPU)
 
 
 # the training

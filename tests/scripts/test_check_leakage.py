@@ -59,6 +59,36 @@ def test_a_checkpoint_that_leaks_is_named_and_the_other_checks_go_on(best, check
     assert splits.startswith("leakage check, splits: 2 rows") and "in val and in test" in splits
 
 
+def test_a_model_whose_forecasts_are_no_numbers_is_not_called_honest(best, check, tmp_path):
+    path, content = tmp_path / "diverged.ckpt", torch.load(best, weights_only=True)
+    for weight in content["state_dict"].values():
+        if weight.is_floating_point():
+            weight.fill_(1e30)
+    torch.save(content, path)
+    status, lines, messages = check(path)
+    assert status == 1
+    assert [line.split()[0] for line in lines] == ["ok", "ok", "ok", "unknown", "unknown"]
+    assert [message.split(":")[0] for message in messages] == ["leakage check, forecasts", "leakage check, training"]
+    assert all("not finite" in message for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("splits", "says"),
+    [
+        ({"test": [560, 999]}, "its split test, the rows 560 to 999, goes beyond the 700 rows of demo"),
+        ({"test": [560, 564]}, "its split test, the rows 560 to 564, holds no window: that takes 5 rows"),
+        ({"train": [0, 20]}, "its split train, the rows 0 to 20, holds no window: that takes 24 rows"),
+        ({"train": None}, "it has no split train"),
+    ],
+)
+def test_splits_that_the_data_do_not_have_are_refused(best, check, tmp_path, splits, says):
+    def change(data):
+        data["splits"] = {k: v for k, v in (data["splits"] | splits).items() if v is not None}
+
+    status, lines, (message,) = check(changed(best, tmp_path, change))
+    assert (status, lines) == (1, []) and says in message and "another checkpoint of its run" in message
+
+
 def test_what_cannot_be_checked_is_refused_in_one_line(best, check, tmp_path):
     _, _, (message,) = check(best, "--split", "tset")
     assert message.count("Did you mean 'test'?") == 1
