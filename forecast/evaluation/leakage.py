@@ -27,6 +27,7 @@ from forecast.models.base import ForecastModel
 CHECKED_WINDOWS = 4
 # So many rows after an origin become noise. Rows farther away stay: ten million rows would take seconds a window.
 NOISY_ROWS = 100_000
+NOISY_CELLS = 1_000_000  # after and before the end of a split, less than NOISY_ROWS where there are many columns
 NOISE = 100.0  # standard deviations: no leak is lost in rounding
 FITTED_WINDOWS = 64  # the last train windows, on which the closed-form NLinear is fitted anew: all would take seconds
 EPSILON = float(np.finfo(np.float64).eps)
@@ -85,34 +86,43 @@ def check_splits(data: PreparedData) -> None:
 
 
 def check_borders(data: PreparedData) -> None:
-    """Noise in place of all values after a split leaves what is made of the rows up to there the same, bit by bit.
+    """Whatever noise takes the place of all values after a split, what is made of the rows up to there is the same.
 
-    Gaps are filled, the train rows fitted and everything scaled anew, with the noise and without.
+    Gaps are filled, the train rows fitted and everything scaled anew with two kinds of it, and compared bit by bit.
     """
     generator = np.random.default_rng(0)
     for name, split in data.splits.items():
         if not 0 < split.stop < len(data.frame):
             continue
-        before, after = (made_anew(data, name, noise) for noise in (None, generator))
+        before, after = (made_anew(data, name, generator) for _ in range(2))
         for what, values in before.items():
             if change := first_change(values, after[what]):
                 column = f" of column '{data.frame.columns[change[-1]]}'" if what != NLINEAR else ""
                 raise UserError(
                     f"leakage check, borders: {what}{column} changes when the rows after "
-                    f"{data.frame.timestamps[split.stop - 1]}, where {name} ends, become noise: "
+                    f"{data.frame.timestamps[split.stop - 1]}, where {name} ends, become other noise: "
                     f"{values[change]:.9g}, then {after[what][change]:.9g}. Fill, fit and scale with "
                     f"forecast.data.prepare; data.gaps=forward_fill or mask fills no gap from later rows; {SKIP}."
                 )
 
 
-def made_anew(data: PreparedData, split: str, noise: np.random.Generator | None) -> dict[str, Tensor]:
+def made_anew(data: PreparedData, split: str, noise: np.random.Generator) -> dict[str, Tensor]:
     """What is made of the rows up to the end of a split, from the cells as they were read, with noise after it.
 
-    Rows far from that end are left out. For each split the scaled values (rows, C); for train also mean and std (C,) of
+    Rows far from that end are left out. Of each split the scaled values (rows, C); for train also mean and std (C,) of
     the scaler and, of the last windows, the weight (P, L) of the closed-form NLinear.
     """
-    first = max(0, data.splits[split].stop - NOISY_ROWS)
-    frame, border = as_read(data, first, data.splits[split].stop, noise)
+    end = data.splits[split].stop
+    reach = max(data.seq_len + data.pred_len, min(NOISY_ROWS, NOISY_CELLS // data.n_columns))
+    first = max(0, end - reach)
+    frame, border = data.frame.cut(slice(first, end + reach)), end - first
+    early = frame.values[:border]
+    if split == "train":  # the scaler of these rows, which may be less than train
+        centre, spread = early.mean(axis=0), early.std(axis=0)
+    else:
+        centre, spread = data.scaler.mean, data.scaler.std
+    late = centre + NOISE * np.where(spread > 0, spread, 1.0) * noise.normal(size=frame.values[border:].shape)
+    frame = as_read(frame, np.concatenate([early, late]))
     splits = {
         name: range(max(rows.start, first) - first, min(max(rows.stop, first) - first, len(frame)))
         for name, rows in data.splits.items()
@@ -131,22 +141,15 @@ def made_anew(data: PreparedData, split: str, noise: np.random.Generator | None)
     return made
 
 
-def as_read(data: PreparedData, first: int, end: int, noise: np.random.Generator | None) -> tuple[SeriesFrame, int]:
-    """The rows from `first` on, as a reader gives them that knows no splits, with noise from row `end` on.
-
-    Returns the frame, NOISY_ROWS after `end` left out, and the number of `end` in it.
-    """
-    frame = data.frame.cut(slice(first, end + NOISY_ROWS))
-    values, missing = frame.values.copy(), frame.missing
-    if noise is not None:
-        late = values[end - first :]
-        late[:] = data.scaler.mean + NOISE * data.scaler.std * noise.normal(size=late.shape)
-    if missing is not None:
-        missing = missing.copy()
-        missing[0] = False  # a gap that is cut off here has nothing before it
-        read = np.where(missing, np.nan, values)
-        values = filled_cells(read, frame.timestamps, frame.repair.policy, [range(len(frame))])
-    return replace(frame, values=values, missing=missing), end - first
+def as_read(frame: SeriesFrame, values: np.ndarray) -> SeriesFrame:
+    """A frame with other values (N, C), its gaps filled by a reader that knows no splits."""
+    if frame.missing is None:
+        return replace(frame, values=values)
+    missing = frame.missing.copy()
+    missing[0] = False  # of a frame that was cut: a gap there has nothing before it
+    cells = np.where(missing, np.nan, values)
+    filled = filled_cells(cells, frame.timestamps, frame.repair.policy, [range(len(frame))])
+    return replace(frame, values=filled, missing=missing)
 
 
 @torch.no_grad()

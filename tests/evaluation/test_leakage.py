@@ -292,7 +292,7 @@ def test_constant_columns_and_large_numbers_pass():
 )
 def test_gaps_filled_over_the_end_of_a_split_are_caught(few_whole, what, monkeypatch):
     monkeypatch.setattr(SeriesFrame, "filled_within", lambda frame, splits: frame)
-    borders = rf"{what} changes when the rows after 2021-03-04 18:00:00, where train ends, become noise: .*{SKIP}"
+    borders = rf"{what} changes when the rows after 2021-03-04 18:00:00, where train ends, become other noise: .*{SKIP}"
     with pytest.raises(UserError, match=f"leakage check, borders: {borders}"):
         check_borders(with_gaps(few_whole=few_whole))
 
@@ -329,9 +329,21 @@ def test_rows_far_from_the_end_of_a_split_are_not_made_anew(data, monkeypatch):
     with mock.patch.object(leakage, "prepare", wraps=leakage.prepare) as prepare_again:
         check_borders(with_gaps())
     assert {len(call.args[0]) for call in prepare_again.call_args_list} == {62, 57}
+    monkeypatch.setattr(leakage, "NOISY_CELLS", 29 * 3)
+    with mock.patch.object(leakage, "prepare", wraps=leakage.prepare) as prepare_again:
+        check_borders(with_gaps())
+    assert {len(call.args[0]) for call in prepare_again.call_args_list} == {58, 55}
     monkeypatch.setattr(SeriesFrame, "filled_within", lambda frame, splits: frame)
     with pytest.raises(UserError, match="borders"):
         check_borders(with_gaps())
+
+
+def test_a_column_that_is_still_in_the_train_rows_looked_at_passes(monkeypatch):
+    """Scaled by those, its other rows would be farther away than models compute."""
+    monkeypatch.setattr(leakage, "NOISY_ROWS", 31)
+    values = np.random.default_rng(1).normal(size=(N, 3))
+    values[50:91, 1] = 1e-20 * values[50:91, 1]
+    check_borders(made_data(frame_of(values)))
 
 
 def test_splits_that_share_rows_are_caught(data):
