@@ -1,6 +1,7 @@
 """What evaluating and forecasting begin with: a device, the data trained on, or another file."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -8,10 +9,10 @@ import torch
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.build import build
-from forecast.data.frame import SeriesFrame, read_columns, read_frame
+from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.prepare import PreparedData, prepare
 from forecast.data.sources import Source
-from forecast.data.split import split_rows
+from forecast.data.split import recorded_splits, split_rows
 from forecast.data.train_command import typed
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
@@ -50,9 +51,9 @@ def files_read(checkpoint: Checkpoint, *, path: str | None, root: str | None) ->
     ]
 
 
-def check_unchanged(checkpoint: Checkpoint, source: Source) -> None:
-    """Raises UserError when the data trained on are no longer what they were."""
-    now, expected = source.checksum(), checkpoint.data["checksum"]
+def check_unchanged(checkpoint: Checkpoint, source: Source, frame: SeriesFrame) -> None:
+    """Raises UserError when the data trained on are no longer what they were. frame: as they are now."""
+    now, expected = source.checksum_of(frame), checkpoint.data["checksum"]
     if now != expected:
         path = source.path_used()
         raise UserError(
@@ -69,19 +70,23 @@ def history(checkpoint: Checkpoint, source: Source, path: Path | str | None) -> 
     if path is None:
         return source.frame()
     other = source.with_file(path)
-    columns = checkpoint.data["columns"]
-    layout = {"time_column": other.time_column, "separator": other.separator}
-    unused = [name for name in read_columns(path, **layout) if name not in columns]
-    if unused:
-        log.info("%s: the model was not trained on the columns %s; they are not read.", path, listed(unused))
-    freq = checkpoint.data["freq"]
-    return read_frame(path, columns=columns, decimal=other.decimal, freq=freq, gaps=other.gaps, **layout)
+    columns: list[str] = checkpoint.data["columns"]
+
+    def trained_columns(names: Sequence[str]) -> list[str]:
+        unused = [name for name in names if name not in columns]
+        if unused:
+            log.info("%s: the model was not trained on the columns %s; they are not read.", path, listed(unused))
+        return columns
+
+    layout = {"time_column": other.time_column, "separator": other.separator, "decimal": other.decimal}
+    return read_frame(path, columns=trained_columns, freq=checkpoint.data["freq"], gaps=other.gaps, **layout)
 
 
 def evaluated_data(checkpoint: Checkpoint, source: Source, path: Path | str | None, *, split: str) -> PreparedData:
     """The frame and the split to evaluate, scaled as in training.
 
-    Raises UserError for a split that is not there, and when the trained file has changed: its splits would have moved.
+    Raises UserError for a split that is not there, for splits that the data do not have, and when the trained file has
+    changed: its splits would have moved.
     """
     frame = history(checkpoint, source, path)
     lengths = {"seq_len": checkpoint.config["seq_len"], "pred_len": checkpoint.config["pred_len"]}
@@ -90,8 +95,9 @@ def evaluated_data(checkpoint: Checkpoint, source: Source, path: Path | str | No
     elif path:
         splits = split_rows(frame, source.split, **lengths)
     else:
-        check_unchanged(checkpoint, source)
-        splits = {name: range(*rows) for name, rows in checkpoint.data["splits"].items()}
+        check_unchanged(checkpoint, source, frame)
+        where = f"ckpt_path={checkpoint.path}"
+        splits = recorded_splits(frame, checkpoint.data["splits"], where=where, **lengths)
     if split not in splits:
         valid = [*splits, WHOLE_FILE] if path else list(splits)
         hint = " split=all needs data.path=FILE." if split == WHOLE_FILE else closest(split, valid)

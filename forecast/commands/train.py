@@ -8,7 +8,7 @@ from typing import Any
 import lightning.pytorch as pl
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.checkpoint.load import calendar_encoding, load_checkpoint
+from forecast.checkpoint.load import Checkpoint, calendar_encoding, load_checkpoint
 from forecast.commands.outputs import keep_others
 from forecast.commands.results import evaluate_checkpoint, write_results
 from forecast.config.build import build
@@ -129,12 +129,18 @@ def make_plan(cfg: DictConfig) -> Plan:
     config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
     dry_step(config)
     source: Source = build(config["data"])
-    if start is not None and (before := start.data["checksum"]) != (now := source.checksum()):
+    if start is not None:
+        check_same_data(start, source.checksum())
+    return Plan(config=config, choices=options, source=source, folder=run_folder(), start=start)
+
+
+def check_same_data(start: Checkpoint, now: str) -> None:
+    """Raises UserError unless the checksum of the data is that of those which a checkpoint was trained on."""
+    if (before := start.data["checksum"]) != now:
         raise UserError(
             f"{start.path} was trained on other data: {start.data['path'] or start.data['name']} had checksum "
             f"{before}, now it is {now}. Restore the file, or start a new run without ckpt_path."
         )
-    return Plan(config=config, choices=options, source=source, folder=run_folder(), start=start)
 
 
 def with_absolute_paths(config: Any) -> dict[str, Any]:
@@ -150,6 +156,8 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
     pl.seed_everything(config["seed"], workers=True, verbose=False)
     protocol: Protocol = build(config["protocol"])
     data = read_data(source, config)
+    if plan.start is not None:
+        check_same_data(plan.start, source.checksum_of(data.frame))  # the file may have changed since the plan was made
     for split in ("val", "test"):
         counted_windows(data, split, protocol)  # refused now and not after the training
     check_offsets(data, "test", protocol)

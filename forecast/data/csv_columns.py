@@ -97,7 +97,9 @@ def read_table(text: CsvText, spec: TableSpec, findings: Findings) -> Table:
             "the file with another separator."
         )
     # Column by column as pandas lays them: sums over the rows round the same, whatever the size of a chunk.
-    values = np.empty((text.max_rows(), len(spec.numbers)), order="F")
+    text.check_nul()
+    assert text.content is not None
+    values = np.empty((text.content.lines, len(spec.numbers)), order="F")
     stamps: list[pd.DatetimeIndex] = []
     row = 0
     for read_on, numbers, times in _chunks(text, spec, findings):

@@ -1,6 +1,7 @@
 """The text of a CSV file as lines and cells: the file itself, its encoding, its quotes, its header."""
 
 import csv
+import io
 import re
 import stat
 from collections import Counter, deque
@@ -11,13 +12,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, TextIO
 
+from forecast.data.file_bytes import FileBytes
 from forecast.data.findings import MAX_QUOTED, Findings, quoted
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 
 SEPARATORS = (",", ";", "\t", "|")
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", re.ASCII)
-_BLOCK = 1 << 20  # bytes of a file held at a time
+_BEGINNING = 1 << 20  # bytes that tell what kind of file it is
 _SAMPLE = 100  # lines that separators are tried on
 _NOT_CSV = (  # first bytes, what such a file is, what to do
     (b"\x1f\x8b", "is compressed with gzip", "Unpack it (gunzip)"),
@@ -33,12 +35,14 @@ class CsvText:
     """A CSV file as lines and cells; pandas reads the numbers, this class finds the words for its errors.
 
     A row number counts the data rows from 0, as the arrays do; a line number counts the lines of the file
-    from 1, as an editor does. They drift apart where a file has blank lines. encoding, errors and quoting are other
+    from 1, as an editor does. They drift apart where a file has blank lines. content: what is read, once it is
+    `verified`; what is written to the file later has no part in it. encoding, errors and quoting are other
     than usual only where a check reads on in a damaged file.
     """
 
     path: Path
     separator: str
+    content: FileBytes | None = None
     encoding: str = "utf-8-sig"
     errors: str = "strict"
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
@@ -46,8 +50,9 @@ class CsvText:
     @contextmanager
     def open(self) -> Iterator[TextIO]:
         """The text without its byte order mark, all line ends as \\n. UserError when it is no UTF-8 or not readable."""
+        assert self.content is not None, "only a verified text can be read"
         try:
-            with self.path.open(encoding=self.encoding, errors=self.errors) as file:
+            with io.TextIOWrapper(self.content.open(), encoding=self.encoding, errors=self.errors) as file:
                 yield file
         except UnicodeDecodeError as error:
             raise self._not_utf8() from error
@@ -99,7 +104,7 @@ class CsvText:
             if not stat.S_ISREG(mode):  # a pipe can be read once only, and may keep its reader waiting for ever
                 raise UserError(f"{self.path} is a pipe or a device. Write its text to a file, and name that.")
             with self.path.open("rb") as file:
-                return file.read(_BLOCK)
+                return file.read(_BEGINNING)
         except (FileNotFoundError, NotADirectoryError) as error:
             folder = self.path.parent
             names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
@@ -112,7 +117,7 @@ class CsvText:
 
     def verified(self, findings: Findings) -> "CsvText":
         """The same, once it is known to be a file of text; a check reads on in one of another encoding."""
-        beginning = self._beginning()
+        beginning, text = self._beginning(), self
         for first_bytes, what, fix in _NOT_CSV:
             if beginning.startswith(first_bytes):
                 raise UserError(f"{self.path} {what}, not a CSV file. {fix}, and name the new file.")
@@ -121,17 +126,21 @@ class CsvText:
                 f"{self.path} is UTF-16 text, not a CSV file. Save it as a CSV with encoding UTF-8, and name the "
                 "new file."
             )
-            return replace(self, encoding="utf-16", errors="replace")
+            text = replace(self, encoding="utf-16", errors="replace")
+        try:
+            text = replace(text, content=FileBytes.of(self.path))
+        except OSError as error:
+            raise self._not_readable(error) from error
         if b"\0" in beginning:
-            self.max_rows()
-        if not findings.strict:  # the strict reader finds out as it reads
+            text.check_nul()
+        if not findings.strict and text.encoding != "utf-16":  # the strict reader finds out as it reads
             try:
-                with self.open() as text:
-                    deque(text, maxlen=0)
+                with text.open() as file:
+                    deque(file, maxlen=0)
             except UserError as error:
                 findings.error(str(error))
-                return replace(self, errors="replace")
-        return self
+                return replace(text, errors="replace")
+        return text
 
     def header(self, time_column: str, findings: Findings) -> list[str]:
         """The names of all columns, the time column and one more among them.
@@ -169,20 +178,14 @@ class CsvText:
             raise UserError(f"{self.path} holds a header and no rows. Add one line per time step below it.")
         return header
 
-    def max_rows(self) -> int:
-        """At least as many as the file has rows, from its line ends. Refuses NUL: to pandas a cell ends there."""
-        lines, returns = 1, 0
-        with self.path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                nul = -1 if self.encoding == "utf-16" else block.find(b"\0")
-                lines += block.count(b"\n", 0, nul if nul >= 0 else len(block))
-                if nul >= 0:
-                    raise UserError(
-                        f"{self.path}: line {lines} holds a NUL byte: the file is damaged, or UTF-16, or no text. "
-                        "Save it as a CSV with encoding UTF-8."
-                    )
-                returns += block.count(b"\r")
-        return lines + returns
+    def check_nul(self) -> None:
+        """Refuses NUL: to pandas a cell ends there."""
+        assert self.content is not None
+        if self.content.nul_line is not None and self.encoding != "utf-16":
+            raise UserError(
+                f"{self.path}: line {self.content.nul_line} holds a NUL byte: the file is damaged, or UTF-16, or no "
+                "text. Save it as a CSV with encoding UTF-8."
+            )
 
     def _not_utf8(self) -> UserError:
         """The error for a file in another encoding, with the line of its first foreign byte."""

@@ -9,6 +9,8 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import Day, Tick
 
+from forecast.data.time_features import base_frequency
+
 _UNITS = (  # nanoseconds and alias, the coarsest first
     (86_400_000_000_000, "D"),
     (3_600_000_000_000, "h"),
@@ -39,6 +41,17 @@ def is_exact(timestamps: pd.DatetimeIndex, freq: str) -> bool:
     except (pd.errors.OutOfBoundsDatetime, OverflowError):  # far too coarse a step: past the last year of pandas
         return False
     return bool((expected == timestamps).all())
+
+
+def is_frequency(freq: str) -> bool:
+    """Whether this is an alias that pandas can step forward by, and whose calendar is known."""
+    start = pd.Timestamp("2000-01-03 12:00")
+    try:
+        base_frequency(freq)
+        offset = to_offset(freq)
+        return offset.n > 0 and bool(start + offset > start)
+    except (ValueError, OverflowError):  # so are pandas' own errors and UserError
+        return False
 
 
 def rows_missing(timestamps: pd.DatetimeIndex, freq: str) -> int | None:

@@ -1,6 +1,7 @@
 """Gaps in a series: rows that its regular grid lacks, cells without a value, and the explicit ways to fill them."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,10 +91,8 @@ def fill(
 ) -> tuple[npt.NDArray[np.float64], pd.DatetimeIndex, npt.NDArray[np.bool_] | None, Repair]:
     """Puts the rows of a file on the whole grid of `freq` and fills what is missing, after `check_gaps`.
 
-    Returns values (N, C), timestamps (N,), filled (N,): rows with a value made up, None for none, and what was done.
-    table: its timestamps increase and lie on the grid. interpolate: on the line in time between the neighbours.
-    forward_fill: the last value again. mask: like forward_fill, and no window may touch the row (`window_gaps`).
-    UserError when a gap has no neighbour to fill it from.
+    Returns values (N, C), timestamps (N,), missing (N, C): the cells made up, None for none, and what was done.
+    table: its timestamps increase and lie on the grid. UserError when a gap has no neighbour to fill it from.
     """
     timestamps, values = table.timestamps, table.values
     absent = 0 if policy == "refuse" else rows_missing(timestamps, freq)
@@ -104,18 +103,34 @@ def fill(
     stamps = pd.date_range(timestamps[0], timestamps[-1], freq=freq) if absent else timestamps
     full = np.full((len(stamps), len(table.columns)), np.nan)
     full[stamps.get_indexer(timestamps)] = values
-    filled = np.isnan(full).any(axis=1)
-    if policy == "interpolate":
-        seconds = np.asarray((stamps - stamps[0]) / pd.Timedelta(seconds=1), dtype=np.float64)
-        for column in full.T:
-            gap = np.isnan(column)
-            column[gap] = np.interp(seconds[gap], seconds[~gap], column[~gap])
-    else:
-        full = pd.DataFrame(full).ffill().bfill().to_numpy()
-    repair = Repair(policy, absent, int(np.isnan(values).sum()), longest_run(filled))
+    missing = np.isnan(full)
+    full = filled_cells(full, stamps, policy, [range(len(stamps))])
+    repair = Repair(policy, absent, int(np.isnan(values).sum()), longest_run(missing.any(axis=1)))
     does = f"added {absent} missing rows and filled {repair.cells_filled} empty cells"
     _log.info("%s: data.gaps=%s %s; longest gap in rows: %d", table.text.path, policy, does, repair.longest_run)
-    return full, stamps, filled, repair
+    return full, stamps, missing, repair
+
+
+def filled_cells(
+    values: npt.NDArray[np.float64], timestamps: pd.DatetimeIndex, policy: Gaps, parts: Iterable[range]
+) -> npt.NDArray[np.float64]:
+    """Values (N, C), NaN where one is missing, without NaN.
+
+    interpolate: on the line in time between the neighbours. forward_fill: the last value again. mask: like
+    forward_fill, and no window may touch the row (`window_gaps`). parts: of the rows, one behind the other; no value
+    after a part is drawn on in it: a gap that goes on behind its end gets the last value again.
+    """
+    if policy != "interpolate":
+        full: npt.NDArray[np.float64] = pd.DataFrame(values).ffill().bfill().to_numpy()
+        return full
+    seconds = np.asarray((timestamps - timestamps[0]) / pd.Timedelta(seconds=1), dtype=np.float64)
+    full = values.copy()
+    for column, cells in zip(full.T, values.T, strict=True):
+        missing = np.isnan(cells)
+        for rows in parts:
+            gap, known = np.flatnonzero(missing[rows.start : rows.stop]) + rows.start, ~missing[: rows.stop]
+            column[gap] = np.interp(seconds[gap], seconds[: rows.stop][known], cells[: rows.stop][known])
+    return full
 
 
 def missing_runs(timestamps: pd.DatetimeIndex, freq: str) -> list[tuple[pd.Timestamp, int]]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
 from forecast.data.frame import SeriesFrame
-from forecast.data.scaling import Scaler
+from forecast.data.scaling import TOO_FAR, Scaler
 from forecast.data.split import window_rows
 from forecast.data.time_features import feature_names, time_features
 from forecast.data.window_gaps import usable_windows
@@ -19,6 +19,7 @@ from forecast.errors import UserError
 # Share of the train rows: with gaps scattered over many columns hardly a row is whole, and a few rows say less of a
 # column than all of them with what was filled in.
 LEAST_WHOLE = 0.1
+FARTHEST = 1e18  # standard deviations: errors are squared in float32
 _ROWS = 10_000  # made at a time
 
 
@@ -103,7 +104,7 @@ def fitted_rows(frame: SeriesFrame, splits: dict[str, range]) -> slice | npt.NDA
     """The rows of a frame that its scaler is fitted on: the train rows that were measured as they stand.
 
     A row that was filled in repeats its neighbours, or lies between them: it would make the columns look calmer than
-    they are, and one drawn towards the row after the train rows would let that one in.
+    they are. Where they are needed all the same, the frame must be filled within its splits.
     """
     train = splits["train"]
     if frame.filled is None:
@@ -123,19 +124,23 @@ def prepare(
     encoding: CalendarEncoding,
     scaler: Scaler | None = None,
 ) -> PreparedData:
-    """Scales a frame and adds its calendar.
+    """Fills the gaps of a frame within its splits, scales it and adds its calendar.
 
     scaler: None fits one on the train rows; a checkpoint's scaler is used as it is, whatever the frame.
-    encoding: how the calendar is given, see `time_features`.
+    encoding: how the calendar is given, see `time_features`. UserError for values with which no model can compute.
     """
+    frame = frame.filled_within(splits)
     if scaler is None:
-        scaler = Scaler.fit(frame.values[fitted_rows(frame, splits)], frame.columns)
+        try:
+            scaler = Scaler.fit(frame.values[fitted_rows(frame, splits)], frame.columns)
+        except UserError as error:
+            raise UserError(f"{frame.name}: {error}") from error
     # Some rows at a time: whole, the steps between would take several times the memory of the series.
     series = torch.empty((len(frame), len(frame.columns) + len(feature_names(frame.freq, encoding))))
     for start in range(0, len(frame), _ROWS):
         rows = slice(start, start + _ROWS)
         known = time_features(frame.timestamps[rows], frame.freq, encoding=encoding)
-        series[rows] = stack_series(scaler.transform(frame.values[rows]), known)
+        series[rows] = stack_series(scaled_rows(frame, scaler, rows), known)
     return PreparedData(
         frame=frame,
         splits=splits,
@@ -146,6 +151,21 @@ def prepare(
         encoding=encoding,
         series=series,
     )
+
+
+def scaled_rows(frame: SeriesFrame, scaler: Scaler, rows: slice) -> npt.NDArray[np.float64]:
+    """The values of some rows, scaled (n, C). UserError for one that lies too far from the train rows for any model."""
+    with np.errstate(over="ignore"):
+        scaled = scaler.transform(frame.values[rows])
+        far = np.abs(scaled) > FARTHEST
+    if far.any():
+        row, column = np.argwhere(far)[0]
+        raise UserError(
+            f"{frame.name}: column '{frame.columns[column]}' is {frame.values[rows][row, column]:g} at "
+            f"{frame.timestamps[rows][row]}, {abs(scaled[row, column]):.3g} standard deviations from the mean of the "
+            f"train rows: no model computes with that in float32. {TOO_FAR}"
+        )
+    return scaled
 
 
 def window_values(data: PreparedData, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,8 +9,15 @@ from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import Tick
 
 from forecast.data.csv_columns import Table
-from forecast.data.findings import GAPS_FIX, Findings, Gaps, counted
-from forecast.data.frequency import first_deviation, grid_frequency, infer_frequency, is_exact, rows_missing
+from forecast.data.findings import GAPS_FIX, Findings, Gaps, counted, quoted
+from forecast.data.frequency import (
+    first_deviation,
+    grid_frequency,
+    infer_frequency,
+    is_exact,
+    is_frequency,
+    rows_missing,
+)
 from forecast.data.gaps import missing_runs
 from forecast.errors import UserError
 
@@ -23,6 +30,11 @@ def regular_frequency(table: Table, findings: Findings, *, trained_on: str | Non
     trained_on: a pandas alias or None to infer one. gaps: unless refuse, rows may be missing. None after an error.
     """
     path = table.text.path
+    if trained_on is not None and not is_frequency(trained_on):
+        raise UserError(
+            f"{path} cannot be read as the checkpoint says: the frequency {quoted(trained_on)} that the model was "
+            "trained on is no frequency. The checkpoint was changed by other means: use another checkpoint of its run."
+        )
     # Compared, never by name: five business days are five days too, and one row has no frequency of its own.
     if trained_on is not None and is_exact(table.timestamps, trained_on):
         return trained_on

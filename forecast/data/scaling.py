@@ -1,6 +1,5 @@
 """Scaling by the mean and standard deviation of the train rows."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.preprocessing import StandardScaler
 
-from forecast.text.terminal import listed
+from forecast.errors import UserError
 
 FloatArray = npt.NDArray[np.float64]
-_log = logging.getLogger(__name__)
+TOO_FAR = "Correct the value, or leave its cell empty and train with data.gaps=interpolate."
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,24 +19,34 @@ class Scaler:
     """scaled = (original - mean) / std, column by column.
 
     mean, std (C,) float64 in the units of the columns; std is the population's (ddof 0), and 1 where a column
-    is constant up to rounding.
+    is constant up to rounding. constant: those columns, where it was fitted and not read back.
     """
 
     mean: FloatArray
     std: FloatArray
     columns: tuple[str, ...]
+    constant: tuple[str, ...] = ()
 
     @classmethod
     def fit(cls, values: npt.NDArray[np.floating[Any]], columns: Sequence[str]) -> "Scaler":
-        """The scaler of values (N, C) in original units: the train rows alone, later rows would leak."""
+        """The scaler of values (N, C) in original units: the train rows alone, later rows would leak.
+
+        UserError for a column whose mean or std is beyond the largest float.
+        """
         assert values.ndim == 2 and values.shape[1] == len(columns)
-        fitted = StandardScaler().fit(values.astype(np.float64, copy=False))
+        with np.errstate(over="ignore", invalid="ignore"):
+            fitted = StandardScaler().fit(values.astype(np.float64, copy=False))
         std = np.asarray(fitted.scale_, dtype=np.float64)
+        for name, column, finite in zip(columns, values.T, np.isfinite(fitted.mean_) & np.isfinite(std), strict=True):
+            if not finite:
+                farthest = column[np.abs(column).argmax()]
+                raise UserError(
+                    f"column '{name}' reaches {farthest:g} in the train rows: too far for a mean and a standard "
+                    f"deviation. {TOO_FAR}"
+                )
         # scikit-learn puts 1 for a std that is nothing but rounding; dividing by that would blow the noise up.
         constant = [name for name, s, v in zip(columns, std, fitted.var_, strict=True) if s != np.sqrt(v)]
-        if constant:
-            _log.warning("Constant in the train rows, so not scaled (std 1): %s", listed(constant))
-        return cls(np.asarray(fitted.mean_, dtype=np.float64), std, tuple(columns))
+        return cls(np.asarray(fitted.mean_, dtype=np.float64), std, tuple(columns), tuple(constant))
 
     def transform(self, values: npt.NDArray[np.floating[Any]]) -> FloatArray:
         """Original units -> scaled; values (..., C), computed and returned in float64."""

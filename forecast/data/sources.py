@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from forecast.bounds import Positive, Seed, at_least
 from forecast.data import catalog, demo
 from forecast.data.findings import Gaps
-from forecast.data.frame import SeriesFrame, read_columns, read_frame
+from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.split import Split
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
@@ -66,10 +67,14 @@ class Source(ABC):
         target = self._target(frame.columns, frame.name)
         return tuple(range(len(frame.columns))) if self.features == "M" else (frame.columns.index(target),)
 
-    def describe(self) -> dict[str, str | None]:
-        """Name, path and checksum as plain values, for a checkpoint."""
+    def checksum_of(self, frame: SeriesFrame) -> str:
+        """`checksum` of what a frame of this source was read from, which may have changed since."""
+        return frame.checksum or self.checksum()
+
+    def describe(self, frame: SeriesFrame) -> dict[str, str | None]:
+        """Name, path and checksum of a frame of this source as plain values, for a checkpoint."""
         path = self.path_used()
-        return {"name": self.name, "path": None if path is None else str(path), "checksum": self.checksum()}
+        return {"name": self.name, "path": None if path is None else str(path), "checksum": self.checksum_of(frame)}
 
     def _target(self, columns: Sequence[str], where: str) -> str:
         target = columns[-1] if self.target is None else self.target
@@ -101,9 +106,9 @@ class FileSource(Source):
     def frame(self) -> SeriesFrame:
         """The series in the file; errors as `read_frame`, and for a target that it does not hold."""
         path = self.path_used()
-        layout = {"time_column": self.time_column, "separator": self.separator}
-        columns = self._columns_to_read(read_columns(path, **layout), str(path))
-        return read_frame(path, columns=columns, gaps=self.gaps, decimal=self.decimal, **layout)
+        layout: dict[str, str] = {"time_column": self.time_column, "separator": self.separator}
+        chosen = partial(self._columns_to_read, where=str(path))
+        return read_frame(path, columns=chosen, gaps=self.gaps, decimal=self.decimal, **layout)
 
     def checksum(self) -> str:
         """The MD5 of the file."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from forecast.bounds import Positive
 from forecast.data.prepare import PreparedData
+from forecast.data.scaling import TOO_FAR
 from forecast.data.seasonality import seasonal_period
 from forecast.data.windows import Batch, WindowDataset
 from forecast.errors import UserError
@@ -20,6 +21,7 @@ from forecast.evaluation.metrics import ErrorSums
 # Windows whose forecasts are kept for pictures.
 EXAMPLE_WINDOWS = 5
 MODEL = "model"
+FAR = 1e6  # standard deviations from the train rows: a history that holds more is no test of a training
 # A model is called on so many windows, whatever data.batch_size is: matrix products of other shapes round differently,
 # and the same checkpoint must give the same figures to the last digit.
 CHUNK = 32
@@ -157,7 +159,7 @@ class ScoredForecaster:
     def add(self, batch: Batch, *, examples: list[int]) -> None:
         """Forecasts a batch. examples: which of its windows to keep."""
         forecast = self.forecaster(batch.past, batch.past_known, batch.future_known)
-        check_finite(forecast)
+        check_finite(forecast, batch.past)
         squared, absolute = self.errors.update(forecast, batch.target)
         self.squared.append(squared)
         self.absolute.append(absolute)
@@ -204,13 +206,20 @@ def exact_float32() -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def check_finite(forecast: Tensor) -> None:
-    """Raises UserError when a forecast holds NaN or inf."""
-    if not torch.isfinite(forecast).all():
+def check_finite(forecast: Tensor, past: Tensor) -> None:
+    """Raises UserError when a forecast (B, P, T) of a past (B, L, C), scaled, holds NaN or inf."""
+    if torch.isfinite(forecast).all():
+        return
+    farthest = float(past.abs().max())
+    if farthest > FAR:
         raise UserError(
-            "the forecasts are not finite numbers: the training has diverged, or the history holds values far from all "
-            "that was trained on. Train again with a lower optim.lr or with trainer.gradient_clip_val=1.0"
+            f"the forecasts are not finite numbers: the history holds a value {farthest:.3g} standard deviations from "
+            f"the mean of the train rows; forecast check-data FILE names its line. {TOO_FAR}"
         )
+    raise UserError(
+        "the forecasts are not finite numbers: the training has diverged. Train again with a lower optim.lr or with "
+        "trainer.gradient_clip_val=1.0"
+    )
 
 
 def split_metrics(evaluation: Evaluation, data: PreparedData) -> dict[str, Any]:

@@ -15,19 +15,28 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from forecast.data.frame import SeriesFrame
+from forecast.data.gaps import filled_cells
 from forecast.data.prepare import PreparedData, fitted_rows, prepare
 from forecast.data.windows import Batch
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import evenly_spaced, exact_float32, on_device
+from forecast.evaluation.evaluate import evenly_spaced, exact_float32, fit_baselines, on_device
 from forecast.models.base import ForecastModel
 
 # One at a time: the future of one window is the past of another.
 CHECKED_WINDOWS = 4
 # So many rows after an origin become noise. Rows farther away stay: ten million rows would take seconds a window.
 NOISY_ROWS = 100_000
+NOISY_CELLS = 1_000_000  # after and before the end of a split, less than NOISY_ROWS where there are many columns
 NOISE = 100.0  # standard deviations: no leak is lost in rounding
+FITTED_WINDOWS = 64  # the last train windows, on which the closed-form NLinear is fitted anew: all would take seconds
 EPSILON = float(np.finfo(np.float64).eps)
+NLINEAR = "the closed-form NLinear"
 SKIP = "checks.leakage=false trains without this check"
+
+
+class NothingShown(UserError):
+    """A check can say neither that something leaks nor that nothing does."""
 
 
 def check_leakage(model: ForecastModel, data: PreparedData, *, device: torch.device, split: str = "train") -> None:
@@ -37,6 +46,7 @@ def check_leakage(model: ForecastModel, data: PreparedData, *, device: torch.dev
     """
     check_scaler(data)
     check_splits(data)
+    check_borders(data)
     check_forecasts(model, data, device=device, split=split)
     check_training_outputs(model, data, device=device, split=split)
 
@@ -75,6 +85,73 @@ def check_splits(data: PreparedData) -> None:
             )
 
 
+def check_borders(data: PreparedData) -> None:
+    """Whatever noise takes the place of all values after a split, what is made of the rows up to there is the same.
+
+    Gaps are filled, the train rows fitted and everything scaled anew with two kinds of it, and compared bit by bit.
+    """
+    generator = np.random.default_rng(0)
+    for name, split in data.splits.items():
+        if not 0 < split.stop < len(data.frame):
+            continue
+        before, after = (made_anew(data, name, generator) for _ in range(2))
+        for what, values in before.items():
+            if change := first_change(values, after[what]):
+                column = f" of column '{data.frame.columns[change[-1]]}'" if what != NLINEAR else ""
+                raise UserError(
+                    f"leakage check, borders: {what}{column} changes when the rows after "
+                    f"{data.frame.timestamps[split.stop - 1]}, where {name} ends, become other noise: "
+                    f"{values[change]:.9g}, then {after[what][change]:.9g}. Fill, fit and scale with "
+                    f"forecast.data.prepare; data.gaps=forward_fill or mask fills no gap from later rows; {SKIP}."
+                )
+
+
+def made_anew(data: PreparedData, split: str, noise: np.random.Generator) -> dict[str, Tensor]:
+    """What is made of the rows up to the end of a split, from the cells as they were read, with noise after it.
+
+    Rows far from that end are left out. Of each split the scaled values (rows, C); for train also mean and std (C,) of
+    the scaler and, of the last windows, the weight (P, L) of the closed-form NLinear.
+    """
+    end = data.splits[split].stop
+    reach = max(data.seq_len + data.pred_len, min(NOISY_ROWS, NOISY_CELLS // data.n_columns))
+    first = max(0, end - reach)
+    frame, border = data.frame.cut(slice(first, end + reach)), end - first
+    early = frame.values[:border]
+    if split == "train":  # the scaler of these rows, which may be less than train
+        centre, spread = early.mean(axis=0), early.std(axis=0)
+    else:
+        centre, spread = data.scaler.mean, data.scaler.std
+    late = centre + NOISE * np.where(spread > 0, spread, 1.0) * noise.normal(size=frame.values[border:].shape)
+    frame = as_read(frame, np.concatenate([early, late]))
+    splits = {
+        name: range(max(rows.start, first) - first, min(max(rows.stop, first) - first, len(frame)))
+        for name, rows in data.splits.items()
+    }
+    sizes: dict[str, Any] = {"seq_len": data.seq_len, "pred_len": data.pred_len, "targets": data.targets}
+    scaler = None if split == "train" else data.scaler
+    anew = prepare(frame, splits=splits, scaler=scaler, encoding=data.encoding, **sizes)
+    values = {"the scaled value": anew.series[:border, : data.n_columns]}
+    if split != "train":
+        return values
+    fitted = {f"the scaler's {what}": torch.from_numpy(getattr(anew.scaler, what)) for what in ("mean", "std")}
+    made, windows = fitted | values, anew.windows_at("train", 0)
+    if len(windows):
+        last = range(windows.start_row(max(0, len(windows) - FITTED_WINDOWS)) + data.seq_len, border)
+        made[NLINEAR] = fit_baselines(replace(anew, splits=splits | {"train": last}))
+    return made
+
+
+def as_read(frame: SeriesFrame, values: np.ndarray) -> SeriesFrame:
+    """A frame with other values (N, C), its gaps filled by a reader that knows no splits."""
+    if frame.missing is None:
+        return replace(frame, values=values)
+    missing = frame.missing.copy()
+    missing[0] = False  # of a frame that was cut: a gap there has nothing before it
+    cells = np.where(missing, np.nan, values)
+    filled = filled_cells(cells, frame.timestamps, frame.repair.policy, [range(len(frame))])
+    return replace(frame, values=filled, missing=missing)
+
+
 @torch.no_grad()
 def check_forecasts(model: ForecastModel, data: PreparedData, *, device: torch.device, split: str = "train") -> None:
     """Noise in place of all values after a window's origin leaves its inputs and its forecast the same, bit by bit.
@@ -96,14 +173,15 @@ def check_forecasts(model: ForecastModel, data: PreparedData, *, device: torch.d
             noisy = with_noise(data, first, generator)
             origin = first + data.seq_len
             before = forecast()
+            what = f"forecasts: the forecast of a {split} window with its origin at {data.frame.timestamps[origin - 1]}"
+            refuse_not_finite(before, model, what)
             with overwritten(data.series, origin, noisy[data.seq_len :]):
                 after = forecast()
             if change := first_change(before, after):
                 _, step, column = change
                 raise UserError(
-                    f"leakage check, forecasts: the forecast of a {split} window with its origin at "
-                    f"{data.frame.timestamps[origin - 1]} changes when the rows after it become noise, first in step "
-                    f"{step + 1}, column '{data.target_names[column]}': {before[change]:.6g}, then {after[change]:.6g} "
+                    f"leakage check, {what} changes when the rows after it become noise, first in step {step + 1}, "
+                    f"column '{data.target_names[column]}': {before[change]:.6g}, then {after[change]:.6g} "
                     f"(scaled). {type(model).__name__} reads the future: let it use nothing but past, past_known and "
                     f"future_known, no memory behind them (past._base) and no series of its own; {SKIP}."
                 )
@@ -125,6 +203,7 @@ def check_training_outputs(
     with restored(model):
         model.train()
         before = predicted(on_device(windows.__getitems__(chosen), device))
+        refuse_not_finite(before, model, f"training: what the training predicts on {split} windows")
         for step in sorted({0, last}):
             batch = on_device(windows.__getitems__(chosen), device)
             late = batch.future[:, step:]
@@ -177,7 +256,7 @@ def with_noise(data: PreparedData, first: int, generator: np.random.Generator) -
 def prepared_again(data: PreparedData, rows: slice, values: np.ndarray) -> Tensor:
     """The series (rows, C + F) that `prepare` makes of some rows with these values, scaled as the data are."""
     timestamps = pd.DatetimeIndex(data.frame.timestamps[rows])
-    frame = replace(data.frame, values=values, timestamps=timestamps, filled=None)
+    frame = replace(data.frame, values=values, timestamps=timestamps, missing=None)
     sizes: dict[str, Any] = {"seq_len": data.seq_len, "pred_len": data.pred_len, "targets": data.targets}
     return prepare(frame, splits={}, scaler=data.scaler, encoding=data.encoding, **sizes).series
 
@@ -218,3 +297,12 @@ def first_change(before: Tensor, after: Tensor) -> tuple[int, ...] | None:
     """Where two tensors differ first, None where no bit does; NaN and NaN are the same."""
     changed = ((before != after) & ~(before.isnan() & after.isnan())).nonzero()
     return tuple(changed[0].tolist()) if len(changed) else None
+
+
+def refuse_not_finite(output: Tensor, model: ForecastModel, what: str) -> None:
+    """NothingShown when an output, `what` in words, holds NaN or inf: it may be so whatever it is made of."""
+    if not output.isfinite().all():
+        raise NothingShown(
+            f"leakage check, {what} is not finite, so nothing can be said of it: {type(model).__name__} has diverged, "
+            f"or is wrong. Take an earlier checkpoint, or train with a lower optim.lr; {SKIP}."
+        )

@@ -9,6 +9,7 @@ from torch import nn
 from forecast.bounds import CalendarEncoding
 from forecast.data.frame import SeriesFrame
 from forecast.data.frequency import future_timestamps
+from forecast.data.prepare import scaled_rows
 from forecast.data.scaling import Scaler
 from forecast.data.time_features import time_features
 from forecast.data.window_gaps import refuse_filled_past
@@ -40,11 +41,11 @@ def predict(
         )
     refuse_filled_past(frame, seq_len=seq_len)
     future = future_timestamps(frame.timestamps[-1], frame.freq, pred_len)
-    past = scaler.transform(frame.values[-seq_len:])
+    past = scaled_rows(frame, scaler, slice(-seq_len, None))
     known = time_features(frame.timestamps[-seq_len:].append(future), frame.freq, encoding=encoding)
     inputs = (past, known[:seq_len], known[seq_len:])
     batch = [torch.from_numpy(part.astype(np.float32)).unsqueeze(0).to(device) for part in inputs]
     with exact_float32():
         forecast = model(*batch)
-    check_finite(forecast)
+    check_finite(forecast, batch[0])
     return future, scaler.inverse(forecast[0].double().cpu().numpy(), targets)

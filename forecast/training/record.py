@@ -83,8 +83,10 @@ def describe_data(config: dict[str, Any], source: Source, data: PreparedData) ->
     if any(left_out.values()):
         counts = ", ".join(f"{count} of {name}" for name, count in left_out.items())
         log.info("data.gaps=%s: windows left out beside gaps: %s", data.frame.repair.policy, counts)
+    if data.scaler.constant:
+        log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(data.scaler.constant))
     return {
-        **source.describe(),
+        **source.describe(data.frame),
         "columns": list(data.frame.columns),
         "targets": data.target_names,
         "known": list(feature_names(data.frame.freq, calendar_encoding(config))),

@@ -9,6 +9,7 @@ from data.csv_files import FREQUENCIES, assert_says, hours, refusal, table, writ
 
 from forecast.data.frame import SeriesFrame, read_columns, read_frame
 from forecast.data.frequency import future_timestamps
+from forecast.errors import UserError
 
 CANONICAL = ["h", "15min", "7min", "D", "B", "W-SUN", "ME", "MS", "QE-DEC", "YE-DEC", "100ms"]
 
@@ -179,3 +180,10 @@ def test_every_message_about_a_line_names_a_line_that_exists(tmp_path):
     path = write(tmp_path, table(stamps).replace("\n", "\n\n"))
     line = int(re.findall(r"line (\d+):", refusal(path))[0])
     assert path.read_text().split("\n")[line - 1].startswith("2016-07-01 05:00:00")
+
+
+@pytest.mark.parametrize("freq", ["0h", "-1h", "0ME", "banana", "", "nan", "9999999999999999h", "99999999999YS", "bh"])
+def test_a_frequency_that_is_none_is_refused_as_the_checkpoint_that_names_it(tmp_path, freq):
+    path = write(tmp_path, table(hours(7)))
+    with pytest.raises(UserError, match=rf"my.csv.*'{freq}'.*is no frequency.*another checkpoint of its run"):
+        read_frame(path, freq=freq)

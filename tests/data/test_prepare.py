@@ -1,5 +1,8 @@
 """From a frame to windows: who is scaled by what."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +12,7 @@ from copies import Copies
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scaler
+from forecast.errors import UserError
 
 N, L, P = 61, 7, 3
 SPLITS = {"train": range(31), "val": range(31, 43), "test": range(43, N)}
@@ -39,6 +43,29 @@ def test_a_given_scaler_is_used_as_it_is_whatever_the_frame(frame):
     np.testing.assert_allclose(data.series[:, 1].numpy(), (frame.values[:, 1] - 2.0) / 5.0, rtol=1e-5)
     np.testing.assert_allclose(data.original(np.array([[0.5]])), [[4.5]])
     assert (data.target_names, data.target_std.tolist(), data.n_columns, data.n_known) == (["b"], [5.0], 2, 4)
+
+
+def with_value(frame, row, value):
+    values = frame.values.copy()
+    values[row, 1] = value
+    return replace(frame, values=values)
+
+
+@pytest.mark.parametrize("value", [1e308, -1e200, 1e40, 3e19])
+def test_a_value_too_far_from_the_train_rows_for_a_model_is_refused_with_its_place(frame, value):
+    says = rf"test: column 'b' is {re.escape(f'{value:g}')} at 2020-01-03 09:00:00, .* standard deviations .*data.gaps"
+    with pytest.raises(UserError, match=says):
+        prepared(with_value(frame, 57, value))
+
+
+def test_a_large_value_that_models_can_square_passes(frame):
+    assert torch.isfinite(prepared(with_value(frame, 57, 1e17)).series[:, :2].square()).all()
+
+
+@pytest.mark.parametrize("value", [1e308, -1e200])
+def test_train_rows_too_large_for_a_mean_or_deviation_are_refused(frame, value):
+    with pytest.raises(UserError, match=rf"column 'b' reaches {re.escape(f'{value:g}')} in the train rows.*data.gaps"):
+        prepared(with_value(frame, 11, value))
 
 
 def test_data_on_a_device_share_one_series_there_and_give_batches_there(frame):

@@ -75,11 +75,11 @@ def test_csv_needs_a_path(path):
 
 def test_a_csv_describes_itself_by_its_bytes(csv):
     source = csv_source(csv, name="mine")
-    before = source.describe()
+    before = source.describe(source.frame())
     assert before == {"name": "mine", "path": str(csv), "checksum": catalog.file_md5(csv)}
     assert source.time_column == "when"
     csv.write_text(csv.read_text() + "\n")
-    assert source.describe()["checksum"] != before["checksum"]
+    assert source.describe(source.frame())["checksum"] == source.checksum() != before["checksum"]
 
 
 def test_the_checksum_of_a_missing_file_is_refused(tmp_path):
@@ -90,7 +90,7 @@ def test_the_checksum_of_a_missing_file_is_refused(tmp_path):
 def test_the_demo_describes_itself_by_its_seed_and_rows():
     source = DemoSource(split=SPLIT, demo_seed=3, rows=1009)
     assert source.time_column == "date"
-    assert source.describe() == {"name": "demo", "path": None, "checksum": "demo-seed3-rows1009"}
+    assert source.describe(source.frame()) == {"name": "demo", "path": None, "checksum": "demo-seed3-rows1009"}
     assert (source.frame().values == demo.demo_frame(seed=3, rows=1009).values).all()
 
 
@@ -110,7 +110,7 @@ def test_a_catalog_source_reads_root_and_verifies(tmp_path):
 def test_a_catalog_source_with_a_path_reads_that_file_unverified(csv):
     source = CatalogSource(name="ETTh1", root="nowhere", path=str(csv), **LAYOUT)
     assert source.frame().columns == ("load", "OT", "temp")
-    assert source.describe() == {"name": "ETTh1", "path": str(csv), "checksum": catalog.file_md5(csv)}
+    assert source.describe(source.frame()) == {"name": "ETTh1", "path": str(csv), "checksum": catalog.file_md5(csv)}
 
 
 def test_an_unknown_catalog_name_is_refused_before_any_file_is_looked_for():

@@ -25,9 +25,8 @@ def frame_of(policy, filled=GAPS):
     flags = np.zeros(N, dtype=bool)
     flags[list(filled)] = True
     values = np.random.default_rng(0).normal(size=(N, 2)).cumsum(0)
-    return SeriesFrame(
-        values, STAMPS, ("a", "b"), "h", "my.csv", filled=flags if filled else None, repair=Repair(policy)
-    )
+    missing = np.stack([flags, flags], axis=1) if filled else None
+    return SeriesFrame(values, STAMPS, ("a", "b"), "h", "my.csv", missing=missing, repair=Repair(policy))
 
 
 def prepared(frame, splits=SPLITS):
@@ -75,7 +74,7 @@ def test_forward_fill_leaves_out_no_window(split):
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_a_chosen_window_is_the_batch_that_it_was_among_all_windows(split):
-    data, whole = prepared(frame_of("mask")), prepared(replace(frame_of("mask"), filled=None))
+    data, whole = prepared(frame_of("mask")), prepared(replace(frame_of("mask"), missing=None))
     whole = replace(whole, series=data.series)
     left, every = data.windows(split), whole.windows(split)
     numbers = [s - all_starts(split).start for s in starts(left)]
@@ -120,7 +119,7 @@ def planted(path, policy, after):
 
 
 def pasts(data, forbidden=True):
-    data = data if forbidden else replace(data, frame=replace(data.frame, filled=None))
+    data = data if forbidden else replace(data, frame=replace(data.frame, missing=None))
     windows = data.windows("train")
     rows = np.array(starts(windows))
     return rows, windows.__getitems__(range(len(windows))).past

@@ -15,6 +15,7 @@ from forecast.evaluation.baselines import LastValue
 from forecast.evaluation.evaluate import (
     CHUNK,
     Protocol,
+    check_finite,
     counted_windows,
     evaluate,
     evenly_spaced,
@@ -24,6 +25,7 @@ from forecast.evaluation.evaluate import (
     split_metrics,
     usable_period,
 )
+from forecast.evaluation.predict import predict
 
 N, C, L, P = 211, WINDOW["n_columns"], WINDOW["seq_len"], WINDOW["pred_len"]
 ALL, FULL_BATCHES = Protocol(), Protocol(drop_last_of=32)
@@ -164,6 +166,26 @@ def test_a_protocol_that_counts_no_window_is_refused(data):
             UserError, match=f"split {args[1]} has {windows} windows, of which the protocol counts none"
         ):
             counted_windows(*args)
+
+
+def test_a_forecast_of_a_history_far_from_the_train_rows_has_another_reason_than_a_training():
+    past = torch.zeros(2, 3, 5)
+    past[1, 2, 3] = -2e7
+    with pytest.raises(
+        UserError, match=r"not finite numbers: the history holds a value 2e\+07 standard dev.*data.gaps="
+    ):
+        check_finite(torch.tensor([torch.inf]), past)
+    with pytest.raises(UserError, match=r"not finite numbers: the training has diverged"):
+        check_finite(torch.tensor([torch.inf]), past / 100)
+
+
+def test_a_history_with_a_value_too_far_for_a_model_is_refused_with_its_place(data):
+    values = data.frame.values.copy()
+    values[-2, 1] = -1e308
+    frame = replace(data.frame, values=values)
+    lengths = {"seq_len": L, "pred_len": P, "encoding": "timeF", "device": torch.device("cpu")}
+    with pytest.raises(UserError, match=rf"column 'b' is -1e\+308 at {frame.timestamps[-2]}, .*data.gaps="):
+        predict(LastValue((1,), P), frame, scaler=data.scaler, targets=[1], **lengths)
 
 
 def test_a_forecast_that_is_not_finite_is_refused(data):

@@ -25,7 +25,8 @@ STAMPS = pd.date_range("2020-01-01", periods=N, freq="h")
 
 
 def prepared(values, *, seq_len=L, scaler=None, filled=None, policy="mask"):
-    frame = SeriesFrame(values, STAMPS, ("a", "b", "c"), "h", "my.csv", filled=filled, repair=Repair(policy))
+    missing = None if filled is None else np.repeat(filled[:, None], C, axis=1)
+    frame = SeriesFrame(values, STAMPS, ("a", "b", "c"), "h", "my.csv", missing=missing, repair=Repair(policy))
     return prepare(frame, splits=SPLITS, targets=(2, 0), seq_len=seq_len, pred_len=P, encoding="timeF", scaler=scaler)
 
 

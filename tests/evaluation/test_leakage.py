@@ -12,14 +12,17 @@ from models.small import window_shape
 from models.test_model_laws import MODELS, small_model
 from torch import nn
 
+from forecast.data import prepare as preparing
 from forecast.data.frame import SeriesFrame
-from forecast.data.gaps import Repair
+from forecast.data.gaps import Repair, filled_cells
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scaler
 from forecast.data.split import ShareSplit, split_rows
 from forecast.errors import UserError
 from forecast.evaluation import leakage
 from forecast.evaluation.leakage import (
+    NothingShown,
+    check_borders,
     check_forecasts,
     check_leakage,
     check_scaler,
@@ -88,9 +91,29 @@ def test_models_of_fewer_targets_pass_on_every_split(split):
 
 @pytest.mark.parametrize("policy", ["interpolate", "mask", "forward_fill"])
 def test_repaired_data_pass(policy, plain):
-    filled = np.isin(np.arange(N), [40, 41, 42, 111])
-    frame = frame_of(np.random.default_rng(0).normal(size=(N, 3)), filled=filled, repair=Repair(policy=policy))
+    missing = np.repeat(np.isin(np.arange(N), [40, 41, 42, 111])[:, None], 3, axis=1)
+    frame = frame_of(np.random.default_rng(0).normal(size=(N, 3)), missing=missing, repair=Repair(policy=policy))
     check_leakage(plain, made_data(frame), device=CPU)
+
+
+def with_gaps(policy="interpolate", *, few_whole=True):
+    """Data of a frame with gaps over the ends of train and val, as a reader fills it."""
+    rng = np.random.default_rng(0)
+    values, missing = rng.normal(size=(N, 3)), np.zeros((N, 3), bool)
+    if few_whole:
+        missing[np.arange(N), np.arange(N) % 3] = True
+        missing[::L] = False
+    missing[[88, 89, 90, 91, 92], 1] = missing[[103, 104, 105], 2] = True  # train ends at row 91, val at 105
+    missing[[0, -1]] = False
+    values = filled_cells(np.where(missing, np.nan, values), frame_of(values).timestamps, policy, [range(N)])
+    return made_data(frame_of(values, missing=missing, repair=Repair(policy=policy)))
+
+
+@pytest.mark.parametrize("few_whole", [True, False])
+@pytest.mark.parametrize("policy", ["interpolate", "mask", "forward_fill"])
+def test_gaps_over_the_ends_of_splits_pass(policy, few_whole):
+    check_borders(with_gaps(policy, few_whole=few_whole))
+    check_scaler(with_gaps(policy, few_whole=few_whole))
 
 
 # the model
@@ -159,8 +182,13 @@ def test_the_windows_of_the_split_are_checked(data):
     assert f"a test window with its origin at {origin}" in leak(Leaky(data, future), data, split="test")
 
 
-def test_forecasts_that_are_no_numbers_are_no_leak(data):
-    check_forecasts(Leaky(data, lambda *_: torch.nan), data, device=CPU)
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_of_forecasts_that_are_no_numbers_nothing_is_said(value, data):
+    says = rf"leakage check, forecasts: .*origin at {FIRST} .*not finite.*optim.lr.*{SKIP}"
+    with pytest.raises(NothingShown, match=says):
+        check_forecasts(Leaky(data, lambda *_: value), data, device=CPU)
+    with pytest.raises(NothingShown, match=r"leakage check, training: .*not finite.*optim.lr"):
+        check_training_outputs(Leaky(data, lambda *_: value), data, device=CPU)
 
 
 # the training
@@ -259,6 +287,65 @@ def test_constant_columns_and_large_numbers_pass():
     check_scaler(made_data(frame_of(values)))
 
 
+@pytest.mark.parametrize(
+    ("few_whole", "what"), [(True, "the scaler's mean of column 'load'"), (False, "the scaled value of column 'wind'")]
+)
+def test_gaps_filled_over_the_end_of_a_split_are_caught(few_whole, what, monkeypatch):
+    monkeypatch.setattr(SeriesFrame, "filled_within", lambda frame, splits: frame)
+    borders = rf"{what} changes when the rows after 2021-03-04 18:00:00, where train ends, become other noise: .*{SKIP}"
+    with pytest.raises(UserError, match=f"leakage check, borders: {borders}"):
+        check_borders(with_gaps(few_whole=few_whole))
+
+
+def test_a_gap_filled_over_the_end_of_val_is_caught(monkeypatch):
+    honest = SeriesFrame.filled_within
+    monkeypatch.setattr(SeriesFrame, "filled_within", lambda frame, splits: honest(frame, {"train": splits["train"]}))
+    with pytest.raises(UserError, match=r"the scaled value of column 'sun' .* 2021-03-05 08:00:00, where val ends"):
+        check_borders(with_gaps())
+
+
+def test_what_is_fitted_on_rows_after_train_is_caught(data, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(preparing, "fitted_rows", lambda frame, splits: slice(0, 92))
+        with pytest.raises(UserError, match="borders: the scaler's mean of column 'load' changes"):
+            check_borders(data)
+    honest = leakage.fit_baselines
+    of_val = lambda data: honest(replace(data, splits={"train": data.splits["val"]}))  # noqa: E731
+    monkeypatch.setattr(leakage, "fit_baselines", of_val)
+    with pytest.raises(UserError, match="borders: the closed-form NLinear changes when the rows after 2021-03-04 18"):
+        check_borders(data)
+
+
+def test_the_baseline_is_fitted_anew_on_the_last_windows_alone(data):
+    with mock.patch.object(leakage, "fit_baselines", wraps=leakage.fit_baselines) as fit:
+        check_borders(data)
+    assert [len(call.args[0].windows("train")) for call in fit.call_args_list] == [leakage.FITTED_WINDOWS] * 2
+    last = fit.call_args_list[0].args[0].windows("train")
+    assert torch.equal(last[63].target, data.windows("train")[67].target)
+
+
+def test_rows_far_from_the_end_of_a_split_are_not_made_anew(data, monkeypatch):
+    monkeypatch.setattr(leakage, "NOISY_ROWS", 31)
+    with mock.patch.object(leakage, "prepare", wraps=leakage.prepare) as prepare_again:
+        check_borders(with_gaps())
+    assert {len(call.args[0]) for call in prepare_again.call_args_list} == {62, 57}
+    monkeypatch.setattr(leakage, "NOISY_CELLS", 29 * 3)
+    with mock.patch.object(leakage, "prepare", wraps=leakage.prepare) as prepare_again:
+        check_borders(with_gaps())
+    assert {len(call.args[0]) for call in prepare_again.call_args_list} == {58, 55}
+    monkeypatch.setattr(SeriesFrame, "filled_within", lambda frame, splits: frame)
+    with pytest.raises(UserError, match="borders"):
+        check_borders(with_gaps())
+
+
+def test_a_column_that_is_still_in_the_train_rows_looked_at_passes(monkeypatch):
+    """Scaled by those, its other rows would be farther away than models compute."""
+    monkeypatch.setattr(leakage, "NOISY_ROWS", 31)
+    values = np.random.default_rng(1).normal(size=(N, 3))
+    values[50:91, 1] = 1e-20 * values[50:91, 1]
+    check_borders(made_data(frame_of(values)))
+
+
 def test_splits_that_share_rows_are_caught(data):
     check_splits(data)
     shared = {"train": range(91), "val": range(88, 105), "test": range(105, N)}
@@ -288,11 +375,14 @@ def test_a_calendar_that_reads_values_is_caught(data, plain, monkeypatch):
     assert "known feature 2 at" in leak(plain, replace(data, series=calendar.series))
 
 
-@pytest.mark.parametrize("kind", ["scaler", "splits", "forecasts", "training"])
-def test_all_checks_are_made(kind, data, plain):
+@pytest.mark.parametrize("kind", ["scaler", "splits", "borders", "forecasts", "training"])
+def test_all_checks_are_made(kind, data, plain, monkeypatch):
     model = {"forecasts": Leaky(data, last_row), "training": Taught(np.s_[:, -P:], np.s_[:])}.get(kind, plain)
     if kind == "scaler":
         data = made_data(scaler=Scaler.fit(data.frame.values, COLUMNS))
+    if kind == "borders":
+        monkeypatch.setattr(SeriesFrame, "filled_within", lambda frame, splits: frame)
+        data = with_gaps(few_whole=False)
     if kind == "splits":
         data = replace(data, splits=data.splits | {"val": range(90, 105)})
     assert leak(model, data, check_leakage).startswith(f"leakage check, {kind}: ")

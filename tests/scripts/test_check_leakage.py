@@ -41,9 +41,9 @@ def test_an_honest_checkpoint_has_a_line_for_each_check(best, check):
     status, lines, _ = check(best)
     assert status == 0
     assert [line.split(":")[0].split() for line in lines] == [
-        ["ok", name] for name in ("scaler", "splits", "forecasts", "training")
+        ["ok", name] for name in ("scaler", "splits", "borders", "forecasts", "training")
     ]
-    assert "489 train rows" in lines[0] and "of 4 test windows" in lines[2]
+    assert "489 train rows" in lines[0] and "of 4 test windows" in lines[3]
 
 
 def test_a_checkpoint_that_leaks_is_named_and_the_other_checks_go_on(best, check, tmp_path):
@@ -53,10 +53,40 @@ def test_a_checkpoint_that_leaks_is_named_and_the_other_checks_go_on(best, check
 
     status, lines, (scaler, splits) = check(changed(best, tmp_path, leak), "--split", "val")
     assert lines[:2] == ["LEAK  scaler", "LEAK  splits"]
-    assert [line.split()[0] for line in lines[2:]] == ["ok", "ok"] and "of 4 val windows" in lines[2]
+    assert [line.split()[0] for line in lines[2:]] == ["ok", "ok", "ok"] and "of 4 val windows" in lines[3]
     assert status == 1
     assert scaler.startswith("leakage check, scaler: the mean of column") and "489 train rows" in scaler
     assert splits.startswith("leakage check, splits: 2 rows") and "in val and in test" in splits
+
+
+def test_a_model_whose_forecasts_are_no_numbers_is_not_called_honest(best, check, tmp_path):
+    path, content = tmp_path / "diverged.ckpt", torch.load(best, weights_only=True)
+    for weight in content["state_dict"].values():
+        if weight.is_floating_point():
+            weight.fill_(1e30)
+    torch.save(content, path)
+    status, lines, messages = check(path)
+    assert status == 1
+    assert [line.split()[0] for line in lines] == ["ok", "ok", "ok", "unknown", "unknown"]
+    assert [message.split(":")[0] for message in messages] == ["leakage check, forecasts", "leakage check, training"]
+    assert all("not finite" in message for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("splits", "says"),
+    [
+        ({"test": [560, 999]}, "its split test, the rows 560 to 999, goes beyond the 700 rows of demo"),
+        ({"test": [560, 564]}, "its split test, the rows 560 to 564, holds no window: that takes 5 rows"),
+        ({"train": [0, 20]}, "its split train, the rows 0 to 20, holds no window: that takes 24 rows"),
+        ({"train": None}, "it has no split train"),
+    ],
+)
+def test_splits_that_the_data_do_not_have_are_refused(best, check, tmp_path, splits, says):
+    def change(data):
+        data["splits"] = {k: v for k, v in (data["splits"] | splits).items() if v is not None}
+
+    status, lines, (message,) = check(changed(best, tmp_path, change))
+    assert (status, lines) == (1, []) and says in message and "another checkpoint of its run" in message
 
 
 def test_what_cannot_be_checked_is_refused_in_one_line(best, check, tmp_path):
@@ -75,4 +105,4 @@ def test_the_exit_status_of_a_process_is_1_for_a_leak_and_0_without(best, tmp_pa
         command = [sys.executable, SCRIPTS / "check_leakage.py", path]
         process = subprocess.run(command, capture_output=True, text=True, check=False)
         assert process.returncode == status and process.stderr.startswith(message)
-        assert "Traceback" not in process.stderr and len(process.stdout.splitlines()) == 4
+        assert "Traceback" not in process.stderr and len(process.stdout.splitlines()) == 5

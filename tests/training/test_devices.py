@@ -21,7 +21,8 @@ from forecast.training.module import ForecastModule
 
 N, L, P = 127, WINDOW["seq_len"], WINDOW["pred_len"]
 SPLITS = {"train": range(67), "val": range(67, 97), "test": range(97, N)}
-FILLED = np.arange(N) == 31  # one row that gaps of the policy mask leave out of all windows
+FILLED = np.zeros((N, 3), bool)
+FILLED[31] = True  # one row that gaps of the policy mask leave out of all windows
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +36,7 @@ def without_inference_mode(monkeypatch):
 def data(request):
     values = np.random.default_rng(0).normal(size=(N, WINDOW["n_columns"])).cumsum(0)
     stamps = pd.date_range("2020-01-01", periods=N, freq="h")
-    frame = SeriesFrame(values, stamps, ("a", "b", "c"), "h", "test", filled=FILLED)
+    frame = SeriesFrame(values, stamps, ("a", "b", "c"), "h", "test", missing=FILLED)
     return prepare(frame, splits=SPLITS, targets=request.param, seq_len=L, pred_len=P, encoding="timeF")
 
 

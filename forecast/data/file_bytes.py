@@ -1,0 +1,83 @@
+"""The bytes of a file as they are when it is first looked at, however long it is read and whatever is written to it."""
+
+import hashlib
+import io
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forecast.errors import UserError
+
+_BLOCK = 1 << 20  # bytes of a file held at a time
+
+
+@dataclass(frozen=True)
+class FileBytes:
+    """How many bytes a file held, their MD5, their lines (line ends of any kind, and one), whether a line end is last.
+
+    nul_line: the line of the first NUL byte, None without one.
+    """
+
+    path: Path
+    size: int
+    md5: str
+    lines: int
+    ended: bool
+    nul_line: int | None
+
+    @classmethod
+    def of(cls, path: Path) -> "FileBytes":
+        """Of the file as it is now; OSError when it cannot be read."""
+        md5, size, feeds, returns, nul_line, last = hashlib.md5(usedforsecurity=False), 0, 0, 0, None, b""
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                md5.update(block)
+                if nul_line is None and (nul := block.find(b"\0")) >= 0:
+                    nul_line = 1 + feeds + block.count(b"\n", 0, nul)
+                feeds, returns = feeds + block.count(b"\n"), returns + block.count(b"\r")
+                size, last = size + len(block), block[-1:]
+        return cls(path, size, md5.hexdigest(), 1 + feeds + returns, last in b"\r\n", nul_line)
+
+    def open(self) -> io.BufferedReader:
+        """These very bytes; reading them raises UserError when the file does not hold them any more."""
+        return io.BufferedReader(_Unchanged(self), _BLOCK)
+
+    def changed(self) -> UserError:
+        """What to say when the file holds something else by now."""
+        return UserError(
+            f"{self.path} was changed while it was read. Run this again when nothing writes to it, or on a copy: "
+            f"cp {shlex.quote(str(self.path))} {shlex.quote(f'{self.path}.copy.csv')}"
+        )
+
+
+class _Unchanged(io.RawIOBase):
+    """Reads the bytes of a FileBytes, and what was appended since not."""
+
+    def __init__(self, expected: FileBytes) -> None:
+        self._file = expected.path.open("rb", buffering=0)
+        self._expected, self._left, self._md5 = expected, expected.size, hashlib.md5(usedforsecurity=False)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._left:
+            return 0
+        place = memoryview(buffer)[: self._left]
+        count = self._file.readinto(place) or 0
+        self._md5.update(place[:count])
+        self._left -= count
+        if not count or (not self._left and not self._is_whole()):
+            raise self._expected.changed()
+        return count
+
+    def _is_whole(self) -> bool:
+        """Whether these were the bytes, and their last line has not grown since."""
+        grown = os.fstat(self._file.fileno()).st_size > self._expected.size
+        return self._md5.hexdigest() == self._expected.md5 and (self._expected.ended or not grown)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
