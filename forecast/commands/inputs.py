@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -10,7 +11,7 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.config.build import build
 from forecast.data.frame import SeriesFrame, read_columns, read_frame
 from forecast.data.prepare import PreparedData, prepare
-from forecast.data.sources import Source
+from forecast.data.sources import CatalogSource, SavedCatalogSource, Source
 from forecast.data.split import split_rows
 from forecast.errors import UserError, closest
 
@@ -32,9 +33,13 @@ def find_device(name: str) -> torch.device:
 
 def trained_source(checkpoint: Checkpoint, *, root: str | None) -> Source:
     """The source that the checkpoint was trained on. root: where its file lies now, None: where it lay."""
-    config = checkpoint.config["data"]
+    return saved_source(checkpoint.config["data"], root=root)
+
+
+def saved_source(config: dict[str, Any], *, root: str | None) -> Source:
+    """The source of a checkpoint's config. root: the command's, to which a published file may be downloaded."""
     source: Source = build(config | {"root": root} if root and "root" in config else config)
-    return source
+    return source if root or not isinstance(source, CatalogSource) else SavedCatalogSource(**vars(source))
 
 
 def check_unchanged(checkpoint: Checkpoint, source: Source) -> None:

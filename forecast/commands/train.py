@@ -9,6 +9,7 @@ import lightning.pytorch as pl
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.checkpoint.load import calendar_encoding, load_checkpoint
+from forecast.commands.inputs import saved_source
 from forecast.commands.results import evaluate_checkpoint, write_results
 from forecast.config.build import build
 from forecast.config.check import check_config
@@ -116,7 +117,9 @@ def make_plan(cfg: DictConfig) -> Plan:
     check_config(cfg)
     config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
     dry_step(config)
-    source: Source = build(config["data"])
+    typed_root = any(override.lstrip("+").startswith("data.root=") for override in task_overrides())
+    root = config["data"].get("root") if typed_root else None
+    source: Source = build(config["data"]) if start is None else saved_source(config["data"], root=root)
     if start is not None and (before := start.data["checksum"]) != (now := source.checksum()):
         raise UserError(
             f"{start.path} was trained on other data: {start.data['path'] or start.data['name']} had checksum "

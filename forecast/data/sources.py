@@ -128,6 +128,21 @@ class CatalogSource(FileSource):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SavedCatalogSource(CatalogSource):
+    """A published data set where a checkpoint says that it lay: nothing is downloaded to there."""
+
+    def path_used(self) -> Path:
+        """As a CatalogSource's. Raises UserError when it is not there."""
+        path = Path(self.path or Path(self.root) / f"{self.name}.csv")
+        if not self.path and not path.exists():
+            raise UserError(
+                f"{path}, where the checkpoint's data lay: no such file. A command downloads it to a folder that it is "
+                "told: data.root=FOLDER (--root FOLDER, root= from Python)"
+            )
+        return super().path_used()
+
+
+@dataclass(frozen=True, kw_only=True)
 class CsvSource(FileSource):
     """A file of the user's own."""
 

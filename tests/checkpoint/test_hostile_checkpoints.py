@@ -4,6 +4,7 @@ import builtins
 import copy
 import io
 import os
+import pathlib
 import pickle
 import subprocess
 import sys
@@ -14,11 +15,13 @@ from operator import getitem
 
 import pytest
 import torch
+from program import refusal
 from script import SCRIPTS
 from wrong_checkpoints import LOADING, PROGRAMS, legacy, refused, refused_by, saved
 
 from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint
+from forecast.commands.inputs import trained_source
 from forecast.errors import UserError
 
 
@@ -183,3 +186,42 @@ def test_a_forecast_does_not_import_lightning_to_look_at_a_config(best):
         "sys.exit('lightning' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# Where the data lie
+
+
+@pytest.fixture
+def catalogued(content, tmp_path):
+    """A checkpoint of ETTh1, whose file would lie in the folder `there`; and that folder."""
+    split = content[RECORD]["config"]["data"]["split"]
+    use = {"name": "ETTh1", "root": str(tmp_path / "there"), "path": None, "features": "M", "target": "OT"}
+    content[RECORD]["config"]["data"] = {"_target_": "forecast.data.sources.CatalogSource", **use, "split": split}
+    return saved(tmp_path, content), tmp_path / "there"
+
+
+def test_nothing_is_downloaded_to_where_a_checkpoint_says(catalogued, monkeypatch):
+    monkeypatch.setattr("pooch.retrieve", lambda *_, path, **__: pytest.fail(f"downloaded to {path}"))
+    path, there = catalogued
+    source = trained_source(load_checkpoint(path), root=None)
+    for read in (source.frame, source.checksum, source.path_used):
+        with pytest.raises(UserError, match=rf"^{there}/ETTh1\.csv, where .* no such file\. .* data\.root=FOLDER"):
+            read()
+    assert not there.exists()
+    file = there.parent / "mine.csv"
+    assert source.with_file(file).path_used() == file
+
+
+def test_it_is_downloaded_to_where_the_command_says(catalogued, monkeypatch):
+    folders = []
+    monkeypatch.setattr("pooch.retrieve", lambda *_, path, **__: folders.append(path))
+    trained_source(load_checkpoint(catalogued[0]), root="here").path_used()
+    assert folders == [pathlib.Path("here")]
+
+
+@pytest.mark.parametrize("typed", [[], ["data.root=here"]])
+def test_a_training_goes_on_with_files_where_its_command_says(workplace, catalogued, capsys, monkeypatch, typed):
+    folders = []
+    monkeypatch.setattr("pooch.retrieve", lambda *_, path, **__: folders.append(str(path)))
+    message = refusal(capsys, "train", f"ckpt_path={catalogued[0]}", *typed)
+    assert folders == [str(workplace / "here")] if typed else "where the checkpoint's data lay" in message
