@@ -4,18 +4,24 @@ The file is Lightning's, so that training can go on from it, with the weights un
 containers and tensors, under `RECORD`. It is loaded with `weights_only=True`: nothing in it is executed.
 """
 
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch import nn
+from torch.nn.modules.module import (
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from torch.nn.parameter import UninitializedTensorMixin
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.formats import RECORD, rename_weights
-from forecast.checkpoint.validate import check_content, epoch, read_plain
+from forecast.checkpoint.validate import FLOATS, check_content, epoch, read_plain
 from forecast.config.aliases import current_choices, current_config
 from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.build import build
@@ -30,6 +36,7 @@ TRAINING_ONLY = ("lightning.", "forecast.training.")
 # Of these only the name is checked here; `build` looks at what it resolves to.
 CLASS_NAME = re.compile(r"lightning\.pytorch(\.[a-z_]+)*\.[A-Z]\w*|forecast\.training(\.[a-z_]+)*\.\w+")
 LISTED_NAMES = 5  # of weights that do not fit
+LARGEST_TABLE = 10**9  # numbers: a width of the model times its lengths, such as a table of positions
 
 
 @dataclass(frozen=True)
@@ -79,22 +86,41 @@ class Checkpoint:
         Raises UserError when its config builds none, or one that the weights are not of.
         """
         try:
-            model = build_model(self.config, self.data)
+            model = self.fresh_model(self.config, self.data)
         except Exception as error:  # a config changed by hand can fail in any way
             raise UserError(f"ckpt_path={self.path}: the model of its config cannot be built: {error}") from error
         self.check_fits(model)
         model.load_state_dict(self.weights)
         return model.eval()
 
+    def fresh_model(self, config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
+        """As `build_model`; raises UserError before more weights are made than the file has."""
+        lengths = config["seq_len"] + config["label_len"] + config["pred_len"]
+        sizes = [size for _, size in walk(config["model"]) if isinstance(size, int)]
+        if lengths * max(sizes, default=1) > LARGEST_TABLE:
+            raise UserError(
+                f"ckpt_path={self.path}: its config makes a model larger than memory: {max(sizes)} by {lengths}"
+            )
+        with no_larger_than(self.weights):
+            return build_model(config, data)
+
     def check_fits(self, model: nn.Module) -> None:
-        """Raises UserError unless the weights are those of `model`, name by name and shape by shape."""
-        expected = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
-        saved = {name: tuple(weight.shape) for name, weight in self.weights.items()}
-        differing = [name for name, shape in expected.items() if saved.get(name, shape) != shape]
+        """Raises UserError unless the weights are those of `model`: names, shapes and kinds of numbers."""
+        expected, saved = model.state_dict(), self.weights
+        both = [(name, weight, saved[name]) for name, weight in expected.items() if name in saved]
         problems = {
             "are missing": [name for name in expected if name not in saved],
             "are not the model's": [name for name in saved if name not in expected],
-            "have another shape": [f"{name} {saved[name]} instead of {expected[name]}" for name in differing],
+            "have another shape": [
+                f"{name} {tuple(ours.shape)} instead of {tuple(weight.shape)}"
+                for name, weight, ours in both
+                if ours.shape != weight.shape
+            ],
+            "are of another kind": [
+                f"{name} {ours.dtype} instead of {weight.dtype}"
+                for name, weight, ours in both
+                if ours.dtype != weight.dtype and not {ours.dtype, weight.dtype} <= {*FLOATS}
+            ],
         }
         texts = []
         for problem, names in problems.items():
@@ -106,6 +132,31 @@ class Checkpoint:
                 "The file was changed, or the model's code has: use the version of forecast that wrote it, "
                 f"{self.record['versions'].get('forecast', '?')}."
             )
+
+
+@contextlib.contextmanager
+def no_larger_than(weights: Mapping[str, torch.Tensor]) -> Iterator[None]:
+    """Ends the building of a model in this block that has more parameters or parts than `weights` can be of.
+
+    Raises UserError when a parameter is registered: no memory has been filled by then.
+    """
+    numbers = 2 * sum(weight.numel() for weight in weights.values()) + 2**16  # a part may be exchanged for another one
+    parts = 50 * len(weights) + 1000
+
+    def count(_owner: nn.Module, _name: str, part: nn.Module | nn.Parameter | None) -> None:
+        nonlocal numbers, parts
+        lazy = isinstance(part, UninitializedTensorMixin)
+        numbers -= part.numel() if isinstance(part, nn.Parameter) and not lazy else 0
+        parts -= 1
+        if numbers < 0 or parts < 0:
+            raise UserError("it is larger than all the weights in the file")
+
+    hooks = [register_module_parameter_registration_hook(count), register_module_module_registration_hook(count)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def calendar_encoding(config: dict[str, Any]) -> CalendarEncoding:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import numpy as np
 import numpy.typing as npt
 
-from forecast.bounds import Positive, Seed, at_least
+from forecast.bounds import Bound, Positive, Seed
 from forecast.data import catalog, demo
 from forecast.data.findings import Gaps
 from forecast.data.frame import SeriesFrame, read_columns, read_frame
@@ -164,7 +164,7 @@ class DemoSource(Source):
 
     name: str = "demo"
     demo_seed: Seed = 7
-    rows: Annotated[int, at_least(3)] = 4000
+    rows: Annotated[int, Bound(lambda rows: 3 <= rows <= demo.MOST_ROWS, f"must be 3 to {demo.MOST_ROWS}")] = 4000
 
     def frame(self) -> SeriesFrame:
         """The demo's series."""

@@ -103,8 +103,10 @@ def checked_model(plan: Plan, data: PreparedData, record: dict[str, Any]) -> For
 
     Raises UserError for sizes that cannot work together, for a checkpoint of another model, and when something leaks.
     """
-    model = build_model(plan.config, record["data"])
-    if plan.start is not None:
+    if plan.start is None:
+        model = build_model(plan.config, record["data"])
+    else:
+        model = plan.start.fresh_model(plan.config, record["data"])
         plan.start.check_fits(model)
     dry_forward(model)
     for n_heads in {getattr(part, "ignored_heads", None) for part in model.modules()} - {None}:
