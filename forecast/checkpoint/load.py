@@ -33,6 +33,8 @@ from forecast.models.base import ForecastModel, WindowShape
 WEIGHTS_PREFIX = "model."
 # What training alone builds. Looking such a name up imports Lightning, which would take seconds of each forecast.
 TRAINING_ONLY = ("lightning.", "forecast.training.")
+TRAINING_SECTIONS = ("optim", "schedule", "loss", "trainer", "callbacks", "logger")
+PLAIN = (dict, list, tuple, str, int, float, type(None))  # of a saved config
 # Of these only the name is checked here; `build` looks at what it resolves to.
 CLASS_NAME = re.compile(r"lightning\.pytorch(\.[a-z_]+)*\.[A-Z]\w*|forecast\.training(\.[a-z_]+)*\.\w+")
 LISTED_NAMES = 5  # of weights that do not fit
@@ -217,11 +219,18 @@ def check_config_is_plain(path: Path, config: dict[str, Any]) -> None:
     try:
         for where, node in target_nodes(config):
             target = node["_target_"]
-            if not isinstance(target, str) or not target.startswith(TRAINING_ONLY):
-                resolve_target(target, where)
-            elif not CLASS_NAME.fullmatch(target):
+            named = isinstance(target, str) and target.startswith(TRAINING_ONLY)
+            if named and not CLASS_NAME.fullmatch(target):
                 raise UserError(f"{where}._target_={target}: not allowed")
+            if named:
+                fits = where.split(".", maxsplit=1)[0] in TRAINING_SECTIONS
+            else:  # by another name too
+                fits = not f"{resolve_target(target, where).__module__}.".startswith(TRAINING_ONLY)
+            if not fits:
+                raise UserError(f"{where}._target_={target}: not allowed here: what trains is no part of a {where}")
         for where, part in walk(config):
+            if not isinstance(part, PLAIN):
+                raise UserError(f"{where} is a {type(part).__name__}: a saved config holds plain values")
             if isinstance(part, str):
                 check_is_plain(part, where)
             for key in part if isinstance(part, Mapping) else ():

@@ -164,7 +164,9 @@ class DemoSource(Source):
 
     name: str = "demo"
     demo_seed: Seed = 7
-    rows: Annotated[int, Bound(lambda rows: 3 <= rows <= demo.MOST_ROWS, f"must be 3 to {demo.MOST_ROWS}")] = 4000
+    rows: Annotated[
+        int, Bound(lambda rows: 3 <= rows <= demo.MOST_ROWS, f"must be at least 3 and at most {demo.MOST_ROWS}")
+    ] = 4000
 
     def frame(self) -> SeriesFrame:
         """The demo's series."""
