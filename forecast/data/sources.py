@@ -17,6 +17,7 @@ from forecast.data.split import Split
 from forecast.errors import UserError, closest
 
 Features = Literal["M", "S", "MS"]
+DEMO_ROWS = Bound(lambda rows: 3 <= rows <= demo.MOST_ROWS, f"must be at least 3 and at most {demo.MOST_ROWS}")
 
 
 @dataclass(frozen=True, kw_only=True)
