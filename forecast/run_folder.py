@@ -184,8 +184,7 @@ def _state(folder: Path, metrics: Mapping[str, Any], info: Mapping[str, Any]) ->
         missing = [f"{WINDOW_ERRORS} is missing or cut off"]
     if missing:
         return "unfinished", missing[0]
-    values = {key: metrics.get(key) for key in KEYS}
-    if lacking := [key for key, kind in KEYS.items() if type(values[key]) is not kind]:  # True is no int here
+    if lacking := [key for key, kind in KEYS.items() if type(metrics.get(key)) is not kind]:  # True is no int here
         return "foreign", f"{METRICS} has no {', '.join(lacking)}"
     errors = metrics["test"].get("scaled")
     values = [errors.get(name) for name in ("mse", "mae")] if isinstance(errors, Mapping) else [None]

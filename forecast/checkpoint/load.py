@@ -17,7 +17,7 @@ from torch.nn.modules.module import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import is_lazy
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.formats import RECORD, rename_weights
@@ -37,6 +37,8 @@ TRAINING_SECTIONS = ("optim", "schedule", "loss", "trainer", "callbacks", "logge
 PLAIN = (dict, list, tuple, str, int, float, type(None))  # of a saved config
 # Of these only the name is checked here; `build` looks at what it resolves to.
 CLASS_NAME = re.compile(r"lightning\.pytorch(\.[a-z_]+)*\.[A-Z]\w*|forecast\.training(\.[a-z_]+)*\.\w+")
+# What Lightning goes on from.
+RESUMED = {"pytorch-lightning_version": str, "epoch": int, "optimizer_states": list, "lr_schedulers": list}
 LISTED_NAMES = 5  # of weights that do not fit
 LARGEST_TABLE = 10**9  # numbers: a width of the model times its lengths, such as a table of positions
 
@@ -47,7 +49,7 @@ class Checkpoint:
 
     record: our part, see `training.record.complete_record`. epoch: the last one begun, counted from 1. step: how many
     times the weights were changed. is_best: whether its validation error is the lowest of its run so far; never without
-    a validation.
+    a validation. resumable: whether a training can go on from it: it has Lightning's part beside the weights.
     """
 
     path: Path
@@ -56,6 +58,7 @@ class Checkpoint:
     epoch: int
     step: int
     is_best: bool
+    resumable: bool = True
 
     @property
     def config(self) -> dict[str, Any]:
@@ -147,7 +150,7 @@ def no_larger_than(weights: Mapping[str, torch.Tensor]) -> Iterator[None]:
 
     def count(_owner: nn.Module, _name: str, part: nn.Module | nn.Parameter | None) -> None:
         nonlocal numbers, parts
-        lazy = isinstance(part, UninitializedTensorMixin)
+        lazy = is_lazy(part)
         numbers -= part.numel() if isinstance(part, nn.Parameter) and not lazy else 0
         parts -= 1
         if numbers < 0 or parts < 0:
@@ -208,6 +211,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         epoch=epoch(content),
         step=content["global_step"],
         is_best=record["best_step"] == content["global_step"],
+        resumable=all(isinstance(content.get(key), kind) for key, kind in RESUMED.items()),
     )
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 import forecast
 from forecast.checkpoint.formats import FORMAT, RECORD
+from forecast.data.catalog import is_there
 from forecast.errors import UserError
 from forecast.run_folder import checkpoint_path
 
@@ -66,6 +67,7 @@ def read_plain(path: Path) -> Any:
 
     Raises UserError when there is no such file, and for what `read_torch_file` refuses.
     """
+    is_there(path)
     if path.is_dir():
         best = checkpoint_path(path, "best")
         file = best if best.is_file() else "RUN/checkpoints/best.ckpt"

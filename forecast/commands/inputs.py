@@ -58,10 +58,16 @@ def history(checkpoint: Checkpoint, source: Source, path: Path | str | None) -> 
 
     Raises UserError for a missing column and for another frequency than the one trained on.
     """
-    if path is None:
-        return source.frame()
-    other = source.with_file(path)
     columns = checkpoint.data["columns"]
+    if path is None:
+        frame = source.frame()
+        if list(frame.columns) != columns:
+            raise UserError(
+                f"ckpt_path={checkpoint.path}: its columns {', '.join(columns)} are not those of {frame.name}, "
+                f"{', '.join(frame.columns)}: the checkpoint was changed. Use another one of its run."
+            )
+        return frame
+    other = source.with_file(path)
     layout = {"time_column": other.time_column, "separator": other.separator}
     unused = [name for name in read_columns(path, **layout) if name not in columns]
     if unused:

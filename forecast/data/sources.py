@@ -108,7 +108,7 @@ class FileSource(Source):
     def checksum(self) -> str:
         """The MD5 of the file."""
         path = self.path_used()
-        if not path.is_file():
+        if not catalog.is_there(path) or not path.is_file():
             raise UserError(f"{path} is not a file. Check data.path.")
         return catalog.file_md5(path)
 
@@ -135,7 +135,7 @@ class SavedCatalogSource(CatalogSource):
     def path_used(self) -> Path:
         """As a CatalogSource's. Raises UserError when it is not there."""
         path = Path(self.path or Path(self.root) / f"{self.name}.csv")
-        if not self.path and not path.exists():
+        if not self.path and not catalog.is_there(path):
             raise UserError(
                 f"{path}, where the checkpoint's data lay: no such file. A command downloads it to a folder that it is "
                 "told: data.root=FOLDER (--root FOLDER, root= from Python)"

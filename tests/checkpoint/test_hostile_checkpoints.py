@@ -23,7 +23,7 @@ from wrong_checkpoints import LOADING, PROGRAMS, legacy, refused, refused_by, sa
 
 from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint
-from forecast.commands.inputs import saved_source, trained_source
+from forecast.commands.inputs import history, saved_source, trained_source
 from forecast.config.check import check_config
 from forecast.errors import UserError
 
@@ -294,3 +294,26 @@ def test_a_class_of_another_kind_is_named_before_it_is_built(section):
     with pytest.raises(UserError) as error:
         check_config(composed(*DEMO, f"{section}._target_={SECTIONS[section]}"))
     assert f"{section}._target_={SECTIONS[section]}: no " in str(error.value)
+
+
+# What only a command finds
+
+
+def test_weights_without_the_state_of_their_training_are_told_from_a_last_ckpt(workplace, best, capsys):
+    message = refusal(capsys, "train", f"ckpt_path={best}", f"hydra.run.dir={workplace / 'run'}")
+    assert "holds weights without the state of their training" in message and "leave ckpt_path out" in message
+
+
+def test_columns_that_the_data_do_not_have_are_named(tmp_path, content):
+    data = content[RECORD]["data"]
+    data["columns"] = data["targets"] = data["scaler"]["columns"] = [f"{'n' * 600}{i}" for i in range(7)]
+    checkpoint = load_checkpoint(saved(tmp_path, content))
+    with pytest.raises(UserError, match=r"changed\.ckpt: its columns nnn.* are not those of demo, HUFL, HULL"):
+        history(checkpoint, trained_source(checkpoint, root=None), None)
+
+
+@pytest.mark.parametrize("program", ["evaluate", "predict"])
+def test_a_name_of_600_letters_is_no_file(workplace, capsys, program):
+    assert "nnn cannot be read: File name too long. Check" in refusal(capsys, program, f"ckpt_path={'n' * 600}")
+    with pytest.raises(UserError, match=r"^nnn.* cannot be read: File name too long"):
+        load_checkpoint("n" * 600)
