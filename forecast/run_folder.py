@@ -36,6 +36,8 @@ PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.csv"
 # What an evaluation writes, all at once; metrics.json last.
 RESULTS = (WINDOW_ERRORS, FORECASTS, STEP_ERRORS, PICTURE, METRICS)
 
+DEEPEST = 50  # levels of a JSON file; ours have seven
+
 # What may differ between two runs that are one experiment: loggers, paths, the progress bar.
 NOT_IDENTITY = (
     "hydra",
@@ -156,6 +158,8 @@ def read_run(folder: Path) -> Run:
     try:
         info, metrics = _json(folder / RUN_INFO), _json(folder / METRICS)
         overrides, job = _overrides_and_job(folder, info)
+    except RecursionError:
+        return Run(path=folder, state="foreign", reason="one of its files is nested too deeply")
     except (OSError, ValueError, yaml.YAMLError) as error:
         return Run(path=folder, state="foreign", reason=(str(error) or type(error).__name__).splitlines()[0])
     state, reason = _state(folder, metrics, info)
@@ -209,7 +213,7 @@ def _state(folder: Path, metrics: Mapping[str, Any], info: Mapping[str, Any]) ->
         missing = [f"{other} is not the one that {METRICS} was written with: {both}"]
     if missing:
         return "unfinished", missing[0]
-    if lacking := [key for key, kind in KEYS.items() if not isinstance(metrics.get(key), kind)]:
+    if lacking := [key for key, kind in KEYS.items() if type(metrics.get(key)) is not kind]:  # True is no int here
         return "foreign", f"{METRICS} has no {', '.join(lacking)}"
     errors = metrics["test"].get("scaled")
     values = [errors.get(name) for name in ("mse", "mae")] if isinstance(errors, Mapping) else [None]
@@ -228,25 +232,46 @@ def _overrides_and_job(folder: Path, info: Mapping[str, Any]) -> tuple[dict[str,
     if not isinstance(lines, list):
         if not (folder / OVERRIDES).is_file():
             raise ValueError(f"there is no {OVERRIDES}: no run of forecast train")
-        lines = yaml.safe_load((folder / OVERRIDES).read_text())
+        lines = yaml.safe_load(_text(folder / OVERRIDES, most=1))
     if not isinstance(lines, list):
         raise ValueError(f"{OVERRIDES} is not a list")
+    if not all(isinstance(line, str) for line in lines):  # a list of aliases could be written out for hours
+        raise ValueError("its overrides are not a list of texts")
     if "job" not in info:
         file = folder / ".hydra" / "hydra.yaml"
-        job = yaml.safe_load(file.read_text()) if file.is_file() else None
+        job = yaml.safe_load(_text(file, most=1)) if file.is_file() else None
         for key in ("hydra", "job", "num"):
             job = job.get(key) if isinstance(job, Mapping) else None
     if not isinstance(job, int):
         job = 0
-    pairs = (str(line).partition("=") for line in lines)
+    pairs = (line.partition("=") for line in lines)
     return {key.lstrip("+"): value for key, _, value in pairs}, job
 
 
 def _json(path: Path) -> dict[str, Any]:
-    """Empty when there is no such file. Raises ValueError for anything but an object."""
+    """Empty when there is no such file. Raises ValueError for anything but an object, RecursionError for a deep one."""
     if not path.is_file():
         return {}
-    content = json.loads(path.read_text())
+    content = json.loads(_text(path, most=50), parse_int=_integer)
     if not isinstance(content, dict):
         raise ValueError(f"{path.name} is not an object")
+    level: list[Any] = [content]
+    for _ in range(DEEPEST):
+        parts = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
+        level = [value for values in parts for value in values]
+    if level:
+        raise RecursionError
     return content
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 20:
+        raise ValueError(f"it holds a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _text(path: Path, *, most: int) -> str:
+    """Raises ValueError for a file of more than `most` MB."""
+    if (size := path.stat().st_size / 1e6) > most:
+        raise ValueError(f"{path.name} has {size:.0f} MB; no run writes more than {most}")
+    return path.read_text()

@@ -4,18 +4,24 @@ The file is Lightning's, so that training can go on from it, with the weights un
 containers and tensors, under `RECORD`. It is loaded with `weights_only=True`: nothing in it is executed.
 """
 
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch import nn
+from torch.nn.modules.module import (
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from torch.nn.parameter import is_lazy
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.formats import RECORD, rename_weights
-from forecast.checkpoint.validate import check_content, epoch, read_plain
+from forecast.checkpoint.validate import FLOATS, check_content, epoch, read_plain
 from forecast.config.aliases import current_choices, current_config
 from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.build import build
@@ -27,9 +33,14 @@ from forecast.models.base import ForecastModel, WindowShape
 WEIGHTS_PREFIX = "model."
 # What training alone builds. Looking such a name up imports Lightning, which would take seconds of each forecast.
 TRAINING_ONLY = ("lightning.", "forecast.training.")
+TRAINING_SECTIONS = ("optim", "schedule", "loss", "trainer", "callbacks", "logger")
+PLAIN = (dict, list, tuple, str, int, float, type(None))  # of a saved config
 # Of these only the name is checked here; `build` looks at what it resolves to.
 CLASS_NAME = re.compile(r"lightning\.pytorch(\.[a-z_]+)*\.[A-Z]\w*|forecast\.training(\.[a-z_]+)*\.\w+")
+# What Lightning goes on from.
+RESUMED = {"pytorch-lightning_version": str, "epoch": int, "optimizer_states": list, "lr_schedulers": list}
 LISTED_NAMES = 5  # of weights that do not fit
+LARGEST_TABLE = 10**9  # numbers: a width of the model times its lengths, such as a table of positions
 
 
 @dataclass(frozen=True)
@@ -38,7 +49,7 @@ class Checkpoint:
 
     record: our part, see `training.record.complete_record`. epoch: the last one begun, counted from 1. step: how many
     times the weights were changed. is_best: whether its validation error is the lowest of its run so far; never without
-    a validation.
+    a validation. resumable: whether a training can go on from it: it has Lightning's part beside the weights.
     """
 
     path: Path
@@ -47,6 +58,7 @@ class Checkpoint:
     epoch: int
     step: int
     is_best: bool
+    resumable: bool = True
 
     @property
     def config(self) -> dict[str, Any]:
@@ -79,22 +91,41 @@ class Checkpoint:
         Raises UserError when its config builds none, or one that the weights are not of.
         """
         try:
-            model = build_model(self.config, self.data)
+            model = self.fresh_model(self.config, self.data)
         except Exception as error:  # a config changed by hand can fail in any way
             raise UserError(f"ckpt_path={self.path}: the model of its config cannot be built: {error}") from error
         self.check_fits(model)
         model.load_state_dict(self.weights)
         return model.eval()
 
+    def fresh_model(self, config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
+        """As `build_model`; raises UserError before more weights are made than the file has."""
+        lengths = config["seq_len"] + config["label_len"] + config["pred_len"]
+        sizes = [size for _, size in walk(config["model"]) if isinstance(size, int)]
+        if lengths * max(sizes, default=1) > LARGEST_TABLE:
+            raise UserError(
+                f"ckpt_path={self.path}: its config makes a model larger than memory: {max(sizes)} by {lengths}"
+            )
+        with no_larger_than(self.weights):
+            return build_model(config, data)
+
     def check_fits(self, model: nn.Module) -> None:
-        """Raises UserError unless the weights are those of `model`, name by name and shape by shape."""
-        expected = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
-        saved = {name: tuple(weight.shape) for name, weight in self.weights.items()}
-        differing = [name for name, shape in expected.items() if saved.get(name, shape) != shape]
+        """Raises UserError unless the weights are those of `model`: names, shapes and kinds of numbers."""
+        expected, saved = model.state_dict(), self.weights
+        both = [(name, weight, saved[name]) for name, weight in expected.items() if name in saved]
         problems = {
             "are missing": [name for name in expected if name not in saved],
             "are not the model's": [name for name in saved if name not in expected],
-            "have another shape": [f"{name} {saved[name]} instead of {expected[name]}" for name in differing],
+            "have another shape": [
+                f"{name} {tuple(ours.shape)} instead of {tuple(weight.shape)}"
+                for name, weight, ours in both
+                if ours.shape != weight.shape
+            ],
+            "are of another kind": [
+                f"{name} {ours.dtype} instead of {weight.dtype}"
+                for name, weight, ours in both
+                if ours.dtype != weight.dtype and not {ours.dtype, weight.dtype} <= {*FLOATS}
+            ],
         }
         texts = []
         for problem, names in problems.items():
@@ -106,6 +137,31 @@ class Checkpoint:
                 "The file was changed, or the model's code has: use the version of forecast that wrote it, "
                 f"{self.record['versions'].get('forecast', '?')}."
             )
+
+
+@contextlib.contextmanager
+def no_larger_than(weights: Mapping[str, torch.Tensor]) -> Iterator[None]:
+    """Ends the building of a model in this block that has more parameters or parts than `weights` can be of.
+
+    Raises UserError when a parameter is registered: no memory has been filled by then.
+    """
+    numbers = 2 * sum(weight.numel() for weight in weights.values()) + 2**16  # a part may be exchanged for another one
+    parts = 50 * len(weights) + 1000
+
+    def count(_owner: nn.Module, _name: str, part: nn.Module | nn.Parameter | None) -> None:
+        nonlocal numbers, parts
+        lazy = is_lazy(part)
+        numbers -= part.numel() if isinstance(part, nn.Parameter) and not lazy else 0
+        parts -= 1
+        if numbers < 0 or parts < 0:
+            raise UserError("it is larger than all the weights in the file")
+
+    hooks = [register_module_parameter_registration_hook(count), register_module_module_registration_hook(count)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def calendar_encoding(config: dict[str, Any]) -> CalendarEncoding:
@@ -155,6 +211,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         epoch=epoch(content),
         step=content["global_step"],
         is_best=record["best_step"] == content["global_step"],
+        resumable=all(isinstance(content.get(key), kind) for key, kind in RESUMED.items()),
     )
 
 
@@ -166,11 +223,18 @@ def check_config_is_plain(path: Path, config: dict[str, Any]) -> None:
     try:
         for where, node in target_nodes(config):
             target = node["_target_"]
-            if not isinstance(target, str) or not target.startswith(TRAINING_ONLY):
-                resolve_target(target, where)
-            elif not CLASS_NAME.fullmatch(target):
+            named = isinstance(target, str) and target.startswith(TRAINING_ONLY)
+            if named and not CLASS_NAME.fullmatch(target):
                 raise UserError(f"{where}._target_={target}: not allowed")
+            if named:
+                fits = where.split(".", maxsplit=1)[0] in TRAINING_SECTIONS
+            else:  # by another name too
+                fits = not f"{resolve_target(target, where).__module__}.".startswith(TRAINING_ONLY)
+            if not fits:
+                raise UserError(f"{where}._target_={target}: not allowed here: what trains is no part of a {where}")
         for where, part in walk(config):
+            if not isinstance(part, PLAIN):
+                raise UserError(f"{where} is a {type(part).__name__}: a saved config holds plain values")
             if isinstance(part, str):
                 check_is_plain(part, where)
             for key in part if isinstance(part, Mapping) else ():

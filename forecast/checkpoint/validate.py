@@ -16,12 +16,19 @@ from torch import Tensor
 
 import forecast
 from forecast.checkpoint.formats import FORMAT, RECORD
+from forecast.data.catalog import is_there
 from forecast.errors import UserError
 from forecast.run_folder import checkpoint_path
 
 ANOTHER = "Use another one of its run."
 NONE = type(None)
 FOLDER_BIT = 0x10  # of a zip member's attributes, as MS-DOS has it
+# No checkpoint comes near them: its parts, those of its config, and how deep they lie. A part that several others hold
+# counts as often, as whatever walks over them would meet it.
+MOST_PARTS, MOST_CONFIG_PARTS, DEEPEST = 1_000_000, 10_000, 50
+CONTAINERS = (dict, list, tuple, set, frozenset)
+SHARED = 10  # how many times as large as the file its tensors may be, for weights with several names
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 # What is needed to evaluate, to predict and to describe it: mapping -> its keys and their types. There may be more.
 KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "": {"state_dict": (dict,), "global_step": (int,), "loops": (dict,)},
@@ -37,7 +44,8 @@ KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
         **dict.fromkeys(("seq_len", "label_len", "pred_len", "seed"), (int,)),
     },
     f"{RECORD}.config.data": {"name": (str,), "features": (str,)},
-    f"{RECORD}.choices": {"model": (str,)},
+    f"{RECORD}.config.model": {"_target_": (str,)},
+    f"{RECORD}.choices": {"model": (str,), "attention": (str, NONE), "protocol": (str,)},
     f"{RECORD}.data": {
         **dict.fromkeys(("name", "checksum", "freq", "trained_until"), (str,)),
         **dict.fromkeys(("columns", "targets", "known"), (list,)),
@@ -47,12 +55,19 @@ KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     f"{RECORD}.data.scaler": dict.fromkeys(("columns", "mean", "std"), (list,)),
 }
 
+# What only some have.
+OPTIONAL_KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
+    f"{RECORD}.imported": {"file": (str,)},
+    f"{RECORD}.data.gaps": {},
+}
+
 
 def read_plain(path: Path) -> Any:
     """The content of a checkpoint: plain containers, and tensors on the CPU.
 
     Raises UserError when there is no such file, and for what `read_torch_file` refuses.
     """
+    is_there(path)
     if path.is_dir():
         best = checkpoint_path(path, "best")
         file = best if best.is_file() else "RUN/checkpoints/best.ckpt"
@@ -87,7 +102,7 @@ def read_torch_file(
             raise UserError(f"{name} is not {kind}, or is damaged: {reason}. {if_damaged}")
         with warnings.catch_warnings():
             # it is read, or refused below
-            warnings.filterwarnings("ignore", "Detected pickle protocol", UserWarning)
+            warnings.filterwarnings("ignore", "Detected pickle protocol|TypedStorage is deprecated", UserWarning)
             return torch.load(path, map_location="cpu", weights_only=True)
     except UserError:
         raise
@@ -111,10 +126,18 @@ def _check_archive(path: Path, *, name: str, kind: str, if_damaged: str) -> None
         if "data.pkl" not in inside or "constants.pkl" in inside:  # the second is a TorchScript program's
             raise UserError(f"{name} is not {kind}: a zip archive of something else.")
         # torch reads weights without looking at their checksum, and those of a part marked as a folder not at all
-        folders = [member.filename for member in archive.infolist() if member.external_attr & FOLDER_BIT]
-        damaged = archive.testzip()
+        members = archive.infolist()
+        folders = [member.filename for member in members if member.external_attr & FOLDER_BIT]
+        # before they are read: a few megabytes can unfold to many gigabytes
+        packed = [member.filename for member in members if member.compress_type != zipfile.ZIP_STORED]
+        overlap = sum(member.file_size for member in members) > path.stat().st_size
+        damaged = None if packed or overlap else archive.testzip()
     if folders:
         raise UserError(f"{name} is damaged: its part '{folders[0]}' is marked as a folder. {if_damaged}")
+    if packed:
+        raise UserError(f"{name} is not {kind}: its part '{packed[0]}' is compressed, and torch compresses none.")
+    if overlap:
+        raise UserError(f"{name} is damaged: its parts are larger together than the file. {if_damaged}")
     if damaged:
         raise UserError(f"{name} is damaged: the checksum of its part '{damaged}' is wrong. {if_damaged}")
 
@@ -129,6 +152,10 @@ def check_content(path: Path, content: Any) -> None:
         record = content[RECORD]
         _require(isinstance(record, dict), RECORD, f"is a {type(record).__name__} and no mapping")
         _check_format(path, record)
+        _check_extent(record.get("config"), f"{RECORD}.config", most=MOST_CONFIG_PARTS)
+        size = _check_extent(content, "", most=MOST_PARTS)
+        too_large = f"is too large: its tensors are together more than {SHARED} times as large as the file"
+        _require(size <= SHARED * path.stat().st_size, "state_dict", too_large)
         _check_types(content)
         _require(isinstance(epoch(content), int), "loops", "does not say how many epochs have begun")
         config = record["config"]
@@ -136,6 +163,8 @@ def check_content(path: Path, content: Any) -> None:
             where = f"{RECORD}.config.{key}"
             _require(config[key] >= least, where, f"is {config[key]}; it must be at least {least}")
         _check_data(record["data"], f"{RECORD}.data")
+        dtype = record["nlinear_weight"].dtype
+        _require(dtype in FLOATS, f"{RECORD}.nlinear_weight", f"is of {dtype} instead of a floating-point number")
         expected, shape = (config["pred_len"], config["seq_len"]), tuple(record["nlinear_weight"].shape)
         _require(shape == expected, f"{RECORD}.nlinear_weight", f"has the shape {shape} instead of {expected}")
     except _WrongEntry as error:
@@ -172,25 +201,69 @@ def _check_format(path: Path, record: dict[str, Any]) -> None:
         )
 
 
+def _check_extent(node: Any, entry: str, *, most: int) -> int:
+    """Plain containers with an end, with tensors and integers that can be worked with; the bytes of all tensors."""
+    pending, left, size = [(entry, node, 0)], most, 0
+    while pending:
+        where, node, depth = pending.pop()
+        if isinstance(node, Tensor):
+            _check_tensor(where, node)
+            size += node.nbytes
+        elif isinstance(node, CONTAINERS):
+            left -= len(node)
+            _require(left >= 0, entry or "content", f"has more than {most} parts, or holds itself")
+            _require(depth < DEEPEST, entry or "content", f"is nested more than {DEEPEST} deep, or holds itself")
+            pairs = node.items() if isinstance(node, dict) else enumerate(node)
+            pending += [(f"{where}.{key}" if where else str(key), value, depth + 1) for key, value in pairs]
+        elif isinstance(node, int):
+            _require(abs(node) < 2**63, where, "is an integer of more than 64 bits")
+    return size
+
+
+def _check_tensor(where: str, tensor: Tensor) -> None:
+    """Dense numbers in memory, as many as the file has."""
+    kind = "quantised" if tensor.is_quantized else str(tensor.layout).removeprefix("torch.")
+    _require(kind == "strided" and not tensor.is_nested, where, f"is a {kind} tensor and no dense one")
+    _require(tensor.device.type == "cpu", where, f"is a tensor without numbers (device {tensor.device})")
+    enough = tensor.nbytes <= tensor.untyped_storage().nbytes()
+    _require(enough, where, f"claims more numbers than the file has: its shape is {tuple(tensor.shape)}")
+
+
 def _check_types(content: dict[str, Any]) -> None:
     """Every key of KINDS is there with its type, and lists and weights hold one type alone."""
-    for where, kinds in KINDS.items():
-        node = functools.reduce(operator.getitem, where.split(".") if where else [], content)
+    for where, kinds in {**KINDS, **OPTIONAL_KINDS}.items():
+        place = where.split(".") if where else []
+        if where in OPTIONAL_KINDS:
+            *place, last = place
+            parent = functools.reduce(operator.getitem, place, content)
+            if parent.get(last) is None:
+                continue
+            _require(isinstance(parent[last], dict), where, f"is a {type(parent[last]).__name__}; it must be dict")
+            place.append(last)
+        node = functools.reduce(operator.getitem, place, content)
         for key, types in kinds.items():
             entry = f"{where}.{key}" if where else key
             _require(key in node, entry, "is missing")
-            names = " or ".join("null" if kind is NONE else kind.__name__ for kind in types)
-            _require(_is_one(node[key], types), entry, f"is a {type(node[key]).__name__}; it must be {names}")
+            text = f"is a {type(node[key]).__name__}; it must be {_in_words(types)}"
+            _require(_is_one(node[key], types), entry, text)
     weights, data = content["state_dict"], content[RECORD]["data"]
     tensors = all(isinstance(name, str) and isinstance(value, Tensor) for name, value in weights.items())
     _require(tensors, "state_dict", "must hold Tensor alone")
+    choices, versions = content[RECORD]["choices"], content[RECORD]["versions"]
     lists: dict[str, tuple[Any, tuple[type, ...]]] = {
-        f"data.{key}": (data[key], (str,)) for key in ("columns", "targets", "known")
+        "choices": ([*choices, *choices.values()], (str, NONE)),
+        "versions": ([*versions, *versions.values()], (str,)),
+        "data.splits": (data["splits"], (str,)),
+        **{f"data.{key}": (data[key], (str,)) for key in ("columns", "targets", "known")},
     }
     lists |= {f"data.scaler.{key}": (data["scaler"][key], (int, float)) for key in ("mean", "std")}
     for where, (values, types) in lists.items():
-        names = " or ".join(kind.__name__ for kind in types)
+        names = _in_words(types)
         _require(all(_is_one(value, types) for value in values), f"{RECORD}.{where}", f"must hold {names} alone")
+
+
+def _in_words(types: tuple[type, ...]) -> str:
+    return " or ".join("null" if kind is NONE else kind.__name__ for kind in types)
 
 
 def _is_one(value: Any, types: tuple[type, ...]) -> bool:
@@ -212,6 +285,8 @@ def _check_data(data: dict[str, Any], where: str) -> None:
         ok = isinstance(rows, list) and len(rows) == 2 and all(type(n) is int for n in rows) and 0 <= rows[0] <= rows[1]
         _require(ok, f"{where}.splits.{name}", f"is {rows!r}; it must be two row numbers, the first and the end")
     try:
-        pd.Timestamp(data["trained_until"])
+        until = pd.Timestamp(data["trained_until"])
     except ValueError:
-        _require(False, f"{where}.trained_until", f"is {data['trained_until']!r}, which is no time")
+        until = pd.NaT
+    is_time = until is not pd.NaT and until.tzinfo is None
+    _require(is_time, f"{where}.trained_until", f"is {data['trained_until']!r}, which is no time of a series")

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -11,7 +12,7 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.config.build import build
 from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.prepare import PreparedData, prepare
-from forecast.data.sources import Source
+from forecast.data.sources import CatalogSource, SavedCatalogSource, Source
 from forecast.data.split import recorded_splits, split_rows
 from forecast.data.train_command import typed
 from forecast.errors import UserError, closest
@@ -35,9 +36,13 @@ def find_device(name: str) -> torch.device:
 
 def trained_source(checkpoint: Checkpoint, *, root: str | None) -> Source:
     """The source that the checkpoint was trained on. root: where its file lies now, None: where it lay."""
-    config = checkpoint.config["data"]
+    return saved_source(checkpoint.config["data"], root=root)
+
+
+def saved_source(config: dict[str, Any], *, root: str | None) -> Source:
+    """The source of a checkpoint's config. root: the command's, to which a published file may be downloaded."""
     source: Source = build(config | {"root": root} if root and "root" in config else config)
-    return source
+    return source if root or not isinstance(source, CatalogSource) else SavedCatalogSource(**vars(source))
 
 
 def files_read(checkpoint: Checkpoint, *, path: str | None, root: str | None) -> list[tuple[str, Path | str | None]]:
@@ -67,10 +72,16 @@ def history(checkpoint: Checkpoint, source: Source, path: Path | str | None) -> 
 
     Raises UserError for a missing column and for another frequency than the one trained on.
     """
-    if path is None:
-        return source.frame()
-    other = source.with_file(path)
     columns: list[str] = checkpoint.data["columns"]
+    if path is None:
+        frame = source.frame()
+        if list(frame.columns) != columns:
+            raise UserError(
+                f"ckpt_path={checkpoint.path}: its columns {listed(columns)} are not those of {frame.name}, "
+                f"{listed(frame.columns)}: the checkpoint was changed. Use another one of its run."
+            )
+        return frame
+    other = source.with_file(path)
 
     def trained_columns(names: Sequence[str]) -> list[str]:
         unused = [name for name in names if name not in columns]

@@ -9,6 +9,7 @@ import lightning.pytorch as pl
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.checkpoint.load import Checkpoint, calendar_encoding, load_checkpoint
+from forecast.commands.inputs import saved_source
 from forecast.commands.outputs import keep_others
 from forecast.commands.results import evaluate_checkpoint, write_results
 from forecast.config.build import build
@@ -128,7 +129,9 @@ def make_plan(cfg: DictConfig) -> Plan:
     check_config(cfg)
     config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
     dry_step(config)
-    source: Source = build(config["data"])
+    typed_root = any(override.lstrip("+").startswith("data.root=") for override in task_overrides())
+    root = config["data"].get("root") if typed_root else None
+    source: Source = build(config["data"]) if start is None else saved_source(config["data"], root=root)
     if start is not None:
         check_same_data(start, source.checksum())
     return Plan(config=config, choices=options, source=source, folder=run_folder(), start=start)

@@ -1,7 +1,6 @@
 """Pictures of a comparison: errors with their spread, error against cost, error by step, forecasts side by side."""
 
 import csv
-import zipfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from forecast.comparison.rows import Comparison, Row, Spread
+from forecast.comparison.rows import ODD, Comparison, Row, Spread, read_arrays
 from forecast.comparison.tables import heading
 from forecast.report.figures import blank_figure, drawn_name, lighten, name_beside, show_dates
 from forecast.report.verdict import BASELINES
@@ -146,25 +145,27 @@ def forecasts_figure(rows: Sequence[Row], title: str) -> Figure | None:
 
 
 def _forecasts(run: Run) -> dict[Any, dict[str, Any]]:
-    """First forecast time -> the window's times, truth and forecast (P, T)."""
-    if not zipfile.is_zipfile(run.path / FORECASTS):
+    """First forecast time -> the window's times, truth and forecast (P, T); empty where it has none to read."""
+    try:
+        with read_arrays(run.path / FORECASTS) as content:
+            past, columns = content["past"].shape[1], [str(name) for name in content["columns"]]
+            windows = zip(content["timestamps"], content["truth"], content["forecast"], strict=True)
+            return {
+                pd.Timestamp(times[past]): {"times": times[past:], "truth": truth, "forecast": made, "columns": columns}
+                for times, truth, made in windows
+            }
+    except ODD:
         return {}
-    with np.load(run.path / FORECASTS) as arrays:
-        content = dict(arrays)
-    if not {"past", "truth", "forecast", "timestamps", "columns"} <= content.keys():
-        return {}
-    past, columns = content["past"].shape[1], [str(name) for name in content["columns"]]
-    return {
-        pd.Timestamp(times[past]): {"times": times[past:], "truth": truth, "forecast": forecast, "columns": columns}
-        for times, truth, forecast in zip(content["timestamps"], content["truth"], content["forecast"], strict=True)
-    }
 
 
 def _steps(run: Run, column: str) -> list[float]:
-    """A column of metrics_by_step.csv; empty when it is not there."""
+    """A column of metrics_by_step.csv; empty when it is not there, or none of numbers."""
     path = run.path / STEP_ERRORS
-    lines = list(csv.DictReader(path.read_text().splitlines())) if path.is_file() else []
-    return [float(line[column]) for line in lines if column in line]
+    try:
+        lines = list(csv.DictReader(path.read_text().splitlines())) if path.is_file() else []
+        return [float(line[column]) for line in lines if column in line]
+    except (OSError, ValueError, TypeError, csv.Error):
+        return []
 
 
 def _style(number: int, *, marker: bool) -> dict[str, Any]:

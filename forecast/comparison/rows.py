@@ -3,12 +3,14 @@
 import json
 import math
 import statistics
+import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 
 from forecast.comparison.bootstrap import Interval, paired_interval
 from forecast.errors import UserError
@@ -18,6 +20,8 @@ from forecast.run_folder import NOT_IDENTITY, OVERRIDES, WINDOW_ERRORS, Run, rea
 REPEATS = "seed"
 # Overrides that make no other experiment of a run: pictures for TensorBoard, beside what its identity leaves out.
 UNNAMED = (*NOT_IDENTITY, "callbacks.figures")
+# What reading a NumPy archive of any origin can raise.
+ODD = (OSError, ValueError, KeyError, TypeError, IndexError, MemoryError, zipfile.BadZipFile)
 
 
 class Spread(NamedTuple):
@@ -82,7 +86,19 @@ def read_folder(folder: Path) -> list[Run]:
     runs = [read_run(path) for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")]
     if all(run.state == "foreign" for run in runs):
         raise UserError(f"{folder} holds no runs. A sweep writes them: forecast train -m experiment=ablation/attention")
-    return sorted(runs, key=lambda run: (run.state == "foreign", run.job, run.path.name))
+    return sorted(map(_with_errors, runs), key=lambda run: (run.state == "foreign", run.job, run.path.name))
+
+
+def _with_errors(run: Run) -> Run:
+    """The run; as a foreign one where its window errors are none that a training writes."""
+    if run.state != "finished":
+        return run
+    try:
+        window_errors(run)
+    except ODD as error:
+        reason = f"{WINDOW_ERRORS}: {(str(error) or type(error).__name__).splitlines()[0]}"
+        return replace(run, state="foreign", reason=reason)
+    return run
 
 
 def comparisons(runs: Sequence[Run]) -> list[Comparison]:
@@ -170,9 +186,21 @@ def block_length(*rows: Row) -> int:
 
 def window_errors(run: Run) -> dict[int, float]:
     """The first forecast row of each window -> its mean squared error, scaled units."""
-    with np.load(run.path / WINDOW_ERRORS) as arrays:
+    with read_arrays(run.path / WINDOW_ERRORS) as arrays:
+        if arrays["squared_scaled"].ndim != 2 or arrays["start"].dtype.kind != "i":
+            raise ValueError("it holds no errors by window and column")
         origins = arrays["start"] + int(run.metrics["seq_len"])
         return dict(zip(origins.tolist(), arrays["squared_scaled"].mean(1).tolist(), strict=True))
+
+
+def read_arrays(path: Path) -> NpzFile:
+    """A NumPy archive as a run has it. Raises ValueError for a compressed one: a few MB could become many GB."""
+    with zipfile.ZipFile(path) as archive:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+            raise ValueError("it is compressed, which no run does")
+    arrays = np.load(path)
+    assert isinstance(arrays, NpzFile)
+    return arrays
 
 
 def shared_windows(rows: Sequence[Row]) -> int:

@@ -32,6 +32,19 @@ BASES = frozenset(
 )
 KINDS = "module, optimizer, callback, logger, trainer, data source, split or protocol"  # BASES in words
 SPECIAL = ("_target_", "_partial_")
+# What the class in a section of a config extends; "callbacks" stands for each of them.
+BASE_OF: Mapping[str, str] = {
+    "model": "forecast.models.base.ForecastModel",
+    "data": "forecast.data.sources.Source",
+    "data.split": "forecast.data.split.Split",
+    "protocol": "forecast.evaluation.evaluate.Protocol",
+    "optim": "torch.optim.optimizer.Optimizer",
+    "schedule": "torch.optim.lr_scheduler.LRScheduler",
+    "loss": "torch.nn.modules.module.Module",
+    "trainer": "lightning.pytorch.trainer.trainer.Trainer",
+    "logger": "lightning.pytorch.loggers.logger.Logger",
+    "callbacks": "lightning.pytorch.callbacks.callback.Callback",
+}
 
 Target = Callable[..., Any]
 
@@ -105,8 +118,23 @@ def is_allowed(candidate: object) -> bool:
 
 def _is_buildable(candidate: object) -> bool:
     """Whether something is a class of one of KINDS, wherever it lies."""
-    bases = candidate.__mro__ if isinstance(candidate, type) else ()
-    return any(f"{base.__module__}.{base.__qualname__}" in BASES for base in bases)
+    return any(extends(candidate, base) for base in BASES)
+
+
+def other_kind(target: Target, path: str) -> str:
+    """Why a class or function cannot stand at this place of a config; empty where it can."""
+    section = "callbacks" if path.startswith("callbacks.") and path.count(".") == 1 else path
+    base = BASE_OF.get(section)
+    function = isinstance(target, types.FunctionType)
+    if base is None or extends(target, base) or (function and section == "schedule"):
+        return ""
+    return f"no class for {section}: one extends {base}"
+
+
+def extends(target: object, base: str) -> bool:
+    """Whether a class, by whatever name it was found, is a `base` or made from it."""
+    bases = target.__mro__ if isinstance(target, type) else ()
+    return any(f"{kind.__module__}.{kind.__qualname__}" == base for kind in bases)
 
 
 def target_nodes(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import rules
-from forecast.config.allow_list import SPECIAL, is_allowed, resolve_target
+from forecast.config.allow_list import SPECIAL, is_allowed, other_kind, resolve_target
 from forecast.config.annotations import bound, expected, literals_of, matches, parameters
 from forecast.config.settings import TrainSettings
 from forecast.config.slots import check_slots, has_slots
@@ -144,6 +144,9 @@ def _check_target(path: str, node: Mapping[str, Any], problems: Problems) -> dic
         target = resolve_target(node["_target_"], path)
     except UserError as error:
         problems.add_line(f"{path}._target_", str(error))
+        return {}
+    if wrong := other_kind(target, path):
+        problems.add(f"{path}._target_", node["_target_"], wrong)
         return {}
     takes = parameters(target).values()
     named = {p.name: p for p in takes if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}

@@ -99,8 +99,10 @@ def continued_run(ckpt_path: str | None) -> Path | None:
     """
     if not ckpt_path:
         return None
+    from forecast.data import catalog  # here: it is not needed for --help
+
     path = Path(ckpt_path)
-    if not path.is_file():
+    if not catalog.is_there(path) or not path.is_file():
         raise UserError(f"ckpt_path={ckpt_path}: there is no such file. It is RUN/checkpoints/last.ckpt or best.ckpt")
     run = run_of(path)
     in_a_run = path.absolute().parent == checkpoint_path(run, "last").parent and (run / ".hydra").is_dir()

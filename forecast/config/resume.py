@@ -1,23 +1,35 @@
 """Going on with a run: the checkpoint's config, with what the command may still change laid over it."""
 
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config.aliases import former_loss
+from forecast.config.aliases import CLASSES, former_loss
 from forecast.config.allow_list import resolve_target
 from forecast.config.annotations import parameters
 from forecast.config.compose import groups
-from forecast.config.values import as_typed
+from forecast.config.trust import trusted
+from forecast.config.values import CONF, as_typed, chosen_groups, walk
+from forecast.data.train_command import hydra_value
 from forecast.errors import UserError
 
 # How long and under whose eyes a run trains, and where its file lies: the model and the data stay.
 FREE_GROUPS = ("trainer", "callbacks", "logger")
 FREE_KEYS = ("data.root", "data.path", "ckpt_path", "checks.leakage", "compile")
+
+# What the text of a checkpoint may choose of a logger and a trainer: names, which are no path and no address.
+NAMES = (
+    *(f"logger.{key}" for key in ("name", "version", "project", "experiment_name", "run_name")),
+    *(f"trainer.{key}" for key in ("accelerator", "strategy", "devices", "precision", "gradient_clip_algorithm")),
+    "trainer.max_time",
+)
+PLAIN_NAME = re.compile(r"(\w[\w .,:=+-]*)?")
 
 _ABSENT = object()
 
@@ -35,7 +47,8 @@ def resumed_config(
     choices: what this command asks for. Options of trainer, callbacks and logger replace that whole group.
     Repeating what is already so is fine, numbers compared by value; `hydra.*` is left alone.
 
-    Raises one UserError that lists all overrides which would change the model or the data.
+    Raises one UserError that lists all overrides which would change the model or the data, or what `check_places`
+    refuses.
     """
     # older runs have none of them
     config = OmegaConf.create({"checks": composed.get("checks"), "compile": None, "loss": former_loss(), **saved})
@@ -55,8 +68,58 @@ def resumed_config(
             f"ckpt_path, or change only {', '.join(f'{name}.*' for name in FREE_GROUPS)}, data.root, data.path, "
             "checks.leakage and compile"
         )
+    check_places(config, [override.key_or_group for override in parsed])
     config.ckpt_path = composed.get("ckpt_path")
     return config
+
+
+def check_places(config: DictConfig, typed: Sequence[str]) -> None:
+    """Where a continued run writes, and what it calls, is for its command to say: paths, addresses, foreign classes.
+
+    Of logger, callbacks and trainer a checkpoint may hold the texts of conf, plain names at NAMES, and classes that the
+    command trusts. typed: the keys and groups of the command. Raises UserError for other texts that it has not typed.
+    """
+    groups = {group: _value(config, group) for group in FREE_GROUPS}
+    lines = []
+    for path, text in walk(groups):
+        said = any(f"{path}.".startswith((f"{key}.", f"{key}[")) for key in typed)
+        if not isinstance(text, str) or said or _place(path, text) in _shipped_texts():
+            continue
+        named = path in NAMES and PLAIN_NAME.fullmatch(text)
+        trusts = path.endswith("._target_") and text.rpartition(".")[0] in trusted()
+        if not (named or trusts):
+            again = shlex.quote(f"++{path}={hydra_value(text)}")
+            lines.append(f"{path}={text}: only the checkpoint says so. Say {_default(path)}, or to keep it {again}")
+    if lines:
+        text = "Where a continued run writes, and what it calls, is for its command to say, never for a checkpoint."
+        raise UserError("\n".join([*lines, text]))
+
+
+def _default(path: str) -> str:
+    """How one types what conf has in place of a key of FREE_GROUPS: of the trainer that key alone, else its group."""
+    group, key = re.split(r"[.\[]", path)[:2]
+    option = chosen_groups("train")[group]
+    default = _shipped()[f"{group}/{option}"]
+    return f"{group}.{key}={as_typed(default[key])}" if group == "trainer" and key in default else f"{group}={option}"
+
+
+def _place(path: str, text: str) -> tuple[str, str]:
+    """What a text of conf is known by: a class by its group, another text by its key."""
+    return (path.partition(".")[0], CLASSES.get(text, text)) if path.endswith("._target_") else (path, text)
+
+
+@cache
+def _shipped() -> dict[str, Any]:
+    """Every option of FREE_GROUPS as plain values: {"logger/csv": {...}, ...}."""
+    files = [file for group in FREE_GROUPS for file in (CONF / group).glob("*.yaml")]
+    return {f"{file.parent.name}/{file.stem}": OmegaConf.to_container(OmegaConf.load(file)) for file in files}
+
+
+@cache
+def _shipped_texts() -> frozenset[tuple[str, str]]:
+    """Every text in them, as `_place` knows it."""
+    parts = (part for option, values in _shipped().items() for part in walk(values, option.partition("/")[0]))
+    return frozenset(_place(path, text) for path, text in parts if isinstance(text, str))
 
 
 def _refused_choice(

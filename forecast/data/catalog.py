@@ -51,7 +51,7 @@ def locate(name: str, root: Path | str) -> Path:
     UserError for an unknown name, a file that is not the published one, and a download that fails.
     """
     known, path = published_file(name), Path(root) / f"{name}.csv"
-    if not path.exists():
+    if not is_there(path):
         _download(path, known)
     elif not path.is_file():
         raise UserError(f"{path} is not a file. Remove it, or set FORECAST_DATA or data.root to another folder.")
@@ -62,6 +62,14 @@ def locate(name: str, root: Path | str) -> Path:
             "line ends counts as another), or read it as your own with data=csv data.path=..."
         )
     return path
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is something of that name. UserError for one that cannot be asked for, such as a too long name."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}. Check the path and its permissions.") from error
 
 
 def file_md5(path: Path | str) -> str:

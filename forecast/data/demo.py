@@ -41,6 +41,7 @@ _COLUMNS = {
 }
 _REGIME_CHANGE = 0.3  # of the rows: inside train, which is the first 70 %
 _START = "2016-07-01 00:00"
+MOST_ROWS = 2_000_000  # hours: pandas counts time until 2262
 
 
 def demo_frame(*, seed: int = 7, rows: int = 4000) -> SeriesFrame:

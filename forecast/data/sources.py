@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import numpy as np
 import numpy.typing as npt
 
-from forecast.bounds import Positive, Seed, at_least
+from forecast.bounds import Bound, Positive, Seed
 from forecast.data import catalog, demo
 from forecast.data.findings import Gaps
 from forecast.data.frame import SeriesFrame, read_frame
@@ -19,6 +19,7 @@ from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 
 Features = Literal["M", "S", "MS"]
+DEMO_ROWS = Bound(lambda rows: 3 <= rows <= demo.MOST_ROWS, f"must be at least 3 and at most {demo.MOST_ROWS}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +114,7 @@ class FileSource(Source):
     def checksum(self) -> str:
         """The MD5 of the file."""
         path = self.path_used()
-        if not path.is_file():
+        if not catalog.is_there(path) or not path.is_file():
             raise UserError(f"{path} is not a file. Check data.path.")
         return catalog.file_md5(path)
 
@@ -131,6 +132,21 @@ class CatalogSource(FileSource):
     def path_used(self) -> Path:
         """`path`, unverified, or the verified file under `root`."""
         return Path(self.path) if self.path else catalog.locate(self.name, self.root)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedCatalogSource(CatalogSource):
+    """A published data set where a checkpoint says that it lay: nothing is downloaded to there."""
+
+    def path_used(self) -> Path:
+        """As a CatalogSource's. Raises UserError when it is not there."""
+        path = Path(self.path or Path(self.root) / f"{self.name}.csv")
+        if not self.path and not catalog.is_there(path):
+            raise UserError(
+                f"{path}, where the checkpoint's data lay: no such file. A command downloads it to a folder that it is "
+                "told: data.root=FOLDER (--root FOLDER, root= from Python)"
+            )
+        return super().path_used()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +171,9 @@ class DemoSource(Source):
 
     name: str = "demo"
     demo_seed: Seed = 7
-    rows: Annotated[int, at_least(3)] = 4000
+    rows: Annotated[
+        int, Bound(lambda rows: 3 <= rows <= demo.MOST_ROWS, f"must be at least 3 and at most {demo.MOST_ROWS}")
+    ] = 4000
 
     def frame(self) -> SeriesFrame:
         """The demo's series."""

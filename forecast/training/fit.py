@@ -103,9 +103,16 @@ def checked_model(plan: Plan, data: PreparedData, record: dict[str, Any]) -> For
 
     Raises UserError for sizes that cannot work together, for a checkpoint of another model, and when something leaks.
     """
-    model = build_model(plan.config, record["data"])
-    if plan.start is not None:
+    if plan.start is None:
+        model = build_model(plan.config, record["data"])
+    else:
+        model = plan.start.fresh_model(plan.config, record["data"])
         plan.start.check_fits(model)
+        if not plan.start.resumable:
+            raise UserError(
+                f"ckpt_path={plan.start.path} holds weights without the state of their training, so no training can go "
+                "on from it. evaluate and predict take it; to train anew leave ckpt_path out."
+            )
     dry_forward(model)
     for n_heads in {getattr(part, "ignored_heads", None) for part in model.modules()} - {None}:
         log.info("Single-head attention has one head: model.n_heads=%d is ignored in its slots", n_heads)

@@ -127,7 +127,14 @@ def drop(*keys):
     return lambda content: reduce(getitem, place, content).pop(last)
 
 
+def quantised():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's quantised tensors are deprecated
+        return torch.quantize_per_tensor(torch.ones(7), 0.1, 0, torch.qint8)
+
+
 DATA = (RECORD, "data")
+BIAS = "model.decoder.head.bias"
 LOOPS = ("loops", "fit_loop", "epoch_progress", "current")
 CHANGED = {
     "no weights": (drop("state_dict"), "state_dict is missing"),
@@ -158,8 +165,37 @@ CHANGED = {
     "a scaler that divides by 0": (put(*DATA, "scaler", "std", [0.0] * 7), "scaler.std holds a number that is not"),
     "a split of one row": (put(*DATA, "splits", "val", [3]), "forecast.data.splits.val is [3]"),
     "a split that ends before": (put(*DATA, "splits", "val", [30, 3]), "forecast.data.splits.val is [30, 3]"),
-    "no time": (put(*DATA, "trained_until", "soon"), "forecast.data.trained_until is 'soon', which is no time"),
+    "no time": (
+        put(*DATA, "trained_until", "soon"),
+        "forecast.data.trained_until is 'soon', which is no time of a series",
+    ),
     "another baseline": (put(RECORD, "nlinear_weight", torch.ones(2, 3)), "nlinear_weight has the shape (2, 3)"),
+    "a baseline of integers": (
+        lambda c: c[RECORD].update(nlinear_weight=c[RECORD]["nlinear_weight"].int()),
+        "forecast.nlinear_weight is of torch.int32 instead of a floating-point number",
+    ),
+    "a sparse weight": (
+        put("state_dict", BIAS, torch.ones(7).to_sparse()),
+        f"state_dict.{BIAS} is a sparse_coo tensor",
+    ),
+    "a weight of no numbers": (put("state_dict", BIAS, torch.ones(7, device="meta")), f"{BIAS} is a tensor without"),
+    "a quantised weight": (put("state_dict", BIAS, quantised()), f"state_dict.{BIAS} is a quantised tensor"),
+    "a sparse baseline": (put(RECORD, "nlinear_weight", torch.ones(5, 22).to_sparse()), "is a sparse_coo tensor"),
+    "an import of a number": (put(RECORD, "imported", 5), "forecast.imported is a int; it must be dict"),
+    "an import of no file": (put(RECORD, "imported", {}), "forecast.imported.file is missing"),
+    "no choice of attention": (drop(RECORD, "choices", "attention"), "forecast.choices.attention is missing"),
+    "no choice of protocol": (drop(RECORD, "choices", "protocol"), "forecast.choices.protocol is missing"),
+    "a choice of a number": (put(RECORD, "choices", "variant", 3), "forecast.choices must hold str or null alone"),
+    "a version of a number": (put(RECORD, "versions", "code", 3), "forecast.versions must hold str alone"),
+    "gaps of a number": (put(*DATA, "gaps", 3), "forecast.data.gaps is a int; it must be dict"),
+    "a model of a number": (put(RECORD, "config", "model", {"_target_": 3}), "forecast.config.model._target_ is a int"),
+    "a model of no class": (put(RECORD, "config", "model", {}), "forecast.config.model._target_ is missing"),
+    "a time of another zone": (
+        put(*DATA, "trained_until", "2016-07-01T00:00Z"),
+        "trained_until is '2016-07-01T00:00Z'",
+    ),
+    "a time that is none": (put(*DATA, "trained_until", "NaT"), "trained_until is 'NaT', which is no time"),
+    "a split without a name": (put(*DATA, "splits", {3: [0, 9]}), "forecast.data.splits must hold str alone"),
     "no format": (drop(RECORD, "format"), "forecast.format is missing"),
     "no version": (drop(RECORD, "versions"), "forecast.versions is missing"),
 }
@@ -192,7 +228,6 @@ def test_a_newer_format_is_refused_with_both_versions_and_the_fix(workplace, con
 # Weights that are not the model's
 
 
-BIAS = "model.decoder.head.bias"
 shorten = put("state_dict", BIAS, torch.zeros(3))
 MISFITS = {
     "missing": (drop("state_dict", BIAS), "head.bias are missing"),
@@ -209,6 +244,33 @@ def test_weights_that_do_not_fit_are_named(tmp_path, content, kind):
     with pytest.raises(UserError, match="its weights are not those of the model in its config") as error:
         load_checkpoint(saved(tmp_path, content)).model()
     assert text in str(error.value) and "use the version of forecast that wrote it, 0.1.0" in str(error.value)
+
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+OTHER_KINDS = (torch.int8, torch.uint8, torch.bool, torch.int64, torch.complex64, torch.float8_e4m3fn)
+
+
+@pytest.mark.parametrize("dtype", OTHER_KINDS, ids=str)
+def test_weights_that_would_be_cast_are_refused(tmp_path, content, dtype):
+    content["state_dict"][BIAS] = content["state_dict"][BIAS].to(dtype)
+    with pytest.raises(UserError, match=rf"head\.bias {dtype} instead of torch\.float32 are of another kind"):
+        load_checkpoint(saved(tmp_path, content)).model()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.bool], ids=str)
+def test_counts_that_would_be_cast_are_refused(tmp_path, content, dtype):
+    count = next(name for name, value in content["state_dict"].items() if value.dtype == torch.int64)
+    content["state_dict"][count] = content["state_dict"][count].to(dtype)
+    with pytest.raises(UserError, match=rf"num_batches_tracked {dtype} instead of torch\.int64 are of another kind"):
+        load_checkpoint(saved(tmp_path, content)).model()
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_floating_point_weights_of_another_precision_are_those_of_a_training_with_it(tmp_path, content, dtype):
+    weights = {name: w.to(dtype) if w.is_floating_point() else w for name, w in content["state_dict"].items()}
+    content["state_dict"] = weights
+    model = load_checkpoint(saved(tmp_path, content)).model()
+    assert all(torch.equal(w, weights[f"model.{name}"].to(w.dtype)) for name, w in model.state_dict().items())
 
 
 @pytest.mark.parametrize("program", [*PROGRAMS, "export"])

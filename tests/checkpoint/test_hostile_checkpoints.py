@@ -4,6 +4,7 @@ import builtins
 import copy
 import io
 import os
+import pathlib
 import pickle
 import subprocess
 import sys
@@ -14,11 +15,16 @@ from operator import getitem
 
 import pytest
 import torch
+from checkpoints import DEMO
+from config.composed import composed
+from program import refusal
 from script import SCRIPTS
 from wrong_checkpoints import LOADING, PROGRAMS, legacy, refused, refused_by, saved
 
 from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint
+from forecast.commands.inputs import history, saved_source, trained_source
+from forecast.config.check import check_config
 from forecast.errors import UserError
 
 
@@ -183,3 +189,131 @@ def test_a_forecast_does_not_import_lightning_to_look_at_a_config(best):
         "sys.exit('lightning' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# Where the data lie
+
+
+@pytest.fixture
+def catalogued(content, tmp_path):
+    """A checkpoint of ETTh1, whose file would lie in the folder `there`; and that folder."""
+    split = content[RECORD]["config"]["data"]["split"]
+    use = {"name": "ETTh1", "root": str(tmp_path / "there"), "path": None, "features": "M", "target": "OT"}
+    content[RECORD]["config"]["data"] = {"_target_": "forecast.data.sources.CatalogSource", **use, "split": split}
+    return saved(tmp_path, content), tmp_path / "there"
+
+
+def test_nothing_is_downloaded_to_where_a_checkpoint_says(catalogued, monkeypatch):
+    monkeypatch.setattr("pooch.retrieve", lambda *_, path, **__: pytest.fail(f"downloaded to {path}"))
+    path, there = catalogued
+    source = trained_source(load_checkpoint(path), root=None)
+    for read in (source.frame, source.checksum, source.path_used):
+        with pytest.raises(UserError, match=rf"^{there}/ETTh1\.csv, where .* no such file\. .* data\.root=FOLDER"):
+            read()
+    assert not there.exists()
+    file = there.parent / "mine.csv"
+    assert source.with_file(file).path_used() == file
+
+
+def test_it_is_downloaded_to_where_the_command_says(catalogued, monkeypatch):
+    folders = []
+    monkeypatch.setattr("pooch.retrieve", lambda *_, path, **__: folders.append(path))
+    trained_source(load_checkpoint(catalogued[0]), root="here").path_used()
+    assert folders == [pathlib.Path("here")]
+
+
+@pytest.mark.parametrize("typed", [[], ["data.root=here"]])
+def test_a_training_goes_on_with_files_where_its_command_says(workplace, catalogued, capsys, monkeypatch, typed):
+    folders = []
+    monkeypatch.setattr("pooch.retrieve", lambda *_, path, **__: folders.append(str(path)))
+    message = refusal(capsys, "train", f"ckpt_path={catalogued[0]}", *typed)
+    assert folders == [str(workplace / "here")] if typed else "where the checkpoint's data lay" in message
+
+
+# Classes and values where they do not belong
+
+MKDIR = {"_target_": "forecast.training.loggers.MLflow", "save_dir": "made"}
+ELSEWHERE = {
+    "a logger in the model": ("model.encoder_attention.mechanism", MKDIR, "not allowed here"),
+    "a logger for a model": ("model", MKDIR, "not allowed here"),
+    "a trainer for the data": ("data.split", {"_target_": "lightning.pytorch.Trainer"}, "not allowed here"),
+    "a callback for a protocol": ("protocol", {"_target_": "lightning.pytorch.callbacks.Timer"}, "not allowed here"),
+    "bytes": ("data.target", b"OT", "is a bytes: a saved config holds plain values"),
+    "a tensor": ("model.d_ff", torch.tensor(28), "is a Tensor: a saved config holds plain values"),
+    "a set": ("model.more", {3}, "is a set: a saved config holds plain values"),
+}
+
+
+@pytest.mark.parametrize("kind", ELSEWHERE)
+def test_what_does_not_belong_where_it_stands_is_refused(workplace, content, kind):
+    part, node, text = ELSEWHERE[kind]
+    *place, last = part.split(".")
+    reduce(getitem, place, content[RECORD]["config"])[last] = node
+    message = refused(saved(workplace, content))
+    assert f"{part}" in message and text in message
+    assert not (workplace / "made").exists()
+
+
+WRONG_VALUES = {
+    "root": (3, r"root=3: must be text"),
+    "path": (["a", "b"], r"path=\['a', 'b'\]: must be text or null"),
+    "features": ("X", "features=X: must be one of M, S, MS"),
+    "split": (None, "split=null: must be a class"),
+}
+
+
+@pytest.mark.parametrize("key", WRONG_VALUES)
+def test_a_source_of_a_checkpoint_with_a_wrong_value_is_refused_in_words(catalogued, key):
+    checkpoint = load_checkpoint(catalogued[0])
+    value, text = WRONG_VALUES[key]
+    with pytest.raises(UserError, match=text):
+        saved_source({**checkpoint.config["data"], key: value}, root=None)
+
+
+def test_a_source_of_a_checkpoint_without_a_root_is_refused_in_words(catalogued):
+    config = load_checkpoint(catalogued[0]).config["data"]
+    with pytest.raises(UserError, match="root"):
+        saved_source({key: value for key, value in config.items() if key != "root"}, root=None)
+
+
+SECTIONS = {
+    "schedule": "forecast.training.stopping.EarlyStop",
+    "optim": "torch.nn.Linear",
+    "loss": "lightning.pytorch.Trainer",
+    "logger": "lightning.pytorch.callbacks.Timer",
+    "callbacks.figures": "torch.nn.MSELoss",
+    "protocol": "forecast.data.split.ShareSplit",
+    "data": "forecast.evaluation.evaluate.Protocol",
+    "data.split": "forecast.data.sources.DemoSource",
+    "model": "torch.nn.Linear",
+}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_class_of_another_kind_is_named_before_it_is_built(section):
+    with pytest.raises(UserError) as error:
+        check_config(composed(*DEMO, f"{section}._target_={SECTIONS[section]}"))
+    assert f"{section}._target_={SECTIONS[section]}: no " in str(error.value)
+
+
+# What only a command finds
+
+
+def test_weights_without_the_state_of_their_training_are_told_from_a_last_ckpt(workplace, best, capsys):
+    message = refusal(capsys, "train", f"ckpt_path={best}", f"hydra.run.dir={workplace / 'run'}")
+    assert "holds weights without the state of their training" in message and "leave ckpt_path out" in message
+
+
+def test_columns_that_the_data_do_not_have_are_named(tmp_path, content):
+    data = content[RECORD]["data"]
+    data["columns"] = data["targets"] = data["scaler"]["columns"] = [f"{'n' * 600}{i}" for i in range(7)]
+    checkpoint = load_checkpoint(saved(tmp_path, content))
+    with pytest.raises(UserError, match=r"changed\.ckpt: its columns nnn.* are not those of demo, HUFL, HULL"):
+        history(checkpoint, trained_source(checkpoint, root=None), None)
+
+
+@pytest.mark.parametrize("program", ["evaluate", "predict"])
+def test_a_name_of_600_letters_is_no_file(workplace, capsys, program):
+    assert "nnn cannot be read: File name too long. Check" in refusal(capsys, program, f"ckpt_path={'n' * 600}")
+    with pytest.raises(UserError, match=r"^nnn.* cannot be read: File name too long"):
+        load_checkpoint("n" * 600)

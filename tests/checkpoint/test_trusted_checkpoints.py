@@ -70,7 +70,7 @@ def test_a_checkpoint_that_carries_the_switch_is_refused_as_any_other(tmp_path, 
     node = own_content[RECORD]
     for key in place[:-1]:
         node = node.setdefault(key, {})
-    node[place[-1]] = [MODULE] if place[0] != "choices" else MODULE
+    node[place[-1]] = MODULE if place[0] in ("choices", "versions") else [MODULE]
     assert f"model._target_={MODULE}.Drift: not allowed" in refused(saved(tmp_path, own_content))
     assert not own.exists()
 

@@ -129,6 +129,7 @@ def test_of_two_runs_of_a_seed_the_newer_one_counts(tmp_path):
 
 # a file of the run, and its text, the keys that change, or None where it is not there; then state and reason
 NOT_FINITE = "its test error is not a finite number"
+ALIASES = "\n".join(["- &a0 [x, x]", *(f"- &a{i + 1} [{', '.join([f'*a{i}'] * 9)}]" for i in range(10))])
 BROKEN = {
     "failed": ("run.json", {"status": "failed", "error": "the loss is not finite"}, "failed", "the loss is not finite"),
     "interrupted": ("run.json", {"status": "interrupted", "error": ""}, "interrupted", "Ctrl-C, or a signal"),
@@ -147,6 +148,20 @@ BROKEN = {
         "there is no .hydra/overrides.yaml: no run of forecast train",
     ),
     "overrides of another kind": (".hydra/overrides.yaml", "a: 1", "foreign", "is not a list"),
+    "brackets without an end": ("metrics.json", "[" * 100_000, "foreign", "is nested too deeply"),
+    "a deep metric": ("metrics.json", '{"model": ' + "[" * 200 + "]" * 200 + "}", "foreign", "is nested too deeply"),
+    "brackets for overrides": (".hydra/overrides.yaml", "[" * 5_000, "foreign", "is nested too deeply"),
+    "a YAML bomb": (".hydra/overrides.yaml", ALIASES, "foreign", "overrides are not a list of texts"),
+    "numbers for overrides": ("run.json", {"overrides": [3, 4]}, "foreign", "overrides are not a list of texts"),
+    "a large file": ("run.json", f'"{"x" * 60_000_000}"', "foreign", "run.json has 60 MB; no run writes more than 50"),
+    "a seed that is true": ("metrics.json", {"seed": True}, "foreign", "metrics.json has no seed"),
+    "a number of 5,000 digits": (
+        "metrics.json",
+        f'{{"seed": {"9" * 5000}}}',
+        "foreign",
+        "holds a number of 5000 digits",
+    ),
+    "a cost of 401 digits": ("metrics.json", {"cost": {"train_seconds": 10**400}}, "foreign", "number of 401 digits"),
     **{
         f"MSE {mse!r}": ("metrics.json", {"test": {"scaled": {"mse": mse, "mae": 0.5}}}, "failed", NOT_FINITE)
         for mse in (None, "NaN", float("nan"))
@@ -168,6 +183,37 @@ def test_a_run_that_is_not_whole_is_known_as_such(tmp_path, case):
     run = read_run(folder)
     assert run.state == state
     assert reason in run.reason
+
+
+def arrays(path, **changed):
+    """Writes the window errors of a run anew, without those that are None."""
+    with np.load(path) as before:
+        after = {**before, **changed}
+    np.savez(path, **{name: values for name, values in after.items() if values is not None})
+
+
+def packed(path):
+    with np.load(path) as before:
+        np.savez_compressed(path, **before)
+
+
+ODD_ERRORS = {
+    "none": lambda path: arrays(path, squared_scaled=None),
+    "of other windows": lambda path: arrays(path, squared_scaled=np.ones((3, 2))),
+    "of no columns": lambda path: arrays(path, squared_scaled=np.ones(N_WINDOWS)),
+    "texts": lambda path: arrays(path, start=np.array(["a"] * N_WINDOWS)),
+    "objects": lambda path: arrays(path, start=np.array([{}] * N_WINDOWS)),
+    "compressed": packed,
+}
+
+
+@pytest.mark.parametrize("kind", ODD_ERRORS)
+def test_odd_window_errors_cost_their_run_and_not_the_comparison(tmp_path, kind):
+    make_run(tmp_path / "good", errors=wave(0.5), seed=1)
+    ODD_ERRORS[kind](make_run(tmp_path / "odd", errors=wave(0.4), seed=2) / "errors_by_window.npz")
+    good, odd = read_folder(tmp_path)
+    assert (good.state, odd.state) == ("finished", "foreign") and odd.reason.startswith("errors_by_window.npz")
+    assert [row.finished for row in comparisons([good, odd])[0].rows] == [(good,)]
 
 
 def test_a_folder_without_runs_is_refused(tmp_path):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from forecast.data import catalog, demo
-from forecast.data.sources import CatalogSource, CsvSource, DemoSource
+from forecast.data.sources import CatalogSource, CsvSource, DemoSource, SavedCatalogSource
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError
 
@@ -137,3 +137,17 @@ def test_ETTh1_is_found_in_forecast_data(ett_root):
     source = CatalogSource(name="ETTh1", root=str(ett_root), split=SPLIT)
     assert source.checksum() == catalog.CATALOG["ETTh1"].md5
     assert source.path_used().stat().st_size == catalog.CATALOG["ETTh1"].size
+
+
+LONG = "n" * 600
+
+
+@pytest.mark.parametrize("read", ["frame", "checksum", "path_used"])
+@pytest.mark.parametrize("kind", ["path", "root", "saved root"])
+def test_a_name_that_no_file_can_have_is_refused_in_words(kind, read):
+    catalogued = {"name": "ETTh1", "root": LONG, "split": SPLIT}
+    makes = {"path": lambda: CsvSource(path=LONG, **LAYOUT), "root": lambda: CatalogSource(**catalogued)}
+    source = makes.get(kind, lambda: SavedCatalogSource(**catalogued))()
+    if (kind, read) != ("path", "path_used"):
+        with pytest.raises(UserError, match=r"nnn.* (File name too long|no such file|is not a file)"):
+            getattr(source, read)()

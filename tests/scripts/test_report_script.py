@@ -184,6 +184,8 @@ def test_odd_files_cost_a_picture_and_not_the_report(report, sweep):
     (sweep / "lsh1" / "forecasts.npz").write_bytes((sweep / "lsh2" / "forecasts.npz").read_bytes()[:50])
     for seed in (1, 2, 3):
         (sweep / f"full{seed}" / "metrics_by_step.csv").unlink()
+    (sweep / "prob2" / "metrics_by_step.csv").write_text("step,mse_scaled\n1,none\n")
+    np.savez_compressed(sweep / "prob3" / "forecasts.npz", past=np.zeros((1, 7, 2)))
     output = report(sweep)
     assert output.splitlines()[-1].endswith("errors.png, cost.png, steps.png, forecasts.png")
 
