@@ -143,7 +143,8 @@ def write_run_info(folder: Path, info: dict[str, Any]) -> None:
     except OSError as error:
         if info["status"] in ("running", "finished"):
             raise
-        log.error("%s cannot be written: %s", folder / RUN_INFO, error.strerror)
+        if folder.is_dir():  # else the whole folder is gone, and the command says so
+            log.error("%s cannot be written: %s", folder / RUN_INFO, error.strerror)
 
 
 def read_run(folder: Path) -> Run:

@@ -44,8 +44,8 @@ def train(cfg: DictConfig) -> None:
     for whatever the user can mend; then run.json, the log and the checkpoints so far are all that was written.
     """
     plan = make_plan(cfg)
-    if plan.start is None and rank() == 0:
-        remove_results(plan.folder)
+    if rank() == 0:
+        remove_results(plan.folder, new=plan.start is None)
     first = read_run(plan.folder).run_info if plan.start is not None else {}  # a run that goes on keeps its command
     info: dict[str, Any] = {"status": "running", "versions": versions(), **made_by(plan, first)}
     info |= {key: first[key] for key in ("overrides", "job") if key in first} or {
@@ -68,9 +68,12 @@ def train(cfg: DictConfig) -> None:
         raise KeyboardInterrupt
 
 
-def remove_results(folder: Path) -> None:
-    """Removes what an earlier run left in a folder that is used again: it must not be taken for this run's."""
-    for path in (folder / METRICS, checkpoint_path(folder, "best"), checkpoint_path(folder, "last")):
+def remove_results(folder: Path, *, new: bool) -> None:
+    """Removes what killed processes left unfinished, and for a new run the results of an earlier one in its folder."""
+    left = [*folder.glob("*.part"), *folder.glob("checkpoints/*.part")]
+    if new:  # they must not be taken for this run's
+        left += [folder / METRICS, checkpoint_path(folder, "best"), checkpoint_path(folder, "last")]
+    for path in left:
         path.unlink(missing_ok=True)
 
 

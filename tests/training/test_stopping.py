@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -92,15 +93,15 @@ def test_early_stopping_of_a_former_config_is_todays():
 
 
 @contextmanager
-def ctrl_c_when(condition):
-    """Sends this process a real SIGINT as soon as the condition holds."""
+def when(condition, act):
+    """Does something, from another thread, as soon as the condition holds."""
     ended = threading.Event()
 
     def wait():
         while not condition() and not ended.is_set():
             time.sleep(0.01)
         if not ended.is_set():
-            os.kill(os.getpid(), signal.SIGINT)
+            act()
 
     thread = threading.Thread(target=wait)
     thread.start()
@@ -114,7 +115,8 @@ def ctrl_c_when(condition):
 def test_ctrl_c_ends_with_the_best_checkpoint_evaluated_and_says_so(run, last, capsys):
     heed_ctrl_c()
     before = signal.getsignal(signal.SIGINT)
-    with ctrl_c_when(last.with_name("best.ckpt").exists), pytest.raises(SystemExit) as stop:
+    ctrl_c = when(last.with_name("best.ckpt").exists, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with ctrl_c, pytest.raises(SystemExit) as stop:
         call("train", *TINY, *ENDLESS, f"hydra.run.dir={run}")
     assert stop.value.code == 130
     assert signal.getsignal(signal.SIGINT) == before
@@ -124,6 +126,17 @@ def test_ctrl_c_ends_with_the_best_checkpoint_evaluated_and_says_so(run, last, c
     assert goes_on_from(last) in capsys.readouterr().err + (run / "train.log").read_text()
     # between two steps: going on from there is exact
     assert torch.load(last, weights_only=True)["random_states"]
+
+
+@pytest.mark.parametrize("logger", ["tensorboard", "csv", "none"])
+def test_a_run_folder_that_is_deleted_ends_the_run_in_one_sentence_and_is_not_made_again(run, last, capsys, logger):
+    with when(last.exists, lambda: shutil.rmtree(run, ignore_errors=True)):
+        text = refusal(capsys, "train", *TINY, "trainer.max_epochs=30", f"logger={logger}", f"hydra.run.dir={run}")
+    assert not run.exists()
+    assert text == (
+        f"the run folder {run} is gone: it was deleted or moved while this command was at work in it. Start again, or "
+        "where it was moved go on from its checkpoints/last.ckpt\n"
+    )
 
 
 def last_words(process):
