@@ -1,13 +1,16 @@
 """What ends a training before its time leaves a good checkpoint, and says what to do."""
 
+import fcntl
 import json
 import os
+import pty
 import re
 import resource
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 from contextlib import contextmanager
@@ -24,7 +27,7 @@ from forecast.commands.train import write_run_info
 from forecast.config.allow_list import resolve_target
 from forecast.errors import UserError
 from forecast.training.lightning_errors import errors_for_users
-from forecast.training.stopping import EarlyStop, StopOnNonFinite
+from forecast.training.stopping import EarlyStop, StopOnNonFinite, StopOnSignal
 
 ENDLESS = ["trainer.max_epochs=100000", "callbacks.early_stopping.patience=100000"]
 
@@ -125,6 +128,49 @@ def test_ctrl_c_ends_with_the_best_checkpoint_evaluated_and_says_so(run, last, c
     assert metrics["test"]["windows"] == 136 and metrics["best_epoch"] >= 1
     assert goes_on_from(last) in capsys.readouterr().err + (run / "train.log").read_text()
     # between two steps: going on from there is exact
+    assert torch.load(last, weights_only=True)["random_states"]
+
+
+def test_sighup_ends_with_last_ckpt_as_sigterm_does_and_with_its_own_status(run, last, capsys):
+    before = signal.getsignal(signal.SIGHUP)
+    hang_up = when(last.exists, lambda: os.kill(os.getpid(), signal.SIGHUP))
+    with hang_up, pytest.raises(SystemExit) as stop:
+        call("train", *TINY, "trainer.max_epochs=30", f"hydra.run.dir={run}")
+    assert stop.value.code == 129 and signal.getsignal(signal.SIGHUP) == before
+    assert capsys.readouterr().err == (
+        "SIGHUP ended the training: its terminal was closed. Start it with nohup or in tmux, then go on from the last "
+        f"good checkpoint: {goes_on_from(last)}\n"
+    )
+    assert run_json(run)["status"] == "interrupted"
+
+
+def test_under_nohup_sighup_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        StopOnSignal().on_train_start(SimpleNamespace(world_size=1, default_root_dir="RUN"))
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.slow
+def test_a_closed_terminal_leaves_an_exact_last_checkpoint(run, last):
+    terminal, inside = pty.openpty()
+    command = [sys.executable, Path(__file__).parents[2] / "train.py", *TINY, *ENDLESS, f"hydra.run.dir={run}"]
+    process = subprocess.Popen(
+        [*command, "trainer.enable_progress_bar=true"],
+        **dict.fromkeys(("stdin", "stdout", "stderr"), inside),
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(inside)
+    reader = threading.Thread(target=lambda: [os.read(terminal, 4096) for _ in iter(last.exists, True)])
+    reader.start()  # else the process waits for somebody to read
+    wait_for(last, process)
+    reader.join()
+    os.close(terminal)  # the kernel sends SIGHUP, and every write to the terminal fails from now on
+    assert process.wait(120) == 129
+    assert run_json(run)["status"] == "interrupted" and goes_on_from(last) in run_json(run)["error"]
     assert torch.load(last, weights_only=True)["random_states"]
 
 
