@@ -98,8 +98,9 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
     """Turns what a command raises into a message on stderr and the exit status.
 
     1 for what the user can mend, with one message; 130 after Ctrl-C, 141 when the reader of a pipe has gone, 129 after
-    SIGHUP and 143 after SIGTERM. argparse ends with 2 for a wrong option. A bug keeps its traceback, and FORECAST_TRACEBACK=1 shows that of
-    a user's mistake as well. as_json: the message, and its hint, are the JSON document too.
+    SIGHUP, 143 after SIGTERM. argparse ends with 2 for a wrong option. A bug keeps its traceback, and
+    FORECAST_TRACEBACK=1 shows that of a user's mistake as well. as_json: the message, and its hint, are the JSON
+    document too.
     """
     try:
         yield

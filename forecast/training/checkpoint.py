@@ -78,7 +78,7 @@ class CheckpointFiles(Checkpoint):
 
 
 class WrittenInPlace(TorchCheckpointIO):
-    """Writes a checkpoint straight to its path: Lightning's own stages it in $TMPDIR, which may be small or too full."""
+    """Writes a checkpoint straight to its path: Lightning's own stages it in $TMPDIR, which may be too small."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         """Raises OSError when it cannot be written, also where the run folder was deleted: it is not made again."""

@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import os
 import signal
 import threading
 import traceback
@@ -88,7 +89,7 @@ def errors_for_users(run_dir: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
-        where = f"{error.filename}: " if error.filename else ""
+        where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
         hint = resume_hint(run_dir, "Make room or make the folder writable")
         raise UserError(f"{where}{error.strerror}, in the run folder {run_dir}. {hint}") from error
     except torch.OutOfMemoryError as error:

@@ -1,5 +1,6 @@
 """What ends a training before its time leaves a good checkpoint, and says what to do."""
 
+import errno
 import fcntl
 import json
 import os
@@ -20,6 +21,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from permissions import heeded
 from program import TINY, call, heed_ctrl_c, refusal
 
 from forecast.checkpoint.load import load_checkpoint
@@ -161,7 +163,7 @@ def test_a_closed_terminal_leaves_an_exact_last_checkpoint(run, last):
         [*command, "trainer.enable_progress_bar=true"],
         **dict.fromkeys(("stdin", "stdout", "stderr"), inside),
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no thread yet
     )
     os.close(inside)
     reader = threading.Thread(target=lambda: [os.read(terminal, 4096) for _ in iter(last.exists, True)])
@@ -264,6 +266,47 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(run, last, ca
     assert run_json(run)["status"] == "failed"
     call("train", f"ckpt_path={last}", "trainer.max_epochs=2")
     assert run_json(run)["status"] == "finished"
+
+
+@contextmanager
+def not_writable(*paths):
+    for path in paths:
+        path.chmod(path.stat().st_mode & ~0o222)
+    try:
+        with heeded():
+            yield
+    finally:
+        for path in paths:
+            path.chmod(path.stat().st_mode | 0o200)
+
+
+def test_a_run_that_may_not_be_written_to_is_gone_on_with_elsewhere(run, last, tiny_run, capsys):
+    shutil.copytree(tiny_run, run)
+    elsewhere = "Permission denied. Make room or choose a folder that you can write to: hydra.run.dir=FOLDER\n"
+    with not_writable(run):
+        assert refusal(capsys, "train", f"ckpt_path={last}") == f"{run}/.lock.holder: {elsewhere}"
+    with not_writable(run, *run.rglob("*")):
+        assert refusal(capsys, "train", f"ckpt_path={last}") == f"{run}/train.log: {elsewhere}"
+        call("train", f"ckpt_path={last}", "trainer.max_epochs=2", f"hydra.run.dir={run}-2")
+    assert run_json(run.with_name("run-2"))["status"] == "finished"
+
+
+def test_a_file_that_tensorboard_may_not_write_is_named_as_text(run):
+    with pytest.raises(UserError, match=f"^{run}/events: Permission denied, in the run folder"), errors_for_users(run):
+        raise PermissionError(errno.EACCES, "Permission denied", os.fsencode(run / "events"))
+
+
+def test_a_checkpoint_in_a_folder_that_may_not_be_entered_is_named(run, last, capsys):
+    last.parent.mkdir(parents=True)
+    last.touch()
+    last.parent.chmod(0)
+    with heeded():
+        text = refusal(capsys, "train", f"ckpt_path={last}")
+    last.parent.chmod(0o700)
+    assert text == (
+        f"ckpt_path={last} cannot be read: Permission denied. Its owner can make it readable: chmod -R a+rX "
+        f"{last.parent}\n"
+    )
 
 
 @pytest.mark.slow
