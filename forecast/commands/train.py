@@ -8,7 +8,7 @@ from typing import Any
 import lightning.pytorch as pl
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.checkpoint.load import calendar_encoding, load_checkpoint
+from forecast.checkpoint.load import Checkpoint, calendar_encoding, load_checkpoint
 from forecast.commands.results import evaluate_checkpoint, write_results
 from forecast.config.build import build
 from forecast.config.check import check_config
@@ -110,12 +110,7 @@ def make_plan(cfg: DictConfig) -> Plan:
             )
         cfg = resumed_config(start.config, start.record["choices"], cfg, task_overrides(), options)
         options = start.record["choices"]
-        if (made_by := start.record["versions"].get("code")) != code_hash():
-            log.warning(
-                "%s was made by other code of this program (%s, here %s): what it goes on to may differ from what that "
-                "code would have trained.",
-                *(start.path, made_by or "unknown", code_hash()),
-            )
+        warn_of_other_bits(start)
     check_config(cfg)
     config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
     dry_step(config)
@@ -126,6 +121,23 @@ def make_plan(cfg: DictConfig) -> Plan:
             f"{before}, now it is {now}. Restore the file, or start a new run without ckpt_path."
         )
     return Plan(config=config, choices=options, source=source, folder=run_folder(), start=start)
+
+
+def warn_of_other_bits(start: Checkpoint) -> None:
+    """Warns where a run goes on with other code, or another number of threads, than it was trained with."""
+    before, now = start.record["versions"], versions()
+    if before.get("code") != now["code"]:
+        log.warning(
+            "%s was made by other code of this program (%s, here %s): what it goes on to may differ from what that "
+            "code would have trained.",
+            *(start.path, before.get("code") or "unknown", now["code"]),
+        )
+    if (threads := before.get("threads", now["threads"])) != now["threads"]:
+        log.warning(
+            "%s was trained with %s threads, here are %s: sums are rounded otherwise, so the run does not end with the "
+            "bits that it would have had. For these: OMP_NUM_THREADS=%s",
+            *(start.path, threads, now["threads"], threads),
+        )
 
 
 def with_absolute_paths(config: Any) -> dict[str, Any]:
