@@ -14,7 +14,7 @@ from forecast.config.build import build
 from forecast.config.check import check_config
 from forecast.config.code_hash import code_hash
 from forecast.config.commit import commit
-from forecast.config.distributed import rank
+from forecast.config.distributed import check_restarts, rank
 from forecast.config.entry import choices, in_sweep, job_number, run_folder, task_overrides
 from forecast.config.resume import resumed_config
 from forecast.data.prepare import PreparedData, prepare
@@ -43,6 +43,7 @@ def train(cfg: DictConfig) -> None:
     After Ctrl-C it does so too, when there is a checkpoint, and raises KeyboardInterrupt at the end. Raises UserError
     for whatever the user can mend; then run.json, the log and the checkpoints so far are all that was written.
     """
+    check_restarts()
     plan = make_plan(cfg)
     if rank() == 0:
         remove_results(plan.folder, new=plan.start is None)
