@@ -88,9 +88,7 @@ RESTARTS = {"TORCHELASTIC_MAX_RESTARTS": "2", "TORCHELASTIC_USE_AGENT_STORE": "T
 
 def test_restarts_that_would_wait_for_ever_are_refused_with_what_to_type(monkeypatch):
     set_all(monkeypatch, RESTARTS)
-    with pytest.raises(
-        UserError, match=r"restart would wait for ever.* TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 torchrun"
-    ):
+    with pytest.raises(UserError, match=r"restart would wait for ever.* TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 torchrun"):
         distributed.check_restarts()
 
 
