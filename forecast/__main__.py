@@ -35,7 +35,8 @@ COMMANDS = CONFIGURED | PLAIN
 # They build what a config or a checkpoint names.
 WITH_TRUST = (*CONFIGURED, "check-leakage", "export", "inspect-checkpoint")
 WITH_JSON = ("evaluate", "predict", "check-data", "inspect-checkpoint", "report")
-USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
+USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+SIGNALLED = 128  # and the number of the signal, as shells have it
 
 
 def main() -> None:
@@ -97,15 +98,16 @@ def print_json(document: Any) -> None:
 def exit_status(as_json: bool = False) -> Iterator[None]:
     """Turns what a command raises into a message on stderr and the exit status.
 
-    1 for what the user can mend, with one message; 130 after Ctrl-C, 141 when the reader of a pipe has gone, 143 after
-    SIGTERM. argparse ends with 2 for a wrong option. A bug keeps its traceback, and FORECAST_TRACEBACK=1 shows that of
-    a user's mistake as well. as_json: the message, and its hint, are the JSON document too.
+    1 for what the user can mend, with one message; 130 after Ctrl-C, 141 when the reader of a pipe has gone, 129 after
+    SIGHUP, 143 after SIGTERM. argparse ends with 2 for a wrong option. A bug keeps its traceback, and
+    FORECAST_TRACEBACK=1 shows that of a user's mistake as well. as_json: the message, and its hint, are the JSON
+    document too.
     """
     try:
         yield
     except Terminated as stop:
         say(stop, file=sys.stderr)
-        sys.exit(TERMINATED)
+        sys.exit(SIGNALLED + stop.number)
     except UserError as error:
         if os.environ.get("FORECAST_TRACEBACK") == "1":
             raise

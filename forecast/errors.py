@@ -2,11 +2,19 @@
 
 import difflib
 import re
+import signal
 from collections.abc import Iterable
 
 
 class Terminated(BaseException):
-    """SIGTERM has ended a training; its text says how to go on. No Exception: nobody but the entry point catches it."""
+    """A signal has ended a training; its text says how to go on. No Exception: nobody but the entry point catches it.
+
+    number: SIGTERM, or SIGHUP of a terminal that was closed.
+    """
+
+    def __init__(self, text: str, number: int = signal.SIGTERM) -> None:
+        super().__init__(text)
+        self.number = number
 
 
 class UserError(ValueError):

@@ -4,7 +4,9 @@ Reading says whether a run has finished, with which overrides, and how well it d
 `forecast.config.resolvers`.
 """
 
+import contextlib
 import datetime
+import errno
 import hashlib
 import json
 import logging
@@ -82,7 +84,10 @@ class FolderHeld(UserError):
     """Another process is at work in a run folder; the text says which one."""
 
 
-_locks: dict[Path, FileLock] = {}
+# None: on a file system without locks.
+_locks: dict[Path, FileLock | None] = {}
+# What a file system without locks answers, beside ENOSYS; NFS without its lock service, for one.
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 def hold(folder: Path) -> None:
@@ -90,8 +95,9 @@ def hold(folder: Path) -> None:
 
     A second call by the same process does nothing. Raises FolderHeld where another one has it. The lock is the
     operating system's (flock, in FOLDER/.lock), which a killed process loses with its life. On a network file system it
-    holds as far as that passes flock on: NFS between Linux machines does, others may do so on one machine only; where a
-    file system has no flock at all, filelock says so and makes a file that a process killed with SIGKILL leaves behind.
+    holds as far as that passes flock on: NFS between Linux machines does, others may do so on one machine only. Where
+    there are no locks, nothing is kept out, and a warning says so; where the system call itself is missing (ENOSYS),
+    filelock warns and makes a file in place of the lock, which a process killed with SIGKILL leaves behind.
     """
     path = folder.absolute()
     if path in _locks:
@@ -100,12 +106,20 @@ def hold(folder: Path) -> None:
     try:
         lock.acquire(timeout=0.2, poll_interval=0.02)  # `in_use` of another process has it for a moment
     except Timeout:
-        holder = path / HOLDER
-        who = holder.read_text() if holder.is_file() else "another process"
         raise FolderHeld(
-            f"{folder} is in use: {who} is training there; wait for its end, stop it, or train elsewhere with "
-            "hydra.run.dir=FOLDER"
+            f"{folder} is in use: {_holder(path) or 'another process'} is at work there; wait for its end, stop it, or "
+            "train elsewhere with hydra.run.dir=FOLDER"
         ) from None
+    except (OSError, NotImplementedError) as error:
+        if isinstance(error, OSError) and error.errno not in NO_LOCKS:
+            raise
+        _locks[path] = None
+        log.warning(
+            "%s is on a file system without locks: see that nothing else trains there, or train elsewhere with "
+            "hydra.run.dir=FOLDER",
+            folder,
+        )
+        return
     _locks[path] = lock
     now = datetime.datetime.now().isoformat(" ", "seconds")
     (path / HOLDER).write_text(f"process {os.getpid()} on {socket.gethostname()}, since {now},")
@@ -115,20 +129,41 @@ def release(folder: Path) -> None:
     """Lets others into the folder again, where this process holds it."""
     lock = _locks.pop(folder.absolute(), None)
     if lock is not None:
-        (folder / HOLDER).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the folder became read-only meanwhile
+            (folder / HOLDER).unlink(missing_ok=True)
         lock.release()
 
 
 def in_use(folder: Path) -> bool:
-    """Whether another process holds the folder at this moment."""
-    if not folder.is_dir():
+    """Whether another process holds the folder at this moment; no, where that cannot be found out. Writes nothing."""
+    path = folder.absolute()
+    if path in _locks or not (path / LOCK).is_file():
         return False
+    lock = FileLock(path / LOCK)
     try:
-        hold(folder)
-    except FolderHeld:
+        lock.acquire(timeout=0)
+    except Timeout:
         return True
-    release(folder)
+    except (OSError, NotImplementedError):  # of another user, or no locks
+        return False
+    lock.release()
     return False
+
+
+def _holder(folder: Path) -> str:
+    """The process that holds, or was killed when it held, the folder; empty where none has written itself down."""
+    with contextlib.suppress(OSError):
+        return (folder / HOLDER).read_text()
+    return ""
+
+
+def _running_or_killed(folder: Path) -> str:
+    """What has become of a run that run.json calls running, as far as its lock tells."""
+    holder = _holder(folder)
+    if in_use(folder):
+        return f"it is running: {holder.rstrip(',') or 'another process'}"
+    # a lock of another machine may not be seen from here
+    return "it was killed" if f" on {socket.gethostname()}, " in holder else "it is running, or was killed"
 
 
 def checkpoint_path(folder: str | Path, name: str) -> Path:
@@ -150,7 +185,8 @@ def write_run_info(folder: Path, info: dict[str, Any]) -> None:
     except OSError as error:
         if info["status"] in ("running", "finished"):
             raise
-        log.error("%s cannot be written: %s", folder / RUN_INFO, error.strerror)
+        if folder.is_dir():  # else the whole folder is gone, and the command says so
+            log.error("%s cannot be written: %s", folder / RUN_INFO, error.strerror)
 
 
 def read_run(folder: Path) -> Run:
@@ -205,7 +241,7 @@ def _state(folder: Path, metrics: Mapping[str, Any], info: Mapping[str, Any]) ->
         return "interrupted", str(error or "Ctrl-C, or a signal")
     missing = [f"there is no {name}" for name, content in ((RUN_INFO, info), (METRICS, metrics)) if not content]
     if status == "running":
-        missing = ["it is running, or was killed"]
+        missing = [_running_or_killed(folder)]
     elif not missing and not zipfile.is_zipfile(folder / WINDOW_ERRORS):
         missing = [f"{WINDOW_ERRORS} is missing or cut off"]
     elif not missing and (other := torn(folder, metrics)):

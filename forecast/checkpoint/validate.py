@@ -107,7 +107,8 @@ def read_torch_file(
     except UserError:
         raise
     except OSError as error:
-        raise UserError(f"{name} cannot be read: {error.strerror or error}.") from error
+        hint = f" Its owner can make it readable: chmod a+r {path}" if isinstance(error, PermissionError) else ""
+        raise UserError(f"{name} cannot be read: {error.strerror or error}.{hint}") from error
     except Exception as error:  # an archive made by hand can fail in any way
         # torch's own text would advise to load it without the safety
         hostile = re.search(r"[Uu]nsupported (?:global: )?GLOBAL (\S+)", str(error))

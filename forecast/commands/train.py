@@ -16,7 +16,7 @@ from forecast.config.build import build
 from forecast.config.check import check_config
 from forecast.config.code_hash import code_hash
 from forecast.config.commit import commit
-from forecast.config.distributed import rank
+from forecast.config.distributed import check_restarts, rank
 from forecast.config.entry import choices, in_sweep, job_number, run_folder, task_overrides
 from forecast.config.resume import resumed_config
 from forecast.data.prepare import PreparedData, prepare
@@ -45,9 +45,10 @@ def train(cfg: DictConfig) -> None:
     After Ctrl-C it does so too, when there is a checkpoint, and raises KeyboardInterrupt at the end. Raises UserError
     for whatever the user can mend; then run.json, the log and the checkpoints so far are all that was written.
     """
+    check_restarts()
     plan = make_plan(cfg)
-    if plan.start is None and rank() == 0:
-        remove_results(plan.folder)
+    if rank() == 0:
+        remove_results(plan.folder, new=plan.start is None)
     first = read_run(plan.folder).run_info if plan.start is not None else {}  # a run that goes on keeps its command
     info: dict[str, Any] = {"status": "running", "versions": versions(), **made_by(plan, first)}
     info |= {key: first[key] for key in ("overrides", "job") if key in first} or {
@@ -70,20 +71,23 @@ def train(cfg: DictConfig) -> None:
         raise KeyboardInterrupt
 
 
-def remove_results(folder: Path) -> None:
-    """Removes what an earlier run left in a folder that is used again: it must not be taken for this run's.
+def remove_results(folder: Path, *, new: bool) -> None:
+    """Removes what killed processes left unfinished, and for a new run the results of an earlier one in its folder.
 
-    Raises UserError for such files without a run.json: they are not of a run, and would be lost.
+    Raises UserError for such results without a run.json: they are not of a run, and would be lost.
     """
-    checkpoints = [checkpoint_path(folder, name) for name in ("best", "last")]
-    keep_others(
-        [*(folder / name for name in RESULTS), *checkpoints],
-        ours=(folder / RUN_INFO).is_file(),
-        key=f"hydra.run.dir={folder}",
-        like=f"a file of a training: there is no {RUN_INFO}",
-        fix="choose another folder, or move the file away",
-    )
-    for path in (folder / METRICS, *checkpoints):
+    left = [*folder.glob("*.part"), *folder.glob("checkpoints/*.part")]
+    if new:  # they must not be taken for this run's
+        checkpoints = [checkpoint_path(folder, name) for name in ("best", "last")]
+        keep_others(
+            [*(folder / name for name in RESULTS), *checkpoints],
+            ours=(folder / RUN_INFO).is_file(),
+            key=f"hydra.run.dir={folder}",
+            like=f"a file of a training: there is no {RUN_INFO}",
+            fix="choose another folder, or move the file away",
+        )
+        left += [folder / METRICS, *checkpoints]
+    for path in left:
         path.unlink(missing_ok=True)
 
 
@@ -120,12 +124,7 @@ def make_plan(cfg: DictConfig) -> Plan:
             )
         cfg = resumed_config(start.config, start.record["choices"], cfg, task_overrides(), options)
         options = start.record["choices"]
-        if (made_by := start.record["versions"].get("code")) != code_hash():
-            log.warning(
-                "%s was made by other code of this program (%s, here %s): what it goes on to may differ from what that "
-                "code would have trained.",
-                *(start.path, made_by or "unknown", code_hash()),
-            )
+        warn_of_other_bits(start)
     check_config(cfg)
     config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
     dry_step(config)
@@ -143,6 +142,23 @@ def check_same_data(start: Checkpoint, now: str) -> None:
         raise UserError(
             f"{start.path} was trained on other data: {start.data['path'] or start.data['name']} had checksum "
             f"{before}, now it is {now}. Restore the file, or start a new run without ckpt_path."
+        )
+
+
+def warn_of_other_bits(start: Checkpoint) -> None:
+    """Warns where a run goes on with other code, or another number of threads, than it was trained with."""
+    before, now = start.record["versions"], versions()
+    if before.get("code") != now["code"]:
+        log.warning(
+            "%s was made by other code of this program (%s, here %s): what it goes on to may differ from what that "
+            "code would have trained.",
+            *(start.path, before.get("code") or "unknown", now["code"]),
+        )
+    if (threads := before.get("threads", now["threads"])) != now["threads"]:
+        log.warning(
+            "%s was trained with %s threads, here are %s: sums are rounded otherwise, so the run does not end with the "
+            "bits that it would have had. For these: OMP_NUM_THREADS=%s",
+            *(start.path, threads, now["threads"], threads),
         )
 
 

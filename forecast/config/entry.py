@@ -131,6 +131,8 @@ def _register() -> None:
 def _explained(error: BaseException, config_name: str, overrides: list[str], *, multirun: bool) -> BaseException:
     """What to raise for an error: a UserError with the text for a mistake of the user, else the error itself."""
     cause = error.__cause__ if isinstance(error, _Refused) and error.__cause__ else error
+    if isinstance(cause, ValueError) and isinstance(cause.__cause__, OSError):
+        cause = cause.__cause__  # of Python's logging: the log file cannot be opened
     text = hydra_errors.message(cause, config_name=config_name, overrides=overrides, multirun=multirun)
     if text is None or isinstance(cause, BrokenPipeError):
         return cause
@@ -209,7 +211,8 @@ def _task(main: Main, config_name: str) -> Main:
                 raise _Refused from held
             say(f"Left out: {held}", flush=True)  # not logged: the log file is the other process's
         except Exception as error:
-            _end_failed(error, folder)
+            gone = config_name in WRITING and not folder.is_dir()
+            _end_failed(_folder_gone(folder, error) if gone else error, folder)
         finally:
             release(folder)
 
@@ -225,6 +228,16 @@ def _check_choices() -> None:
     for name, option in choices().items():
         if str(option).startswith("_") and (CONF / name.split("@")[0] / f"{option}.yaml").is_file():
             raise UserError(hydra_errors.no_option(name, option))
+
+
+def _folder_gone(folder: Path, error: Exception) -> UserError:
+    """What to say instead of an error when the run folder is no longer there."""
+    gone = UserError(
+        f"the run folder {folder} is gone: it was deleted or moved while this command was at work in it. Start again, "
+        "or where it was moved go on from its checkpoints/last.ckpt"
+    )
+    gone.__cause__ = error
+    return gone
 
 
 def _end_failed(error: Exception, folder: Path) -> NoReturn:

@@ -95,14 +95,21 @@ def log_name(program: str) -> str:
 def continued_run(ckpt_path: str | None) -> Path | None:
     """RUN for RUN/checkpoints/X with RUN/.hydra beside it, else None.
 
-    Raises UserError when there is no such file.
+    Raises UserError when there is no such file, or its folder may not be entered.
     """
     if not ckpt_path:
         return None
-    from forecast.data import catalog  # here: it is not needed for --help
-
     path = Path(ckpt_path)
-    if not catalog.is_there(path) or not path.is_file():
+    try:
+        there = path.is_file()
+    except PermissionError as error:
+        raise UserError(
+            f"ckpt_path={ckpt_path} cannot be read: {error.strerror}. Its owner can make it readable: chmod -R a+rX "
+            f"{path.parent}"
+        ) from error
+    except OSError as error:  # a name too long for a file
+        raise UserError(f"ckpt_path={ckpt_path} cannot be read: {error.strerror}. Check the path.") from error
+    if not there:
         raise UserError(f"ckpt_path={ckpt_path}: there is no such file. It is RUN/checkpoints/last.ckpt or best.ckpt")
     run = run_of(path)
     in_a_run = path.absolute().parent == checkpoint_path(run, "last").parent and (run / ".hydra").is_dir()

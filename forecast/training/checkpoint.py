@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
+import torch
 from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from forecast.bounds import Positive
 from forecast.config.trust import as_typed
@@ -74,6 +76,16 @@ class CheckpointFiles(Checkpoint):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues with the best MSE of the run that is resumed."""
         self.best_mse = state_dict["best_mse"]
+
+
+class WrittenInPlace(TorchCheckpointIO):
+    """Writes a checkpoint straight to its path: Lightning's own stages it in $TMPDIR, which may be too small."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        """Raises OSError when it cannot be written, also where the run folder was deleted: it is not made again."""
+        Path(path).parent.mkdir(exist_ok=True)
+        with Path(path).open("wb") as file:
+            torch.save(checkpoint, file)
 
 
 def is_between_batches(trainer: pl.Trainer) -> bool:

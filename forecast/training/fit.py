@@ -21,6 +21,7 @@ from forecast.errors import UserError
 from forecast.evaluation.leakage import check_leakage
 from forecast.models.base import ForecastModel
 from forecast.run_folder import checkpoint_path
+from forecast.training.checkpoint import WrittenInPlace
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.loggers import make_logger
@@ -152,6 +153,7 @@ def make_trainer(plan: Plan, throughput: Throughput) -> pl.Trainer:
         logger=make_logger(config, plan.folder),
         callbacks=[*own, *callbacks, StopOnSignal()],
     )
+    trainer.strategy.checkpoint_io = WrittenInPlace()
     if in_sweep() and isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher):
         raise UserError(
             f"trainer.strategy={config['trainer']['strategy']} in a sweep (-m): each of its processes would run the "

@@ -1,6 +1,8 @@
 """Lightning for our users: without its noise, and with its errors as messages that say what to do."""
 
+import errno
 import logging
+import os
 import signal
 import threading
 import traceback
@@ -50,7 +52,7 @@ def quiet_lightning() -> Iterator[None]:
 
     def no_full_disk(failed: threading.ExceptHookArgs) -> None:
         # TensorBoard writes in a thread, and raises in the main one as well when it cannot: no traceback for that
-        if not isinstance(failed.exc_value, OSError) or failed.exc_value.errno not in UNWRITABLE:
+        if not isinstance(failed.exc_value, OSError) or failed.exc_value.errno not in {*UNWRITABLE, errno.ENOENT}:
             threading.__excepthook__(failed)
 
     source.addFilter(no_advertisement)
@@ -87,7 +89,7 @@ def errors_for_users(run_dir: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
-        where = f"{error.filename}: " if error.filename else ""
+        where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
         hint = resume_hint(run_dir, "Make room or make the folder writable")
         raise UserError(f"{where}{error.strerror}, in the run folder {run_dir}. {hint}") from error
     except torch.OutOfMemoryError as error:

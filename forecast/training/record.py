@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def versions() -> dict[str, str]:
-    """The versions that a result depends on."""
+    """The versions that a result depends on, and the number of threads: other threads round sums otherwise."""
     return {
         "forecast": forecast.__version__,
         "code": code_hash(),
@@ -37,6 +37,7 @@ def versions() -> dict[str, str]:
         "lightning": lightning.__version__,
         "numpy": numpy.__version__,
         "pandas": pandas.__version__,
+        "threads": str(torch.get_num_threads()),
     }
 
 

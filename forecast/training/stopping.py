@@ -1,7 +1,8 @@
-"""What ends a training before its last epoch: early stopping, NaN or inf, Ctrl-C, SIGTERM."""
+"""What ends a training before its last epoch: early stopping, NaN or inf, Ctrl-C, SIGTERM, SIGHUP."""
 
 import logging
 import math
+import os
 import signal
 import threading
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
 
 from forecast.bounds import Positive
-from forecast.errors import UserError
+from forecast.errors import Terminated, UserError
 from forecast.training.checkpoint import MONITOR, is_between_batches, resume_hint, save_checkpoint
 
 log = logging.getLogger(__name__)
@@ -72,49 +73,52 @@ class StopOnNonFinite(Callback):
 class StopOnSignal(Checkpoint):
     """The first Ctrl-C ends the training after the running step, when last.ckpt is exact; the second ends it at once.
 
-    SIGTERM, by which schedulers end a job, does as the first one does. A Checkpoint to Lightning, so that it is called
-    after `CheckpointFiles`. Several processes would stop at different steps: they end at once.
+    SIGTERM, by which schedulers end a job, and SIGHUP, of a terminal that is closed, do as the first one does. A
+    Checkpoint to Lightning, so that it is called after `CheckpointFiles`. Several processes would stop at different
+    steps: they end at once.
     """
 
     def __init__(self) -> None:
-        self.interrupted = False
-        self.previous_handler: Any = None
+        self.received: int | None = None
+        self.terminals: list[int] = []
 
-    def on_fit_start(self, trainer: pl.Trainer, *_: Any) -> None:
-        """Takes over Ctrl-C, unless it is ignored: a shell starts what runs in the background so."""
-        ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-        if trainer.world_size == 1 and not ignored and threading.current_thread() is threading.main_thread():
-            self.previous_handler = signal.signal(signal.SIGINT, self._on_sigint)
+    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
+        """Takes over Ctrl-C and SIGHUP where they are not ignored, as in the background of a shell or under nohup.
+
+        Lightning restores the handlers of before the training, however it ends.
+        """
+        if trainer.world_size > 1 or threading.current_thread() is not threading.main_thread():
+            return
+        self.terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
+        for number in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):  # Windows has no SIGHUP
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
         """Stops, unless a validation follows: then after it."""
         terminated = trainer.received_sigterm and trainer.world_size == 1
-        if (
-            (self.interrupted or terminated)
-            and is_between_batches(trainer)
-            and not trainer.fit_loop._should_accumulate()
-        ):
+        if (self.received or terminated) and is_between_batches(trainer) and not trainer.fit_loop._should_accumulate():
             save_checkpoint(trainer, "last")
-            if self.interrupted:
-                raise KeyboardInterrupt  # after SIGTERM Lightning itself ends the training now
+            self._stop(trainer)  # after SIGTERM Lightning itself ends the training now
 
     def on_validation_end(self, trainer: pl.Trainer, *_: Any) -> None:
         """Stops."""
-        if self.interrupted and not trainer.sanity_checking:
+        if not trainer.sanity_checking:
+            self._stop(trainer)
+
+    def _stop(self, trainer: pl.Trainer) -> None:
+        if self.received == signal.SIGINT:
             raise KeyboardInterrupt
+        if self.received:
+            first = "SIGHUP ended the training: its terminal was closed. Start it with nohup or in tmux"
+            raise Terminated(resume_hint(trainer.default_root_dir, first), self.received)
 
-    def on_exception(self, *_: Any) -> None:
-        """Restores the handler of Ctrl-C."""
-        self.teardown()
-
-    def teardown(self, *_: Any, **__: Any) -> None:
-        """Restores the handler of Ctrl-C."""
-        if self.previous_handler is not None:
-            signal.signal(signal.SIGINT, self.previous_handler)
-            self.previous_handler = None
-
-    def _on_sigint(self, *_: Any) -> None:
-        if self.interrupted:
+    def _on_signal(self, number: int, *_: Any) -> None:
+        if number == signal.SIGINT and self.received:
             raise KeyboardInterrupt
-        self.interrupted = True
-        log.warning("Interrupted: the training ends after this step. Ctrl-C again ends it at once.")
+        self.received = number
+        for descriptor in self.terminals:  # a closed one refuses what is written; the progress bar would end the run
+            if not os.isatty(descriptor):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+        if number == signal.SIGINT:
+            log.warning("Interrupted: the training ends after this step. Ctrl-C again ends it at once.")

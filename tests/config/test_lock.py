@@ -1,6 +1,7 @@
 """One process at a time in a run folder: the others are refused at once and change nothing. Processes, no trainings."""
 
 import contextlib
+import errno
 import os
 import re
 import subprocess
@@ -40,7 +41,7 @@ def test_a_second_training_or_resume_is_refused_until_the_first_is_gone_however_
         before = content(run)
         assert run / ".hydra" / "config.yaml" in before
         message = (
-            rf"{run} is in use: process {first.pid} on \S+, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d, is training there; "
+            rf"{run} is in use: process {first.pid} on \S+, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d, is at work there; "
             r"wait for its end, stop it, or train elsewhere with hydra\.run\.dir=FOLDER\n"
         )
         for second in ("seed=2", f"ckpt_path={run}/checkpoints/last.ckpt", "hydra.output_subdir=null"):
@@ -55,7 +56,13 @@ def test_a_second_training_or_resume_is_refused_until_the_first_is_gone_however_
         assert reports(ran(tmp_path, STUB, f"hydra.run.dir={run}", LOCAL_RANK="1"))  # another process of one training
         before = content(run)
         assert in_use(run) and content(run) == before
+        (run / "run.json").write_text('{"status": "running", "overrides": []}')
+        at_work_there = rf"it is running: process {first.pid} on \S+, since [-\d]+ [:\d]+"
+        assert re.fullmatch(at_work_there, read_run(run).reason)
     assert (run / ".lock").exists() and not in_use(run)  # killed: what it left locks nothing
+    assert read_run(run).reason == "it was killed"
+    (run / ".lock.holder").write_text("process 7 on another-machine, since today,")
+    assert read_run(run).reason == "it is running, or was killed"  # not every file system tells one machine of another
     (report,) = reports(ran(tmp_path, STUB, f"hydra.run.dir={run}", "seed=2"))
     assert report["seed"] == 2
 
@@ -89,8 +96,28 @@ def test_the_same_process_may_hold_a_folder_again_and_lets_it_go(tmp_path):
 def test_a_holder_that_has_not_yet_written_who_it_is_refuses_all_the_same(tmp_path):
     from filelock import FileLock
 
-    with FileLock(tmp_path / ".lock"), pytest.raises(FolderHeld, match="is in use: another process is training there"):
+    with FileLock(tmp_path / ".lock"), pytest.raises(FolderHeld, match="is in use: another process is at work there"):
         hold(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "refused", [OSError(errno.ENOLCK, "No locks available"), OSError(errno.EOPNOTSUPP, "?"), NotImplementedError("?")]
+)
+def test_on_a_file_system_without_locks_a_run_goes_on_with_a_warning_once(tmp_path, monkeypatch, caplog, refused):
+    def acquire(*_, **__):
+        raise refused
+
+    monkeypatch.setattr("filelock.FileLock.acquire", acquire)
+    hold(tmp_path)
+    hold(tmp_path)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{tmp_path} is on a file system without locks: see that nothing else trains there, or train elsewhere with "
+        "hydra.run.dir=FOLDER"
+    ]
+    assert not in_use(tmp_path)
+    (tmp_path / "run.json").write_text('{"status": "running", "overrides": []}')
+    assert read_run(tmp_path).reason == "it is running, or was killed"
+    release(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import errno
 import json
 import math
 import shutil
+import tempfile
 import types
 from functools import partial
 
@@ -180,6 +181,17 @@ def test_a_save_that_fails_leaves_the_previous_file(trainer):
     with pytest.raises(UserError, match=r"last\.ckpt cannot be written at step 0: No space left on device\. Make room"):
         CheckpointFiles().on_train_end(trainer)
     assert [file.read_text() for file in trainer.last.parent.iterdir()] == ["before"]
+
+
+def test_checkpoints_are_written_beside_their_place_and_nowhere_else(run, monkeypatch):
+    def small(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device", "TMPDIR")
+
+    monkeypatch.setattr(tempfile, "mkstemp", small)
+    left = run / "checkpoints" / "last.ckpt.part"
+    left.write_text("by a process that was killed")
+    go_on(run, "trainer.max_epochs=2")
+    assert not left.exists()
 
 
 def test_a_checkpoint_knows_whether_it_is_the_best_of_its_run(tiny_run, tmp_path):

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from forecast.commands import train
+from forecast.config.code_hash import code_hash
 from forecast.config.commit import commit
 
 
@@ -79,3 +80,14 @@ def test_a_run_that_goes_on_with_other_code_names_both(monkeypatch, plan, first,
     monkeypatch.setattr(train, "commit", lambda: NOW["commit"])
     monkeypatch.setattr(train, "code_hash", lambda: NOW["code"])
     assert train.made_by(plan, first) == expected
+
+
+@pytest.mark.parametrize(("before", "warns"), [({"threads": "3"}, True), ({"threads": "1"}, False), ({}, False)])
+def test_a_run_that_goes_on_with_another_number_of_threads_says_so_in_a_sentence(caplog, before, warns):
+    start = SimpleNamespace(path="last.ckpt", record={"versions": {"code": code_hash(), **before}})
+    train.warn_of_other_bits(start)
+    says = (
+        "last.ckpt was trained with 3 threads, here are 1: sums are rounded otherwise, so the run does not end with "
+        "the bits that it would have had. For these: OMP_NUM_THREADS=3"
+    )
+    assert [record.getMessage() for record in caplog.records] == [says] * warns

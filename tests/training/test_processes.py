@@ -2,13 +2,17 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch
 from program import TINY, call, refusal
+
+from forecast.run_folder import read_run
 
 ROOT = Path(__file__).parents[2]
 DDP = ["trainer=ddp", "trainer.accelerator=cpu"]
@@ -129,6 +133,24 @@ def test_two_processes_resume_to_the_same_bits_and_draw_differently(tmp_path):
     assert checkpoint(part)["global_step"] == checkpoint(whole)["global_step"] == 30
     assert largest_difference(part, whole) == 0.0
     assert metrics(part) == metrics(whole)
+
+
+def test_torchrun_restarts_a_training_of_which_a_process_was_killed(tmp_path):
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--max-restarts=1"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    training = [ROOT / "train.py", *TINY, *DDP, "trainer.max_epochs=4"]
+    process = subprocess.Popen([*command, *training], cwd=tmp_path, env=environment)
+    try:
+        while not (written := [*tmp_path.glob("outputs/*/checkpoints/last.ckpt")]):
+            assert process.poll() is None
+            time.sleep(0.05)
+        first = written[0].parents[1]
+        os.kill(int((first / ".lock.holder").read_text().split()[1]), signal.SIGKILL)
+        assert process.wait(300) == 0
+    finally:
+        process.terminate()
+    assert metrics(first.with_name(f"{first.name}-restart1"))["status"] == "finished"
+    assert read_run(first).reason == "it was killed"
 
 
 def test_another_number_of_processes_cannot_go_on(by_torchrun, capsys):

@@ -94,6 +94,7 @@ def test_run_json_holds_versions_checksum_device_and_cost(tiny_run):
     assert (info["status"], info["device"]) == ("finished", "cpu")
     assert info["data"]["checksum"] == "demo-seed7-rows700"
     assert {"forecast", "torch", "lightning", "python"} <= set(info["versions"])
+    assert info["versions"]["threads"] == "1"
     assert (info["commit"], info["code"]) == (commit(), code_hash())
     assert min(info["train_seconds"], info["train_samples_per_second"], info["peak_memory_mb"]) > 0
 

@@ -1,12 +1,17 @@
 """What ends a training before its time leaves a good checkpoint, and says what to do."""
 
+import errno
+import fcntl
 import json
 import os
+import pty
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 from contextlib import contextmanager
@@ -16,6 +21,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from permissions import heeded
 from program import TINY, call, heed_ctrl_c, refusal
 
 from forecast.checkpoint.load import load_checkpoint
@@ -23,7 +29,7 @@ from forecast.commands.train import write_run_info
 from forecast.config.allow_list import resolve_target
 from forecast.errors import UserError
 from forecast.training.lightning_errors import errors_for_users
-from forecast.training.stopping import EarlyStop, StopOnNonFinite
+from forecast.training.stopping import EarlyStop, StopOnNonFinite, StopOnSignal
 
 ENDLESS = ["trainer.max_epochs=100000", "callbacks.early_stopping.patience=100000"]
 
@@ -92,15 +98,15 @@ def test_early_stopping_of_a_former_config_is_todays():
 
 
 @contextmanager
-def ctrl_c_when(condition):
-    """Sends this process a real SIGINT as soon as the condition holds."""
+def when(condition, act):
+    """Does something, from another thread, as soon as the condition holds."""
     ended = threading.Event()
 
     def wait():
         while not condition() and not ended.is_set():
             time.sleep(0.01)
         if not ended.is_set():
-            os.kill(os.getpid(), signal.SIGINT)
+            act()
 
     thread = threading.Thread(target=wait)
     thread.start()
@@ -114,7 +120,8 @@ def ctrl_c_when(condition):
 def test_ctrl_c_ends_with_the_best_checkpoint_evaluated_and_says_so(run, last, capsys):
     heed_ctrl_c()
     before = signal.getsignal(signal.SIGINT)
-    with ctrl_c_when(last.with_name("best.ckpt").exists), pytest.raises(SystemExit) as stop:
+    ctrl_c = when(last.with_name("best.ckpt").exists, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with ctrl_c, pytest.raises(SystemExit) as stop:
         call("train", *TINY, *ENDLESS, f"hydra.run.dir={run}")
     assert stop.value.code == 130
     assert signal.getsignal(signal.SIGINT) == before
@@ -124,6 +131,60 @@ def test_ctrl_c_ends_with_the_best_checkpoint_evaluated_and_says_so(run, last, c
     assert goes_on_from(last) in capsys.readouterr().err + (run / "train.log").read_text()
     # between two steps: going on from there is exact
     assert torch.load(last, weights_only=True)["random_states"]
+
+
+def test_sighup_ends_with_last_ckpt_as_sigterm_does_and_with_its_own_status(run, last, capsys):
+    before = signal.getsignal(signal.SIGHUP)
+    hang_up = when(last.exists, lambda: os.kill(os.getpid(), signal.SIGHUP))
+    with hang_up, pytest.raises(SystemExit) as stop:
+        call("train", *TINY, "trainer.max_epochs=30", f"hydra.run.dir={run}")
+    assert stop.value.code == 129 and signal.getsignal(signal.SIGHUP) == before
+    assert capsys.readouterr().err == (
+        "SIGHUP ended the training: its terminal was closed. Start it with nohup or in tmux, then go on from the last "
+        f"good checkpoint: {goes_on_from(last)}\n"
+    )
+    assert run_json(run)["status"] == "interrupted"
+
+
+def test_under_nohup_sighup_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        StopOnSignal().on_train_start(SimpleNamespace(world_size=1, default_root_dir="RUN"))
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.slow
+def test_a_closed_terminal_leaves_an_exact_last_checkpoint(run, last):
+    terminal, inside = pty.openpty()
+    command = [sys.executable, Path(__file__).parents[2] / "train.py", *TINY, *ENDLESS, f"hydra.run.dir={run}"]
+    process = subprocess.Popen(
+        [*command, "trainer.enable_progress_bar=true"],
+        **dict.fromkeys(("stdin", "stdout", "stderr"), inside),
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no thread yet
+    )
+    os.close(inside)
+    reader = threading.Thread(target=lambda: [os.read(terminal, 4096) for _ in iter(last.exists, True)])
+    reader.start()  # else the process waits for somebody to read
+    wait_for(last, process)
+    reader.join()
+    os.close(terminal)  # the kernel sends SIGHUP, and every write to the terminal fails from now on
+    assert process.wait(120) == 129
+    assert run_json(run)["status"] == "interrupted" and goes_on_from(last) in run_json(run)["error"]
+    assert torch.load(last, weights_only=True)["random_states"]
+
+
+@pytest.mark.parametrize("logger", ["tensorboard", "csv", "none"])
+def test_a_run_folder_that_is_deleted_ends_the_run_in_one_sentence_and_is_not_made_again(run, last, capsys, logger):
+    with when(last.exists, lambda: shutil.rmtree(run, ignore_errors=True)):
+        text = refusal(capsys, "train", *TINY, "trainer.max_epochs=30", f"logger={logger}", f"hydra.run.dir={run}")
+    assert not run.exists()
+    assert text == (
+        f"the run folder {run} is gone: it was deleted or moved while this command was at work in it. Start again, or "
+        "where it was moved go on from its checkpoints/last.ckpt\n"
+    )
 
 
 def last_words(process):
@@ -205,6 +266,47 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(run, last, ca
     assert run_json(run)["status"] == "failed"
     call("train", f"ckpt_path={last}", "trainer.max_epochs=2")
     assert run_json(run)["status"] == "finished"
+
+
+@contextmanager
+def not_writable(*paths):
+    for path in paths:
+        path.chmod(path.stat().st_mode & ~0o222)
+    try:
+        with heeded():
+            yield
+    finally:
+        for path in paths:
+            path.chmod(path.stat().st_mode | 0o200)
+
+
+def test_a_run_that_may_not_be_written_to_is_gone_on_with_elsewhere(run, last, tiny_run, capsys):
+    shutil.copytree(tiny_run, run)
+    elsewhere = "Permission denied. Make room or choose a folder that you can write to: hydra.run.dir=FOLDER\n"
+    with not_writable(run):
+        assert refusal(capsys, "train", f"ckpt_path={last}") == f"{run}/.lock.holder: {elsewhere}"
+    with not_writable(run, *run.rglob("*")):
+        assert refusal(capsys, "train", f"ckpt_path={last}") == f"{run}/train.log: {elsewhere}"
+        call("train", f"ckpt_path={last}", "trainer.max_epochs=2", f"hydra.run.dir={run}-2")
+    assert run_json(run.with_name("run-2"))["status"] == "finished"
+
+
+def test_a_file_that_tensorboard_may_not_write_is_named_as_text(run):
+    with pytest.raises(UserError, match=f"^{run}/events: Permission denied, in the run folder"), errors_for_users(run):
+        raise PermissionError(errno.EACCES, "Permission denied", os.fsencode(run / "events"))
+
+
+def test_a_checkpoint_in_a_folder_that_may_not_be_entered_is_named(run, last, capsys):
+    last.parent.mkdir(parents=True)
+    last.touch()
+    last.parent.chmod(0)
+    with heeded():
+        text = refusal(capsys, "train", f"ckpt_path={last}")
+    last.parent.chmod(0o700)
+    assert text == (
+        f"ckpt_path={last} cannot be read: Permission denied. Its owner can make it readable: chmod -R a+rX "
+        f"{last.parent}\n"
+    )
 
 
 @pytest.mark.slow
