@@ -13,6 +13,7 @@ TINY = [
     *("model.d_model=14", "model.n_heads=2", "model.d_ff=17"),
     *("trainer.max_epochs=1", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false", "callbacks.figures=null"),
 ]
+WITH_FIGURES = [change for change in TINY if change != "callbacks.figures=null"]
 
 
 def heed_ctrl_c():

@@ -84,17 +84,11 @@ def test_two_processes_write_one_folder_one_log_each_and_one_report(how, request
     assert metrics(run)["status"] == "finished"
 
 
-def test_one_step_of_two_processes_has_the_gradient_of_one_with_their_batches_together(tmp_path):
-    one, two = tmp_path / "one", tmp_path / "two"
-    step = [*TINY, *PLAIN, "trainer.max_steps=1"]
-    call("train", *step, "data.batch_size=32", f"hydra.run.dir={one}")
-    torchrun(tmp_path, *step, *DDP, "data.batch_size=16", f"hydra.run.dir={two}")
-    assert largest_difference(one, two) / 0.05 <= 1e-5  # the learning rate
-
-
 @pytest.mark.parametrize("how", ["by_lightning", "by_torchrun"])
 def test_two_processes_end_where_one_ends_with_batches_twice_as_large(how, request, tmp_path):
-    """Every window once in each epoch, none twice: the last, smaller steps would show it."""
+    """Each step has the gradient of both batches together. Every window once in each epoch, none twice: the last,
+    smaller steps would show it.
+    """
     run, _ = request.getfixturevalue(how)
     call("train", *TINY, *PLAIN, "data.batch_size=32", f"hydra.run.dir={tmp_path / 'one'}")
     assert checkpoint(run)["global_step"] == checkpoint(tmp_path / "one")["global_step"] == 15  # of 466 windows
@@ -119,13 +113,14 @@ def test_the_test_metrics_are_those_of_one_process(by_torchrun, tmp_path):
 
 def test_two_processes_resume_to_the_same_bits_and_draw_differently(tmp_path):
     """Dropout and ProbSparse's keys: each process has states of its own in the checkpoint."""
-    drawing = [*TINY, *DDP, "model.dropout=0.1", "data.batch_size=16", "callbacks.checkpoint.every_n_train_steps=4"]
+    train = [sys.executable, ROOT / "train.py"]
+    drawing = [*TINY, *TWO, "model.dropout=0.1", "data.batch_size=16", "callbacks.checkpoint.every_n_train_steps=4"]
     whole, part = tmp_path / "whole", tmp_path / "part"
-    torchrun(tmp_path, *drawing, "trainer.max_epochs=2", f"hydra.run.dir={whole}")
-    torchrun(tmp_path, *drawing, "trainer.max_epochs=2", "trainer.max_steps=20", f"hydra.run.dir={part}")
+    launch(tmp_path, *train, *drawing, "trainer.max_epochs=2", f"hydra.run.dir={whole}")
+    launch(tmp_path, *train, *drawing, "trainer.max_epochs=2", "trainer.max_steps=20", f"hydra.run.dir={part}")
     first, second = checkpoint(part)["random_states"]
     assert not torch.equal(first["torch"], second["torch"])
-    torchrun(tmp_path, f"ckpt_path={part}/checkpoints/last.ckpt", "trainer.max_steps=-1")
+    launch(tmp_path, *train, f"ckpt_path={part}/checkpoints/last.ckpt", "trainer.max_steps=-1")
     assert checkpoint(part)["global_step"] == checkpoint(whole)["global_step"] == 30
     assert largest_difference(part, whole) == 0.0
     assert metrics(part) == metrics(whole)
