@@ -45,9 +45,16 @@ class ReadOnce(CachingConfigRepository):
 
 @contextlib.contextmanager
 def fast_hydra():
-    """Reads a file of conf once, and composes a config once: Hydra would first look for a hydra.mode in it."""
-    repository = mock.patch("hydra._internal.config_loader_impl.CachingConfigRepository", ReadOnce)
-    with repository, mock.patch("hydra._internal.hydra.Hydra.get_mode", lambda *_, **__: None):
+    """Reads a file of conf once, and leaves out what Hydra does for hydra.mode and interpolated defaults.
+
+    There are none in conf: to look for the first it composes each config once more.
+    """
+    internal = "hydra._internal"
+    with (
+        mock.patch(f"{internal}.config_loader_impl.CachingConfigRepository", ReadOnce),
+        mock.patch(f"{internal}.hydra.Hydra.get_mode", lambda *_, **__: None),
+        mock.patch(f"{internal}.defaults_list._create_interpolation_map", lambda *_: None),
+    ):
         yield
 
 

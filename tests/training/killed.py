@@ -18,11 +18,9 @@ import torch
 
 import forecast.commands.train  # noqa: F401 - imported once, before the forks
 from forecast.checkpoint.load import load_checkpoint
-from forecast.commands import results
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
-from config.composed import fast_hydra  # noqa: E402
 from program import TINY, call  # noqa: E402
 
 ARGUMENTS = [
@@ -43,8 +41,7 @@ def start(run):
     os.dup2(out, 2)
     status = 1
     try:
-        with fast_hydra():
-            call("train", *arguments)
+        call("train", *arguments)
         status = 0
     finally:
         os._exit(status)
@@ -69,7 +66,6 @@ def weights(run):
 
 def main(folder, kills, seed):
     torch.set_num_threads(1)
-    results.DRAWN_WINDOWS = 1  # a picture would take half of the time
     moments = random.Random(seed)
     began = time.monotonic()
     assert wait(start(folder / "whole")) == 0

@@ -22,6 +22,7 @@ TINY = (
     "seq_len=19",
     "label_len=7",
     "pred_len=5",
+    "data.features=S",
     "model=nlinear",
     "trainer.max_epochs=1",
 )

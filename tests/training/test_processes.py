@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from program import TINY, call, refusal
+from program import ONE_COLUMN, call, refusal
 
 ROOT = Path(__file__).parents[2]
 DDP = ["trainer=ddp", "trainer.accelerator=cpu"]
@@ -60,7 +60,7 @@ def largest_difference(run, other):
 def by_lightning(tmp_path_factory):
     """`train.py trainer=ddp trainer.devices=2` with batches of 16: its folder and output."""
     folder = tmp_path_factory.mktemp("lightning")
-    text = launch(folder, sys.executable, ROOT / "train.py", *TINY, *PLAIN, "data.batch_size=16", *TWO)
+    text = launch(folder, sys.executable, ROOT / "train.py", *ONE_COLUMN, *PLAIN, "data.batch_size=16", *TWO)
     return only_run(folder), text
 
 
@@ -68,7 +68,7 @@ def by_lightning(tmp_path_factory):
 def by_torchrun(tmp_path_factory):
     """The same under torchrun."""
     folder = tmp_path_factory.mktemp("torchrun")
-    text = torchrun(folder, *TINY, *DDP, *PLAIN, "data.batch_size=16")
+    text = torchrun(folder, *ONE_COLUMN, *DDP, *PLAIN, "data.batch_size=16")
     return only_run(folder), text
 
 
@@ -90,7 +90,7 @@ def test_two_processes_end_where_one_ends_with_batches_twice_as_large(how, reque
     smaller steps would show it.
     """
     run, _ = request.getfixturevalue(how)
-    call("train", *TINY, *PLAIN, "data.batch_size=32", f"hydra.run.dir={tmp_path / 'one'}")
+    call("train", *ONE_COLUMN, *PLAIN, "data.batch_size=32", f"hydra.run.dir={tmp_path / 'one'}")
     assert checkpoint(run)["global_step"] == checkpoint(tmp_path / "one")["global_step"] == 15  # of 466 windows
     assert largest_difference(run, tmp_path / "one") <= 1e-6
     two, one = metrics(run), metrics(tmp_path / "one")
@@ -113,14 +113,15 @@ def test_the_test_metrics_are_those_of_one_process(by_torchrun, tmp_path):
 
 def test_two_processes_resume_to_the_same_bits_and_draw_differently(tmp_path):
     """Dropout and ProbSparse's keys: each process has states of its own in the checkpoint."""
-    train = [sys.executable, ROOT / "train.py"]
-    drawing = [*TINY, *TWO, "model.dropout=0.1", "data.batch_size=16", "callbacks.checkpoint.every_n_train_steps=4"]
+    train = (tmp_path, sys.executable, ROOT / "train.py")
+    drawing = [*ONE_COLUMN, *TWO, "model.dropout=0.1", "data.batch_size=16", "trainer.max_epochs=2"]
+    drawing += ["callbacks.checkpoint.every_n_train_steps=4"]
     whole, part = tmp_path / "whole", tmp_path / "part"
-    launch(tmp_path, *train, *drawing, "trainer.max_epochs=2", f"hydra.run.dir={whole}")
-    launch(tmp_path, *train, *drawing, "trainer.max_epochs=2", "trainer.max_steps=20", f"hydra.run.dir={part}")
+    launch(*train, *drawing, f"hydra.run.dir={whole}")
+    launch(*train, *drawing, "trainer.max_steps=20", f"hydra.run.dir={part}")
     first, second = checkpoint(part)["random_states"]
     assert not torch.equal(first["torch"], second["torch"])
-    launch(tmp_path, *train, f"ckpt_path={part}/checkpoints/last.ckpt", "trainer.max_steps=-1")
+    launch(*train, f"ckpt_path={part}/checkpoints/last.ckpt", "trainer.max_steps=-1")
     assert checkpoint(part)["global_step"] == checkpoint(whole)["global_step"] == 30
     assert largest_difference(part, whole) == 0.0
     assert metrics(part) == metrics(whole)
@@ -134,14 +135,14 @@ def test_another_number_of_processes_cannot_go_on(by_torchrun, capsys):
 
 
 def test_a_sweep_with_processes_that_run_the_command_again_is_refused_with_the_alternatives(tmp_path, capsys):
-    text = refusal(capsys, "train", "-m", *TINY, *TWO, "seed=1,2", f"hydra.sweep.dir={tmp_path}")
+    text = refusal(capsys, "train", "-m", *ONE_COLUMN, *TWO, "seed=1,2", f"hydra.sweep.dir={tmp_path}")
     assert "trainer.strategy=ddp in a sweep (-m): each of its processes would run the whole sweep again" in text
     assert "trainer.strategy=ddp_spawn" in text and "one process per run" in text.replace("\n", " ")
 
 
 def test_a_sweep_with_spawned_processes_runs(tmp_path):
     spawned = ["trainer.strategy=ddp_spawn", "trainer.devices=2", "trainer.accelerator=cpu", "seed=1"]
-    launch(tmp_path, sys.executable, ROOT / "train.py", "-m", *TINY, *spawned)
+    launch(tmp_path, sys.executable, ROOT / "train.py", "-m", *ONE_COLUMN, *spawned)
     (file,) = tmp_path.glob("multirun/*/*/metrics.json")
     cost = json.loads(file.read_text())["cost"]
     assert cost["train_seconds"] > 0 and cost["train_samples_per_second"] > 0
@@ -167,7 +168,7 @@ def test_the_slurm_script_trains_and_goes_on_when_the_job_is_requeued(tmp_path):
         "SLURM_NNODES": "1", "SLURM_NODELIST": "localhost", "PYTHONPATH": str(ROOT),
         "PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}",
     }  # fmt: skip
-    arguments = [*TINY, "trainer.max_epochs=2"]
+    arguments = [*ONE_COLUMN, "trainer.max_epochs=2"]
     launch(tmp_path, "bash", ROOT / "scripts" / "slurm.sh", *arguments, "trainer.max_steps=10", **slurm)
     run = tmp_path / "outputs" / "slurm-77-0"
     assert checkpoint(run)["global_step"] == 10
