@@ -113,15 +113,14 @@ def test_the_test_metrics_are_those_of_one_process(by_torchrun, tmp_path):
 
 def test_two_processes_resume_to_the_same_bits_and_draw_differently(tmp_path):
     """Dropout and ProbSparse's keys: each process has states of its own in the checkpoint."""
-    train = (tmp_path, sys.executable, ROOT / "train.py")
-    drawing = [*ONE_COLUMN, *TWO, "model.dropout=0.1", "data.batch_size=16", "trainer.max_epochs=2"]
+    drawing = [*ONE_COLUMN, *DDP, "model.dropout=0.1", "data.batch_size=16", "trainer.max_epochs=2"]
     drawing += ["callbacks.checkpoint.every_n_train_steps=4"]
     whole, part = tmp_path / "whole", tmp_path / "part"
-    launch(*train, *drawing, f"hydra.run.dir={whole}")
-    launch(*train, *drawing, "trainer.max_steps=20", f"hydra.run.dir={part}")
+    torchrun(tmp_path, *drawing, f"hydra.run.dir={whole}")
+    torchrun(tmp_path, *drawing, "trainer.max_steps=20", f"hydra.run.dir={part}")
     first, second = checkpoint(part)["random_states"]
     assert not torch.equal(first["torch"], second["torch"])
-    launch(*train, f"ckpt_path={part}/checkpoints/last.ckpt", "trainer.max_steps=-1")
+    torchrun(tmp_path, f"ckpt_path={part}/checkpoints/last.ckpt", "trainer.max_steps=-1")
     assert checkpoint(part)["global_step"] == checkpoint(whole)["global_step"] == 30
     assert largest_difference(part, whole) == 0.0
     assert metrics(part) == metrics(whole)
