@@ -1,13 +1,17 @@
 """Where reference files and the ETT data are, which reference file belongs to which test, and which tests are core."""
 
+import functools
+import gc
 import multiprocessing
 import os
 import subprocess
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
+from config.composed import fast_hydra
 
 # Folders and files of `pytest -m core`, less what is slow and NOT_CORE: it trains, starts a process or takes long.
 CORE = (
@@ -93,6 +97,29 @@ def no_process_in_core(request, monkeypatch):
     starters = [(subprocess, "Popen"), (multiprocessing.process.BaseProcess, "start"), (os, "fork")]
     for place, name in starters:
         monkeypatch.setattr(place, name, refuse)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def small_pictures(request):
+    """A picture of forecasts has one panel: twelve take longer than the tiny training that they show."""
+    if request.config.option.markexpr == "core":
+        yield  # trains nothing
+        return
+    from forecast.commands import results
+    from forecast.report import figures
+
+    one_column = functools.partial(figures.forecast_figure, max_columns=1)
+    with mock.patch.object(results, "DRAWN_WINDOWS", 1), mock.patch.object(figures, "forecast_figure", one_column):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fast_configs(small_pictures):
+    """Hydra reads and composes nothing twice, and the garbage collector leaves alone what has been imported."""
+    gc.collect()
+    gc.freeze()
+    with fast_hydra():
+        yield
 
 
 def pytest_generate_tests(metafunc):

@@ -13,6 +13,9 @@ TINY = [
     *("model.d_model=14", "model.n_heads=2", "model.d_ff=17"),
     *("trainer.max_epochs=1", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false", "callbacks.figures=null"),
 ]
+# For processes, which draw forecast.png as users see it: with one column in a fourth of the time.
+ONE_COLUMN = [*TINY, "data.features=S"]
+WITH_FIGURES = [change for change in TINY if change != "callbacks.figures=null"]
 
 
 def heed_ctrl_c():

@@ -12,10 +12,11 @@ from checkpoints import DEMO, LENGTHS, write_untrained
 from program import TINY, call
 
 ROOT = Path(__file__).parents[1]
+SETTINGS = [*TINY, "model=informer", "attention=prob"]
 
 
 def train_in_a_process(folder, *changes):
-    command = [sys.executable, ROOT / "train.py", *TINY, "model=informer", "attention=prob", *changes]
+    command = [sys.executable, ROOT / "train.py", *SETTINGS, *changes]
     threads = os.environ | {"OMP_NUM_THREADS": "1"}  # more are slow beside other tests
     done = subprocess.run(
         [*command, f"hydra.run.dir={folder}"], capture_output=True, text=True, cwd=ROOT, env=threads, check=False
@@ -34,35 +35,19 @@ def without_cost(folder):
     return json.dumps(metrics)
 
 
-@pytest.fixture(scope="module")
-def two_runs(tmp_path_factory):
-    """The same training, with dropout, in two processes, one after the other."""
-    folders = [tmp_path_factory.mktemp(name) / "run" for name in ("first", "second")]
-    for folder in folders:
-        train_in_a_process(folder, "model.dropout=0.1")
-    return folders
-
-
 @pytest.mark.slow
-def test_two_processes_train_the_same_weights_to_the_last_bit(two_runs):
-    first, second = map(weights, two_runs)
-    assert first.keys() == second.keys()
-    assert all(torch.equal(value, second[key]) for key, value in first.items())
-
-
-@pytest.mark.slow
-def test_two_processes_write_the_same_metrics(two_runs):
-    first, second = map(without_cost, two_runs)
-    assert first == second
-    by_step = [(folder / "metrics_by_step.csv").read_bytes() for folder in two_runs]
-    assert by_step[0] == by_step[1]
-
-
-@pytest.mark.slow
-def test_another_seed_trains_other_weights(two_runs, tmp_path):
-    train_in_a_process(tmp_path, "model.dropout=0.1", "seed=2")
-    first, other = weights(two_runs[0]), weights(tmp_path)
-    assert any(not torch.equal(value, other[key]) for key, value in first.items())
+def test_two_processes_train_the_same_weights_to_the_last_bit_and_write_the_same_metrics(tmp_path):
+    """One is a process of its own, the other this one, which has done other things before. With dropout."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    train_in_a_process(first, "model.dropout=0.1")
+    call("train", *SETTINGS, "model.dropout=0.1", f"hydra.run.dir={second}")
+    assert weights(first).keys() == weights(second).keys()
+    assert all(torch.equal(value, weights(second)[key]) for key, value in weights(first).items())
+    assert without_cost(first) == without_cost(second)
+    assert (first / "metrics_by_step.csv").read_bytes() == (second / "metrics_by_step.csv").read_bytes()
+    other = tmp_path / "other"
+    call("train", *SETTINGS, "model.dropout=0.1", "seed=2", f"hydra.run.dir={other}")
+    assert any(not torch.equal(value, weights(other)[key]) for key, value in weights(first).items())
 
 
 @pytest.fixture(scope="module")

@@ -105,12 +105,12 @@ def test_a_wheel_without_its_configs_says_how_to_get_a_whole_one(monkeypatch, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", ["train", *sorted(PLAIN)])  # of train.py and its like: tests/config/test_entry.py
 def test_its_help_takes_less_than_a_second(tmp_path, name):
-    def seconds():
+    for _ in range(5):  # one is enough: other processes may be at work
         start = time.perf_counter()
         command = [sys.executable, "-m", "forecast", name, "--help"]
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-        return time.perf_counter() - start
-
-    assert min(seconds() for _ in range(5)) < 1  # the least: other processes may be at work
+        if time.perf_counter() - start < 1:
+            return
+    pytest.fail("five times it took longer")

@@ -6,7 +6,9 @@ import logging
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from commands.files import OWN, write_csv
+from config.composed import composed
 from omegaconf import OmegaConf
 from program import TINY, call
 
@@ -36,6 +38,7 @@ def test_fit_leaves_the_run_folder_of_the_command_with_the_same_bits(table, fitt
     own = [f"data.path={tmp_path}/own.csv", "data=csv", "data.time_column=when"]
     call("train", "model=informer", *own, *OWN, "pred_len=7", f"hydra.run.dir={tmp_path}/run")
     by_command = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert fitted.checkpoint.path == fitted.folder / "checkpoints" / "best.ckpt"
     for part in ("test", "val", "baselines"):
         assert fitted.metrics[part] == by_command[part]
     runs = (fitted.folder, tmp_path / "run")
@@ -53,6 +56,7 @@ def test_a_forecast_is_a_table_of_the_steps_after_the_last_row(table, fitted):
     assert list(after["when"]) == list(pd.date_range(table.index[-1], periods=8, freq="h")[1:])
     pd.testing.assert_frame_equal(fitted.predict(table), after)
     pd.testing.assert_frame_equal(fitted.predict(table.reset_index()), after)
+    pd.testing.assert_frame_equal(fitted.predict(table.reset_index().astype({"when": str})), after)
     earlier = fitted.predict(table.iloc[:-3])
     assert earlier["when"][0] == table.index[-3] and not np.allclose(earlier["load"], after["load"])
 
@@ -61,6 +65,18 @@ def test_a_loaded_forecaster_gives_what_the_fitted_one_gives(fitted):
     loaded = Forecaster.load(fitted.folder / "checkpoints" / "best.ckpt", device="cpu")
     pd.testing.assert_frame_equal(loaded.predict(), fitted.predict())
     pd.testing.assert_frame_equal(loaded.evaluate(), fitted.evaluate())
+
+
+def test_a_loaded_forecaster_runs_where_it_is_told_and_reads_where_the_files_lie_now(fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    best, of_etth1 = fitted.folder / "checkpoints" / "best.ckpt", tmp_path / "best.ckpt"
+    devices = [Forecaster.load(best, device=device).torch_device.type for device in ("auto", "cuda", "cpu")]
+    assert devices == ["cuda", "cuda", "cpu"]
+    content = torch.load(best, weights_only=True)
+    published = OmegaConf.to_container(composed("data=ETTh1", "data.root=/then"), resolve=True)
+    content["forecast"]["config"]["data"] = published["data"]
+    torch.save(content, of_etth1)
+    assert [Forecaster.load(of_etth1, root=root).source().root for root in (None, "/now")] == ["/then", "/now"]
 
 
 def test_the_forecast_is_that_of_the_command(fitted, tmp_path):
@@ -122,6 +138,10 @@ def test_logging_is_left_as_it_was(table, fitted, tmp_path):
 
 REFUSED = {
     "no time": (lambda t: t.reset_index(drop=True), "the DataFrame has no time: no index of it, no column 'when' and"),
+    "two times": (
+        lambda t: t.reset_index(names="a").assign(b=t.index),
+        "the DataFrame has no time: no index of it, no column 'when' and 2 columns of timestamps, of a, load, wind, b.",
+    ),
     "another frequency": (lambda t: t.iloc[::2], "the DataFrame has the frequency '2h'; the model was trained on 'h'."),
     "a column less": (lambda t: t[["load"]], "the DataFrame: there is no column 'wind' among load."),
     "too short": (lambda t: t.iloc[:11], "the DataFrame has 11 rows; the model reads the last seq_len = 19."),

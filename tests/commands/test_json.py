@@ -47,6 +47,9 @@ def test_a_file_that_can_be_trained_on(capfd, tmp_path):
     assert status == 0 and document["usable"] and document["command"] in errors
     expected = {"rows": 400, "columns": ["load", "wind"], "time_column": "when", "separator": ";", "decimal": ","}
     expected |= {"frequency": "15min", "first": "2021-03-01 00:00:00", "last": "2021-03-05 03:45:00", "findings": []}
+    lengths = {"seq_len": 70, "label_len": 35, "pred_len": 24}
+    expected |= {"lengths": lengths, "windows": {"train": 280 - 70 - 24 + 1, "val": 40 - 24 + 1, "test": 80 - 24 + 1}}
+    expected |= {"rows_missing": 0, "gaps": "refuse"}
     assert {key: document[key] for key in expected} == expected
     assert document["season"]["period"] == 96
 

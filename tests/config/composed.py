@@ -1,5 +1,7 @@
 """Composing and checking the real conf in tests."""
 
+import contextlib
+import copy
 import pickle
 from functools import cache
 from unittest import mock
@@ -7,7 +9,9 @@ from unittest import mock
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra._internal.config_repository import CachingConfigRepository
+from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.object_type import ObjectType
 
 from forecast.config import recipes
 from forecast.config.check import check_config
@@ -16,16 +20,42 @@ from forecast.errors import UserError
 
 
 class ReadOnce(CachingConfigRepository):
-    """Reads a file of conf once in a session; Hydra's own reads it for each config, and copies it slowly."""
+    """Reads a file of conf or of Hydra's own once in a session; Hydra's own reads it for each config."""
 
     read = {}  # noqa: RUF012
 
+    def __init__(self, delegate):
+        store = ConfigStore.instance()
+        self.delegate = copy.deepcopy(delegate, {id(store): store})  # without a copy of all published rows
+        self.cache = {}
+
     def load_config(self, config_path):
         if config_path not in self.cache:
-            if config_path not in self.read:
-                self.read[config_path] = pickle.dumps(self.delegate.load_config(config_path))
-            self.cache[config_path] = pickle.loads(self.read[config_path])
+            self.cache[config_path] = self.copied(config_path)
         return self.cache[config_path]
+
+    def copied(self, config_path):
+        source = self.delegate._find_object_source(config_path, ObjectType.CONFIG)
+        if source is None or source.path not in (str(CONF), "hydra.conf"):  # another test's may have the same name
+            return self.delegate.load_config(config_path)
+        if config_path not in self.read:
+            self.read[config_path] = pickle.dumps(self.delegate.load_config(config_path))
+        return pickle.loads(self.read[config_path])
+
+
+@contextlib.contextmanager
+def fast_hydra():
+    """Reads a file of conf once, and leaves out what Hydra does for hydra.mode and interpolated defaults.
+
+    There are none in conf: to look for the first it composes each config once more.
+    """
+    internal = "hydra._internal"
+    with (
+        mock.patch(f"{internal}.config_loader_impl.CachingConfigRepository", ReadOnce),
+        mock.patch(f"{internal}.hydra.Hydra.get_mode", lambda *_, **__: None),
+        mock.patch(f"{internal}.defaults_list._create_interpolation_map", lambda *_: None),
+    ):
+        yield
 
 
 def refusal(overrides):
@@ -44,6 +74,5 @@ def composed(*overrides, name="train", hydra=False):
 def _pickled(overrides, name, hydra):
     recipes.register(overrides)
     GlobalHydra.instance().clear()
-    reading = mock.patch("hydra._internal.config_loader_impl.CachingConfigRepository", ReadOnce)
-    with reading, initialize_config_dir(str(CONF), version_base="1.3"):
+    with fast_hydra(), initialize_config_dir(str(CONF), version_base="1.3"):
         return pickle.dumps(compose(name, overrides=list(overrides), return_hydra_config=hydra))

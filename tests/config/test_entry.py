@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from config.composed import composed
+from program import call
 
 from forecast.config.entry import help_text
 from forecast.config.hydra_errors import diagnose, message
@@ -142,13 +143,10 @@ def test_questions_are_answered_fast_and_write_nothing(tmp_path, script, questio
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
-@PROGRAMS
-def test_help_shows_six_commands_that_name_the_program(tmp_path, script):
-    assert (
-        len(re.findall(rf"^  forecast {Path(script).stem} \S", ran(tmp_path, ROOT / script, "--help").stdout, re.M))
-        == 6
-    )
+@pytest.mark.parametrize("program", ["train", "evaluate", "predict"])
+def test_help_shows_six_commands_that_name_the_program(program, capsys):
+    call(program, "--help")
+    assert len(re.findall(rf"^  forecast {program} \S", capsys.readouterr().out, re.M)) == 6
 
 
 @pytest.mark.slow
@@ -186,10 +184,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("arguments", REFUSED)
-def test_a_mistake_ends_with_one_message_and_status_1_or_2_and_holds_no_folder(tmp_path, arguments):
-    end = ran(tmp_path, STUB, *arguments.split())
+def test_a_mistake_ends_with_one_message_and_status_1_or_2_and_holds_no_folder(tmp_path, ran_here, arguments):
+    end = ran_here(*arguments.split())
     assert end.returncode == (2 if " --" in f" {arguments}" or " -m" in arguments else 1)  # an option, or a value
     assert REFUSED[arguments] in end.stderr
     assert len(end.stderr.splitlines()) == 1
@@ -230,9 +227,8 @@ def reports(end):
     return [json.loads(line.removeprefix("RAN ")) for line in end.stdout.splitlines() if line.startswith("RAN ")]
 
 
-@pytest.mark.slow
-def test_main_runs_in_its_folder_and_knows_the_command(tmp_path):
-    end = ran(tmp_path, STUB, "seed=3", "hydra.verbose=false")
+def test_main_runs_in_its_folder_and_knows_the_command(tmp_path, ran_here):
+    end = ran_here("seed=3", "hydra.verbose=false")
     (report,) = reports(end)
     assert end.stderr == ""
     assert (report["overrides"], report["seed"], report["model"]) == (["seed=3"], 3, "informer")
@@ -240,31 +236,28 @@ def test_main_runs_in_its_folder_and_knows_the_command(tmp_path):
     assert {path.name for path in Path(report["folder"]).iterdir()} == {".hydra", ".lock", "train.log"}
 
 
-@pytest.mark.slow
-def test_a_continued_run_keeps_its_folder_and_its_first_config(tmp_path):
-    (first,) = reports(ran(tmp_path, STUB, "seed=3"))
+def test_a_continued_run_keeps_its_folder_and_its_first_config(tmp_path, ran_here):
+    (first,) = reports(ran_here("seed=3"))
     folder = Path(first["folder"])
     (folder / "checkpoints").mkdir()
     (folder / "checkpoints" / "last.ckpt").touch()
     before = (folder / ".hydra" / "config.yaml").read_text()
-    (second,) = reports(ran(tmp_path, STUB, f"ckpt_path={folder}/checkpoints/last.ckpt"))
+    (second,) = reports(ran_here(f"ckpt_path={folder}/checkpoints/last.ckpt"))
     assert second["folder"] == first["folder"]
     assert (folder / ".hydra" / "config.yaml").read_text() == before
 
 
-@pytest.mark.slow
-def test_a_sweep_has_one_folder_for_each_identity_and_is_repeatable(tmp_path):
+def test_a_sweep_has_one_folder_for_each_identity_and_is_repeatable(tmp_path, ran_here):
     command = ["-m", "attention=full,prob", "seed=1,2", "data=demo"]
-    folders = {report["folder"] for report in reports(ran(tmp_path, STUB, *command))}
+    folders = {report["folder"] for report in reports(ran_here(*command))}
     assert len(folders) == 4
     (folder,) = {Path(folder).parent for folder in folders}
     assert folder.parent == tmp_path / "multirun" and folder.name.startswith(str(datetime.date.today()))
-    assert {report["folder"] for report in reports(ran(tmp_path, STUB, *command))} == folders
+    assert {report["folder"] for report in reports(ran_here(*command))} == folders
 
 
-@pytest.mark.slow
-def test_a_failing_job_of_a_sweep_is_reported_and_the_others_run(tmp_path):
-    end = ran(tmp_path, STUB, "-m", "experiment=quickstart", "logger.name=a,refuse,b")
+def test_a_failing_job_of_a_sweep_is_reported_and_the_others_run(tmp_path, ran_here):
+    end = ran_here("-m", "experiment=quickstart", "logger.name=a,refuse,b")
     assert len(reports(end)) == 2
     assert Path(reports(end)[0]["folder"]).parent == tmp_path / "multirun" / "quickstart"
     assert end.returncode == 1
@@ -276,15 +269,14 @@ def test_a_failing_job_of_a_sweep_is_reported_and_the_others_run(tmp_path):
     assert info == {"status": "failed", "error": "refused inside main"}
 
 
-def test_an_ablation_without_m_is_refused(tmp_path):
-    end = ran(tmp_path, STUB, "experiment=ablation/scramble")
+def test_an_ablation_without_m_is_refused(tmp_path, ran_here):
+    end = ran_here("experiment=ablation/scramble")
     assert end.returncode == 1 and reports(end) == []
     assert end.stderr == "experiment=ablation/scramble is a sweep over attention, seed: add -m to run it\n"
 
 
-@pytest.mark.slow
-def test_the_command_line_wins_over_what_an_ablation_varies(tmp_path):
-    results = reports(ran(tmp_path, STUB, "-m", "experiment=ablation/scramble", "data=demo", "seed=7"))
+def test_the_command_line_wins_over_what_an_ablation_varies(tmp_path, ran_here):
+    results = reports(ran_here("-m", "experiment=ablation/scramble", "data=demo", "seed=7"))
     overrides = [
         {"experiment=ablation/scramble", "data=demo", f"attention={name}", "seed=7"}
         for name in ("prob", "prob_scrambled")

@@ -9,7 +9,8 @@ import sys
 import time
 
 import pytest
-from config.test_entry import ROOT, STUB, ran, reports
+from config.test_entry import STUB, reports
+from program import refusal
 
 from forecast.run_folder import FolderHeld, hold, in_use, read_run, release
 
@@ -33,7 +34,9 @@ def content(folder):
     return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_second_training_or_resume_is_refused_until_the_first_is_gone_however_it_ended(tmp_path):
+def test_a_second_training_or_resume_is_refused_until_the_first_is_gone_however_it_ended(
+    tmp_path, ran_here, monkeypatch, capsys
+):
     run = tmp_path / "run"
     (run / "checkpoints").mkdir(parents=True)
     (run / "checkpoints" / "last.ckpt").touch()
@@ -45,15 +48,17 @@ def test_a_second_training_or_resume_is_refused_until_the_first_is_gone_however_
             r"wait for its end, stop it, or train elsewhere with hydra\.run\.dir=FOLDER\n"
         )
         for second in ("seed=2", f"ckpt_path={run}/checkpoints/last.ckpt", "hydra.output_subdir=null"):
-            end = ran(tmp_path, STUB, second, *([] if "ckpt_path" in second else [f"hydra.run.dir={run}"]))
+            end = ran_here(second, *([] if "ckpt_path" in second else [f"hydra.run.dir={run}"]))
             assert end.returncode == 1 and reports(end) == []
             assert re.fullmatch(message, end.stderr)
             assert content(run) == before
         evaluated = (f"ckpt_path={run}/checkpoints/last.ckpt", f"hydra.run.dir={run}")  # it would replace metrics.json
-        assert re.fullmatch(message, ran(tmp_path, ROOT / "evaluate.py", *evaluated).stderr)
+        assert re.fullmatch(message, refusal(capsys, "evaluate", *evaluated))
         assert content(run).items() >= before.items()
-        assert reports(ran(tmp_path, STUB, f"hydra.run.dir={tmp_path / 'elsewhere'}"))  # what the message advises
-        assert reports(ran(tmp_path, STUB, f"hydra.run.dir={run}", LOCAL_RANK="1"))  # another process of one training
+        assert reports(ran_here(f"hydra.run.dir={tmp_path / 'elsewhere'}"))  # what the message advises
+        with monkeypatch.context() as another_process_of_one_training:
+            another_process_of_one_training.setenv("LOCAL_RANK", "1")
+            assert reports(ran_here(f"hydra.run.dir={run}"))
         before = content(run)
         assert in_use(run) and content(run) == before
         (run / "run.json").write_text('{"status": "running", "overrides": []}')
@@ -63,16 +68,16 @@ def test_a_second_training_or_resume_is_refused_until_the_first_is_gone_however_
     assert read_run(run).reason == "it was killed"
     (run / ".lock.holder").write_text("process 7 on another-machine, since today,")
     assert read_run(run).reason == "it is running, or was killed"  # not every file system tells one machine of another
-    (report,) = reports(ran(tmp_path, STUB, f"hydra.run.dir={run}", "seed=2"))
+    (report,) = reports(ran_here(f"hydra.run.dir={run}", "seed=2"))
     assert report["seed"] == 2
 
 
-def test_two_sweeps_of_the_same_words_share_the_jobs(tmp_path):
+def test_two_sweeps_of_the_same_words_share_the_jobs(tmp_path, ran_here):
     command = ("-m", "seed=1,2", "data=demo")
     with at_work(tmp_path, *command) as first:
         (busy,) = tmp_path.glob("multirun/*/*/")
         before = content(busy)
-        end = ran(tmp_path, STUB, *command)
+        end = ran_here(*command)
         assert end.returncode == 0
         assert [report["seed"] for report in reports(end)] == [2]
         left_out = [line for line in end.stdout.splitlines() if line.startswith("Left out: ")]

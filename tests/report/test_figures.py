@@ -6,6 +6,7 @@ import pytest
 from matplotlib.dates import ConciseDateFormatter, date2num
 
 from forecast.report import figures
+from forecast.report.figures import forecast_figure
 
 W, L, P, T = 3, 61, 7, 5
 COLUMNS = ["HUFL", "HULL", "MUFL", "LUFL", "OT"]
@@ -30,7 +31,7 @@ def lines(axes):
 
 def panels(arguments, rows=4):
     """The axes, a row a column of the data, of the given arguments."""
-    return np.array(figures.forecast_figure(**arguments, max_columns=rows).axes).reshape(rows, -1)
+    return np.array(forecast_figure(**arguments, max_columns=rows).axes).reshape(rows, -1)
 
 
 def legend(figure):
@@ -38,9 +39,9 @@ def legend(figure):
 
 
 def test_there_is_one_panel_for_each_window_and_shown_column():
-    assert len(figures.forecast_figure(**make(), max_columns=4).axes) == W * 4
-    assert len(figures.forecast_figure(**make(), max_columns=9).axes) == W * T
-    assert len(figures.forecast_figure(**make(windows=1, targets=1)).axes) == 1
+    assert len(forecast_figure(**make(), max_columns=4).axes) == W * 4
+    assert len(forecast_figure(**make(), max_columns=9).axes) == W * T
+    assert len(forecast_figure(**make(windows=1, targets=1)).axes) == 1
 
 
 def test_each_line_is_the_given_series_of_its_window_and_column():
@@ -70,14 +71,14 @@ def test_a_vertical_line_stands_at_the_last_known_step():
 
 
 def test_there_is_one_legend_and_it_names_the_baseline():
-    figure = figures.forecast_figure(**make(), baseline_name="seasonal naive (24 steps)")
+    figure = forecast_figure(**make(), baseline_name="seasonal naive (24 steps)")
     assert len(figure.legends) == 1
     assert legend(figure) == ["past", "truth", "seasonal naive (24 steps)", "forecast"]
     assert all(axes.get_legend() is None for axes in figure.axes)
 
 
 def test_a_future_without_truth_or_baseline_has_two_lines_and_the_origin():
-    figure = figures.forecast_figure(**make(windows=1, truth=None, baseline=None))
+    figure = forecast_figure(**make(windows=1, truth=None, baseline=None))
     assert legend(figure) == ["past", "forecast"]
     assert len(figure.axes[0].lines) == 3
 
@@ -89,9 +90,9 @@ def test_series_that_overlap_differ_in_colour_and_dashes():
 
 
 def test_the_columns_left_out_are_counted_in_the_title():
-    figure = figures.forecast_figure(**make(), title="informer", max_columns=2)
+    figure = forecast_figure(**make(), title="informer", max_columns=2)
     assert figure.get_suptitle() == "informer (3 of 5 target columns are not shown)"
-    assert figures.forecast_figure(**make(), title="informer", max_columns=5).get_suptitle() == "informer"
+    assert forecast_figure(**make(), title="informer", max_columns=5).get_suptitle() == "informer"
 
 
 def test_the_shown_columns_are_named_with_their_units_and_the_time_axis_shows_dates():
@@ -115,12 +116,12 @@ def test_a_single_future_step_is_visible():
 @pytest.mark.parametrize(("windows", "targets", "pred_len"), [(1, 1, 7), (3, 4, 7), (1, 1, 1), (2, 5, 53)])
 def test_every_layout_is_drawn_without_a_warning(tmp_path, windows, targets, pred_len):
     arguments = make(windows=windows, targets=targets, pred_len=pred_len)
-    figures.save(figures.forecast_figure(**arguments, title="a long title " * 20), tmp_path / "x.png")
+    figures.save(forecast_figure(**arguments, title="a long title " * 20), tmp_path / "x.png")
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_dollars_in_names_are_no_formula_and_the_resolution_is_the_stated_one(tmp_path):
-    figure = figures.forecast_figure(**make(windows=1, targets=1, columns=["$a_{$"]), title="$\\x{$")
+    figure = forecast_figure(**make(windows=1, targets=1, columns=["$a_{$"]), title="$\\x{$")
     figures.save(figure, tmp_path / "x.png")
     header = (tmp_path / "x.png").read_bytes()[16:20]
     assert int.from_bytes(header, "big") == round(figure.get_figwidth() * figures.DPI)
@@ -150,7 +151,7 @@ NAMES = "expected 5 column names, got 2: HUFL, HULL"
 def test_timestamps_or_names_that_do_not_fit_are_refused(key, change, message):
     arguments = make()
     with pytest.raises(ValueError, match=message):
-        figures.forecast_figure(**{**arguments, key: change(arguments[key])})
+        forecast_figure(**{**arguments, key: change(arguments[key])})
 
 
 def test_the_heat_map_holds_the_weights_and_marks_the_active_rows():
@@ -189,5 +190,5 @@ def test_counts_are_refused_where_shares_are_wanted():
 def test_any_span_of_time_gets_an_axis_without_a_warning(freq, length):
     times = pd.date_range("1901-01-01", periods=length, freq=freq)
     past, forecast = np.zeros((1, length - 1, 1)), np.zeros((1, 1, 1))
-    figure = figures.forecast_figure(past=past, truth=None, forecast=forecast, timestamps=[times], columns=["a"])
+    figure = forecast_figure(past=past, truth=None, forecast=forecast, timestamps=[times], columns=["a"])
     figure.draw_without_rendering()  # pytest makes a warning an error

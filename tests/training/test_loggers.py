@@ -14,7 +14,7 @@ import yaml
 from config.composed import composed
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from omegaconf import OmegaConf
-from program import TINY, call, refusal
+from program import TINY, WITH_FIGURES, call, refusal
 
 from forecast.errors import UserError
 from forecast.training.lightning_errors import errors_for_users
@@ -24,7 +24,6 @@ FINAL = {f"test/{kind}_{unit}" for kind in ("mse", "mae") for unit in ("scaled",
 SCALARS = {"train/mse_scaled", "val/mse_scaled", "val/mae_scaled", *FINAL}
 LAYERS = ("encoder.0.attention", "encoder.2.attention", "decoder.layers.0.self_attention")
 PICTURES = {"forecast/val", *(f"{kind}/{name}" for kind in ("attention", "active_rows") for name in LAYERS)}
-WITH_FIGURES = [change for change in TINY if change != "callbacks.figures=null"]
 
 
 def config(*overrides):

@@ -1,13 +1,18 @@
 """The worked example of docs/own_class.md from an empty folder, and a class of one's own in several processes."""
 
+import importlib
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from joblib.externals.loky import get_reusable_executor
+
+from forecast.__main__ import main, start
+from forecast.config.entry import logging_restored
+from forecast.config.trust import trusted
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "own_class.md").read_text(encoding="utf-8")
@@ -17,6 +22,7 @@ TINY = (
     "seq_len=19",
     "label_len=7",
     "pred_len=5",
+    "data.features=S",
     "model=nlinear",
     "trainer.max_epochs=1",
 )
@@ -31,16 +37,26 @@ def folder(tmp_path):
     return tmp_path
 
 
-def ran(folder, *arguments):
-    """`forecast ARGUMENTS`: its exit status, and all that it prints."""
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    command = (
-        [sys.executable, "-P", "-m", "forecast"] if sys.version_info >= (3, 11) else [sys.executable, "-m", "forecast"]
-    )
-    end = subprocess.run(
-        [*command, *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False
-    )
-    return end.returncode, end.stdout + end.stderr
+@pytest.fixture
+def ran(folder, monkeypatch, capsys):
+    """`forecast ARGUMENTS` in that folder as in a process of its own: its exit status, and all that it prints."""
+    monkeypatch.chdir(folder)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(folder))])
+        monkeypatch.setattr(sys, "argv", ["forecast", *arguments])
+        sys.modules.pop("my_models", None)
+        importlib.invalidate_caches()
+        status = 0
+        try:
+            with logging_restored():
+                main()
+        except SystemExit as stop:
+            status = stop.code
+        return status, "".join(capsys.readouterr())
+
+    yield run
+    sys.modules.pop("my_models", None)
 
 
 def finished(folder):
@@ -48,71 +64,84 @@ def finished(folder):
 
 
 @pytest.mark.slow
-def test_the_example_trains_is_evaluated_and_forecasts_and_without_the_switch_does_not(folder):
-    train, evaluate, predict = re.findall(r"^forecast (.*)$", PAGE, re.M)
-    for command in (train, evaluate, predict):
-        status, output = ran(folder, *[word for word in command.split() if word not in ("--trust", "my_models")])
-        assert status == 1 and ("--trust my_models" in output or "no such file" in output)
-        status, output = ran(folder, *command.split())
+def test_the_example_trains_is_evaluated_and_forecasts_and_without_the_switch_does_not(folder, ran):
+    for command in re.findall(r"^forecast (.*)$", PAGE, re.M):
+        status, output = ran(*[word for word in command.split() if word not in ("--trust", "my_models")])
+        assert status == 1 and "--trust my_models" in output
+        status, output = ran(*command.split())
         assert status == 0, output
-        refused, output = ran(folder, *[word for word in command.split() if word not in ("--trust", "my_models")])
-        assert refused == 1 and "--trust my_models" in output
     assert (folder / "forecast.csv").is_file()
     assert json.loads((folder / "drift" / "metrics.json").read_text())["model"] == "my_models.Drift"
     info = json.loads((folder / "drift" / "run.json").read_text())
     assert re.fullmatch("[0-9a-f]{12}", info["versions"]["code of my_models"])
     status, output = ran(
-        folder, "train", "--trust", "my_models", "ckpt_path=drift/checkpoints/last.ckpt", "trainer.max_epochs=2"
+        "train", "--trust", "my_models", "ckpt_path=drift/checkpoints/last.ckpt", "trainer.max_epochs=2"
     )
     assert status == 0, output
+
+
+SWEEP = ("-m", *TINY, *QUIET, "model._target_=my_models.Drift", "+model.scale=1.0,2.0")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["basic", "joblib"])
-def test_a_sweep_builds_it_in_every_process_and_only_with_the_switch(folder, launcher):
-    words = (
-        "-m",
-        *TINY,
-        *QUIET,
-        "model._target_=my_models.Drift",
-        "+model.scale=1.0,2.0",
-        f"hydra/launcher={launcher}",
-    )
-    status, output = ran(folder, "train", *words)
+def test_a_sweep_builds_it_only_with_the_switch_and_anew_when_its_code_changes(folder, ran):
+    status, output = ran("train", *SWEEP)
     assert status == 1 and "--trust my_models" in output and finished(folder) == []
-    status, output = ran(folder, "train", "--trust", "my_models", *words)
+    status, output = ran("train", "--trust", "my_models", *SWEEP)
     assert status == 0, output
     assert len(finished(folder)) == 2
-    status, output = ran(folder, "train", "--trust", "my_models", *words)
+    status, output = ran("train", "--trust", "my_models", *SWEEP)
     assert output.count("has finished before") == 2
     (folder / "my_models.py").write_text((folder / "my_models.py").read_text() + "\nSCALE = 3\n")
-    status, output = ran(folder, "train", "--trust", "my_models", *words)
+    status, output = ran("train", "--trust", "my_models", *SWEEP)
     assert status == 0 and "has finished before" not in output and len(finished(folder)) == 4
 
 
 @pytest.mark.slow
-def test_users_own_yaml_may_name_it_and_may_not_trust_it(folder):
+def test_the_processes_of_a_sweep_build_it_only_with_the_switch(folder, ran):
+    """The same two processes do both sweeps."""
+    try:
+        status, output = ran("train", *SWEEP, "hydra/launcher=joblib")
+        assert status == 1 and "--trust my_models" in output and finished(folder) == []
+        status, output = ran("train", "--trust", "my_models", *SWEEP, "hydra/launcher=joblib")
+        assert status == 0, output
+        assert len(finished(folder)) == 2
+    finally:
+        get_reusable_executor().shutdown(wait=True)
+
+
+@pytest.mark.slow
+def test_users_own_yaml_may_name_it_and_may_not_trust_it(folder, ran):
     (folder / "mine" / "model").mkdir(parents=True)
     yaml = folder / "mine" / "model" / "drift.yaml"
     head = "defaults:\n  - override /attention@_global_.attention: null\n  - _self_\n"
     yaml.write_text(f"{head}_target_: my_models.Drift\nscale: 2.0\n")
     words = ["--config-dir", "mine", *TINY, *QUIET, "model=drift"]
     words.remove("model=nlinear")
-    status, output = ran(folder, "train", *words)
+    status, output = ran("train", *words)
     assert status == 1 and "--trust my_models" in output
     yaml.write_text(f"# @package _global_\n{head}trust: [my_models]\nmodel:\n  _target_: my_models.Drift\n")
-    status, output = ran(folder, "train", *words)
+    status, output = ran("train", *words)
     assert status == 1 and "trust=['my_models']: unknown key" in output and "Drift: not allowed" in output
     yaml.write_text(f"{head}_target_: my_models.Drift\nscale: 2.0\n")
-    status, output = ran(folder, "train", "--trust", "my_models", *words)
+    status, output = ran("train", "--trust", "my_models", *words)
     assert status == 0, output
 
 
-@pytest.mark.slow
-def test_processes_that_lightning_starts_trust_it_too(folder):
-    words = (*TINY, *QUIET, "model._target_=my_models.Drift", "trainer.strategy=ddp", "trainer.devices=2")
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, str(ROOT / "train.py"), *words, "--trust", "my_models"]
-    end = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)
-    assert end.returncode == 0, end.stdout + end.stderr
-    assert len(finished(folder)) == 1
+@pytest.mark.parametrize(
+    ("begun_by", "repeated"), [("train.py", ["--trust=my_models"]), ("forecast", ["train", "--trust", "my_models"])]
+)
+def test_processes_that_lightning_starts_trust_it_too(folder, monkeypatch, begun_by, repeated):
+    """It starts them with what is in sys.argv; tests/training/test_processes.py shows that it does."""
+    seen = []
+    stub = SimpleNamespace(train=lambda cfg: seen.append(([*sys.argv], {*trusted()})))
+    monkeypatch.setitem(sys.modules, "forecast.commands.train", stub)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    words = ["trainer=ddp", "model=nlinear", "model._target_=my_models.Drift"]
+    command = ["train", "--trust", "my_models", *words][begun_by == "train.py" :]
+    for arguments in (command, [*repeated, *words]):
+        monkeypatch.setattr(sys, "argv", [begun_by, *arguments])
+        with logging_restored():
+            start("train") if begun_by == "train.py" else main()
+    assert seen == [([begun_by, *repeated, *words], {"my_models"})] * 2

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from program import TINY, call, refusal
+from program import TINY, WITH_FIGURES, call, refusal
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from forecast.config.code_hash import code_hash
@@ -99,8 +99,9 @@ def test_run_json_holds_versions_checksum_device_and_cost(tiny_run):
     assert min(info["train_seconds"], info["train_samples_per_second"], info["peak_memory_mb"]) > 0
 
 
-def test_tensorboard_has_scalars_figures_histograms_and_final_hyperparameters(tiny_run):
-    events = EventAccumulator(str(tiny_run / "tensorboard"), size_guidance={"images": 0})
+def test_tensorboard_has_scalars_figures_histograms_and_final_hyperparameters(tmp_path):
+    call("train", *WITH_FIGURES, "callbacks.figures.windows=1", f"hydra.run.dir={tmp_path}")
+    events = EventAccumulator(str(tmp_path / "tensorboard"), size_guidance={"images": 0})
     events.Reload()
     tags = events.Tags()
     assert {"train/mse_scaled", "val/mse_scaled", "val/mae_scaled", "test/mse_scaled"} <= set(tags["scalars"])

@@ -22,7 +22,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from permissions import heeded
-from program import TINY, call, heed_ctrl_c, refusal
+from program import ONE_COLUMN, TINY, call, heed_ctrl_c, refusal
 
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.train import write_run_info
@@ -210,7 +210,7 @@ def wait_for(file, process):
 
 @pytest.mark.slow
 def test_ctrl_c_before_any_checkpoint_ends_at_once_without_figures(run):
-    process = start(*TINY, "data.rows=200000", f"hydra.run.dir={run}")
+    process = start(*ONE_COLUMN, "data.rows=200000", f"hydra.run.dir={run}")
     wait_for(run / "run.json", process)
     time.sleep(0.5)  # the data are being read
     process.send_signal(signal.SIGINT)
@@ -224,7 +224,7 @@ def test_ctrl_c_before_any_checkpoint_ends_at_once_without_figures(run):
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_training_after_its_step_with_a_checkpoint_to_go_on_from(run, last, number, status):
-    process = start(*TINY, *ENDLESS, f"hydra.run.dir={run}")
+    process = start(*ONE_COLUMN, *ENDLESS, f"hydra.run.dir={run}")
     wait_for(last, process)
     process.send_signal(number)
     text = last_words(process)

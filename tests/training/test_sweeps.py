@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from program import TINY
+from program import ONE_COLUMN
 
 from forecast.comparison.rows import comparisons, read_folder
 
@@ -20,7 +20,7 @@ JOBS = ["data.rows=900", "attention=full,prob", "seed=1,2"]
 
 
 def command(*overrides, options=()):
-    return [sys.executable, *options, str(TRAIN), "-m", *TINY, *overrides]
+    return [sys.executable, *options, str(TRAIN), "-m", *ONE_COLUMN, *overrides]
 
 
 def swept(folder, *overrides, options=()):
