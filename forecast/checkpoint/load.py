@@ -150,8 +150,8 @@ def no_larger_than(weights: Mapping[str, torch.Tensor]) -> Iterator[None]:
 
     def count(_owner: nn.Module, _name: str, part: nn.Module | nn.Parameter | None) -> None:
         nonlocal numbers, parts
-        lazy = is_lazy(part)
-        numbers -= part.numel() if isinstance(part, nn.Parameter) and not lazy else 0
+        if isinstance(part, nn.Parameter) and not is_lazy(part):
+            numbers -= part.numel()
         parts -= 1
         if numbers < 0 or parts < 0:
             raise UserError("it is larger than all the weights in the file")
