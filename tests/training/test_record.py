@@ -1,0 +1,30 @@
+"""What a checkpoint says of its data, and what the log does."""
+
+import logging
+
+import numpy as np
+import pandas as pd
+
+from forecast.data.frame import SeriesFrame
+from forecast.data.prepare import prepare
+from forecast.data.sources import CsvSource
+from forecast.data.split import ShareSplit, split_rows
+from forecast.training.record import describe_data
+
+N, L, P = 131, 7, 3
+
+
+def test_the_checksum_is_the_frames_and_constant_columns_have_one_log_line(caplog):
+    values = np.random.default_rng(0).normal(size=(N, 3))
+    values[:91, 1] = 7.0  # the train rows
+    frame = SeriesFrame(
+        values, pd.date_range("2021", periods=N, freq="h"), ("a", "stuck", "c"), "h", "my.csv", checksum="c0ffee"
+    )
+    source, lengths = CsvSource(path="my.csv", split=ShareSplit()), {"seq_len": L, "pred_len": P}
+    splits = split_rows(frame, source.split, **lengths)
+    with caplog.at_level(logging.INFO, logger="forecast"):
+        data = prepare(frame, splits=splits, targets=(0, 1, 2), encoding="timeF", **lengths)
+        described = describe_data({"model": {}}, source, data)
+    assert (described["path"], described["checksum"]) == ("my.csv", "c0ffee")
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == ["Constant in the train rows, so not scaled (std 1): stuck"]
