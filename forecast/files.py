@@ -1,6 +1,7 @@
 """How this program writes files: whole or not at all, whatever kills it."""
 
 import errno
+import glob
 import json
 import math
 import os
@@ -58,6 +59,12 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     with together(path.parent) as beside:
         yield beside(path.name)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Removes what killed processes have left of a file; only where no other process can be writing it now."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        part.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forecast.files import replacing, rounded, save_arrays, together, write_json
+from forecast.files import remove_unfinished, replacing, rounded, save_arrays, together, write_json
 
 
 def test_floats_are_rounded_to_six_decimals_wherever_they_are():
@@ -164,3 +164,11 @@ def test_two_processes_that_write_the_same_file_write_it_one_after_the_other(tmp
             second.write_text("second")
         assert (tmp_path / "x").read_text() == "second"
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("x", "first")]
+
+
+def test_what_a_killed_process_left_of_a_file_is_removed_and_nothing_else(tmp_path):
+    for name in (".last.ckpt.17.part", "last.ckpt", ".best.ckpt.17.part", "last.ckpt.part"):
+        (tmp_path / name).touch()
+    remove_unfinished(tmp_path / "last.ckpt")
+    assert {path.name for path in tmp_path.iterdir()} == {"last.ckpt", ".best.ckpt.17.part", "last.ckpt.part"}
+    remove_unfinished(tmp_path / "none" / "last.ckpt")

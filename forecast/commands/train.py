@@ -25,6 +25,7 @@ from forecast.data.split import split_rows
 from forecast.errors import Terminated, UserError
 from forecast.evaluation.evaluate import Protocol, counted_windows, fit_baselines
 from forecast.evaluation.horizon_offsets import check_offsets
+from forecast.files import remove_unfinished
 from forecast.report.verdict import print_report
 from forecast.run_folder import METRICS, RESULTS, RUN_INFO, checkpoint_path, read_run, write_run_info
 from forecast.training.checkpoint import resume_hint
@@ -76,19 +77,20 @@ def remove_results(folder: Path, *, new: bool) -> None:
 
     Raises UserError for such results without a run.json: they are not of a run, and would be lost.
     """
-    left = [*folder.glob("*.part"), *folder.glob("checkpoints/*.part")]
+    checkpoints = [checkpoint_path(folder, name) for name in ("best", "last")]
+    results = [*(folder / name for name in RESULTS), *checkpoints]
+    for path in (folder / RUN_INFO, *results):
+        remove_unfinished(path)
     if new:  # they must not be taken for this run's
-        checkpoints = [checkpoint_path(folder, name) for name in ("best", "last")]
         keep_others(
-            [*(folder / name for name in RESULTS), *checkpoints],
+            results,
             ours=(folder / RUN_INFO).is_file(),
             key=f"hydra.run.dir={folder}",
             like=f"a file of a training: there is no {RUN_INFO}",
             fix="choose another folder, or move the file away",
         )
-        left += [folder / METRICS, *checkpoints]
-    for path in left:
-        path.unlink(missing_ok=True)
+        for path in (folder / METRICS, *checkpoints):
+            path.unlink(missing_ok=True)
 
 
 def made_by(plan: Plan, first: Mapping[str, Any]) -> dict[str, str | None]:

@@ -188,10 +188,11 @@ def test_checkpoints_are_written_beside_their_place_and_nowhere_else(run, monkey
         raise OSError(errno.ENOSPC, "No space left on device", "TMPDIR")
 
     monkeypatch.setattr(tempfile, "mkstemp", small)
-    left = run / "checkpoints" / "last.ckpt.part"
+    left, mine = run / "checkpoints" / ".last.ckpt.17.part", run / "checkpoints" / "film.part"
     left.write_text("by a process that was killed")
+    mine.touch()
     go_on(run, "trainer.max_epochs=2")
-    assert not left.exists()
+    assert not left.exists() and mine.exists()
 
 
 def test_a_checkpoint_knows_whether_it_is_the_best_of_its_run(tiny_run, tmp_path):
