@@ -175,7 +175,7 @@ def test_a_table_of_the_users_in_the_run_folder_stays(table, tmp_path):
     with pytest.raises(
         UserError, match=r"/data\.csv is there and is not a file of a training: there is no run\.json\. Nothing"
     ):
-        Forecaster("nlinear", overrides=[*OWN, f"hydra.run.dir={tmp_path}"]).fit(table)
+        Forecaster(overrides=[*OWN, f"hydra.run.dir={tmp_path}"]).fit(table)
     assert (tmp_path / "data.csv").read_text() == "mine"
 
 
