@@ -34,7 +34,8 @@ def predict(cfg: DictConfig) -> Answer:
     keep_inputs((output, picture), keep, key=f"output={output}")
     columns = [source.time_column, *checkpoint.data["targets"]]
     header = [as_cell(name) for name in columns] if settings.output_safe else columns
-    ours = settings.overwrite or is_forecast(output, columns=columns, steps=checkpoint.config["pred_len"])
+    steps = checkpoint.config["pred_len"]
+    ours = settings.overwrite or any(is_forecast(output, columns=names, steps=steps) for names in (columns, header))
     keep_others((output, picture), ours=ours, key=f"output={output}", like="a forecast of this checkpoint")
     frame = history(checkpoint, source, settings.data.path)
     table = forecaster.continued(frame, time_column=source.time_column)
