@@ -131,7 +131,7 @@ def _register() -> None:
 def _explained(error: BaseException, config_name: str, overrides: list[str], *, multirun: bool) -> BaseException:
     """What to raise for an error: a UserError with the text for a mistake of the user, else the error itself."""
     cause = error.__cause__ if isinstance(error, _Refused) and error.__cause__ else error
-    if isinstance(cause, ValueError) and not isinstance(cause, UserError) and isinstance(cause.__cause__, OSError):
+    if type(cause) is ValueError and isinstance(cause.__cause__, OSError):
         cause = cause.__cause__  # of Python's logging: the log file cannot be opened
     text = hydra_errors.message(cause, config_name=config_name, overrides=overrides, multirun=multirun)
     if text is None or isinstance(cause, BrokenPipeError):

@@ -1,5 +1,6 @@
 """When best.ckpt and last.ckpt are written, and what to do after a run has failed."""
 
+import io
 import math
 from contextlib import nullcontext
 from pathlib import Path
@@ -83,9 +84,10 @@ class WrittenInPlace(TorchCheckpointIO):
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         """Raises OSError when it cannot be written, also where the run folder was deleted: it is not made again."""
+        content = io.BytesIO()  # written straight to a full disk, torch.save raises RuntimeError
+        torch.save(checkpoint, content)
         Path(path).parent.mkdir(exist_ok=True)
-        with Path(path).open("wb") as file:
-            torch.save(checkpoint, file)
+        Path(path).write_bytes(content.getbuffer())
 
 
 def is_between_batches(trainer: pl.Trainer) -> bool:
