@@ -8,7 +8,7 @@ from program import TINY, call, refusal
 
 RUN = ["status", "model", "attention", "attention_slots", "data", "features", "protocol", "seed"]
 SIZES = ["seq_len", "label_len", "pred_len", "parameters", "best_epoch"]
-BEFORE, AFTER = [*RUN, *SIZES, "test", "baselines"], ["val", "cost"]
+BEFORE, AFTER = [*RUN, *SIZES, "test", "baselines"], ["val", "cost", "files"]
 
 
 def read(folder):
@@ -71,5 +71,7 @@ def test_wrong_offsets_are_refused_before_a_training_and_before_an_evaluation(ru
     overrides = [f"protocol.horizon_offsets={offsets}", f"hydra.run.dir={folder}"]
     assert says in refusal(capsys, "train", *TINY, *overrides)
     assert not list(folder.glob("**/*.ckpt"))
+    folder = tmp_path / "evaluated"
+    overrides[-1] = f"hydra.run.dir={folder}"
     assert says in refusal(capsys, "evaluate", f"ckpt_path={run}/checkpoints/best.ckpt", *overrides)
     assert not (folder / "metrics.json").exists()
