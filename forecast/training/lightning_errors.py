@@ -76,7 +76,7 @@ def errors_for_users(run_dir: Path) -> Iterator[None]:
     """
     handler = signal.getsignal(signal.SIGINT)
     try:
-        with _logger_errors():
+        with _logger_errors(), _restoring_errors():
             yield
     except SIGTERMException as stop:
         raise Terminated(resume_hint(run_dir, "SIGTERM ended the training. Find out what sent it")) from stop
@@ -130,6 +130,21 @@ def _logger_errors() -> Iterator[None]:
             raise
         raise UserError(
             f"logger={package.strip('/')} failed: {_first_line(error)} {LOGGERS[package]}, or logger=csv."
+        ) from error
+
+
+@contextmanager
+def _restoring_errors() -> Iterator[None]:
+    """Turns what Lightning stumbles over in a checkpoint whose entries are of other kinds into a UserError."""
+    try:
+        yield
+    except (AttributeError, LookupError) as error:
+        files = {Path(frame.filename).stem for frame in traceback.extract_tb(error.__traceback__)}
+        if "checkpoint_connector" not in files:
+            raise
+        raise UserError(
+            "ckpt_path: the checkpoint was changed by other means, and cannot be gone on from: "
+            f"{_first_line(error)} Take RUN/checkpoints/last.ckpt of another run, or train anew without ckpt_path"
         ) from error
 
 

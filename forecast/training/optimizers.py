@@ -1,7 +1,7 @@
 """Optimizers and schedules as the training needs them, and a trial of both before it."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,6 +26,33 @@ def fused_keyword(make: Callable[..., Optimizer], *, may: bool) -> dict[str, boo
     partial function whose keywords name `fused` keeps its own.
     """
     return {"fused": True} if may and takes(make, "fused") else {}
+
+
+def check_states(optimizers: Sequence[Any], weights: Sequence[Tensor]) -> None:
+    """Raises UserError unless the saved states of fused optimizers are of these weights, in the optimizer's order.
+
+    A fused step takes the shape of a weight for that of its states: it would read and write behind a smaller one.
+    """
+    try:
+        for saved in optimizers:
+            fused = any(group.get("fused") for group in saved["param_groups"])
+            for i, state in saved["state"].items():
+                for name, value in state.items():
+                    if fused and value is not None and not _fits(name, value, weights[i]):
+                        raise ValueError(f"{name} of weight {i} has another shape than the weight")
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(
+            f"ckpt_path: its entry optimizer_states was changed by other means: {error}. Go on from "
+            "RUN/checkpoints/last.ckpt of another run, or train anew without ckpt_path"
+        ) from error
+
+
+def _fits(name: str, value: Any, weight: Tensor) -> bool:
+    if not isinstance(value, Tensor):
+        return False
+    if name == "step":
+        return value.numel() == 1
+    return value.shape == weight.shape and (value.is_contiguous() or value.stride() == weight.stride())
 
 
 def takes(make: Callable[..., Any], name: str) -> bool:
