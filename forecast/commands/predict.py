@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import stat
 from pathlib import Path
 
 import pandas as pd
@@ -70,10 +71,24 @@ def predict(cfg: DictConfig) -> Answer:
 
 
 def checked_output(name: str) -> Path:
-    """The path of the forecast. Raises UserError for another suffix than .csv, and where there is no such folder."""
+    """The path of the forecast.
+
+    Raises UserError for another suffix than .csv, where there is no such folder, for a name that cannot be written, and
+    for a pipe or a device, which could keep its reader waiting.
+    """
     output = Path(name)
     if output.suffix != ".csv":
         raise UserError(f"output={name}: the forecast is a CSV, so its name must end in .csv")
+    try:
+        mode = output.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        mode = stat.S_IFREG  # of what will be there
+    except OSError as error:
+        raise UserError(
+            f"output={name}: {output} cannot be written: {error.strerror}. Choose another name: output=forecast.csv"
+        ) from error
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise UserError(f"output={name}: this is a pipe or a device. Choose the name of a file: output=forecast.csv")
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise UserError(f"output={name}: there is no folder {output.absolute().parent} to write it in.")
     return output

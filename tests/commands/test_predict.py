@@ -79,9 +79,15 @@ def test_it_says_whether_the_model_beats_a_naive_forecast(tmp_path, best, capsys
         ("none/forecast.csv", "there is no folder"),
         ("forecast.png", "must end in .csv"),
         ("forecast", "must end in .csv"),
+        ("n" * 300 + ".csv", "cannot be written: File name too long"),
+        ("loop.csv", "cannot be written: Too many levels of symbolic links"),
+        ("pipe.csv", "is a pipe or a device"),
     ],
+    ids=lambda value: value[:20],
 )
 def test_an_output_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path, best, capsys, output, message):
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    os.mkfifo(tmp_path / "pipe.csv")  # a pipe without a writer keeps its reader waiting
     assert message in refused(capsys, tmp_path, best, output=output)
 
 
