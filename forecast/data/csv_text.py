@@ -152,15 +152,16 @@ class CsvText:
         if not header:
             raise UserError(f"{self.path} is empty. Its first line must name the columns, as {time_column},a,b")
         where = f"{self.path}: line {number}"
+        first: dict[str, int] = {}
         for place, name in enumerate(header, start=1):
             if not name.strip():
                 findings.error(
                     f"{where}: column {place} has no name. Name it, or leave it out if it is a row index (pandas: "
                     "to_csv(index=False))."
                 )
-            elif name in header[: place - 1]:
+            elif first.setdefault(name, place) != place:
                 findings.error(
-                    f"{where}: column {quoted(name)} stands twice, as columns {header.index(name) + 1} and {place}. "
+                    f"{where}: column {quoted(name)} stands twice, as columns {first[name]} and {place}. "
                     "Rename or drop one of them."
                 )
         if time_column not in header:

@@ -3,10 +3,14 @@
 import json
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 from program import TINY, call
+
+from forecast.data.csv_text import CsvText
+from forecast.data.findings import Findings
 
 MEASURE = """
 import json, resource, sys, time
@@ -84,3 +88,16 @@ def test_a_thousand_columns_are_trained_and_forecast(tmp_path):
     header, *rows = output.read_text().splitlines()
     assert header == ",".join(["date", *(f"c{i}" for i in range(1_000))])
     assert [row.split(",")[0] for row in rows] == [f"2000-01-01 05:0{minute}:00" for minute in range(5)]
+
+
+def test_the_names_of_a_very_wide_header_are_looked_at_once_each(tmp_path):
+    names = [f"c{i}" for i in range(100_000)]
+    path = tmp_path / "wide.csv"
+    path.write_text(f"date,{','.join(names)},c7\n2020-01-01\n")
+    findings = Findings(str(path), strict=False)
+    text = CsvText(path, ",").verified(findings)
+    start = time.process_time()
+    assert len(text.header("date", findings)) == 100_002
+    assert time.process_time() - start < 10  # each compared with all before it: minutes
+    [error] = findings.texts("error")
+    assert "column 'c7' stands twice, as columns 9 and 100002" in error
