@@ -42,6 +42,7 @@ def say(*values: object, file: TextIO | None = None, flush: bool = False) -> Non
 
 def json_text(document: Any) -> str:
     """A JSON document that holds the true text and, to a terminal, is harmless: JSON has escapes of its own."""
+    document = json.loads(json.dumps(document), parse_constant=lambda _: None)  # NaN and infinity: a foreign file's
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     return _UNUSUAL.sub(lambda found: json.dumps(found[0])[1:-1] if _hides(found) else found[0], text)
 

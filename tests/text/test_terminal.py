@@ -44,6 +44,11 @@ def test_what_is_legible_stays(text):
     assert harmless(text) == text
 
 
+def test_what_is_no_number_is_null_in_json():
+    document = {"dropout": float("nan"), "lr": [float("inf"), -float("inf"), 0.5], "é": None}
+    assert json.loads(json_text(document)) == {"dropout": None, "lr": [None, None, 0.5], "é": None}
+
+
 def test_a_name_is_one_line():
     assert label("load\nok   splits\there") == r"load\nok   splits\there"
     assert listed(["a", "b\n"]) == r"a, b\n"
