@@ -4,7 +4,7 @@ Nothing here is run by the program; docs/hooks.py puts the lines into the page w
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import Parameter, getdoc
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,8 @@ def config_lines() -> list[str]:
     """All keys of the three config files and all options of all groups, as Markdown."""
     lines = []
     for name, settings in SETTINGS.items():
-        keys = list(read_keys((CONF / f"{name}.yaml").read_text(encoding="utf-8")))
+        text = (CONF / f"{name}.yaml").read_text(encoding="utf-8")
+        keys = [*read_keys(text), *_placed_keys(text)]
         rows = [_row(key, key.name, _annotation(settings, key.name)) for key in keys]
         lines += ["", f"## forecast {name} {{#{name}}}", "", *_table(rows)]
     groups = sorted({file.parent.relative_to(CONF).as_posix() for file in CONF.glob("*/**/*.yaml")})
@@ -109,6 +110,14 @@ def config_lines() -> list[str]:
     for group in OVERLAYS:
         lines += overlay_lines(group)
     return lines
+
+
+def _placed_keys(text: str) -> Iterator[Key]:
+    """The keys of the files that a config file puts somewhere: of reading.yaml for `reading@data`."""
+    for entry in yaml.safe_load(text)["defaults"]:
+        file, at, place = entry.partition("@") if isinstance(entry, str) else ("", "", "")
+        for key in read_keys((CONF / f"{file}.yaml").read_text(encoding="utf-8")) if at else ():
+            yield replace(key, name=f"{place}.{key.name}")
 
 
 def group_lines(group: str) -> list[str]:

@@ -4,6 +4,7 @@ train.py, evaluate.py, predict.py and the files of scripts/ start the same comma
 """
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -73,6 +74,7 @@ def start(name: str, *, words: list[str] | None = None) -> None:
             answer = _run_configured(name, words or sys.argv) if name in CONFIGURED else _run_plain(name)
         if as_json and answer is not None:
             print_json(answer.document)
+        sys.stdout.flush()  # at exit Python would only complain of a full disk
         if answer is not None and answer.exit_status:
             sys.exit(answer.exit_status)
 
@@ -121,6 +123,12 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
     except BrokenPipeError:  # `| head` has read enough; Python would complain once more when it flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(BROKEN_PIPE)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT) or error.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        say(f"The output cannot be written: {error.strerror}. Make room where stdout goes to.", file=sys.stderr)
+        sys.exit(USER_ERROR)
 
 
 def _run_configured(name: str, words: list[str]) -> Answer | None:
@@ -162,7 +170,7 @@ def _run_plain(name: str) -> Answer | None:
     if name in WITH_TRUST:
         trust_help = "a module of yours whose classes the checkpoint names; its code runs with your rights"
         parser.add_argument("--trust", metavar="MODULE", help=trust_help)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     answer: Answer | None = import_module(f"forecast.commands.{name.replace('-', '_')}").main(arguments)
     return answer
 

@@ -22,6 +22,12 @@ def at_least(least: int) -> Bound:
 LARGEST_SEED = 2**32 - 1  # numpy takes no larger one
 SHARE = Bound(lambda number: 0 <= number < 1, "must be at least 0 and less than 1")
 
+
+class Digits(NamedTuple):
+    """`Annotated[str, Digits()]`: a text that may be written in digits alone, which YAML takes for a number."""
+
+
+Text = Annotated[str, Digits()]  # names of columns and the like
 Positive = Annotated[int, at_least(1)]
 Share = Annotated[float, SHARE]  # of dropped activations: with all dropped nothing is left
 Seed = Annotated[int, Bound(lambda number: 0 <= number <= LARGEST_SEED, f"must be between 0 and {LARGEST_SEED}")]

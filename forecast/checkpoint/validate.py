@@ -275,8 +275,8 @@ def _check_data(data: dict[str, Any], where: str) -> None:
     """Columns, targets, scaler, splits and time fit together."""
     columns, targets, scaler = data["columns"], data["targets"], data["scaler"]
     _require(len(set(columns)) == len(columns) > 0, f"{where}.columns", f"is {columns}; it must be names, none twice")
-    known = targets and set(targets) <= set(columns)
-    _require(known, f"{where}.targets", f"is {targets}; it must be some of the columns {columns}")
+    known = targets and set(targets) <= set(columns) and len(set(targets)) == len(targets)
+    _require(known, f"{where}.targets", f"is {targets}; it must be some of the columns {columns}, none twice")
     _require(scaler["columns"] == columns, f"{where}.scaler.columns", f"is {scaler['columns']} instead of {columns}")
     for key in ("mean", "std"):
         fits = len(scaler[key]) == len(columns) and all(map(math.isfinite, scaler[key]))

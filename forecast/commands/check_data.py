@@ -1,17 +1,23 @@
 """What is in a CSV file, what is wrong with it, and the command to train on it; what is left out is guessed."""
 
 import argparse
+import shlex
 import textwrap
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from forecast.commands import Answer
+from forecast.config.annotations import parameters
+from forecast.config.typed_settings import typed_settings
 from forecast.data.check import FileCheck, check_file
+from forecast.data.choices import settings_of
 from forecast.data.findings import Severity
-from forecast.data.seasonality import CLEAR
+from forecast.data.layout import Layout
+from forecast.data.seasonality import CLEAR, Season
 from forecast.files import rounded
-from forecast.text.terminal import label, say
+from forecast.text.terminal import label, listed, say
 
 MAX_COLUMNS, MAX_FINDINGS = 12, 30
 WIDTH = 110
@@ -20,8 +26,12 @@ HEADINGS: dict[Severity, str] = {"error": "Mend this first:", "mend": "Gaps:", "
 
 def main(arguments: argparse.Namespace) -> Answer:
     """Prints what is in the file. The exit status is 1 when no training reads it as it is."""
-    options = {name: getattr(arguments, name) for name in ("separator", "decimal", "time_column")}
-    check = check_file(arguments.file, **options)
+    short = {name: getattr(arguments, name) for name in ("separator", "decimal", "time_column")}
+    known = {key.name: parameters(Layout)[key.name].annotation for key in fields(Layout)} | {"target": str | None}
+    given = typed_settings(arguments.settings, "data", known)
+    target = arguments.target or given.pop("target", None)
+    given = {key: value for key, value in short.items() if value is not None} | given
+    check = check_file(arguments.file, given, target=target)
     with np.errstate(over="ignore", invalid="ignore"):  # of columns that reach the largest float
         say("\n".join([*facts(check), *findings(check), *advice(check)]))
     return Answer(rounded(document(check)), exit_status=0 if check.command else 1)
@@ -33,10 +43,13 @@ def document(check: FileCheck) -> dict[str, Any]:
     return {
         "file": str(check.path),
         "usable": check.command is not None,
-        "command": check.command,
-        "separator": check.separator,
-        "decimal": check.decimal,
-        "time_column": check.time_column,
+        "command": None if check.command is None else shlex.split(check.command),
+        "commands": [{"reading": one.reading, "command": shlex.split(one.command)} for one in check.choices],
+        "layout": settings_of(check.layout),
+        "reasons": list(check.reasons),
+        "separator": check.layout.separator,
+        "decimal": check.layout.decimal,
+        "time_column": check.layout.time_column,
         "columns": [] if check.table is None else list(check.table.columns),
         "rows": check.rows,
         "first": None if times is None or not len(times) else str(times.min()),
@@ -45,6 +58,7 @@ def document(check: FileCheck) -> dict[str, Any]:
         "rows_missing": check.rows_missing,
         "findings": [finding._asdict() for finding in check.findings],
         "season": None if check.season is None else check.season._asdict(),
+        "runner_up": None if check.runner_up is None else check.runner_up._asdict(),
         "lengths": None if check.lengths is None else check.lengths._asdict(),
         "windows": dict(check.windows),
         "gaps": check.gaps,
@@ -55,13 +69,16 @@ def facts(check: FileCheck) -> list[str]:
     """What the file is, as far as it can be read, and a line for each of its first columns."""
     if not check.header:
         return []
-    cells = f"cells separated by {check.separator!r}, decimals by {check.decimal!r}"
+    cells = f"cells separated by {check.layout.separator!r}, decimals by {check.layout.decimal!r}"
     lines = [labelled("file", f"{check.path}: {check.rows} rows, {len(check.header)} columns, {cells}")]
     if check.table is None:
         return lines
     times = check.table.timestamps.dropna()
     if len(times):
-        lines.append(labelled("time", f"column '{label(str(check.time_column))}', {times.min()} to {times.max()}"))
+        parts = check.layout.time_columns
+        several = f"columns {listed(parts)}" if parts else "no column"
+        where = f"column '{label(parts[0])}'" if len(parts) == 1 else several
+        lines.append(labelled("time", f"{where}, {times.min()} to {times.max()}"))
     if check.freq is not None:
         missing = f"{check.rows_missing} rows missing" if check.rows_missing else "no row missing"
         lines.append(labelled("frequency", f"{check.freq}, {missing}"))
@@ -78,11 +95,15 @@ def facts(check: FileCheck) -> list[str]:
 
 
 def findings(check: FileCheck) -> list[str]:
-    """The findings, those first that stop a training."""
+    """How the file is read and why, and the findings, those first that stop a training."""
     lines = []
     paragraph = textwrap.TextWrapper(
         WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
+    if check.reasons:
+        lines += ["", "How it is read:"]
+        for reason in check.reasons:
+            lines += paragraph.wrap(reason)
     for severity, heading in HEADINGS.items():
         texts = check.findings.texts(severity)
         if texts:
@@ -96,20 +117,29 @@ def findings(check: FileCheck) -> list[str]:
 
 def advice(check: FileCheck) -> list[str]:
     """What to run next; as the last line the command, or that there is none yet."""
+    if check.choices:
+        lines = ["", "There are several readings of this file. Run the command of the right one:"]
+        for one in check.choices:
+            lines += [f"  {one.reading}:", f"    {one.command}"]
+        return lines
     if check.command is None:
         return ["", "No training reads this file as it is. Mend it, then run this again."]
     season, lengths = check.season, check.lengths
     assert lengths is not None
-    words = "none known for this frequency, or too few rows to see one"
-    if season is not None:
-        words = f"{season.period} ({season.name}), autocorrelation {season.autocorrelation:.2f}"
-        words += "" if season.autocorrelation >= CLEAR else ", too weak to count on"
+    words = "none known for this frequency, or too few rows to see one" if season is None else _season_words(season)
+    if check.target is not None and check.runner_up is not None:
+        words += f"; the next, {_season_words(check.runner_up)}"
     lines = ["", labelled("season", words)]
     lines.append(labelled("lengths", ", ".join(f"{name} {length}" for name, length in lengths._asdict().items())))
     lines.append(labelled("windows", ", ".join(f"{name} {count}" for name, count in check.windows.items())))
     if check.gaps != "refuse":
         lines.append(labelled("gaps", f"data.gaps={check.gaps}"))
     return [*lines, "", check.command]
+
+
+def _season_words(season: Season) -> str:
+    weak = "" if season.autocorrelation >= CLEAR else ", too weak to count on"
+    return f"{season.period} ({season.name}), autocorrelation {season.autocorrelation:.2f}{weak}"
 
 
 def labelled(name: str, text: str) -> str:

@@ -32,6 +32,7 @@ def evaluate(cfg: DictConfig) -> Answer:
         forecaster.source(),
         settings.data.path,
         split=settings.split,
+        reading=settings.data.reading(),
         protocol=build(cfg.protocol),
         protocol_name=chosen("protocol"),
         batch_size=settings.data.batch_size,

@@ -2,7 +2,8 @@
 
 import functools
 import json
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -17,6 +18,7 @@ from forecast.commands.tables import Table, as_file, keep_table, time_column_of
 from forecast.config.entry import call, run_folder
 from forecast.config.trust import trusting
 from forecast.data.frame import SeriesFrame
+from forecast.data.layout import STEP
 from forecast.data.sources import Source
 from forecast.data.train_command import hydra_value
 from forecast.errors import UserError
@@ -25,6 +27,7 @@ from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.evaluation.predict import predict
 from forecast.run_folder import METRICS, TRAINING_TABLE, checkpoint_path, run_of
 
+DIGITS = 7  # that float32 keeps
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -145,15 +148,17 @@ class Forecaster:
         """Where the data trained on come from."""
         return trained_source(self.checkpoint, root=self.root)
 
-    def predict(self, table: Table | None = None) -> pd.DataFrame:
+    def predict(self, table: Table | None = None, *, reading: Mapping[str, Any] | None = None) -> pd.DataFrame:
         """The pred_len steps after the last row of a table, original units: a column of time, then the targets.
 
         table: at least seq_len rows of the columns trained on, a DataFrame or a CSV file; None: the data trained on.
+        reading: how a file is written where it differs from the one trained on, {"separator": ";"}; the keys of
+        data=csv.
         """
         source = self.source()
-        with as_file(table, source) as path:
-            frame = history(self.checkpoint, source, path)
-            return self.continued(frame, time_column=source.time_column)
+        with as_file(table, source, reading) as (path, layout):
+            frame = history(self.checkpoint, source, path, layout)
+            return self.continued(frame, time_column=source.time_name)
 
     @with_own_classes
     def continued(self, frame: SeriesFrame, *, time_column: str = "date") -> pd.DataFrame:
@@ -170,21 +175,27 @@ class Forecaster:
             seq_len=checkpoint.config["seq_len"],
             pred_len=checkpoint.config["pred_len"],
         )
-        table: pd.DataFrame = pd.DataFrame(values, columns=names)
-        table.insert(0, time_column, future)
+        # The model computes in standard deviations: more digits of them are not its own.
+        std = checkpoint.scaler.std[[frame.columns.index(name) for name in names]]
+        digits = {name: DIGITS - math.ceil(math.log10(one)) for name, one in zip(names, std, strict=True)}
+        table: pd.DataFrame = pd.DataFrame(values, columns=names).round(digits)
+        numbers = (future - pd.Timestamp(0)) // pd.Timedelta(1, "ms") + 1  # see `layout.STEPS`
+        table.insert(0, time_column, numbers if time_column == STEP and frame.freq == "ms" else future)
         return table
 
-    def evaluate(self, table: Table | None = None, *, split: str | None = None) -> pd.DataFrame:
+    def evaluate(
+        self, table: Table | None = None, *, split: str | None = None, reading: Mapping[str, Any] | None = None
+    ) -> pd.DataFrame:
         """MSE and MAE of the model and of simple baselines on every window: a row each, the model's first.
 
         table: other rows than those trained on, all of whose windows count; None: the test rows of the data trained on.
-        split: train, val, test or tail in place of that. Columns: mse and mae in scaled and in original units; the
-        baselines have no original units where only their scaled errors are known.
+        split: train, val, test or tail in place of that. reading: as in `predict`. Columns: mse and mae in scaled and
+        in original units; the baselines have no original units where only their scaled errors are known.
         """
         split = split or ("test" if table is None else WHOLE_FILE)
         source = self.source()
-        with as_file(table, source) as path:
-            metrics = self.result(source, path, split=split, protocol=Protocol()).metrics
+        with as_file(table, source, reading) as (path, layout):
+            metrics = self.result(source, path, split=split, protocol=Protocol(), reading=layout).metrics
         rows = {metrics["model"]: metrics[split], **metrics["baselines"]}
         compared: pd.DataFrame = pd.DataFrame(
             {
@@ -207,9 +218,10 @@ class Forecaster:
         protocol: Protocol,
         protocol_name: str | None = None,
         batch_size: int | None = None,
+        reading: Mapping[str, Any] | None = None,
     ) -> Result:
         """Everything that an evaluation gives, on the data trained on or on another file."""
-        data = evaluated_data(self.checkpoint, source, path, split=split)
+        data = evaluated_data(self.checkpoint, source, path, split=split, reading=reading)
         check_offsets(data, split, protocol)
         return evaluate_checkpoint(
             self.checkpoint,

@@ -1,7 +1,9 @@
 """What evaluating and forecasting begin with: a device, the data trained on, or another file."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.prepare import PreparedData, prepare
 from forecast.data.sources import CatalogSource, SavedCatalogSource, Source
 from forecast.data.split import recorded_splits, split_rows
+from forecast.data.timestamps import AmbiguousTime
 from forecast.data.train_command import typed
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
@@ -67,10 +70,13 @@ def check_unchanged(checkpoint: Checkpoint, source: Source, frame: SeriesFrame) 
         )
 
 
-def history(checkpoint: Checkpoint, source: Source, path: Path | str | None) -> SeriesFrame:
+def history(
+    checkpoint: Checkpoint, source: Source, path: Path | str | None, reading: Mapping[str, Any] | None = None
+) -> SeriesFrame:
     """The checkpoint's columns from another file, or, path None, the data trained on.
 
-    Raises UserError for a missing column and for another frequency than the one trained on.
+    reading: keys of a `Layout` in which that file differs from the one trained on. UserError for a missing column and
+    for another frequency than the one trained on.
     """
     columns: list[str] = checkpoint.data["columns"]
     if path is None:
@@ -81,25 +87,40 @@ def history(checkpoint: Checkpoint, source: Source, path: Path | str | None) -> 
                 f"{listed(frame.columns)}: the checkpoint was changed. Use another one of its run."
             )
         return frame
-    other = source.with_file(path)
+    # The model's columns are read, whatever else is there.
+    other = source.with_file(path, **{"columns": None, "drop": (), **(reading or {})})
 
     def trained_columns(names: Sequence[str]) -> list[str]:
-        unused = [name for name in names if name not in columns]
+        unused = [name for name in names if name not in columns and name not in (other.where or ())]
         if unused:
             log.info("%s: the model was not trained on the columns %s; they are not read.", path, listed(unused))
         return columns
 
-    layout = {"time_column": other.time_column, "separator": other.separator, "decimal": other.decimal}
-    return read_frame(path, columns=trained_columns, freq=checkpoint.data["freq"], gaps=other.gaps, **layout)
+    read = partial(read_frame, path, columns=trained_columns, freq=checkpoint.data["freq"])
+    try:
+        return read(other)
+    except AmbiguousTime as error:
+        found = checkpoint.data.get("time_format")  # few rows may not tell day from month, as those trained on did
+        if {"data.time_format": found} not in error.candidates:
+            raise
+        log.info("%s: the time is read as in training, data.time_format=%r.", path, found)
+        return read(replace(other, time_format=found))
 
 
-def evaluated_data(checkpoint: Checkpoint, source: Source, path: Path | str | None, *, split: str) -> PreparedData:
-    """The frame and the split to evaluate, scaled as in training.
+def evaluated_data(
+    checkpoint: Checkpoint,
+    source: Source,
+    path: Path | str | None,
+    *,
+    split: str,
+    reading: Mapping[str, Any] | None = None,
+) -> PreparedData:
+    """The frame and the split to evaluate, scaled as in training. reading: as in `history`.
 
     Raises UserError for a split that is not there, for splits that the data do not have, and when the trained file has
     changed: its splits would have moved.
     """
-    frame = history(checkpoint, source, path)
+    frame = history(checkpoint, source, path, reading)
     lengths = {"seq_len": checkpoint.config["seq_len"], "pred_len": checkpoint.config["pred_len"]}
     if path and split == WHOLE_FILE:
         splits = whole_file(frame, **lengths)

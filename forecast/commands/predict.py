@@ -15,6 +15,7 @@ from forecast.commands.outputs import is_forecast, keep_inputs, keep_others
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.frame import SeriesFrame
+from forecast.data.frequency import future_timestamps
 from forecast.errors import UserError
 from forecast.files import together
 from forecast.report.verdict import verdict
@@ -27,19 +28,20 @@ def predict(cfg: DictConfig) -> Answer:
     """Forecasts the steps after the end of a file, or of the data trained on; writes a CSV and a picture."""
     settings = read_settings(cfg, PredictSettings)
     find_device(settings.device)
+    reading = settings.data.reading()
     output = checked_output(settings.output)
     picture = output.with_suffix(".png")
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
     checkpoint, source = forecaster.checkpoint, forecaster.source()
     keep = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
     keep_inputs((output, picture), keep, key=f"output={output}")
-    columns = [source.time_column, *checkpoint.data["targets"]]
+    columns = [source.time_name, *checkpoint.data["targets"]]
     header = [as_cell(name) for name in columns] if settings.output_safe else columns
     steps = checkpoint.config["pred_len"]
     ours = settings.overwrite or any(is_forecast(output, columns=names, steps=steps) for names in (columns, header))
     keep_others((output, picture), ours=ours, key=f"output={output}", like="a forecast of this checkpoint")
-    frame = history(checkpoint, source, settings.data.path)
-    table = forecaster.continued(frame, time_column=source.time_column)
+    frame = history(checkpoint, source, settings.data.path, reading)
+    table = forecaster.continued(frame, time_column=source.time_name)
     try:
         with together(output.parent) as beside:
             table.to_csv(beside(output.name), index=False, header=header)
@@ -57,7 +59,7 @@ def predict(cfg: DictConfig) -> Answer:
         sentences = verdict(json.loads(metrics.read_text()), "test")
     for sentence in sentences:
         say(f"best.ckpt of this run on its test windows: {sentence}")
-    rows = table.assign(**{source.time_column: times.astype(str)}).to_dict("records")
+    rows = table.assign(**{source.time_name: times.astype(str)}).to_dict("records")
     return Answer(
         {
             "checkpoint": str(checkpoint.path),
@@ -95,15 +97,16 @@ def checked_output(name: str) -> Path:
 
 
 def draw_future(path: Path, past: SeriesFrame, forecast: pd.DataFrame) -> None:
-    """Draws the end of the history and the forecast: a column of timestamps, then the targets, original units."""
+    """Draws the end of the history and the forecast: a column of time, then the targets, original units."""
     from forecast.report.figures import forecast_figure, save
 
     names = [str(name) for name in forecast.columns[1:]]
+    future = future_timestamps(past.timestamps[-1], past.freq, len(forecast))
     figure = forecast_figure(
         past=past.values[None][:, :, [past.columns.index(name) for name in names]],
         truth=None,
         forecast=forecast[names].to_numpy()[None],
-        timestamps=[pd.DatetimeIndex(past.timestamps.append(pd.DatetimeIndex(forecast.iloc[:, 0])))],
+        timestamps=[pd.DatetimeIndex(past.timestamps.append(future))],
         columns=names,
         title=f"forecast after {past.timestamps[-1]}",
     )

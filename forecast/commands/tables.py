@@ -1,13 +1,16 @@
 """A DataFrame as the file that the one reader of series takes, so that both are checked and used alike."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pandas as pd
 
 from forecast.commands.outputs import keep_others
+from forecast.data.layout import USUAL, Layout
 from forecast.data.sources import FileSource, Source
 from forecast.errors import UserError
 from forecast.files import replacing
@@ -37,14 +40,34 @@ def time_column_of(table: pd.DataFrame, usual: str = "date") -> str:
     )
 
 
-def write_table(table: pd.DataFrame, path: Path, *, time_column: str, separator: str = ",", decimal: str = ".") -> None:
+def write_table(table: pd.DataFrame, path: Path, *, time_column: str) -> None:
     """Writes a table as a CSV file, the time first. Raises UserError for a table without time."""
     actual = time_column_of(table, time_column)
     if isinstance(table.index, pd.DatetimeIndex):
         table = table.rename_axis(index=actual).reset_index()
     table = table.rename(columns={actual: time_column})
     columns = [time_column, *(name for name in table.columns if name != time_column)]
-    table.to_csv(path, columns=columns, index=False, sep=separator, decimal=decimal)
+    table.to_csv(path, columns=columns, index=False)
+
+
+def layout_of(table: pd.DataFrame, source: Source) -> Layout:
+    """How the CSV of a table is read: what becomes of its rows as the source has it, how cells are written as pandas.
+
+    Columns of time and of conditions that the table has are read as the source's own.
+    """
+    own = source if isinstance(source, FileSource) else USUAL
+    kept = {key: getattr(own, key) for key in ("missing", "time_zone", "duplicates", "resample", "aggregate", "gaps")}
+    if own.where and set(own.where) <= set(table.columns):
+        kept["where"] = own.where
+    indexed = isinstance(table.index, pd.DatetimeIndex)
+    if own.time_column is None and not indexed:
+        return Layout(time_column=None, freq=own.freq, start=own.start, **kept)
+    if own.time_columns and not indexed and set(own.time_columns) <= set(table.columns):
+        dates = any(pd.api.types.is_datetime64_any_dtype(table[name]) for name in own.time_columns)
+        time_format = None if dates else own.time_format
+        return Layout(time_column=own.time_column, time_format=time_format, **kept)
+    usual = own.time_column if isinstance(own.time_column, str) else "date"
+    return Layout(time_column=time_column_of(table, usual), **kept)
 
 
 def keep_table(folder: Path, table: pd.DataFrame, *, time_column: str) -> None:
@@ -60,21 +83,26 @@ def keep_table(folder: Path, table: pd.DataFrame, *, time_column: str) -> None:
 
 
 @contextmanager
-def as_file(table: Table | None, source: Source) -> Iterator[Path | str | None]:
-    """The path of a file with the rows of `table`, written as the source's own file is; a path, and None, as they are.
+def as_file(
+    table: Table | None, source: Source, reading: Mapping[str, Any] | None = None
+) -> Iterator[tuple[Path | str | None, Mapping[str, Any]]]:
+    """(a file with the rows of `table`, the keys of a `Layout` that read it); a path, and None, as they are.
 
-    A UserError that is raised meanwhile speaks of the DataFrame in place of the file.
+    reading: such keys for a path. A UserError that is raised meanwhile speaks of the DataFrame in place of the file.
     """
+    if reading and not isinstance(table, Path | str):
+        raise UserError(f"reading: {next(iter(reading))} says how a file is read, and none is given. Leave it out.")
     if not isinstance(table, pd.DataFrame):
-        yield table
+        yield table, reading or {}
         return
-    layout = {"time_column": source.time_column}
-    if isinstance(source, FileSource):
-        layout |= {"separator": source.separator, "decimal": source.decimal}
     with TemporaryDirectory() as folder:
         path = Path(folder) / "table.csv"
-        write_table(table, path, **layout)
+        layout = layout_of(table, source)
+        if set(layout.time_columns) <= set(table.columns):
+            table.to_csv(path, index=False)
+        else:
+            write_table(table, path, time_column=str(layout.time_column))
         try:
-            yield path
+            yield path, {key.name: getattr(layout, key.name) for key in fields(Layout)}
         except UserError as error:
             raise UserError(str(error).replace(str(path), NAME)) from error

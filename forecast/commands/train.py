@@ -83,10 +83,10 @@ def remove_results(folder: Path, *, new: bool) -> None:
         remove_unfinished(path)
     if new:  # they must not be taken for this run's
         keep_others(
-            results,
-            ours=(folder / RUN_INFO).is_file(),
+            [folder / RUN_INFO, *results],
+            ours="status" in read_run(folder).run_info,
             key=f"hydra.run.dir={folder}",
-            like=f"a file of a training: there is no {RUN_INFO}",
+            like="a file of a training",
             fix="choose another folder, or move the file away",
         )
         for path in (folder / METRICS, *checkpoints):

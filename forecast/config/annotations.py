@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
-from forecast.bounds import Bound
+from forecast.bounds import Bound, Digits
 
 UNIONS = (Union, types.UnionType)
 SEQUENCES = (list, tuple, set, frozenset, Sequence, Iterable)
@@ -38,7 +38,7 @@ def matches(value: object, annotation: Any) -> bool | None:
     if isinstance(value, Mapping) and "_target_" in value:
         return None
     if typing.get_origin(annotation) is Annotated:
-        annotation = typing.get_args(annotation)[0]
+        annotation, value = typing.get_args(annotation)[0], as_annotated(value, annotation)
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     base = origin or annotation
     if origin in UNIONS:
@@ -51,10 +51,27 @@ def matches(value: object, annotation: Any) -> bool | None:
         if not parts or not isinstance(value, list | tuple):
             return isinstance(value, list | tuple)
         types_of_items = parts if _has_fixed_length(base, parts) else parts[:1] * len(value)
-        pairs = zip(value, types_of_items, strict=False)
-        return len(value) == len(types_of_items) and all(matches(item, part) is not False for item, part in pairs)
+        of_items = zip(value, types_of_items, strict=False)
+        return len(value) == len(types_of_items) and all(matches(item, part) is not False for item, part in of_items)
     valid, _ = PLAIN.get(base, (None, ""))
-    return None if valid is None else isinstance(value, valid) and isinstance(value, bool) is (base is bool)
+    fits = None if valid is None else isinstance(value, valid) and isinstance(value, bool) is (base is bool)
+    inner = value.items() if fits and parts and isinstance(value, Mapping) else ()
+    pairs = [pair for items in inner for pair in zip(items, parts, strict=True)]
+    return fits if not pairs else all(matches(item, part) is not False for item, part in pairs)
+
+
+def as_annotated(value: Any, annotation: Any) -> Any:
+    """A value that matches, as its annotation has it: a number is its digits where the text may be one."""
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated and any(isinstance(part, Digits) for part in parts[1:]):
+        return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    if origin in UNIONS:
+        return next((as_annotated(value, part) for part in parts if matches(value, part)), value)
+    if origin is Sequence and isinstance(value, list | tuple):
+        return [as_annotated(item, parts[0]) for item in value]
+    if origin is Mapping and isinstance(value, Mapping):
+        return {as_annotated(key, parts[0]): as_annotated(item, parts[1]) for key, item in value.items()}
+    return value
 
 
 def _has_fixed_length(base: Any, parts: tuple[Any, ...]) -> bool:

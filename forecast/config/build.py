@@ -9,7 +9,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from forecast.config.allow_list import SPECIAL, is_allowed, resolve_target
-from forecast.config.annotations import bound, expected, matches, parameters
+from forecast.config.annotations import as_annotated, bound, expected, matches, parameters
 from forecast.config.rules import are_numbers
 from forecast.config.values import as_typed, check_is_plain
 from forecast.errors import UserError
@@ -56,6 +56,8 @@ def _checked(node: Any, path: str) -> Any:
             for name, parameter in parameters(target).items():  # a command's config was checked; a checkpoint's was not
                 if name in checked and (problem := _problem(name, node[name], parameter.annotation)):
                     raise UserError(f"{path}.{name}={as_typed(node[name])}: {problem}".removeprefix("."))
+                if name in checked:
+                    checked[name] = as_annotated(checked[name], parameter.annotation)
         return checked
     if isinstance(node, list | tuple):
         return [_checked(value, f"{path}[{index}]") for index, value in enumerate(node)]

@@ -9,7 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import rules
 from forecast.config.allow_list import SPECIAL, is_allowed, other_kind, resolve_target
-from forecast.config.annotations import bound, expected, literals_of, matches, parameters
+from forecast.config.annotations import as_annotated, bound, expected, literals_of, matches, parameters
 from forecast.config.settings import TrainSettings
 from forecast.config.slots import check_slots, has_slots
 from forecast.config.values import CONF, Problems, chosen_groups, options, read_values, select
@@ -91,7 +91,7 @@ def read_settings(cfg: DictConfig, schema: type[S]) -> S:
 def _filled(values: Mapping[str, Any], schema: type[S]) -> S:
     kinds = {field.name: field.type for field in dataclasses.fields(schema)}  # type: ignore[arg-type]
     nested = {n: _filled(values[n], k) for n, k in kinds.items() if dataclasses.is_dataclass(k)}  # type: ignore[arg-type]
-    return schema(**{name: nested.get(name, values[name]) for name in kinds})
+    return schema(**{name: nested.get(name, as_annotated(values[name], kinds[name])) for name in kinds})
 
 
 def _check_settings(

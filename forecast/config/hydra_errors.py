@@ -24,7 +24,7 @@ MANY, NEAR = 30, 5
 # What a file system refuses to whoever writes; a file that is not there is a matter of its own.
 UNWRITABLE = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST),
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENAMETOOLONG),
 }
 
 

@@ -1,9 +1,14 @@
 """The plain keys at the top of conf/train.yaml, evaluate.yaml and predict.yaml, with their types."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, make_dataclass
+from typing import Annotated, Any, Literal
 
 from forecast.bounds import Positive, Seed, at_least
+from forecast.data.layout import Layout
+from forecast.errors import UserError
+
+AS_TRAINED = "as_trained"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +32,37 @@ class TrainSettings:
     checks: Checks
 
 
+# The keys of a layout, each as in training unless it is given.
+Reading: Any = make_dataclass(
+    "Reading",
+    [(key.name, Literal["as_trained"] | key.type) for key in fields(Layout)],
+    frozen=True,
+    kw_only=True,
+)
+
+
 @dataclass(frozen=True, kw_only=True)
-class OtherData:
-    """Where evaluate finds other data than the run's own."""
+class OtherFile(Reading):  # type: ignore[misc]
+    """Another file than the one trained on, and how it is read."""
 
     path: str | None
     root: str | None
+
+    def reading(self) -> Mapping[str, Any]:
+        """The keys of a layout that are given. UserError for one without a file that it could be about."""
+        values = {key.name: getattr(self, key.name) for key in fields(Layout)}
+        given = {key: value for key, value in values.items() if value != AS_TRAINED}
+        if given and self.path is None:
+            raise UserError(
+                f"data.{next(iter(given))} says how another file is read, and none is named. Add data.path=FILE."
+            )
+        return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherData(OtherFile):
+    """Where evaluate finds other data than the run's own."""
+
     batch_size: Positive | None
 
 
@@ -48,14 +78,6 @@ class EvaluateSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class History:
-    """Where predict finds the past that it continues."""
-
-    path: str | None
-    root: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class PredictSettings:
     """The keys of predict.yaml."""
 
@@ -64,4 +86,4 @@ class PredictSettings:
     output_safe: bool
     overwrite: bool
     device: str
-    data: History
+    data: OtherFile

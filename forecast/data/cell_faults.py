@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from forecast.data.findings import GAPS_FIX, Findings, counted, quoted
+from forecast.data.numbers import STYLE_FAULTS, NumberStyle, fault_words
+from forecast.data.time_formats import YEARS
 
-BLANKS = " \t\n\v\f\r"  # what pandas takes for blank around a number
 MOST_TEXT = 0.5  # share of the cells: beyond it a column holds words, below it some cells are damaged
 
 
@@ -25,9 +26,8 @@ class CellFaults:
 
     path: str
     header: Sequence[str]
-    time: int
-    decimal: str
-    years: range
+    times: Sequence[int]
+    style: NumberStyle
     faults: dict[tuple[str, int], Fault] = field(default_factory=dict)
 
     def add(self, kind: str, place: int, line: int, cell: str, word: str | None = None) -> None:
@@ -41,7 +41,7 @@ class CellFaults:
 
         def order(item: tuple[tuple[str, int], Fault]) -> tuple[bool, int, bool, int]:
             (kind, place), fault = item
-            return kind == "flag", fault.line, place == self.time, place
+            return kind == "flag", fault.line, place in self.times, place
 
         for (kind, place), fault in sorted(self.faults.items(), key=order):
             where = f"{self.path}: line {fault.line}"
@@ -49,10 +49,8 @@ class CellFaults:
                 where += f", column {quoted(self.header[place])}:"
             what, fix = self._words(kind, place, fault)
             if not findings.strict:
-                row = kind == "surplus" or place == self.time
+                row = kind == "surplus" or place in self.times
                 what += f"; {counted(fault.count, 'such row' if row else 'such cell')} of {rows}"
-                if kind == "zone":
-                    what += f": {', '.join(sorted(fault.words)[:4])}"
                 if kind in ("text", "flag") and fault.count > MOST_TEXT * rows:
                     what += f", {counted(len(fault.words), 'different word')}"
                     fix = "Drop the column, or train on one other: data.features=S data.target=NAME."
@@ -60,8 +58,9 @@ class CellFaults:
 
     def _words(self, kind: str, place: int, fault: Fault) -> tuple[str, str]:
         """What is wrong with the cells of a fault, and the fix."""
-        cell = quoted(fault.cell if place == self.time else fault.cell.strip(BLANKS))
-        other = "," if self.decimal == "." else "."
+        cell = quoted(fault.cell)
+        if kind in STYLE_FAULTS or kind == "sign":
+            return fault_words(kind, fault.cell, self.style)
         return {
             "surplus": (
                 f"has {fault.cell} cells, the header names {len(self.header)} columns",
@@ -72,28 +71,22 @@ class CellFaults:
                 f"the value is missing ({cell})",
                 f"Fill the gap, or drop the column, before training, or set {GAPS_FIX}.",
             ),
-            "padded": (
-                f"the value is missing, but written as {fault.cell!r}",
-                "Write NaN, or nothing, for a missing value.",
-            ),
-            "decimal": (
-                f"{cell} is no number when decimals are written with {self.decimal!r}",
-                f"Write all decimals with {self.decimal!r}, or set data.decimal='{other}'.",
-            ),
             "infinite": (f"{cell} is not a finite number", "Replace it by a finite one before training."),
             "no timestamp": ("the timestamp is missing", "Fill it in or drop the line."),
             "zone": (
-                f"{cell} carries a time zone",
-                "Convert all timestamps to one zone without clock changes (UTC) and write them without the suffix.",
+                f"{cell} has an offset from UTC, other timestamps have none",
+                "Write all with their offset, or none.",
+            ),
+            "no zone": (
+                f"{cell} has no offset from UTC, other timestamps have one",
+                "Write all with their offset, or none.",
             ),
             "year": (
-                f"{cell} is not in the years {self.years[0]} to {self.years[-1]}, which can be read",
+                f"{cell} is not in the years {YEARS[0]} to {YEARS[-1]}, which can be read",
                 "Correct it, or drop the line if it marks an open end.",
             ),
-            # ISO8601 has the year first: pandas would guess whether 01/02/2016 begins with the day or the month.
             "unreadable": (
-                f"{cell} is no timestamp that can be read without guessing",
-                ("Seconds since 1970? " if fault.cell.isdigit() else "")
-                + "Write the year first, as 2016-07-01 00:00:00.",
+                f"{cell} is no timestamp, or not written as the others are",
+                "Correct it, or set data.time_format, as '%d/%m/%Y %H:%M'.",
             ),
         }.get(kind, (f"{cell} is no number", "Correct it, or drop the column, before training."))

@@ -1,45 +1,52 @@
 """Everything that is wrong with a CSV file, all at once, and the command to train on it."""
 
 from collections.abc import Sequence
-from csv import QUOTE_NONE
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from forecast.data.choices import Given, Guess, Undecided, settings_of
 from forecast.data.column_notes import note_columns
-from forecast.data.csv_columns import Table, TableSpec, guess_decimal
-from forecast.data.csv_text import DATE, CsvText, guess_separator, valid_separator
 from forecast.data.findings import Findings, Gaps, counted, quoted
-from forecast.data.frame import SeriesFrame, read_series, table_to_frame
+from forecast.data.frame import SeriesFrame, series_of, table_to_frame
 from forecast.data.frequency import rows_missing
-from forecast.data.seasonality import Lengths, Season, find_season, suggest_lengths
+from forecast.data.guess import Opened, open_file, read_guessed
+from forecast.data.layout import Layout
+from forecast.data.regularity import report_clock_changes
+from forecast.data.seasonality import Lengths, Season, find_seasons, suggest_lengths
 from forecast.data.split import ShareSplit, split_rows, window_rows
+from forecast.data.table import Table, TableSpec
 from forecast.data.train_command import train_command
 from forecast.data.window_gaps import usable_windows
-from forecast.errors import UserError
-from forecast.text.terminal import listed
+from forecast.errors import UserError, closest
 
 LONG_GAP = 0.5  # of a season or of pred_len: a line drawn over more of it is no guess any more
-_TIME_NAMES = ("date", "datetime", "timestamp", "time")
-_USUAL = {"data.separator": ",", "data.decimal": ".", "data.time_column": "date"}
-_SAMPLE_ROWS, _SAMPLE_CHARACTERS = 1_000, 1 << 20  # that layouts are guessed from
+_MOST_COMMANDS = 12
+
+
+class Choice(NamedTuple):
+    """A reading of a file of which there are several, and the whole command that takes it."""
+
+    reading: str
+    command: str
 
 
 @dataclass
 class FileCheck:
     """What is known of a file.
 
-    readable: whether the strict reader reads it, with data.gaps where something is to mend. command: the training
-    that it is fit for, None as long as something must be mended first.
+    readable: whether the strict reader reads it by `layout`, with data.gaps where something is to mend. reasons: of the
+    choices in the layout that nobody else has made. command: the training that it is fit for, None as long as something
+    must be mended or chosen first. choices: where several readings give different data, one for each. season: of the
+    target where one is named; runner_up: the next best.
     """
 
     path: str
     findings: Findings
-    separator: str = ","
-    decimal: str = "."
-    time_column: str | None = None
+    target: str | None = None
+    layout: Layout = field(default_factory=Layout)
+    reasons: list[str] = field(default_factory=list)
     header: Sequence[str] = ()
     rows: int = 0
     table: Table | None = None
@@ -47,103 +54,125 @@ class FileCheck:
     rows_missing: int = 0
     outliers: list[int] = field(default_factory=list)
     season: Season | None = None
+    runner_up: Season | None = None
     lengths: Lengths | None = None
     readable: bool = False
-    gaps: Gaps = "refuse"
     windows: dict[str, int] = field(default_factory=dict)
     command: str | None = None
+    choices: list[Choice] = field(default_factory=list)
+
+    @property
+    def gaps(self) -> Gaps:
+        """The rule for gaps, refuse where there are none."""
+        return self.layout.gaps
 
 
-def check_file(
-    path: str, *, separator: str | None = None, decimal: str | None = None, time_column: str | None = None
-) -> FileCheck:
-    """Reads a file that may be anything; None is guessed. Raises nothing that the file could cause."""
-    check = FileCheck(path, Findings(path, strict=False))
+def check_file(path: str, given: Given | None = None, *, target: str | None = None) -> FileCheck:
+    """Reads a file that may be anything. Raises nothing that the file could cause.
+
+    given: keys of the layout that are kept; the others are found. target: the column whose season counts.
+    """
+    kept = dict(given or {})
+    check = FileCheck(path, Findings(path, strict=False), target, Layout(**kept))
     with np.errstate(over="ignore", invalid="ignore"):  # in the statistics of columns that reach the largest float
         try:
-            _read(check, _guess_layout(check, separator, decimal, time_column))
-            check.readable = not check.findings.texts("error")
-            if check.readable:
-                _advise(check)
+            opened = open_file(path, kept, check.findings)
         except UserError as error:
             check.findings.error(str(error))
+            return check
+        return _checked(check, opened, kept)
+
+
+def _checked(check: FileCheck, opened: Opened, given: Given) -> FileCheck:
+    """The check of a file that is open; where it is undecided, with the command for each reading."""
+    guess = Guess(Layout(**{**given, "separator": opened.text.separator}))
+    check.header, check.rows = opened.header, opened.rows
+    try:
+        try:
+            _read(check, opened, guess, given)
+        finally:
+            check.layout, check.reasons = guess.layout, guess.reasons
+        check.readable = not check.findings.texts("error")
+        if check.readable:
+            _advise(check, given)
+    except Undecided as error:
+        check.findings.error(str(error))
+        check.choices, check.rows = _choices(check, opened, given, error), opened.rows
+    except UserError as error:
+        check.findings.error(str(error))
     return check
 
 
-def _guess_layout(check: FileCheck, separator: str | None, decimal: str | None, time_column: str | None) -> CsvText:
-    """The text of the file; the check learns its separator, header, time column and decimal, guessed where None."""
-    text = CsvText(Path(check.path), valid_separator(separator or ",")).verified(check.findings)
-    if separator is None:
-        with text.open() as file:
-            text = replace(text, separator=guess_separator(file.read(_SAMPLE_CHARACTERS)))
-    try:
-        sample = [cells for _, cells in islice(text.records(), 1 + _SAMPLE_ROWS)]
-    except UserError:  # after an open quote, which is found as the cells are read
-        sample = [cells for _, cells in islice(replace(text, quoting=QUOTE_NONE).records(), 1 + _SAMPLE_ROWS)]
-    check.separator, check.header = text.separator, sample[0] if sample else ()
-    columns = [[row[place] for row in sample[1:] if place < len(row)] for place in range(len(check.header))]
-    shares = [np.mean([bool(DATE.match(cell)) for cell in cells if cell.strip()] or [False]) for cells in columns]
-    if shares and max(shares) > 0.5:
-        dates: str | None = check.header[int(np.argmax(shares))]
-    else:
-        dates = next((name for usual in _TIME_NAMES for name in check.header if name.lower() == usual), None)
-    check.time_column = time_column or dates
-    time = next((place for place, name in enumerate(check.header) if name == check.time_column), None)
-    check.decimal = decimal or guess_decimal([cells for place, cells in enumerate(columns) if place != time])
-    if check.header and time is None:
-        check.rows = sum(1 for _ in text.rows())
-        names = listed(check.header[:12]) + (", ..." if len(check.header) > 12 else "")
-        if time_column is not None:
-            raise UserError(f"There is no column {quoted(time_column)} among {names}. Name one with --time_column.")
-        raise UserError(f"No column of {names} holds timestamps. Add one, the year first, as 2016-07-01 00:00:00.")
-    return text
+def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecided) -> list[Choice]:
+    """A command for each reading, and for each of what is undecided then."""
+    found: list[Choice] = []
+    for what, settings in undecided.readings:
+        one = FileCheck(check.path, Findings(check.path, strict=False), check.target)
+        one = _checked(one, opened, {**given, **settings})
+        found += [Choice(what, one.command)] if one.command is not None else []
+        found += [Choice(f"{what}, {reading}", command) for reading, command in one.choices]
+    return found[:_MOST_COMMANDS]
 
 
-def _read(check: FileCheck, text: CsvText) -> None:
+def _read(check: FileCheck, opened: Opened, guess: Guess, given: Given) -> None:
     """Reads the file as the strict reader does, which would stop at the first error."""
-    findings, time_column = check.findings, check.time_column or "date"
-    header = text.header(time_column, findings)
-    time = header.index(time_column)
-    like_numbers = [name for name in header if name.replace(",", ".").replace(".", "", 1).lstrip("+-").isdigit()]
-    if len(like_numbers) * 2 > len(header):
+    findings = check.findings
+    like_numbers = [n for n in opened.header if n.replace(",", ".").replace(".", "", 1).lstrip("+-").isdigit()]
+    if len(like_numbers) * 2 > len(opened.header):
         findings.add(
             "note",
             f"Names of columns look like numbers ({quoted(like_numbers[0])}). If they are a row, add names above it.",
         )
-    numbers = [place for place in range(len(header)) if place != time]
-    spec = TableSpec(header=header, time=time, numbers=numbers, decimal=check.decimal, gaps="mask")
-    check.table, check.freq = read_series(text, spec, findings)
+    table, spec = read_guessed(opened, guess, given, findings)
+    stamps = table.timestamps.dropna()
+    check.table, check.freq = series_of(table, spec, findings)
+    if check.freq is not None and guess.layout.time_column is not None:
+        report_clock_changes(stamps, check.freq, findings)
     check.rows = len(check.table.values)
     check.rows_missing = 0 if check.freq is None else rows_missing(check.table.ordered(), check.freq) or 0
     check.outliers = note_columns(check.table, findings)
-    short = [(line, cells) for line, cells in check.table.text.rows() if len(cells) < len(header)]
+    _note_short_rows(check.table, spec, findings)
+
+
+def _note_short_rows(table: Table, spec: TableSpec, findings: Findings) -> None:
+    short = [(line, cells) for line, cells in table.text.rows() if len(cells) < len(spec.header)]
     if short:
         line, cells = short[0]
         findings.add(
             "note",
-            f"Line {line} has {counted(len(cells), 'cell')} of {len(header)}; so short are "
+            f"Line {line} has {counted(len(cells), 'cell')} of {len(spec.header)}; so short are "
             f"{counted(len(short), 'line')}. What they lack counts as missing.",
         )
 
 
-def _advise(check: FileCheck) -> None:
+def _advise(check: FileCheck, given: Given) -> None:
     """Finds season, lengths, the rule for gaps and the command for a file without errors."""
-    assert check.table is not None and check.freq is not None and check.time_column is not None
+    assert check.table is not None and check.freq is not None
+    target = _target(check)
     rules: tuple[Gaps, ...] = ("interpolate", "forward_fill", "mask") if check.findings.texts("mend") else ("refuse",)
+    gaps_given = "gaps" in given and check.gaps != "refuse"
+    if gaps_given:
+        rules = (check.gaps,)
     for gaps in rules:
         try:
             frame = table_to_frame(check.table, check.freq, gaps)
         except UserError:  # nothing before a gap, or after it: the last rule needs neither
             continue
-        check.season = find_season(frame.values, frame.freq)
+        seasons = find_seasons(frame.values[:, target], frame.freq)
+        check.season, check.runner_up = (*seasons, None, None)[:2]
         check.lengths = suggest_lengths(len(frame), check.season)
         if check.lengths is None:
             continue
-        check.gaps, check.windows = gaps, _windows(frame, check.lengths)
-        if gaps == "interpolate" and frame.repair.longest_run > LONG_GAP * max(check.lengths.pred_len, 2):
+        gaps_used, check.windows = gaps, _windows(frame, check.lengths)
+        if (
+            not gaps_given
+            and gaps == "interpolate"
+            and frame.repair.longest_run > LONG_GAP * max(check.lengths.pred_len, 2)
+        ):
             masked = _windows(table_to_frame(check.table, check.freq, "mask"), check.lengths)
             if all(masked.values()):
-                check.gaps, check.windows = "mask", masked
+                gaps_used, check.windows = "mask", masked
+        check.layout = replace(check.layout, gaps=gaps_used)
         if all(check.windows.values()):
             break
     if check.lengths is None:
@@ -154,12 +183,26 @@ def _advise(check: FileCheck) -> None:
         raise UserError(
             f"With data.gaps={check.gaps} the gaps leave {', '.join(empty)} no window. Cut the file to a better part."
         )
-    layout = {"separator": check.separator, "decimal": check.decimal, "time_column": check.time_column}
-    settings = {f"data.{key}": r"\t" if value == "\t" else value for key, value in layout.items()}
-    settings = {key: value for key, value in settings.items() if value != _USUAL[key]}
-    if check.gaps != "refuse":
-        settings["data.gaps"] = check.gaps
+    settings = {f"data.{key}": value for key, value in settings_of(check.layout).items()}
+    if settings.get("data.separator") == "\t":
+        settings["data.separator"] = r"\t"
+    if check.target is not None:
+        settings["data.target"] = check.target
     check.command = train_command(check.path, {**settings, **check.lengths._asdict()})
+
+
+def _target(check: FileCheck) -> slice:
+    """The columns whose season counts: the target, or all. UserError for a target that is not read."""
+    assert check.table is not None
+    names = check.table.columns
+    if check.target is None:
+        return slice(None)
+    if check.target not in names:
+        raise UserError(
+            f"There is no column {quoted(check.target)} (data.target) among {', '.join(names)}."
+            f"{closest(check.target, names)} Name one of them with --target."
+        )
+    return slice(names.index(check.target), names.index(check.target) + 1)
 
 
 def _windows(frame: SeriesFrame, lengths: Lengths) -> dict[str, int]:

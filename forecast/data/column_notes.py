@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from forecast.data.csv_columns import Table
 from forecast.data.findings import Findings, counted, quoted
+from forecast.data.table import Table
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -21,7 +21,7 @@ def note_columns(table: Table, findings: Findings) -> list[int]:
         int(rows[abs(column[rows] - np.median(column[np.isfinite(column)])).argmax()]) if rows.size else -1
         for rows, column in zip(outliers, table.values.T, strict=True)
     ]
-    lines = table.text.lines([row for row in worst if row >= 0])
+    records = table.records([row for row in worst if row >= 0])
     for name, column, rows, row in zip(table.columns, table.values.T, outliers, worst, strict=True):
         known = column[np.isfinite(column)]
         if len(known) and (known == known[0]).all():
@@ -33,7 +33,7 @@ def note_columns(table: Table, findings: Findings) -> list[int]:
             findings.add(
                 "note",
                 f"Column {quoted(name)}: {counted(rows.size, 'outlier')}; the farthest, {column[row]:g} in line "
-                f"{lines[row]}{away} ({median:g}). Faults of the sensor are better left empty and filled by "
+                f"{records[row][0]}{away} ({median:g}). Faults of the sensor are better left empty and filled by "
                 "data.gaps.",
             )
     return [rows.size for rows in outliers]

@@ -5,29 +5,35 @@ import io
 import re
 import stat
 from collections import Counter, deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Literal, TextIO
 
 from forecast.data.file_bytes import FileBytes
 from forecast.data.findings import MAX_QUOTED, Findings, quoted
+from forecast.data.train_command import hydra_value
+from forecast.data.unpacked import GZIP, ZIP, unpacked
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 
 SEPARATORS = (",", ";", "\t", "|")
+BLANKS = " \t\n\v\f\r"  # what pandas takes for blank around a number
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", re.ASCII)
 _BEGINNING = 1 << 20  # bytes that tell what kind of file it is
 _SAMPLE = 100  # lines that separators are tried on
 _NOT_CSV = (  # first bytes, what such a file is, what to do
-    (b"\x1f\x8b", "is compressed with gzip", "Unpack it (gunzip)"),
-    (b"PK\x03\x04", "is a zip archive or an Excel workbook", "Unpack it, or save the sheet as CSV"),
+    (GZIP, "is compressed twice", "Unpack it"),
+    (ZIP, "holds an archive", "Unpack it"),
     (b"\xd0\xcf\x11\xe0", "is an Excel workbook", "Save the sheet as CSV"),
     (b"PAR1", "is a Parquet file", "Write it as CSV (pandas: to_csv(index=False))"),
 )
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_ENCODINGS = {"utf-16": "UTF-16", "cp1252": "Latin-1"}
+_NO_TEXT = re.compile("[\0-\x08\x0e-\x1f\x7f]")
+_MANY_BYTES = re.compile(rb"[\xc2-\xf4][\x80-\xbf]")  # a letter in UTF-8, hardly two letters in Latin-1
 
 
 @dataclass(frozen=True)
@@ -54,13 +60,13 @@ class CsvText:
         try:
             with io.TextIOWrapper(self.content.open(), encoding=self.encoding, errors=self.errors) as file:
                 yield file
-        except UnicodeDecodeError as error:
-            raise self._not_utf8() from error
+        except UnicodeError as error:
+            raise (self._damaged() if self.encoding == "utf-16" else self._not_utf8()) from error
         except OSError as error:
             raise self._not_readable(error) from error
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """(first line, cells) of the header and of every row, blank lines left out as pandas leaves them out."""
+        """(first line, cells) of the header and of every row, blank ones left out."""
         with self.open() as file:
             last: deque[str] = deque(maxlen=1)
             lines = (last.append(line) or line for line in file)  # type: ignore[func-returns-value]
@@ -68,8 +74,7 @@ class CsvText:
             line = 1
             try:
                 for cells in reader:
-                    # to pandas blanks in quotes are a row
-                    if len(cells) > 1 or (cells and (cells[0].strip(" \t") or '"' in last[0])):
+                    if any(map(str.strip, cells)):  # one of nothing but separators is no row
                         yield line, cells if self.quoting == csv.QUOTE_MINIMAL else [cell.strip('" ') for cell in cells]
                     line = reader.line_num + 1
             except csv.Error as error:
@@ -86,14 +91,6 @@ class CsvText:
         numbers = set(rows)
         records = islice(self.rows(), max(numbers, default=-1) + 1)
         return {row: record for row, record in enumerate(records) if row in numbers}
-
-    def lines(self, rows: Collection[int]) -> dict[int, int]:
-        """The lines in the file of some data rows, in the order of the file."""
-        return {row: line for row, (line, _) in self.records_of(rows).items()}
-
-    def line(self, row: int) -> int:
-        """The line in the file of data row `row`."""
-        return next(self.rows(row))[0]
 
     def _beginning(self) -> bytes:
         """The first bytes; UserError unless this is a file that can be read."""
@@ -116,68 +113,81 @@ class CsvText:
             raise self._not_readable(error) from error
 
     def verified(self, findings: Findings) -> "CsvText":
-        """The same, once it is known to be a file of text; a check reads on in one of another encoding."""
-        beginning, text = self._beginning(), self
+        """The same with its content, unpacked, in the encoding that it has; a check reads on in a damaged one."""
+        beginning = self._beginning()
+        try:
+            content = unpacked(FileBytes.of(self.path), beginning)
+            if content.packed is not None:
+                with content.open() as file:
+                    beginning = file.read(_BEGINNING)
+        except OSError as error:
+            raise self._not_readable(error) from error
+        text = replace(self, content=content)
         for first_bytes, what, fix in _NOT_CSV:
             if beginning.startswith(first_bytes):
                 raise UserError(f"{self.path} {what}, not a CSV file. {fix}, and name the new file.")
+        if ".tsv" in self.path.suffixes and self.separator == "," and b"\t" in beginning.partition(b"\n")[0]:
+            text = replace(text, separator="\t")
         if beginning.startswith(_UTF16):
-            findings.error(
-                f"{self.path} is UTF-16 text, not a CSV file. Save it as a CSV with encoding UTF-8, and name the "
-                "new file."
-            )
-            text = replace(self, encoding="utf-16", errors="replace")
-        try:
-            text = replace(text, content=FileBytes.of(self.path))
-        except OSError as error:
-            raise self._not_readable(error) from error
-        if b"\0" in beginning:
+            text = replace(text, encoding="utf-16")
+        elif b"\0" in beginning:
             text.check_nul()
-        if not findings.strict and text.encoding != "utf-16":  # the strict reader finds out as it reads
-            try:
-                with text.open() as file:
-                    deque(file, maxlen=0)
-            except UserError as error:
-                findings.error(str(error))
-                return replace(text, errors="replace")
+        if text.encoding != "utf-16" and content.utf8:
+            return text
+        return text._in_another_encoding(findings)
+
+    def _in_another_encoding(self, findings: Findings) -> "CsvText":
+        """The same once it is known to be text that is no UTF-8; what that is is said."""
+        try:
+            text = self if self.encoding == "utf-16" else self._of_one_byte()
+            with text.open() as file:
+                if any(_NO_TEXT.search(line) for line in file):
+                    raise text._damaged() if text.encoding == "utf-16" else self._not_utf8()
+        except UserError as error:
+            findings.error(str(error))
+            return replace(self, errors="replace")
+        findings.say(f"It is read as {_ENCODINGS[text.encoding]} text, for it is not UTF-8.")
         return text
 
-    def header(self, time_column: str, findings: Findings) -> list[str]:
-        """The names of all columns, the time column and one more among them.
+    def _of_one_byte(self) -> "CsvText":
+        """The same as text of one byte a letter. UserError where it is rather UTF-8 that is damaged."""
+        assert self.content is not None
+        with self.content.open() as file:
+            if any(_MANY_BYTES.search(line) for line in file):
+                raise self._not_utf8()
+        return replace(self, encoding="cp1252")
 
-        UserError for a file without them; an error for names that are missing or ambiguous.
+    def _damaged(self) -> UserError:
+        return UserError(f"{self.path} is damaged UTF-16 text. Save it as a CSV with encoding UTF-8.")
+
+    def header(self, time_columns: Sequence[str], findings: Findings) -> list[str]:
+        """The names of all columns, those of the time among them; a name that stands twice is 'a' and 'a.1'.
+
+        A column without a name is called by its place, 'column 3'. UserError for a file without rows,
+        or without one of the time columns.
         """
         records = self.records()
         number, header = next(records, (0, []))
         if not header:
-            raise UserError(f"{self.path} is empty. Its first line must name the columns, as {time_column},a,b")
+            raise UserError(f"{self.path} is empty. Its first line must name the columns, as date,a,b")
         where = f"{self.path}: line {number}"
-        first: dict[str, int] = {}
-        for place, name in enumerate(header, start=1):
-            if not name.strip():
+        header = [name if name.strip() else f"column {place}" for place, name in enumerate(header, start=1)]
+        for name in time_columns:
+            if name not in header:
+                raise UserError(f"{where}{self._no_time_column(header, name)}")
+            if DATE.match(name):
                 findings.error(
-                    f"{where}: column {place} has no name. Name it, or leave it out if it is a row index (pandas: "
-                    "to_csv(index=False))."
+                    f"{where}: the time column is named {quoted(name)}, which looks like a row. Add a line with the "
+                    "names of the columns above it."
                 )
-            elif first.setdefault(name, place) != place:
-                findings.error(
-                    f"{where}: column {quoted(name)} stands twice, as columns {first[name]} and {place}. "
-                    "Rename or drop one of them."
-                )
-        if time_column not in header:
-            raise UserError(f"{where}{self._no_time_column(header, time_column)}")
-        if DATE.match(time_column):
-            findings.error(
-                f"{where}: the time column is named {quoted(time_column)}, which looks like a row. Add a line with the "
-                "names of the columns above it."
-            )
-        if len(header) == 1:
+        if len(header) <= len(time_columns):
             raise UserError(
-                f"{where}: there is no column beside '{time_column}'. Add a column of numbers, or set data.separator."
+                f"{where}: there is no column beside '{', '.join(time_columns)}'. Add a column of numbers, or set "
+                "data.separator."
             )
         if next(records, None) is None:
             raise UserError(f"{self.path} holds a header and no rows. Add one line per time step below it.")
-        return header
+        return _told_apart(header, findings)
 
     def check_nul(self) -> None:
         """Refuses NUL: to pandas a cell ends there."""
@@ -191,7 +201,8 @@ class CsvText:
     def _not_utf8(self) -> UserError:
         """The error for a file in another encoding, with the line of its first foreign byte."""
         place = "a foreign byte"  # should the file have changed meanwhile
-        with self.path.open("rb") as file:
+        assert self.content is not None
+        with self.content.open() as file:
             for number, line in enumerate(file, start=1):
                 try:
                     line.decode()
@@ -215,6 +226,23 @@ class CsvText:
             f": no time column '{time_column}' among the columns {names}.{closest(time_column, header)} Set "
             "data.time_column=NAME (or data.separator if they are not split)."
         )
+
+
+def _told_apart(header: list[str], findings: Findings) -> list[str]:
+    """The names, each once, as pandas tells them apart."""
+    names: dict[str, None] = {}
+    numbers: dict[str, Iterator[int]] = {}
+    for place, name in enumerate(header, start=1):
+        new = name
+        while new in names:
+            new = f"{name}.{next(numbers.setdefault(name, count(1)))}"
+        if new != name:
+            findings.say(
+                f"Column {quoted(name)} stands twice; the one in place {place} is called {quoted(new)} here. "
+                f"To leave it out set data.drop={hydra_value([new])}."
+            )
+        names[new] = None
+    return list(names)
 
 
 def guess_separator(text: str) -> str:

@@ -1,5 +1,6 @@
 """The bytes of a file as they are when it is first looked at, however long it is read and whatever is written to it."""
 
+import codecs
 import hashlib
 import io
 import os
@@ -17,7 +18,8 @@ _BLOCK = 1 << 20  # bytes of a file held at a time
 class FileBytes:
     """How many bytes a file held, their MD5, their lines (line ends of any kind, and one), whether a line end is last.
 
-    nul_line: the line of the first NUL byte, None without one.
+    nul_line: the line of the first NUL byte, None without one. utf8: whether they are UTF-8 text. packed: the file out
+    of which these bytes were unpacked.
     """
 
     path: Path
@@ -26,19 +28,30 @@ class FileBytes:
     lines: int
     ended: bool
     nul_line: int | None
+    utf8: bool = True
+    packed: "FileBytes | None" = None
 
     @classmethod
-    def of(cls, path: Path) -> "FileBytes":
+    def of(cls, path: Path, *, packed: "FileBytes | None" = None) -> "FileBytes":
         """Of the file as it is now; OSError when it cannot be read."""
         md5, size, feeds, returns, nul_line, last = hashlib.md5(usedforsecurity=False), 0, 0, 0, None, b""
+        decoder, utf8 = codecs.getincrementaldecoder("utf-8")(), True
         with path.open("rb") as file:
             while block := file.read(_BLOCK):
                 md5.update(block)
+                utf8 = utf8 and _decodes(decoder, block)
                 if nul_line is None and (nul := block.find(b"\0")) >= 0:
                     nul_line = 1 + feeds + block.count(b"\n", 0, nul)
                 feeds, returns = feeds + block.count(b"\n"), returns + block.count(b"\r")
                 size, last = size + len(block), block[-1:]
-        return cls(path, size, md5.hexdigest(), 1 + feeds + returns, last in b"\r\n", nul_line)
+        utf8 = utf8 and _decodes(decoder, b"", final=True)
+        lines, ended = 1 + feeds + returns, last in b"\r\n"
+        return cls(path, size, md5.hexdigest(), lines, ended, nul_line, utf8, packed)
+
+    @property
+    def checksum(self) -> str:
+        """The MD5 of the file that a user knows."""
+        return (self.packed or self).md5
 
     def open(self) -> io.BufferedReader:
         """These very bytes; reading them raises UserError when the file does not hold them any more."""
@@ -50,6 +63,14 @@ class FileBytes:
             f"{self.path} was changed while it was read. Run this again when nothing writes to it, or on a copy: "
             f"cp {shlex.quote(str(self.path))} {shlex.quote(f'{self.path}.copy.csv')}"
         )
+
+
+def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = False) -> bool:
+    try:
+        decoder.decode(block, final)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class _Unchanged(io.RawIOBase):

@@ -1,5 +1,6 @@
 """What a reader finds in a file: the strict reader raises the first error, a check lists everything."""
 
+import logging
 from typing import Literal, NamedTuple
 
 from forecast.errors import UserError
@@ -7,6 +8,7 @@ from forecast.errors import UserError
 # error: no training reads the file as it is. mend: data.gaps can fill it. note: a training runs, but look at it.
 Severity = Literal["error", "mend", "note"]
 Gaps = Literal["refuse", "interpolate", "forward_fill", "mask"]
+_log = logging.getLogger(__name__)
 GAPS_FIX = "data.gaps=interpolate, forward_fill or mask"
 MAX_QUOTED = 60  # characters of a cell: after an unclosed quote one cell holds half of the file
 
@@ -35,10 +37,17 @@ class Findings(list[Finding]):
             raise UserError(text)
         self.add("error", text)
 
+    def say(self, text: str) -> None:
+        """Logs, or keeps as a note, what the reader decided by itself."""
+        if self.strict:
+            _log.info("%s: %s", self.path, text)
+        else:
+            self.add("note", text)
+
     def add(self, severity: Severity, text: str) -> None:
         """Keeps a finding, without the path in front, which is the same for all."""
         text = text.removeprefix(f"{self.path}: ")
-        self.append(Finding(severity, text[:1].upper() + text[1:]))
+        self.append(Finding(severity, text if text.startswith("data.") else text[:1].upper() + text[1:]))
 
     def texts(self, severity: Severity) -> list[str]:
         """The texts of the findings of one severity."""

@@ -1,6 +1,6 @@
 """A CSV file as a regular multivariate series, or one error that says what to mend."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.csv_columns import Table, TableSpec, read_table
+from forecast.data.csv_columns import read_table
 from forecast.data.csv_text import CsvText, valid_separator
-from forecast.data.findings import Findings, Gaps
+from forecast.data.findings import GAPS_FIX, Findings, Gaps
 from forecast.data.gaps import Repair, check_gaps, fill, filled_cells
+from forecast.data.layout import USUAL, Layout
 from forecast.data.regularity import regular_frequency
-from forecast.errors import UserError, closest
-from forecast.text.terminal import listed
+from forecast.data.rows import Rows, merged, resampled
+from forecast.data.table import Choice, Table, TableSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,8 @@ class SeriesFrame:
     values (N, C) float64, finite, in the units of the file; timestamps (N,) increasing, without a time zone,
     equal to date_range(timestamps[0], periods=N, freq=freq); columns the C names; freq a pandas alias; name
     for messages: the file's path, or "demo". missing (N, C): the cells that no file held, None for none; repair: by
-    which rule they were filled, see `gaps`. checksum: the MD5 of the bytes it was read from, None for made-up data.
+    which rule they were filled, see `gaps`. time_format: see `Table`. checksum: the MD5 of the bytes it was read from,
+    None for made-up data.
     """
 
     values: npt.NDArray[np.float64]
@@ -37,6 +39,7 @@ class SeriesFrame:
     missing: npt.NDArray[np.bool_] | None = None
     repair: Repair = field(default_factory=Repair)
     checksum: str | None = None
+    time_format: str | None = None
 
     def __post_init__(self) -> None:
         assert self.values.shape == (len(self.timestamps), len(self.columns))
@@ -50,6 +53,14 @@ class SeriesFrame:
     def filled(self) -> npt.NDArray[np.bool_] | None:
         """(N,): the rows that hold a value which no file held; None for none."""
         return None if self.missing is None else np.logical_or.reduce(self.missing, axis=1)
+
+    def of(self, columns: Sequence[str]) -> "SeriesFrame":
+        """Some columns alone, in this order."""
+        if tuple(columns) == self.columns:
+            return self
+        places = [self.columns.index(name) for name in columns]
+        missing = None if self.missing is None else self.missing[:, places]
+        return replace(self, values=self.values[:, places], columns=tuple(columns), missing=missing)
 
     def tail(self, rows: int) -> "SeriesFrame":
         """The last rows alone."""
@@ -74,63 +85,75 @@ class SeriesFrame:
         return replace(self, values=filled_cells(values, self.timestamps, self.repair.policy, parts))
 
 
-def read_columns(path: Path | str, *, time_column: str = "date", separator: str = ",") -> tuple[str, ...]:
-    """The names of all columns but the time column, in file order, from line 1; errors as `read_frame`."""
+def read_columns(path: Path | str, layout: Layout = USUAL) -> tuple[str, ...]:
+    """The names of all columns but those of the time, in file order, from line 1; errors as `read_frame`."""
     findings = Findings(str(path), strict=True)
-    header = CsvText(Path(path), valid_separator(separator)).verified(findings).header(time_column, findings)
-    return tuple(name for name in header if name != time_column)
+    header = CsvText(Path(path), valid_separator(layout.separator)).verified(findings)
+    return tuple(name for name in header.header(layout.time_columns, findings) if name not in layout.time_columns)
 
 
 def read_frame(
     path: Path | str,
+    layout: Layout = USUAL,
     *,
-    columns: Sequence[str] | Callable[[Sequence[str]], Sequence[str]] | None = None,
-    time_column: str = "date",
-    separator: str = ",",
-    decimal: str = ".",
+    columns: Choice | None = None,
     freq: str | None = None,
-    gaps: Gaps = "refuse",
 ) -> SeriesFrame:
-    """Read a CSV file: a header line, a time column with the year first, and columns of numbers.
+    """Read a file: a header line, the time, and columns of numbers, as `layout` says.
 
-    columns: the C columns to read, in this order, or what chooses them from all but the time column, in file order, all
-    of which None reads. freq: the
-    pandas alias that a model was trained on, which the rows must have, however few they are; None infers it, and
-    any that pandas can name is accepted. gaps: what becomes of missing rows and cells, see `gaps.fill`. UserError,
-    naming file, line, column, value and fix, for everything else.
+    columns: the C columns to read, in this order, or what chooses them from all but the time; None those of the layout,
+    or all that hold numbers, in file order.
+    freq: the pandas alias that a model was trained on, which the rows must have, however few they are; None infers it,
+    and any that pandas can name is accepted. UserError, naming file, line, column, value and fix, for everything else.
     """
+    layout.check()
     findings = Findings(str(path), strict=True)
-    text = CsvText(Path(path), valid_separator(separator)).verified(findings)
-    header = text.header(time_column, findings)
-    names = [name for name in header if name != time_column]
-    if callable(columns):
-        columns = columns(names)
-    for name in columns or ():
-        if name not in names:
-            raise UserError(
-                f"{path}: there is no column '{name}' among {listed(names)}.{closest(name, names)} "
-                "Name columns as line 1 does."
-            )
-    places = [header.index(name) for name in (names if columns is None else columns)]
-    time = header.index(time_column)
-    spec = TableSpec(header=header, time=time, numbers=places, decimal=decimal, gaps=gaps, freq=freq)
+    text = CsvText(Path(path), valid_separator(layout.separator)).verified(findings)
+    header = text.header(layout.time_columns, findings)
+    spec = TableSpec.of(header, layout, str(path), columns=columns, freq=freq)
     table, actual = read_series(text, spec, findings)
     assert actual is not None, "the strict reader raises the first error"
-    return table_to_frame(table, actual, gaps)
+    return table_to_frame(table, actual, layout.gaps)
 
 
 def read_series(text: CsvText, spec: TableSpec, findings: Findings) -> tuple[Table, str | None]:
     """The table of a file below its header, and its frequency: what the strict reader and a check have in common."""
-    table = read_table(text, spec, findings)
+    return series_of(read_table(text, spec, findings), spec, findings)
+
+
+def series_of(table: Table, spec: TableSpec, findings: Findings) -> tuple[Table, str | None]:
+    """The rows of a table as one series, and its frequency; None where a check found none."""
+    table = one_series(table, spec.layout, findings)
     freq = regular_frequency(table, findings, trained_on=spec.freq, gaps=spec.gaps)
+    empty = np.flatnonzero(np.isnan(table.values).any(axis=1))
+    if spec.gaps == "refuse" and spec.layout.resample is not None and empty.size:
+        findings.error(
+            f"{findings.path}: data.resample={spec.layout.resample} leaves {empty.size} of {len(table.values)} rows "
+            f"with a missing value, the first at {table.timestamps[empty[0]]}. Set a coarser one, or {GAPS_FIX}."
+        )
     if spec.gaps != "refuse":
         check_gaps(table, freq, findings)
     return table, freq
+
+
+def one_series(table: Table, layout: Layout, findings: Findings) -> Table:
+    """The rows in the order of time, repeated ones made one, brought to one frequency, as the layout says."""
+    if table.timestamps.hasnans:  # an error was found; where the row belongs nobody knows
+        return table
+    rows = merged(Rows(table.timestamps, table.values), layout.duplicates)
+    if layout.resample is not None and layout.aggregate is not None:
+        rows = resampled(rows, layout.resample, layout.aggregate)
+    for note in rows.notes:
+        findings.say(note)
+    origin = rows.origin if table.origin is None or rows.origin is None else table.origin[rows.origin]
+    origin = table.origin if rows.origin is None else origin
+    return replace(table, timestamps=rows.timestamps, values=rows.values, origin=origin)
 
 
 def table_to_frame(table: Table, freq: str, gaps: Gaps) -> SeriesFrame:
     """The frame of a table without errors, its gaps filled; UserError as `gaps.fill`."""
     values, timestamps, missing, repair = fill(table, freq, gaps)
     content, name = table.text.content, str(table.text.path)
-    checksum = None if content is None else content.md5
-    return SeriesFrame(values, timestamps, table.columns, freq, name, missing=missing, repair=repair, checksum=checksum)
+    checksum = None if content is None else content.checksum
+    frame = SeriesFrame(values, timestamps, table.columns, freq, name, missing=missing, repair=repair)
+    return replace(frame, checksum=checksum, time_format=table.time_format)

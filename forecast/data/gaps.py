@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.csv_columns import Table
 from forecast.data.findings import Findings, Gaps, counted, quoted
 from forecast.data.frequency import rows_missing
+from forecast.data.table import Table
 from forecast.errors import UserError
 
 MOST_MISSING = 0.5  # of the grid, or of a column: beyond it most of what a model would learn is made up
@@ -66,7 +66,7 @@ def _check_columns(table: Table, absent: int, findings: Findings) -> None:
     counts = missing.sum(axis=0).tolist()
     first_rows = [int(flags.argmax()) for flags in missing.T]
     listed = [] if findings.strict else [row for row, count in zip(first_rows, counts, strict=True) if count]
-    records = table.text.records_of(listed)
+    records = table.records(listed)
     for column, (name, count) in enumerate(zip(table.columns, counts, strict=True)):
         where = ""
         if count and not findings.strict:
@@ -165,7 +165,7 @@ def _refuse_ends(table: Table, policy: Gaps) -> None:
         missing = np.flatnonzero(np.isnan(table.values[row]))
         if missing.size:
             raise UserError(
-                f"{table.text.path}: line {table.text.line(row)}, column '{table.columns[missing[0]]}': the value at "
+                f"{table.text.path}: line {table.line(row)}, column '{table.columns[missing[0]]}': the value at "
                 f"{table.timestamps[row]} is missing, and there is none {side} it from which data.gaps={policy} "
                 f"could fill it. Cut the file {part}, or set data.gaps={other}."
             )

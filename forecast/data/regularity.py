@@ -8,7 +8,6 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import Tick
 
-from forecast.data.csv_columns import Table
 from forecast.data.findings import GAPS_FIX, Findings, Gaps, counted, quoted
 from forecast.data.frequency import (
     first_deviation,
@@ -19,13 +18,14 @@ from forecast.data.frequency import (
     rows_missing,
 )
 from forecast.data.gaps import missing_runs
+from forecast.data.table import Table
 from forecast.errors import UserError
 
 _MANY_REPEATS = 0.1  # share of rows: a clock set back repeats a few timestamps, stacked series repeat most
 
 
 def regular_frequency(table: Table, findings: Findings, *, trained_on: str | None, gaps: Gaps) -> str | None:
-    """The frequency, `trained_on` when given; errors for repeated, unsorted, irregular and other timestamps.
+    """The frequency, `trained_on` when given; errors for repeated, irregular and other timestamps.
 
     trained_on: a pandas alias or None to infer one. gaps: unless refuse, rows may be missing. None after an error.
     """
@@ -50,7 +50,7 @@ def regular_frequency(table: Table, findings: Findings, *, trained_on: str | Non
             expected = pd.date_range(table.timestamps[0], periods=len(table.timestamps), freq=trained_on)
             row = int((expected != table.timestamps).argmax())
             raise UserError(
-                f"{path}: line {table.text.line(row)}: {table.timestamps[row]}, where the frequency '{trained_on}' "
+                f"{path}: line {table.line(row)}: {table.timestamps[row]}, where the frequency '{trained_on}' "
                 f"that the model was trained on expects {expected[row]}. Resample the file, or train on its frequency."
             )
     if freq is None:
@@ -60,38 +60,28 @@ def regular_frequency(table: Table, findings: Findings, *, trained_on: str | Non
             f"{path} has the frequency '{freq}'; the model was trained on '{trained_on}'. Resample the file, or "
             "train on this frequency."
         )
-    if not findings.strict and freq is not None:
-        _report_clock_changes(table.timestamps.dropna(), ordered, freq, findings)
     return freq
 
 
 def _check_order(table: Table, findings: Findings) -> None:
-    """Errors for timestamps that stand twice, and for a step back."""
+    """An error for timestamps that stand twice."""
     rows = np.flatnonzero(table.timestamps.notna())
     stamps = table.timestamps[rows]
-    path, repeats = table.text.path, stamps.duplicated()
-    back = np.flatnonzero(stamps[1:] < stamps[:-1]) + 1
-    stacked = repeats.mean() > _MANY_REPEATS if len(stamps) else False
-    if repeats.any():
-        row = int(repeats.argmax())
-        first, again = table.text.lines(rows[[int((stamps == stamps[row]).argmax()), row]].tolist()).values()
-        what = f"{path}: line {again}: the timestamp {stamps[row]} stands already in line {first}"
-        some = f"{int(repeats.sum())} of {counted(len(stamps), 'row')}"
-        if stacked:
-            findings.error(
-                f"{what}; {some} repeat one. This looks like several series in one file, "
-                f"{int(stamps.value_counts().max())} below each other: write one file per series, or one column per "
-                "series."
-            )
-        else:
-            findings.error(f"{what}. Drop or average the repeated rows ({some}).")
-    if back.size and not stacked:  # each of several series begins anew: no question of order
-        row = int(back[0])
-        steps = "the newest row stands first" if back.size == len(stamps) - 1 else f"{counted(len(back), 'step')} back"
+    repeats = stamps.duplicated()
+    if not repeats.any():
+        return
+    row = int(repeats.argmax())
+    (first, _), (again, _) = table.records(rows[[int((stamps == stamps[row]).argmax()), row]].tolist()).values()
+    what = f"{table.text.path}: line {again}: the timestamp {stamps[row]} stands already in line {first}"
+    some = f"{int(repeats.sum())} of {counted(len(stamps), 'row')}"
+    if repeats.mean() > _MANY_REPEATS:
         findings.error(
-            f"{path}: line {table.text.line(int(rows[row]))}: {stamps[row]} comes after {stamps[row - 1]}, but is "
-            f"earlier; {steps}. Sort the rows by time."
+            f"{what}; {some} repeat one. This looks like several series in one file, "
+            f"{int(stamps.value_counts().max())} below each other: choose one, as data.where='{{region: Albany}}', or "
+            "set data.duplicates=mean or sum."
         )
+    else:
+        findings.error(f"{what}. Set data.duplicates=mean, sum, first or last ({some}).")
 
 
 def _frequency_with_gaps(table: Table, ordered: pd.DatetimeIndex, findings: Findings, gaps: Gaps) -> str | None:
@@ -109,20 +99,24 @@ def _frequency_with_gaps(table: Table, ordered: pd.DatetimeIndex, findings: Find
         return freq
     row, usual, expected = first_deviation(ordered, over_gaps=gaps != "refuse")
     before, after = (int((table.timestamps == stamp).argmax()) for stamp in (ordered[row - 1], ordered[row]))
-    lines = table.text.lines([before, after])
+    records = table.records([before, after])
     steps = np.diff(ordered.to_numpy())
     alike = (steps == np.sort(steps)[len(steps) // 2]).mean()
     findings.error(
-        f"{path}: line {lines[after]}: the timestamps are not regular: {ordered[row]} follows "
-        f"{ordered[row - 1]} (line {lines[before]}), where the usual step '{usual}' expects {expected}; "
+        f"{path}: line {records[after][0]}: the timestamps are not regular: {ordered[row]} follows "
+        f"{ordered[row - 1]} (line {records[before][0]}), where the usual step '{usual}' expects {expected}; "
         f"{alike:.0%} of the steps are alike. Fill the gap, or resample the file to one frequency"
         f"{f', or set {GAPS_FIX}' if freq is not None else ''}."
     )
     return freq
 
 
-def _report_clock_changes(stamps: pd.DatetimeIndex, ordered: pd.DatetimeIndex, freq: str, findings: Findings) -> None:
-    """Recognises one hour that is missing on a Sunday in March, or stands twice on one in October or November."""
+def report_clock_changes(stamps: pd.DatetimeIndex, freq: str, findings: Findings) -> None:
+    """Recognises one hour that is missing on a Sunday in March, or stands twice on one in October or November.
+
+    stamps (N,): of all rows, before repeated ones are made one.
+    """
+    ordered = stamps.sort_values().unique()
     step, one_hour = to_offset(freq), pd.Timedelta("1h")
     if not isinstance(step, Tick) or one_hour % pd.Timedelta(step) != pd.Timedelta(0):
         return
@@ -142,7 +136,7 @@ def _report_clock_changes(stamps: pd.DatetimeIndex, ordered: pd.DatetimeIndex, f
     parts = [f"{spring[0]} is missing"] if spring else []
     parts += [f"{autumn[0]} stands twice"] if autumn else []
     findings.add(
-        "error" if autumn else "note",
+        "note",
         f"The clock was changed: the hour of {' and that of '.join(parts)}, as daylight saving time does "
         f"({counted(len(spring), 'spring')}, {counted(len(autumn), 'autumn')}). Write the file anew in UTC, which has "
         "no clock changes; else every season is one hour off for half of the year.",

@@ -55,12 +55,17 @@ class Lengths(NamedTuple):
 
 
 def find_season(values: FloatArray, freq: str) -> Season | None:
-    """The season of `freq` that the columns of values (N, C) repeat most clearly; None when it has none to try.
+    """The season of `freq` that the columns of values (N, C) repeat most clearly; None when it has none to try."""
+    return next(iter(find_seasons(values, freq)), None)
+
+
+def find_seasons(values: FloatArray, freq: str) -> list[Season]:
+    """The seasons of `freq`, that first which the columns of values (N, C) repeat most clearly.
 
     A shorter one is taken when the longer is hardly clearer: 168 hours repeat whatever 24 hours do.
     """
     step = to_offset(freq).n
-    best: Season | None = None
+    best, others = None, []
     for units, name in SEASONS.get(base_frequency(freq), _NO_SEASON)[1].items():
         period = units // step
         if units % step or period < 2 or len(values) < 3 * period:
@@ -70,7 +75,9 @@ def find_season(values: FloatArray, freq: str) -> Season | None:
         season = Season(period, name, float(np.median(correlations)) if correlations else 0.0)
         if best is None or season.autocorrelation > best.autocorrelation + 0.1:
             best = season
-    return best
+        others.append(season)
+    others.sort(key=lambda season: (season is not best, -season.autocorrelation))
+    return others
 
 
 def autocorrelation(series: FloatArray, lag: int) -> float:

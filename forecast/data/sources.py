@@ -5,15 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from forecast.bounds import Bound, Positive, Seed
+from forecast.bounds import Bound, Positive, Seed, Text
 from forecast.data import catalog, demo
 from forecast.data.findings import Gaps
 from forecast.data.frame import SeriesFrame, read_frame
+from forecast.data.layout import STEP, STEPS, Layout
 from forecast.data.split import Split
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
@@ -33,7 +34,7 @@ class Source(ABC):
     name: str
     split: Split
     features: Features = "M"
-    target: str | None = "OT"
+    target: Text | None = "OT"
     batch_size: Positive = 32
 
     @abstractmethod
@@ -50,6 +51,11 @@ class Source(ABC):
         return "date"
 
     @property
+    def time_name(self) -> str:
+        """What the column of the time is called in a forecast: as in the file, where that has just one."""
+        return self.time_column
+
+    @property
     def gaps(self) -> Gaps:
         """What becomes of missing rows and cells."""
         return "refuse"
@@ -58,10 +64,14 @@ class Source(ABC):
         """The file that `frame` reads; None when there is none."""
         return None
 
-    def with_file(self, path: Path | str) -> "CsvSource":
-        """Another file, written and used as this one is."""
+    def with_file(self, path: Path | str, **reading: Any) -> "CsvSource":
+        """Another file, written and used as this one is. reading: keys of a layout that differ there."""
+        known = [field.name for field in fields(Layout)]
+        for key in reading:
+            if key not in known:
+                raise UserError(f"reading: a file has no '{key}'.{closest(key, known)} Name one of {', '.join(known)}.")
         use = {field.name: getattr(self, field.name) for field in fields(CsvSource) if hasattr(self, field.name)}
-        return CsvSource(**{**use, "name": "csv", "path": str(path)})
+        return CsvSource(**{**use, **reading, "name": "csv", "path": str(path)})
 
     def target_columns(self, frame: SeriesFrame) -> tuple[int, ...]:
         """Which columns of `frame()` are forecast: T indices into its C columns."""
@@ -92,13 +102,15 @@ class Source(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileSource(Source):
-    """A source that is a CSV file, how the file is written, and what becomes of its gaps."""
+class FileSource(Layout, Source):
+    """A source that is a file, and how that is written."""
 
-    time_column: str = "date"
-    separator: str = ","
-    decimal: str = "."
-    gaps: Gaps = "refuse"
+    @property
+    def time_name(self) -> str:
+        """The name of the time column; `date` in place of several and of none, `step` for steps without a calendar."""
+        if isinstance(self.time_column, str):
+            return self.time_column
+        return STEP if self.freq == STEPS else "date"
 
     @abstractmethod
     def path_used(self) -> Path:
@@ -107,9 +119,9 @@ class FileSource(Source):
     def frame(self) -> SeriesFrame:
         """The series in the file; errors as `read_frame`, and for a target that it does not hold."""
         path = self.path_used()
-        layout: dict[str, str] = {"time_column": self.time_column, "separator": self.separator}
-        chosen = partial(self._columns_to_read, where=str(path))
-        return read_frame(path, columns=chosen, gaps=self.gaps, decimal=self.decimal, **layout)
+        alone = partial(self._columns_to_read, where=str(path)) if self.features == "S" and self.target else None
+        frame = read_frame(path, self, columns=alone)
+        return frame.of(self._columns_to_read(frame.columns, frame.name))
 
     def checksum(self) -> str:
         """The MD5 of the file."""

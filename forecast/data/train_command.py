@@ -2,6 +2,8 @@
 
 import re
 import shlex
+from collections.abc import Mapping
+from typing import Any
 
 from forecast.text.terminal import shell_word
 
@@ -10,8 +12,18 @@ _NUMBER = re.compile(r"[+-]?[\d._]+([eE][+-]?[\d_]+)?")
 _WORDS = {"null", "true", "false", "nan", "inf"}
 
 
-def hydra_value(value: str) -> str:
-    """A text as Hydra's override grammar reads it back: quoted unless it is plain."""
+def hydra_value(value: Any) -> str:
+    """A text, or a list or mapping of texts and numbers, as Hydra's override grammar reads it back."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{hydra_value(key)}: {hydra_value(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(hydra_value, value)) + "]"
+    if not isinstance(value, str):
+        return (
+            {None: "null", True: "true", False: "false"}.get(value, str(value))
+            if value is None or isinstance(value, bool)
+            else str(value)
+        )
     if _PLAIN.fullmatch(value) and not _NUMBER.fullmatch(value) and value.lower().lstrip("+-") not in _WORDS:
         return value
     # Backslashes count only before a quote, and before ${, which would be looked up.
@@ -20,15 +32,15 @@ def hydra_value(value: str) -> str:
     return f"'{escaped}'"
 
 
-def typed(key: str, value: str | int) -> str:
+def typed(key: str, value: Any) -> str:
     """KEY=VALUE as a shell, and then Hydra, read it back; it shows no character that a terminal would obey."""
-    text = str(value) if isinstance(value, int) else hydra_value(value)
+    text = hydra_value(value)
     word = f"{key}={text}"
     # double quotes are easier to read than shlex's way
     plain = word.isprintable() and (not re.search(r'["$`!\\]', text) or text == r"'\t'")
     return f'{key}="{text}"' if plain and shlex.quote(word) != word else shell_word(word)
 
 
-def train_command(path: str, settings: dict[str, str | int]) -> str:
+def train_command(path: str, settings: Mapping[str, Any]) -> str:
     """`forecast train data=csv data.path=...`, and KEY=VALUE for the settings, as a shell reads them back."""
     return " ".join(["forecast train data=csv", *(typed(*item) for item in {"data.path": path, **settings}.items())])

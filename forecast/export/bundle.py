@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,16 @@ from torch import Tensor
 import forecast
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.allow_list import target_nodes
+from forecast.config.annotations import as_annotated
 from forecast.data.frequency import future_timestamps
+from forecast.data.layout import USUAL, Layout
 from forecast.data.time_features import feature_rules, time_features
 from forecast.errors import UserError
 from forecast.export.program import INPUTS, TRACED_WINDOWS, largest_difference, load_program, save_program, trace
 from forecast.files import sync
 
 WEIGHTS, PROGRAM, DESCRIPTION = "model.safetensors", "model.pt2", "config.json"
-LAYOUT = {"time_column": "date", "separator": ",", "decimal": "."}  # of a CSV, unless the training's says otherwise
+KINDS = {field.name: field.type for field in fields(Layout)}
 FORMAT = 1  # of config.json; raised when an older reader could misread it
 # Forecasts of the program and of the model may differ by so much, scaled units, on batches of these sizes.
 TOLERANCE = 1e-5
@@ -128,7 +131,7 @@ def noise_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, T
 def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
     """All of config.json but the two files: what the model is, of which data, and how it is called."""
     config, record, data = checkpoint.config, checkpoint.record, checkpoint.data
-    layout = {key: config["data"].get(key, usual) for key, usual in LAYOUT.items()}
+    reading = {key: as_annotated(config["data"].get(key, usual), KINDS[key]) for key, usual in asdict(USUAL).items()}
     return {
         "format": FORMAT,
         "exported_by": {"forecast": forecast.__version__, "torch": str(torch.__version__)},
@@ -146,7 +149,7 @@ def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
         "targets": data["targets"],
         "known": feature_rules(data["freq"], checkpoint.encoding),
         "scaler": {key: data["scaler"][key] for key in ("mean", "std")},
-        "data": {key: data[key] for key in ("name", "checksum", "splits", "trained_until")} | layout,
+        "data": {key: data[key] for key in ("name", "checksum", "splits", "trained_until")} | reading,
         **inputs_and_output(checkpoint, "B" if batch is None else batch),
         "config": config,
     }

@@ -1,14 +1,17 @@
 """Hyper-parameters beside the final metrics, such as for TensorBoard's page HPARAMS."""
 
+from dataclasses import fields
 from typing import Any
 
 import lightning.pytorch as pl
 from lightning.pytorch.loggers import TensorBoardLogger
 
+from forecast.data.layout import Layout
+
 # The parts of the config that tell one run from another.
 RECORDED = ("model", "optim", "schedule", "loss", "data", "seed", "eval_seed", "seq_len", "label_len", "pred_len")
 # How a file is written and where it lies: it would fill the page's first columns.
-OMITTED = ("path", "root", "separator", "decimal", "time_column")
+OMITTED = {"path", "root"} | {field.name for field in fields(Layout)} - {"gaps"}
 
 
 def log_hyperparameters(trainer: pl.Trainer, config: dict[str, Any], metrics: dict[str, Any]) -> None:

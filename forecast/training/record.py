@@ -92,6 +92,7 @@ def describe_data(config: dict[str, Any], source: Source, data: PreparedData) ->
         "targets": data.target_names,
         "known": list(feature_names(data.frame.freq, calendar_encoding(config))),
         "freq": data.frame.freq,
+        "time_format": data.frame.time_format,
         "scaler": data.scaler.state(),
         "splits": {name: [rows.start, rows.stop] for name, rows in data.splits.items()},
         "trained_until": str(data.frame.timestamps[data.splits["train"].stop - 1]),

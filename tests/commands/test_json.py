@@ -1,6 +1,7 @@
 """--json: one JSON document on stdout, everything else on stderr, and the exit status as without it."""
 
 import json
+import shlex
 
 import pytest
 from commands.files import write_csv
@@ -44,7 +45,11 @@ def test_a_forecast_is_its_rows_unrounded(capfd, best, tmp_path):
 def test_a_file_that_can_be_trained_on(capfd, tmp_path):
     write_csv(tmp_path / "own.csv")
     status, document, errors = answer(capfd, "check-data", tmp_path / "own.csv")
-    assert status == 0 and document["usable"] and document["command"] in errors
+    assert status == 0 and document["usable"]
+    assert document["command"][:3] == ["forecast", "train", "data=csv"]
+    assert document["command"] == shlex.split(errors.splitlines()[-1])
+    layout = {"separator": ";", "decimal": ",", "time_column": "when"}
+    assert (document["layout"], document["commands"]) == (layout, [])
     expected = {"rows": 400, "columns": ["load", "wind"], "time_column": "when", "separator": ";", "decimal": ","}
     expected |= {"frequency": "15min", "first": "2021-03-01 00:00:00", "last": "2021-03-05 03:45:00", "findings": []}
     lengths = {"seq_len": 70, "label_len": 35, "pred_len": 24}

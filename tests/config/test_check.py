@@ -7,7 +7,7 @@ import pytest
 from config.composed import composed, refusal
 
 from forecast.config.check import check_config, read_settings
-from forecast.config.settings import Checks, EvaluateSettings, History, PredictSettings, TrainSettings
+from forecast.config.settings import Checks, EvaluateSettings, PredictSettings, TrainSettings
 from forecast.config.values import chosen_groups, options
 from forecast.errors import UserError
 
@@ -188,7 +188,7 @@ def test_evaluate_settings_hold_what_evaluate_yaml_says():
 def test_predict_settings_hold_what_predict_yaml_says(monkeypatch):
     monkeypatch.setenv("FORECAST_DATA", "/data")
     settings = read_settings(composed("ckpt_path=a.ckpt", "data.path=b.csv", name="predict"), PredictSettings)
-    assert settings.data == History(path="b.csv", root="/data")
+    assert (settings.data.path, settings.data.root, settings.data.reading()) == ("b.csv", "/data", {})
 
 
 @pytest.mark.parametrize(

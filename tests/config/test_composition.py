@@ -36,7 +36,7 @@ def test_every_yaml_is_an_entry_point_or_an_option_of_a_group():
     files = {file.relative_to(CONF).as_posix() for file in CONF.rglob("[!_]*.yaml")}
     rows = {f"experiment/{table}" for table in published_tables()}
     options = {f"{group}/{option}.yaml" for group, names in groups().items() if group not in rows for option in names}
-    assert files == options | {f"{name}.yaml" for name in (*NAMES, "published")}
+    assert files == options | {f"{name}.yaml" for name in (*NAMES, "published", "reading")}
 
 
 def test_every_row_of_a_published_table_is_an_option_and_says_no_key_twice():

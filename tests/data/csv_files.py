@@ -5,8 +5,9 @@ import re
 import pandas as pd
 import pytest
 
+from forecast.data import frame
 from forecast.data.check import check_file
-from forecast.data.frame import read_frame
+from forecast.data.layout import Layout
 from forecast.errors import UserError
 
 FREQUENCIES = [
@@ -34,6 +35,11 @@ def changed(lines, changes):
     return "\n".join(changes.get(number, line) for number, line in enumerate(lines))
 
 
+def read_frame(path, *, columns=None, freq=None, **layout):
+    """`frame.read_frame` with the keys of a layout as keywords; freq: the frequency trained on."""
+    return frame.read_frame(path, Layout(**layout), columns=columns, freq=freq)
+
+
 def refusal(path, **options):
     with pytest.raises(UserError) as caught:
         read_frame(path, **options)
@@ -43,7 +49,7 @@ def refusal(path, **options):
 
 def assert_listed(path, message, **layout):
     """A check lists the error of the strict reader, with how often it is in the file, and has no command."""
-    check = check_file(str(path), **layout)
+    check = check_file(str(path), layout)
     count = r"; \d+ such (row|cell)s? of \d+(: [^.]*)?(, \d+ different words?)?"
     listed = [re.sub(count, "", text).lower() for text in check.findings.texts("error")]
     assert message.removeprefix(f"{path}: ").lower() in listed

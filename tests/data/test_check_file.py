@@ -1,15 +1,19 @@
 """A check reads any file, finds all that is wrong at once, and suggests what the strict reader then takes."""
 
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from data.csv_files import read_frame
 
+from forecast.config.annotations import parameters
+from forecast.config.typed_settings import typed_settings
 from forecast.data.check import check_file
 from forecast.data.column_notes import find_outliers
 from forecast.data.csv_text import guess_separator
-from forecast.data.frame import read_frame
+from forecast.data.layout import Layout
 
 ROWS = 613
 
@@ -34,7 +38,7 @@ def lines_of(data):
 
 def checked(path, lines, **options):
     path.write_text("\n".join(lines) + "\n")
-    return check_file(str(path), **options)
+    return check_file(str(path), options)
 
 
 def texts(check, severity):
@@ -57,7 +61,7 @@ def with_cells(line, cells):
 def test_a_healthy_file_has_no_findings_and_the_command_names_nothing_but_its_lengths(path):
     check = checked(path, lines_of(table()))
     assert check.findings == []
-    assert (check.freq, check.rows_missing, check.time_column) == ("h", 0, "date")
+    assert (check.freq, check.rows_missing, check.layout.time_column) == ("h", 0, "date")
     assert check.season[:2] == (24, "a day") and check.season.autocorrelation > 0.9
     assert check.windows == {"train": 429 - 119, "val": 62 - 23, "test": 122 - 23}
     assert check.command == f"forecast train data=csv data.path={path} seq_len=96 label_len=48 pred_len=24"
@@ -143,7 +147,8 @@ NEW_YORK = pd.date_range("2019-01-01", "2020-12-31", freq="30min", tz="UTC").tz_
 def test_a_clock_set_on_and_back_is_recognised(path, zone, spring, autumn):
     local = zone.tz_localize(None)
     check = checked(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(local))])
-    (clock,) = [text for text in texts(check, "error") if "clock" in text]
+    (clock,) = [text for text in texts(check, "note") if "clock" in text]
+    assert check.layout.duplicates == "mean" and "data.duplicates=mean" in check.command
     assert f"the hour of {spring} is missing and that of {autumn} stands twice" in clock
     assert "(2 springs, 2 autumns)" in clock and "UTC" in clock
 
@@ -163,13 +168,11 @@ def test_another_missing_hour_is_no_change_of_the_clock(path, absent):
     assert not any("clock" in finding.text for finding in checked(path, lines).findings)
 
 
-def test_time_zones_are_listed_with_their_kinds(path):
+def test_offsets_are_converted_and_the_changes_of_the_clock_told(path):
     check = checked(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(BERLIN))])
-    (zoned,) = [text for text in texts(check, "error") if "time zone" in text]
-    assert "Line 2, column 'date': '2019-01-01 00:00:00+01:00' carries a time zone; 17522 such rows of 17522" in zoned
-    assert "17522: +01:00, +02:00. Convert" in zoned
-    check = checked(path, ["date,a", "2020-01-01T00:00:00Z,1", "2020-01-01T01:00:00Z,1", "2020-01-01T02:00:00Z,1"])
-    assert "'2020-01-01T00:00:00Z' carries a time zone; 3 such rows of 3: Z. Convert" in texts(check, "error")[0]
+    assert not texts(check, "error")
+    assert (check.freq, str(check.table.timestamps[0])) == ("h", "2018-12-31 23:00:00")
+    assert "The time is read as UTC." in texts(check, "note")
 
 
 def test_everything_is_found_at_once(path):
@@ -181,7 +184,8 @@ def test_everything_is_found_at_once(path):
     del lines[100:103]
     check = checked(path, lines)
     severities = [finding.severity for finding in check.findings]
-    assert sorted(severities) == ["error"] * 4 + ["mend", "mend", "note"]
+    assert sorted(severities) == ["error"] * 3 + ["mend", "mend", "note", "note"]
+    assert check.reasons == ["data.duplicates=mean: 1 of 611 rows repeats a timestamp"]
     errors = " ".join(texts(check, "error"))
     assert "Line 21, column 'load': 'x' is no number; 1 such cell of 611. Correct it" in errors
     assert "Line 26 has 4 cells, the header names 3 columns; 1 such row of 611. Remove" in errors
@@ -200,13 +204,20 @@ def test_after_an_open_quote_the_check_reads_on(path):
 def test_series_below_each_other_are_recognised_and_not_taken_for_disorder(path):
     parts = [table(rows=97, seed=i).assign(place="abc"[i]) for i in range(3)]
     check = checked(path, lines_of(pd.concat(parts)))
-    text, stacked = texts(check, "error")
-    assert "194 of 291 rows repeat one. This looks like several series in one file, 3 below each other" in stacked
-    assert "Line 2, column 'place': 'a' is no number; 291 such cells of 291, 3 different words. Drop the column" in text
+    assert only(check, "error") == (
+        "3 series stand below one another: 194 of 291 rows repeat a timestamp, and 'place' tells them apart. "
+        'Choose one with "data.where={place: a}".'
+    )
+    assert [one.reading for one in check.choices] == ["a", "b", "c"]
+    assert 'data.where="{place: b}"' in check.choices[1].command
 
 
 def test_a_file_without_timestamps_is_described(path):
-    assert only(checked(path, ["a,b", "1,2", "3,4"]), "error").startswith("No column of a, b holds timestamps")
+    check = checked(path, ["a,b", *(f"{i % 24},{i % 7}" for i in range(ROWS))])
+    assert only(check, "error").startswith("No column of 'a', 'b' holds timestamps")
+    steps, hours = (one.command for one in check.choices)
+    assert "data.time_column=null data.freq=steps seq_len" in steps
+    assert "data.time_column=null data.freq=h data.start=2016-07-01 seq_len" in hours
 
 
 # columns
@@ -240,3 +251,228 @@ def test_a_column_that_reaches_the_largest_float_is_checked_without_a_warning(pa
     data = table()
     data["temp"] = 1e308 * (-1.0) ** np.arange(ROWS)
     assert checked(path, lines_of(data)).readable
+
+
+# layouts
+
+
+def command_of(check):
+    """The data part of a command, read by shell and Hydra, as a layout."""
+    return layout_in(check.command)
+
+
+def layout_in(command):
+    words = shlex.split(command)
+    assert words[:3] == ["forecast", "train", "data=csv"]
+    known = {key: parameter.annotation for key, parameter in parameters(Layout).items()}
+    data = [word for word in words if word.startswith("data.") and not word.startswith(("data.path=", "data.target="))]
+    settings = typed_settings(data, "data", known)
+    return settings | ({"separator": "\t"} if settings.get("separator") == "\\t" else {})
+
+
+def assert_reads(check):
+    """The printed command reads the file as the check did."""
+    frame = read_frame(check.path, **command_of(check))
+    assert frame.columns == check.table.columns
+    return frame
+
+
+def test_parts_of_the_time_row_numbers_and_marks_are_found(path):
+    data = table(rows=ROWS)
+    stamps = data.pop("date").dt
+    parts = {name: getattr(stamps, name) for name in ("year", "month", "day", "hour")}
+    data = data.astype(object)
+    data.loc[[11, 17, 19], "temp"] = "M"
+    data = pd.DataFrame(parts).join(data)
+    data.insert(0, "No", range(1, ROWS + 1))
+    check = checked(path, lines_of(data))
+    time, missing = check.reasons
+    assert time == "time: columns year, month, day, hour"
+    assert missing == "data.missing=['M']: column 'temp': 'M' stands in 3 of 613 cells, numbers in 610"
+    assert "Left out, as they hold no numbers of the series: No (row numbers)." in texts(check, "note")
+    assert assert_reads(check).columns == ("load", "temp")
+
+
+def test_date_and_time_of_day_in_two_columns_are_one_time(path):
+    data = table()
+    stamps = data.pop("date").dt
+    data.insert(0, "Time", stamps.strftime("%H:%M:%S"))
+    data.insert(0, "Date", stamps.strftime("%m/%d/%Y"))
+    check = checked(path, lines_of(data))
+    assert check.reasons == ["time: columns Date, Time"]
+    assert assert_reads(check).timestamps[0] == pd.Timestamp("2021-01-05")
+
+
+def test_of_two_equal_time_columns_the_first_is_taken(path):
+    data = table()
+    data.insert(1, "again", data["date"])
+    check = checked(path, lines_of(data))
+    assert check.reasons == ["time: column 'date': 'again' says the same as 'date' in every row"]
+    assert_reads(check)
+
+
+def test_of_a_day_and_an_hour_the_one_with_a_timestamp_for_each_row_is_taken(path):
+    data = table()
+    data.insert(1, "ts", data["date"])
+    data["date"] = data["date"].dt.normalize()
+    check = checked(path, lines_of(data))
+    assert check.reasons == ["time: column 'ts': by it nearly every row has a timestamp of its own, by 'date' not"]
+    assert command_of(check) == {"time_column": "ts"}
+
+
+def test_two_times_that_differ_are_refused_with_a_command_for_each(path):
+    data = table()
+    data.insert(1, "end", data["date"] + pd.Timedelta("1h"))
+    check = checked(path, lines_of(data))
+    assert check.command is None
+    assert only(check, "error") == (
+        "The columns 'date' and 'end' look like time and differ. Choose one with data.time_column=NAME."
+    )
+    assert [one.reading for one in check.choices] == ["time from date", "time from end"]
+    starts = [read_frame(path, **layout_in(one.command)).timestamps[0] for one in check.choices]
+    assert starts == [pd.Timestamp("2021-01-05 00:00"), pd.Timestamp("2021-01-05 01:00")]
+
+
+def test_an_ambiguous_date_is_refused_with_a_command_for_each_format_that_leaves_windows(path):
+    data = table(rows=120, freq="MS")
+    data["date"] = data["date"].dt.strftime("%d/%m/%Y")
+    check = checked(path, lines_of(data.drop(index=57)))
+    assert check.command is None
+    assert "is 2021-02-01 00:00:00 with data.time_format='%d/%m/%Y'" in only(check, "error").replace('"', "")
+    (one,) = check.choices  # month first almost every row of a year is missing
+    assert one.reading == "times as %d/%m/%Y"
+    assert read_frame(path, **layout_in(one.command)).freq == "MS"
+
+
+def test_an_ambiguous_comma_is_refused_with_a_command_for_each_value(path):
+    data = table()
+    data["load"] = [f"{1 + i % 9},{i:03}" for i in range(ROWS)]
+    data["temp"] = range(100, 100 + ROWS)
+    path.write_text(data.to_csv(index=False, sep=";"))
+    check = check_file(str(path))
+    assert check.command is None and "no cell of the file says which" in only(check, "error")
+    first = {read_frame(path, **layout_in(one.command)).values[0, 0] for one in check.choices}
+    assert first == {1.0, 1000.0} and len(check.choices) == 2
+
+
+def test_thousands_are_found_by_the_whole_column(path):
+    data = table()
+    data["load"] = [f"{900 + i:,}" for i in range(ROWS)]
+    data["temp"] = [f"{i}.5" for i in range(ROWS)]
+    check = checked(path, data.to_csv(index=False, sep=";").splitlines())
+    assert check.layout.thousands == "," and "data.thousands=','" in check.reasons[-1]
+    assert assert_reads(check).values[[0, 100], 0].tolist() == [900, 1000]
+
+
+@pytest.mark.parametrize("values", [(-200,) * 40, (-200,) * 2, (-37,) * 40])
+def test_a_number_stands_for_no_value_only_where_it_can_mean_nothing_else(path, values):
+    data = table()
+    data.loc[range(100, 100 + len(values)), "temp"] = values
+    check = checked(path, lines_of(data))
+    assert check.layout.missing == ((-200,) if values == (-200,) * 40 else ())
+    if check.layout.missing:
+        assert check.reasons[0].startswith("data.missing=[-200]: column 'temp': -200 stands in 40 of 613 cells, all ")
+        assert np.isfinite(assert_reads(check).values).all()
+
+
+def test_a_code_of_one_column_that_is_a_value_of_another_is_left_alone(path):
+    data = table().assign(level=np.linspace(-400, 400, ROWS).round(1))
+    data.loc[range(100, 140), "temp"] = -200
+    data.loc[153, "level"] = -200
+    assert checked(path, lines_of(data)).layout.missing == ()
+
+
+def test_repeated_rows_of_one_series_become_their_mean(path):
+    lines = lines_of(table())
+    lines[20:20] = [with_cells(lines[i], "1,2") for i in range(20, 27)]
+    check = checked(path, lines)
+    assert check.reasons == ["data.duplicates=mean: 7 of 620 rows repeat a timestamp"]
+    assert len(assert_reads(check)) == ROWS
+
+
+def test_irregular_rows_are_brought_to_their_usual_step(path):
+    data = table(rows=1999, freq="30min")
+    data["date"] += pd.to_timedelta(np.random.default_rng(0).integers(0, 600, 1999), unit="s")
+    check = checked(path, lines_of(data))
+    assert (check.layout.resample, check.layout.aggregate, check.freq) == ("30min", "mean", "30min")
+    assert check.reasons[0].startswith("data.resample=30min data.aggregate=mean: rows with values are 0 days 00:")
+    assert_reads(check)
+
+
+def test_a_column_of_which_most_is_missing_is_dropped(path):
+    data = table().assign(rare=np.where(np.arange(ROWS) % 10, np.nan, 1.5))
+    check = checked(path, lines_of(data))
+    assert check.reasons == ["data.drop=[rare]: 'rare' lacks 90% of its values"]
+    assert assert_reads(check).columns == ("load", "temp")
+    check = checked(path, lines_of(data), columns=["rare", "temp"])
+    assert "Column 'rare' has no value in 551 of 613 rows" in only(check, "error")
+
+
+def test_the_fewest_columns_that_tell_series_apart_are_named(path):
+    parts = [table(rows=97, seed=i).assign(kind="ab"[i % 2], region="xyz"[i // 2], size=i % 2) for i in range(6)]
+    check = checked(path, lines_of(pd.concat(parts)))
+    assert only(check, "error").startswith("6 series stand below one another: 485 of 582 rows repeat a timestamp, and ")
+    assert len(check.choices) == 3
+    for one in check.choices:
+        layout = layout_in(one.command)
+        assert list(layout["where"]) == ["kind", "region"]
+        assert len(read_frame(path, **layout)) == 97
+
+
+def test_series_with_numbers_for_names_are_told_apart(path):
+    parts = [table(rows=97, seed=i).assign(store=i + 3) for i in range(3)]
+    check = checked(path, lines_of(pd.concat(parts)))
+    assert [layout_in(one.command)["where"] for one in check.choices] == [{"store": 3}, {"store": 4}, {"store": 5}]
+
+
+def test_series_at_times_of_their_own_are_told_apart_by_their_blocks(path):
+    parts = [table(rows=97, start=f"2021-01-05 00:0{i}", seed=i).assign(place="abc"[i]) for i in range(3)]
+    check = checked(path, lines_of(pd.concat(parts)))
+    assert only(check, "error").startswith("3 series stand below one another")
+
+
+def test_rows_of_one_time_that_nothing_tells_apart_have_two_readings(path):
+    check = checked(path, lines_of(pd.concat([table(rows=97, seed=i) for i in range(3)])))
+    assert [layout_in(one.command)["duplicates"] for one in check.choices] == ["mean", "sum"]
+
+
+def test_what_is_told_is_kept(path):
+    lines = lines_of(table())
+    lines.insert(8, with_cells(lines[7], "1,2"))
+    check = checked(path, lines, duplicates="last", columns=["temp"], gaps="mask")
+    assert check.reasons == []
+    assert command_of(check) == {"duplicates": "last", "columns": ["temp"], "gaps": "mask"}
+    assert "stands already in line 8" in only(checked(path, lines, duplicates="error"), "error")
+
+
+def test_the_season_is_that_of_the_target_with_the_next_best(path):
+    data = table(rows=2003)
+    week = np.sin(2 * np.pi * np.arange(2003) / 168)
+    data["temp"] = (10 * week + np.random.default_rng(0).normal(size=2003)).round(3)
+    path.write_text(data.to_csv(index=False))
+    load, temp = (check_file(str(path), target=name) for name in ("load", "temp"))
+    assert (load.season.period, load.runner_up.period) == (24, 168)
+    assert (temp.season.period, temp.runner_up.period) == (168, 24)
+    assert " data.target=temp " in temp.command
+    missing = check_file(str(path), target="tmep")
+    assert "There is no column 'tmep' (data.target) among load, temp. Did you mean 'temp'?" in only(missing, "error")
+
+
+WILD = Path("/work/shared/data/wild")
+
+
+@pytest.mark.skipif(not WILD.is_dir(), reason="the files are not here")
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(file, id=file.stem, marks=[pytest.mark.slow] * (file.stat().st_size > 600_000))
+        for file in sorted(WILD.glob("*.csv"))
+    ],
+)
+def test_every_printed_command_of_a_real_file_reads_it(file):
+    check = check_file(str(file))
+    commands = [check.command] if check.command else [one.command for one in check.choices]
+    assert commands
+    for command in commands:
+        frame = read_frame(file, **layout_in(command))
+        assert np.isfinite(frame.values).all() and len(frame) > 50

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from data.csv_files import assert_listed, hours, refusal, table, write
 
-from forecast.data import csv_columns
+from forecast.data import table as reading
 from forecast.data.frame import read_frame
 
 TEXT = table(hours(11))
@@ -24,8 +24,8 @@ def test_the_size_of_a_chunk_changes_nothing(tmp_path, monkeypatch):
     lines = [f"{stamp},{a!r},{b!r}" for stamp, (a, b) in zip(stamps, values.tolist(), strict=True)]
     path = write(tmp_path, "\n".join(["date,a,b", *lines]))
     for cells, rows in [(1, 1), (21, 1), (1, 7), (66, 1), (69, 1), (10_000, 1)]:
-        monkeypatch.setattr(csv_columns, "CHUNK_CELLS", cells)
-        monkeypatch.setattr(csv_columns, "CHUNK_ROWS", rows)
+        monkeypatch.setattr(reading, "CHUNK_CELLS", cells)
+        monkeypatch.setattr(reading, "CHUNK_ROWS", rows)
         frame = read_frame(path)
         assert frame.values.tolist() == values.tolist()
         assert frame.values.strides == (8, frame.values.strides[1]), "column by column, as sums over the rows need it"
@@ -34,8 +34,8 @@ def test_the_size_of_a_chunk_changes_nothing(tmp_path, monkeypatch):
 
 def test_chunks_of_unlike_timestamps_are_one_series(tmp_path, monkeypatch):
     """Seconds, nanoseconds and dates: pandas 3 has a resolution for each."""
-    monkeypatch.setattr(csv_columns, "CHUNK_CELLS", 21)
-    monkeypatch.setattr(csv_columns, "CHUNK_ROWS", 1)
+    monkeypatch.setattr(reading, "CHUNK_CELLS", 21)
+    monkeypatch.setattr(reading, "CHUNK_ROWS", 1)
     stamps = pd.date_range("2016-07-01", periods=21, freq="12h")
     forms = ["%Y-%m-%d %H:%M"] * 7 + ["%Y-%m-%dT%H:%M:%S.000000000"] * 7 + ["%Y/%m/%d %H"] * 7
     text = table(stamp.strftime(form) for stamp, form in zip(stamps, forms, strict=True))
@@ -63,7 +63,7 @@ def test_a_column_of_flags_is_one_and_zero(tmp_path):
     assert read_frame(write(tmp_path, "\n".join(lines))).values[:, 2].tolist() == [1, 0, 1]
     lines[2] = lines[2].replace("1.5", "oops")  # the flags before it are not what is wrong
     assert "line 3, column 'a': 'oops'" in refusal(write(tmp_path, "\n".join(lines)))
-    lines[2] = lines[2].replace("oops", "1").replace("False", "2")
+    lines[2:] = [line.replace("oops", "1").replace("False", "2").replace("True", "3") for line in lines[2:]]
     assert "line 2, column 'c': 'True' is no number" in refusal(write(tmp_path, "\n".join(lines)))
 
 
@@ -100,11 +100,11 @@ def workbook(path):
 
 
 NO_CSV = {
-    "gzip": (lambda path: path.write_bytes(gzip.compress(TEXT.encode())), "is compressed with gzip"),
-    "Excel": (workbook, "is a zip archive or an Excel workbook"),
+    "gzip": (lambda path: path.write_bytes(gzip.compress(TEXT.encode())[:-9]), "is compressed with gzip"),
+    "Excel": (workbook, "is an Excel workbook, not a CSV file"),
     "old Excel": (lambda path: path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" * 99), "is an Excel workbook"),
     "Parquet": (lambda path: path.write_bytes(b"PAR1" + bytes(99)), "is a Parquet file"),
-    "UTF-16": (lambda path: path.write_text(TEXT, encoding="utf-16"), "is UTF-16 text"),
+    "UTF-16": (lambda path: path.write_bytes(TEXT.encode("utf-16")[:-1]), "is damaged UTF-16 text"),
     "UTF-16 without a mark": (lambda path: path.write_text(TEXT, encoding="utf-16-le"), "line 1 holds a NUL byte"),
     "folder": (lambda path: path.mkdir(), "is a folder. Name one CSV file"),
     "pipe": (os.mkfifo, "is a pipe or a device"),

@@ -8,18 +8,20 @@ import io
 import re
 import signal
 import tempfile
+from datetime import datetime
 from pathlib import Path
 
 import hypothesis
 import numpy as np
 import pandas as pd
 import pytest
+from data.csv_files import read_frame
 from data.damaged import files
 from hypothesis import HealthCheck, given, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from forecast.data.check import check_file
-from forecast.data.frame import read_frame
+from forecast.data.choices import settings_of
 from forecast.errors import UserError
 
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "forecast-hypothesis")  # nothing is left in the project's tree
@@ -56,19 +58,47 @@ def assert_valid(frame, path):
 
 STAMP = re.compile(
     r"\s*(\d{4})(?:[-/. ]?(\d\d?)(?:[-/. ]?(\d\d?))?)?"
-    r"(?:[T ](\d\d?)(?::?(\d\d?)(?::?(\d\d?)(?:\.(\d*))?)?)?)?\s*",
+    r"(?:[T ](\d\d?)(?::?(\d\d?)(?::?(\d\d?)(?:\.(\d*))?)?)?)?(?:(Z|[+-]00:?00)|([+-])(\d\d):?(\d\d))?\s*",
     re.ASCII,
 )
+OTHERS = ["%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%m/%d/%y", "%d/%m/%y", "%d.%m.%Y", "%m.%d.%Y", "%b %d %Y", "%Y%m%d%H"]
 
 
-def stamp_of(cell):
+def iso(cell):
+    """The time of a cell with the year first, in UTC; None for another."""
     match = STAMP.fullmatch(cell)
-    assert match, f"{cell!r} was taken for a timestamp"
+    if match is None:
+        return None
     year, month, day, hour, minute, second = (
         int(part or low) for part, low in zip(match.groups()[:6], (1, 1, 1, 0, 0, 0), strict=True)
     )
     fraction = (match[7] or "").ljust(9, "0")[:9]
-    return np.datetime64(f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction}")
+    try:
+        stamp = np.datetime64(f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction}")
+    except ValueError:
+        return None
+    if match[9]:
+        offset = np.timedelta64(int(match[10]) * 60 + int(match[11]), "m")
+        stamp = stamp - offset if match[9] == "+" else stamp + offset
+    return stamp
+
+
+def in_format(time_format):
+    """A reader of cells in one format of strptime, or of unix seconds."""
+
+    def read(cell):
+        cell = cell.strip()
+        try:
+            if time_format == "unix":
+                return np.datetime64(int(cell), "ns") if not cell.isdigit() else np.datetime64(int(cell) * 10**9, "ns")
+            return np.datetime64(datetime.strptime(cell, time_format), "ns")
+        except ValueError:
+            return None
+
+    return read
+
+
+READERS = [iso, in_format("unix"), *map(in_format, OTHERS)]
 
 
 def number_of(cell, decimal):
@@ -76,36 +106,50 @@ def number_of(cell, decimal):
     if cell.lower() in {"true", "false"}:
         return float(cell.lower() == "true")
     assert cell.isascii() and "_" not in cell, f"{cell!r} was taken for a number"
-    return float(cell.replace(decimal, ".") or "nan") if cell.lower() not in {"na", "null", "n/a"} else float("nan")
+    return (
+        float(cell.replace(decimal, ".") or "nan")
+        if cell.lower() not in {"na", "null", "n/a", "none"}
+        else float("nan")
+    )
+
+
+def told_apart(names):
+    """The names of a header, each once."""
+    once = []
+    for name in names:
+        new, number = name, 0
+        while new.strip() and new in once:
+            number += 1
+            new = f"{name}.{number}"
+        once.append(new)
+    return once
 
 
 def rows_in(content, frame, options):
-    """The rows of a file, read without pandas: cell by cell, with a pattern for the timestamps."""
+    """(cells of the time, values) of a file, read without pandas; a row of nothing but separators is none."""
     separator = options["separator"].replace("\\t", "\t")
     text = io.StringIO(content.decode("utf-8-sig"), newline=None)
-    rows = [
-        row
-        for row in csv.reader(text, delimiter=separator, skipinitialspace=True)
-        if "".join(row).strip() or len(row) > 1
-    ]
-    places = [rows[0].index(name) for name in frame.columns]
-    time = rows[0].index(options.get("time_column", "date"))
-    for row in rows[1:]:
-        cells = row + [""] * (len(rows[0]) - len(row))
-        yield stamp_of(cells[time]), [number_of(cells[at], options["decimal"]) for at in places]
+    rows = [row for row in csv.reader(text, delimiter=separator, skipinitialspace=True) if "".join(row).strip()]
+    header = told_apart(rows[0])
+    places, time = [header.index(name) for name in frame.columns], header.index(options.get("time_column", "date"))
+    padded = [row + [""] * (len(header) - len(row)) for row in rows[1:]]
+    values = [[number_of(cells[at], options["decimal"]) for at in places] for cells in padded]
+    return [cells[time] for cells in padded], np.array(values)
 
 
 def assert_is_what_the_file_holds(frame, content, options):
-    known = list(rows_in(content, frame, options))
-    at = frame.timestamps.get_indexer(pd.DatetimeIndex([stamp for stamp, _ in known]))
-    assert (at >= 0).all()
-    values = np.array([values for _, values in known])
-    there = np.isfinite(values)
+    cells, values = rows_in(content, frame, options)
+    readings = [[read(cell) for cell in cells] for read in READERS]
+    readings = [pd.DatetimeIndex(stamps) for stamps in readings if None not in stamps]
+    fitting = [at for at in map(frame.timestamps.get_indexer, readings) if (at >= 0).all()]
+    assert fitting, f"{cells[:3]} are no timestamps from {frame.timestamps[0]} on, one way to read them for all"
+    at, there = fitting[0], np.isfinite(values)
     assert not np.isinf(values).any()
     np.testing.assert_allclose(frame.values[at][there], values[there], rtol=1e-14, atol=1e-300)
+    assert len(set(at.tolist())) == len(at)
     if options.get("gaps", "refuse") == "refuse":
         assert there.all()
-        assert at.tolist() == list(range(len(frame)))
+        assert sorted(at.tolist()) == list(range(len(frame)))
     else:
         untouched = np.ones(len(frame), bool) if frame.filled is None else ~frame.filled
         assert untouched.sum() == there.all(axis=1).sum()
@@ -164,11 +208,16 @@ def reads(path, **options):
 
 
 def assert_agree(path, layout):
-    check = check_file(str(path), **layout)
-    assert check.readable == reads(path, gaps="mask", **layout), check.findings
-    assert (check.readable and not check.findings.texts("mend")) == reads(path, gaps="refuse", **layout), check.findings
+    """layout: what the check is told; what the reader takes so, a check never refuses."""
+    check = check_file(str(path), layout)
+    assert check.readable or not reads(path, gaps="mask", **layout), check.findings
+    found = settings_of(check.layout) | {"time_column": check.layout.time_column}
+    gaps = found.pop("gaps", "refuse")
+    assert all(getattr(check.layout, key) == value for key, value in layout.items() if key != "separator")
+    assert check.readable == reads(path, gaps="mask", **found), check.findings
+    assert (check.readable and not check.findings.texts("mend")) == reads(path, gaps="refuse", **found), check.findings
     assert (check.command is None) == bool(check.findings.texts("error")), check.findings
-    assert check.command is None or reads(path, gaps=check.gaps, **layout), check.findings
+    assert check.command is None or reads(path, gaps=gaps, **found), check.findings
 
 
 def layout_of(case):

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from data.csv_files import read_frame
 
-from forecast.data.frame import read_frame
 from forecast.data.prepare import prepare
 from forecast.evaluation.evaluate import fit_baselines
 

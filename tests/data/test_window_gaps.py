@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from data.csv_files import assert_says
+from data.csv_files import assert_says, read_frame
 
-from forecast.data.frame import SeriesFrame, read_frame
+from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
 from forecast.data.prepare import fitted_rows, prepare
 from forecast.data.window_gaps import refuse_filled_past

@@ -80,12 +80,12 @@ def test_the_printed_command_trains(tmp_path, policy, check):
 
 def test_a_file_that_cannot_be_trained_on_says_what_to_do_first_and_fails(tmp_path, check):
     lines = hours().to_csv(index=False).splitlines()
-    lines.insert(8, lines[7])
+    lines[10] += ",9"
     lines[20] = lines[20].split(",")[0] + ",high,1"
     (tmp_path / "my.csv").write_text("\n".join(lines))
     output = check(tmp_path / "my.csv", status=1)
     first = output.index("Mend this first:")
-    assert output.index("Line 9: the timestamp 2021-01-05 06:00:00 stands already in line 8") > first
+    assert output.index("Line 11 has 4 cells, the header names 3 columns") > first
     assert output.index("Line 21, column 'load': 'high' is no number") > first
     assert output.splitlines()[-1] == "No training reads this file as it is. Mend it, then run this again."
 
@@ -98,7 +98,7 @@ def test_options_are_used_instead_of_guesses(tmp_path, check):
     assert "separated by ','" in check(a, "--separator", ",", status=1)
     assert "is no number" in check(a, "--separator", ";", "--decimal", ",", status=1)
     output = check(a, "--time_column", "when", status=1)
-    assert "There is no column 'when' among end, load, wind, a." in output
+    assert "no time column 'when' among the columns end, load, wind, a." in output
     check(a, "--time_column", "end")
     data.to_csv(tmp_path / "tab.csv", index=False, sep="\t", columns=["end", "load"])
     check(tmp_path / "tab.csv", "--separator", "\\t")
@@ -116,3 +116,20 @@ def test_a_thousand_columns_and_findings_are_cut_short(tmp_path, check):
     output = check(tmp_path / "wide.csv")
     assert len(output.splitlines()) < 75
     assert "... and 988 columns more" in output and "... and 70 more of this kind" in output
+
+
+def test_keys_of_the_data_group_and_a_target_are_taken(tmp_path, check):
+    hours(rows=2003).to_csv(tmp_path / "my.csv", index=False)
+    output = check(tmp_path / "my.csv", "--target", "wind", "data.gaps=mask", "data.columns=[wind]")
+    assert "season     24 (a day), autocorrelation 0.9" in output and "; the next, 168 (a week), " in output
+    assert ' data.columns="[wind]" data.gaps=mask data.target=wind ' in output.splitlines()[-1]
+    assert "lacks" not in output and "How it is read" not in output
+
+
+def test_of_several_readings_each_has_a_command(tmp_path, check):
+    parts = [hours(rows=211).assign(place=place) for place in ("it's", "b")]
+    pd.concat(parts).assign(load=range(422)).to_csv(tmp_path / "my.csv", index=False)
+    lines = check(tmp_path / "my.csv", status=1).splitlines()
+    assert lines[-5:-3] == ["There are several readings of this file. Run the command of the right one:", "  it's:"]
+    assert shlex.split(lines[-3])[4] == r"data.where={place: 'it\'s'}"
+    assert shlex.split(lines[-1])[4] == "data.where={place: b}"

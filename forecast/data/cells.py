@@ -1,0 +1,232 @@
+"""A file read cell by cell: all that pandas would read otherwise, or cannot read and give no reason for."""
+
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from csv import QUOTE_NONE
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from forecast.data.cell_faults import CellFaults
+from forecast.data.column_guess import column_kind
+from forecast.data.csv_text import BLANKS, CsvText
+from forecast.data.findings import Findings, quoted
+from forecast.data.layout import STEPS, Layout
+from forecast.data.numbers import MISSING_SPELLINGS, number_in, read_numbers
+from forecast.data.raw_columns import RawColumn, RawColumns
+from forecast.data.rows import known_frequency
+from forecast.data.table import FloatArray, Table, TableSpec
+from forecast.data.time_formats import YEARS
+from forecast.data.timestamps import AmbiguousTime, read_timestamps
+from forecast.errors import UserError, closest
+
+Rows = npt.NDArray[np.intp]
+LEFT_OUT = {"text": "text", "empty": "empty", "index": "row numbers"}
+
+_Records = list[tuple[int, list[str]]]  # (line, cells) of each
+
+
+@dataclass(frozen=True, eq=False)
+class RawFile:
+    """The N rows of a file as cells, before anyone decides what they mean.
+
+    text: as it could be read. columns: all of the header's; lines: of each row in the file; surplus: (line, cells) of
+    rows with more cells than the header names.
+    """
+
+    text: CsvText
+    header: Sequence[str]
+    columns: list[RawColumn]
+    lines: list[int]
+    surplus: list[tuple[int, int]]
+
+
+def read_cells(text: CsvText, spec: TableSpec, findings: Findings, *, unclosed: bool) -> Table:
+    """The chosen columns of a file, less those that hold no numbers where none are named.
+
+    unclosed: pandas has found a quote that is never closed. A finding for each fault; AmbiguousTime as
+    `read_timestamps`, and other UserError, where no table can be made.
+    """
+    words = [*spec.times, *map(spec.header.index, spec.layout.where or ())]
+    return table_of(read_raw(text, spec, findings, words=words, unclosed=unclosed), spec, findings)
+
+
+def read_raw(
+    text: CsvText, spec: TableSpec, findings: Findings, *, words: Collection[int], unclosed: bool = False
+) -> RawFile:
+    """All cells of a file; words: the places of columns whose cells are kept as they are written."""
+    read = RawColumns(spec.header, text=words)
+    lines: list[int] = []
+    surplus = []
+    for read_on, records in _records(text, spec, findings, unclosed=unclosed):
+        text = read_on
+        read.add([cells for _, cells in records])
+        lines += [line for line, _ in records]
+        surplus += [(line, len(cells)) for line, cells in records if len(cells) > len(spec.header)]
+    return RawFile(text, spec.header, read.columns(), lines, surplus)
+
+
+def table_of(raw: RawFile, spec: TableSpec, findings: Findings) -> Table:
+    """What a layout reads of the cells of a file; findings and errors as `read_cells`."""
+    faults = CellFaults(str(raw.text.path), spec.header, spec.times, spec.style)
+    for line, cells in raw.surplus:
+        faults.add("surplus", -1, line, str(cells))
+    columns, lines = raw.columns, raw.lines
+    origin = _chosen_rows(columns, spec, raw.text)
+    if origin is not None:
+        columns = [column.take(origin) for column in columns]
+        lines = [lines[row] for row in origin]
+    places = spec.candidates if spec.numbers is not None else _numeric(columns, spec, findings)
+    values = np.empty((len(lines), len(places)), order="F")
+    for number, place in enumerate(places):
+        values[:, number] = _values(columns[place], place, lines, spec, faults)
+    stamps, time_format = _timestamps(columns, lines, spec, faults, findings)
+    faults.report(len(lines), findings)
+    names = tuple(spec.header[place] for place in places)
+    return Table(raw.text, names, places, stamps, values, origin, time_format)
+
+
+def _records(
+    text: CsvText, spec: TableSpec, findings: Findings, *, unclosed: bool
+) -> Iterator[tuple[CsvText, _Records]]:
+    """The rows, some at a time; from a quote on that goes over its line, quotes are letters.
+
+    unclosed: pandas has found a quote that is never closed, so that the last row holds it.
+    """
+    start, last, rows = 0, 0, text.rows()
+    while True:
+        problem = None
+        try:
+            records = list(islice(rows, spec.chunk_rows))
+            if text.quoting != QUOTE_NONE:
+                problem = _quote_problem(text, records, spec, unclosed=last if unclosed else None)
+        except UserError as error:  # a cell too long for csv
+            if text.quoting == QUOTE_NONE:
+                raise
+            problem = str(error)
+        if problem is not None:
+            findings.error(problem)
+            text = replace(text, quoting=QUOTE_NONE)
+            rows = text.rows(start)
+        elif records:
+            yield text, records
+            start, last = start + len(records), records[-1][0]
+        else:
+            return
+
+
+def _quote_problem(text: CsvText, records: _Records, spec: TableSpec, *, unclosed: int | None) -> str | None:
+    """What is wrong with a quote; unclosed: the line of the row before, should these be none and a quote be open."""
+    places = (*spec.times, *spec.candidates)
+    over = (n for n, cells in records if any("\n" in cells[i].strip(BLANKS) for i in places if i < len(cells)))
+    line = next(over, None if records else unclosed)
+    if line is None:
+        return None
+    how = "is never closed" if unclosed is not None else "goes over the end of its line"
+    return f"{text.path}: line {line}: a quotation mark opens a cell that {how}. Close or remove it."
+
+
+def _chosen_rows(columns: list[RawColumn], spec: TableSpec, text: CsvText) -> Rows | None:
+    """The rows whose cells are what `data.where` asks for; None for all. UserError when there are none."""
+    chosen: npt.NDArray[np.bool_] | None = None
+    for name, value in (spec.layout.where or {}).items():
+        column = columns[spec.header.index(name)]
+        codes = [code for code, word in enumerate(column.words, start=1) if _is(word, value, spec)]
+        same = np.isin(column.codes, codes)
+        if not isinstance(value, str):
+            same |= (column.codes == 0) & (column.numbers == value)
+        if not same.any():
+            near = closest(str(value), column.words)
+            some = ", ".join(quoted(word) for word in column.words[:8])
+            raise UserError(
+                f"{text.path}: data.where: no row has {quoted(str(value))} in the column '{name}', which holds {some}"
+                f"{', ...' if len(column.words) > 8 else ''}.{near} Choose one of them."
+            )
+        chosen = same if chosen is None else chosen & same
+    if chosen is None:
+        return None
+    if not chosen.any():
+        asked = ", ".join(f"{name}: {value}" for name, value in (spec.layout.where or {}).items())
+        raise UserError(f"{text.path}: data.where: no row has all of {asked}. Choose cells that stand in one row.")
+    return np.flatnonzero(chosen)
+
+
+def _is(word: str, value: str | float, spec: TableSpec) -> bool:
+    """Whether a cell is what is asked for: a number by its value, text letter by letter."""
+    if isinstance(value, str):
+        return word == value
+    return number_in(word, spec.style.decimal, spec.style.thousands) == value
+
+
+def _numeric(columns: list[RawColumn], spec: TableSpec, findings: Findings) -> list[int]:
+    """The columns that hold numbers; the others are named in one sentence. UserError when there are none."""
+    kinds = {place: column_kind(columns[place], spec.style, first=place == 0) for place in spec.candidates}
+    out = [f"{spec.header[place]} ({LEFT_OUT[kind]})" for place, kind in kinds.items() if kind in LEFT_OUT]
+    if out:
+        findings.say(f"Left out, as they hold no numbers of the series: {', '.join(out)}.")
+    places = [place for place, kind in kinds.items() if kind not in LEFT_OUT]
+    if not places:
+        raise UserError(
+            f"{findings.path}: there is no column of numbers beside the time: {', '.join(out) or 'no other column'}. "
+            "Name the columns to read all the same: data.columns=[NAME]"
+        )
+    return places
+
+
+def _values(column: RawColumn, place: int, lines: list[int], spec: TableSpec, faults: CellFaults) -> FloatArray:
+    """(N,): NaN for a missing cell, inf for a faulty one."""
+    read = read_numbers(column, spec.style)
+    found = dict(read.faults)
+    if spec.gaps == "refuse":
+        found["missing"] = np.flatnonzero(np.isnan(read.values))
+    for kind, rows in found.items():
+        for row, cell in zip(rows.tolist(), column.cells(rows), strict=True):
+            faults.add(kind, place, lines[row], cell)
+    return read.values
+
+
+def _timestamps(
+    columns: list[RawColumn], lines: list[int], spec: TableSpec, faults: CellFaults, findings: Findings
+) -> tuple[pd.DatetimeIndex, str | None]:
+    """(N,), NaT for an unreadable one; the format in which they were read."""
+    layout = spec.layout
+    if not spec.times:
+        return _counted(layout, len(lines)), None
+    missing = MISSING_SPELLINGS | {str(word) for word in layout.missing}
+    every = range(len(lines))
+    parts = {name: columns[place].cells(every) for name, place in zip(layout.time_columns, spec.times, strict=True)}
+    try:
+        read = read_timestamps(parts, missing=missing, time_format=layout.time_format, time_zone=layout.time_zone)
+    except AmbiguousTime as error:
+        raise AmbiguousTime(f"{findings.path}: {error}", error.candidates) from error
+    except UserError as error:
+        raise UserError(f"{findings.path}: {error}") from error
+    for row, kind in read.faults.items():
+        cell = " ".join(cells[row] for cells in parts.values())
+        faults.add(kind, spec.times[0], lines[row], cell)
+    if read.how:
+        findings.say(f"The time is read as {read.how}.")
+    for note in read.notes:
+        findings.say(note)
+    return read.stamps, read.settings.get("data.time_format")
+
+
+def _counted(layout: Layout, rows: int) -> pd.DatetimeIndex:
+    """(N,): the timestamps of a file without a time column. UserError for a frequency or a start that are none."""
+    if layout.freq == STEPS:
+        return pd.date_range("1970-01-01", periods=rows, freq="ms")
+    freq = known_frequency(layout.freq or "", "data.freq")
+    start = pd.to_datetime(str(layout.start), format="ISO8601", errors="coerce")
+    if pd.isna(start) or start.tz is not None:
+        raise UserError(f"data.start={layout.start} is no time without a zone. Write it as 2016-07-01 00:00:00.")
+    with contextlib.suppress(pd.errors.OutOfBoundsDatetime, OverflowError):
+        stamps = pd.date_range(start, periods=rows, freq=freq)
+        if stamps[0].year in YEARS and stamps[-1].year in YEARS:
+            return stamps
+    raise UserError(
+        f"{rows} rows from data.start={layout.start} at data.freq={layout.freq} leave the years {YEARS[0]} to "
+        f"{YEARS[-1]}. Set a finer data.freq, or data.freq={STEPS}."
+    )

@@ -1,0 +1,44 @@
+"""What is chosen of a layout, and why; and the readings of a file among which nobody but its writer can choose."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+from forecast.data.layout import USUAL, Layout
+from forecast.errors import UserError
+
+Given = Mapping[str, Any]
+
+
+class Reading(NamedTuple):
+    """One way to read a file: what it is, and the keys of the layout that choose it."""
+
+    what: str
+    settings: dict[str, Any]
+
+
+class Undecided(UserError):
+    """Several readings of a file give different data."""
+
+    def __init__(self, message: str, readings: Sequence[Reading]) -> None:
+        super().__init__(message)
+        self.readings = readings
+
+
+@dataclass
+class Guess:
+    """A layout, and a line for each choice in it."""
+
+    layout: Layout
+    reasons: list[str] = field(default_factory=list)
+
+    def set(self, reason: str, **settings: Any) -> None:
+        """Takes a choice."""
+        self.layout = replace(self.layout, **settings)
+        self.reasons.append(reason)
+
+
+def settings_of(layout: Layout) -> dict[str, Any]:
+    """The keys of a layout that are not as usual."""
+    pairs = {key.name: (getattr(layout, key.name), getattr(USUAL, key.name)) for key in fields(Layout)}
+    return {key: list(now) if isinstance(now, tuple) else now for key, (now, usual) in pairs.items() if now != usual}

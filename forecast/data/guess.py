@@ -1,0 +1,220 @@
+"""The layout of a file whose writer is not here to be asked: each choice with its reason, or the choices there are."""
+
+from collections.abc import Mapping, Sequence
+from csv import QUOTE_NONE
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+from forecast.data.cells import RawFile, read_raw, table_of
+from forecast.data.choices import Given, Guess, Reading, Undecided
+from forecast.data.column_guess import AmbiguousStyle, guess_style
+from forecast.data.csv_columns import UNCLOSED, check_signs, quick_table
+from forecast.data.csv_text import CsvText, guess_separator, valid_separator
+from forecast.data.findings import Finding, Findings, quoted
+from forecast.data.guess_numbers import decide_numbers, mark_missing, style_reason
+from forecast.data.guess_rows import decided_rows, looks_stacked
+from forecast.data.guess_time import Names, choose_time, likely_times, usual_time
+from forecast.data.layout import STEPS, USUAL, Layout
+from forecast.data.numbers import NumberStyle
+from forecast.data.raw_columns import RawColumn, RawColumns
+from forecast.data.table import Table, TableSpec
+from forecast.data.timestamps import AmbiguousTime
+from forecast.errors import UserError
+
+_SAMPLE_ROWS, _SAMPLE_CHARACTERS = 1_000, 1 << 20  # from which separator and time columns are guessed
+
+
+@dataclass
+class Opened:
+    """A file as it was read once: its header, its first rows, and what has been read of all of them.
+
+    raw: all its cells, once they have been asked for. unclosed: pandas has found a quote that is never
+    closed, when it tried the layout `tried`.
+    """
+
+    text: CsvText
+    header: list[str]
+    first_rows: list[list[str]]
+    raw: RawFile | None = None
+    raw_findings: list[Finding] = field(default_factory=list)
+    unclosed: bool = False
+    tried: Layout | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many there are, as far as that is known."""
+        return len(self.first_rows if self.raw is None else self.raw.lines)
+
+    def column(self, place: int) -> list[str]:
+        """The cells of a column in the first rows."""
+        return [row[place] for row in self.first_rows if place < len(row)]
+
+
+def open_file(path: str, given: Given, findings: Findings) -> Opened:
+    """The file and its first rows; UserError for one that is no text, or empty."""
+    text = CsvText(Path(path), valid_separator(given.get("separator") or ",")).verified(findings)
+    if given.get("separator") is None:
+        with text.open() as file:
+            text = replace(text, separator=guess_separator(file.read(_SAMPLE_CHARACTERS)))
+    header = text.header((), Findings(path, strict=False))
+    try:
+        rows = [cells for _, cells in islice(text.rows(), _SAMPLE_ROWS)]
+    except UserError:  # after an open quote, which is found as the cells are read
+        rows = [cells for _, cells in islice(replace(text, quoting=QUOTE_NONE).rows(), _SAMPLE_ROWS)]
+    return Opened(text, header, rows)
+
+
+def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings) -> tuple[Table, TableSpec]:
+    """The table of a file, before its rows are one series, and the layout by which it is one.
+
+    given: keys of the layout that are kept. Undecided where several readings give different data; UserError.
+    """
+    if "separator" not in given and opened.text.separator != ",":
+        guess.reasons.append(f"data.separator: {opened.text.separator!r} cuts the header and the rows alike")
+    candidates = _candidates(opened, given, guess)
+    if len(candidates) == 1 and len(candidates[0]) == 1:
+        decimal, reason = _decimal(opened, candidates[0][0], guess, given)
+        plain = _plain_table(opened, candidates[0], replace(guess.layout, decimal=decimal), findings)
+        if plain is not None:
+            if reason:
+                guess.set(reason, decimal=decimal)
+            _say_time(guess, candidates[0], given)
+            plain = mark_missing(plain, guess, given)
+            return _finished(opened, decided_rows(plain, [], guess, given), guess)
+    raw = _raw(opened, candidates, guess.layout)
+    columns = {column.name: column for column in raw.columns}
+    _decide_time(columns, candidates, guess, given)
+    guess.layout.check()
+    opened.text.header(guess.layout.time_columns, findings)
+    decide_numbers(columns, guess, given)
+    spec = TableSpec.of(opened.header, guess.layout, str(opened.text.path), gaps="mask")
+    check_signs(opened.text, spec, findings)
+    if spec.is_plain and opened.tried != guess.layout and UNCLOSED in quick_table(opened.text, spec)[1]:
+        opened.raw, opened.unclosed = None, True
+        raw = _raw(opened, candidates, guess.layout)
+    findings.extend(opened.raw_findings)
+    try:
+        table = table_of(raw, spec, findings)
+    except AmbiguousTime as error:
+        readings = [
+            Reading(f"times as {one['data.time_format']}", {"time_format": one["data.time_format"]})
+            for one in error.candidates
+        ]
+        raise Undecided(str(error), readings) from error
+    aside = {*guess.layout.time_columns, *guess.layout.drop}
+    ids = [column for column in raw.columns if column.name not in aside]
+    if table.origin is not None:
+        ids = [column.take(table.origin) for column in ids]
+    return _finished(opened, decided_rows(table, ids, guess, given), guess)
+
+
+def _finished(opened: Opened, table: Table, guess: Guess) -> tuple[Table, TableSpec]:
+    return table, TableSpec.of(opened.header, guess.layout, str(opened.text.path), gaps="mask")
+
+
+def _decimal(opened: Opened, time: str, guess: Guess, given: Given) -> tuple[str, str]:
+    """A decimal comma, and the reason, where a cell of the first rows shows one; a plain reading then tries all."""
+    usual = guess.layout.decimal, ""
+    if {"decimal", "thousands"} & set(given):
+        return usual
+    sample = RawColumns(opened.header)
+    sample.add(opened.first_rows)
+    style = guess_style([column for column in sample.columns() if column.name != time])
+    if isinstance(style, AmbiguousStyle) or style.style != NumberStyle(","):
+        return usual
+    return ",", style_reason(style)
+
+
+def _plain_table(opened: Opened, names: Names, layout: Layout, findings: Findings) -> Table | None:
+    """The table as pandas reads it, where nothing but the time column has to be said; None where it cannot."""
+    opened.tried = replace(layout, time_column=names[0])
+    opened.tried.check()
+    spec = TableSpec.of(opened.header, opened.tried, str(opened.text.path), gaps="mask")
+    if spec.style.decimal == opened.text.separator:
+        return None
+    opened.text.check_nul()
+    table, reason = quick_table(opened.text, spec)
+    opened.unclosed = UNCLOSED in reason
+    if table is None or looks_stacked(table.timestamps):
+        return None
+    opened.text.header(names, findings)
+    return table
+
+
+def _raw(opened: Opened, candidates: Sequence[Names], layout: Layout) -> RawFile:
+    if opened.raw is None:
+        bare = replace(USUAL, columns=layout.columns, drop=layout.drop, where=layout.where, time_column=None)
+        spec = TableSpec.of(opened.header, bare, str(opened.text.path), gaps="mask")
+        words = {opened.header.index(name) for names in candidates for name in names}
+        words |= {opened.header.index(name) for name in layout.where or ()}
+        found = Findings(str(opened.text.path), strict=False)
+        opened.raw = read_raw(opened.text, spec, found, words=words, unclosed=opened.unclosed)
+        opened.raw_findings = list(found)
+    return opened.raw
+
+
+# time
+
+
+def _candidates(opened: Opened, given: Given, guess: Guess) -> list[Names]:
+    """The columns that may hold the time; none where the file is told to have none."""
+    if "time_column" in given:
+        names = guess.layout.time_columns
+        if names:
+            opened.text.header(names, Findings(str(opened.text.path), strict=False))
+        return [names] if names else []
+    sample = {name: opened.column(place) for place, name in enumerate(opened.header)}
+    usual = usual_time(opened.header)
+    found = [] if usual and guess.layout.time_format is not None else likely_times(sample)
+    if not found and usual is not None:
+        found = [(usual,)]
+    if found:
+        return found
+    if guess.layout.freq is not None:
+        guess.set("data.time_column=null: no column holds timestamps", time_column=None)
+        return []
+    some = ", ".join(quoted(name) for name in opened.header[:12]) + (", ..." if len(opened.header) > 12 else "")
+    raise Undecided(
+        f"No column of {some} holds timestamps. Say when the rows were measured, or that they are steps.",
+        [
+            Reading("steps that no calendar counts", {"time_column": None, "freq": STEPS}),
+            Reading(
+                "a row an hour from 2016-07-01 on; put in your own",
+                {"time_column": None, "freq": "h", "start": "2016-07-01"},
+            ),
+        ],
+    )
+
+
+def _decide_time(columns: Mapping[str, RawColumn], candidates: Sequence[Names], guess: Guess, given: Given) -> None:
+    if "time_column" in given or not candidates:
+        return
+    if len(candidates) == 1:
+        guess.layout = replace(guess.layout, time_column=_key(candidates[0]))
+        _say_time(guess, candidates[0], given)
+        return
+    every = range(len(next(iter(columns.values()))))
+    cells = {names: {name: columns[name].cells(every) for name in names} for names in candidates}
+    choice = choose_time(cells)
+    if choice.columns is None:
+        some = " and ".join(" + ".join(map(quoted, names)) for names in choice.rivals)
+        raise Undecided(
+            f"The columns {some} look like time and differ. Choose one with data.time_column=NAME.",
+            [Reading(f"time from {' + '.join(names)}", {"time_column": _key(names)}) for names in choice.rivals],
+        )
+    guess.set(f"time: {_column_words(choice.columns)}: {choice.reason}", time_column=_key(choice.columns))
+
+
+def _say_time(guess: Guess, names: Names, given: Given) -> None:
+    guess.layout = replace(guess.layout, time_column=_key(names))
+    if "time_column" not in given and names != (USUAL.time_column,):
+        guess.reasons.append(f"time: {_column_words(names)}")
+
+
+def _column_words(names: Names) -> str:
+    return f"column {quoted(names[0])}" if len(names) == 1 else f"columns {', '.join(names)}"
+
+
+def _key(names: Names) -> str | Names:
+    return names[0] if len(names) == 1 else names

@@ -1,0 +1,236 @@
+"""What a table's rows seem to be: several series below one another, repeats, an irregular series, a column of gaps."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from pandas.tseries.frequencies import to_offset
+
+from forecast.data.choices import Given, Guess, Reading, Undecided
+from forecast.data.findings import quoted
+from forecast.data.frequency import grid_frequency, infer_frequency, rows_missing
+from forecast.data.gaps import MOST_MISSING
+from forecast.data.layout import Cell
+from forecast.data.raw_columns import RawColumn
+from forecast.data.rows import Rows, merged, resampled
+from forecast.data.table import Table
+from forecast.data.train_command import hydra_value
+
+# Steps that people resample to, the finest first.
+PLAIN_STEPS = (
+    *("s", "5s", "10s", "15s", "30s", "min", "2min", "5min", "10min", "15min", "20min", "30min"),
+    *("h", "2h", "3h", "4h", "6h", "12h", "D", "W-SUN", "MS", "QS", "YS"),
+)
+_COARSEST = 12  # times the usual step: beyond it something else is wrong with the file
+_FEW, _COARSER = 0.1, 6  # missing rows that are worth a coarser step, so many times the usual one
+_STRAY = 0.01  # share of the rows off the usual grid: fewer are faults to mend
+_REPEATS = 0.01  # share of the rows that may repeat one although the ids are known
+_MOST_IDS, _MOST_COLUMNS, _ROWS_OF_ONE = 1_000, 12, 10
+
+Codes = npt.NDArray[np.int64]
+
+
+class Ids(NamedTuple):
+    """The columns that tell series apart, the cells of the first of them, and how many series there are."""
+
+    columns: tuple[str, ...]
+    examples: Sequence[dict[str, Cell]]
+    series: int
+
+
+def decided_rows(table: Table, columns: Sequence[RawColumn], guess: Guess, given: Given) -> Table:
+    """The table less columns of nothing but gaps; the guess learns how its rows become one series.
+
+    columns: of its rows, those that may tell several series apart. Undecided where it holds several.
+    """
+    stamps = table.timestamps
+    if stamps.hasnans or not len(stamps):
+        return table
+    _decide_series(table, columns, guess, given)
+    rows = merged(Rows(stamps, table.values), guess.layout.duplicates)
+    if not {"resample", "aggregate"} & set(given) and not rows.timestamps.duplicated().any():
+        found = find_resampling(rows.timestamps, rows.timestamps[np.flatnonzero(~np.isnan(rows.values).all(axis=1))])
+        if found is not None:
+            freq, reason = found
+            guess.set(f"data.resample={freq} data.aggregate=mean: {reason}", resample=freq, aggregate="mean")
+            rows = resampled(rows, freq, "mean")
+    return _without_gaps(table, rows, guess)
+
+
+def _decide_series(table: Table, columns: Sequence[RawColumn], guess: Guess, given: Given) -> None:
+    """Refuses several series below one another; of one, repeated rows become their mean."""
+    stamps = table.timestamps
+    repeats = int(stamps.duplicated().sum())
+    if "duplicates" in given:
+        return
+    stacked = looks_stacked(stamps) and not repeats_are_equal(table)
+    ids = find_ids(columns, stamps) if stacked else find_blocks(columns, stamps)
+    some = f"{repeats} of {len(stamps)} rows repeat{'s' * (repeats == 1)} a timestamp"
+    if ids is not None:
+        names = " and ".join(map(quoted, ids.columns))
+        raise Undecided(
+            f"{ids.series} series stand below one another: {some}, and {names} tell{'s' * (len(ids.columns) == 1)} "
+            f'them apart. Choose one with "data.where={hydra_value(ids.examples[0])}".',
+            [Reading(", ".join(map(str, example.values())), {"where": example}) for example in ids.examples],
+        )
+    if stacked:
+        raise Undecided(
+            f"{some}, as several series below one another do, and no column tells them apart. Set data.duplicates=mean "
+            "or sum, or add a column with the name of the series.",
+            [Reading(f"the {how} of all rows of a time", {"duplicates": how}) for how in ("mean", "sum")],
+        )
+    if repeats:
+        guess.set(f"data.duplicates=mean: {some}", duplicates="mean")
+
+
+def _without_gaps(table: Table, rows: Rows, guess: Guess) -> Table:
+    """The table without columns in which no gap rule could fill enough; named ones stay, to be refused."""
+    bad = {} if guess.layout.columns is not None else mostly_missing(table.columns, rows)
+    if not bad:
+        return table
+    shares = ", ".join(f"{quoted(name)} lacks {share:.0%} of its values" for name, share in bad.items())
+    drop = (*guess.layout.drop, *bad)
+    guess.set(f"data.drop={hydra_value(list(drop))}: {shares}", drop=drop)
+    keep = [place for place, name in enumerate(table.columns) if name not in bad]
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in keep),
+        places=[table.places[place] for place in keep],
+        values=table.values[:, keep],
+    )
+
+
+def looks_stacked(stamps: pd.DatetimeIndex) -> bool:
+    """Whether most timestamps (N,) stand in several rows."""
+    counts = stamps.value_counts()
+    return len(counts) > 0 and bool((counts > 1).mean() > MOST_MISSING)
+
+
+def repeats_are_equal(table: Table) -> bool:
+    """Whether all rows of one timestamp hold the same values."""
+    groups = pd.DataFrame(table.values).groupby(table.timestamps)
+    return bool((groups.max().fillna(0) == groups.min().fillna(0)).all(axis=None))
+
+
+def find_ids(columns: Sequence[RawColumn], stamps: pd.DatetimeIndex, *, several: int = 3) -> Ids | None:
+    """The fewest columns of words, or of few whole numbers, that make the pairs of them and the time unique."""
+    known = {column.name: codes for column in columns if (codes := _id_codes(column)) is not None}
+    by_name = {column.name: column for column in columns}
+    words_first = sorted(known, key=lambda name: not by_name[name].words)[:_MOST_COLUMNS]
+    times = pd.factorize(stamps)[0]
+    for size in (1, 2, 3):
+        for names in combinations(words_first, size):
+            groups = pd.factorize(pd.MultiIndex.from_arrays([known[name] for name in names]))[0]
+            pairs = groups * (times.max() + 1) + times
+            if pd.Series(pairs).duplicated().mean() > _REPEATS:
+                continue
+            counts = pd.Series(groups).value_counts(sort=False).sort_index()
+            if len(counts) < 2 or counts.median() < 3:
+                continue
+            largest = counts.sort_values(ascending=False, kind="stable").index[:several]
+            rows = [int((groups == group).argmax()) for group in largest]
+            examples = [{name: _value(by_name[name], row) for name in names} for row in rows]
+            return Ids(names, examples, len(counts))
+    return None
+
+
+def find_blocks(columns: Sequence[RawColumn], stamps: pd.DatetimeIndex) -> Ids | None:
+    """The column of words that is constant within each of several stretches of rows over the same time."""
+    for column in columns:
+        codes = column.codes
+        kinds = len(np.unique(codes))
+        if not column.words or not 2 <= kinds <= _MOST_IDS or kinds * 3 > len(codes):
+            continue
+        if np.count_nonzero(np.diff(codes)) != kinds - 1:
+            continue
+        spans = pd.Series(stamps).groupby(codes).agg(lambda times: times.max() - times.min())
+        if spans.sum() > 1.5 * (stamps.max() - stamps.min()):
+            starts = np.flatnonzero(np.diff(codes, prepend=-1))
+            return Ids((column.name,), [{column.name: _value(column, row)} for row in starts[:3].tolist()], kinds)
+    return None
+
+
+def find_resampling(stamps: pd.DatetimeIndex, valued: pd.DatetimeIndex) -> tuple[str, str] | None:
+    """(frequency, reason) for increasing timestamps (N,) that are of no frequency, not even with gaps.
+
+    valued: those of rows with a value; the others say nothing of how often something was measured.
+    """
+    if len(valued) < _ROWS_OF_ONE or infer_frequency(stamps) is not None:
+        return None
+    freq = grid_frequency(stamps)
+    if freq is not None and _missing_share(rows_missing(stamps, freq) or 0, len(stamps)) <= MOST_MISSING:
+        return None
+    steps, own = (np.diff(t.to_numpy().astype("datetime64[ns]")).astype(np.int64) for t in (stamps, valued))
+    usual = int(np.median(steps))
+    if np.count_nonzero(steps % usual) <= max(2, _STRAY * len(steps)):  # holes, or a few faults to mend
+        return None
+    usual = int(np.median(own))
+    seconds = [_seconds(step) for step in PLAIN_STEPS]
+    nearest = int(np.argmin([abs(np.log(usual / 1e9 / size)) for size in seconds]))
+    alike = f"rows with values are {pd.Timedelta(usual)} apart as a rule, but at no fixed times"
+    steps_tried = [step for step in PLAIN_STEPS[nearest:] if _seconds(step) <= _COARSEST * usual / 1e9]
+    empty = {step: float((pd.Series(1, index=valued).resample(step).count() == 0).mean()) for step in steps_tried}
+    near = {step: share for step, share in empty.items() if _seconds(step) <= _COARSER * usual / 1e9 and share <= _FEW}
+    step = next(iter(near), None) or next((step for step, share in empty.items() if share <= MOST_MISSING), None)
+    if step is None:
+        return None
+    finer = PLAIN_STEPS[nearest]
+    return step, alike + ("" if step == finer else f"; {empty[finer]:.0%} of the rows of {finer} would be missing")
+
+
+def mostly_missing(columns: Sequence[str], rows: Rows) -> dict[str, float]:
+    """{column: share of its rows without a value} for those of which no gap rule could fill enough."""
+    stamps, values = rows.timestamps, rows.values
+    count, missing = len(values), np.isnan(values).sum(axis=0)
+    freq = None
+    if count >= 3 and not stamps.duplicated().any():
+        freq = infer_frequency(stamps) or grid_frequency(stamps)
+    absent = 0 if freq is None else rows_missing(stamps, freq) or 0
+    if absent > MOST_MISSING * (count + absent):
+        absent = 0
+    shares = np.maximum(missing / max(count, 1), (missing + absent) / max(count + absent, 1))
+    sound = [not np.isinf(column).any() for column in values.T]
+    bad = {
+        name: float(share)
+        for name, share, fine in zip(columns, shares, sound, strict=True)
+        if fine and share > MOST_MISSING
+    }
+    return {} if len(bad) == len(columns) else bad
+
+
+def _id_codes(column: RawColumn) -> Codes | None:
+    """(N,) a number for each different cell; None for a column that cannot tell series apart."""
+    if column.words:
+        codes = column.codes.astype(np.int64)
+        if (column.codes == 0).mean() > MOST_MISSING:
+            return None
+        if (column.codes == 0).any():
+            return None
+    else:
+        if (column.numbers % 1 != 0).any():
+            return None
+        codes = pd.factorize(column.numbers)[0].astype(np.int64)
+    kinds = len(np.unique(codes))
+    return codes if 2 <= kinds <= min(_MOST_IDS, len(codes) // 3) else None
+
+
+def _value(column: RawColumn, row: int) -> Cell:
+    if column.codes[row]:
+        return str(column.words[column.codes[row] - 1])
+    value = float(column.numbers[row])
+    return int(value) if value.is_integer() else value
+
+
+def _missing_share(missing: int, rows: int) -> float:
+    return missing / (missing + rows)
+
+
+def _seconds(step: str) -> float:
+    start = pd.Timestamp("2001-01-01")
+    offset = to_offset(step)
+    assert offset is not None
+    return float((start + 4 * offset - start).total_seconds() / 4)

@@ -1,0 +1,93 @@
+"""How a file of a series is written, and what is read of it: the keys of the data group that say so."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from forecast.bounds import Text
+from forecast.data.findings import Gaps
+from forecast.errors import UserError
+
+Duplicates = Literal["error", "first", "last", "mean", "sum"]
+Aggregate = Literal["mean", "sum", "last"]
+Cell = str | float
+STEPS = "steps"  # for data.freq: rows that no calendar counts; each is a millisecond, which has no calendar either
+STEP = "step"  # what their numbers are called, the first row of the file being 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How a file is written, and what is read of it.
+
+    time_column: one name, or several whose cells make one timestamp (year, month, day; date, time); None: the file
+    has none, then `freq` and `start` say when its rows were measured. time_format: as strptime takes it, or unix,
+    unix_ms; None: found. time_zone: to which timestamps with an offset are brought; None: UTC. missing: further words
+    and numbers that stand for no value. columns: those to read, None for all numeric ones, less `drop`. where: rows to
+    read, by what their cells say. duplicates: what becomes of rows with one timestamp. resample: the frequency to
+    which rows are brought by `aggregate`. gaps: what becomes of missing rows and cells.
+    """
+
+    time_column: Text | Sequence[Text] | None = "date"
+    time_format: str | None = None
+    time_zone: str | None = None
+    freq: str | None = None
+    start: Text | None = None
+    separator: str = ","
+    decimal: str = "."
+    thousands: str | None = None
+    missing: Sequence[Cell] = ()
+    columns: Sequence[Text] | None = None
+    drop: Sequence[Text] = ()
+    where: Mapping[Text, Cell] | None = None
+    duplicates: Duplicates = "error"
+    resample: str | None = None
+    aggregate: Aggregate | None = None
+    gaps: Gaps = "refuse"
+
+    @property
+    def time_columns(self) -> tuple[str, ...]:
+        """The names of the columns that hold the time; none for a file without."""
+        if self.time_column is None:
+            return ()
+        return (self.time_column,) if isinstance(self.time_column, str) else tuple(self.time_column)
+
+    def check(self) -> None:
+        """UserError for what does not go together."""
+        if self.time_column is None and (self.freq is None or (self.start is None) != (self.freq == STEPS)):
+            raise UserError(
+                f"data.time_column=null needs to know when the rows were, and has data.freq={self.freq or 'null'} "
+                f"data.start={self.start or 'null'}. Set data.freq=h data.start=2016-07-01, or data.freq={STEPS} alone "
+                "for steps that no calendar counts."
+            )
+        if self.time_column is not None and (self.freq or self.start):
+            raise UserError(
+                f"data.freq={self.freq or 'null'} data.start={self.start or 'null'} are for files without a time "
+                "column. Leave both out, or set data.time_column=null."
+            )
+        for key, names in (("time_column", self.time_columns), ("columns", self.columns), ("drop", self.drop)):
+            _check_names(key, names, may_be_none=key == "drop" or getattr(self, key) is None)
+        if isinstance(self.missing, str):
+            raise UserError(f"data.missing is {self.missing!r}; it must be a list. Set data.missing=[{self.missing}].")
+        without_time = {"time_format": self.time_format, "time_zone": self.time_zone}
+        if self.freq == STEPS:
+            without_time["resample"] = self.resample
+        for key, value in without_time.items():
+            if self.time_column is None and value is not None:
+                raise UserError(f"data.{key}={value} needs a time column. Leave it out, or set data.time_column=NAME.")
+        if (self.resample is None) != (self.aggregate is None):
+            given = f"data.resample={self.resample}" if self.resample else f"data.aggregate={self.aggregate}"
+            raise UserError(f"{given}: both are needed. Set data.resample=h data.aggregate=mean.")
+
+
+def _check_names(key: str, names: Sequence[str] | None, *, may_be_none: bool) -> None:
+    """UserError unless these are different names, and some where there must be."""
+    if isinstance(names, str):
+        raise UserError(f"data.{key} is {names!r}; it must be a list. Set data.{key}=[{names}].")
+    if not names and not may_be_none:
+        raise UserError(f"data.{key}=[] names no column. Set data.{key}=[NAME], or data.{key}=null.")
+    twice = next((name for name in names or () if list(names or ()).count(name) > 1), None)
+    if twice is not None:
+        raise UserError(f"data.{key} names '{twice}' twice. Name each column once.")
+
+
+USUAL = Layout()

@@ -1,0 +1,148 @@
+"""The rows of a file before anything is made of them: which columns to read and how, and what was read."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from forecast.data.column_guess import is_index_name
+from forecast.data.csv_text import CsvText
+from forecast.data.findings import Gaps
+from forecast.data.layout import Layout
+from forecast.data.numbers import NumberStyle
+from forecast.errors import UserError, closest
+from forecast.text.terminal import listed
+
+FloatArray = npt.NDArray[np.float64]
+
+# Read at a time: pandas holds every timestamp of a chunk as a Python object, many times larger than its number. It
+# has a fixed cost for each column of a chunk, so a wide file needs more cells.
+CHUNK_CELLS = 200_000
+CHUNK_ROWS = 2_000
+
+# Columns, or what chooses them from the names of all but those of the time.
+Choice = Sequence[str] | Callable[[Sequence[str]], Sequence[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSpec:
+    """Which columns of a file to read, by their places in the header, and how.
+
+    times: those that make the time. numbers: None for all others that hold numbers. gaps: unless refuse, rows and
+    numbers may be missing. freq: the pandas alias that a model was trained on, or None.
+    """
+
+    header: Sequence[str]
+    layout: Layout
+    numbers: Sequence[int] | None = None
+    gaps: Gaps = "refuse"
+    freq: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        header: Sequence[str],
+        layout: Layout,
+        path: str,
+        *,
+        columns: Choice | None = None,
+        freq: str | None = None,
+        gaps: Gaps | None = None,
+    ) -> "TableSpec":
+        """What a layout reads of a file with this header. UserError for a name that the header does not have.
+
+        columns: those, in this order, whatever the layout says, or what chooses them. gaps: None for the layout's.
+        """
+        if callable(columns):
+            columns = columns([name for name in header if name not in layout.time_columns])
+        chosen = columns if columns is not None else layout.columns
+        of_columns = "" if columns is not None else " (data.columns)"
+        asked = {of_columns: chosen or (), " (data.drop)": layout.drop, " (data.where)": layout.where or ()}
+        others = [name for name in header if name not in layout.time_columns]
+        for key, names in asked.items():
+            for name in names:
+                if name not in header:
+                    raise UserError(
+                        f"{path}: there is no column '{name}'{key} among {listed(others)}."
+                        f"{closest(name, header)} Name columns as line 1 does."
+                    )
+        for name in chosen or ():
+            if name in layout.time_columns or name in layout.drop:
+                other = "data.time_column" if name in layout.time_columns else "data.drop"
+                raise UserError(f"{path}: the column '{name}' is to be read as numbers, and in {other}. Name it once.")
+        numbers = None if chosen is None else [header.index(name) for name in chosen]
+        return cls(header=header, layout=layout, numbers=numbers, freq=freq, gaps=gaps or layout.gaps)
+
+    @property
+    def times(self) -> list[int]:
+        """The places of the columns that make the time."""
+        return [self.header.index(name) for name in self.layout.time_columns]
+
+    @property
+    def left_out(self) -> set[int]:
+        """The places of columns that hold no numbers of the series, whatever stands in them."""
+        others = {*self.layout.drop, *(self.layout.where or ()), *self.layout.time_columns}
+        return {place for place, name in enumerate(self.header) if name in others}
+
+    @property
+    def style(self) -> NumberStyle:
+        """How numbers are written."""
+        return NumberStyle(self.layout.decimal, self.layout.thousands, tuple(self.layout.missing))
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows read at a time."""
+        return max(CHUNK_ROWS, CHUNK_CELLS // len(self.header))
+
+    @property
+    def candidates(self) -> Sequence[int]:
+        """The columns to read; where none are named, all that may hold numbers."""
+        if self.numbers is not None:
+            return self.numbers
+        return [place for place in range(len(self.header)) if place not in self.left_out]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is asked for that pandas would read in another way than we do."""
+        layout = self.layout
+        asked = (layout.time_format, layout.time_zone, layout.thousands, layout.missing, layout.where)
+        return not any(asked) and len(self.times) == 1 and not is_index_name(self.header[0])
+
+
+@dataclass(frozen=True)
+class Table:
+    """The N rows of a file as it holds them: regular or not, with gaps or not.
+
+    places: of the C columns in the header. timestamps (N,) without a time zone; values (N, C) finite, or NaN where one
+    is missing. Only where an error was found NaT stands for an unreadable timestamp, inf for a cell that is no number.
+    origin (N,): the data rows of the file that these are; None for all, in their order. time_format: in which the
+    timestamps were read, None where no word need be lost about it.
+    """
+
+    text: CsvText
+    columns: tuple[str, ...]
+    places: Sequence[int]
+    timestamps: pd.DatetimeIndex
+    values: FloatArray
+    origin: npt.NDArray[np.intp] | None = None
+    time_format: str | None = None
+
+    def ordered(self) -> pd.DatetimeIndex:
+        """The readable timestamps, increasing, each once."""
+        stamps = self.timestamps
+        if not stamps.hasnans and bool((stamps[1:] > stamps[:-1]).all()):  # no copy of millions of rows
+            return stamps
+        once: pd.DatetimeIndex = stamps.dropna().sort_values().unique()
+        return once
+
+    def records(self, rows: Collection[int]) -> dict[int, tuple[int, list[str]]]:
+        """(line in the file, cells) of some rows, read in one go."""
+        of_file = {row: row if self.origin is None else int(self.origin[row]) for row in rows}
+        found = self.text.records_of(of_file.values())
+        return {row: found[there] for row, there in of_file.items()}
+
+    def line(self, row: int) -> int:
+        """The line in the file of a row."""
+        return self.records([row])[row][0]

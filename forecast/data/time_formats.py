@@ -1,0 +1,228 @@
+"""How a timestamp can be written: the formats that a cell may have, and the reading of cells in one format."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
+from itertools import chain
+
+import numpy as np
+import pandas as pd
+
+from forecast.errors import UserError
+
+ISO = "ISO8601"
+# Nanoseconds of one, and the numbers taken for it where no format is given: the years 1973 to 2100.
+_UNIX = {"unix": 10**9, "unix_ms": 10**6, "unix_us": 10**3, "unix_ns": 1}
+_UNIX_SECONDS = range(100_000_000, 4_102_444_800)
+UNIX = frozenset(_UNIX)
+# Those that nanoseconds reach: pandas 2 knows no others, and with pandas 3 steps between others overflow.
+YEARS = range(pd.Timestamp.min.year + 1, pd.Timestamp.max.year)
+CLOCK = ("now", "today")  # pandas would look at the clock
+
+# English by hand: what strptime takes for a month or a weekday depends on the locale of the process.
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+MONTH_NUMBERS = {name[:n]: i for i, name in enumerate(_MONTHS, start=1) for n in (3, None)} | {"sept": 9}
+_WORDS = (
+    {name: f"~{number:02}~" for name, number in MONTH_NUMBERS.items()}
+    | {name[:n]: "~" for name in _WEEKDAYS for n in (3, None)}
+    | {"am": "~", "pm": "~"}
+)
+_WORD_DIRECTIVES = {"%b": "~%m~", "%B": "~%m~", "%a": "~", "%A": "~", "%p": "~"}
+_PM = re.compile(r"(?<![a-z])pm(?![a-z])", re.IGNORECASE)
+_DECIMAL = re.compile(r"[+-]?\d{1,19}(?:\.\d*)?", re.ASCII)
+_QUARTER = re.compile(r"(\d{4})[-/. ]?q([1-4])|q([1-4])[-/. ]?(\d{4})", re.IGNORECASE | re.ASCII)
+
+_Row = tuple[re.Pattern[str], tuple[str, ...]]
+_NAME = "[A-Za-z]{3,9}"
+# (writing, its formats); `s` and `r` are what stands between the parts. Where one has several, all are tried.
+_DAYS: tuple[_Row, ...] = tuple(
+    (re.compile(rf"(?:(?P<a>{_NAME})(?P<c>,? ))?{writing}(?P<tail>(?:[T ,]+\d.*)?)", re.ASCII), formats)
+    for writing, formats in (
+        (r"\d{4}(?P<s>[-/. ])\d\d?(?P=s)\d\d?", ("%Y{s}%m{s}%d",)),
+        (r"\d\d?(?P<s>[-/. ])\d\d?(?P=s)\d{4}", ("%d{s}%m{s}%Y", "%m{s}%d{s}%Y")),
+        (r"\d\d?(?P<s>[-/. ])\d\d?(?P=s)\d\d", ("%d{s}%m{s}%y", "%m{s}%d{s}%y")),
+        (r"\d\d(?P<s>[-/. ])\d\d?(?P=s)\d\d?", ("%y{s}%m{s}%d",)),
+        (rf"\d\d?(?P<s>[-/. ,]{{0,2}}){_NAME}(?P<r>[-/. ,]{{0,2}})\d{{4}}", ("%d{s}%b{r}%Y",)),
+        (rf"\d\d?(?P<s>[-/. ,]{{0,2}}){_NAME}(?P<r>[-/. ,]{{0,2}})\d\d", ("%d{s}%b{r}%y",)),
+        (rf"{_NAME}(?P<s>[-/. ]{{0,2}})\d\d?(?P<r>[-/. ,]{{1,2}})\d{{4}}", ("%b{s}%d{r}%Y",)),
+        (rf"{_NAME}(?P<s>[-/. ]{{0,2}})\d\d?(?P<r>[-/. ,]{{1,2}})\d\d", ("%b{s}%d{r}%y",)),
+        (rf"\d{{4}}(?P<s>[-/. ]?){_NAME}(?P<r>[-/. ]?)\d\d?", ("%Y{s}%b{r}%d",)),
+        (r"\d{8}", ("%Y%m%d", "%d%m%Y", "%m%d%Y")),
+    )
+)
+_WHOLE: tuple[_Row, ...] = tuple(
+    (re.compile(writing, re.ASCII), formats)
+    for writing, formats in (
+        (r"\d{4}(?P<s>[-/ ])\d\d?", ("%Y{s}%m",)),
+        (r"\d\d?(?P<s>[-/])\d{4}", ("%m{s}%Y",)),
+        (rf"{_NAME}(?P<s>[-/. ,]{{0,2}})\d{{4}}", ("%b{s}%Y",)),
+        (rf"\d{{4}}(?P<s>[-/. ]?){_NAME}", ("%Y{s}%b",)),
+        (rf"{_NAME}(?P<s>[-/]?)\d\d", ("%b{s}%y",)),  # Jan 09 would rather be a day
+        (r"\d{4}", ("%Y",)),
+        (r"\d{6}", ("%Y%m", "%y%m%d", "%d%m%y", "%m%d%y")),
+        (r"\d{9}(?:\.\d*)?", ("unix",)),
+        (r"\d{10}(?:\.\d*)?", ("unix", "%Y%m%d%H")),
+        (r"\d{12}(?:\.\d*)?", ("unix_ms", "%Y%m%d%H%M")),
+        (r"\d{13}(?:\.\d*)?", ("unix_ms",)),
+        (r"\d{14}", ("%Y%m%d%H%M%S",)),
+        (r"\d{15,16}", ("unix_us",)),
+        (r"\d{18,19}", ("unix_ns",)),
+        (_QUARTER.pattern.replace("q", "[Qq]"), ("quarter",)),
+    )
+)
+_TAIL = re.compile(
+    r"(?P<gap>,? +|T)(?:(?P<packed>\d{4}|\d{6})|\d\d?"
+    r"(?:(?P<t>[:. ])\d\d?(?P<seconds>(?P=t)\d\d?(?:(?P<f>[.,])\d+)?)?)?)"
+    r"(?:(?P<pgap> ?)(?P<p>[AaPp][Mm]))?(?:(?P<zgap> ?)(?:[Zz]|[+-]\d\d:?\d\d))?",
+    re.ASCII,
+)
+_SAMPLE = 1_000  # cells from which the formats to be tried are collected; all cells decide between them
+_SHAPES = 5  # formats of so many different writings are tried, the commonest first
+
+
+def possible_formats(cells: Sequence[str]) -> list[str]:
+    """The formats that the cells (U,) may have, ISO 8601 first; `read_cells` tells which they do have."""
+    shapes = Counter(tuple(_formats_of(cells[i])) for i in spread(len(cells)))
+    return list(dict.fromkeys([ISO, *chain.from_iterable(shape for shape, _ in shapes.most_common(_SHAPES))]))
+
+
+def spread(size: int) -> list[int]:
+    """The places of at most a thousand of `size` things, evenly spread, the first and the last among them."""
+    return sorted(set(np.linspace(0, size - 1, num=min(size, _SAMPLE)).astype(int).tolist()))
+
+
+def _formats_of(cell: str) -> list[str]:
+    formats = []
+    for writing, dates in _DAYS:
+        match = writing.fullmatch(cell)
+        tail = _tail_format(match["tail"]) if match else None
+        if match and tail is not None:
+            weekday = f"%a{match['c']}" if match["a"] else ""
+            formats += [weekday + date.format(**match.groupdict()) + tail for date in dates]
+    for writing, dates in _WHOLE:
+        if match := writing.fullmatch(cell):
+            formats += [date.format(**match.groupdict()) for date in dates]
+    return formats
+
+
+def _tail_format(tail: str) -> str | None:
+    """The format of a time of day, with what stands before it; None for what is none."""
+    if not tail:
+        return ""
+    match = _TAIL.fullmatch(tail)
+    if match is None:
+        return None
+    hour, between = "%I" if match["p"] else "%H", match["t"] or ""
+    minutes = match["t"] is not None or match["packed"]
+    seconds = match["seconds"] or len(match["packed"] or "") == 6
+    zone = re.search(r"(Z|[+-]\d\d:?\d\d)$", tail, re.IGNORECASE)
+    return "".join(
+        (
+            re.sub(" +", " ", match["gap"]),
+            hour,
+            f"{between}%M" if minutes else "",
+            f"{between}%S" if seconds else "",
+            f"{match['f']}%f" if match["f"] else "",
+            f"{match['pgap']}%p" if match["p"] else "",
+            f"{match['zgap']}%z" if zone else "",
+        )
+    )
+
+
+def read_cells(cells: Sequence[str], time_format: str, *, guessed: bool = False) -> pd.DatetimeIndex:
+    """(U,) naive, in UTC where the cells carry an offset; NaT for a cell that is not of the format.
+
+    time_format: strptime directives as pandas knows them, ISO8601, quarter, unix, unix_ms, unix_us or unix_ns.
+    guessed: such numbers are refused outside the years 1973 to 2100. ValueError for an unknown directive.
+    """
+    if time_format in UNIX:
+        return _read_unix(cells, _UNIX[time_format], guessed=guessed)
+    if time_format == "quarter":
+        quarters = (_QUARTER.fullmatch(cell) for cell in cells)
+        cells = [f"{q[1] or q[4]}-{3 * int(q[2] or q[3]) - 2:02}" if q else "" for q in quarters]
+        time_format = "%Y-%m"
+    plain, plain_format = _without_words(cells, time_format)
+    layout = _layout(plain_format)
+    if layout is not None:
+        plain = [cell if layout.fullmatch(cell) else "" for cell in plain]
+    stamps = _parsed(plain, plain_format)
+    if "%I" in time_format and "%p" in time_format:
+        afternoon = np.array([_PM.search(cell) is not None for cell in cells], dtype=bool)
+        stamps = pd.DatetimeIndex(stamps.to_numpy() + np.where(afternoon, 12, 0).astype("timedelta64[h]"))
+    clock = np.array([cell in CLOCK for cell in cells], dtype=bool)
+    known: pd.DatetimeIndex = pd.DatetimeIndex(stamps.where(np.asarray(stamps.year.isin(YEARS)) & ~clock))
+    return known
+
+
+def _parsed(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
+    """(U,) naive. Where a date and a time of day stand beside each other each different one is read once."""
+    date, gap, time = time_format.partition(" ")
+    if not gap or re.search("%[^Ymdy]", date) or re.search("%[^HIMSf]", time) or "%" not in time:
+        texts = np.array(cells, dtype=object)
+        stamps = pd.to_datetime(texts, format=time_format, errors="coerce", utc=True, cache=False)
+        naive: pd.DatetimeIndex = pd.DatetimeIndex(stamps).tz_localize(None)
+        return naive
+    halves = [cell.partition(" ") for cell in cells]
+    days, dates = pd.factorize(np.array([day for day, _, _ in halves], dtype=object))
+    clocks, times = pd.factorize(np.array([clock.lstrip(" ") for _, _, clock in halves], dtype=object))
+    since = _parsed(times.tolist(), time.lstrip(" ")) - pd.Timestamp("1900-01-01")  # strptime's day for a time alone
+    read: pd.DatetimeIndex = _parsed(dates.tolist(), date)[days] + since[clocks]
+    return read
+
+
+def check_format(time_format: str) -> None:
+    """UserError for a format that `read_cells` does not know, or that has no year."""
+    fix = "Write it as data.time_format='%d/%m/%Y %H:%M', with the directives of strptime, or as unix or unix_ms."
+    if time_format in (ISO, "quarter", *UNIX):
+        return
+    if not any(year in time_format.replace("%%", "") for year in ("%Y", "%y", "%G")):
+        raise UserError(f"data.time_format={time_format!r} has no year (%Y or %y). {fix}")
+    try:
+        read_cells(["2000"], time_format)
+    except (ValueError, re.error) as error:
+        reason = str(error).split(" in format")[0]
+        raise UserError(f"data.time_format={time_format!r} cannot be used: {reason}. {fix}") from error
+
+
+def _read_unix(cells: Sequence[str], size: int, *, guessed: bool) -> pd.DatetimeIndex:
+    numbers = [int(Decimal(cell) * size) if _DECIMAL.fullmatch(cell) else None for cell in cells]
+    low, high = (
+        (_UNIX_SECONDS[0] * 10**9, _UNIX_SECONDS[-1] * 10**9)
+        if guessed
+        else (pd.Timestamp(f"{YEARS[0]}-01-01").value, pd.Timestamp(f"{YEARS[-1]}-12-31").value)
+    )
+    missing = np.iinfo(np.int64).min  # NaT
+    known = [n if n is not None and low <= n <= high else missing for n in numbers]
+    stamps = pd.DatetimeIndex(np.array(known, dtype=np.int64).view("datetime64[ns]"))
+    # In the unit in which pandas reads texts, which differs between its versions.
+    usual: pd.DatetimeIndex = stamps if size == 1 else stamps.as_unit(pd.to_datetime(["2000-01-01"]).unit)
+    return usual
+
+
+def _without_words(cells: Sequence[str], time_format: str) -> tuple[Sequence[str], str]:
+    """The cells and the format with months as numbers, without weekdays, AM and PM."""
+    if not any(directive in time_format for directive in _WORD_DIRECTIVES):
+        return cells, time_format
+    plain = [re.sub("[A-Za-z]+", lambda m: _WORDS.get(m[0].lower(), m[0]), cell) for cell in cells]
+    return plain, re.sub("%.", lambda m: _WORD_DIRECTIVES.get(m[0], m[0]), time_format)
+
+
+def _layout(time_format: str) -> re.Pattern[str] | None:
+    """What pandas would be too generous with: 2016711 as %Y%m%d, 18.5 as %H.%M; None where nothing is."""
+    widths = {"%Y": 4, "%G": 4, "%j": 3}
+    pieces = re.split(r"((?:%[YymdHIMSjGVWU]){2,}|\.%M)", time_format)
+    if len(pieces) == 1:
+        return None
+    patterns = []
+    for i, piece in enumerate(pieces):
+        if i % 2:
+            digits = rf"\d{{{sum(widths.get(d, 2) for d in re.findall('%.', piece))}}}"
+            patterns.append(rf"\.{digits}" if piece.startswith(".") else rf"(?<!\d){digits}(?!\d)")
+        else:
+            patterns.append(".*" if piece else "")
+    return re.compile("".join(patterns), re.DOTALL)

@@ -1,0 +1,246 @@
+"""The time columns of a file as timestamps: one format for all cells, decided from all of them, or refused."""
+
+import re
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo, available_timezones
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from forecast.data.findings import counted, quoted
+from forecast.data.frequency import infer_frequency
+from forecast.data.time_columns import Codes, format_of_parts, known_parts, row_texts
+from forecast.data.time_formats import CLOCK, ISO, UNIX, YEARS, check_format, possible_formats, read_cells, spread
+from forecast.data.train_command import hydra_value
+from forecast.errors import UserError, closest
+
+_OFFSET = re.compile(r"\d[T :]\d\d.*?(Z|[+-]\d\d?(?::?\d\d)?)$", re.ASCII | re.IGNORECASE)
+_ZONE_NAME = re.compile(r"\d[T :]\d\d.*?\b[A-Z]{3,4}$", re.ASCII)
+_A_YEAR = re.compile(r"(?<![\d:])(-?\d{4})(?!\d)|^(\d{4})(?=(?:\d\d){1,2}$)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class TimeReading:
+    """The timestamps of N rows, and how they were read.
+
+    stamps (N,) naive, NaT where a cell cannot be read. how: in words for one line, "" for plain ISO 8601. settings:
+    data.KEY -> VALUE that say the same as was decided, {} where nothing need be said. faults: row -> "no timestamp",
+    "year", "zone" (one where the others have none), "no zone" (none where the others have one) or "unreadable".
+    notes: sentences.
+    """
+
+    stamps: pd.DatetimeIndex
+    how: str
+    settings: dict[str, str]
+    faults: dict[int, str]
+    notes: list[str]
+
+
+class AmbiguousTime(UserError):
+    """Several formats read every cell and give other timestamps. candidates: for each of them what sets it."""
+
+    def __init__(self, message: str, candidates: list[dict[str, str]]) -> None:
+        super().__init__(message)
+        self.candidates = candidates
+
+
+def read_timestamps(
+    columns: Mapping[str, Sequence[str]],
+    *,
+    missing: Collection[str],
+    time_format: str | None = None,
+    time_zone: str | None = None,
+) -> TimeReading:
+    """The timestamps in one or more columns of N cells each, in the order of data.time_column.
+
+    Several columns are the parts of a time, known by their names (year, month, day, hour, ...), or are joined by one
+    space. missing: cells that hold no timestamp. time_format: reads the cells, joined; one of `read_cells`, None to
+    decide. time_zone: the IANA name of the zone to which instants are converted, None for UTC; cells without an offset
+    stay as they are. AmbiguousTime when two formats fit; UserError for an unknown format or zone, or one that fits no
+    cell.
+    """
+    zone = _zone(time_zone)
+    if time_format is None and len(columns) == 1:
+        plain = _plain_iso(next(iter(columns.values())))
+        if plain is not None:
+            return TimeReading(plain, "", {}, {}, _without_effect(time_zone))
+    parts = known_parts(list(columns)) if time_format is None else None
+    codes, written = row_texts(columns, parts, missing)
+    texts = [text[:-3] + "Z" if text.endswith(("UTC", "GMT")) else text for text in written]
+    how, settings = "", {}
+    if time_format is not None:
+        time_format = time_format.replace("%Z", "%z")  # names of zones but UTC are not unique
+        stamps = _as_told(texts, codes, time_format)
+    elif parts is not None:
+        time_format, how = format_of_parts(parts, texts), ", ".join(parts)
+        stamps = read_cells(texts, time_format)
+    else:
+        time_format, stamps = _decided(texts, codes)
+    if parts is None and time_format != ISO:
+        how, settings = _in_words(time_format), {"data.time_format": time_format}
+    kinds, instants = _faults(texts, stamps, time_format)
+    stamps, notes = stamps.where(kinds == "")[codes], _without_effect(time_zone)
+    if instants:
+        stamps, notes = _converted(stamps, zone)
+        how = f"{how}, {zone.key}" if how else zone.key
+        settings = settings | {"data.time_zone": zone.key}
+    of_rows = kinds[codes]
+    return TimeReading(stamps, how, settings, {int(row): of_rows[row] for row in np.flatnonzero(of_rows)}, notes)
+
+
+def _plain_iso(cells: Sequence[str]) -> pd.DatetimeIndex | None:
+    """(N,) when all cells are ISO 8601 without an offset: by far most files, so without a look at single cells."""
+    texts = pd.Series(cells) if isinstance(cells, pd.Series) else pd.Series(cells, dtype=object)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*mixed time zones", FutureWarning)  # of pandas 2.2; 3 raises
+        try:
+            stamps: pd.DatetimeIndex = pd.DatetimeIndex(pd.to_datetime(texts, format=ISO, errors="raise"))
+        except (ValueError, FutureWarning):
+            return None
+    if stamps.tz is not None or stamps.hasnans or texts.isin(CLOCK).any():
+        return None
+    if not len(stamps) or {stamps.min().year, stamps.max().year} - set(YEARS):
+        return None
+    return stamps
+
+
+def _as_told(texts: list[str], codes: Codes, time_format: str) -> pd.DatetimeIndex:
+    """The texts (U,) read in a format that the user has set; UserError when it is none, or that of no text."""
+    check_format(time_format)
+    stamps = read_cells(texts, time_format)
+    held = np.flatnonzero([text != "" for text in texts])
+    if held.size and stamps.isna().all():
+        row = int(np.isin(codes, held).argmax())
+        raise UserError(
+            f"data.time_format={time_format!r} fits no timestamp, not even {quoted(texts[codes[row]])} in row "
+            f"{row + 1}. Write the format as the file writes its timestamps, or remove data.time_format to let it be "
+            "found."
+        )
+    return stamps
+
+
+def _decided(texts: list[str], codes: Codes) -> tuple[str, pd.DatetimeIndex]:
+    """(format, timestamps (U,)) of the format that reads most rows, of several the one that gives a regular series."""
+    readings = _most_readable(texts, codes)
+    different: dict[str, pd.DatetimeIndex] = {}
+    for known, stamps in readings.items():
+        if not any(stamps.equals(other) for other in different.values()):
+            different[known] = stamps
+    if len(different) > 1:
+        regular = {known: stamps for known, stamps in different.items() if _is_regular(stamps)}
+        different = regular or different
+    if len(different) > 1:
+        raise _ambiguous(texts, codes, different)
+    return next(iter(different.items()))
+
+
+def _most_readable(texts: list[str], codes: Codes) -> dict[str, pd.DatetimeIndex]:
+    """{format: timestamps (U,)} of the formats that read most rows; ISO 8601 alone where none reads any."""
+    held = np.array([text != "" for text in texts], dtype=bool)
+    cells = [text for text in texts if text]
+    sample = [cells[i] for i in spread(len(cells))]
+    formats = possible_formats(cells)
+    # What does not read some of the cells does not read all: most formats are done with after those.
+    likely = [known for known in formats if read_cells(sample, known, guessed=True).notna().all()]
+    readings = {known: read_cells(texts, known, guessed=True) for known in likely}
+    whole = {known: stamps for known, stamps in readings.items() if stamps[held].notna().all()}
+    if whole:
+        return whole
+    readings |= {known: read_cells(texts, known, guessed=True) for known in formats if known not in readings}
+    weights = np.bincount(codes, minlength=len(texts))
+    rows = {known: int(weights[stamps.notna()].sum()) for known, stamps in readings.items()}
+    most = max(rows.values())
+    return {known: readings[known] for known in formats if rows[known] == most and (most or known == ISO)}
+
+
+def _is_regular(stamps: pd.DatetimeIndex) -> bool:
+    once = stamps.dropna().sort_values().unique()
+    return len(once) >= 3 and infer_frequency(once) is not None
+
+
+def _ambiguous(texts: list[str], codes: Codes, readings: dict[str, pd.DatetimeIndex]) -> AmbiguousTime:
+    first, *others = readings.values()
+    differ = np.any([(other != first) & (first.notna() | other.notna()) for other in others], axis=0)
+    row = int(differ[codes].argmax())
+    settings = {known: f'data.time_format="{hydra_value(known)}"' for known in readings}
+    meanings = [f"{stamps[codes[row]]} with {settings[known]}" for known, stamps in readings.items()]
+    return AmbiguousTime(
+        f"{quoted(texts[codes[row]])} in row {row + 1} is {', or '.join(meanings)}, and no cell tells which. "
+        f"Set {' or '.join(settings.values())}.",
+        [{"data.time_format": known} for known in readings],
+    )
+
+
+def _faults(texts: list[str], stamps: pd.DatetimeIndex, time_format: str) -> tuple[npt.NDArray[np.object_], bool]:
+    """(what is wrong with each text (U,), "" for nothing; whether the timestamps are instants, so in UTC)."""
+    kinds = np.full(len(texts), "", dtype=object)
+    for i in np.flatnonzero(stamps.isna()):
+        kinds[i] = _fault(texts[i], time_format)
+    if time_format != ISO:
+        return kinds, time_format in UNIX or "%z" in time_format
+    # A date that can be read ends in "Z", or has a sign after its digits, only with an offset.
+    zoned = np.array([text[-1:] in ("Z", "z") or "+" in text or "-" in text[8:] for text in texts], dtype=bool)
+    read = np.asarray(stamps.notna())
+    instants = bool((zoned & read).sum() * 2 > read.sum())
+    kinds[read & (zoned != instants)] = "no zone" if instants else "zone"
+    return kinds, instants
+
+
+def _fault(text: str, time_format: str) -> str:
+    """Why a text is no timestamp of the format."""
+    if text == "":
+        return "no timestamp"
+    year = _A_YEAR.search(text)
+    if time_format not in UNIX and year and int(year[1] or year[2]) not in YEARS:
+        return "year"
+    return "zone" if _ZONE_NAME.search(text) or _OFFSET.search(text) else "unreadable"
+
+
+def _in_words(time_format: str) -> str:
+    words = {"unix": "unix seconds", "unix_ms": "unix milliseconds", "unix_us": "unix microseconds"}
+    words |= {"unix_ns": "unix nanoseconds", "quarter": "quarters"}
+    if time_format in words:
+        return words[time_format]
+    day, month = time_format.find("%d"), time_format.find("%m")
+    order = "" if min(day, month) < 0 else "day first" if day < month else "month first"
+    year_first = max(time_format.find("%Y"), time_format.find("%y")) < min(day, month)
+    century = "years 1969 to 2068" if "%y" in time_format else ""
+    return ", ".join(filter(None, ("" if year_first else order, century))) or f"format {time_format}"
+
+
+def _zone(name: str | None) -> ZoneInfo:
+    try:
+        return ZoneInfo(name or "UTC")
+    except (KeyError, ValueError, OSError) as error:
+        raise UserError(
+            f"data.time_zone={name!r} is no time zone.{closest(str(name), available_timezones())} Set the IANA name of "
+            "one, as data.time_zone=Europe/Berlin, or data.time_zone=UTC."
+        ) from error
+
+
+def _without_effect(time_zone: str | None) -> list[str]:
+    what = f"data.time_zone={time_zone} converts nothing: the timestamps carry no offset from UTC and stay as they are."
+    return [what] if time_zone is not None else []
+
+
+def _converted(stamps: pd.DatetimeIndex, zone: ZoneInfo) -> tuple[pd.DatetimeIndex, list[str]]:
+    """The clock's times of instants in UTC (N,), and a note when the clock was changed between them."""
+    local: pd.DatetimeIndex = stamps.tz_localize("UTC").tz_convert(zone).tz_localize(None)
+    order = stamps.dropna().argsort()
+    ordered = local.dropna()[order]
+    changes = np.diff((ordered - stamps.dropna()[order]).to_numpy())
+    zero = np.timedelta64(0)
+    texts = [
+        f"{counted(int(change.sum()), 'time')} {direction} (first at {ordered[int(change.argmax()) + 1]})"
+        for change, direction in ((changes > zero, "forward"), (changes < zero, "back"))
+        if change.any()
+    ]
+    if not texts:
+        return local, []
+    return local, [
+        f"In {zone.key} the clock is set {' and '.join(texts)}: those hours are skipped or stand twice. "
+        "data.time_zone=UTC has no clock changes."
+    ]

@@ -1,0 +1,278 @@
+"""What columns seem to be: their kind, the style of their numbers, their missing marks; every cell counts."""
+
+import csv
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forecast.data.column_guess import AmbiguousStyle, StyleGuess, column_kind, guess_missing, guess_style
+from forecast.data.numbers import STYLES, NumberStyle, read_numbers
+from forecast.data.raw_columns import RawColumns
+
+WILD = Path(os.environ.get("FORECAST_DATA", "")).parent / "wild"  # real files beside ETT, on some machines only
+
+
+def column(*cells, name="a"):
+    raw = RawColumns([name])
+    raw.add([[cell] for cell in cells])
+    return raw.columns()[0]
+
+
+def counting(*numbers):
+    return [str(number) for number in numbers]
+
+
+# style
+
+DECIDED = {
+    "points are decimals": (["1.5", "900"], ".", None),
+    "even where all have three digits": (["4.800", "900"], ".", None),
+    "whole numbers need no style": (["4800", "900"], ".", None),
+    "one group that has not three digits": (["4,800", "900", "1,5"], ",", None),
+    "a zero before the comma": (["4,800", "0,125"], ",", None),
+    "more than three digits before it": (["4,800", "1234,567"], ",", None),
+    "two commas": (["4,800", "1,234,567"], ".", ","),
+    "a comma and a point": (["4,800", "1,234.5"], ".", ","),
+    "a point and a comma": (["4.800", "1.234,5"], ",", "."),
+    "a number with a point beside it": (["4,800", "12.5"], ".", ","),
+    "two points": (["4.800", "1.234.567"], ",", "."),
+    "blanks": (["1 234", "900"], ".", " "),
+    "blanks and a comma": (["1 234,567", "900"], ",", " "),
+    "blanks that do not break": (["1\u00a0234", "1\u202f234.5"], ".", " "),
+    "apostrophes": (["1'234", "900"], ".", "'"),
+    "underscores": (["1_234", "900"], ".", "_"),
+    "words among them say nothing": (["M", "1,5", "", "NA", "3,25"], ",", None),
+    "dates are no numbers": (["01.02.2016", "02.02.2016"], ".", None),
+    "nor is text with a comma": (["x", "y", "1,5", "z"], ".", None),
+}
+
+
+@pytest.mark.parametrize(("cells", "decimal", "thousands"), DECIDED.values(), ids=DECIDED)
+def test_the_style_is_that_in_which_every_cell_reads(cells, decimal, thousands):
+    for order in (cells, cells[::-1], cells * 7):
+        guess = guess_style([column(*order)])
+        assert (guess.style, guess.damaged) == (NumberStyle(decimal, thousands), {})
+
+
+COMMA, THOUSANDS = {"data.decimal": ","}, {"data.thousands": ","}
+AMBIGUOUS = {
+    "one comma": (["900", "4,800"], (COMMA, THOUSANDS), (4.8, 4800)),
+    "words beside it": (["M", "4,800", "", "7"], (COMMA, THOUSANDS), (4.8, 4800)),
+    "a comma and a point": (["4,800", "12.500"], (THOUSANDS, {**COMMA, "data.thousands": "."}), (4800, 4.8)),
+}
+
+
+@pytest.mark.parametrize(("cells", "choices", "values"), AMBIGUOUS.values(), ids=AMBIGUOUS)
+def test_where_two_styles_give_different_numbers_both_are_named(cells, choices, values):
+    guess = guess_style([column("1", "2"), column(*cells, name="b")])
+    assert isinstance(guess, AmbiguousStyle)
+    assert (guess.column, guess.cell, guess.settings, guess.values) == ("b", "4,800", choices, values)
+
+
+def test_an_ambiguous_style_says_what_to_type():
+    assert str(guess_style([column("4,800", "900")])) == (
+        "column 'a': '4,800' is 4.8 with \"data.decimal=','\" and 4800 with \"data.thousands=','\", and no cell of the "
+        "file says which. Set \"data.decimal=','\", or \"data.thousands=','\"."
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "decimal", "thousands"),
+    [(["1,5"], ",", None), (["1.5"], ".", ","), (["1,234,567"], ".", ","), (["1.234,5"], ",", ".")],
+)
+def test_what_one_column_shows_holds_for_the_file(other, decimal, thousands):
+    for columns in ([["4,800"], other], [other, ["4,800"]]):
+        assert guess_style([column(*cells) for cells in columns]).style == NumberStyle(decimal, thousands)
+
+
+def test_points_are_thousands_where_another_column_has_decimal_commas():
+    assert guess_style([column("4.800", "900"), column("1,5")]).style == NumberStyle(",", ".")
+
+
+def test_the_evidence_is_the_cells_that_rule_out_the_default_and_the_other_sign():
+    guess = guess_style([column("4,800", "900"), column("7", "1,5", name="b")])
+    assert guess.evidence == (("a", "4,800"), ("b", "1,5"))
+    assert guess_style([column("1.5")]).evidence == ()
+
+
+@pytest.mark.parametrize(
+    ("cells", "style", "says"),
+    [
+        (["1,5", "1.5"], NumberStyle(), "'1,5' and '1.5' are not written alike"),
+        (["1.5", "1,5", "2,5"], NumberStyle(","), "'1.5' and '1,5' are not written alike"),
+        (["1,234,567", "0,125", "1,234,568"], NumberStyle(".", ","), "'0,125' and '1,234,567' are not written alike"),
+        (["1,5", "1.5"] + ["2,5"] * 3, NumberStyle(","), "'1.5' and '1,5' are not written alike"),
+    ],
+)
+def test_a_column_that_contradicts_itself_is_damaged_and_both_cells_are_named(cells, style, says):
+    assert guess_style([column(*cells)]) == StyleGuess(style, damaged={"a": says})
+
+
+def test_a_column_that_stands_alone_against_the_others_is_damaged():
+    columns = [column("1.5"), column("1,5", name="b"), column("2,5", name="c")]
+    guess = guess_style(columns)
+    assert guess.style == NumberStyle(",")
+    assert guess.damaged == {"a": "'1.5' and '1,5' of column 'b' are not written alike"}
+
+
+def test_a_file_without_columns_of_numbers_has_the_default():
+    assert guess_style([]) == guess_style([column("x", "y")]) == StyleGuess(NumberStyle())
+
+
+@settings(deadline=None)
+@given(
+    values=st.lists(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=7), min_size=1, max_size=3),
+    style=st.sampled_from(STYLES),
+    decimals=st.sampled_from([0, 1, 2, 4]),
+)
+def test_a_guess_misreads_no_file(values, style, decimals):
+    """But for points alone before three digits, which are decimals by default."""
+    group = "" if style.thousands is None else ","
+    signs = str.maketrans({",": style.thousands, ".": style.decimal})
+    columns = [column(*(f"{value:{group}.{decimals}f}".translate(signs) for value in part)) for part in values]
+    guess = guess_style(columns)
+    if isinstance(guess, AmbiguousStyle):
+        assert guess.values[0] != guess.values[1]
+        assert style in guess.styles
+    elif guess.style != NumberStyle():
+        assert not guess.damaged
+        read = [read_numbers(part, guess.style).values.tolist() for part in columns]
+        assert read == [[float(f"{value:.{decimals}f}") for value in part] for part in values]
+
+
+# kind
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["1.5", "2", ""], "numbers"),
+        (["", "NA", "nan"], "empty"),
+        (["True", "False", ""], "flags"),
+        (["NW", "SE", "cv"], "text"),
+        (["2010-09-20", "2010-09-21"], "text"),
+        (["None", "None", "Labor Day", "None"], "text"),
+        (["x", "y", "z", "4"], "text"),
+        (["1", "2", "x"], "damaged"),
+        (["1", "True", "0"], "damaged"),
+        (["1", "inf"], "damaged"),
+        (["1,5", "2,5"], "damaged"),
+        (["45%", "46%"], "damaged"),
+        (["$1,200", "$900"], "damaged"),
+        (["-", "-", "-", "7", "8"], "damaged"),
+        ([*["M"] * 99, *counting(*range(10, 30))], "damaged"),
+    ],
+)
+def test_the_kind_of_a_column(cells, kind):
+    assert column_kind(column(*cells)) == kind
+
+
+def test_the_kind_depends_on_the_style():
+    assert column_kind(column("1,5", "2,5"), NumberStyle(",")) == "numbers"
+    assert column_kind(column("M", "M", "M", "1"), NumberStyle(missing=["M"])) == "numbers"
+    assert column_kind(column("-200", "-200"), NumberStyle(missing=[-200])) == "empty"
+
+
+@pytest.mark.parametrize("name", ["", " ", "Unnamed: 0", "index", "No", "id", "#"])
+@pytest.mark.parametrize("cells", [["0", "1", "2"], ["1", "2", "3"], ["1"]])
+def test_a_first_column_that_counts_the_rows_and_is_named_so_is_an_index(name, cells):
+    assert column_kind(column(*cells, name=name), first=True) == "index"
+    assert column_kind(column(*cells, name=name)) == "numbers"
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("count", ["0", "1", "2"]),
+        ("id", ["0", "1", "3"]),
+        ("id", ["2", "3", "4"]),
+        ("id", ["0", "1", "2", "0", "1"]),
+        ("", ["0", "1", "0", "0", "1"]),
+        ("", ["0", "1", "", "3"]),
+    ],
+)
+def test_data_are_no_index(name, cells):
+    assert column_kind(column(*cells, name=name), first=True) == "numbers"
+
+
+def test_an_index_without_a_name_may_start_again():
+    assert column_kind(column("0", "1", "2", "0", "1", name=""), first=True) == "index"
+
+
+# missing
+
+
+@pytest.mark.parametrize(
+    ("cells", "marks"),
+    [
+        (["M", "1", "2"], ["M"]),
+        (["1", "-", "?", "missing"], ["-", "?", "missing"]),
+        ([*counting(*range(10)), "T", "T", "T"], ["T"]),
+        ([*counting(*range(10)), "T", "T"], []),
+        (["1", "NA", ""], []),
+        (["x", "y", "M"], []),
+        ([*counting(*range(1, 20)), "-1", "-1", "-1"], [-1]),
+        ([*counting(*range(-3, 20)), "-200", "-200.0", "-200"], [-200]),
+        ([*counting(*range(20)), "9999", "9999", "9999"], [9999]),
+        ([*counting(*range(20)), "-99.9", "-99.9", "-99.9"], [-99.9]),
+        ([*counting(*range(20)), "9999"], []),
+        ([*counting(*range(-3, 20)), "-4", "-4", "-4"], []),
+        ([*counting(*range(1000, 1020)), "0", "0", "0"], []),
+        (["0", "1", "1", "1", "0"], []),
+    ],
+)
+def test_what_marks_a_missing_value_is_proposed(cells, marks):
+    assert list(guess_missing(column(*cells))) == marks
+
+
+def test_a_proposal_has_its_reason():
+    cells = [*counting(*range(1, 20)), "M", "M", "-200", "-200", "-200"]
+    assert guess_missing(column(*cells)) == {
+        "M": "'M' stands in 2 of 24 cells, numbers in 22",
+        -200: "-200 stands in 3 of 24 cells, all other numbers lie between 1 and 19",
+    }
+
+
+def test_what_is_proposed_mends_the_column():
+    read = column(*counting(*range(1, 20)), "M", "M", "-200", "-200", "-200")
+    style = NumberStyle(missing=list(guess_missing(read)))
+    assert column_kind(read, style) == "numbers"
+    assert guess_missing(read, style) == {}
+
+
+# real files
+
+
+def wild(name, *columns):
+    if not WILD.is_dir():
+        pytest.skip("no folder wild beside FORECAST_DATA")
+    with (WILD / name).open(newline="") as file:
+        header, *rows = csv.reader(file)
+    raw = RawColumns(columns)
+    places = [header.index(column) for column in columns]
+    raw.add([[row[place] for place in places] for row in rows if any(row)])
+    return raw.columns()
+
+
+def test_minus_200_in_air_quality_is_proposed_as_missing():
+    names = ("CO(GT)", "PT08.S1(CO)", "NMHC(GT)", "NOx(GT)", "T", "RH", "AH")
+    assert [list(guess_missing(column)) for column in wild("airquality_uci.csv", *names)] == [[-200]] * len(names)
+
+
+def test_the_columns_of_the_pollution_file_are_what_they_are():
+    no, pm, wind, dew = wild("jb_pollution.csv", "No", "pm2.5", "cbwd", "DEWP")
+    assert column_kind(no, first=True) == "index"
+    assert [column_kind(column) for column in (pm, wind, dew)] == ["numbers", "text", "numbers"]
+    assert np.count_nonzero(np.isnan(read_numbers(pm, NumberStyle()).values)) == 2067
+    assert guess_missing(pm) == guess_missing(dew) == {}
+
+
+def test_m_in_a_weather_file_is_proposed_as_missing():
+    (temperature,) = wild("ff_asos_raw.csv", "tmpf")
+    assert column_kind(temperature) == "damaged"
+    assert list(guess_missing(temperature)) == ["M"]
+    assert column_kind(temperature, NumberStyle(missing=["M"])) == "numbers"

@@ -1,0 +1,130 @@
+"""A file may be compressed or in another encoding: it is read as the plain one, or refused with a sentence."""
+
+import gzip
+import hashlib
+import io
+import logging
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast.data import unpacked
+from forecast.data.frame import read_frame
+from forecast.data.layout import Layout
+from forecast.errors import UserError
+
+STAMPS = pd.date_range("2021-03-01", periods=31, freq="h")
+TEXT = "date,Läufe,b\n" + "".join(f"{stamp},{i}.5,{i % 7}\n" for i, stamp in enumerate(STAMPS))
+
+
+def zipped(**members):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name.replace("__", "/"), content)
+    return buffer.getvalue()
+
+
+KINDS = {
+    "my.csv.gz": gzip.compress(TEXT.encode()),
+    "named otherwise.csv": gzip.compress(TEXT.encode()),
+    "two members.gz": gzip.compress(TEXT[:200].encode()) + gzip.compress(TEXT[200:].encode()),
+    "my.zip": zipped(**{"my.csv": TEXT}),
+    "with a folder.zip": zipped(**{"data__": "", "data__my.csv": TEXT}),
+    "utf-16.csv": TEXT.encode("utf-16"),
+    "utf-16 big endian.csv": b"\xfe\xff" + TEXT.encode("utf-16-be"),
+    "marked.csv": TEXT.encode("utf-8-sig"),
+    "latin-1.csv": TEXT.encode("latin-1"),
+    "latin-1.csv.gz": gzip.compress(TEXT.encode("latin-1")),
+    "plain.txt": TEXT.encode(),
+    "tabs.tsv": TEXT.replace(",", "\t").encode(),
+    "tabs.tsv.gz": gzip.compress(TEXT.replace(",", "\t").encode()),
+    "no tabs.tsv": TEXT.encode(),
+}
+
+
+def file_of(folder, name, content):
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
+def refused(path, match):
+    with pytest.raises(UserError, match=match):
+        read_frame(path)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_is_read_as_the_plain_file(tmp_path, name):
+    frame = read_frame(file_of(tmp_path, name, KINDS[name]))
+    assert (frame.columns, frame.freq, frame.name) == (("Läufe", "b"), "h", str(tmp_path / name))
+    assert frame.values[:, 0].tolist() == (np.arange(31) + 0.5).tolist()
+    assert frame.timestamps.tolist() == STAMPS.tolist()
+    assert frame.checksum == hashlib.md5(KINDS[name]).hexdigest(), "that of the file which a user has"
+
+
+def test_faults_are_told_with_the_name_and_the_line_of_the_users_file(tmp_path):
+    text = TEXT.replace("3.5,3", "3.5,x")
+    refused(file_of(tmp_path, "my.csv.gz", gzip.compress(text.encode())), r"my\.csv\.gz: line 5, column 'b': 'x' is no")
+
+
+def test_another_encoding_is_said_in_one_line(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    read_frame(file_of(tmp_path, "latin.csv", TEXT.encode("latin-1")))
+    read_frame(file_of(tmp_path, "wide.csv", TEXT.encode("utf-16")))
+    said = [record.getMessage() for record in caplog.records]
+    assert [text.partition(": ")[2] for text in said if "read as" in text] == [
+        "It is read as Latin-1 text, for it is not UTF-8.", "It is read as UTF-16 text, for it is not UTF-8.",
+    ]  # fmt: skip
+
+
+def test_the_unpacked_text_is_gone_when_it_has_been_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    read_frame(file_of(tmp_path, "my.csv.gz", KINDS["my.csv.gz"]))
+    refused(file_of(tmp_path, "bad.csv.gz", gzip.compress(b"date,a\n")), "holds a header and no rows")
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        (
+            KINDS["my.csv.gz"][:-20],
+            r"my\.gz is compressed with gzip, and cannot be unpacked: .*Copy it again, or save its content as CSV",
+        ),
+        (KINDS["my.csv.gz"][:99] + b"\x00\xff" * 9 + KINDS["my.csv.gz"][117:], "cannot be unpacked"),
+        (KINDS["my.zip"][:-40], "cannot be unpacked: File is not a zip file"),
+        (KINDS["my.zip"][:99] + b"\x00\xff" * 9 + KINDS["my.zip"][117:], "cannot be unpacked"),
+        (
+            zipped(**{"a.csv": TEXT, "b.csv": TEXT}),
+            r"zip archive of 2 files \(a\.csv, b\.csv\)\. Unpack it, and name one",
+        ),
+        (zipped(data__=""), r"zip archive of 0 files \(none\)"),
+        (
+            zipped(**{"xl__workbook.xml": "x", "[Content_Types].xml": "x"}),
+            r"is an Excel workbook.*Save the sheet as CSV",
+        ),
+        (gzip.compress(KINDS["my.csv.gz"]), "is compressed twice, not a CSV file"),
+        (gzip.compress(b"PAR1" + bytes(99)), "is a Parquet file"),
+        (TEXT.encode("utf-16")[:-1], "is damaged UTF-16 text"),
+        ((TEXT + "2021-03-02 07:00:00,\0,1\n").encode("utf-16"), "is damaged UTF-16 text"),
+        (TEXT.encode() + b"2021-03-02 07:00:00,\xe9,1\n", r"not UTF-8 text: byte 0xe9 in line 33"),
+        (TEXT.encode("latin-1") + b"\x81\x8d\n", "not UTF-8 text: byte 0xe4 in line 1"),
+    ],
+)
+def test_what_is_damaged_or_no_text_is_refused(tmp_path, content, match):
+    refused(file_of(tmp_path, "my.gz", content), match)
+
+
+def test_a_bomb_is_refused_before_it_fills_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(unpacked, "LARGEST", 3 << 20)
+    bomb = TEXT.encode() + b"\n" * (5 << 20)
+    for name, content in (("bomb.gz", gzip.compress(bomb)), ("bomb.zip", zipped(**{"my.csv": bomb}))):
+        refused(file_of(tmp_path, name, content), rf"{name} holds more than .* when it is unpacked")
+
+
+def test_a_comma_that_was_asked_for_in_a_tsv_is_the_one_in_its_header(tmp_path):
+    path = file_of(tmp_path, "semicolons.tsv", TEXT.replace(",", ";").encode())
+    assert read_frame(path, Layout(separator=";")).columns == ("Läufe", "b")

@@ -1,0 +1,119 @@
+"""The cells of a file as columns: numbers where they read so, words else, and nothing decided yet."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forecast.data.raw_columns import RawColumns
+
+
+def column(*cells, text=False):
+    raw = RawColumns(["a"], text={0} if text else ())
+    raw.add([[cell] for cell in cells])
+    return raw.columns()[0]
+
+
+NUMBERS = {
+    "0": 0.0,
+    "-7": -7.0,
+    "+7": 7.0,
+    "007": 7.0,
+    "1.5": 1.5,
+    "1.": 1.0,
+    ".5": 0.5,
+    "1e5": 1e5,
+    "-1.5E-3": -0.0015,
+    " 2.5\t": 2.5,
+    "1,5": 1.5,
+    "4,800": 4.8,
+    ",5": 0.5,
+    "1e308": 1e308,
+}
+WORDS = [
+    *("", "M", "nan", "inf", "-Infinity", "1e999", "1_000", "1 000", "1,234,567", "1,234.5", "1.2.3", "--5", "1e"),
+    *("٣", "1٣", "0x10", "½", "1\u00a0000", "True", ".", ",", "-", "e5", "1,5e1,5"),
+]
+
+
+@pytest.mark.parametrize(("cell", "value"), NUMBERS.items())
+def test_a_number_with_one_sign_at_most_is_a_number(cell, value):
+    for cells in [(cell,), (cell, "M"), ("M", "M", cell)]:
+        read = column(*cells)
+        assert read.numbers[read.codes == 0].tolist() == [value]
+
+
+@pytest.mark.parametrize("cell", WORDS)
+def test_what_is_no_number_of_plain_digits_is_a_word(cell):
+    for cells in [(cell,), ("1.5", cell), (cell, cell, "2")]:
+        read = column(*cells)
+        assert read.words == [cell]
+        assert np.isnan(read.numbers[read.codes == 1]).all()
+
+
+def test_a_column_says_how_its_numbers_were_written():
+    read = column("7", "1.25", "1,5", "M", "5.", "1.5e3")
+    assert read.decimals.tolist() == [-1, 2, 1, -1, 0, 0]
+    assert read.commas.tolist() == [False, False, True, False, False, False]
+    assert read.codes.tolist() == [0, 0, 0, 1, 0, 0]
+
+
+def test_cells_are_shown_as_they_were_written():
+    written = ["7", "-1.250", "4,800", "M", "", "100000", "1,234,567"]
+    assert column(*written).cells(range(7)) == written
+    assert column("1e-7", "1.5e3").cells([0, 1]) == ["1e-07", "1500"]
+
+
+def test_the_same_word_is_kept_once():
+    read = column("M", "1", " M ", "T", "M")
+    assert read.words == ["M", "T"]
+    assert read.codes.tolist() == [1, 0, 1, 2, 1]
+
+
+def test_a_text_column_keeps_every_cell_as_it_is():
+    read = column("19580329", "007", "19580329", " x ", text=True)
+    assert read.words == ["19580329", "007", "x"]
+    assert read.cells(range(4)) == ["19580329", "007", "19580329", "x"]
+    assert np.isnan(read.numbers).all()
+
+
+def test_short_rows_lack_cells_and_what_is_beyond_the_header_is_left_out():
+    raw = RawColumns(["a", "b", "c"])
+    raw.add([["1"], ["2", "x"], ["3", "4", "5", "6"]])
+    raw.add([["7", "8"]])
+    raw.add([[]])
+    raw.add([])
+    assert [read.cells(range(5)) for read in raw.columns()] == [
+        ["1", "2", "3", "7", ""],
+        ["", "x", "4", "8", ""],
+        ["", "", "5", "", ""],
+    ]
+
+
+def test_a_file_without_rows_has_columns_without_cells():
+    (read,) = RawColumns(["a"]).columns()
+    assert len(read) == 0
+    assert (read.numbers.dtype, read.codes.dtype, read.commas.dtype) == (np.float64, np.int32, np.bool_)
+
+
+@settings(deadline=None)
+@given(
+    cells=st.lists(st.sampled_from([*NUMBERS, *WORDS]) | st.text("0123456789.,+-eE_ Mna", max_size=9), max_size=23),
+    cut=st.integers(1, 7),
+)
+def test_the_size_of_a_chunk_changes_nothing(cells, cut):
+    whole, raw = column(*cells), RawColumns(["a"])
+    for start in range(0, len(cells), cut):
+        raw.add([[cell] for cell in cells[start : start + cut]])
+    (parts,) = raw.columns()
+    assert parts.words == whole.words
+    for name in ("numbers", "decimals", "commas", "codes"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+
+
+def test_a_number_needs_14_bytes():
+    raw = RawColumns(["a"])
+    for _ in range(50):
+        raw.add([["1.5"]] * 2_000)
+    (read,) = raw.columns()
+    assert sum(part.nbytes for part in (read.numbers, read.decimals, read.commas, read.codes)) == 14 * len(read)

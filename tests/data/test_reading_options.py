@@ -1,0 +1,337 @@
+"""The reading options of the data group: what each of them reads of a small file, and what it refuses."""
+
+import logging
+
+import pytest
+from data.csv_files import hours, write
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forecast.data.cells import read_cells
+from forecast.data.csv_columns import read_table
+from forecast.data.csv_text import CsvText
+from forecast.data.findings import Findings
+from forecast.data.frame import read_frame
+from forecast.data.layout import Layout
+from forecast.data.table import TableSpec
+from forecast.errors import UserError
+
+
+def rows(*lines):
+    return "\n".join(lines) + "\n"
+
+
+def hourly(header, *cells):
+    """A file of one row an hour, whose cells beside the time are these."""
+    return rows(f"date,{header}", *(f"{stamp},{cell}" for stamp, cell in zip(hours(len(cells)), cells, strict=True)))
+
+
+def read(folder, text, **options):
+    return read_frame(write(folder, text), Layout(**options))
+
+
+def refused(folder, text, match, **options):
+    with pytest.raises(UserError, match=match):
+        read(folder, text, **options)
+
+
+def days(frame):
+    return [str(stamp.date()) for stamp in frame.timestamps]
+
+
+# time
+
+
+def test_several_columns_make_one_time(tmp_path):
+    text = rows("day,a,year,month", "30,1,2016,6", "1,2,2016,7", "2,3,2016,7")
+    frame = read(tmp_path, text, time_column=["year", "month", "day"])
+    assert (frame.columns, days(frame)) == (("a",), ["2016-06-30", "2016-07-01", "2016-07-02"])
+    assert frame.values[:, 0].tolist() == [1, 2, 3]
+
+
+def test_a_date_and_a_time_of_day_in_two_columns_are_joined(tmp_path):
+    text = rows(
+        "Date;Time;a",
+        *(f"10/03/2004;{h}.00.00;{h}" for h in range(18)),
+        "10/03/2004;19.00.00;2",
+        "10/03/2004;20.00.00;3",
+    )
+    options = {"time_column": ["Date", "Time"], "separator": ";", "time_format": "%d/%m/%Y %H.%M.%S"}
+    frame = read(tmp_path, text, gaps="interpolate", **options)
+    assert (str(frame.timestamps[0]), str(frame.timestamps[18]), len(frame)) == (
+        "2004-03-10 00:00:00", "2004-03-10 18:00:00", 21,
+    )  # fmt: skip
+
+
+def test_a_lacking_part_of_the_time_is_named(tmp_path):
+    text = rows("year,day,a", "2016,1,1", "2016,2,2", "2016,3,3")
+    refused(tmp_path, text, r"none of the month\. Name the column of the month too", time_column=["year", "day"])
+
+
+def test_without_a_time_column_the_rows_are_counted_from_a_start(tmp_path):
+    frame = read(tmp_path, rows("a,b", "1,2", "3,4", "5,6"), time_column=None, freq="MS", start="2016-07-01")
+    assert (frame.columns, frame.freq, days(frame)) == (("a", "b"), "MS", ["2016-07-01", "2016-08-01", "2016-09-01"])
+    assert frame.values.tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_without_a_time_column_rows_may_be_plain_steps(tmp_path):
+    frame = read(tmp_path, rows("a,b", "1,2", "3,4", "5,6"), time_column=None, freq="steps")
+    assert (frame.columns, frame.freq, len(frame)) == (("a", "b"), "ms", 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"freq": "often", "start": "2016-07-01"}, r"data\.freq=often is no frequency\. Write h, 15min"),
+        ({"freq": "h", "start": "some day"}, r"data\.start=some day is no time without a zone\. Write it as 2016"),
+        ({"freq": "h", "start": "2016-07-01T00:00Z"}, r"no time without a zone"),
+        ({"freq": "500YE", "start": "2016-07-01"}, r"leave the years 1678 to 2261\. Set a finer data\.freq"),
+    ],
+)
+def test_a_start_and_a_frequency_that_are_none_are_refused(tmp_path, options, match):
+    refused(tmp_path, rows("a", "1", "2", "3"), match, time_column=None, **options)
+
+
+def test_a_format_decides_between_day_and_month(tmp_path):
+    text = rows("date,a", "01/01/2016,1", "02/01/2016,2", "03/01/2016,3")
+    assert days(read(tmp_path, text, time_format="%d/%m/%Y")) == ["2016-01-01", "2016-01-02", "2016-01-03"]
+    assert days(read(tmp_path, text, time_format="%m/%d/%Y")) == ["2016-01-01", "2016-02-01", "2016-03-01"]
+
+
+def test_a_format_that_is_none_and_one_that_fits_nothing_are_refused(tmp_path):
+    text = rows("date,a", "01/02/2016,1", "02/02/2016,2", "03/02/2016,3")
+    refused(tmp_path, text, r"data\.time_format='%d/%m' has no year", time_format="%d/%m")
+    refused(tmp_path, text, r"fits no timestamp, not even '01/02/2016'", time_format="%Y-%m-%d")
+
+
+def test_an_order_of_day_and_month_that_no_cell_tells_is_refused(tmp_path):
+    text = rows("date,a", "01/02/2016,1", "03/04/2016,2", "05/09/2016,3")
+    refused(tmp_path, text, r"my\.csv: '01/02/2016' in row 1 is 2016-02-01.*or 2016-01-02.*Set data\.time_format=")
+
+
+def test_instants_are_brought_to_the_zone_asked_for(tmp_path):
+    text = rows("date,a", "2016-07-01T00:00Z,1", "2016-07-01T01:00Z,2", "2016-07-01T02:00Z,3")
+    assert str(read(tmp_path, text).timestamps[0]) == "2016-07-01 00:00:00"
+    assert str(read(tmp_path, text, time_zone="Europe/Berlin").timestamps[0]) == "2016-07-01 02:00:00"
+    refused(tmp_path, text, r"'Europe/Berln' is no time zone\. Did you mean 'Europe/Berlin'", time_zone="Europe/Berln")
+
+
+def test_descending_rows_are_sorted_and_that_is_said(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    frame = read(tmp_path, rows("date,a", "2016-07-03,3", "2016-07-02,2", "2016-07-01,1"))
+    assert (frame.values[:, 0].tolist(), days(frame)[0]) == ([1, 2, 3], "2016-07-01")
+    assert "The rows were sorted by time: 2 steps went back." in caplog.text
+
+
+# numbers
+
+
+def test_a_sign_for_thousands_is_read_where_it_is_set(tmp_path):
+    text = rows("date;a", "2016-07-01;1,234.5", "2016-07-02;900", "2016-07-03;-4,800")
+    assert read(tmp_path, text, separator=";", thousands=",").values[:, 0].tolist() == [1234.5, 900, -4800]
+    refused(tmp_path, text, r"line 2, column 'a'", separator=";")
+    refused(tmp_path, text, r"data\.thousands is 'x'", separator=";", thousands="x")
+    refused(tmp_path, text, r"data\.thousands and data\.decimal are both '\.'", separator=";", thousands=".")
+
+
+def test_words_and_numbers_that_stand_for_no_value_are_missing(tmp_path):
+    text = hourly("a", "1", "M", "3", "-200.0", "5")
+    frame = read(tmp_path, text, missing=["M", -200], gaps="interpolate")
+    assert frame.values[:, 0].tolist() == [1, 2, 3, 4, 5]
+    refused(tmp_path, text, r"line 3, column 'a': the value is missing \('M'\)", missing=["M", -200])
+    refused(tmp_path, text, r"line 3, column 'a': 'M' is no number", missing=[-200], gaps="interpolate")
+    refused(tmp_path, text, r"data\.missing is 'M'; it must be a list", missing="M")
+
+
+# columns
+
+
+def test_named_columns_are_read_in_their_order(tmp_path):
+    frame = read(tmp_path, hourly("a,b,c", *["1,2,3"] * 3), columns=["c", "a"])
+    assert (frame.columns, frame.values[2].tolist()) == (("c", "a"), [3, 1])
+
+
+def test_dropped_columns_are_not_read_whatever_they_hold(tmp_path):
+    frame = read(tmp_path, hourly("a,b,c", *["1,x,3"] * 3), drop=["b"])
+    assert (frame.columns, frame.values[2].tolist()) == (("a", "c"), [1, 3])
+
+
+@pytest.mark.parametrize("key", ["columns", "drop"])
+def test_a_column_that_is_not_there_is_refused_with_the_nearest_name(tmp_path, key):
+    match = rf"no column 'loads' \(data\.{key}\) among load, b\. Did you mean 'load'\? Name columns as line 1"
+    refused(tmp_path, hourly("load,b", *["1,2"] * 3), match, **{key: ["loads"]})
+
+
+def test_columns_that_hold_no_numbers_are_left_out_in_one_sentence(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    text = rows("index,date,a,city,empty", *(f"{i},{stamp},{i}.5,Rome," for i, stamp in enumerate(hours(3))))
+    assert read(tmp_path, text).columns == ("a",)
+    said = [record.getMessage() for record in caplog.records if "Left out" in record.getMessage()]
+    assert len(said) == 1
+    assert "index (row numbers), city (text), empty (empty)" in said[0]
+
+
+def test_a_file_without_any_numbers_is_refused(tmp_path):
+    match = r"there is no column of numbers beside the time: city \(text\)\. Name the columns to read all the same"
+    refused(tmp_path, hourly("city", "Rome", "Paris", "Oslo"), match)
+
+
+def test_columns_of_one_name_are_told_apart_and_said(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    frame = read(tmp_path, hourly("a,b,a", *["1,2,3"] * 3))
+    assert (frame.columns, frame.values[0].tolist()) == (("a", "b", "a.1"), [1, 2, 3])
+    assert "Column 'a' stands twice; the one in place 4 is called 'a.1' here." in caplog.text
+    assert read(tmp_path, hourly("a,b,a", *["1,2,3"] * 3), drop=["a.1"]).columns == ("a", "b")
+
+
+def test_a_column_without_a_name_is_called_by_its_place(tmp_path):
+    frame = read(tmp_path, hourly("a,, ,d", *["1.5,2.5,3.5,4.5"] * 3))
+    assert (frame.columns, frame.values[0].tolist()) == (("a", "column 3", "column 4", "d"), [1.5, 2.5, 3.5, 4.5])
+    assert read(tmp_path, hourly("a,,d", *["1,2,3"] * 3), columns=["column 3"]).values[0].tolist() == [2]
+
+
+def test_a_name_made_for_a_nameless_column_is_not_given_twice(tmp_path):
+    assert read(tmp_path, hourly("column 3,,c", *["1.5,2.5,3.5"] * 3)).columns == ("column 3", "column 3.1", "c")
+
+
+def test_rows_of_nothing_but_separators_are_no_rows(tmp_path):
+    plain = hourly("a,b", "1,2", "3,4", "5,6")
+    frame = read(tmp_path, plain.replace("\n2016-07-01 01", "\n,,\n ,\t,\n2016-07-01 01") + ",,\n\n")
+    assert (len(frame), frame.values.tolist()) == (3, [[1, 2], [3, 4], [5, 6]])
+
+
+# rows
+
+CITIES = rows(
+    "date,region,type,a",
+    *(f"{day},{city},{kind},{i}{j}{k}"
+      for k, day in enumerate(("2016-07-01", "2016-07-02", "2016-07-03"))
+      for i, city in enumerate(("Albany", "Boston"), start=1)
+      for j, kind in enumerate(("organic", "7"))),
+)  # fmt: skip
+
+
+def test_one_series_of_several_is_chosen_by_what_its_cells_say(tmp_path):
+    frame = read(tmp_path, CITIES, where={"region": "Boston", "type": "organic"})
+    assert (frame.columns, frame.values[:, 0].tolist()) == (("a",), [200, 201, 202])
+
+
+def test_a_number_is_found_by_its_value_and_a_text_by_its_letters(tmp_path):
+    text = rows(
+        "date,id,a", *(f"{day},{i},{i}" for day in ("2016-07-01", "2016-07-02", "2016-07-03") for i in ("1.0", "2.0"))
+    )
+    assert read(tmp_path, text, where={"id": 1}).values[:, 0].tolist() == [1, 1, 1]
+    assert read(tmp_path, text, where={"id": "2.0"}).values[:, 0].tolist() == [2, 2, 2]
+    refused(
+        tmp_path, text, r"data\.where: no row has '2' in the column 'id', which holds '1\.0', '2\.0'", where={"id": "2"}
+    )
+
+
+def test_conditions_that_no_row_meets_are_refused(tmp_path):
+    match = (
+        r"data\.where: no row has 'Albani' in the column 'region', which holds 'Albany', 'Boston'\. Did you mean 'Alb"
+    )
+    refused(tmp_path, CITIES, match, where={"region": "Albani"})
+    refused(
+        tmp_path, CITIES, r"no column 'regions' \(data\.where\).*Did you mean 'region'\?", where={"regions": "Albany"}
+    )
+    text = rows("date,r,t,a", "2016-07-01,x,1,1", "2016-07-02,y,2,2", "2016-07-03,x,1,3")
+    refused(
+        tmp_path, text, r"no row has all of r: x, t: 2\. Choose cells that stand in one row", where={"r": "x", "t": 2}
+    )
+
+
+TWICE = rows("date,a", "2016-07-01,1", "2016-07-02,2", "2016-07-02,6", "2016-07-03,3")
+
+
+@pytest.mark.parametrize(("how", "value"), [("first", 2), ("last", 6), ("mean", 4), ("sum", 8)])
+def test_repeated_rows_become_one_as_asked_and_that_is_said(tmp_path, caplog, how, value):
+    caplog.set_level(logging.INFO)
+    assert read(tmp_path, TWICE, duplicates=how).values[:, 0].tolist() == [1, value, 3]
+    assert f"data.duplicates={how} made 1 repeated row one with the row before." in caplog.text
+
+
+def test_repeated_rows_are_an_error_unless_something_is_asked(tmp_path):
+    refused(tmp_path, TWICE, r"line 4.*2016-07-02")
+
+
+IRREGULAR = rows("date,a", "2016-07-01 00:10,1", "2016-07-01 00:50,3", "2016-07-01 01:20,5", "2016-07-01 02:59,7")
+
+
+@pytest.mark.parametrize(("how", "values"), [("mean", [2, 5, 7]), ("sum", [4, 5, 7]), ("last", [3, 5, 7])])
+def test_irregular_rows_are_brought_to_a_frequency(tmp_path, caplog, how, values):
+    caplog.set_level(logging.INFO)
+    frame = read(tmp_path, IRREGULAR, resample="h", aggregate=how)
+    assert (frame.freq, str(frame.timestamps[0]), frame.values[:, 0].tolist()) == ("h", "2016-07-01 00:00:00", values)
+    assert f"data.resample=h made 3 rows of 4, by their {how}." in caplog.text
+
+
+def test_a_frequency_that_is_none_or_too_coarse_is_refused(tmp_path):
+    refused(tmp_path, IRREGULAR, r"data\.resample=often is no frequency", resample="often", aggregate="mean")
+    refused(tmp_path, IRREGULAR, r"data\.resample=D leaves 1 row of 4.*finer frequency", resample="D", aggregate="mean")
+
+
+# what does not go together
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"time_column": None}, r"data\.time_column=null needs to know when.*Set data\.freq=h data\.start=2016-07-01"),
+        ({"time_column": None, "freq": "h"}, r"data\.freq=h data\.start=null\. Set data\.freq=h data\.start="),
+        ({"time_column": None, "freq": "steps", "start": "2016-07-01"}, r"or data\.freq=steps alone"),
+        ({"freq": "h"}, r"for files without a time column\. Leave both out, or set data\.time_column=null"),
+        ({"start": "2016-07-01"}, r"for files without a time column"),
+        ({"resample": "h"}, r"data\.resample=h: both are needed\. Set data\.resample=h data\.aggregate=mean"),
+        ({"aggregate": "sum"}, r"data\.aggregate=sum: both are needed"),
+        ({"time_column": []}, r"data\.time_column=\[\] names no column\. Set data\.time_column=\[NAME\]"),
+        ({"time_column": ["a", "a"]}, r"data\.time_column names 'a' twice"),
+        ({"columns": []}, r"data\.columns=\[\] names no column"),
+        ({"columns": ["a", "a"]}, r"data\.columns names 'a' twice"),
+        ({"columns": ["a"], "drop": ["a"]}, r"the column 'a' is to be read as numbers, and in data\.drop"),
+        ({"columns": ["date"]}, r"the column 'date' is to be read as numbers, and in data\.time_column"),
+        ({"time_column": None, "freq": "steps", "time_zone": "UTC"}, r"data\.time_zone=UTC needs a time column"),
+        ({"time_column": None, "freq": "steps", "time_format": "%Y"}, r"data\.time_format=%Y needs a time column"),
+        (
+            {"time_column": None, "freq": "steps", "resample": "h", "aggregate": "mean"},
+            r"data\.resample=h needs a time column",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(tmp_path, options, match):
+    refused(tmp_path, hourly("a,b", *["1,2"] * 3), match, **options)
+
+
+# two ways to read a file
+
+
+def both_ways(path, layout):
+    """(timestamps, bytes of the values) as pandas and as the cells give them."""
+    for read_by in (read_table, lambda text, spec, findings: read_cells(text, spec, findings, unclosed=False)):
+        findings = Findings(str(path), strict=True)
+        text = CsvText(path, ",").verified(findings)
+        spec = TableSpec.of(text.header(layout.time_columns, findings), layout, str(path))
+        assert spec.is_plain
+        table = read_by(text, spec, findings)
+        yield table.columns, table.timestamps.tolist(), table.values.shape, table.values.tobytes("F")
+
+
+NUMBERS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.integers(-(10**18), 10**18).map(str),
+    st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value=-(10**9), max_value=10**9).map(
+        lambda d: f"{d:f}"
+    ),
+    st.sampled_from(["+1", " 2.5 ", "1e5", "1E-5", ".5", "5.", "-0", "007"]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cells=st.lists(st.tuples(NUMBERS, NUMBERS), min_size=3, max_size=11), gaps=st.booleans(), quoted=st.booleans())
+def test_a_plain_file_is_read_alike_by_pandas_and_cell_by_cell(tmp_path_factory, cells, gaps, quoted):
+    lines = [f'"{a}",{b}' if quoted else f"{a},{b}" for a, b in cells]
+    if gaps:
+        lines[0] = "NA," + lines[0].split(",")[1]
+    path = write(tmp_path_factory.mktemp("plain"), hourly("a,b", *lines))
+    quick, by_cells = both_ways(path, Layout(gaps="mask" if gaps else "refuse"))
+    assert quick == by_cells
