@@ -28,8 +28,8 @@ def zipped(**members):
 
 
 KINDS = {
-    "my.csv.gz": gzip.compress(TEXT.encode()),
-    "named otherwise.csv": gzip.compress(TEXT.encode()),
+    "my.csv.gz": gzip.compress(TEXT.encode(), mtime=0),
+    "named otherwise.csv": gzip.compress(TEXT.encode(), mtime=0),
     "two members.gz": gzip.compress(TEXT[:200].encode()) + gzip.compress(TEXT[200:].encode()),
     "my.zip": zipped(**{"my.csv": TEXT}),
     "with a folder.zip": zipped(**{"data__": "", "data__my.csv": TEXT}),
@@ -106,8 +106,8 @@ def test_the_unpacked_text_is_gone_when_it_has_been_read(tmp_path, monkeypatch):
             zipped(**{"xl__workbook.xml": "x", "[Content_Types].xml": "x"}),
             r"is an Excel workbook.*Save the sheet as CSV",
         ),
-        (gzip.compress(KINDS["my.csv.gz"]), "is compressed twice, not a CSV file"),
-        (gzip.compress(b"PAR1" + bytes(99)), "is a Parquet file"),
+        (gzip.compress(KINDS["my.csv.gz"], mtime=0), "is compressed twice, not a CSV file"),
+        (gzip.compress(b"PAR1" + bytes(99), mtime=0), "is a Parquet file"),
         (TEXT.encode("utf-16")[:-1], "is damaged UTF-16 text"),
         ((TEXT + "2021-03-02 07:00:00,\0,1\n").encode("utf-16"), "is damaged UTF-16 text"),
         (TEXT.encode() + b"2021-03-02 07:00:00,\xe9,1\n", r"not UTF-8 text: byte 0xe9 in line 33"),
