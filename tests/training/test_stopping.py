@@ -133,6 +133,15 @@ def test_ctrl_c_ends_with_the_best_checkpoint_evaluated_and_says_so(run, last, c
     assert torch.load(last, weights_only=True)["random_states"]
 
 
+@pytest.fixture
+def sighup_heeded():
+    """Whatever started the tests: nohup has SIGHUP ignored, and processes inherit that."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("sighup_heeded")
 def test_sighup_ends_with_last_ckpt_as_sigterm_does_and_with_its_own_status(run, last, capsys):
     before = signal.getsignal(signal.SIGHUP)
     hang_up = when(last.exists, lambda: os.kill(os.getpid(), signal.SIGHUP))
@@ -156,6 +165,7 @@ def test_under_nohup_sighup_stays_ignored():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("sighup_heeded")
 def test_a_closed_terminal_leaves_an_exact_last_checkpoint(run, last):
     terminal, inside = pty.openpty()
     command = [sys.executable, Path(__file__).parents[2] / "train.py", *TINY, *ENDLESS, f"hydra.run.dir={run}"]
@@ -168,10 +178,13 @@ def test_a_closed_terminal_leaves_an_exact_last_checkpoint(run, last):
     os.close(inside)
     reader = threading.Thread(target=lambda: [os.read(terminal, 4096) for _ in iter(last.exists, True)])
     reader.start()  # else the process waits for somebody to read
-    wait_for(last, process)
-    reader.join()
-    os.close(terminal)  # the kernel sends SIGHUP, and every write to the terminal fails from now on
-    assert process.wait(120) == 129
+    try:
+        wait_for(last, process)
+        reader.join()
+        os.close(terminal)  # the kernel sends SIGHUP, and every write to the terminal fails from now on
+        assert process.wait(120) == 129
+    finally:
+        process.kill()
     assert run_json(run)["status"] == "interrupted" and goes_on_from(last) in run_json(run)["error"]
     assert torch.load(last, weights_only=True)["random_states"]
 
