@@ -4,6 +4,7 @@ A check lists no error for the same files that the reader reads.
 """
 
 import csv
+import gzip
 import io
 import re
 import signal
@@ -125,10 +126,22 @@ def told_apart(names):
     return once
 
 
+def text_in(content):
+    """The text of a plain or a gzipped file, in one of the encodings that are read."""
+    if content.startswith(b"\x1f\x8b"):
+        content = gzip.decompress(content)
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
 def rows_in(content, frame, options):
     """(cells of the time, values) of a file, read without pandas; a row of nothing but separators is none."""
     separator = options["separator"].replace("\\t", "\t")
-    text = io.StringIO(content.decode("utf-8-sig"), newline=None)
+    text = io.StringIO(text_in(content), newline=None)
     rows = [row for row in csv.reader(text, delimiter=separator, skipinitialspace=True) if "".join(row).strip()]
     header = told_apart(rows[0])
     places, time = [header.index(name) for name in frame.columns], header.index(options.get("time_column", "date"))

@@ -133,7 +133,7 @@ def test_two_processes_resume_to_the_same_bits_and_draw_differently(tmp_path):
 def test_torchrun_restarts_a_training_of_which_a_process_was_killed(tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--max-restarts=1"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-    training = [ROOT / "train.py", *TINY, *DDP, "trainer.max_epochs=4"]
+    training = [ROOT / "train.py", *ONE_COLUMN, *DDP, "trainer.max_epochs=4"]
     process = subprocess.Popen([*command, *training], cwd=tmp_path, env=environment)
     try:
         while not (written := [*tmp_path.glob("outputs/*/checkpoints/last.ckpt")]):
