@@ -3,6 +3,7 @@
 import gzip
 import lzma
 import os
+import re
 import weakref
 import zipfile
 import zlib
@@ -36,9 +37,12 @@ def unpacked(packed: FileBytes, first_bytes: bytes) -> FileBytes:
     except UserError:
         raise
     except _DAMAGED as error:
+        reason = (
+            re.sub(r"^Error -?\d+ while \w+ing data: ", "", str(error)) or "its end is missing"
+        )  # zlib's own number
         what = "compressed with gzip" if first_bytes.startswith(GZIP) else "a zip archive or an Excel workbook"
         raise UserError(
-            f"{packed.path} is {what}, and cannot be unpacked: {str(error) or 'its end is missing'}. Copy it again, or "
+            f"{packed.path} is {what}, and cannot be unpacked: {reason}. Copy it again, or "
             "save its content as CSV, and name that."
         ) from error
 

@@ -143,7 +143,7 @@ def rows_in(content, frame, options):
     separator = options["separator"].replace("\\t", "\t")
     text = io.StringIO(text_in(content), newline=None)
     rows = [row for row in csv.reader(text, delimiter=separator, skipinitialspace=True) if "".join(row).strip()]
-    header = told_apart(rows[0])
+    header = told_apart([name if name.strip() else f"column {place}" for place, name in enumerate(rows[0], start=1)])
     places, time = [header.index(name) for name in frame.columns], header.index(options.get("time_column", "date"))
     padded = [row + [""] * (len(header) - len(row)) for row in rows[1:]]
     values = [[number_of(cells[at], options["decimal"]) for at in places] for cells in padded]
