@@ -11,10 +11,10 @@ import numpy as np
 from forecast.commands import Answer
 from forecast.config.annotations import parameters
 from forecast.config.typed_settings import typed_settings
-from forecast.data.check import FileCheck, check_file
-from forecast.data.choices import settings_of
 from forecast.data.findings import Severity
-from forecast.data.layout import Layout
+from forecast.data.guessing.check import FileCheck, check_file
+from forecast.data.guessing.choices import settings_of
+from forecast.data.reading.layout import Layout
 from forecast.data.seasonality import CLEAR, Season
 from forecast.files import rounded
 from forecast.text.terminal import label, listed, say

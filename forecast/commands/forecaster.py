@@ -18,9 +18,9 @@ from forecast.commands.tables import Table, as_file, keep_table, time_column_of
 from forecast.config.entry import call, run_folder
 from forecast.config.trust import trusting
 from forecast.data.frame import SeriesFrame
-from forecast.data.layout import STEP
+from forecast.data.guessing.train_command import hydra_value
+from forecast.data.reading.layout import STEP
 from forecast.data.sources import Source
-from forecast.data.train_command import hydra_value
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.horizon_offsets import check_offsets

@@ -19,9 +19,9 @@ from forecast.config.build import build
 from forecast.config.check import check_config
 from forecast.config.compose import compose_config, without_hydra
 from forecast.data.frame import read_columns
+from forecast.data.guessing.train_command import typed
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import FileSource
-from forecast.data.train_command import typed
 from forecast.errors import UserError, closest
 from forecast.evaluation.evaluate import fit_baselines
 from forecast.export.informer2020.files import read_weights, seen_options

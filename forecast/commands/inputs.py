@@ -13,11 +13,11 @@ import torch
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.build import build
 from forecast.data.frame import SeriesFrame, read_frame
+from forecast.data.guessing.train_command import typed
 from forecast.data.prepare import PreparedData, prepare
+from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.data.sources import CatalogSource, SavedCatalogSource, Source
 from forecast.data.split import recorded_splits, split_rows
-from forecast.data.timestamps import AmbiguousTime
-from forecast.data.train_command import typed
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 

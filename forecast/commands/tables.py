@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from forecast.commands.outputs import keep_others
-from forecast.data.layout import USUAL, Layout
+from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.sources import FileSource, Source
 from forecast.errors import UserError
 from forecast.files import replacing

@@ -16,7 +16,7 @@ from forecast.config.annotations import parameters
 from forecast.config.compose import groups
 from forecast.config.trust import trusted
 from forecast.config.values import CONF, as_typed, chosen_groups, walk
-from forecast.data.train_command import hydra_value
+from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError
 
 # How long and under whose eyes a run trains, and where its file lies: the model and the data stay.

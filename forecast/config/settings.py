@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, make_dataclass
 from typing import Annotated, Any, Literal
 
 from forecast.bounds import Positive, Seed, at_least
-from forecast.data.layout import Layout
+from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
 
 AS_TRAINED = "as_trained"

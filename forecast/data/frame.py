@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.csv_columns import read_table
-from forecast.data.csv_text import CsvText, valid_separator
 from forecast.data.findings import GAPS_FIX, Findings, Gaps
 from forecast.data.gaps import Repair, check_gaps, fill, filled_cells
-from forecast.data.layout import USUAL, Layout
+from forecast.data.reading.csv_columns import read_table
+from forecast.data.reading.csv_text import CsvText, valid_separator
+from forecast.data.reading.layout import USUAL, Layout
+from forecast.data.reading.rows import Rows, merged, resampled
+from forecast.data.reading.table import Choice, Table, TableSpec
 from forecast.data.regularity import regular_frequency
-from forecast.data.rows import Rows, merged, resampled
-from forecast.data.table import Choice, Table, TableSpec
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from forecast.data.findings import Findings, Gaps, counted, quoted
 from forecast.data.frequency import rows_missing
-from forecast.data.table import Table
+from forecast.data.reading.table import Table
 from forecast.errors import UserError
 
 MOST_MISSING = 0.5  # of the grid, or of a column: beyond it most of what a model would learn is made up

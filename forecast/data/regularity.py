@@ -18,7 +18,7 @@ from forecast.data.frequency import (
     rows_missing,
 )
 from forecast.data.gaps import missing_runs
-from forecast.data.table import Table
+from forecast.data.reading.table import Table
 from forecast.errors import UserError
 
 _MANY_REPEATS = 0.1  # share of rows: a clock set back repeats a few timestamps, stacked series repeat most

@@ -14,7 +14,7 @@ from forecast.bounds import Bound, Positive, Seed, Text
 from forecast.data import catalog, demo
 from forecast.data.findings import Gaps
 from forecast.data.frame import SeriesFrame, read_frame
-from forecast.data.layout import STEP, STEPS, Layout
+from forecast.data.reading.layout import STEP, STEPS, Layout
 from forecast.data.split import Split
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed

@@ -21,7 +21,7 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.config.allow_list import target_nodes
 from forecast.config.annotations import as_annotated
 from forecast.data.frequency import future_timestamps
-from forecast.data.layout import USUAL, Layout
+from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.time_features import feature_rules, time_features
 from forecast.errors import UserError
 from forecast.export.program import INPUTS, TRACED_WINDOWS, largest_difference, load_program, save_program, trace

@@ -13,7 +13,7 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from forecast.bounds import Positive
 from forecast.config.trust import as_typed
-from forecast.data.train_command import typed
+from forecast.data.guessing.train_command import typed
 from forecast.errors import UserError
 from forecast.files import replacing
 from forecast.run_folder import checkpoint_path

@@ -6,7 +6,7 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.loggers import TensorBoardLogger
 
-from forecast.data.layout import Layout
+from forecast.data.reading.layout import Layout
 
 # The parts of the config that tell one run from another.
 RECORDED = ("model", "optim", "schedule", "loss", "data", "seed", "eval_seed", "seq_len", "label_len", "pred_len")

@@ -97,4 +97,7 @@ def log_histogram(logger: Logger, name: str, values: Tensor, step: int) -> None:
         case WandbLogger():
             import wandb
 
-            logger.log_metrics({f"{name}/histogram": wandb.Histogram(values.numpy())}, step)
+            histogram: Any = wandb.Histogram(
+                values.numpy()
+            )  # wandb takes it among metrics; Lightning's types know floats
+            logger.log_metrics({f"{name}/histogram": histogram}, step)

@@ -9,7 +9,7 @@ from commands.files import LAYOUT, OWN, write_csv
 from program import call, refusal
 
 from forecast.checkpoint.load import load_checkpoint
-from forecast.data import csv_columns
+from forecast.data.reading import csv_columns
 
 
 @pytest.fixture

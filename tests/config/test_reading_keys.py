@@ -10,7 +10,7 @@ from forecast.config.annotations import as_annotated
 from forecast.config.build import build
 from forecast.config.check import check_config
 from forecast.config.values import CONF
-from forecast.data.layout import Layout
+from forecast.data.reading.layout import Layout
 from forecast.training.hyperparameters import flatten
 
 

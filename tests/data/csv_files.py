@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from forecast.data import frame
-from forecast.data.check import check_file
-from forecast.data.layout import Layout
+from forecast.data.guessing.check import check_file
+from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
 
 FREQUENCIES = [

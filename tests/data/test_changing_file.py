@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast.data import csv_columns, file_bytes
-from forecast.data.check import check_file
-from forecast.data.csv_text import CsvText
+from forecast.data.guessing.check import check_file
+from forecast.data.reading import csv_columns, file_bytes
+from forecast.data.reading.csv_text import CsvText
 from forecast.data.sources import CsvSource
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError

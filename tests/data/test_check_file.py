@@ -10,10 +10,10 @@ from data.csv_files import read_frame
 
 from forecast.config.annotations import parameters
 from forecast.config.typed_settings import typed_settings
-from forecast.data.check import check_file
-from forecast.data.column_notes import find_outliers
-from forecast.data.csv_text import guess_separator
-from forecast.data.layout import Layout
+from forecast.data.guessing.check import check_file
+from forecast.data.guessing.column_notes import find_outliers
+from forecast.data.reading.csv_text import guess_separator
+from forecast.data.reading.layout import Layout
 
 ROWS = 613
 

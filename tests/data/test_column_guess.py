@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecast.data.column_guess import AmbiguousStyle, StyleGuess, column_kind, guess_missing, guess_style
-from forecast.data.numbers import STYLES, NumberStyle, read_numbers
-from forecast.data.raw_columns import RawColumns
+from forecast.data.guessing.column_guess import AmbiguousStyle, StyleGuess, column_kind, guess_missing, guess_style
+from forecast.data.reading.numbers import STYLES, NumberStyle, read_numbers
+from forecast.data.reading.raw_columns import RawColumns
 
 WILD = Path(os.environ.get("FORECAST_DATA", "")).parent / "wild"  # real files beside ETT, on some machines only
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from data.csv_files import assert_listed, hours, refusal, table, write
 
-from forecast.data import table as reading
 from forecast.data.frame import read_frame
+from forecast.data.reading import table as reading
 
 TEXT = table(hours(11))
 

@@ -21,8 +21,8 @@ from data.damaged import files
 from hypothesis import HealthCheck, given, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
-from forecast.data.check import check_file
-from forecast.data.choices import settings_of
+from forecast.data.guessing.check import check_file
+from forecast.data.guessing.choices import settings_of
 from forecast.errors import UserError
 
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "forecast-hypothesis")  # nothing is left in the project's tree

@@ -5,7 +5,7 @@ import re
 import pytest
 from data.csv_files import assert_listed, changed, hours, read_frame, refusal, table, write
 
-from forecast.data import table as reading
+from forecast.data.reading import table as reading
 from forecast.errors import UserError
 
 HOURS = hours(11)

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast.data import unpacked
 from forecast.data.frame import read_frame
-from forecast.data.layout import Layout
+from forecast.data.reading import unpacked
+from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
 
 STAMPS = pd.date_range("2021-03-01", periods=31, freq="h")

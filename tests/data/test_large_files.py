@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from program import TINY, call
 
-from forecast.data.csv_text import CsvText
 from forecast.data.findings import Findings
+from forecast.data.reading.csv_text import CsvText
 
 MEASURE = """
 import json, resource, sys, time

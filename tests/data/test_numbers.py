@@ -8,8 +8,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecast.data.numbers import STYLES, NumberStyle, fault_words, read_numbers
-from forecast.data.raw_columns import RawColumns
+from forecast.data.reading.numbers import STYLES, NumberStyle, fault_words, read_numbers
+from forecast.data.reading.raw_columns import RawColumns
 from forecast.errors import UserError
 
 NAN, INF = float("nan"), float("inf")

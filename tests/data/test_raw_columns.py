@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecast.data.raw_columns import RawColumns
+from forecast.data.reading.raw_columns import RawColumns
 
 
 def column(*cells, text=False):

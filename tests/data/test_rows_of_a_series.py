@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast.data.rows import Rows, merged, resampled
+from forecast.data.reading.rows import Rows, merged, resampled
 from forecast.errors import UserError
 
 NAN = np.nan

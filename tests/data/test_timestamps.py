@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.configuration import set_hypothesis_home_dir
 
-import forecast.data.timestamps
-from forecast.data.csv_columns import MISSING_SPELLINGS
+import forecast.data.reading.timestamps
 from forecast.data.frequency import infer_frequency
-from forecast.data.timestamps import AmbiguousTime, read_timestamps
+from forecast.data.reading.csv_columns import MISSING_SPELLINGS
+from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
 from forecast.errors import UserError
 
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "forecast-hypothesis")
@@ -102,7 +102,7 @@ def test_blanks_around_a_cell_are_no_part_of_it():
 
 
 def test_plain_iso_is_read_without_a_look_at_single_cells(monkeypatch):
-    monkeypatch.setattr(forecast.data.timestamps, "row_texts", None)
+    monkeypatch.setattr(forecast.data.reading.timestamps, "row_texts", None)
     assert_reads(read(["2016-07-01 00:00", "2016-07-01 01:00"]), ["2016-07-01 00:00", "2016-07-01 01:00"])
 
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from forecast.data.cell_faults import MOST_TEXT
 from forecast.data.findings import counted, quoted
-from forecast.data.numbers import (
+from forecast.data.reading.cell_faults import MOST_TEXT
+from forecast.data.reading.numbers import (
     STYLE_FAULTS,
     STYLES,
     Numbers,
@@ -20,7 +20,7 @@ from forecast.data.numbers import (
     shapes_of,
     typed,
 )
-from forecast.data.raw_columns import RawColumn
+from forecast.data.reading.raw_columns import RawColumn
 
 # damaged: numbers, and some cells that are none. index: the row's number, no data.
 Kind = Literal["numbers", "flags", "index", "empty", "text", "damaged"]

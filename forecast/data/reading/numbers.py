@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from forecast.data.findings import quoted
-from forecast.data.raw_columns import RawColumn
-from forecast.data.train_command import hydra_value
+from forecast.data.guessing.train_command import hydra_value
+from forecast.data.reading.raw_columns import RawColumn
 from forecast.errors import UserError
 
 FloatArray = npt.NDArray[np.float64]

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.column_guess import is_index_name
-from forecast.data.csv_text import CsvText
 from forecast.data.findings import Gaps
-from forecast.data.layout import Layout
-from forecast.data.numbers import NumberStyle
+from forecast.data.guessing.column_guess import is_index_name
+from forecast.data.reading.csv_text import CsvText
+from forecast.data.reading.layout import Layout
+from forecast.data.reading.numbers import NumberStyle
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 

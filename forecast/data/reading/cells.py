@@ -10,17 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.cell_faults import CellFaults
-from forecast.data.column_guess import column_kind
-from forecast.data.csv_text import BLANKS, CsvText
 from forecast.data.findings import Findings, quoted
-from forecast.data.layout import STEPS, Layout
-from forecast.data.numbers import MISSING_SPELLINGS, number_in, read_numbers
-from forecast.data.raw_columns import RawColumn, RawColumns
-from forecast.data.rows import known_frequency
-from forecast.data.table import FloatArray, Table, TableSpec
-from forecast.data.time_formats import YEARS
-from forecast.data.timestamps import AmbiguousTime, read_timestamps
+from forecast.data.guessing.column_guess import column_kind
+from forecast.data.reading.cell_faults import CellFaults
+from forecast.data.reading.csv_text import BLANKS, CsvText
+from forecast.data.reading.layout import STEPS, Layout
+from forecast.data.reading.numbers import MISSING_SPELLINGS, number_in, read_numbers
+from forecast.data.reading.raw_columns import RawColumn, RawColumns
+from forecast.data.reading.rows import known_frequency
+from forecast.data.reading.table import FloatArray, Table, TableSpec
+from forecast.data.reading.time_formats import YEARS
+from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
 from forecast.errors import UserError, closest
 
 Rows = npt.NDArray[np.intp]

@@ -8,7 +8,7 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
 from forecast.data.findings import counted
-from forecast.data.layout import Aggregate, Duplicates
+from forecast.data.reading.layout import Aggregate, Duplicates
 from forecast.errors import UserError
 
 

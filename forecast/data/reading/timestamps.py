@@ -12,9 +12,18 @@ import pandas as pd
 
 from forecast.data.findings import counted, quoted
 from forecast.data.frequency import infer_frequency
-from forecast.data.time_columns import Codes, format_of_parts, known_parts, row_texts
-from forecast.data.time_formats import CLOCK, ISO, UNIX, YEARS, check_format, possible_formats, read_cells, spread
-from forecast.data.train_command import hydra_value
+from forecast.data.guessing.train_command import hydra_value
+from forecast.data.reading.time_columns import Codes, format_of_parts, known_parts, row_texts
+from forecast.data.reading.time_formats import (
+    CLOCK,
+    ISO,
+    UNIX,
+    YEARS,
+    check_format,
+    possible_formats,
+    read_cells,
+    spread,
+)
 from forecast.errors import UserError, closest
 
 _OFFSET = re.compile(r"\d[T :]\d\d.*?(Z|[+-]\d\d?(?::?\d\d)?)$", re.ASCII | re.IGNORECASE)

@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.cells import read_cells
-from forecast.data.csv_text import CsvText
 from forecast.data.findings import Findings
-from forecast.data.numbers import MISSING_SPELLINGS
-from forecast.data.table import Table, TableSpec
-from forecast.data.time_formats import CLOCK, YEARS
+from forecast.data.reading.cells import read_cells
+from forecast.data.reading.csv_text import CsvText
+from forecast.data.reading.numbers import MISSING_SPELLINGS
+from forecast.data.reading.table import Table, TableSpec
+from forecast.data.reading.time_formats import CLOCK, YEARS
 from forecast.errors import UserError
 
 FloatArray = npt.NDArray[np.float64]

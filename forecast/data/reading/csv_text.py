@@ -12,10 +12,10 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Literal, TextIO
 
-from forecast.data.file_bytes import FileBytes
 from forecast.data.findings import MAX_QUOTED, Findings, quoted
-from forecast.data.train_command import hydra_value
-from forecast.data.unpacked import GZIP, ZIP, unpacked
+from forecast.data.guessing.train_command import hydra_value
+from forecast.data.reading.file_bytes import FileBytes
+from forecast.data.reading.unpacked import GZIP, ZIP, unpacked
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 

@@ -6,18 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forecast.data.choices import Given, Guess, Undecided, settings_of
-from forecast.data.column_notes import note_columns
 from forecast.data.findings import Findings, Gaps, counted, quoted
 from forecast.data.frame import SeriesFrame, series_of, table_to_frame
 from forecast.data.frequency import rows_missing
-from forecast.data.guess import Opened, open_file, read_guessed
-from forecast.data.layout import Layout
+from forecast.data.guessing.choices import Given, Guess, Undecided, settings_of
+from forecast.data.guessing.column_notes import note_columns
+from forecast.data.guessing.guess import Opened, open_file, read_guessed
+from forecast.data.guessing.train_command import train_command
+from forecast.data.reading.layout import Layout
+from forecast.data.reading.table import Table, TableSpec
 from forecast.data.regularity import report_clock_changes
 from forecast.data.seasonality import Lengths, Season, find_seasons, suggest_lengths
 from forecast.data.split import ShareSplit, split_rows, window_rows
-from forecast.data.table import Table, TableSpec
-from forecast.data.train_command import train_command
 from forecast.data.window_gaps import usable_windows
 from forecast.errors import UserError, closest
 

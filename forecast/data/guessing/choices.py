@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
-from forecast.data.layout import USUAL, Layout
+from forecast.data.reading.layout import USUAL, Layout
 from forecast.errors import UserError
 
 Given = Mapping[str, Any]

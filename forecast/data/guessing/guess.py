@@ -6,20 +6,20 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from forecast.data.cells import RawFile, read_raw, table_of
-from forecast.data.choices import Given, Guess, Reading, Undecided
-from forecast.data.column_guess import AmbiguousStyle, guess_style
-from forecast.data.csv_columns import UNCLOSED, check_signs, quick_table
-from forecast.data.csv_text import CsvText, guess_separator, valid_separator
 from forecast.data.findings import Finding, Findings, quoted
-from forecast.data.guess_numbers import decide_numbers, mark_missing, style_reason
-from forecast.data.guess_rows import decided_rows, looks_stacked
-from forecast.data.guess_time import Names, choose_time, likely_times, usual_time
-from forecast.data.layout import STEPS, USUAL, Layout
-from forecast.data.numbers import NumberStyle
-from forecast.data.raw_columns import RawColumn, RawColumns
-from forecast.data.table import Table, TableSpec
-from forecast.data.timestamps import AmbiguousTime
+from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
+from forecast.data.guessing.column_guess import AmbiguousStyle, guess_style
+from forecast.data.guessing.guess_numbers import decide_numbers, mark_missing, style_reason
+from forecast.data.guessing.guess_rows import decided_rows, looks_stacked
+from forecast.data.guessing.guess_time import Names, choose_time, likely_times, usual_time
+from forecast.data.reading.cells import RawFile, read_raw, table_of
+from forecast.data.reading.csv_columns import UNCLOSED, check_signs, quick_table
+from forecast.data.reading.csv_text import CsvText, guess_separator, valid_separator
+from forecast.data.reading.layout import STEPS, USUAL, Layout
+from forecast.data.reading.numbers import NumberStyle
+from forecast.data.reading.raw_columns import RawColumn, RawColumns
+from forecast.data.reading.table import Table, TableSpec
+from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.errors import UserError
 
 _SAMPLE_ROWS, _SAMPLE_CHARACTERS = 1_000, 1 << 20  # from which separator and time columns are guessed

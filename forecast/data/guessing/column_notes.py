@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forecast.data.findings import Findings, counted, quoted
-from forecast.data.table import Table
+from forecast.data.reading.table import Table
 
 FloatArray = npt.NDArray[np.float64]
 

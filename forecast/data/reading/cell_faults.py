@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from forecast.data.findings import GAPS_FIX, Findings, counted, quoted
-from forecast.data.numbers import STYLE_FAULTS, NumberStyle, fault_words
-from forecast.data.time_formats import YEARS
+from forecast.data.reading.numbers import STYLE_FAULTS, NumberStyle, fault_words
+from forecast.data.reading.time_formats import YEARS
 
 MOST_TEXT = 0.5  # share of the cells: beyond it a column holds words, below it some cells are damaged
 

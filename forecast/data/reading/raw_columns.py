@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forecast.data.csv_text import BLANKS
+from forecast.data.reading.csv_text import BLANKS
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 _Parts = tuple[npt.NDArray[Any], ...]  # numbers, decimals, commas, as in RawColumn
 
-# A point and a comma count alike: forecast.data.numbers decides which of them stands before decimals.
+# A point and a comma count alike: forecast.data.reading.numbers decides which of them stands before decimals.
 _NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?", re.ASCII)
 _LETTERS = b"+-.,eE0123456789"  # float() also takes 1_000, nan, inf and digits of other scripts
 _END = "\0"  # no cell holds it: CsvText.max_rows refuses it

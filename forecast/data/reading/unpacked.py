@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryFile, mkstemp
 from typing import IO
 
-from forecast.data.file_bytes import FileBytes
+from forecast.data.reading.file_bytes import FileBytes
 from forecast.errors import UserError
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"

@@ -10,15 +10,15 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
-from forecast.data.choices import Given, Guess, Reading, Undecided
 from forecast.data.findings import quoted
 from forecast.data.frequency import grid_frequency, infer_frequency, rows_missing
 from forecast.data.gaps import MOST_MISSING
-from forecast.data.layout import Cell
-from forecast.data.raw_columns import RawColumn
-from forecast.data.rows import Rows, merged, resampled
-from forecast.data.table import Table
-from forecast.data.train_command import hydra_value
+from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
+from forecast.data.guessing.train_command import hydra_value
+from forecast.data.reading.layout import Cell
+from forecast.data.reading.raw_columns import RawColumn
+from forecast.data.reading.rows import Rows, merged, resampled
+from forecast.data.reading.table import Table
 
 # Steps that people resample to, the finest first.
 PLAIN_STEPS = (

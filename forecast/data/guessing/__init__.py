@@ -1,0 +1,1 @@
+"""What `check-data` proposes for a file: what is chosen and why, what is refused, the command that trains on it."""
