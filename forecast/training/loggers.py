@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from lightning.pytorch.loggers import Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
 from lightning.pytorch.utilities import rank_zero_only
@@ -97,7 +97,6 @@ def log_histogram(logger: Logger, name: str, values: Tensor, step: int) -> None:
         case WandbLogger():
             import wandb
 
-            histogram: Any = wandb.Histogram(
-                values.numpy()
-            )  # wandb takes it among metrics; Lightning's types know floats
+            # wandb takes an array, and Lightning a histogram among metrics; their types say otherwise.
+            histogram = cast(Any, wandb.Histogram(cast(Any, values.numpy())))
             logger.log_metrics({f"{name}/histogram": histogram}, step)
