@@ -39,11 +39,15 @@ def seasonal_period(freq: str) -> int | None:
 
 
 class Season(NamedTuple):
-    """Steps in a season, its name, and the median autocorrelation of the columns at that distance."""
+    """Steps in a season, its name, and what the columns say for it, their mean.
+
+    autocorrelation: at that distance, less the trend. error: the MSE of repeating the last season, in variances.
+    """
 
     period: int
     name: str
     autocorrelation: float
+    error: float
 
 
 class Lengths(NamedTuple):
@@ -54,30 +58,58 @@ class Lengths(NamedTuple):
     pred_len: int
 
 
-def find_season(values: FloatArray, freq: str) -> Season | None:
-    """The season of `freq` that the columns of values (N, C) repeat most clearly; None when it has none to try."""
-    return next(iter(find_seasons(values, freq)), None)
+def best_period(values: FloatArray, freq: str, *, pred_len: int | None = None) -> int | None:
+    """The steps of the season that a naive forecast repeats with the least error on the train rows; None without one.
+
+    values (N, T): the train rows of the targets, in any units, NaN where a value is missing; see `rank_seasons`.
+    """
+    return next((season.period for season in rank_seasons(values, freq, pred_len=pred_len)), None)
 
 
-def find_seasons(values: FloatArray, freq: str) -> list[Season]:
-    """The seasons of `freq`, that first which the columns of values (N, C) repeat most clearly.
+def rank_seasons(values: FloatArray, freq: str, *, pred_len: int | None = None) -> list[Season]:
+    """The seasons of the calendar of `freq` that N rows hold twice, the one with the least error first.
 
-    A shorter one is taken when the longer is hardly clearer: 168 hours repeat whatever 24 hours do.
+    values (N, T) as `best_period`; at most the last ROWS of them are read. pred_len: the steps that are forecast, at
+    most the longest season counts; None: those of the season that people expect of `freq`. All are judged on the same
+    rows. Columns that never move have no say.
     """
     step = to_offset(freq).n
-    best, others = None, []
-    for units, name in SEASONS.get(base_frequency(freq), _NO_SEASON)[1].items():
-        period = units // step
-        if units % step or period < 2 or len(values) < 3 * period:
-            continue
-        last = values[-max(ROWS, 4 * period) :]
-        correlations = [autocorrelation(column, period) for column in last.T if column.std() > 0]
-        season = Season(period, name, float(np.median(correlations)) if correlations else 0.0)
-        if best is None or season.autocorrelation > best.autocorrelation + 0.1:
-            best = season
-        others.append(season)
-    others.sort(key=lambda season: (season is not best, -season.autocorrelation))
-    return others
+    names = SEASONS.get(base_frequency(freq), _NO_SEASON)[1]
+    periods = {units // step: name for units, name in names.items() if not units % step and units > step}
+    periods = {period: name for period, name in periods.items() if len(values) >= 2 * period}
+    if not periods:
+        return []
+    longest = max(periods)
+    last = np.asarray(values, dtype=np.float64)[-max(ROWS, 4 * longest) :]
+    deviations = np.array([np.nanstd(column) if np.isfinite(column).any() else 0.0 for column in last.T])
+    last = last[:, deviations > 0] / deviations[deviations > 0]
+    if not last.size:
+        return []
+    horizon = min(pred_len or seasonal_period(freq) or longest, longest, len(last) - longest)
+    start = max(-(-horizon // period) * period for period in periods)  # of the first row that all can forecast
+    found = [
+        Season(
+            period,
+            name,
+            float(np.mean([autocorrelation(column, period) for column in last.T])),
+            _repeating_error(last, period, horizon=horizon, start=start),
+        )
+        for period, name in periods.items()
+    ]
+    return sorted(found, key=lambda season: (round(season.error, 9), season.period))
+
+
+def _repeating_error(values: FloatArray, period: int, *, horizon: int, start: int) -> float:
+    """The MSE of forecasts of `horizon` steps that repeat the last period, over the rows from `start` on.
+
+    values (N, T). A step lies as many whole periods after the row that it repeats as are needed to reach the past.
+    """
+    total = 0.0
+    for first in range(0, horizon, period):
+        lag = first + period
+        errors = np.square(values[start:] - values[start - lag : len(values) - lag])
+        total += min(period, horizon - first) * (float(np.nanmean(errors)) if np.isfinite(errors).any() else np.inf)
+    return total / horizon
 
 
 def autocorrelation(series: FloatArray, lag: int) -> float:

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from forecast.data.seasonality import Season, autocorrelation, find_season, seasonal_period, suggest_lengths
+from forecast.data.seasonality import (
+    Season,
+    autocorrelation,
+    best_period,
+    rank_seasons,
+    seasonal_period,
+    suggest_lengths,
+)
 
 PERIODS = {"h": 24, "3h": 8, "15min": 96, "min": 1440, "s": 86_400, "D": 7, "B": 5}
 PERIODS |= {"W-SUN": 52, "MS": 12, "ME": 12, "QS-OCT": 4}
@@ -28,14 +35,56 @@ def test_the_autocorrelation_is_that_of_the_series_without_its_trend():
     assert autocorrelation(np.ones(2400), 24) == 0
 
 
-def test_a_longer_season_is_taken_only_when_it_is_clearer():
-    steps = np.arange(2400)
-    day, week = np.sin(2 * np.pi * steps / 24), np.sin(2 * np.pi * steps / 168)
-    assert find_season(day[:, None], "h")[:2] == (24, "a day")
-    weekend = np.where(steps // 24 % 7 < 5, day, 0.1 * day)
-    assert find_season((weekend + week)[:, None], "h")[:2] == (168, "a week")
-    assert find_season(day[:, None], "YS-JAN") is None
-    assert find_season(np.c_[np.ones(2400), day], "h").autocorrelation > 0.9  # what never moves has no say
+STEPS = np.arange(2411)
+DAY, WEEK = np.sin(2 * np.pi * STEPS / 24), np.where(STEPS // 24 % 7 < 5, 1.0, 0.1)
+SLOW = np.random.default_rng(3).normal(size=2411).cumsum() / 8
+
+
+def test_the_best_period_is_that_whose_repetition_errs_least():
+    assert best_period((DAY + SLOW)[:, None], "h") == 24  # a week repeats a day, too, but is staler
+    assert best_period((DAY * WEEK + SLOW / 20)[:, None], "h") == 168
+    assert best_period((DAY * WEEK)[:, None].repeat(2, axis=0), "30min") == 336
+    assert best_period(np.c_[DAY + SLOW, DAY + SLOW, DAY * WEEK], "h") == 24  # two columns against one
+
+
+def test_the_error_of_a_season_is_that_of_a_naive_forecast_from_every_origin():
+    x = (DAY * WEEK + SLOW)[:1201]
+    rows, by_hand = range(168, len(x)), {}
+    for period in (24, 168):
+        lags = [period * -(-(step + 1) // period) for step in range(53)]
+        start = max(168, 72)  # the first row that both can forecast at all 53 steps
+        by_hand[period] = np.mean([(x[row] - x[row - lag]) ** 2 for lag in lags for row in rows if row >= start])
+    found = {s.period: s.error for s in rank_seasons(x[:, None] * 7 + 5, "h", pred_len=53)}
+    assert found == {period: pytest.approx(error / x.var()) for period, error in by_hand.items()}
+
+
+def test_a_longer_forecast_takes_the_longer_season():
+    x = (DAY * WEEK + SLOW / 4)[:, None]
+    assert best_period(x, "h", pred_len=24) == 24
+    assert best_period(x, "h", pred_len=168) == 168
+
+
+def test_a_season_counts_from_two_of_it_on():
+    assert best_period(DAY[:48, None], "h") == 24
+    assert best_period(DAY[:47, None], "h") is None
+    assert best_period(DAY[:336, None], "h") == 24
+    assert [s.period for s in rank_seasons(DAY[:336, None], "h")] == [24, 168]
+    assert [s.period for s in rank_seasons(DAY[:335, None], "h", pred_len=500)] == [24]
+
+
+@pytest.mark.parametrize(
+    ("values", "freq"),
+    [(DAY, "YS-JAN"), (DAY, "100ms"), (DAY, "5h"), (DAY[:0], "h"), (DAY[:3], "h"), (DAY * 0, "h"), (DAY * np.nan, "h")],
+)
+def test_without_a_season_there_is_no_period(values, freq):
+    assert best_period(values[:, None], freq) is None
+
+
+def test_what_is_missing_or_never_moves_has_no_say():
+    x = np.c_[DAY * WEEK + SLOW / 20, np.ones(2411), np.full(2411, np.nan)]
+    x[::7, 0] = np.nan
+    best = rank_seasons(x, "h")[0]
+    assert best.period == 168 and best.autocorrelation > 0.9
 
 
 @pytest.mark.parametrize(
@@ -52,11 +101,11 @@ def test_a_longer_season_is_taken_only_when_it_is_clearer():
     ],
 )
 def test_lengths_are_whole_seasons_that_fit_the_rows(rows, period, expected):
-    lengths = suggest_lengths(rows, Season(period, "", 0.9))
+    lengths = suggest_lengths(rows, Season(period, "", 0.9, 0.1))
     assert lengths == expected
     if lengths is not None and period <= 720:
         assert lengths.seq_len % period == lengths.pred_len % period == 0
 
 
 def test_a_weak_season_does_not_bind_the_lengths():
-    assert suggest_lengths(17420, Season(7, "a week", 0.1)) == suggest_lengths(17420, None) == (96, 48, 24)
+    assert suggest_lengths(17420, Season(7, "a week", 0.1, 1.8)) == suggest_lengths(17420, None) == (96, 48, 24)

@@ -16,7 +16,7 @@ from forecast.data.guessing.train_command import train_command
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.regularity import report_clock_changes
-from forecast.data.seasonality import Lengths, Season, find_seasons, suggest_lengths
+from forecast.data.seasonality import Lengths, Season, rank_seasons, suggest_lengths
 from forecast.data.split import ShareSplit, split_rows, window_rows
 from forecast.data.window_gaps import usable_windows
 from forecast.errors import UserError, closest
@@ -158,7 +158,8 @@ def _advise(check: FileCheck, given: Given) -> None:
             frame = table_to_frame(check.table, check.freq, gaps)
         except UserError:  # nothing before a gap, or after it: the last rule needs neither
             continue
-        seasons = find_seasons(frame.values[:, target], frame.freq)
+        train = ShareSplit().rows(frame)["train"]
+        seasons = rank_seasons(frame.values[:, target][train.start : train.stop], frame.freq)
         check.season, check.runner_up = (*seasons, None, None)[:2]
         check.lengths = suggest_lengths(len(frame), check.season)
         if check.lengths is None:
