@@ -16,22 +16,24 @@ from forecast.data.guessing.check import FileCheck, check_file
 from forecast.data.guessing.choices import settings_of
 from forecast.data.reading.layout import Layout
 from forecast.data.seasonality import CLEAR, Season
+from forecast.data.sources import CsvSource
 from forecast.files import rounded
 from forecast.text.terminal import label, listed, say
 
 MAX_COLUMNS, MAX_FINDINGS = 12, 30
 WIDTH = 110
+LAYOUT = [key.name for key in fields(Layout)]
 HEADINGS: dict[Severity, str] = {"error": "Mend this first:", "mend": "Gaps:", "note": "Worth a look:"}
 
 
 def main(arguments: argparse.Namespace) -> Answer:
     """Prints what is in the file. The exit status is 1 when no training reads it as it is."""
     short = {name: getattr(arguments, name) for name in ("separator", "decimal", "time_column")}
-    known = {key.name: parameters(Layout)[key.name].annotation for key in fields(Layout)} | {"target": str | None}
+    known = {name: parameters(CsvSource)[name].annotation for name in (*LAYOUT, "features", "target")}
     given = typed_settings(arguments.settings, "data", known)
-    target = arguments.target or given.pop("target", None)
+    use = {"target": arguments.target} | {key: given.pop(key) for key in ("features", "target") if key in given}
     given = {key: value for key, value in short.items() if value is not None} | given
-    check = check_file(arguments.file, given, target=target)
+    check = check_file(arguments.file, given, **use)
     with np.errstate(over="ignore", invalid="ignore"):  # of columns that reach the largest float
         say("\n".join([*facts(check), *findings(check), *advice(check)]))
     return Answer(rounded(document(check)), exit_status=0 if check.command else 1)
@@ -44,6 +46,7 @@ def document(check: FileCheck) -> dict[str, Any]:
         "file": str(check.path),
         "usable": check.command is not None,
         "command": None if check.command is None else shlex.split(check.command),
+        "informer_command": None if check.informer_command is None else shlex.split(check.informer_command),
         "commands": [{"reading": one.reading, "command": shlex.split(one.command)} for one in check.choices],
         "layout": settings_of(check.layout),
         "reasons": list(check.reasons),
@@ -61,6 +64,7 @@ def document(check: FileCheck) -> dict[str, Any]:
         "runner_up": None if check.runner_up is None else check.runner_up._asdict(),
         "lengths": None if check.lengths is None else check.lengths._asdict(),
         "windows": dict(check.windows),
+        "drift": None if check.drift is None else check.drift._asdict(),
         "gaps": check.gaps,
     }
 
@@ -97,26 +101,26 @@ def facts(check: FileCheck) -> list[str]:
 def findings(check: FileCheck) -> list[str]:
     """How the file is read and why, and the findings, those first that stop a training."""
     lines = []
-    paragraph = textwrap.TextWrapper(
+    wrapper = textwrap.TextWrapper(
         WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
     if check.reasons:
         lines += ["", "How it is read:"]
         for reason in check.reasons:
-            lines += paragraph.wrap(reason)
+            lines += wrapper.wrap(reason)
     for severity, heading in HEADINGS.items():
         texts = check.findings.texts(severity)
         if texts:
             lines += ["", heading]
             for text in texts[:MAX_FINDINGS]:
-                lines += paragraph.wrap(text)
+                lines += wrapper.wrap(text)
         if len(texts) > MAX_FINDINGS:
             lines.append(f"  ... and {len(texts) - MAX_FINDINGS} more of this kind")
     return lines
 
 
 def advice(check: FileCheck) -> list[str]:
-    """What to run next; as the last line the command, or that there is none yet."""
+    """What to run next, or that there is nothing to run yet."""
     if check.choices:
         lines = ["", "There are several readings of this file. Run the command of the right one:"]
         for one in check.choices:
@@ -124,22 +128,41 @@ def advice(check: FileCheck) -> list[str]:
         return lines
     if check.command is None:
         return ["", "No training reads this file as it is. Mend it, then run this again."]
-    season, lengths = check.season, check.lengths
-    assert lengths is not None
-    words = "none known for this frequency, or too few rows to see one" if season is None else _season_words(season)
-    if check.target is not None and check.runner_up is not None:
-        words += f"; the next, {_season_words(check.runner_up)}"
-    lines = ["", labelled("season", words)]
+    assert check.lengths is not None and check.informer_command is not None
+    lengths = check.lengths
+    lines = ["", *season_lines(check)]
     lines.append(labelled("lengths", ", ".join(f"{name} {length}" for name, length in lengths._asdict().items())))
     lines.append(labelled("windows", ", ".join(f"{name} {count}" for name, count in check.windows.items())))
     if check.gaps != "refuse":
         lines.append(labelled("gaps", f"data.gaps={check.gaps}"))
-    return [*lines, "", check.command]
+    if check.drift is not None:
+        name, deviations = label(check.drift.column), check.drift.deviations
+        lines += paragraph(
+            "level",
+            f"of '{name}': it drifts, the rows of val lie {abs(deviations):.1f} standard deviations of the train rows "
+            f"{'above' if deviations > 0 else 'below'} those. So the Informer gets model.instance_norm=true.",
+        )
+    lines += ["", "A sound forecast, fitted in seconds:", check.command]
+    return [*lines, "An Informer that fits these rows, trained in minutes:", check.informer_command]
+
+
+def season_lines(check: FileCheck) -> list[str]:
+    """The season and the next best, with what the train rows say for each."""
+    if check.season is None:
+        return [labelled("season", "none known for this frequency, or too few rows to see one")]
+    words = [_season_words(season) for season in (check.season, check.runner_up) if season is not None]
+    return paragraph("season", "; the next, ".join(words))
 
 
 def _season_words(season: Season) -> str:
     weak = "" if season.autocorrelation >= CLEAR else ", too weak to count on"
-    return f"{season.period} ({season.name}), autocorrelation {season.autocorrelation:.2f}{weak}"
+    figures = f"autocorrelation {season.autocorrelation:.2f}{weak}, MSE of repeating it {season.error:.3g}"
+    return f"{season.period} ({season.name}), {figures}"
+
+
+def paragraph(name: str, text: str) -> list[str]:
+    """Lines of the page: a name, and a longer text beside it."""
+    return textwrap.wrap(labelled(name, text), WIDTH, subsequent_indent=" " * 11, break_on_hyphens=False)
 
 
 def labelled(name: str, text: str) -> str:

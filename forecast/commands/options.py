@@ -12,12 +12,12 @@ CHECKPOINT = "RUN/checkpoints/best.ckpt"
 
 def check_data(parser: argparse.ArgumentParser) -> None:
     """A file, and what of its layout is not to be found."""
-    parser.epilog = "The exit status is 0 when the file can be trained on with the printed command, else 1."
+    parser.epilog = "The exit status is 0 when the file can be trained on with the printed commands, else 1."
     parser.add_argument("file", metavar="FILE", help="a CSV file: a time column, then numbers")
     parser.add_argument("--separator", metavar="C", type=character, help="between cells, as ; or \\t; guessed")
     parser.add_argument("--decimal", metavar="C", type=character, help="in numbers, . or , ; guessed")
     parser.add_argument("--time_column", metavar="NAME", help="guessed")
-    parser.add_argument("--target", metavar="NAME", help="the column to forecast: its season counts")
+    parser.add_argument("--target", metavar="NAME", help="the column to forecast; all columns where none is named")
     parser.add_argument(
         "settings", metavar="data.KEY=VALUE", nargs="*", help="keys of the data group, as forecast train takes them"
     )

@@ -6,7 +6,7 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
-from forecast.config.annotations import expected, matches
+from forecast.config.annotations import as_annotated, expected, matches
 from forecast.config.values import as_typed
 from forecast.errors import UserError, closest
 
@@ -29,7 +29,7 @@ def typed_settings(words: Sequence[str], group: str, known: Mapping[str, Any]) -
         value = _plain(override.value())
         if matches(value, known[key]) is False:
             raise UserError(f"{group}.{key} is {as_typed(value)}. Set {expected(known[key])}.")
-        found[key] = value
+        found[key] = as_annotated(value, known[key])
     return found
 
 

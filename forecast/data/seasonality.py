@@ -1,5 +1,6 @@
 """The season of a series: what a naive forecast repeats, how clearly a file repeats it, and lengths that go with it."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,8 @@ SEASONS: dict[str, tuple[int, dict[int, str]]] = {
 _NO_SEASON: tuple[int, dict[int, str]] = (0, {})
 CLEAR = 0.3  # autocorrelation from which a season is worth repeating
 ROWS = 20_000  # the last rows are enough to see a season
-USUAL_SEQ_LEN, LONGEST_SEQ_LEN, USUAL_PRED_LEN = 96, 720, 24
+USUAL_SEQ_LEN, LONGEST_SEQ_LEN, USUAL_LABEL_LEN = 96, 720, 48
+USUAL_PRED_LEN, LONGEST_PRED_LEN = 24, 360
 
 
 def seasonal_period(freq: str) -> int | None:
@@ -126,17 +128,38 @@ def autocorrelation(series: FloatArray, lag: int) -> float:
     return float(np.corrcoef(early, late)[0, 1])
 
 
-def suggest_lengths(rows: int, season: Season | None) -> Lengths | None:
+def suggest_lengths(rows: int, freq: str, seasons: Sequence[Season]) -> Lengths | None:
     """Lengths that fit a file of `rows` rows cut by `ShareSplit()`; None for a file too short.
 
-    seq_len: about USUAL_SEQ_LEN, whole seasons and two at least where that is not longer than LONGEST_SEQ_LEN, a
-    quarter of the train rows at most; pred_len: whole seasons, about USUAL_PRED_LEN, 60 % of the val rows at most.
+    seasons: of `rank_seasons`. seq_len: two of the longest season that is clear, whole ones, from USUAL_SEQ_LEN
+    and pred_len to LONGEST_SEQ_LEN, a quarter of the train rows at most. pred_len: `usual_pred_len`, less where the val
+    rows are few.
     """
-    period = season.period if season is not None and season.autocorrelation >= CLEAR else 1
-    train, val = int(rows * ShareSplit.train), int(rows * ShareSplit.val)
-    pred_len = _fitting(period, near=USUAL_PRED_LEN, most=min(val * 3 // 5, LONGEST_SEQ_LEN))
-    seq_len = _fitting(period, near=max(USUAL_SEQ_LEN, 2 * period), most=min(train // 4, LONGEST_SEQ_LEN))
-    return Lengths(seq_len, seq_len // 2, pred_len) if seq_len >= 4 and pred_len >= 1 else None
+    train, val = int(rows * ShareSplit.train), rows - int(rows * ShareSplit.train) - int(rows * ShareSplit.test)
+    most = min(train // 4, LONGEST_SEQ_LEN)
+    clear = [season.period for season in seasons if season.autocorrelation >= CLEAR]
+    period = max((period for period in clear if 2 * period <= most), default=min(clear, default=1))
+    pred_len = _fitting(_calendar_unit(freq), near=usual_pred_len(freq), most=val * 4 // 5)
+    seq_len = _fitting(period, near=max(USUAL_SEQ_LEN, 2 * period, pred_len), most=most)
+    label_len = min(seq_len // 2, max(USUAL_LABEL_LEN, pred_len))
+    return Lengths(seq_len, label_len, pred_len) if seq_len >= 4 and pred_len >= 1 else None
+
+
+def usual_pred_len(freq: str) -> int:
+    """The steps that one would forecast: a day of hours, four weeks of days, a year of weeks or months.
+
+    Whole seasons of the calendar, where it has any: one, or so many that they are at least USUAL_PRED_LEN steps.
+    """
+    unit = _calendar_unit(freq)
+    return unit if 2 * unit >= USUAL_PRED_LEN else -(-USUAL_PRED_LEN // unit) * unit
+
+
+def _calendar_unit(freq: str) -> int:
+    """The steps of the longest season that people expect of `freq` and LONGEST_PRED_LEN holds; 1 without one."""
+    step = to_offset(freq).n
+    usual, names = SEASONS.get(base_frequency(freq), _NO_SEASON)
+    periods = [units // step for units in names if units <= usual and not units % step]
+    return max((period for period in periods if period <= LONGEST_PRED_LEN), default=1)
 
 
 def _fitting(period: int, *, near: int, most: int) -> int:

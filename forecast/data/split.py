@@ -9,6 +9,8 @@ import pandas as pd
 from forecast.data.frame import SeriesFrame
 from forecast.errors import UserError
 
+PARTS = {"train": "training", "val": "validation", "test": "the test"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Split(ABC):
@@ -90,10 +92,11 @@ def split_rows(frame: SeriesFrame, split: Split, *, seq_len: int, pred_len: int)
         if name != "tail" and len(part) < needed:
             lengths = f"seq_len {seq_len} + pred_len" if name == "train" else "pred_len"
             first, last = frame.timestamps[0], frame.timestamps[-1]
+            shorter = "seq_len or pred_len" if name == "train" else "pred_len"
             raise UserError(
-                f"{frame.name}: of its {len(frame)} rows ({first} to {last}) {type(split).__name__} gives "
-                f"{name} {len(part)}, but one window needs {needed} ({lengths} {pred_len}). Choose a shorter "
-                "seq_len or pred_len, another data.split, or evaluate with split=all."
+                f"{frame.name}: of its {len(frame)} rows ({first} to {last}) {len(part)} are for {PARTS[name]}, but "
+                f"one window needs {needed} ({lengths} {pred_len}). Choose a shorter {shorter}, another data.split, or "
+                "evaluate with split=all."
             )
     return {name: part for name, part in rows.items() if name != "tail" or len(part) >= pred_len}
 

@@ -46,7 +46,7 @@ def test_a_file_that_can_be_trained_on(capfd, tmp_path):
     write_csv(tmp_path / "own.csv")
     status, document, errors = answer(capfd, "check-data", tmp_path / "own.csv")
     assert status == 0 and document["usable"]
-    assert document["command"][:3] == ["forecast", "train", "data=csv"]
+    assert document["command"][:4] == ["forecast", "train", "model=ridge", "data=csv"]
     assert document["command"] == shlex.split(errors.splitlines()[-1])
     layout = {"separator": ";", "decimal": ",", "time_column": "when"}
     assert (document["layout"], document["commands"]) == (layout, [])

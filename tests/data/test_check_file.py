@@ -64,7 +64,12 @@ def test_a_healthy_file_has_no_findings_and_the_command_names_nothing_but_its_le
     assert (check.freq, check.rows_missing, check.layout.time_column) == ("h", 0, "date")
     assert check.season[:2] == (24, "a day") and check.season.autocorrelation > 0.9
     assert check.windows == {"train": 429 - 119, "val": 62 - 23, "test": 122 - 23}
-    assert check.command == f"forecast train data=csv data.path={path} seq_len=96 label_len=48 pred_len=24"
+    assert check.command == f"forecast train model=ridge data=csv data.path={path} seq_len=96 pred_len=24"
+    sizes = "model.d_model=32 model.n_heads=4 model.d_ff=64 model.instance_norm=true data.batch_size=8 optim.lr=0.001"
+    assert check.informer_command == (
+        f"forecast train model=informer data=csv data.path={path} seq_len=96 label_len=48 pred_len=24 {sizes} "
+        "schedule=cosine trainer.max_epochs=20"
+    )
 
 
 @pytest.mark.parametrize(("separator", "decimal"), [(";", ","), ("\t", "."), ("|", ","), (";", ".")])
@@ -73,7 +78,7 @@ def test_separator_decimal_and_time_column_are_guessed_and_named_in_the_command(
     data.to_csv(path, index=False, sep=separator, decimal=decimal)
     check = check_file(str(path))
     assert check.findings == []
-    overrides = dict(word.split("=", 1) for word in shlex.split(check.command)[3:])
+    overrides = dict(word.split("=", 1) for word in shlex.split(check.command)[4:])
     layout = {key: value for key, value in overrides.items() if key.startswith("data.") and key != "data.path"}
     expected = {"data.separator": r"'\t'" if separator == "\t" else f"'{separator}'", "data.time_column": "when"}
     assert layout == {**expected, **({"data.decimal": "','"} if decimal == "," else {})}
@@ -243,8 +248,35 @@ def test_the_farthest_outlier_is_named_with_its_line_and_a_constant_column_with_
     data = table().assign(flat=7.5)
     data.loc[[17, 230], "temp"] = [-9999.0, 500.0]
     outlier, constant = texts(checked(path, lines_of(data)), "note")
-    assert "Column 'temp': 2 outliers; the farthest, -9999 in line 19," in outlier
+    assert "Column 'temp': 2 outliers; the farthest, -9999 in line 19, " in outlier
+    assert " robust standard deviations from the median (5" in outlier
     assert constant == "Column 'flat' is always 7.5. It says nothing: better drop it."
+
+
+def test_an_outlier_near_the_median_is_called_a_jump(path):
+    data = table(rows=ROWS)
+    data["temp"] = (100 * np.sin(np.arange(ROWS) / 100) + np.random.default_rng(0).uniform(-0.3, 0.3, ROWS)).round(4)
+    data.loc[315, "temp"] += 80.0  # where the column falls through its median
+    outlier = only(checked(path, lines_of(data)), "note")
+    assert ", a jump away from both of its neighbours and back. Faults" in outlier and "deviations" not in outlier
+
+
+def test_a_column_called_by_a_number_can_be_the_target(path):
+    data = table().rename(columns={"temp": "4046"})
+    path.write_text(data.to_csv(index=False))
+    check = check_file(str(path), target="4046")
+    assert " data.features=S data.target=\"'4046'\" " in check.command
+
+
+def test_a_drifting_level_is_seen_and_the_informer_normalises_its_windows(path):
+    data = table(rows=7001)
+    data["temp"] += np.arange(7001) / 500
+    data["load"] = 3.0
+    path.write_text(data.to_csv(index=False))
+    moved, still = check_file(str(path)), check_file(str(path), target="load")
+    assert moved.drift.column == "temp" and moved.drift.deviations > 1
+    assert "model.instance_norm=true" in moved.informer_command and "instance_norm" not in moved.command
+    assert still.drift is None and "instance_norm" not in still.informer_command
 
 
 def test_a_column_that_reaches_the_largest_float_is_checked_without_a_warning(path):
@@ -263,9 +295,13 @@ def command_of(check):
 
 def layout_in(command):
     words = shlex.split(command)
-    assert words[:3] == ["forecast", "train", "data=csv"]
+    assert words[:4] == ["forecast", "train", "model=ridge", "data=csv"]
     known = {key: parameter.annotation for key, parameter in parameters(Layout).items()}
-    data = [word for word in words if word.startswith("data.") and not word.startswith(("data.path=", "data.target="))]
+    data = [
+        word
+        for word in words
+        if word.startswith("data.") and not word.startswith(("data.path=", "data.target=", "data.features="))
+    ]
     settings = typed_settings(data, "data", known)
     return settings | ({"separator": "\t"} if settings.get("separator") == "\\t" else {})
 
@@ -453,7 +489,10 @@ def test_the_season_is_that_of_the_target_with_the_next_best(path):
     load, temp = (check_file(str(path), target=name) for name in ("load", "temp"))
     assert (load.season.period, load.runner_up.period) == (24, 168)
     assert (temp.season.period, temp.runner_up.period) == (168, 24)
-    assert " data.target=temp " in temp.command
+    assert " data.features=S data.target=temp " in temp.command
+    assert " data.features=MS data.target=temp " in check_file(str(path), target="temp", features="MS").command
+    assert check_file(str(path)).season.period == check_file(str(path), features="M").season.period == 24
+    assert check_file(str(path), features="S").season.period == 168  # of the last column
     missing = check_file(str(path), target="tmep")
     assert "There is no column 'tmep' (data.target) among load, temp. Did you mean 'temp'?" in only(missing, "error")
 

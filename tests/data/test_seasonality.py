@@ -10,6 +10,7 @@ from forecast.data.seasonality import (
     rank_seasons,
     seasonal_period,
     suggest_lengths,
+    usual_pred_len,
 )
 
 PERIODS = {"h": 24, "3h": 8, "15min": 96, "min": 1440, "s": 86_400, "D": 7, "B": 5}
@@ -87,25 +88,47 @@ def test_what_is_missing_or_never_moves_has_no_say():
     assert best.period == 168 and best.autocorrelation > 0.9
 
 
+def clear(*periods):
+    return [Season(period, "", 0.9, 0.1) for period in periods]
+
+
 @pytest.mark.parametrize(
-    ("rows", "period", "expected"),
+    ("rows", "freq", "periods", "expected"),
     [
-        (17420, 24, (96, 48, 24)),
-        (69680, 96, (192, 96, 96)),
-        (500, 24, (72, 36, 24)),
-        (2000, 7, (98, 49, 21)),
-        (200, 12, (24, 12, 12)),
-        (600, 12, (96, 48, 24)),
-        (100_000, 1440, (720, 360, 24)),
-        (11, 24, None),
+        (17_420, "h", [24], (96, 48, 24)),
+        (17_544, "h", [168, 24], (336, 48, 24)),
+        (17_544, "h", [24, 168], (336, 48, 24)),  # what repeats best may not be the longest that a model can use
+        (1_000, "h", [24, 168], (96, 48, 24)),  # too few rows for two weeks
+        (10_320, "30min", [336, 48], (672, 48, 48)),
+        (18_721, "5min", [288, 2016], (576, 288, 288)),
+        (100_000, "min", [60], (120, 60, 60)),
+        (2_000, "D", [7], (98, 48, 28)),
+        (144, "MS", [12], (24, 12, 12)),
+        (2_284, "W-SAT", [52], (104, 52, 52)),
+        (600, "YS-JAN", [], (96, 48, 24)),
+        (11, "h", [24], None),
     ],
 )
-def test_lengths_are_whole_seasons_that_fit_the_rows(rows, period, expected):
-    lengths = suggest_lengths(rows, Season(period, "", 0.9, 0.1))
-    assert lengths == expected
-    if lengths is not None and period <= 720:
-        assert lengths.seq_len % period == lengths.pred_len % period == 0
+def test_lengths_are_whole_seasons_that_fit_the_rows(rows, freq, periods, expected):
+    assert suggest_lengths(rows, freq, clear(*periods)) == expected
+
+
+@pytest.mark.parametrize("rows", [24, 89, 144, 337, 1009, 50_021])
+@pytest.mark.parametrize("freq", ["s", "10s", "5min", "h", "5h", "D", "B", "W-SUN", "MS", "QS-OCT", "YS-JAN"])
+def test_every_part_holds_windows_of_the_lengths(rows, freq):
+    lengths = suggest_lengths(rows, freq, rank_seasons(DAY[:rows, None], freq))
+    train, val, test = int(0.7 * rows), rows - int(0.7 * rows) - int(0.2 * rows), int(0.2 * rows)
+    assert lengths.seq_len + lengths.pred_len < train and lengths.pred_len < min(val, test)
+    assert lengths.label_len <= lengths.seq_len
 
 
 def test_a_weak_season_does_not_bind_the_lengths():
-    assert suggest_lengths(17420, Season(7, "a week", 0.1, 1.8)) == suggest_lengths(17420, None) == (96, 48, 24)
+    assert suggest_lengths(17420, "h", [Season(168, "a week", 0.1, 1.8)]) == suggest_lengths(17420, "h", [])
+
+
+USUAL = {"h": 24, "3h": 24, "2h": 12, "15min": 96, "10s": 360, "7min": 24, "D": 28, "B": 25, "W-SUN": 52, "ME": 12}
+
+
+@pytest.mark.parametrize(("freq", "steps"), USUAL.items())
+def test_a_forecast_is_a_day_four_weeks_or_a_year_long(freq, steps):
+    assert usual_pred_len(freq) == steps

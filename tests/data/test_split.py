@@ -99,12 +99,18 @@ def test_train_holds_one_window_with_its_context_and_every_other_part_one_foreca
     [
         (
             RowSplit(train=11, val=5, test=5),
-            r"my.csv.*31 rows.*gives train 11, .* needs 12 \(seq_len 7 \+ pred_len 5\)",
+            r"my.csv.*31 rows.*11 are for training, .* needs 12 \(seq_len 7 \+ pred_len 5\)",
         ),
-        (RowSplit(train=20, val=4, test=5), r"gives val 4, but one window needs 5 .*shorter seq_len.*split=all"),
-        (RowSplit(train=20, val=5, test=4), r"gives test 4, but one window needs 5 .*shorter seq_len.*split=all"),
+        (
+            RowSplit(train=20, val=4, test=5),
+            r"4 are for validation, .* needs 5 .*shorter pred_len.*split=all",
+        ),
+        (
+            RowSplit(train=20, val=5, test=4),
+            r"4 are for the test, .* needs 5 .*shorter pred_len.*split=all",
+        ),
         (RowSplit(train=20, val=7, test=5), r"my.csv has 31 rows.*20 \+ 7 \+ 5 = 32.*ShareSplit.*split=all"),
-        (DateSplit(val_start="2016-07-02", test_start="2017-01-01"), r"gives test 0, but one window needs 5"),
+        (DateSplit(val_start="2016-07-02", test_start="2017-01-01"), r"0 are for the test, but one window needs 5"),
     ],
 )
 def test_a_part_too_short_for_a_window_is_refused(split, says):

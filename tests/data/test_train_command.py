@@ -34,24 +34,24 @@ def as_read_by_a_shell(command):
 
 @pytest.mark.parametrize("name", NAMES + ACTING, ids=ascii)
 def test_any_text_survives_the_shell_and_the_override_grammar(name):
-    words = as_read_by_a_shell(train_command(name, {"data.time_column": name, "seq_len": 96}))
-    assert words[:3] == ["forecast", "train", "data=csv"]
-    for override in OverridesParser.create().parse_overrides(words[3:5]):
+    words = as_read_by_a_shell(train_command("ridge", name, {"data.time_column": name, "seq_len": 96}))
+    assert words[:4] == ["forecast", "train", "model=ridge", "data=csv"]
+    for override in OverridesParser.create().parse_overrides(words[4:6]):
         assert isinstance(override.value(), str)
         assert OmegaConf.create({"x": override.value()}).x == name
-    assert words[5] == "seq_len=96"
+    assert words[6] == "seq_len=96"
 
 
 def test_a_plain_value_is_not_quoted():
     assert hydra_value("/data/my-file_1.csv") == "/data/my-file_1.csv"
-    assert train_command("a b.csv", {"data.separator": ";"}) == (
-        "forecast train data=csv data.path=\"'a b.csv'\" data.separator=\"';'\""
+    assert train_command("ridge", "a b.csv", {"data.separator": ";"}) == (
+        "forecast train model=ridge data=csv data.path=\"'a b.csv'\" data.separator=\"';'\""
     )
 
 
 @pytest.mark.parametrize("name", ACTING, ids=ascii)
 def test_the_command_is_harmless_to_the_terminal_and_is_one_line(name):
-    command = train_command(name, {"data.time_column": name})
+    command = train_command("ridge", name, {"data.time_column": name})
     assert harmless(command) == command
     assert "\n" not in command and "\t" not in command
 

@@ -10,6 +10,8 @@ import pytest
 from program import call
 from script import call_script
 
+from forecast.__main__ import start
+
 # a whole training in a second or two
 TINY = [
     *("model.d_model=14", "model.n_heads=2", "model.d_ff=17", "trainer.max_epochs=1", "trainer.limit_train_batches=2"),
@@ -29,6 +31,12 @@ def check(capsys):
     return run
 
 
+def commands(output):
+    """The two that a page ends with: of the ridge, and of an Informer."""
+    _, ridge, _, informer = output.splitlines()[-4:]
+    return ridge, informer
+
+
 def hours(rows=613, columns=("load", "wind")):
     noise = np.random.default_rng(0).normal(size=(rows, len(columns)))
     data = pd.DataFrame((np.sin(2 * np.pi * np.arange(rows) / 24)[:, None] * 5 + noise).round(3), columns=columns)
@@ -41,18 +49,24 @@ def test_a_healthy_file_takes_less_than_a_page_and_ends_with_the_command(tmp_pat
     output = check(tmp_path / "my.csv")
     lines = output.splitlines()
     assert len(lines) < 40
-    assert lines[-1] == f"forecast train data=csv data.path={tmp_path}/my.csv seq_len=96 label_len=48 pred_len=24"
+    assert (
+        commands(output)[0] == f"forecast train model=ridge data=csv data.path={tmp_path}/my.csv seq_len=96 pred_len=24"
+    )
+    assert commands(output)[1].startswith(
+        f"forecast train model=informer data=csv data.path={tmp_path}/my.csv seq_len=96 "
+    )
     for text in ("613 rows, 3 columns", "2021-01-05 00:00:00 to 2021-01-30 12:00:00", "frequency  h, no row missing"):
         assert text in output
-    assert "season     24 (a day), autocorrelation 0.9" in output
+    assert "season     24 (a day), autocorrelation 0.93, MSE of repeating it 0.14; the next, 168 (a week)," in output
     assert "windows    train 310, val 39, test 99" in output
 
 
 def test_etth1_fits_on_one_page(ett_root, check):
     output = check(ett_root / "ETTh1.csv")
     assert len(output.splitlines()) < 40
-    assert "season     24 (a day), autocorrelation 0.62" in output
-    assert "windows    train 12075, val 1719, test 3461" in output
+    assert "season     24 (a day), autocorrelation 0.53, MSE of repeating it 0.4; the next, 168 (a week)" in output
+    assert "windows    train 11835, val 1719, test 3461" in output
+    assert "level      of 'OT': it drifts, the rows of val lie 1.5 standard deviations" in output
 
 
 @pytest.mark.parametrize("policy", ["interpolate", "mask"])
@@ -63,7 +77,7 @@ def test_the_printed_command_trains(tmp_path, policy, check):
     gap = range(300, 303) if policy == "interpolate" else range(150, 190)
     data.drop(index=gap).to_csv(path, index=False, sep=";", decimal=",")
     output = check(path)
-    command = output.splitlines()[-1]
+    _, command = commands(output)
     by_shell = subprocess.run(["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True, check=True)
     words = by_shell.stdout.decode().split("\0")[:-1]
     assert words == shlex.split(command)
@@ -122,8 +136,38 @@ def test_keys_of_the_data_group_and_a_target_are_taken(tmp_path, check):
     hours(rows=2003).to_csv(tmp_path / "my.csv", index=False)
     output = check(tmp_path / "my.csv", "--target", "wind", "data.gaps=mask", "data.columns=[wind]")
     assert "season     24 (a day), autocorrelation 0.9" in output and "; the next, 168 (a week), " in output
-    assert ' data.columns="[wind]" data.gaps=mask data.target=wind ' in output.splitlines()[-1]
+    assert ' data.columns="[wind]" data.gaps=mask data.features=S data.target=wind ' in commands(output)[0]
     assert "lacks" not in output and "How it is read" not in output
+
+
+def test_a_target_that_is_written_as_a_number_is_a_name(tmp_path, check):
+    hours(columns=("load", "4046")).to_csv(tmp_path / "my.csv", index=False)
+    output = check(tmp_path / "my.csv", "data.target=4046")
+    assert " data.features=S data.target=\"'4046'\" " in commands(output)[0]
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("data.features=X", "data.features is X. Set one of M, S, MS."),
+        ("data.featurs=M", "Did you mean 'data.features'?"),
+        ("data.target=[a]", "data.target is [a]. Set "),
+        ("data.split.train=0.5", "this command does not take it."),
+    ],
+)
+def test_wrong_keys_are_refused(tmp_path, capsys, word, says):
+    hours().to_csv(tmp_path / "my.csv", index=False)
+    status, _, error = call_script(capsys, "check_data", tmp_path / "my.csv", word)
+    assert status == 1 and says in error
+
+
+def test_the_commands_begin_as_the_program_was_started(tmp_path, monkeypatch, capsys):
+    hours().to_csv(tmp_path / "my.csv", index=False)
+    monkeypatch.setattr("sys.argv", ["scripts/check_data.py", str(tmp_path / "my.csv"), "--json"])
+    start("check-data")
+    document = json.loads(capsys.readouterr().out)
+    assert document["command"][:4] == ["python", "train.py", "model=ridge", "data=csv"]
+    assert document["informer_command"][:4] == ["python", "train.py", "model=informer", "data=csv"]
 
 
 def test_of_several_readings_each_has_a_command(tmp_path, check):
@@ -131,5 +175,5 @@ def test_of_several_readings_each_has_a_command(tmp_path, check):
     pd.concat(parts).assign(load=range(422)).to_csv(tmp_path / "my.csv", index=False)
     lines = check(tmp_path / "my.csv", status=1).splitlines()
     assert lines[-5:-3] == ["There are several readings of this file. Run the command of the right one:", "  it's:"]
-    assert shlex.split(lines[-3])[4] == r"data.where={place: 'it\'s'}"
-    assert shlex.split(lines[-1])[4] == "data.where={place: b}"
+    assert shlex.split(lines[-3])[5] == r"data.where={place: 'it\'s'}"
+    assert shlex.split(lines[-1])[5] == "data.where={place: b}"

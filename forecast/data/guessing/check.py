@@ -9,6 +9,7 @@ import numpy as np
 from forecast.data.findings import Findings, Gaps, counted, quoted
 from forecast.data.frame import SeriesFrame, series_of, table_to_frame
 from forecast.data.frequency import rows_missing
+from forecast.data.guessing.advice import Drift, find_drift, informer_settings
 from forecast.data.guessing.choices import Given, Guess, Undecided, settings_of
 from forecast.data.guessing.column_notes import note_columns
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
@@ -38,13 +39,14 @@ class FileCheck:
 
     readable: whether the strict reader reads it by `layout`, with data.gaps where something is to mend. reasons: of the
     choices in the layout that nobody else has made. command: the training that it is fit for, None as long as something
-    must be mended or chosen first. choices: where several readings give different data, one for each. season: of the
-    target where one is named; runner_up: the next best.
+    must be mended or chosen first; informer_command: another, of an Informer that fits the rows. choices: where several
+    readings give different data, one for each. season: of the target where one is named; runner_up: the next best.
     """
 
     path: str
     findings: Findings
     target: str | None = None
+    features: str | None = None
     layout: Layout = field(default_factory=Layout)
     reasons: list[str] = field(default_factory=list)
     header: Sequence[str] = ()
@@ -56,9 +58,11 @@ class FileCheck:
     season: Season | None = None
     runner_up: Season | None = None
     lengths: Lengths | None = None
+    drift: Drift | None = None
     readable: bool = False
     windows: dict[str, int] = field(default_factory=dict)
     command: str | None = None
+    informer_command: str | None = None
     choices: list[Choice] = field(default_factory=list)
 
     @property
@@ -67,13 +71,16 @@ class FileCheck:
         return self.layout.gaps
 
 
-def check_file(path: str, given: Given | None = None, *, target: str | None = None) -> FileCheck:
+def check_file(
+    path: str, given: Given | None = None, *, target: str | None = None, features: str | None = None
+) -> FileCheck:
     """Reads a file that may be anything. Raises nothing that the file could cause.
 
-    given: keys of the layout that are kept; the others are found. target: the column whose season counts.
+    given: keys of the layout that are kept; the others are found. target: the column to forecast, whose season counts.
+    features: as a `Source` has it; None forecasts a target from itself, without one all columns.
     """
     kept = dict(given or {})
-    check = FileCheck(path, Findings(path, strict=False), target, Layout(**kept))
+    check = FileCheck(path, Findings(path, strict=False), target, features, Layout(**kept))
     with np.errstate(over="ignore", invalid="ignore"):  # in the statistics of columns that reach the largest float
         try:
             opened = open_file(path, kept, check.findings)
@@ -107,7 +114,7 @@ def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecide
     """A command for each reading, and for each of what is undecided then."""
     found: list[Choice] = []
     for what, settings in undecided.readings:
-        one = FileCheck(check.path, Findings(check.path, strict=False), check.target)
+        one = FileCheck(check.path, Findings(check.path, strict=False), check.target, check.features)
         one = _checked(one, opened, {**given, **settings})
         found += [Choice(what, one.command)] if one.command is not None else []
         found += [Choice(f"{what}, {reading}", command) for reading, command in one.choices]
@@ -146,7 +153,31 @@ def _note_short_rows(table: Table, spec: TableSpec, findings: Findings) -> None:
 
 
 def _advise(check: FileCheck, given: Given) -> None:
-    """Finds season, lengths, the rule for gaps and the command for a file without errors."""
+    """Finds season, lengths, the rule for gaps, drift and the commands for a file without errors."""
+    assert check.table is not None and check.freq is not None
+    frame = _without_gaps(check, given)
+    splits = ShareSplit().rows(frame)
+    check.drift = find_drift(frame.values, frame.columns, train=splits["train"], val=splits["val"])
+    settings = {f"data.{key}": value for key, value in settings_of(check.layout).items()}
+    if settings.get("data.separator") == "\t":
+        settings["data.separator"] = r"\t"
+    if (features := check.features or ("S" if check.target is not None else None)) is not None:
+        settings["data.features"] = features
+    if check.target is not None:
+        settings["data.target"] = check.target
+    assert check.lengths is not None
+    lengths = check.lengths._asdict()
+    sizes = informer_settings(check.windows, check.lengths, drifts=check.drift is not None)
+    check.informer_command = train_command("informer", check.path, {**settings, **lengths, **sizes})
+    lengths.pop("label_len")  # of a decoder
+    check.command = train_command("ridge", check.path, {**settings, **lengths})
+
+
+def _without_gaps(check: FileCheck, given: Given) -> SeriesFrame:
+    """The target, or all columns; sets season, lengths, windows and, unless given, the first rule for gaps that serves.
+
+    UserError where no rule leaves every split a window.
+    """
     assert check.table is not None and check.freq is not None
     target = _target(check)
     rules: tuple[Gaps, ...] = ("interpolate", "forward_fill", "mask") if check.findings.texts("mend") else ("refuse",)
@@ -159,9 +190,9 @@ def _advise(check: FileCheck, given: Given) -> None:
         except UserError:  # nothing before a gap, or after it: the last rule needs neither
             continue
         train = ShareSplit().rows(frame)["train"]
-        seasons = rank_seasons(frame.values[:, target][train.start : train.stop], frame.freq)
+        seasons = rank_seasons(frame.of(target).values[train.start : train.stop], frame.freq)
         check.season, check.runner_up = (*seasons, None, None)[:2]
-        check.lengths = suggest_lengths(len(frame), check.season)
+        check.lengths = suggest_lengths(len(frame), frame.freq, seasons)
         if check.lengths is None:
             continue
         gaps_used, check.windows = gaps, _windows(frame, check.lengths)
@@ -184,26 +215,21 @@ def _advise(check: FileCheck, given: Given) -> None:
         raise UserError(
             f"With data.gaps={check.gaps} the gaps leave {', '.join(empty)} no window. Cut the file to a better part."
         )
-    settings = {f"data.{key}": value for key, value in settings_of(check.layout).items()}
-    if settings.get("data.separator") == "\t":
-        settings["data.separator"] = r"\t"
-    if check.target is not None:
-        settings["data.target"] = check.target
-    check.command = train_command(check.path, {**settings, **check.lengths._asdict()})
+    return frame.of(target)
 
 
-def _target(check: FileCheck) -> slice:
+def _target(check: FileCheck) -> tuple[str, ...]:
     """The columns whose season counts: the target, or all. UserError for a target that is not read."""
     assert check.table is not None
     names = check.table.columns
     if check.target is None:
-        return slice(None)
+        return names if check.features in (None, "M") else names[-1:]
     if check.target not in names:
         raise UserError(
             f"There is no column {quoted(check.target)} (data.target) among {', '.join(names)}."
             f"{closest(check.target, names)} Name one of them with --target."
         )
-    return slice(names.index(check.target), names.index(check.target) + 1)
+    return (check.target,)
 
 
 def _windows(frame: SeriesFrame, lengths: Lengths) -> dict[str, int]:

@@ -28,13 +28,14 @@ def note_columns(table: Table, findings: Findings) -> list[int]:
             findings.add("note", f"Column {quoted(name)} is always {known[0]:g}. It says nothing: better drop it.")
         if rows.size:
             median, scale = float(np.median(known)), _scale(known)
-            robust = "robust standard deviations from the median"
-            away = f", {abs(column[row] - median) / scale:.0f} {robust}" if scale else ""
+            away = abs(column[row] - median) / scale if scale else 0.0
+            where = f"{away:.0f} robust standard deviations from the median ({median:g})"
+            jump = "a jump away from both of its neighbours and back"
             findings.add(
                 "note",
                 f"Column {quoted(name)}: {counted(rows.size, 'outlier')}; the farthest, {column[row]:g} in line "
-                f"{records[row][0]}{away} ({median:g}). Faults of the sensor are better left empty and filled by "
-                "data.gaps.",
+                f"{records[row][0]}, {where if away > FAR else jump}. Faults of the sensor are better left empty and "
+                "filled by data.gaps.",
             )
     return [rows.size for rows in outliers]
 

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from forecast.text.program import command
 from forecast.text.terminal import shell_word
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./\-]+")
@@ -41,6 +42,7 @@ def typed(key: str, value: Any) -> str:
     return f'{key}="{text}"' if plain and shlex.quote(word) != word else shell_word(word)
 
 
-def train_command(path: str, settings: Mapping[str, Any]) -> str:
-    """`forecast train data=csv data.path=...`, and KEY=VALUE for the settings, as a shell reads them back."""
-    return " ".join(["forecast train data=csv", *(typed(*item) for item in {"data.path": path, **settings}.items())])
+def train_command(model: str, path: str, settings: Mapping[str, Any]) -> str:
+    """`forecast train model=MODEL data=csv data.path=...`, KEY=VALUE for the settings, as a shell reads them back."""
+    settings = {"model": model, "data": "csv", "data.path": path, **settings}
+    return " ".join([command("train"), *(typed(*item) for item in settings.items())])

@@ -1,0 +1,70 @@
+"""What fits a file: whether its level drifts, and an Informer that its rows can train in minutes on two cores."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from forecast.data.seasonality import Lengths
+
+FloatArray = npt.NDArray[np.float64]
+
+DRIFT = 0.5  # standard deviations: around the mean of the train rows a forecast then errs by a quarter of the variance
+FEW_WINDOWS, HARDLY_ANY_WINDOWS = 2_000, 500
+# Steps of windows that an Informer of the widths below is trained on in two to three minutes on one core; one that is
+# only evaluated costs a third.
+STEPS_TO_TRAIN = 6_000_000
+EVALUATED = 1 / 3
+MOST_EPOCHS, FEWEST_EPOCHS, FEWEST_BATCHES = 20, 2, 50
+
+
+class Drift(NamedTuple):
+    """A column, and how far the val rows lie above (below: negative) the train rows in standard deviations of those."""
+
+    column: str
+    deviations: float
+
+
+def find_drift(values: FloatArray, columns: Sequence[str], *, train: range, val: range) -> Drift | None:
+    """The column whose level has moved most from the train to the val rows; None when none has, by DRIFT at least.
+
+    values (N, C). The test rows are not read: they judge a model and choose nothing.
+    """
+    before, after = values[train.start : train.stop], values[val.start : val.stop]
+    deviation = before.std(axis=0)
+    moves = deviation > 0
+    if not moves.any():
+        return None
+    shift = np.zeros(len(columns))
+    shift[moves] = (after.mean(axis=0) - before.mean(axis=0))[moves] / deviation[moves]
+    farthest = int(abs(shift).argmax())
+    return Drift(columns[farthest], float(shift[farthest])) if abs(shift[farthest]) >= DRIFT else None
+
+
+def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: bool) -> dict[str, Any]:
+    """Keys of train for an Informer of a size that the train windows can fit, and a training of some minutes.
+
+    windows: how many train, val and test hold. drifts: whether the level does. The fewer train windows, the narrower
+    the model and the smaller the batches. Each is seen MOST_EPOCHS times, less where that and the evaluations are more
+    than STEPS_TO_TRAIN; of a file too long for FEWEST_EPOCHS an epoch is a random part.
+    """
+    train, val, test = windows["train"], windows["val"], windows["test"]
+    width = 32 if train < HARDLY_ANY_WINDOWS else 64
+    batch_size = 8 if train < HARDLY_ANY_WINDOWS else 16 if train < FEW_WINDOWS else 32
+    affordable = STEPS_TO_TRAIN / sum(lengths) - EVALUATED * (val + test)
+    epochs = int(affordable / (train + EVALUATED * val))
+    settings: dict[str, Any] = {
+        "model.d_model": width,
+        "model.n_heads": 4,
+        "model.d_ff": 2 * width,
+        **({"model.instance_norm": True} if drifts or train < FEW_WINDOWS else {}),
+        "data.batch_size": batch_size,
+        "optim.lr": 1e-3,
+        "schedule": "cosine",
+        "trainer.max_epochs": min(max(epochs, FEWEST_EPOCHS), MOST_EPOCHS),
+    }
+    if epochs < FEWEST_EPOCHS:
+        batches = int((affordable / FEWEST_EPOCHS - EVALUATED * val) / batch_size)
+        settings["trainer.limit_train_batches"] = max(batches, FEWEST_BATCHES)
+    return settings
