@@ -20,7 +20,7 @@ from forecast.checkpoint.load import build_model  # noqa: F401 - imported before
 from forecast.commands.train import make_plan, read_data
 from forecast.config import entry
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import fit_baselines
+from forecast.evaluation.baselines import fit_baselines
 from forecast.training.fit import fit
 from forecast.training.record import make_record
 from forecast.training.throughput import Throughput

@@ -13,7 +13,8 @@ from benchmarks import ours, timing
 from benchmarks.peers import Informer2020, authors
 from benchmarks.setting import Figures, Setting, Sizes, print_now
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import Protocol, evaluate, fit_baselines
+from forecast.evaluation.baselines import fit_baselines
+from forecast.evaluation.evaluate import Protocol, evaluate
 from forecast.export.informer2020.names import copy_in
 
 # Both draw keys at random, each its own: the errors agree so far.
@@ -35,7 +36,7 @@ def run(setting: Setting) -> Figures:
     def our_test() -> None:
         how: dict[str, Any] = {
             "protocol": Protocol(),
-            "nlinear_weight": weight,
+            "fitted": weight,
             "batch_size": sizes.batch,
             "device": device,
         }

@@ -17,7 +17,7 @@ ARROWS = {
     "ops": set(),
     "attention": {"ops"},
     "layers": {"attention", "ops"},
-    "models": {"layers", "attention"},
+    "models": {"layers", "attention", "ops"},
     "data": set(),
     "run_folder": set(),
     "config": {"data", "run_folder"},
@@ -25,7 +25,7 @@ ARROWS = {
     "comparison": {"run_folder", "report"},
     "reproduction": {"comparison", "run_folder", "config"},
     "checkpoint": {"models", "config", "run_folder", "data"},
-    "evaluation": {"models", "data"},
+    "evaluation": {"models", "data", "ops"},
     "export": {"checkpoint", "config", "layers", "attention", "data"},
     "training": {"evaluation", "checkpoint", "models", "attention", "report", "run_folder", "config", "data"},
     "commands": {

@@ -125,7 +125,7 @@ def test_the_batches_of_an_epoch_on_the_gpu_are_those_of_the_cpu_and_nobody_wait
 
 def test_an_evaluation_on_the_gpu_agrees_with_that_on_the_cpu():
     data, model = windows_of(), informer().eval()
-    common = {"split": "test", "protocol": Protocol(), "nlinear_weight": fit_baselines(data), "batch_size": 64}
+    common = {"split": "test", "protocol": Protocol(), "fitted": fit_baselines(data), "batch_size": 64}
     here = evaluate(model, data, device=torch.device("cpu"), **common)
     there = evaluate(model.to(GPU), data, device=GPU, **common)
     np.testing.assert_allclose(there.squared, here.squared, rtol=1e-4, atol=1e-5)

@@ -85,7 +85,7 @@ class Checkpoint:
         """How the model wants its calendar."""
         return calendar_encoding(self.config)
 
-    def model(self) -> nn.Module:
+    def model(self) -> ForecastModel:
         """The model with its weights, in evaluation mode, on the CPU.
 
         Raises UserError when its config builds none, or one that the weights are not of.

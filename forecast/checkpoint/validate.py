@@ -164,10 +164,9 @@ def check_content(path: Path, content: Any) -> None:
             where = f"{RECORD}.config.{key}"
             _require(config[key] >= least, where, f"is {config[key]}; it must be at least {least}")
         _check_data(record["data"], f"{RECORD}.data")
-        dtype = record["nlinear_weight"].dtype
-        _require(dtype in FLOATS, f"{RECORD}.nlinear_weight", f"is of {dtype} instead of a floating-point number")
-        expected, shape = (config["pred_len"], config["seq_len"]), tuple(record["nlinear_weight"].shape)
-        _require(shape == expected, f"{RECORD}.nlinear_weight", f"has the shape {shape} instead of {expected}")
+        _check_baseline(record, "nlinear_weight", rows=config["seq_len"])
+        if "ridge_weight" in record:
+            _check_baseline(record, "ridge_weight", rows=None)
     except _WrongEntry as error:
         raise UserError(
             f"ckpt_path={path} is damaged, or was made or changed by other means: its entry {error}."
@@ -263,6 +262,15 @@ def _check_types(content: dict[str, Any]) -> None:
         _require(all(_is_one(value, types) for value in values), f"{RECORD}.{where}", f"must hold {names} alone")
 
 
+def _check_baseline(record: dict[str, Any], key: str, *, rows: int | None) -> None:
+    """A matrix (pred_len, rows); None: any number of rows."""
+    weight, where = record[key], f"{RECORD}.{key}"
+    _require(isinstance(weight, Tensor), where, f"is a {type(weight).__name__}; it must be Tensor")
+    _require(weight.dtype in FLOATS, where, f"is of {weight.dtype} instead of a floating-point number")
+    expected, shape = (record["config"]["pred_len"], rows or max(1, weight.shape[-1])), tuple(weight.shape)
+    _require(shape == expected, where, f"has the shape {shape} instead of {expected}")
+
+
 def _in_words(types: tuple[type, ...]) -> str:
     return " or ".join("null" if kind is NONE else kind.__name__ for kind in types)
 
@@ -282,6 +290,10 @@ def _check_data(data: dict[str, Any], where: str) -> None:
         fits = len(scaler[key]) == len(columns) and all(map(math.isfinite, scaler[key]))
         _require(fits, f"{where}.scaler.{key}", f"must be {len(columns)} finite numbers, one a column")
     _require(min(scaler["std"]) > 0, f"{where}.scaler.std", "holds a number that is not above 0")
+    season = data.get("season")
+    _require(
+        season is None or (type(season) is int and season > 0), f"{where}.season", f"is {season!r}, no number of steps"
+    )
     for name, rows in data["splits"].items():
         ok = isinstance(rows, list) and len(rows) == 2 and all(type(n) is int for n in rows) and 0 <= rows[0] <= rows[1]
         _require(ok, f"{where}.splits.{name}", f"is {rows!r}; it must be two row numbers, the first and the end")

@@ -165,14 +165,15 @@ class Forecaster:
         """What `predict` gives, for a series that has been read."""
         checkpoint, device = self.checkpoint, find_device(self.device)
         names = checkpoint.data["targets"]
+        model = checkpoint.model().to(device)
         future, values = predict(
-            checkpoint.model().to(device),
+            model,
             frame,
             scaler=checkpoint.scaler,
             targets=[frame.columns.index(name) for name in names],
             encoding=checkpoint.encoding,
             device=device,
-            seq_len=checkpoint.config["seq_len"],
+            look_back=model.look_back,
             pred_len=checkpoint.config["pred_len"],
         )
         # The model computes in standard deviations: more digits of them are not its own.

@@ -23,7 +23,7 @@ from forecast.data.guessing.train_command import typed
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import FileSource
 from forecast.errors import UserError, closest
-from forecast.evaluation.evaluate import fit_baselines
+from forecast.evaluation.baselines import fit_baselines
 from forecast.export.informer2020.files import read_weights, seen_options
 from forecast.export.informer2020.names import (
     add_finer_calendar,

@@ -141,7 +141,7 @@ def evaluated_data(
             "has seen its error is no forecast error.",
             checkpoint.data["trained_until"],
         )
-    return prepare(
+    data = prepare(
         frame,
         splits=splits,
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
@@ -149,6 +149,7 @@ def evaluated_data(
         scaler=checkpoint.scaler,
         **lengths,
     )
+    return replace(data, season=checkpoint.data.get("season"))
 
 
 def whole_file(frame: SeriesFrame, *, seq_len: int, pred_len: int) -> dict[str, range]:

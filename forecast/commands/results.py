@@ -12,6 +12,7 @@ import torch
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.prepare import PreparedData, window_values
 from forecast.data.sources import DemoSource, Source
+from forecast.evaluation.baselines import WEIGHTS
 from forecast.evaluation.evaluate import (
     MODEL,
     Evaluation,
@@ -73,12 +74,12 @@ def evaluate_checkpoint(
     """
     model, data = checkpoint.model().to(device), data.on(device)
     common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
-    baseline: Any = {"nlinear_weight": checkpoint.record["nlinear_weight"]}
+    fitted = {key: checkpoint.record[key] for key in WEIGHTS if key in checkpoint.record}
     blocks = {}
     for name in brief:
-        block = split_metrics(evaluate(model, data, split=name, **baseline, **common), data)
+        block = split_metrics(evaluate(model, data, split=name, fitted=fitted, **common), data)
         blocks[name] = {key: block[key] for key in ("windows", "scaled", "original")}
-    evaluation = evaluate(model, data, split=split, **baseline, **common)
+    evaluation = evaluate(model, data, split=split, fitted=fitted, **common)
     baselines = baseline_metrics(evaluation.baselines, data)
     best_mse = best_reachable(source, data)
     if best_mse is not None:

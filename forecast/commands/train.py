@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,14 @@ from forecast.data.prepare import PreparedData, prepare
 from forecast.data.sources import Source
 from forecast.data.split import split_rows
 from forecast.errors import Terminated, UserError
-from forecast.evaluation.evaluate import Protocol, counted_windows, fit_baselines
+from forecast.evaluation.baselines import fit_baselines, train_season
+from forecast.evaluation.evaluate import Protocol, counted_windows
 from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.files import remove_unfinished
 from forecast.report.verdict import print_report
 from forecast.run_folder import METRICS, RESULTS, RUN_INFO, checkpoint_path, read_run, write_run_info
 from forecast.training.checkpoint import resume_hint
+from forecast.training.closed_form import as_fitted, fit_closed_form
 from forecast.training.fit import Plan, fit
 from forecast.training.hyperparameters import log_hyperparameters
 from forecast.training.lightning_errors import errors_for_users
@@ -183,11 +186,10 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
         counted_windows(data, split, protocol)  # refused now and not after the training
     check_offsets(data, "test", protocol)
     record = make_record(config, plan.choices, source, data, fit_baselines(data))
-
-    throughput = Throughput()
-    trainer, finished = fit(plan, data, record, throughput)
-    status = {"status": "finished" if finished else "interrupted"}
-    if not trainer.is_global_zero:
+    at_once = as_fitted(plan, record)
+    trained = fit(plan, data, record, Throughput()) if at_once is None else fit_closed_form(plan, at_once, data, record)
+    status = {"status": "finished" if trained.finished else "interrupted"}
+    if not trained.is_first:
         return status  # one process evaluates: every window once, whatever their number
     best = checkpoint_path(plan.folder, "best")
     result = evaluate_checkpoint(
@@ -198,17 +200,17 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
         protocol=protocol,
         protocol_name=plan.choices["protocol"],
         batch_size=config["data"]["batch_size"],
-        device=trainer.strategy.root_device,
+        device=trained.device,
         brief=("val",),  # the windows that chose best.ckpt say less of a model than the test windows
     )
-    result.metrics |= {"cost": throughput.metrics(trainer), **status}
+    result.metrics |= {"cost": trained.cost, **status}
     write_results(plan.folder, result)
     with errors_for_users(plan.folder):
-        log_hyperparameters(trainer, config, result.metrics)
+        log_hyperparameters(trained.loggers, config, result.metrics, step=trained.steps)
     print_report(result.metrics, "test", result.by_step)
-    for sentence in throughput.sentences():
+    for sentence in trained.sentences:
         log.info(sentence)
-    if not finished:
+    if not trained.finished:
         log.warning("The training was interrupted. %s", resume_hint(plan.folder, "Look at the figures so far"))
     log.info("Everything about this run is in %s", plan.folder)
     return {"data": record["data"], **result.metrics["cost"], **status}
@@ -218,10 +220,6 @@ def read_data(source: Source, config: dict[str, Any]) -> PreparedData:
     """The data of a training, scaled by their train rows."""
     frame = source.frame()
     lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
-    return prepare(
-        frame,
-        splits=split_rows(frame, source.split, **lengths),
-        targets=source.target_columns(frame),
-        encoding=calendar_encoding(config),
-        **lengths,
-    )
+    splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)
+    data = prepare(frame, splits=splits, targets=targets, encoding=calendar_encoding(config), **lengths)
+    return replace(data, season=source.season or train_season(data))

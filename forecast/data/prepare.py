@@ -29,7 +29,7 @@ class PreparedData:
 
     splits: the target rows of each split. targets: the numbers of the T target columns. encoding: of the calendar.
     series (N, C + F) float32: scaled values, then known features. device: where batches are wanted, None: where the
-    series lives.
+    series lives. season: steps in a season of the targets, None where they have none that is known.
     """
 
     frame: SeriesFrame
@@ -41,6 +41,7 @@ class PreparedData:
     encoding: CalendarEncoding
     series: Tensor
     device: torch.device | None = None
+    season: int | None = None
 
     @property
     def n_columns(self) -> int:
@@ -63,12 +64,13 @@ class PreparedData:
         std: np.ndarray = self.scaler.std[list(self.targets)]
         return std
 
-    def windows(self, split: str) -> WindowDataset:
+    def windows(self, split: str, *, look_back: int | None = None) -> WindowDataset:
         """All windows whose targets lie in the rows of a split, less those that the gaps forbid.
 
+        look_back: rows in the past of a batch where they are more than seq_len; the windows are the same.
         UserError when the gaps leave none.
         """
-        windows = self.windows_at(split, 0)
+        windows = self.windows_at(split, 0, look_back=look_back)
         if windows.left_out and not len(windows):
             raise UserError(
                 f"{self.frame.name}: with data.gaps={self.frame.repair.policy} the gaps leave {split} no window: all "
@@ -77,7 +79,7 @@ class PreparedData:
             )
         return windows
 
-    def windows_at(self, split: str, offset: int) -> WindowDataset:
+    def windows_at(self, split: str, offset: int, *, look_back: int | None = None) -> WindowDataset:
         """`windows` with `offset` rows between past and targets, which stay in the rows of the split; perhaps none."""
         rows = window_rows(self.splits[split], seq_len=self.seq_len)
         lengths = {"seq_len": self.seq_len, "pred_len": self.pred_len, "offset": offset}
@@ -87,6 +89,7 @@ class PreparedData:
             rows=rows,
             targets=self.targets,
             chosen=usable_windows(self.frame, rows, **lengths),
+            look_back=look_back,
             device=self.device,
             **lengths,
         )

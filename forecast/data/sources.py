@@ -28,7 +28,8 @@ class Source(ABC):
     """A series and how it is used.
 
     features: M forecasts all columns from all, S the target from itself, MS the target from all. target: a
-    column's name, or None for the last one. UserError for a target that the file does not have, when it is read.
+    column's name, or None for the last one. season: steps in a season, None: that which the train rows repeat best.
+    UserError for a target that the file does not have, when it is read.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Source(ABC):
     features: Features = "M"
     target: Text | None = "OT"
     batch_size: Positive = 32
+    season: Positive | None = None
 
     @abstractmethod
     def frame(self) -> SeriesFrame:

@@ -56,7 +56,8 @@ class WindowDataset(Dataset[Batch]):
 
     With an offset so many rows lie between the past and the forecast steps. A window is a view of the series: batches
     are one indexing operation, with no Python per sample. The series may be a memory-mapped file: only what
-    the windows hold is read.
+    the windows hold is read. With a look_back above seq_len a batch's past is longer than the window that counts: it
+    holds so many rows, from wherever before the window, and before the series begins its first row over again.
     """
 
     def __init__(
@@ -69,12 +70,14 @@ class WindowDataset(Dataset[Batch]):
         pred_len: int,
         targets: Sequence[int],
         offset: int = 0,
+        look_back: int | None = None,
         chosen: npt.NDArray[np.int64] | None = None,
         device: torch.device | None = None,
     ) -> None:
         """Windows of a series (N, C + F) made by `stack_series`, on any device.
 
         n_columns: C. rows: what the windows may touch (`split.window_rows`). targets: T of the C columns.
+        look_back: rows of the past in a batch, None: seq_len.
         chosen (W,): the numbers of the windows that are served, counted from the first row; None serves all.
         device: where batches are wanted, None: where the series lives; they are gathered there and copied to it.
         """
@@ -84,14 +87,17 @@ class WindowDataset(Dataset[Batch]):
         assert offset >= 0
         self.home = series.device
         self.device = series.device if device is None else device
-        self._rows, self._seq_len, self._n_columns = rows, seq_len, n_columns
-        self._first_step = seq_len + offset
+        self._look_back = look_back = look_back or seq_len
+        assert look_back >= seq_len
+        self._rows, self._n_columns = rows, n_columns
+        self._first_step = look_back + offset
         self._width = width = series.shape[1]
-        length = self._first_step + pred_len
+        length, count = self._first_step + pred_len, max(0, len(rows) - seq_len - offset - pred_len + 1)
+        first = rows.start + seq_len - look_back
+        if first < 0:
+            series, first = torch.cat([series[:1].expand(-first, width), series[: rows.stop]]), 0
         # Row i of this view is window i, flat: overlapping rows of one memory, each a contiguous piece of it.
-        self._windows = series.as_strided(
-            (max(0, len(rows) - length + 1), length * width), (width, 1), series.storage_offset() + rows.start * width
-        )
+        self._windows = series.as_strided((count, length * width), (width, 1), series.storage_offset() + first * width)
         self._chosen = chosen
         self._chosen_at_home = None if chosen is None else torch.as_tensor(chosen, device=self.home)
         # A slice where one will do: it is a view. Else numbers on the device: a list would go there with each batch.
@@ -132,10 +138,10 @@ class WindowDataset(Dataset[Batch]):
         """Window `index` as a batch of one."""
         return self.__getitems__([index])
 
-    def start_row(self, index: int) -> int:
-        """The row of the series at which window `index` begins; its first target row is seq_len + offset further."""
-        assert 0 <= index < len(self)
-        return self._rows.start + (index if self._chosen is None else int(self._chosen[index]))
+    @property
+    def starts(self) -> npt.NDArray[np.int64]:
+        """The rows (W,) at which the windows begin; the first target rows are seq_len + offset further."""
+        return self._rows.start + (np.arange(len(self)) if self._chosen is None else self._chosen)
 
     def _gathered(self, indices: Sequence[int] | Tensor) -> Tensor:
         """(B, L + offset + P, C + F) on the device."""
@@ -151,7 +157,7 @@ class WindowDataset(Dataset[Batch]):
 
     def _cut(self, both: Tensor) -> tuple[Tensor, ...]:
         """(B, L + offset + P, C + F) -> the fields of a Batch."""
-        past, future = both[:, : self._seq_len], both[:, self._first_step :]
+        past, future = both[:, : self._look_back], both[:, self._first_step :]
         c, targets = self._n_columns, self._targets
         target = columns = future[..., :c]
         if targets != slice(0, c):

@@ -1,99 +1,125 @@
-"""The forecasts every model is compared with: last value, seasonal naive, closed-form NLinear.
+"""The forecasts that every model is compared with: last value, seasonal naive, and two linear maps fitted at once.
 
-They are called like every model, (past, past_known, future_known) -> forecast, and see the past alone.
+Each is a model of the group `model` too, or what it computes. They see the targets' own past alone; a look-back longer
+than seq_len reaches into earlier rows, of any split.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
-# Ridge of the closed-form NLinear as a share of the mean diagonal of X'X: keeps the system solvable.
-RIDGE = 1e-3
+from forecast.data.prepare import PreparedData
+from forecast.data.seasonality import best_period, seasonal_period
+from forecast.models.base import FittingRows, ForecastModel, WindowShape
+from forecast.models.naive import LastValue, SeasonalNaive
+from forecast.models.ridge import Ridge
+from forecast.ops.ridge import LinearMap, ridge_maps
+from forecast.ops.window_sums import window_sums
 
-
-class Baseline(nn.Module):
-    """A forecast of the target columns from their own past. targets: their numbers among the C columns."""
-
-    def __init__(self, targets: Sequence[int], pred_len: int) -> None:
-        super().__init__()
-        self.targets = list(targets)
-        self.pred_len = pred_len
-
-    def forward(
-        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
-    ) -> Float[Tensor, "B P T"]:
-        """Past (B, L, C) scaled -> forecast (B, P, T) scaled; the known features are not used."""
-        del past_known, future_known
-        return self.extend(past[:, :, self.targets])
-
-    def extend(self, past: Tensor) -> Tensor:
-        """The target columns' past (B, L, T) -> their future (B, P, T)."""
-        raise NotImplementedError
+# Of the closed-form NLinear, as a share of the mean variance of its regressors: keeps the system solvable.
+NLINEAR_STRENGTH = 1e-3
+# What a checkpoint keeps of the fitted ones, so that an evaluation needs no train rows, and what they are called.
+WEIGHTS = {"nlinear_weight": "closed_form_nlinear", "ridge_weight": "ridge"}
 
 
-class LastValue(Baseline):
-    """The last value, repeated."""
+class FittedLinear(ForecastModel):
+    """One linear map of a column less its last value, which is added to the forecast; shared by the columns.
 
-    def extend(self, past: Tensor) -> Tensor:
-        """(B, L, T) -> (B, P, T)."""
-        return past[:, -1:].expand(-1, self.pred_len, -1)
-
-
-class SeasonalNaive(Baseline):
-    """The last full period of the window, repeated.
-
-    period: its steps, at most L. offset: how many steps lie between the window and the first forecast step.
+    window: the data's sizes. weight (P, L) float64: the first L - 1 columns weigh the past less its last value, the
+    last one is the intercept.
     """
 
-    def __init__(self, targets: Sequence[int], pred_len: int, *, period: int, offset: int = 0) -> None:
-        super().__init__(targets, pred_len)
-        self.period, self.offset = period, offset
-
-    def extend(self, past: Tensor) -> Tensor:
-        """(B, L, T) -> (B, P, T)."""
-        steps = (torch.arange(self.pred_len, device=past.device) + self.offset) % self.period
-        return past[:, past.shape[1] - self.period + steps]
-
-
-class ClosedFormNLinear(Baseline):
-    """NLinear fitted by least squares: one linear map of the window less its last value, shared by the columns.
-
-    Zeng et al. 2023, "Are Transformers Effective for Time Series Forecasting?", where gradient descent fits it.
-    weight (P, L) float64: the first L - 1 columns weigh the past less its last value, the last one is the intercept.
-    """
-
-    def __init__(self, targets: Sequence[int], pred_len: int, *, weight: Float[Tensor, "P L"]) -> None:
-        super().__init__(targets, pred_len)
+    def __init__(self, window: WindowShape, *, weight: Float[Tensor, "P L"]) -> None:
+        super().__init__(window)
         self.register_buffer("weight", weight, persistent=False)
 
-    def extend(self, past: Tensor) -> Tensor:
-        """(B, L, T) -> (B, P, T)."""
-        columns = past.double().transpose(1, 2)  # (B, T, L)
-        weight = self.get_buffer("weight").to(columns.device)
-        forecast = _regressors(columns) @ weight.T + columns[..., -1:]
+    @property
+    def look_back(self) -> int:
+        """L, which need not be seq_len."""
+        return self.get_buffer("weight").shape[1]
+
+    def forecast(
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
+    ) -> Float[Tensor, "B P T"]:
+        """(B, L, C) -> (B, P, T); the known features are not used."""
+        del past_known, future_known
+        columns = past[:, :, list(self.window.targets)].double().transpose(1, 2)  # (B, T, L)
+        last = columns[..., -1:]
+        regressors = torch.cat([columns[..., :-1] - last, torch.ones_like(last)], dim=-1)
+        forecast = regressors @ self.get_buffer("weight").to(columns.device).T + last
         return forecast.transpose(1, 2).to(past.dtype)
 
 
-def fit_nlinear(batches: Iterable[tuple[Tensor, Tensor]]) -> Float[Tensor, "P L"]:
-    """Least squares with ridge RIDGE * trace(X'X) / L over all windows and target columns, streaming, in float64.
+def as_weight(linear: LinearMap) -> Float[Tensor, "P L"]:
+    """A map whose rows sum to one, as `FittedLinear` has it."""
+    return torch.cat([linear.weight[:, :-1], linear.bias.unsqueeze(1)], dim=1)
 
-    batches: pairs of the targets' past (B, L, T) and their future (B, P, T), scaled units.
+
+def window_shape(data: PreparedData) -> WindowShape:
+    """The sizes of the data's windows, for models without a start token."""
+    lengths = {"seq_len": data.seq_len, "label_len": 0, "pred_len": data.pred_len}
+    return WindowShape(n_columns=data.n_columns, targets=tuple(data.targets), n_known=data.n_known, **lengths)
+
+
+def season(data: PreparedData) -> int | None:
+    """Steps in a season: what is known of the data, else that which people expect of their frequency."""
+    return data.season or seasonal_period(data.frame.freq)
+
+
+def train_season(data: PreparedData) -> int | None:
+    """The period whose repetition errs least on the targets' train rows; None where the calendar has none for them."""
+    train = data.splits["train"]
+    values = data.frame.values[train.start : train.stop, list(data.targets)]
+    return best_period(values, data.frame.freq, pred_len=data.pred_len)
+
+
+def fitting_rows(data: PreparedData) -> FittingRows:
+    """What a fitted model may see: the scaled targets, and where a forecast may begin."""
+
+    def origins(split: str, look_back: int) -> npt.NDArray[np.int64]:
+        return replace(data, seq_len=look_back).windows_at(split, 0).starts + look_back
+
+    series = data.series[:, list(data.targets)].cpu().double()
+    return FittingRows(series=series, origins=origins, period=season(data))
+
+
+def fit_nlinear(data: PreparedData) -> Float[Tensor, "P L"]:
+    """NLinear by least squares, L = seq_len, over all train windows and targets, for `FittedLinear`.
+
+    Zeng et al. 2023, "Are Transformers Effective for Time Series Forecasting?", where gradient descent fits it.
     """
-    gram = moment = None
-    for past, future in batches:
-        columns = past.double().transpose(1, 2)
-        x = _regressors(columns).flatten(0, 1)  # (B * T, L)
-        y = (future.double().transpose(1, 2) - columns[..., -1:]).flatten(0, 1)  # (B * T, P)
-        gram = x.T @ x if gram is None else gram + x.T @ x
-        moment = x.T @ y if moment is None else moment + x.T @ y
-    assert gram is not None and moment is not None, "a train split always has windows"
-    ridge = RIDGE * gram.trace() / len(gram)
-    weight: Tensor = torch.linalg.solve(gram + ridge * torch.eye(len(gram), dtype=gram.dtype), moment)
-    return weight.T.contiguous()
+    rows = fitting_rows(data)
+    starts = rows.origins("train", data.seq_len) - data.seq_len
+    sums = window_sums(rows.series, starts, data.seq_len + data.pred_len)
+    (linear,) = ridge_maps(sums, data.seq_len, naive="last", strengths=(NLINEAR_STRENGTH,))
+    return as_weight(linear)
 
 
-def _regressors(columns: Tensor) -> Tensor:
-    """The past less its last value (..., L); that value's own difference is zero, so its place is the intercept's."""
-    return torch.cat([columns[..., :-1] - columns[..., -1:], torch.ones_like(columns[..., -1:])], dim=-1)
+def fit_baselines(data: PreparedData) -> dict[str, Tensor]:
+    """The weights of the fitted baselines, by their names in a checkpoint: the keys of WEIGHTS."""
+    ridge = Ridge(window=window_shape(data), columns="shared")
+    ridge.fit(fitting_rows(data))
+    linear = LinearMap(ridge.weight[0].detach().double(), ridge.bias[0].detach().double())
+    return {"nlinear_weight": fit_nlinear(data), "ridge_weight": as_weight(linear)}
+
+
+def make_baselines(
+    data: PreparedData, *, fitted: Mapping[str, Tensor] | None = None, offset: int = 0
+) -> dict[str, ForecastModel]:
+    """The baselines for forecasts that begin `offset` steps after their windows, by their names in metrics.json.
+
+    fitted: weights by the keys of WEIGHTS; those that are missing have no baseline. An unknown season makes the
+    seasonal one a last value.
+    """
+    window = window_shape(data)
+    seasonal = SeasonalNaive(window=window, period=season(data))
+    seasonal.offset = offset
+    baselines: dict[str, ForecastModel] = {"last_value": LastValue(window=window), "seasonal_naive": seasonal}
+    for key, weight in (fitted or {}).items():
+        baselines[WEIGHTS[key]] = FittedLinear(window, weight=weight)
+    return baselines

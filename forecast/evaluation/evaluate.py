@@ -1,6 +1,6 @@
 """Evaluating a model and its baselines on every window of a split."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from forecast.bounds import Positive
 from forecast.data.prepare import PreparedData
 from forecast.data.scaling import TOO_FAR
-from forecast.data.seasonality import seasonal_period
 from forecast.data.windows import Batch, WindowDataset
 from forecast.errors import UserError
-from forecast.evaluation.baselines import Baseline, ClosedFormNLinear, LastValue, SeasonalNaive, fit_nlinear
+from forecast.evaluation.baselines import make_baselines, season
 from forecast.evaluation.metrics import ErrorSums
+from forecast.models.base import ForecastModel
 
 # Windows whose forecasts are kept for pictures.
 EXAMPLE_WINDOWS = 5
@@ -86,32 +86,16 @@ def evenly_spaced(count: int, most: int) -> list[int]:
     return sorted({round(i) for i in np.linspace(0, count - 1, min(most, count))})
 
 
-def usable_period(data: PreparedData) -> int | None:
-    """The season of the data in steps, None when it is unknown or longer than seq_len."""
-    period = seasonal_period(data.frame.freq)
-    return period if period is not None and period <= data.seq_len else None
+def forecast_of(model: nn.Module, batch: Batch) -> Tensor:
+    """The forecast (B, P, T) of a model for windows whose past may be longer than it reads."""
+    rows = model.look_back if isinstance(model, ForecastModel) else batch.past.shape[1]
+    forecast: Tensor = model(batch.past[:, -rows:], batch.past_known[:, -rows:], batch.future_known)
+    return forecast
 
 
-def make_baselines(data: PreparedData, *, nlinear_weight: Tensor | None = None, offset: int = 0) -> dict[str, Baseline]:
-    """The baselines for forecasts that begin `offset` steps after their windows; NLinear only where it has a weight.
-
-    A season longer than the window, or unknown, makes the seasonal one a last value.
-    """
-    targets, pred_len = data.targets, data.pred_len
-    baselines: dict[str, Baseline] = {
-        "last_value": LastValue(targets, pred_len),
-        "seasonal_naive": SeasonalNaive(targets, pred_len, period=usable_period(data) or 1, offset=offset),
-    }
-    if nlinear_weight is not None:
-        baselines["closed_form_nlinear"] = ClosedFormNLinear(targets, pred_len, weight=nlinear_weight)
-    return baselines
-
-
-def fit_baselines(data: PreparedData) -> Tensor:
-    """The weight (P, L) of the closed-form NLinear, fitted on the train windows."""
-    targets, windows = list(data.targets), data.windows("train")
-    train = batches(windows, 256, count=len(windows), device=torch.device("cpu"))
-    return fit_nlinear((batch.past[:, :, targets], batch.target) for batch in train)
+def longest_look_back(forecasters: Iterable[nn.Module], data: PreparedData) -> int:
+    """Rows of the past that all of these can be called with."""
+    return max(data.seq_len, *(model.look_back for model in forecasters if isinstance(model, ForecastModel)))
 
 
 def evaluate(
@@ -120,25 +104,26 @@ def evaluate(
     *,
     split: str,
     protocol: Protocol,
-    nlinear_weight: Tensor,
+    fitted: Mapping[str, Tensor],
     batch_size: int,
     device: torch.device,
 ) -> Evaluation:
     """Runs a model and the baselines over the windows of a split, in order, in float32.
 
-    The model must be in evaluation mode and on the device. Raises UserError when no window counts, or a forecast is
-    not finite.
+    The model must be in evaluation mode and on the device. fitted: what `fit_baselines` gave. Raises UserError when no
+    window counts, or a forecast is not finite.
     """
     data = data.on(device)
-    windows = data.windows(split)
     count = counted_windows(data, split, protocol)
     examples = evenly_spaced(count, EXAMPLE_WINDOWS)
-    forecasters = {MODEL: model, **make_baselines(data, nlinear_weight=nlinear_weight.to(device))}
+    baselines = make_baselines(data, fitted={name: weight.to(device) for name, weight in fitted.items()})
+    forecasters = {MODEL: model, **baselines}
+    windows = data.windows(split, look_back=longest_look_back(forecasters.values(), data))
     scored = score(forecasters, data, batches(windows, batch_size, count=count, device=device), examples=examples)
     return Evaluation(
         errors=scored[MODEL].errors,
         baselines={name: scores.errors for name, scores in scored.items() if name != MODEL},
-        starts=np.array([windows.start_row(i) for i in range(count)]),
+        starts=windows.starts[:count],
         squared=np.concatenate(scored[MODEL].squared),
         absolute=np.concatenate(scored[MODEL].absolute),
         examples=np.array(examples),
@@ -158,7 +143,7 @@ class ScoredForecaster:
 
     def add(self, batch: Batch, *, examples: list[int]) -> None:
         """Forecasts a batch. examples: which of its windows to keep."""
-        forecast = self.forecaster(batch.past, batch.past_known, batch.future_known)
+        forecast = forecast_of(self.forecaster, batch)
         check_finite(forecast, batch.past)
         squared, absolute = self.errors.update(forecast, batch.target)
         self.squared.append(squared)
@@ -237,5 +222,5 @@ def split_metrics(evaluation: Evaluation, data: PreparedData) -> dict[str, Any]:
 def baseline_metrics(baselines: Mapping[str, ErrorSums], data: PreparedData) -> dict[str, Any]:
     """The block `baselines` of metrics.json, from the errors of each."""
     blocks: dict[str, Any] = {name: sums.overall(data.target_std) for name, sums in baselines.items()}
-    blocks["seasonal_naive"] = {"period": usable_period(data), **blocks["seasonal_naive"]}
+    blocks["seasonal_naive"] = {"period": season(data), **blocks["seasonal_naive"]}
     return blocks

@@ -12,7 +12,8 @@ from torch import nn
 
 from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import MODEL, Protocol, baseline_metrics, batches, make_baselines, score
+from forecast.evaluation.baselines import make_baselines
+from forecast.evaluation.evaluate import MODEL, Protocol, baseline_metrics, batches, longest_look_back, score
 from forecast.models.base import ForecastModel
 
 log = logging.getLogger(__name__)
@@ -46,8 +47,8 @@ def offset_metrics(
 
     At offset o the model reads the rows [t, t + L) and is given the calendar of its targets, the rows
     [t + L + o, t + L + o + P), all in the rows that the split's windows may touch: o windows fewer than without offset.
-    The baselines are the last value and the season that goes on. Closed-form NLinear is left out: its weight in the
-    checkpoint was fitted for the steps right after the window. A model without `supports_horizon_offset` gets null.
+    The baselines are the last value and the season that goes on. The fitted ones are left out: their weights in the
+    checkpoint are for the steps right after the window. A model without `supports_horizon_offset` gets null.
 
     The model must be in evaluation mode and on the device, and `check_offsets` must have passed. Raises UserError when
     a forecast is not finite.
@@ -64,9 +65,9 @@ def offset_metrics(
         return {"offsets": {str(offset): None for offset in offsets}}
     blocks = {}
     for offset in offsets:
-        windows = data.windows_at(split, offset)
-        count = protocol.count(len(windows))
         forecasters = {MODEL: model, **make_baselines(data, offset=offset)}
+        windows = data.windows_at(split, offset, look_back=longest_look_back(forecasters.values(), data))
+        count = protocol.count(len(windows))
         scored = score(forecasters, data, batches(windows, batch_size, count=count, device=device))
         errors = {name: one.errors for name, one in scored.items()}
         own = errors.pop(MODEL)

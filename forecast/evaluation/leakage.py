@@ -20,8 +20,9 @@ from forecast.data.gaps import filled_cells
 from forecast.data.prepare import PreparedData, fitted_rows, prepare
 from forecast.data.windows import Batch
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import evenly_spaced, exact_float32, fit_baselines, on_device
-from forecast.models.base import ForecastModel
+from forecast.evaluation.baselines import fit_nlinear
+from forecast.evaluation.evaluate import evenly_spaced, exact_float32, forecast_of, longest_look_back, on_device
+from forecast.models.base import FittedModel, ForecastModel
 
 # One at a time: the future of one window is the past of another.
 CHECKED_WINDOWS = 4
@@ -48,7 +49,8 @@ def check_leakage(model: ForecastModel, data: PreparedData, *, device: torch.dev
     check_splits(data)
     check_borders(data)
     check_forecasts(model, data, device=device, split=split)
-    check_training_outputs(model, data, device=device, split=split)
+    if not isinstance(model, FittedModel):
+        check_training_outputs(model, data, device=device, split=split)
 
 
 def check_scaler(data: PreparedData) -> None:
@@ -136,8 +138,8 @@ def made_anew(data: PreparedData, split: str, noise: np.random.Generator) -> dic
     fitted = {f"the scaler's {what}": torch.from_numpy(getattr(anew.scaler, what)) for what in ("mean", "std")}
     made, windows = fitted | values, anew.windows_at("train", 0)
     if len(windows):
-        last = range(windows.start_row(max(0, len(windows) - FITTED_WINDOWS)) + data.seq_len, border)
-        made[NLINEAR] = fit_baselines(replace(anew, splits=splits | {"train": last}))
+        last = range(int(windows.starts[-FITTED_WINDOWS:][0]) + data.seq_len, border)
+        made[NLINEAR] = fit_nlinear(replace(anew, splits=splits | {"train": last}))
     return made
 
 
@@ -159,17 +161,17 @@ def check_forecasts(model: ForecastModel, data: PreparedData, *, device: torch.d
     The noise is put into the frame and the series made again from it, and it is written into the memory of the series
     itself: a model may hold a reference to it.
     """
-    windows = data.windows(split)
+    windows = data.windows(split, look_back=longest_look_back([model], data))
     generator = np.random.default_rng(0)
 
     def forecast() -> Tensor:
-        past, past_known, future_known, *_ = on_device(windows[window], device)
-        return repeatable(lambda: model(past, past_known, future_known), device)
+        batch = on_device(windows[window], device)
+        return repeatable(lambda: forecast_of(model, batch), device)
 
     with restored(model):
         model.eval()
         for window in evenly_spaced(len(windows), CHECKED_WINDOWS):
-            first = windows.start_row(window)
+            first = int(windows.starts[window])
             noisy = with_noise(data, first, generator)
             origin = first + data.seq_len
             before = forecast()
@@ -212,7 +214,7 @@ def check_training_outputs(
             rows = before.shape[1] - last + step  # the last pred_len rows are the forecast steps
             if change := first_change(before[:, :rows], after[:, :rows]):
                 window, row, column = change
-                origin = windows.start_row(chosen[window]) + data.seq_len - 1
+                origin = int(windows.starts[chosen[window]]) + data.seq_len - 1
                 # a model predicts all columns, its targets, or others
                 known = {data.n_columns: list(data.frame.columns), len(data.targets): data.target_names}
                 names = known.get(before.shape[2])

@@ -24,26 +24,26 @@ def predict(
     *,
     scaler: Scaler,
     targets: list[int],
-    seq_len: int,
+    look_back: int,
     pred_len: int,
     encoding: CalendarEncoding,
     device: torch.device,
 ) -> tuple[pd.DatetimeIndex, npt.NDArray[np.float64]]:
     """Timestamps (P,) and values (P, T), original units, of the `pred_len` steps after the frame's last row.
 
-    Reads the last `seq_len` rows alone. Raises UserError when there are fewer, when none can start from them because
+    Reads the last `look_back` rows alone. Raises UserError when there are fewer, when none can start from them because
     of gaps, or when the forecast is not finite.
     """
-    if len(frame.values) < seq_len:
+    if len(frame.values) < look_back:
         raise UserError(
-            f"{frame.name} has {len(frame.values)} rows; the model reads the last seq_len = {seq_len}. "
-            "Give it a longer history, or train with a shorter seq_len."
+            f"{frame.name} has {len(frame.values)} rows; the model reads the last {look_back}. Give it a "
+            "longer history, or train with a shorter seq_len (model=ridge: model.look_back)."
         )
-    refuse_filled_past(frame, seq_len=seq_len)
+    refuse_filled_past(frame, seq_len=look_back)
     future = future_timestamps(frame.timestamps[-1], frame.freq, pred_len)
-    past = scaled_rows(frame, scaler, slice(-seq_len, None))
-    known = time_features(frame.timestamps[-seq_len:].append(future), frame.freq, encoding=encoding)
-    inputs = (past, known[:seq_len], known[seq_len:])
+    past = scaled_rows(frame, scaler, slice(-look_back, None))
+    known = time_features(frame.timestamps[-look_back:].append(future), frame.freq, encoding=encoding)
+    inputs = (past, known[:look_back], known[look_back:])
     batch = [torch.from_numpy(part.astype(np.float32)).unsqueeze(0).to(device) for part in inputs]
     with exact_float32():
         forecast = model(*batch)

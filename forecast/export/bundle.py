@@ -119,7 +119,8 @@ def noise_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, T
     Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F), B = count.
     """
     config, data = checkpoint.config, checkpoint.data
-    seq_len, length = config["seq_len"], config["seq_len"] + config["pred_len"]
+    seq_len = checkpoint.model().look_back
+    length = seq_len + config["pred_len"]
     times = future_timestamps(pd.Timestamp(data["trained_until"]), data["freq"], count + length - 1)
     known = time_features(times, data["freq"], encoding=checkpoint.encoding).astype(np.float32)
     calendars = torch.from_numpy(known)[torch.arange(count).unsqueeze(1) + torch.arange(length)]  # (B, L + P, F)
@@ -158,10 +159,10 @@ def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
 def inputs_and_output(checkpoint: Checkpoint, windows: str | int) -> dict[str, Any]:
     """How the model is called, float32 throughout."""
     config, data = checkpoint.config, checkpoint.data
-    past, future = config["seq_len"], config["pred_len"]
+    past, future = checkpoint.model().look_back, config["pred_len"]
     n_columns, n_known, n_targets = (len(data[key]) for key in ("columns", "known", "targets"))
     meanings = (
-        ([windows, past, n_columns], "the last seq_len rows, in the order of `columns`: (value - mean) / std"),
+        ([windows, past, n_columns], "the last rows, in the order of `columns`: (value - mean) / std"),
         ([windows, past, n_known], "their calendar, in the order of `known`; each entry there says how it is made"),
         ([windows, future, n_known], "the calendar of the pred_len steps that follow"),
     )

@@ -1,9 +1,11 @@
 """What all models share: how they are called, what they know of the data, reversible instance normalisation."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -90,6 +92,11 @@ class ForecastModel(nn.Module):
         """
         return False
 
+    @property
+    def look_back(self) -> int:
+        """How many rows before the forecast `past` holds: seq_len, or more where a model reads further back."""
+        return self.window.seq_len
+
     @classmethod
     def has_start_token(cls) -> bool:
         """Whether a decoder begins with the last label_len known steps; then label_len must be at most seq_len."""
@@ -100,6 +107,45 @@ class ForecastModel(nn.Module):
         """The attention slots that must be able to decode row by row, by the model's keys."""
         del options
         return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittingRows:
+    """What a fitted model is fitted to.
+
+    series (N, T) float64: the target columns, scaled. origins: from "train" or "val" and a look-back to the rows (W,),
+    ascending, at which a forecast may begin: they and the pred_len - 1 after them lie in that split, so many before
+    them may be read. period: steps in a season, None without one.
+    """
+
+    series: Float[Tensor, "N T"]
+    origins: Callable[[str, int], npt.NDArray[np.int64]]
+    period: int | None
+
+
+class FittedModel(ForecastModel):
+    """A model without gradients: `fit` finds its weights at once, and what its options leave open.
+
+    It forecasts each target from its own past. A subclass gives `fit` and `extend`.
+    """
+
+    def fit(self, rows: FittingRows) -> dict[str, Any]:
+        """Takes its weights from the rows; returns the options of its constructor as they are now.
+
+        A model made with these has weights of the same shapes. Whatever has to be chosen is chosen on the val origins.
+        """
+        raise NotImplementedError
+
+    def forecast(
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
+    ) -> Float[Tensor, "B P T"]:
+        """Past (B, L, C), L = look_back -> forecast (B, P, T); the known features are not used."""
+        del past_known, future_known
+        return self.extend(past[:, :, list(self.window.targets)])
+
+    def extend(self, past: Float[Tensor, "B L T"]) -> Float[Tensor, "B P T"]:
+        """The targets' past (B, L, T) -> their future (B, P, T)."""
+        raise NotImplementedError
 
 
 def window_statistics(past: Float[Tensor, "B L C"]) -> tuple[Float[Tensor, "B 1 C"], Float[Tensor, "B 1 C"]]:

@@ -49,8 +49,8 @@ class ForecastDataModule(pl.LightningDataModule):
         if self.batches is None:
             return None
         windows = self.data.windows("train")
-        rows = [windows.start_row(i) + self.data.seq_len - 1 for i in self.batches.last_step_windows()]
-        origins: pd.DatetimeIndex = self.data.frame.timestamps[sorted(rows)]
+        rows = windows.starts[sorted(self.batches.last_step_windows())] + self.data.seq_len - 1
+        origins: pd.DatetimeIndex = self.data.frame.timestamps[rows]
         return origins
 
     def state_dict(self) -> dict[str, Any]:

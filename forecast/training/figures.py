@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import lightning.pytorch as pl
-import numpy as np
 import pandas as pd
 import torch
 from lightning.pytorch.callbacks import Callback
@@ -51,7 +50,7 @@ class Figures(Callback):
         with recorded_inputs(module) as inputs, torch.random.fork_rng(), trainer.precision_plugin.forward_context():
             forecast = module(batch.past, batch.past_known, batch.future_known)
         logger, step = trainer.logger, trainer.global_step
-        values, timestamps = window_values(data, np.array([windows.start_row(i) for i in numbers]))
+        values, timestamps = window_values(data, windows.starts[numbers])
         figure = forecast_figure(
             past=values[:, : data.seq_len],
             truth=values[:, data.seq_len :],

@@ -1,6 +1,7 @@
 """The training itself: a model, a trainer, and what ends it."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Callback, ProgressBar
+from lightning.pytorch.loggers import Logger
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 
 from forecast.checkpoint.load import Checkpoint, build_model
@@ -48,6 +50,23 @@ class Plan:
     start: Checkpoint | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What a training leaves beside its checkpoints.
+
+    finished: False where Ctrl-C ended it and there is a checkpoint. is_first: whether this process is the one that
+    evaluates. cost: the block of metrics.json. sentences: of its speed. loggers, steps: of its figures.
+    """
+
+    finished: bool
+    is_first: bool
+    device: torch.device
+    cost: dict[str, Any]
+    sentences: Sequence[str] = ()
+    loggers: Sequence[Logger] = ()
+    steps: int = 0
+
+
 class SameFolder(Callback):
     """All processes must write to one folder. Raises UserError before the first step when they do not."""
 
@@ -62,11 +81,10 @@ class SameFolder(Callback):
             )
 
 
-def fit(plan: Plan, data: PreparedData, record: dict[str, Any], throughput: Throughput) -> tuple[pl.Trainer, bool]:
+def fit(plan: Plan, data: PreparedData, record: dict[str, Any], throughput: Throughput) -> Trained:
     """Builds model and trainer and fits, from the beginning or from a checkpoint.
 
-    False beside the trainer: Ctrl-C ended the training, and there is a checkpoint. Without one, KeyboardInterrupt.
-    Raises UserError when nothing was trained.
+    Ctrl-C before there is a checkpoint is KeyboardInterrupt. Raises UserError when nothing was trained.
     """
     config = plan.config
     module = ForecastModule(
@@ -96,7 +114,16 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], throughput: Thro
         keys = ("max_epochs", "max_steps", "limit_train_batches")
         limits = ", ".join(f"trainer.{key}={config['trainer'][key]}" for key in keys)
         raise UserError(f"nothing was trained: {limits}. Raise what ends the training, or use forecast evaluate on it.")
-    return trainer, finished
+    first = trainer.is_global_zero
+    return Trained(
+        finished=finished,
+        is_first=first,
+        device=trainer.strategy.root_device,
+        cost=throughput.metrics(trainer) if first else {},
+        sentences=throughput.sentences(),
+        loggers=trainer.loggers,
+        steps=trainer.global_step,
+    )
 
 
 def checked_model(plan: Plan, data: PreparedData, record: dict[str, Any]) -> ForecastModel:

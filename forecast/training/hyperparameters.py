@@ -1,10 +1,10 @@
 """Hyper-parameters beside the final metrics, such as for TensorBoard's page HPARAMS."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-import lightning.pytorch as pl
-from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.loggers import Logger, TensorBoardLogger
 
 from forecast.data.reading.layout import Layout
 
@@ -14,7 +14,9 @@ RECORDED = ("model", "optim", "schedule", "loss", "data", "seed", "eval_seed", "
 OMITTED = {"path", "root"} | {field.name for field in fields(Layout)} - {"gaps"}
 
 
-def log_hyperparameters(trainer: pl.Trainer, config: dict[str, Any], metrics: dict[str, Any]) -> None:
+def log_hyperparameters(
+    loggers: Sequence[Logger], config: dict[str, Any], metrics: dict[str, Any], *, step: int
+) -> None:
     """Writes them once, at the end, when the metrics are known: earlier the page would show -1 or nothing."""
     names: dict[str, Any] = {name: metrics[name] for name in ("model", "attention", "protocol")}
     names |= {name: config[name]["_target_"].rpartition(".")[2] for name in ("optim", "schedule", "loss")}
@@ -22,12 +24,12 @@ def log_hyperparameters(trainer: pl.Trainer, config: dict[str, Any], metrics: di
     values = {**flatten({key: config[key] for key in RECORDED}), **names}
     test = metrics["test"]
     final = {f"test/{kind}_{unit}": test[unit][kind] for unit in ("scaled", "original") for kind in ("mse", "mae")}
-    for logger in trainer.loggers:
+    for logger in loggers:
         if isinstance(logger, TensorBoardLogger):
             logger.log_hyperparams(values, final)
         else:
             logger.log_hyperparams(values)
-            logger.log_metrics(final, trainer.global_step)
+            logger.log_metrics(final, step)
         logger.finalize("success")
 
 

@@ -5,6 +5,7 @@
 
 import logging
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -42,12 +43,16 @@ def versions() -> dict[str, str]:
 
 
 def make_record(
-    config: dict[str, Any], choices: dict[str, str | None], source: Source, data: PreparedData, nlinear_weight: Tensor
+    config: dict[str, Any],
+    choices: dict[str, str | None],
+    source: Source,
+    data: PreparedData,
+    fitted: Mapping[str, Tensor],
 ) -> dict[str, Any]:
     """The record of a training as far as it is known before the model is built; `complete_record` adds the rest.
 
-    config: the resolved config. choices: the chosen option of each config group. nlinear_weight (P, L): the fitted
-    baseline, so that an evaluation needs no train rows.
+    config: the resolved config. choices: the chosen option of each config group. fitted: the weights of the
+    baselines, so that an evaluation needs no train rows.
     """
     return {
         "format": FORMAT,
@@ -55,7 +60,7 @@ def make_record(
         "config": config,
         "choices": choices,
         "data": describe_data(config, source, data),
-        "nlinear_weight": nlinear_weight,
+        **fitted,
     }
 
 
@@ -93,6 +98,7 @@ def describe_data(config: dict[str, Any], source: Source, data: PreparedData) ->
         "known": list(feature_names(data.frame.freq, calendar_encoding(config))),
         "freq": data.frame.freq,
         "time_format": data.frame.time_format,
+        "season": data.season,
         "scaler": data.scaler.state(),
         "splits": {name: [rows.start, rows.stop] for name, rows in data.splits.items()},
         "trained_until": str(data.frame.timestamps[data.splits["train"].stop - 1]),

@@ -40,7 +40,7 @@ def all_starts(split):
 
 
 def starts(windows):
-    return [windows.start_row(i) for i in range(len(windows))]
+    return windows.starts.tolist()
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -90,7 +90,7 @@ def test_a_window_after_the_chosen_ones_is_an_error(index):
     with pytest.raises((IndexError, RuntimeError)):
         windows[index]
     with pytest.raises(AssertionError):
-        windows.start_row(index)
+        int(windows.starts[index])
 
 
 @pytest.mark.parametrize("policy", ["interpolate", "forward_fill", "mask"])

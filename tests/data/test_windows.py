@@ -46,7 +46,7 @@ def test_a_batch_holds_the_rows_that_a_loop_would_copy(rows, targets, offset):
     indices = [len(dataset) - 1, 0, len(dataset) // 2]
     batch = dataset.__getitems__(indices)
     for b, index in enumerate(indices):
-        t = dataset.start_row(index)
+        t = int(dataset.starts[index])
         assert t == rows.start + index
         later = t + L + offset
         past, future = slice(t, t + L), slice(later, later + P)
@@ -69,7 +69,7 @@ def test_a_window_that_does_not_exist_is_an_error(index):
     with pytest.raises((IndexError, RuntimeError)):
         dataset[index]
     with pytest.raises(AssertionError):
-        dataset.start_row(index)
+        int(dataset.starts[index])
 
 
 @pytest.mark.parametrize("workers", [0, 1])

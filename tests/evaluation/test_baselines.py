@@ -112,7 +112,7 @@ def baseline_errors(root, name, features, pred_len, *, protocol=None):
     targets = source.target_columns(frame)
     data = prepare(frame, splits=split_rows(frame, split, **lengths), targets=targets, encoding="timeF", **lengths)
     options = {"split": "test", "protocol": protocol or Protocol(), "batch_size": 256, "device": torch.device("cpu")}
-    evaluation = evaluate(LastValue(targets, pred_len), data, nlinear_weight=fit_baselines(data), **options)
+    evaluation = evaluate(LastValue(targets, pred_len), data, fitted=fit_baselines(data), **options)
     return {key: sums.overall(data.target_std)["scaled"] for key, sums in evaluation.baselines.items()}
 
 

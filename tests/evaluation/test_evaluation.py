@@ -57,7 +57,7 @@ class Forecaster(torch.nn.Module):
 
 def evaluated(data, model, *, batch_size=32, protocol=ALL):
     options = {"split": "test", "protocol": protocol, "batch_size": batch_size, "device": torch.device("cpu")}
-    return evaluate(model, data, nlinear_weight=fit_baselines(data), **options)
+    return evaluate(model, data, fitted=fit_baselines(data), **options)
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ def model_for(data):
 def evaluated(data, weight, device):
     model, protocol = model_for(data).to(device), Protocol(horizon_offsets=(3,))
     options = {"batch_size": 32, "device": device, "split": "test", "protocol": protocol}
-    done = evaluate(model, data, nlinear_weight=weight, **options)
+    done = evaluate(model, data, fitted=weight, **options)
     offsets = offset_metrics(model, data.on(device), **options)
     return done, {**offsets, **split_metrics(done, data), "baselines": baseline_metrics(done.baselines, data)}
 

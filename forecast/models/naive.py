@@ -1,0 +1,60 @@
+"""The naive forecasts, as models."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from forecast.bounds import Positive
+from forecast.models.base import FittedModel, FittingRows, WindowShape
+
+
+class LastValue(FittedModel):
+    """The last value, repeated. window: the data's sizes."""
+
+    def __init__(self, *, window: WindowShape) -> None:
+        super().__init__(window)
+
+    @property
+    def look_back(self) -> int:
+        """One row."""
+        return 1
+
+    def fit(self, rows: FittingRows) -> dict[str, Any]:
+        """Nothing is left open."""
+        del rows
+        return {}
+
+    def extend(self, past: Float[Tensor, "B L T"]) -> Float[Tensor, "B P T"]:
+        """(B, L, T) -> (B, P, T)."""
+        return past[:, -1:].expand(-1, self.window.pred_len, -1)
+
+
+class SeasonalNaive(FittedModel):
+    """The last season, repeated. Hyndman & Athanasopoulos, "Forecasting: Principles and Practice", section 5.2.
+
+    window: the data's sizes. period: steps in a season; None: the season of the data, and without one a single step,
+    which repeats the last value. offset: how many steps lie between the window and the first forecast step.
+    """
+
+    def __init__(self, *, window: WindowShape, period: Positive | None = None) -> None:
+        super().__init__(window)
+        self.period = period or 1
+        self.offset = 0
+        self._given = period
+
+    @property
+    def look_back(self) -> int:
+        """A season."""
+        return self.period
+
+    def fit(self, rows: FittingRows) -> dict[str, Any]:
+        """The period, where none was given, is that of the data."""
+        self.period = self._given or rows.period or 1
+        return {"period": self.period}
+
+    def extend(self, past: Float[Tensor, "B L T"]) -> Float[Tensor, "B P T"]:
+        """(B, L, T) -> (B, P, T)."""
+        steps = (torch.arange(self.window.pred_len, device=past.device) + self.offset) % self.period
+        return past[:, past.shape[1] - self.period + steps]

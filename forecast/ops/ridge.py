@@ -1,0 +1,87 @@
+"""Ridge regression of a window's last rows on those before them, from sums over windows alone."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from forecast.ops.window_sums import WindowSums
+
+Naive = Literal["last", "mean", "season"]
+# As shares of the regressors' mean variance. The maps that are near in strength are near in error, so decades will do.
+STRENGTHS = tuple(10.0**k for k in range(-4, 3))
+
+
+class LinearMap(NamedTuple):
+    """weight (P, L), bias (P,): from L rows of a column to the P after them. Each row of the weight sums to one."""
+
+    weight: Tensor
+    bias: Tensor
+
+
+def naive_forecast(
+    naive: Naive, look_back: int, pred_len: int, period: int
+) -> tuple[Float[Tensor, "P L"], Float[Tensor, "L"]]:
+    """A naive forecast of L rows as a map (P, L), and its level, their weighted mean, as weights (L,); float64.
+
+    last: the last value. mean: the mean of all. season: the last `period` values, over again, and their mean.
+    """
+    level = torch.zeros(look_back, dtype=torch.float64)
+    level[-{"last": 1, "mean": look_back, "season": period}[naive] :] = 1.0
+    level /= level.sum()
+    forecast = level.repeat(pred_len, 1)
+    if naive == "season":
+        steps = torch.arange(pred_len)
+        forecast.zero_()[steps, look_back - period + steps % period] = 1.0
+    return forecast, level
+
+
+def ridge_maps(
+    sums: WindowSums, look_back: int, *, naive: Naive, period: int = 1, strengths: Sequence[float] = STRENGTHS
+) -> list[LinearMap]:
+    """One map a strength: least squares over the windows of `sums`, shrunk towards a naive forecast.
+
+    The regressors are the `look_back` rows before the last P of a window less their level, the regressands those P less
+    the naive forecast, both less their means; strength times the mean variance of a regressor is the ridge. A column
+    that is shifted is forecast the same, shifted.
+    """
+    n_rows, n = look_back, sums.n
+    forecast, level = naive_forecast(naive, n_rows, len(sums.total) - n_rows, period)
+    mean = sums.total / n
+    covariance = sums.gram / n - torch.outer(mean, mean)
+    past, across = covariance[:n_rows, :n_rows], covariance[n_rows:, :n_rows]
+    weighed = past @ level
+    regressors = past - weighed - weighed[:, None] + level @ weighed  # (L, L): of x - level'x
+    across = across - forecast @ past
+    across = across - (across @ level)[:, None]  # (P, L): of y - forecast x with those
+    variance, identity = regressors.diagonal().mean(), torch.eye(n_rows, dtype=past.dtype)
+    tiny = torch.finfo(past.dtype).eps * covariance.diagonal().abs().max() + torch.finfo(past.dtype).tiny
+    maps = []
+    for strength in strengths:
+        factor, failed = torch.linalg.cholesky_ex(regressors + (strength * variance + n_rows * tiny) * identity)
+        if failed:
+            continue  # rows that hardly differ: a stronger one is solvable
+        weight = torch.cholesky_solve(across.T, factor).T
+        weight = forecast + weight - weight.sum(1, keepdim=True) * level
+        maps.append(LinearMap(weight, mean[n_rows:] - weight @ mean[:n_rows]))
+    return maps
+
+
+def mean_squared_error(sums: WindowSums, linear: LinearMap) -> float:
+    """The error of a map over the windows of `sums`, mean over windows and steps: as if it had forecast each."""
+    weight, bias = linear
+    n_steps, n_rows = weight.shape
+    past, future = slice(-n_rows - n_steps, -n_steps), slice(-n_steps, None)
+    gram, total, n = sums.gram, sums.total, sums.n
+    squares = gram.diagonal()[future].sum() + ((weight @ gram[past, past] - 2 * gram[future, past]) * weight).sum()
+    squares += bias @ (2 * (weight @ total[past] - total[future]) + n * bias)
+    return max(0.0, float(squares)) / (n * n_steps)
+
+
+def mean_map(maps: Sequence[LinearMap]) -> LinearMap:
+    """The map whose forecast is the mean of theirs; rows that one does not read weigh nothing in it."""
+    longest = max(one.weight.shape[1] for one in maps)
+    weights = [torch.nn.functional.pad(one.weight, (longest - one.weight.shape[1], 0)) for one in maps]
+    return LinearMap(torch.stack(weights).mean(0), torch.stack([one.bias for one in maps]).mean(0))

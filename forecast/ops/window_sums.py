@@ -1,0 +1,67 @@
+"""Sums over all windows of a series, without making one of them."""
+
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+class WindowSums(NamedTuple):
+    """Sums over windows z of D rows: gram (D, D) of z z', total (D,) of z, and their number n."""
+
+    gram: Tensor
+    total: Tensor
+    n: int
+
+
+def window_sums(series: Float[Tensor, "N T"], starts: npt.NDArray[np.int64], length: int) -> WindowSums:
+    """Over the windows of D = `length` rows that begin at `starts` (W,), ascending, in each of the T columns, float64.
+
+    z_a z_b of a window is z_(a+1) z_(b+1) of the one before it: along a diagonal of the Gram matrix of consecutive
+    windows, what leaves at the front is taken away and what comes at the end added. The first row is a correlation,
+    which takes a Fourier transform: a run of n windows costs T (n log n + D^2), not T n D^2.
+    """
+    gram, total = series.new_zeros(length, length), series.new_zeros(length)
+    for first, count in runs(starts):
+        rows = series[first : first + count + length - 1]
+        gram += _dense_gram(rows, length) if count < length else _running_gram(rows, count, length)
+        before = torch.cat([rows.new_zeros(1), rows.sum(1).cumsum(0)])
+        total += before[count:] - before[:length]
+    return WindowSums(gram, total, len(starts) * series.shape[1])
+
+
+def runs(starts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """First and length of each run of consecutive numbers in (W,), ascending."""
+    if not len(starts):
+        return
+    edges = np.flatnonzero(np.diff(starts, prepend=starts[0] - 2, append=starts[-1] + 2) != 1)
+    for one, other in itertools.pairwise(edges):
+        yield int(starts[one]), int(other - one)
+
+
+def _dense_gram(rows: Tensor, length: int) -> Tensor:
+    """(n + D - 1, T) -> (D, D), for few windows."""
+    windows = rows.unfold(0, length, 1).reshape(-1, length)
+    return windows.T @ windows
+
+
+def _running_gram(rows: Tensor, count: int, length: int) -> Tensor:
+    """(n + D - 1, T) -> (D, D), for many windows."""
+    columns = rows.T.contiguous()
+    size = 1 << (len(rows) - 1).bit_length()
+    spectrum, first = torch.fft.rfft(columns, size), torch.fft.rfft(columns[:, :count], size)
+    gram = rows.new_zeros(length, length)
+    gram[0] = torch.fft.irfft((first.conj() * spectrum).sum(0), size)[:length]
+    for i in range(1, length):  # the upper triangle
+        gone, come = i - 1, i - 1 + count
+        torch.sub(
+            gram[gone, gone:-1] + columns[:, come] @ columns[:, come : length - 1 + count],
+            columns[:, gone] @ columns[:, gone : length - 1],
+            out=gram[i, i:],
+        )
+    return gram + gram.triu(1).T

@@ -1,0 +1,78 @@
+"""Training without gradient steps: a model that is fitted at once."""
+
+import io
+import logging
+import time
+from typing import Any
+
+import torch
+
+from forecast.checkpoint.load import build_model
+from forecast.data.prepare import PreparedData
+from forecast.errors import UserError
+from forecast.evaluation.baselines import fitting_rows
+from forecast.evaluation.leakage import check_leakage
+from forecast.evaluation.memory import PeakMemory
+from forecast.files import replacing
+from forecast.models.base import FittedModel
+from forecast.run_folder import checkpoint_path
+from forecast.training.fit import Plan, Trained
+from forecast.training.loggers import make_logger
+from forecast.training.record import weights_only_content
+
+log = logging.getLogger(__name__)
+CPU = torch.device("cpu")
+
+
+def fit_closed_form(plan: Plan, model: FittedModel, data: PreparedData, record: dict[str, Any]) -> Trained:
+    """Fits a model and writes its checkpoint, under both names. The saved config has the options that were chosen.
+
+    Raises UserError when the options do not fit the data, when something leaks, and when a file cannot be written.
+    """
+    memory, begin = PeakMemory(), time.perf_counter()
+    try:
+        options = model.fit(fitting_rows(data))
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    seconds = time.perf_counter() - begin
+    if plan.config["checks"]["leakage"]:
+        check_leakage(model, data, device=CPU)
+    chosen = {key: value for key, value in options.items() if value != plan.config["model"].get(key)}
+    if chosen:
+        log.info("Fitted in %.1f s; chosen: %s", seconds, ", ".join(f"{key}={value}" for key, value in chosen.items()))
+    config = {**plan.config, "model": {**plan.config["model"], **options}}
+    write_checkpoints(plan, weights_only_content(model, {**record, "config": config}))
+    cost = {
+        "train_seconds": seconds,
+        "train_samples_per_second": None,
+        "train_limit_samples_per_second": None,
+        "peak_memory_mb": memory.megabytes(CPU),
+        "device": CPU.type,
+        "precision": "32-true",
+    }
+    logger = make_logger(plan.config, plan.folder)
+    return Trained(finished=True, is_first=True, device=CPU, cost=cost, loggers=[logger] if logger else [])
+
+
+def as_fitted(plan: Plan, record: dict[str, Any]) -> FittedModel | None:
+    """The model of a config where that is one which is fitted at once."""
+    if plan.start is not None:
+        return None
+    model = build_model(plan.config, record["data"])
+    return model if isinstance(model, FittedModel) else None
+
+
+def write_checkpoints(plan: Plan, content: dict[str, Any]) -> None:
+    """best.ckpt and last.ckpt, the same."""
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    for name in ("best", "last"):
+        path = checkpoint_path(plan.folder, name)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as unfinished:
+                unfinished.write_bytes(buffer.getvalue())
+        except OSError as error:
+            raise UserError(
+                f"{path} cannot be written: {error.strerror}. Make room, or choose another place: hydra.run.dir=FOLDER"
+            ) from error
