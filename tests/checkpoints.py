@@ -9,7 +9,7 @@ from forecast.commands.train import read_data
 from forecast.config import resolvers
 from forecast.config.build import build
 from forecast.config.compose import without_hydra
-from forecast.evaluation.evaluate import fit_baselines
+from forecast.evaluation.baselines import fit_baselines
 from forecast.training.record import make_record, weights_only_content
 
 DEMO = ["data=demo", "data.rows=700"]

@@ -16,7 +16,8 @@ from program import TINY, call
 from forecast.config.values import options
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
-from forecast.evaluation.evaluate import Protocol, evaluate, fit_baselines
+from forecast.evaluation.baselines import fit_baselines
+from forecast.evaluation.evaluate import Protocol, evaluate
 from forecast.training.loader import WindowLoader
 from forecast.training.samplers import EpochOrder, TrainBatches
 from forecast.training.throughput import Throughput

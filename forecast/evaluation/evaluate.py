@@ -86,16 +86,20 @@ def evenly_spaced(count: int, most: int) -> list[int]:
     return sorted({round(i) for i in np.linspace(0, count - 1, min(most, count))})
 
 
-def forecast_of(model: nn.Module, batch: Batch) -> Tensor:
-    """The forecast (B, P, T) of a model for windows whose past may be longer than it reads."""
-    rows = model.look_back if isinstance(model, ForecastModel) else batch.past.shape[1]
+def look_back_of(model: nn.Module, data: PreparedData) -> int:
+    """Rows of the past that a model is called with."""
+    return model.look_back if isinstance(model, ForecastModel) else data.seq_len
+
+
+def forecast_of(model: nn.Module, batch: Batch, rows: int) -> Tensor:
+    """The forecast (B, P, T) of a model that reads the last `rows` of the past."""
     forecast: Tensor = model(batch.past[:, -rows:], batch.past_known[:, -rows:], batch.future_known)
     return forecast
 
 
 def longest_look_back(forecasters: Iterable[nn.Module], data: PreparedData) -> int:
     """Rows of the past that all of these can be called with."""
-    return max(data.seq_len, *(model.look_back for model in forecasters if isinstance(model, ForecastModel)))
+    return max(data.seq_len, *(look_back_of(model, data) for model in forecasters))
 
 
 def evaluate(
@@ -135,7 +139,7 @@ class ScoredForecaster:
     """A forecaster and its errors on the windows so far."""
 
     def __init__(self, forecaster: nn.Module, data: PreparedData) -> None:
-        self.forecaster = forecaster
+        self.forecaster, self.look_back = forecaster, look_back_of(forecaster, data)
         self.errors = ErrorSums(data.pred_len, len(data.targets))
         self.squared: list[np.ndarray] = []
         self.absolute: list[np.ndarray] = []
@@ -143,7 +147,7 @@ class ScoredForecaster:
 
     def add(self, batch: Batch, *, examples: list[int]) -> None:
         """Forecasts a batch. examples: which of its windows to keep."""
-        forecast = forecast_of(self.forecaster, batch)
+        forecast = forecast_of(self.forecaster, batch, self.look_back)
         check_finite(forecast, batch.past)
         squared, absolute = self.errors.update(forecast, batch.target)
         self.squared.append(squared)

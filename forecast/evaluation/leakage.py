@@ -166,7 +166,7 @@ def check_forecasts(model: ForecastModel, data: PreparedData, *, device: torch.d
 
     def forecast() -> Tensor:
         batch = on_device(windows[window], device)
-        return repeatable(lambda: forecast_of(model, batch), device)
+        return repeatable(lambda: forecast_of(model, batch, model.look_back), device)
 
     with restored(model):
         model.eval()

@@ -1,19 +1,20 @@
 """Ridge regression on a long past, as a model."""
 
-from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import Positive
+from forecast.bounds import Bound, Positive, at_least
 from forecast.models.base import FittedModel, FittingRows, WindowShape
 from forecast.ops.ridge import STRENGTHS, LinearMap, Naive, mean_map, mean_squared_error, ridge_maps
 from forecast.ops.window_sums import window_sums
 
 LONGEST = 1008  # rows: six weeks of hours; the cost grows with their cube
 STEP = 1.5  # each look-back tried is so many times the next shorter one
+ABOVE_ZERO = Bound(lambda value: value > 0, "must be greater than 0")
 MOST_COLUMNS = 16  # that are given a map each: every one costs as much as the shared map
 
 
@@ -34,7 +35,7 @@ class Ridge(FittedModel):
 
     window: the data's sizes; a map may read further back than seq_len. look_back, naive, strength: None tries those
     above, a value takes that alone; seen by `fit`. columns: shared, one map for all targets; each, one for every
-    target; None takes for every target what errs less on its val windows, with more than MOST_COLUMNS targets shared.
+    target; None joins the two for every target by the same rule, with more than MOST_COLUMNS targets shared.
     """
 
     def __init__(
@@ -43,9 +44,9 @@ class Ridge(FittedModel):
         window: WindowShape,
         look_back: Positive | None = None,
         naive: Naive | None = None,
-        strength: float | None = None,
+        strength: Annotated[float, ABOVE_ZERO] | None = None,
         columns: Literal["shared", "each"] | None = None,
-        tolerance: float = 0.1,
+        tolerance: Annotated[float, at_least(0)] = 0.1,
     ) -> None:
         super().__init__(window)
         self.rows = look_back or window.seq_len
@@ -68,7 +69,7 @@ class Ridge(FittedModel):
         shared = None if columns == "each" and n_targets > 1 else self.mean_of_best(rows, rows.series)
         maps = [] if shared is None else [shared]
         if columns != "shared" and n_targets > 1:
-            maps = [self.better_for(rows, column, shared) for column in rows.series.T.unsqueeze(-1)]
+            maps = [self.map_for(rows, column, shared) for column in rows.series.T.unsqueeze(-1)]
         chosen = "each" if len(maps) > 1 and any(one is not shared for one in maps) else "shared"
         maps = maps if chosen == "each" else maps[:1]
         whole = mean_map(maps)  # for the length
@@ -78,25 +79,32 @@ class Ridge(FittedModel):
         self.bias = nn.Parameter(torch.stack([one.bias for one in maps]).float())
         return self.options | {"look_back": self.rows, "columns": chosen}
 
-    def better_for(self, rows: FittingRows, column: Float[Tensor, "N 1"], shared: LinearMap | None) -> LinearMap:
-        """A map of a column's own, or the shared one where that errs less on the column's val windows."""
+    def map_for(self, rows: FittingRows, column: Float[Tensor, "N 1"], shared: LinearMap | None) -> LinearMap:
+        """A map of a column's own; beside a shared one the mean of the two, or that which errs clearly less."""
         own = self.mean_of_best(rows, column)
         if shared is None:
             return own
         reach = max(own.weight.shape[1], shared.weight.shape[1])
         val = window_sums(column, rows.origins("val", reach) - reach, reach + self.window.pred_len)
-        return own if mean_squared_error(val, own) < mean_squared_error(val, shared) else shared
+        both = [Candidate(one, mean_squared_error(val, one)) for one in (shared, own)]
+        kept = self.best(both)
+        return shared if len(kept) == 1 and kept[0] is shared else mean_map(kept)
+
+    def best(self, candidates: Sequence[Candidate]) -> list[LinearMap]:
+        """Those whose error is at most `tolerance` above the least."""
+        most = (1 + self.options["tolerance"]) * min(candidate.error for candidate in candidates)
+        return [candidate.linear for candidate in candidates if candidate.error <= most]
 
     def mean_of_best(self, rows: FittingRows, series: Float[Tensor, "N T"]) -> LinearMap:
-        """The mean of the maps, shared by the columns of a series, that err at most `tolerance` above the least."""
+        """The mean of the best maps that the columns of a series share."""
         candidates = list(self.candidates(rows, series))
         if not candidates:
             raise ValueError(
-                f"model.naive={self.options['naive']}: no look-back tried is longer than the season of the data, "
-                f"{rows.period}. Leave model.naive out."
+                f"model.naive={self.options['naive']} with a season of {rows.period} and model.strength="
+                f"{self.options['strength']}: no look-back tried is longer than the season, or the strength is too "
+                "small for these rows. Leave both out."
             )
-        most = (1 + self.options["tolerance"]) * min(candidate.error for candidate in candidates)
-        return mean_map([candidate.linear for candidate in candidates if candidate.error <= most])
+        return mean_map(self.best(candidates))
 
     def candidates(self, rows: FittingRows, series: Float[Tensor, "N T"]) -> Iterator[Candidate]:
         """For each look-back and naive forecast the map whose strength errs least on the val windows."""
@@ -110,8 +118,8 @@ class Ridge(FittedModel):
             for name in naives(look_back, rows.period):
                 if naive in (None, name):
                     maps = ridge_maps(train, look_back, naive=name, period=rows.period or 1, strengths=strengths)
-                    errors = [mean_squared_error(val, one) for one in maps]
-                    yield min(map(Candidate, maps, errors), key=lambda one: one.error)
+                    tried = [Candidate(one, mean_squared_error(val, one)) for one in maps]
+                    yield from sorted(tried, key=lambda one: one.error)[:1]
 
     def look_backs(self, rows: FittingRows) -> list[int]:
         """The look-backs to be tried, longest first, whole seasons where they hold one.

@@ -41,7 +41,7 @@ def fit_closed_form(plan: Plan, model: FittedModel, data: PreparedData, record: 
     if chosen:
         log.info("Fitted in %.1f s; chosen: %s", seconds, ", ".join(f"{key}={value}" for key, value in chosen.items()))
     config = {**plan.config, "model": {**plan.config["model"], **options}}
-    write_checkpoints(plan, weights_only_content(model, {**record, "config": config}))
+    write_checkpoints(plan, weights_only_content(model, {**record, "config": config}, best_step=0))
     cost = {
         "train_seconds": seconds,
         "train_samples_per_second": None,

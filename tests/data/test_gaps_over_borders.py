@@ -7,7 +7,7 @@ import torch
 from data.csv_files import read_frame
 
 from forecast.data.prepare import prepare
-from forecast.evaluation.evaluate import fit_baselines
+from forecast.evaluation.baselines import fit_nlinear
 
 N, C, L, P = 151, 3, 7, 2
 SPLITS = {"train": range(89), "val": range(89, 113), "test": range(113, 139), "tail": range(139, N)}
@@ -59,7 +59,7 @@ def test_rows_after_the_end_of_a_split_change_nothing_before_it(tmp_path, seed, 
         after = made_of(tmp_path / "my.csv", changed_after(cells, rows.stop, rng), policy)
         assert torch.equal(after.series[: rows.stop], before.series[: rows.stop])
         assert after.scaler.state() == before.scaler.state()
-        assert torch.equal(fit_baselines(after), fit_baselines(before))
+        assert torch.equal(fit_nlinear(after), fit_nlinear(before))
         windows, others = before.windows_at(name, 0), after.windows_at(name, 0)
         assert windows.starts.tolist() == others.starts.tolist()
 

@@ -89,8 +89,7 @@ def test_a_window_after_the_chosen_ones_is_an_error(index):
     assert len(windows) == 71 - L - P + 1 - 2 * (L + P) == 42
     with pytest.raises((IndexError, RuntimeError)):
         windows[index]
-    with pytest.raises(AssertionError):
-        int(windows.starts[index])
+    assert len(windows.starts) == 42
 
 
 @pytest.mark.parametrize("policy", ["interpolate", "forward_fill", "mask"])

@@ -1,82 +1,110 @@
 """The baselines against plain loops and against measured rows."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
+from forecast.data.scaling import Scaler
 from forecast.data.sources import CatalogSource
 from forecast.data.split import RowSplit, split_rows
-from forecast.evaluation.baselines import ClosedFormNLinear, LastValue, SeasonalNaive, fit_nlinear
-from forecast.evaluation.evaluate import Protocol, evaluate, fit_baselines
+from forecast.evaluation.baselines import (
+    FittedLinear,
+    fit_baselines,
+    fit_nlinear,
+    make_baselines,
+    train_season,
+    window_shape,
+)
+from forecast.evaluation.evaluate import Protocol, evaluate
+from forecast.models.naive import LastValue
 
-B, L, C, P = 2, 11, 5, 7
-NOTHING = torch.empty(B, L, 0), torch.empty(B, P, 0)
-
-
-def past():
-    return torch.randn(B, L, C, generator=torch.Generator().manual_seed(0))
-
-
-def test_last_value_repeats_the_last_value_of_each_target():
-    x = past()
-    out = LastValue([3, 1], P)(x, *NOTHING)
-    assert out.shape == (B, P, 2)
-    for step in range(P):
-        assert torch.equal(out[:, step], x[:, -1, [3, 1]])
+L, P = 11, 7
+NOTHING = torch.empty(1, L, 0), torch.empty(1, P, 0)
 
 
-@pytest.mark.parametrize("period", [1, 3, 11])
-def test_seasonal_naive_repeats_the_last_full_period(period):
-    x = past()
-    out = SeasonalNaive([0, 4], P, period=period)(x, *NOTHING)
-    for step in range(P):
-        assert torch.equal(out[:, step], x[:, L - period + step % period, [0, 4]])
-    later = SeasonalNaive([0, 4], P, period=period, offset=13).extend(x)
-    longer = SeasonalNaive([0, 4], 13 + P, period=period).extend(x)
-    assert torch.equal(later, longer[:, 13:])
+def prepared(values, *, train, targets):
+    """Values (N, C) that the scaler leaves as they are: train rows, P of val, and the rest."""
+    stamps = pd.date_range("2020-01-01", periods=len(values), freq="h")
+    frame = SeriesFrame(values, stamps, tuple("abcde"[: values.shape[1]]), "h", "test")
+    splits = {"train": range(train), "val": range(train, train + P), "test": range(train + P, len(values))}
+    scaler = Scaler(columns=frame.columns, mean=np.zeros(values.shape[1]), std=np.ones(values.shape[1]))
+    return prepare(frame, splits=splits, targets=targets, seq_len=L, pred_len=P, encoding="timeF", scaler=scaler)
 
 
-def test_closed_form_nlinear_is_the_ridge_solution_over_all_windows_and_columns():
-    generator = np.random.default_rng(0)
-    windows, targets = generator.normal(size=(37, L, 3)), generator.normal(size=(37, P, 3))
-    rows, sides = [], []
-    for w in range(37):
-        for c in range(3):
-            rows.append([*(windows[w, :-1, c] - windows[w, -1, c]), 1.0])
-            sides.append(targets[w, :, c] - windows[w, -1, c])
-    x, y = np.array(rows), np.array(sides)
-    ridge = 1e-3 * np.trace(x.T @ x) / L
+def test_closed_form_nlinear_is_the_ridge_solution_over_all_train_windows_and_targets():
+    values = np.random.default_rng(0).normal(size=(83, 3))
+    data = prepared(values, train=61, targets=(2, 0))
+    x, y = [], []
+    for start in range(61 - L - P + 1):
+        for c in (2, 0):
+            window = values[start : start + L + P, c].astype(np.float32).astype(float)
+            x.append(window[:L] - window[L - 1])
+            y.append(window[L:] - window[L - 1])
+    x_mean, y_mean = np.mean(x, 0), np.mean(y, 0)
+    x, y = np.array(x) - x_mean, np.array(y) - y_mean
     # ridge regression is least squares with extra rows
-    stacked = np.concatenate([x, np.sqrt(ridge) * np.eye(L)])
+    stacked = np.concatenate([x, np.sqrt(1e-3 * np.trace(x.T @ x) / L) * np.eye(L)])
     expected = np.linalg.lstsq(stacked, np.concatenate([y, np.zeros((L, P))]), rcond=None)[0].T
-    batches = [(torch.from_numpy(windows[i : i + 8]), torch.from_numpy(targets[i : i + 8])) for i in range(0, 37, 8)]
-    weight = fit_nlinear(batches)
-    np.testing.assert_allclose(weight.numpy(), expected, rtol=1e-8, atol=1e-10)
-    out = ClosedFormNLinear([0, 1, 2], P, weight=weight).extend(torch.from_numpy(windows))
-    column, last = windows[5, :, 2], windows[5, -1, 2]
-    np.testing.assert_allclose(out[5, :, 2].numpy(), expected @ [*(column[:-1] - last), 1] + last)
+    weight = fit_nlinear(data)
+    np.testing.assert_allclose(weight[:, :-1].numpy(), expected[:, :-1], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(weight[:, -1].numpy(), y_mean - expected @ x_mean, rtol=1e-7, atol=1e-9)
+    past = torch.from_numpy(values[None, :L])
+    out = FittedLinear(window_shape(data), weight=weight)(past, *NOTHING)
+    last = values[L - 1, 2]
+    by_hand = expected @ (values[:L, 2] - last - x_mean) + y_mean + last
+    np.testing.assert_allclose(out[0, :, 0].numpy(), by_hand, rtol=1e-5)
 
 
-def test_closed_form_nlinear_is_fitted_and_applied_in_float64_to_float32_windows():
-    generator = torch.Generator().manual_seed(0)
-    windows = 100 + torch.randn(37, L + P, 3, generator=generator)
-    x, y = windows[:, :L], windows[:, L:]
-    weight = fit_nlinear([(x, y)])
-    assert torch.equal(weight, fit_nlinear([(x.double(), y.double())]))
-    model = ClosedFormNLinear([0, 1, 2], P, weight=weight)
-    assert torch.equal(model.extend(x), model.extend(x.double()).float())
+def test_a_fitted_line_is_continued_in_float64_on_float32_windows():
+    line = np.arange(83.0)[:, None] + 1000
+    data = prepared(line, train=61, targets=(0,))
+    model = FittedLinear(window_shape(data), weight=fit_nlinear(data))
+    past = torch.from_numpy(line[None, -L - P : -P])
+    out = model(past, *NOTHING)
+    torch.testing.assert_close(out[0, :, 0], torch.from_numpy(line[-P:, 0]), rtol=1e-5, atol=0)
+    assert torch.equal(model(past.float(), *NOTHING), out.float())
 
 
-def test_closed_form_nlinear_continues_a_line():
-    line = torch.arange(60, dtype=torch.float64)
-    windows = line.unfold(0, L + P, 1).unsqueeze(-1)
-    weight = fit_nlinear([(windows[:, :L], windows[:, L:])])
-    out = ClosedFormNLinear([0], P, weight=weight).extend(windows[-1:, :L])
-    torch.testing.assert_close(out[0, :, 0], line[-P:], rtol=1e-2, atol=0)
+def test_a_baseline_looks_back_further_than_seq_len_at_the_same_windows():
+    values = np.random.default_rng(0).normal(size=(199, 2))
+    data = prepared(values, train=131, targets=(0, 1))
+    weight = torch.zeros(P, 43, dtype=torch.float64)
+    weight[:, 0] = 1.0  # the value 43 rows before the forecast, less the last one, plus that
+    forecaster = FittedLinear(window_shape(data), weight=weight)
+    options = {"protocol": Protocol(), "batch_size": 16, "device": torch.device("cpu"), "fitted": {}}
+    evaluation = evaluate(forecaster, data, split="test", **options)
+    origins = evaluation.starts[evaluation.examples] + L
+    assert len(evaluation.starts) == 199 - 138 - P + 1 == evaluation.errors.windows
+    assert np.allclose(evaluation.forecasts["model"], values[origins - 43][:, None], atol=1e-6)
+    early = evaluate(forecaster, data, split="train", **options)
+    assert early.starts[0] == 0
+    assert np.allclose(early.forecasts["model"][0], values[0], atol=1e-6)  # before the series its first row stands
+
+
+def test_a_season_longer_than_the_window_is_repeated_from_the_rows_before_it():
+    values = np.tile(np.random.default_rng(0).normal(size=(29, 1)), (9, 1))
+    data = replace(prepared(values, train=131, targets=(0,)), season=29)
+    model = make_baselines(data)["seasonal_naive"]
+    options = {"protocol": Protocol(), "batch_size": 16, "device": torch.device("cpu"), "fitted": {}}
+    assert model.look_back == 29 > L
+    assert evaluate(model, data, split="test", **options).errors.by_step()[0].max() < 1e-12
+
+
+def test_the_season_is_that_of_the_train_rows():
+    steps = np.arange(1999)
+    weekly = np.where(steps % 168 < 120, 1.0, 0.0)[:, None] + 0.1 * np.sin(2 * np.pi * steps / 24)[:, None]
+    data = prepared(weekly, train=1409, targets=(0,))
+    assert train_season(data) == 168
+    after = weekly.copy()
+    after[1409:] = np.sin(2 * np.pi * np.arange(590) / 24)[:, None]
+    assert train_season(prepared(after, train=1409, targets=(0,))) == 168
 
 
 def published():
@@ -112,7 +140,7 @@ def baseline_errors(root, name, features, pred_len, *, protocol=None):
     targets = source.target_columns(frame)
     data = prepare(frame, splits=split_rows(frame, split, **lengths), targets=targets, encoding="timeF", **lengths)
     options = {"split": "test", "protocol": protocol or Protocol(), "batch_size": 256, "device": torch.device("cpu")}
-    evaluation = evaluate(LastValue(targets, pred_len), data, fitted=fit_baselines(data), **options)
+    evaluation = evaluate(LastValue(window=window_shape(data)), data, fitted=fit_baselines(data), **options)
     return {key: sums.overall(data.target_std)["scaled"] for key, sums in evaluation.baselines.items()}
 
 

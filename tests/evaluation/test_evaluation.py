@@ -11,7 +11,7 @@ from models.small import WINDOW, informer
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.errors import UserError
-from forecast.evaluation.baselines import LastValue
+from forecast.evaluation.baselines import fit_baselines, fit_nlinear, make_baselines, season, window_shape
 from forecast.evaluation.evaluate import (
     CHUNK,
     Protocol,
@@ -20,12 +20,10 @@ from forecast.evaluation.evaluate import (
     evaluate,
     evenly_spaced,
     exact_float32,
-    fit_baselines,
-    make_baselines,
     split_metrics,
-    usable_period,
 )
 from forecast.evaluation.predict import predict
+from forecast.models.naive import LastValue
 
 N, C, L, P = 211, WINDOW["n_columns"], WINDOW["seq_len"], WINDOW["pred_len"]
 ALL, FULL_BATCHES = Protocol(), Protocol(drop_last_of=32)
@@ -114,19 +112,17 @@ def test_the_kept_forecasts_are_those_of_windows_spread_over_the_split(data, mod
     np.testing.assert_allclose(evaluation.forecasts["model"], alone.numpy(), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("seq_len, period", [(23, None), (24, 24), (25, 24)])
-def test_a_season_is_repeated_when_it_fits_into_the_window_else_the_last_value(data, seq_len, period):
-    data = prepared(data.frame, seq_len)
-    assert usable_period(data) == period
-    past = torch.randn(2, seq_len, C)
-    baseline = make_baselines(data)["seasonal_naive"]
-    expected = past[:, -1:].expand(-1, P, -1) if period is None else past[:, seq_len - 24 : seq_len - 24 + P]
-    assert torch.equal(baseline.extend(past), expected)
+@pytest.mark.parametrize("known, period", [(None, 24), (13, 13)])
+def test_the_season_is_that_of_the_data_or_else_the_usual_one_of_the_frequency(data, known, period):
+    data = replace(data, season=known)
+    assert season(data) == period
+    past = torch.randn(2, 31, C)
+    assert torch.equal(make_baselines(data)["seasonal_naive"].extend(past), past[:, 31 - period : 31 - period + P])
 
 
 def test_skill_is_the_share_of_the_seasonal_naives_error_that_the_model_avoids(data):
     data = prepared(data.frame, 29)  # a season of 24 fits: the two naive baselines differ
-    evaluation = evaluated(data, LastValue(data.targets, P))
+    evaluation = evaluated(data, LastValue(window=window_shape(data)))
     own, naive = (evaluation.baselines[name].squared.mean() for name in ("last_value", "seasonal_naive"))
     assert own != naive
     assert split_metrics(evaluation, data)["skill"] == pytest.approx(1 - own / naive, rel=1e-12)
@@ -134,15 +130,15 @@ def test_skill_is_the_share_of_the_seasonal_naives_error_that_the_model_avoids(d
 
 def test_flat_columns_are_those_of_the_model_and_not_of_a_baseline(data):
     assert split_metrics(evaluated(data, Forecaster(lambda past: past[:, :P])), data)["flat"] == []
-    assert split_metrics(evaluated(data, LastValue(data.targets, P)), data)["flat"] == ["a", "b", "c"]
+    assert split_metrics(evaluated(data, LastValue(window=window_shape(data))), data)["flat"] == ["a", "b", "c"]
 
 
 def test_the_closed_form_baseline_is_fitted_on_train_windows_alone(data):
     values = data.frame.values.copy()
     values[101:] = 0.0
-    assert torch.equal(fit_baselines(prepared(replace(data.frame, values=values), L)), fit_baselines(data))
+    assert torch.equal(fit_nlinear(prepared(replace(data.frame, values=values), L)), fit_nlinear(data))
     values[100] = 0.0
-    assert not torch.equal(fit_baselines(prepared(replace(data.frame, values=values), L)), fit_baselines(data))
+    assert not torch.equal(fit_nlinear(prepared(replace(data.frame, values=values), L)), fit_nlinear(data))
 
 
 def test_models_are_evaluated_in_exact_float32_whatever_a_training_has_set_which_is_restored(data, model):
@@ -183,9 +179,15 @@ def test_a_history_with_a_value_too_far_for_a_model_is_refused_with_its_place(da
     values = data.frame.values.copy()
     values[-2, 1] = -1e308
     frame = replace(data.frame, values=values)
-    lengths = {"seq_len": L, "pred_len": P, "encoding": "timeF", "device": torch.device("cpu")}
+    lengths = {"look_back": L, "pred_len": P, "encoding": "timeF", "device": torch.device("cpu")}
     with pytest.raises(UserError, match=rf"column 'b' is -1e\+308 at {frame.timestamps[-2]}, .*data.gaps="):
-        predict(LastValue((1,), P), frame, scaler=data.scaler, targets=[1], **lengths)
+        predict(
+            LastValue(window=replace(window_shape(data), targets=(1,))),
+            frame,
+            scaler=data.scaler,
+            targets=[1],
+            **lengths,
+        )
 
 
 def test_a_forecast_that_is_not_finite_is_refused(data):

@@ -123,10 +123,10 @@ def test_the_protocol_counts_the_windows_of_each_offset(data):
     assert figures(CalendarModel(), data, 3, split="val")["3"]["windows"] == 30 - P + 1 - 3
 
 
-def test_a_season_longer_than_the_window_is_a_last_value_at_every_offset(data):
-    short = prepared(data.frame.values, seq_len=23)
-    baselines = figures(CalendarModel(), short, 5)["5"]["baselines"]
-    assert baselines["seasonal_naive"] == {"period": None, **baselines["last_value"]}
+def test_a_season_longer_than_the_window_goes_on_at_every_offset(data):
+    long, short = (prepared(data.frame.values, seq_len=seq_len) for seq_len in (24, 23))
+    expected, naive = (figures(CalendarModel(), one, 5)["5"]["baselines"]["seasonal_naive"] for one in (long, short))
+    assert naive == pytest.approx(expected) and naive["period"] == 24
 
 
 def test_without_offsets_nothing_is_forecast_and_no_key_is_gained(data):

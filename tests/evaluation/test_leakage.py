@@ -309,15 +309,15 @@ def test_what_is_fitted_on_rows_after_train_is_caught(data, monkeypatch):
         patch.setattr(preparing, "fitted_rows", lambda frame, splits: slice(0, 92))
         with pytest.raises(UserError, match="borders: the scaler's mean of column 'load' changes"):
             check_borders(data)
-    honest = leakage.fit_baselines
+    honest = leakage.fit_nlinear
     of_val = lambda data: honest(replace(data, splits={"train": data.splits["val"]}))  # noqa: E731
-    monkeypatch.setattr(leakage, "fit_baselines", of_val)
+    monkeypatch.setattr(leakage, "fit_nlinear", of_val)
     with pytest.raises(UserError, match="borders: the closed-form NLinear changes when the rows after 2021-03-04 18"):
         check_borders(data)
 
 
 def test_the_baseline_is_fitted_anew_on_the_last_windows_alone(data):
-    with mock.patch.object(leakage, "fit_baselines", wraps=leakage.fit_baselines) as fit:
+    with mock.patch.object(leakage, "fit_nlinear", wraps=leakage.fit_nlinear) as fit:
         check_borders(data)
     assert [len(call.args[0].windows("train")) for call in fit.call_args_list] == [leakage.FITTED_WINDOWS] * 2
     last = fit.call_args_list[0].args[0].windows("train")

@@ -10,8 +10,8 @@ from models.inputs import B, batch
 from models.small import WINDOW, window_shape
 
 from forecast.config.build import build
-from forecast.evaluation.baselines import LastValue
 from forecast.models.base import window_statistics
+from forecast.models.naive import LastValue
 
 SMALL = ["model.d_model=24", "model.n_heads=4", "model.d_ff=32", "model.dropout=0.0"]
 NAMES = ("gpt", "logtrans", "sparse_transformer")
@@ -131,4 +131,4 @@ def test_the_loss_falls_on_a_sine_and_the_roll_out_beats_the_last_value(name):
     assert losses[-1] < 0.1 * losses[0]
     *known, future = sines(17)
     error = (model.eval()(*known) - future).square().mean()
-    assert error < 0.3 * (LastValue([0], 6)(*known) - future).square().mean()
+    assert error < 0.3 * (LastValue(window=model.window)(*known) - future).square().mean()

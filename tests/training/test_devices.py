@@ -13,7 +13,8 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.evaluation import evaluate as evaluating
 from forecast.evaluation import horizon_offsets as offsetting
-from forecast.evaluation.evaluate import Protocol, baseline_metrics, evaluate, fit_baselines, split_metrics
+from forecast.evaluation.baselines import fit_baselines
+from forecast.evaluation.evaluate import Protocol, baseline_metrics, evaluate, split_metrics
 from forecast.evaluation.horizon_offsets import offset_metrics
 from forecast.evaluation.predict import predict
 from forecast.training.datamodule import ForecastDataModule
@@ -76,7 +77,7 @@ def test_an_evaluation_there_gives_the_figures_of_the_cpu(data):
 
 
 def test_a_forecast_there_is_that_of_the_cpu(data):
-    sizes = {"scaler": data.scaler, "targets": list(data.targets), "seq_len": L, "pred_len": P, "encoding": "timeF"}
+    sizes = {"scaler": data.scaler, "targets": list(data.targets), "look_back": L, "pred_len": P, "encoding": "timeF"}
     forecast = torch.no_grad()(predict.__wrapped__)
     _, expected = forecast(model_for(data), data.frame, device=CPU, **sizes)
     with other_device():

@@ -1,0 +1,84 @@
+"""Ridge regression from sums against least squares on the windows themselves."""
+
+import numpy as np
+import pytest
+import torch
+
+from forecast.ops.ridge import LinearMap, mean_map, mean_squared_error, naive_forecast, ridge_maps
+from forecast.ops.window_sums import window_sums
+
+N, L, P, PERIOD = 307, 13, 7, 5
+SERIES = 3 + torch.randn(N, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64).cumsum(0)
+STARTS = np.arange(N - L - P + 1)
+WINDOWS = torch.cat([column.unfold(0, L + P, 1) for column in SERIES.T])
+PAST, FUTURE = WINDOWS[:, :L], WINDOWS[:, L:]
+SUMS = window_sums(SERIES, STARTS, L + P)
+NAIVES = ("last", "mean", "season")
+
+
+@pytest.mark.parametrize("naive", NAIVES)
+def test_a_naive_forecast_as_a_map(naive):
+    weight, level = naive_forecast(naive, L, P, PERIOD)
+    expected = {
+        "last": [PAST[3, -1]] * P,
+        "mean": [PAST[3].mean()] * P,
+        "season": [PAST[3, L - PERIOD + step % PERIOD] for step in range(P)],
+    }[naive]
+    torch.testing.assert_close(weight @ PAST[3], torch.stack(expected))
+    assert (weight @ PAST[3]).mean() == pytest.approx(PAST[3].mean().item(), rel=9)
+    levels = {"last": PAST[3, -1], "mean": PAST[3].mean(), "season": PAST[3, -PERIOD:].mean()}
+    torch.testing.assert_close(level @ PAST[3], levels[naive])
+
+
+@pytest.mark.parametrize("naive", NAIVES)
+@pytest.mark.parametrize("strength", [1e-4, 0.3, 100.0])
+def test_it_is_least_squares_with_extra_rows_for_the_ridge(naive, strength):
+    forecast, level = naive_forecast(naive, L, P, PERIOD)
+    x, y = PAST - (PAST @ level)[:, None], FUTURE - PAST @ forecast.T
+    x_mean, y_mean = x.mean(0), y.mean(0)
+    x, y = x - x_mean, y - y_mean
+    ridge = strength * x.square().mean()
+    stacked = torch.cat([x / len(x) ** 0.5, ridge.sqrt() * torch.eye(L)])
+    expected = torch.linalg.lstsq(stacked, torch.cat([y / len(x) ** 0.5, torch.zeros(L, P)]), driver="gelsd").solution.T
+    (linear,) = ridge_maps(SUMS, L, naive=naive, period=PERIOD, strengths=[strength])
+    out = forecast @ PAST[29] + expected @ (PAST[29] - level @ PAST[29] - x_mean) + y_mean
+    torch.testing.assert_close(linear.weight @ PAST[29] + linear.bias, out, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("naive", NAIVES)
+def test_without_bound_it_becomes_the_naive_forecast_and_its_mean_error(naive):
+    (linear,) = ridge_maps(SUMS, L, naive=naive, period=PERIOD, strengths=[1e9])
+    forecast, _ = naive_forecast(naive, L, P, PERIOD)
+    torch.testing.assert_close(linear.weight, forecast, rtol=0, atol=1e-6)
+    torch.testing.assert_close(linear.bias, (FUTURE - PAST @ forecast.T).mean(0), rtol=0, atol=1e-4)
+
+
+def test_the_error_from_sums_is_that_of_the_forecasts():
+    for linear in ridge_maps(SUMS, L, naive="season", period=PERIOD, strengths=[1e-4, 1.0, 100.0]):
+        errors = (PAST @ linear.weight.T + linear.bias - FUTURE).square().mean()
+        assert mean_squared_error(SUMS, linear) == pytest.approx(errors.item(), rel=1e-9)
+        longer = window_sums(SERIES, np.arange(N - L - P - 10 + 1), L + P + 10)  # the same map on longer windows
+        later = (PAST @ linear.weight.T + linear.bias - FUTURE).square().reshape(2, -1, P)[:, 10:].mean()
+        assert mean_squared_error(longer, linear) == pytest.approx(later.item(), rel=1e-9)
+
+
+@pytest.mark.parametrize("naive", NAIVES)
+def test_a_shifted_window_is_forecast_shifted(naive):
+    for linear in ridge_maps(SUMS, L, naive=naive, period=PERIOD):
+        torch.testing.assert_close(linear.weight.sum(1), torch.ones(P, dtype=torch.float64))
+
+
+def test_the_mean_of_maps_of_unequal_length_forecasts_the_mean():
+    short = LinearMap(torch.randn(P, 3, dtype=torch.float64), torch.randn(P, dtype=torch.float64))
+    long = LinearMap(torch.randn(P, L, dtype=torch.float64), torch.randn(P, dtype=torch.float64))
+    both = mean_map([short, long])
+    expected = (short.weight @ PAST[0, -3:] + short.bias + long.weight @ PAST[0] + long.bias) / 2
+    torch.testing.assert_close(both.weight @ PAST[0] + both.bias, expected)
+
+
+def test_columns_that_do_not_move_have_a_map():
+    constant = torch.full((101, 2), 7.0, dtype=torch.float64)
+    maps = ridge_maps(window_sums(constant, np.arange(80), L + P), L, naive="mean")
+    assert maps
+    for linear in maps:
+        torch.testing.assert_close(linear.weight @ constant[:L, 0] + linear.bias, constant[:P, 0])

@@ -1,0 +1,42 @@
+"""Sums over windows against the windows themselves."""
+
+import numpy as np
+import pytest
+import torch
+
+from forecast.ops.window_sums import runs, window_sums
+
+N, T = 211, 3
+SERIES = 5 + torch.randn(N, T, generator=torch.Generator().manual_seed(0), dtype=torch.float64).cumsum(0)
+
+
+@pytest.mark.parametrize("length", [1, 7, 23])
+@pytest.mark.parametrize(
+    "starts",
+    [range(188), range(17, 151), range(5), [188], [*range(61), *range(70, 139), 141, *range(150, 158)], []],
+    ids=["from the first", "inside", "fewer than rows in a window", "one", "with gaps", "none"],
+)
+def test_they_are_those_of_the_windows_one_by_one(starts, length):
+    starts = np.array(starts, dtype=np.int64)
+    windows = [SERIES[s : s + length, column] for s in starts for column in range(T)]
+    stacked = torch.stack(windows) if windows else SERIES.new_empty(0, length)
+    gram, total, n = window_sums(SERIES, starts, length)
+    torch.testing.assert_close(gram, stacked.T @ stacked, rtol=1e-11, atol=1e-9)
+    torch.testing.assert_close(total, stacked.sum(0), rtol=1e-11, atol=1e-9)
+    assert n == len(starts) * T
+
+
+def test_rows_outside_the_windows_have_no_part_in_them():
+    noisy = SERIES.clone()
+    noisy[:30], noisy[159:] = 1e9, -1e9
+    starts = np.arange(30, 159 - 11 + 1)
+    for clean, other in zip(window_sums(SERIES, starts, 11), window_sums(noisy, starts, 11), strict=True):
+        assert torch.equal(torch.as_tensor(clean), torch.as_tensor(other))
+
+
+@pytest.mark.parametrize(
+    "numbers, expected",
+    [([], []), ([0], [(0, 1)]), ([4, 5, 6], [(4, 3)]), ([0, 1, 3, 7, 8], [(0, 2), (3, 1), (7, 2)])],
+)
+def test_runs_of_consecutive_numbers(numbers, expected):
+    assert list(runs(np.array(numbers, dtype=np.int64))) == expected
