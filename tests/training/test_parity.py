@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jaxtyping
 import pytest
 import torch
 from models import small
+from program import shapes_unchecked
 from torch.nn.functional import cosine_similarity, mse_loss
 
 from forecast.attention.full import FullAttention
@@ -51,10 +51,9 @@ def step(model, pair, *, autocast=False):
 
 @pytest.fixture
 def unchecked():
-    """Without the shape checks that tests put around each function: torch.compile cannot look through them."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+    """torch.compile cannot look through the shape checks."""
+    with shapes_unchecked():
+        yield
 
 
 @pytest.mark.slow
