@@ -6,8 +6,8 @@ import pickle
 from functools import cache
 from unittest import mock
 
-import pytest
 import omegaconf.base
+import pytest
 from hydra import compose, initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import CachingConfigRepository
