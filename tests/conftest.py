@@ -1,7 +1,7 @@
 """Where reference files and the ETT data are, which reference file belongs to which test, and which tests are core."""
 
-import functools
 import gc
+import io
 import multiprocessing
 import os
 import subprocess
@@ -23,7 +23,6 @@ NOT_CORE = (
     "config/test_lock.py",
     "test_torch_is_to_use_large_pages_unless_the_user_says_otherwise",
     "test_an_ablation_without_m_is_refused",
-    "test_a_data_loader_shuffles_and_keeps_the_ragged_last_batch[1]",
     "test_a_forecast_does_not_import_lightning_to_look_at_a_config",
     "test_a_training_goes_on_from_it_to_the_same_weights_and_figures",
     "test_every_file_of_a_run_is_read_without_pickle",
@@ -101,15 +100,40 @@ def no_process_in_core(request, monkeypatch):
 
 @pytest.fixture(scope="session", autouse=True)
 def small_pictures(request):
-    """A picture of forecasts has one panel: twelve take longer than the tiny training that they show."""
+    """A picture of forecasts has one panel and, for each set of names and shapes, is drawn once.
+
+    Twelve panels take longer than the tiny training that they show, and one as long as its validations.
+    """
     if request.config.option.markexpr == "core":
         yield  # trains nothing
         return
+    from matplotlib.figure import Figure
+
     from forecast.commands import results
     from forecast.report import figures
 
-    one_column = functools.partial(figures.forecast_figure, max_columns=1)
-    with mock.patch.object(results, "DRAWN_WINDOWS", 1), mock.patch.object(figures, "forecast_figure", one_column):
+    draw, savefig, drawn = figures.forecast_figure, Figure.savefig, {}
+
+    def draw_once(**shown):
+        arrays = {name: (v.shape, np.isnan(v).any()) for name, v in shown.items() if isinstance(v, np.ndarray)}
+        key = str([arrays, *(shown.get(name) for name in ("columns", "title", "baseline_name"))])
+        if key not in drawn:
+            drawn[key] = draw(**{**shown, "max_columns": 1})
+        return drawn[key]
+
+    def save_once(figure, path, **options):
+        if figure not in drawn.values():
+            return savefig(figure, path, **options)
+        if not hasattr(figure, "written"):
+            figure.written = io.BytesIO()
+            savefig(figure, figure.written, **options)
+        return Path(path).write_bytes(figure.written.getvalue())
+
+    with (
+        mock.patch.object(results, "DRAWN_WINDOWS", 1),
+        mock.patch.object(figures, "forecast_figure", draw_once),
+        mock.patch.object(Figure, "savefig", save_once),
+    ):
         yield
 
 

@@ -1,8 +1,13 @@
 """Runs the entry points as a user does, inside the test's process: Hydra, config, files and all."""
 
+import functools
+import gc
 import signal
 import sys
+from contextlib import contextmanager
 from unittest import mock
+
+import jaxtyping
 
 from forecast.__main__ import start
 from forecast.config.entry import logging_restored
@@ -23,10 +28,32 @@ def heed_ctrl_c():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@contextmanager
+def shapes_unchecked():
+    """Without the shape checks that tests put around each function: no user has them."""
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", before)
+
+
+@functools.cache
+def leave_imported_alone():
+    """The garbage collector, which Lightning calls after each training, passes over what the first run imported."""
+    gc.collect()
+    gc.freeze()
+
+
 def call(program, *arguments):
     """`forecast PROGRAM ARGUMENTS`; raises SystemExit as the program would exit. Logging is put back."""
-    with logging_restored(), mock.patch.object(sys, "argv", [f"{program}.py", *map(str, arguments)]):
-        start(program)
+    argv = mock.patch.object(sys, "argv", [f"{program}.py", *map(str, arguments)])
+    try:
+        with logging_restored(), shapes_unchecked(), argv:
+            start(program)
+    finally:
+        leave_imported_alone()
 
 
 def refusal(capsys, program, *arguments):

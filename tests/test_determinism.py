@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 from checkpoints import DEMO, LENGTHS, write_untrained
-from program import TINY, call
+from program import ONE_COLUMN, call
 
 ROOT = Path(__file__).parents[1]
-SETTINGS = [*TINY, "model=informer", "attention=prob"]
+SETTINGS = [*ONE_COLUMN, "model=informer", "attention=prob"]
 
 
 def train_in_a_process(folder, *changes):

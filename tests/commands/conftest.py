@@ -4,7 +4,14 @@ import json
 
 import pytest
 from commands.files import LAYOUT, OWN, write_csv
-from program import call
+from program import call, shapes_unchecked
+
+
+@pytest.fixture(autouse=True, scope="module")
+def as_for_users():
+    """The Python class is run like the commands, see `program.call`."""
+    with shapes_unchecked():
+        yield
 
 
 @pytest.fixture(scope="session")

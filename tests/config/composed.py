@@ -6,8 +6,10 @@ import pickle
 from functools import cache
 from unittest import mock
 
+import omegaconf.base
 import pytest
 from hydra import compose, initialize_config_dir
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import CachingConfigRepository
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
@@ -35,23 +37,44 @@ class ReadOnce(CachingConfigRepository):
         return self.cache[config_path]
 
     def copied(self, config_path):
-        source = self.delegate._find_object_source(config_path, ObjectType.CONFIG)
-        if source is None or source.path not in (str(CONF), "hydra.conf"):  # another test's may have the same name
+        if not self.is_ours(config_path):
             return self.delegate.load_config(config_path)
         if config_path not in self.read:
             self.read[config_path] = pickle.dumps(self.delegate.load_config(config_path))
         return pickle.loads(self.read[config_path])
 
+    def is_ours(self, config_path):
+        """A file of conf or of Hydra's own; another test's may have the same name."""
+        source = self.delegate._find_object_source(config_path, ObjectType.CONFIG)
+        return source is not None and source.path in (str(CONF), "hydra.conf")
+
+
+hydras_merge = ConfigLoaderImpl._compose_config_from_defaults_list
+_merged = {}
+
+
+def merged_once(loader, defaults, repo):
+    """The files of a defaults list as one config; the same files are merged once in a session."""
+    files = [(default.config_path, default.package, default.primary) for default in defaults]
+    foreign = [repo.load_config(path).config for path, *_ in files if not repo.is_ours(path)]
+    key = pickle.dumps((files, foreign))
+    if key not in _merged:
+        _merged[key] = pickle.dumps(hydras_merge(loader, defaults, repo))
+    return pickle.loads(_merged[key])
+
 
 @contextlib.contextmanager
 def fast_hydra():
-    """Reads a file of conf once, and leaves out what Hydra does for hydra.mode and interpolated defaults.
+    """Reads and merges the same files once, parses an interpolation once, and leaves out two looks of Hydra's.
 
-    There are none in conf: to look for the first it composes each config once more.
+    These are for hydra.mode and interpolated defaults. There are none in conf: to look for the first it composes each
+    config once more.
     """
     internal = "hydra._internal"
     with (
         mock.patch(f"{internal}.config_loader_impl.CachingConfigRepository", ReadOnce),
+        mock.patch.object(ConfigLoaderImpl, "_compose_config_from_defaults_list", merged_once),
+        mock.patch.object(omegaconf.base, "parse", cache(omegaconf.base.parse)),
         mock.patch(f"{internal}.hydra.Hydra.get_mode", lambda *_, **__: None),
         mock.patch(f"{internal}.defaults_list._create_interpolation_map", lambda *_: None),
     ):

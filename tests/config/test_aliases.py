@@ -89,7 +89,8 @@ def test_every_name_of_today_exists():
 
 
 def test_the_command_line_answers_with_todays_name_once_and_runs(tmp_path, capsys):
-    call("train", *TINY, "schedule=type1", "attention.mechanism.keys=distinct", f"hydra.run.dir={tmp_path}")
+    few = "trainer.limit_train_batches=1"
+    call("train", *TINY, few, "schedule=type1", "attention.mechanism.keys=distinct", f"hydra.run.dir={tmp_path}")
     text = capsys.readouterr().err
     assert text.count("schedule=type1 is now written schedule=halve_each_epoch\n") == 1
     assert text.count("attention.mechanism.keys=distinct is now written attention.mechanism.key_sampling=per_q") == 1
@@ -97,10 +98,11 @@ def test_the_command_line_answers_with_todays_name_once_and_runs(tmp_path, capsy
 
 
 def test_yaml_of_a_users_own_may_have_former_names(tmp_path, capsys):
+    few = "trainer.limit_train_batches=1"
     (tmp_path / "experiment").mkdir()
     keys = ("model: {decode: generative}", "attention: {mechanism: {keys: distinct}}", "protocol: {offsets: [2]}")
     (tmp_path / "experiment/mine.yaml").write_text("\n".join(("# @package _global_", *keys)))
-    call("train", f"--config-dir={tmp_path}", "experiment=mine", *TINY, f"hydra.run.dir={tmp_path}/run")
+    call("train", f"--config-dir={tmp_path}", "experiment=mine", *TINY, few, f"hydra.run.dir={tmp_path}/run")
     names = ("model.decode=one_shot", "attention.mechanism.key_sampling=per_query", "protocol.horizon_offsets=[2]")
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "former names" in line]
     assert all(name in line for name in names)

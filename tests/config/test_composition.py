@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from config.composed import composed
+from config.composed import composed, hydras_merge
 from omegaconf import OmegaConf
 
 from forecast.config import resolvers
@@ -37,6 +37,16 @@ def test_every_yaml_is_an_entry_point_or_an_option_of_a_group():
     rows = {f"experiment/{table}" for table in published_tables()}
     options = {f"{group}/{option}.yaml" for group, names in groups().items() if group not in rows for option in names}
     assert files == options | {f"{name}.yaml" for name in (*NAMES, "published", "reading")}
+
+
+@pytest.mark.parametrize("words", ["experiment=quickstart", "model=reformer attention=lsh pred_len=7"])
+def test_what_tests_merge_once_is_what_hydra_merges(words, monkeypatch):
+    first, again = (composed(*words.split(), f"seed={seed}") for seed in (31, 37))
+    monkeypatch.setattr("config.composed.merged_once", hydras_merge)
+    for cfg in (first, again):
+        plain = composed(*words.split(), f"++seed={cfg.seed}")
+        assert OmegaConf.to_yaml(cfg) == OmegaConf.to_yaml(plain)  # keys, their order, interpolations
+        assert OmegaConf.is_struct(cfg) and OmegaConf.is_struct(plain)
 
 
 def test_every_row_of_a_published_table_is_an_option_and_says_no_key_twice():

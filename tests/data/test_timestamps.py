@@ -472,10 +472,28 @@ def is_regular(stamps):
     return len(once) >= 3 and infer_frequency(once) is not None
 
 
+def generated(examples):
+    return settings(
+        max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    )
+
+
 @pytest.mark.parametrize("writing", WRITERS)
 @given(data=st.data())
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@generated(7)
 def test_a_regular_series_is_read_back_or_ambiguous_when_it_is(writing, data):
+    assert_reads_back(writing, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("writing", WRITERS)
+@given(data=st.data())
+@generated(40)
+def test_many_regular_series_are_read_back_or_ambiguous_when_they_are(writing, data):
+    assert_reads_back(writing, data)
+
+
+def assert_reads_back(writing, data):
     write, unit, rivals = WRITERS[writing]
     step = data.draw(st.sampled_from([step for step, finest in STEPS.items() if finest >= UNITS[unit]]))
     start = data.draw(st.datetimes(datetime(1974, 1, 1), datetime(2030, 1, 1)))
@@ -523,7 +541,7 @@ PIECES = [
 
 
 @given(st.lists(st.lists(st.sampled_from(PIECES), max_size=9).map("".join), min_size=1, max_size=7))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@generated(60)
 def test_any_cells_are_timestamps_or_faults_or_ambiguous(cells):
     try:
         reading = read(cells)

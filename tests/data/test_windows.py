@@ -88,7 +88,7 @@ def test_a_window_that_does_not_exist_is_an_error(index):
     assert len(dataset.starts) == 84
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_data_loader_shuffles_and_keeps_the_ragged_last_batch(workers):
     dataset = windows()
     generator = torch.Generator().manual_seed(3)

@@ -1,6 +1,7 @@
 """Results of other code: a sweep trains anew and keeps them, a resume says so."""
 
 import json
+import shutil
 
 import pytest
 from program import TINY, call
@@ -28,7 +29,7 @@ def code(monkeypatch):
 
 def test_what_other_code_has_finished_is_trained_anew_beside_it(tmp_path, monkeypatch, code, capsys):
     monkeypatch.chdir(tmp_path)
-    sweep = ("train", "-m", *TINY, "seed=1")
+    sweep = ("train", "-m", *TINY, "trainer.limit_train_batches=1", "seed=1")
     call(*sweep)
     (first,) = tmp_path.glob("multirun/*/*/metrics.json")
     before = {path: path.read_bytes() for path in first.parent.rglob("*") if path.is_file()}
@@ -48,9 +49,8 @@ def test_what_other_code_has_finished_is_trained_anew_beside_it(tmp_path, monkey
 
 
 @pytest.mark.parametrize("other", [OTHER, None])
-def test_a_run_that_goes_on_with_other_code_says_so_in_a_sentence_and_goes_on(tmp_path, code, capsys, other):
-    folder = tmp_path / "run"
-    call("train", *TINY, f"hydra.run.dir={folder}")
+def test_a_run_that_goes_on_with_other_code_says_so_in_a_sentence_and_goes_on(tmp_path, tiny_run, code, capsys, other):
+    folder = shutil.copytree(tiny_run, tmp_path / "run")
     first = json.loads((folder / "run.json").read_text())["versions"]["code"]
     code(other)
     capsys.readouterr()

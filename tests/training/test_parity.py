@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jaxtyping
 import pytest
 import torch
 from models import small
+from program import ONE_COLUMN, call, shapes_unchecked
 from torch.nn.functional import cosine_similarity, mse_loss
 
 from forecast.attention.full import FullAttention
@@ -51,10 +51,9 @@ def step(model, pair, *, autocast=False):
 
 @pytest.fixture
 def unchecked():
-    """Without the shape checks that tests put around each function: torch.compile cannot look through them."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+    """torch.compile cannot look through the shape checks."""
+    with shapes_unchecked():
+        yield
 
 
 @pytest.mark.slow
@@ -73,15 +72,14 @@ def test_a_compiled_step_gives_the_same_forecast_and_gradients_without_a_break(n
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler on a CPU")
 def test_training_with_compile_ends_with_the_figures_of_training_without(tmp_path):
-    figures = {}
-    for mode in ("null", "default"):
-        sizes = "data=demo seq_len=24 label_len=12 pred_len=6 model.d_model=16 model.n_heads=2 model.d_ff=32 "
-        words = sizes + "attention=full model.dropout=0 trainer.max_steps=3 trainer.limit_val_batches=1"
-        command = [sys.executable, "train.py", *words.split(), f"compile={mode}", f"hydra.run.dir={tmp_path / mode}"]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
-        figures[mode] = (tmp_path / mode / "metrics.json").read_text()
-    plain, compiled = (json.loads(figures[mode])["test"]["scaled"]["mse"] for mode in ("null", "default"))
+    few = ["attention=full", "model.dropout=0", "model.encoder_layers=1", "model.decoder_layers=1"]
+    words = [*ONE_COLUMN, *few, "trainer.max_steps=3", "trainer.limit_val_batches=1"]
+    call("train", *words, f"hydra.run.dir={tmp_path / 'plain'}")
+    command = [sys.executable, "train.py", *words, "compile=default", f"hydra.run.dir={tmp_path / 'compiled'}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    figures = [json.loads((tmp_path / run / "metrics.json").read_text()) for run in ("plain", "compiled")]
+    plain, compiled = (figure["test"]["scaled"]["mse"] for figure in figures)
     assert compiled == pytest.approx(plain, rel=1e-4)
 
 

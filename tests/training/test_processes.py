@@ -115,21 +115,6 @@ def test_the_test_metrics_are_those_of_one_process(by_torchrun, tmp_path):
     assert metrics(tmp_path / "one")["test"] == metrics(run)["test"]
 
 
-def test_two_processes_resume_to_the_same_bits_and_draw_differently(tmp_path):
-    """Dropout and ProbSparse's keys: each process has states of its own in the checkpoint."""
-    drawing = [*ONE_COLUMN, *DDP, "model.dropout=0.1", "data.batch_size=16", "trainer.max_epochs=2"]
-    drawing += ["callbacks.checkpoint.every_n_train_steps=4"]
-    whole, part = tmp_path / "whole", tmp_path / "part"
-    torchrun(tmp_path, *drawing, f"hydra.run.dir={whole}")
-    torchrun(tmp_path, *drawing, "trainer.max_steps=20", f"hydra.run.dir={part}")
-    first, second = checkpoint(part)["random_states"]
-    assert not torch.equal(first["torch"], second["torch"])
-    torchrun(tmp_path, f"ckpt_path={part}/checkpoints/last.ckpt", "trainer.max_steps=-1")
-    assert checkpoint(part)["global_step"] == checkpoint(whole)["global_step"] == 30
-    assert largest_difference(part, whole) == 0.0
-    assert metrics(part) == metrics(whole)
-
-
 def test_torchrun_restarts_a_training_of_which_a_process_was_killed(tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--max-restarts=1"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
@@ -173,13 +158,18 @@ SRUN = """#!/usr/bin/env bash
 # what srun does, on one machine: as many processes as the step has tasks, each with its numbers
 export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=$SLURM_NTASKS SLURM_NODEID=0
 for task in $(seq 0 $((SLURM_NTASKS - 1))); do
-    SLURM_PROCID=$task SLURM_LOCALID=$task "$@" trainer.accelerator=cpu &
+    SLURM_PROCID=$task SLURM_LOCALID=$task "$@" trainer.accelerator=cpu "$MAX_STEPS" &
 done
 wait -n && wait -n
 """
 
 
-def test_the_slurm_script_trains_and_goes_on_when_the_job_is_requeued(tmp_path):
+def test_a_requeued_slurm_job_of_two_processes_that_draw_differently_ends_with_the_bits_of_torchrun(tmp_path):
+    """Dropout and ProbSparse's keys: each process has states of its own in the checkpoint."""
+    drawing = [*ONE_COLUMN, "model.dropout=0.1", "data.batch_size=16", "trainer.max_epochs=2"]
+    drawing += ["callbacks.checkpoint.every_n_train_steps=4"]
+    whole = tmp_path / "whole"
+    torchrun(tmp_path, *drawing, *DDP, f"hydra.run.dir={whole}")
     srun = tmp_path / "srun"
     srun.write_text(SRUN)
     srun.chmod(0o755)
@@ -189,10 +179,14 @@ def test_the_slurm_script_trains_and_goes_on_when_the_job_is_requeued(tmp_path):
         "SLURM_NNODES": "1", "SLURM_NODELIST": "localhost", "PYTHONPATH": str(ROOT),
         "PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}",
     }  # fmt: skip
-    arguments = [*ONE_COLUMN, "trainer.max_epochs=2"]
-    launch(tmp_path, "bash", ROOT / "scripts" / "slurm.sh", *arguments, "trainer.max_steps=10", **slurm)
+    launch(tmp_path, "bash", ROOT / "scripts" / "slurm.sh", *drawing, **slurm, MAX_STEPS="trainer.max_steps=20")
     run = tmp_path / "outputs" / "slurm-77-0"
-    assert checkpoint(run)["global_step"] == 10
+    assert checkpoint(run)["global_step"] == 20
     assert {path.name for path in run.glob("*.log")} == {"train.log", "train-process1.log"}
-    text = launch(tmp_path, "bash", ROOT / "scripts" / "slurm.sh", *arguments, **slurm)
+    first, second = checkpoint(run)["random_states"]
+    assert not torch.equal(first["torch"], second["torch"])
+    text = launch(tmp_path, "bash", ROOT / "scripts" / "slurm.sh", *drawing, **slurm, MAX_STEPS="trainer.max_steps=-1")
     assert "Restoring states from the checkpoint" in text
+    assert checkpoint(run)["global_step"] == checkpoint(whole)["global_step"] == 30
+    assert largest_difference(run, whole) == 0.0
+    assert metrics(run) == metrics(whole)
