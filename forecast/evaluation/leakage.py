@@ -19,7 +19,7 @@ from forecast.data.prepare import PreparedData, fitted_rows, prepare
 from forecast.data.windows import Batch
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import evenly_spaced, fit_baselines, on_device
-from forecast.evaluation.restoring import overwritten, repeatable, restored
+from forecast.evaluation.restoring import first_change, overwritten, repeatable, restored
 from forecast.models.base import ForecastModel
 
 # One at a time: the future of one window is the past of another.
@@ -285,12 +285,6 @@ def prepared_again(data: PreparedData, rows: slice, values: np.ndarray) -> Tenso
     frame = replace(data.frame, values=values, timestamps=timestamps, missing=None)
     sizes: dict[str, Any] = {"seq_len": data.seq_len, "pred_len": data.pred_len, "targets": data.targets}
     return prepare(frame, splits={}, scaler=data.scaler, encoding=data.encoding, **sizes).series
-
-
-def first_change(before: Tensor, after: Tensor) -> tuple[int, ...] | None:
-    """Where two tensors differ first, None where no bit does; NaN and NaN are the same."""
-    changed = ((before != after) & ~(before.isnan() & after.isnan())).nonzero()
-    return tuple(changed[0].tolist()) if len(changed) else None
 
 
 def refuse_not_finite(output: Tensor, model: ForecastModel, what: str) -> None:

@@ -40,3 +40,9 @@ def repeatable(run: Callable[[], Tensor], device: torch.device) -> Tensor:
     """What `run` gives; torch's generators are left as they were, so that the next call draws the same numbers."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []), exact_float32():
         return run()
+
+
+def first_change(before: Tensor, after: Tensor) -> tuple[int, ...] | None:
+    """Where two tensors differ first, None where no bit does; NaN and NaN are the same."""
+    changed = ((before != after) & ~(before.isnan() & after.isnan())).nonzero()
+    return tuple(changed[0].tolist()) if len(changed) else None
