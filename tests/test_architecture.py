@@ -23,7 +23,7 @@ ARROWS = {
     "config": {"data", "run_folder"},
     "report": set(),
     "comparison": {"run_folder", "report"},
-    "reproduction": {"comparison", "run_folder", "config"},
+    "reproduction": {"comparison", "run_folder", "config", "data"},
     "checkpoint": {"models", "config", "run_folder", "data"},
     "evaluation": {"models", "data", "ops"},
     "export": {"checkpoint", "config", "layers", "attention", "data"},

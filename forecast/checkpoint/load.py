@@ -40,6 +40,7 @@ CLASS_NAME = re.compile(r"lightning\.pytorch(\.[a-z_]+)*\.[A-Z]\w*|forecast\.tra
 # What Lightning goes on from.
 RESUMED = {"pytorch-lightning_version": str, "epoch": int, "optimizer_states": list, "lr_schedulers": list}
 LISTED_NAMES = 5  # of weights that do not fit
+TOO_LARGE = re.compile(r"can't allocate memory|not enough memory|out of memory|[Oo]verflow")  # torch's words
 LARGEST_TABLE = 10**9  # numbers: a width of the model times its lengths, such as a table of positions
 
 
@@ -183,11 +184,27 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
         label_len=config["label_len"],
         pred_len=config["pred_len"],
     )
-    model = build(config["model"], window=window)
+    try:
+        model = build(config["model"], window=window)
+    except Exception as error:
+        if not _is_too_large(error):
+            raise
+        sizes = [f"model.{key}={size}" for key, size in config["model"].items() if type(size) is int]
+        raise UserError(
+            f"the model does not fit into memory: {', '.join(sizes)}, seq_len={window.seq_len}, "
+            f"pred_len={window.pred_len}. Take smaller sizes"
+        ) from error
     if not isinstance(model, ForecastModel):
         target = config["model"]["_target_"]
         raise UserError(f"model._target_={target}: no model; a model extends forecast.models.base.ForecastModel")
     return model
+
+
+def _is_too_large(error: BaseException) -> bool:
+    """Whether what torch or Python could not do is to make weights of that size."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return isinstance(error, MemoryError | OverflowError) or TOO_LARGE.search(str(error)) is not None
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:

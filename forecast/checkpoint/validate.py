@@ -28,6 +28,7 @@ FOLDER_BIT = 0x10  # of a zip member's attributes, as MS-DOS has it
 MOST_PARTS, MOST_CONFIG_PARTS, DEEPEST = 1_000_000, 10_000, 50
 CONTAINERS = (dict, list, tuple, set, frozenset)
 SHARED = 10  # how many times as large as the file its tensors may be, for weights with several names
+LARGEST = 1e150  # of a mean or a standard deviation: errors in original units are squared
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 # What is needed to evaluate, to predict and to describe it: mapping -> its keys and their types. There may be more.
 KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
@@ -289,6 +290,8 @@ def _check_data(data: dict[str, Any], where: str) -> None:
     for key in ("mean", "std"):
         fits = len(scaler[key]) == len(columns) and all(map(math.isfinite, scaler[key]))
         _require(fits, f"{where}.scaler.{key}", f"must be {len(columns)} finite numbers, one a column")
+        within = max(map(abs, scaler[key])) <= LARGEST
+        _require(within, f"{where}.scaler.{key}", f"holds a number beyond {LARGEST:g}, of which no error is finite")
     _require(min(scaler["std"]) > 0, f"{where}.scaler.std", "holds a number that is not above 0")
     season = data.get("season")
     _require(

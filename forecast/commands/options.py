@@ -63,6 +63,8 @@ def report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--against", metavar="ROW", help="the row to compare with; default: the first of the sweep")
     parser.add_argument("--to", metavar="DIR", type=Path, help="where to write instead of FOLDER")
     parser.add_argument("--overwrite", action="store_true", help="replaces files there that no report has written")
+    safe = "report.csv for a spreadsheet: an apostrophe before words that it would take for a formula"
+    parser.add_argument("--output-safe", action="store_true", help=safe)
 
 
 def reproduce(parser: argparse.ArgumentParser) -> None:

@@ -37,6 +37,10 @@ def keep_others(
     like: what the file should be. key: what names the output.
     """
     for output in () if ours else outputs:
+        if output.is_symlink() and not output.exists():
+            raise UserError(
+                f"{key}: {output} is a link to {output.readlink()}, which is not there. Nothing is overwritten: {fix}"
+            )
         if output.is_dir() or (output.exists() and output.stat().st_size):
             raise UserError(f"{key}: {output} is there and is not {like}. Nothing is overwritten: {fix}")
 

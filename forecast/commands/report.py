@@ -28,7 +28,11 @@ def main(arguments: argparse.Namespace) -> Answer:
     """Reads the folder, writes the comparison, prints report.md."""
     try:
         return write_report(
-            arguments.folder, arguments.to or arguments.folder, arguments.against, overwrite=arguments.overwrite
+            arguments.folder,
+            arguments.to or arguments.folder,
+            arguments.against,
+            overwrite=arguments.overwrite,
+            output_safe=arguments.output_safe,
         )
     except BrokenPipeError:  # `| head` has read enough
         raise
@@ -37,8 +41,8 @@ def main(arguments: argparse.Namespace) -> Answer:
         raise UserError(f"{where} Choose a folder that you can write to: --to DIR") from error
 
 
-def write_report(folder: Path, to: Path, against: str | None, *, overwrite: bool) -> Answer:
-    """Writes and prints the comparison.
+def write_report(folder: Path, to: Path, against: str | None, *, overwrite: bool, output_safe: bool) -> Answer:
+    """Writes and prints the comparison. output_safe: report.csv is for a spreadsheet.
 
     Raises UserError for a folder without runs, or without such a row, and where a file that no report has written would
     be replaced.
@@ -54,7 +58,7 @@ def write_report(folder: Path, to: Path, against: str | None, *, overwrite: bool
     }
     texts = {
         REPORT: text + "".join(f"\n![]({name})\n" for name in figures),
-        "report.csv": csv_text(tables, against),
+        "report.csv": csv_text(tables, against, safe=output_safe),
         "runs.jsonl": "".join(json.dumps(rounded(line), allow_nan=False) + "\n" for line in lines),
     }
     keep_others(

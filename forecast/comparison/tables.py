@@ -10,7 +10,7 @@ from forecast.comparison.rows import Comparison, Row, Spread, block_length, mse_
 from forecast.errors import UserError
 from forecast.report.verdict import BASELINES as BASELINES  # noqa: PLC0414 - reproduction, which does not import report, takes it from here
 from forecast.run_folder import Run, State
-from forecast.text.documents import as_code, as_markdown
+from forecast.text.documents import as_cell, as_code, as_markdown
 from forecast.text.terminal import label
 
 # name in report.csv: where it stands in metrics.json
@@ -98,9 +98,11 @@ def heading(comparison: Comparison) -> str:
     return f"{comparison.data}, features {comparison.features}{target}, {comparison.pred_len} steps ahead"
 
 
-def csv_text(comparisons: Sequence[Comparison], against: str | None) -> str:
-    """report.csv: a line a row, figures unrounded."""
+def csv_text(comparisons: Sequence[Comparison], against: str | None, *, safe: bool = False) -> str:
+    """report.csv: a line a row, figures unrounded. safe: its words are no formulas to a spreadsheet."""
     text, rows = io.StringIO(), csv_rows(comparisons, against)
+    if safe:
+        rows = [{key: as_cell(cell) if isinstance(cell, str) else cell for key, cell in row.items()} for row in rows]
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)

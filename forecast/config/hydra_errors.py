@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import itertools
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,7 +36,7 @@ def message(error: BaseException, *, config_name: str, overrides: list[str], mul
         cause = cause.__cause__ or cause.__context__
     if isinstance(cause, UserError):
         return str(cause)
-    if isinstance(cause, OSError) and cause.errno in UNWRITABLE:
+    if isinstance(cause, OSError) and (cause.errno in UNWRITABLE or _cannot_make_folder(cause)):
         where = f"{cause.filename}: " if cause.filename else ""
         key = "hydra.sweep.dir" if multirun else "hydra.run.dir"
         return f"{where}{cause.strerror}. Make room or choose a folder that you can write to: {key}=FOLDER"
@@ -48,6 +49,12 @@ def message(error: BaseException, *, config_name: str, overrides: list[str], mul
         texts = f"{error}\n{error.__cause__ or ''}".splitlines()
         lines = list(dict.fromkeys(line for line in texts if line.strip()))
     return "\n".join(lines)
+
+
+def _cannot_make_folder(error: OSError) -> bool:
+    """Whether no folder can be made where there is one: /proc and its like say that it does not exist."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return error.errno == errno.ENOENT and bool(frames) and frames[-1].name == "mkdir"
 
 
 def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[str]:

@@ -19,7 +19,10 @@ from forecast.config.sweeps import sweep_dir
 from forecast.config.trust import own_code, trusted
 from forecast.config.values import select
 from forecast.errors import UserError
-from forecast.run_folder import NOT_IDENTITY, RUN_INFO, checkpoint_path, hold, run_of
+from forecast.run_folder import LOCK, METRICS, NOT_IDENTITY, OVERRIDES, RUN_INFO, checkpoint_path, hold, run_of
+
+# One of these is in each folder in which a command of this program has written .hydra.
+OURS = (LOCK, RUN_INFO, METRICS)
 
 
 def register() -> None:
@@ -64,6 +67,7 @@ def hydra_dir(ckpt_path: str | None, *, _root_: DictConfig) -> str | None:
         return None
     folder = OmegaConf.select(_root_, "hydra.runtime.output_dir")
     if folder is not None:  # None: the config is only looked at
+        keep_strangers_config(Path(folder))
         try:
             hold(Path(folder))
         except UserError:
@@ -71,6 +75,16 @@ def hydra_dir(ckpt_path: str | None, *, _root_: DictConfig) -> str | None:
         except OSError:
             pass  # Hydra meets it too, and the error comes from there
     return ".hydra"
+
+
+def keep_strangers_config(folder: Path) -> None:
+    """Raises UserError where .hydra is another program's: no run of ours has held the folder or left a result in it."""
+    written = (folder / OVERRIDES).parent
+    if written.is_dir() and any(written.iterdir()) and not any((folder / name).exists() for name in OURS):
+        raise UserError(
+            f"hydra.run.dir={folder}: the {written.name} in it is another program's, and its files would be replaced. "
+            "Choose another folder, or move it away."
+        )
 
 
 def evaluation_dir(*, _root_: DictConfig) -> str | None:

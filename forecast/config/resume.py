@@ -1,8 +1,9 @@
 """Going on with a run: the checkpoint's config, with what the command may still change laid over it."""
 
+import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -30,6 +31,9 @@ NAMES = (
     "trainer.max_time",
 )
 PLAIN_NAME = re.compile(r"(\w[\w .,:=+-]*)?")
+
+# What a checkpoint alone may ask for: as many processes as the machine has processors, and no other machines.
+PROCESSES: Mapping[str, Callable[[], int]] = {"devices": lambda: max(os.cpu_count() or 1, 8), "num_nodes": lambda: 1}
 
 _ABSENT = object()
 
@@ -90,9 +94,23 @@ def check_places(config: DictConfig, typed: Sequence[str]) -> None:
         if not (named or trusts):
             again = shlex.quote(f"++{path}={hydra_value(text)}")
             lines.append(f"{path}={text}: only the checkpoint says so. Say {_default(path)}, or to keep it {again}")
+    lines += [
+        f"trainer.{key}={value}: only the checkpoint says so, and it is for more processes than there are processors "
+        f"here. Say {_default(f'trainer.{key}')}, or to keep it trainer.{key}={hydra_value(value)}"
+        for key, value in groups["trainer"].items()
+        if key in PROCESSES and processes(value) > PROCESSES[key]() and not {"trainer", f"trainer.{key}"} & {*typed}
+    ]
     if lines:
         text = "Where a continued run writes, and what it calls, is for its command to say, never for a checkpoint."
         raise UserError("\n".join([*lines, text]))
+
+
+def processes(devices: Any) -> int:
+    """How many processes `trainer.devices` or `trainer.num_nodes` asks for; 0 where the machine decides."""
+    if isinstance(devices, list):
+        return len(devices)
+    text = str(devices)
+    return int(text) if text.isdecimal() and len(text) < 20 else text.count(",")
 
 
 def _default(path: str) -> str:

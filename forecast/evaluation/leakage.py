@@ -5,8 +5,6 @@ guard looks at the model and the data of this very training.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -21,11 +19,14 @@ from forecast.data.prepare import PreparedData, fitted_rows, prepare
 from forecast.data.windows import Batch
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_nlinear
-from forecast.evaluation.evaluate import evenly_spaced, exact_float32, forecast_of, longest_look_back, on_device
+from forecast.evaluation.evaluate import evenly_spaced, forecast_of, longest_look_back, on_device
+from forecast.evaluation.restoring import first_change, overwritten, repeatable, restored
 from forecast.models.base import FittedModel, ForecastModel
 
 # One at a time: the future of one window is the past of another.
 CHECKED_WINDOWS = 4
+# Weights times steps of the windows that are checked before a training: five passes of them take about 1.5 s.
+MOST_WORK = 20_000_000_000
 # So many rows after an origin become noise. Rows farther away stay: ten million rows would take seconds a window.
 NOISY_ROWS = 100_000
 NOISY_CELLS = 1_000_000  # after and before the end of a split, less than NOISY_ROWS where there are many columns
@@ -43,14 +44,27 @@ class NothingShown(UserError):
 def check_leakage(model: ForecastModel, data: PreparedData, *, device: torch.device, split: str = "train") -> None:
     """All checks, on windows of a split. The model is on the device; it and the data are left as they were.
 
-    Raises UserError for the first thing that leaks.
+    Of a large model with long windows fewer than CHECKED_WINDOWS are looked at; a leak in others alone is left to
+    `forecast check-leakage`. Raises UserError for the first thing that leaks.
     """
     check_scaler(data)
     check_splits(data)
     check_borders(data)
-    check_forecasts(model, data, device=device, split=split)
+    few = affordable_windows(model, data)
+    check_forecasts(model, data, device=device, split=split, windows=few)
     if not isinstance(model, FittedModel):
-        check_training_outputs(model, data, device=device, split=split)
+        check_training_outputs(model, data, device=device, split=split, windows=few)
+
+
+def affordable_windows(model: ForecastModel, data: PreparedData) -> int:
+    """How many windows a training can wait for, 1 to CHECKED_WINDOWS: each weight is used about once a step."""
+    work = sum(weight.numel() for weight in model.parameters()) * (data.seq_len + data.pred_len)
+    return min(CHECKED_WINDOWS, max(1, MOST_WORK // max(1, work)))
+
+
+def checked_windows(count: int, most: int) -> list[int]:
+    """At most `most` of `count` windows: the last, whose future is the next split's, the first, and some between."""
+    return sorted(count - 1 - window for window in evenly_spaced(count, most))
 
 
 def check_scaler(data: PreparedData) -> None:
@@ -155,23 +169,30 @@ def as_read(frame: SeriesFrame, values: np.ndarray) -> SeriesFrame:
 
 
 @torch.no_grad()
-def check_forecasts(model: ForecastModel, data: PreparedData, *, device: torch.device, split: str = "train") -> None:
+def check_forecasts(
+    model: ForecastModel,
+    data: PreparedData,
+    *,
+    device: torch.device,
+    split: str = "train",
+    windows: int = CHECKED_WINDOWS,
+) -> None:
     """Noise in place of all values after a window's origin leaves its inputs and its forecast the same, bit by bit.
 
     The noise is put into the frame and the series made again from it, and it is written into the memory of the series
     itself: a model may hold a reference to it.
     """
-    windows = data.windows(split, look_back=longest_look_back([model], data))
+    dataset = data.windows(split, look_back=longest_look_back([model], data))
     generator = np.random.default_rng(0)
 
     def forecast() -> Tensor:
-        batch = on_device(windows[window], device)
+        batch = on_device(dataset[window], device)
         return repeatable(lambda: forecast_of(model, batch, model.look_back), device)
 
     with restored(model):
         model.eval()
-        for window in evenly_spaced(len(windows), CHECKED_WINDOWS):
-            first = int(windows.starts[window])
+        for window in checked_windows(len(dataset), windows):
+            first = int(dataset.starts[window])
             noisy = with_noise(data, first, generator)
             origin = first + data.seq_len
             before = forecast()
@@ -191,11 +212,16 @@ def check_forecasts(model: ForecastModel, data: PreparedData, *, device: torch.d
 
 @torch.no_grad()
 def check_training_outputs(
-    model: ForecastModel, data: PreparedData, *, device: torch.device, split: str = "train"
+    model: ForecastModel,
+    data: PreparedData,
+    *,
+    device: torch.device,
+    split: str = "train",
+    windows: int = CHECKED_WINDOWS,
 ) -> None:
     """In training, noise in the future from a step on leaves what is predicted of that step and of those before it."""
-    windows, last = data.windows(split), data.pred_len - 1
-    chosen = evenly_spaced(len(windows), CHECKED_WINDOWS)
+    dataset, last = data.windows(split), data.pred_len - 1
+    chosen = checked_windows(len(dataset), windows)
     generator = torch.Generator().manual_seed(0)
 
     def predicted(batch: Batch) -> Tensor:
@@ -204,17 +230,17 @@ def check_training_outputs(
 
     with restored(model):
         model.train()
-        before = predicted(on_device(windows.__getitems__(chosen), device))
+        before = predicted(on_device(dataset.__getitems__(chosen), device))
         refuse_not_finite(before, model, f"training: what the training predicts on {split} windows")
         for step in sorted({0, last}):
-            batch = on_device(windows.__getitems__(chosen), device)
+            batch = on_device(dataset.__getitems__(chosen), device)
             late = batch.future[:, step:]
             late.copy_(NOISE * torch.randn(late.shape, generator=generator))  # in place: in the memory behind it too
             after = predicted(batch)
             rows = before.shape[1] - last + step  # the last pred_len rows are the forecast steps
             if change := first_change(before[:, :rows], after[:, :rows]):
                 window, row, column = change
-                origin = int(windows.starts[chosen[window]]) + data.seq_len - 1
+                origin = int(dataset.starts[chosen[window]]) + data.seq_len - 1
                 # a model predicts all columns, its targets, or others
                 known = {data.n_columns: list(data.frame.columns), len(data.targets): data.target_names}
                 names = known.get(before.shape[2])
@@ -261,44 +287,6 @@ def prepared_again(data: PreparedData, rows: slice, values: np.ndarray) -> Tenso
     frame = replace(data.frame, values=values, timestamps=timestamps, missing=None)
     sizes: dict[str, Any] = {"seq_len": data.seq_len, "pred_len": data.pred_len, "targets": data.targets}
     return prepare(frame, splits={}, scaler=data.scaler, encoding=data.encoding, **sizes).series
-
-
-@contextmanager
-def overwritten(series: Tensor, first: int, rows: Tensor) -> Iterator[None]:
-    """The series with other rows from `first` on, in place; afterwards it is what it was."""
-    place = series[first : first + len(rows)]
-    before = place.clone()
-    try:
-        place.copy_(rows)
-        yield
-    finally:
-        place.copy_(before)
-
-
-@contextmanager
-def restored(model: ForecastModel) -> Iterator[None]:
-    """Afterwards each part of the model has the mode that it had, and its buffers the values."""
-    modes = {part: part.training for part in model.modules()}
-    buffers = {buffer: buffer.clone() for buffer in model.buffers()}
-    try:
-        yield
-    finally:
-        for part, training in modes.items():
-            part.training = training
-        for buffer, before in buffers.items():
-            buffer.copy_(before)
-
-
-def repeatable(run: Callable[[], Tensor], device: torch.device) -> Tensor:
-    """What `run` gives; torch's generators are left as they were, so that the next call draws the same numbers."""
-    with torch.random.fork_rng([device] if device.type == "cuda" else []), exact_float32():
-        return run()
-
-
-def first_change(before: Tensor, after: Tensor) -> tuple[int, ...] | None:
-    """Where two tensors differ first, None where no bit does; NaN and NaN are the same."""
-    changed = ((before != after) & ~(before.isnan() & after.isnan())).nonzero()
-    return tuple(changed[0].tolist()) if len(changed) else None
 
 
 def refuse_not_finite(output: Tensor, model: ForecastModel, what: str) -> None:

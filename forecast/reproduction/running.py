@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
+from forecast.data.guessing.train_command import hydra_value
 from forecast.reproduction.tables import Job
 from forecast.run_folder import OUTPUT, Run, checkpoint_path, in_use, read_run
 
@@ -78,7 +79,8 @@ def train(job: Job, folder: Path, stopped: Callable[[], bool], *, threads: int) 
         return elsewhere
     checkpoint = checkpoint_path(folder, "last")
     resumed = read_run(folder).state in ("interrupted", "unfinished") and checkpoint.is_file()
-    overrides = [f"ckpt_path={checkpoint}"] if resumed else [*job.overrides, f"hydra.run.dir={folder}"]
+    place = {"ckpt_path": checkpoint} if resumed else {"hydra.run.dir": folder}
+    overrides = [*(() if resumed else job.overrides), *(f"{key}={hydra_value(str(p))}" for key, p in place.items())]
     with (folder / OUTPUT).open("ab") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "forecast", "train", *overrides, "trainer.enable_progress_bar=false"],

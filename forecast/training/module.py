@@ -15,7 +15,8 @@ from forecast.checkpoint.formats import RECORD, rename_weights
 from forecast.data.windows import Batch
 from forecast.evaluation.metrics import ErrorSums
 from forecast.models.base import ForecastModel
-from forecast.training.optimizers import TOTAL, check_states, fused_keyword, is_stepwise, takes
+from forecast.training.callback_states import check_callbacks
+from forecast.training.optimizers import TOTAL, check_states, check_step, fused_keyword, is_stepwise, takes
 from forecast.training.record import complete_record
 
 
@@ -116,10 +117,16 @@ class ForecastModule(pl.LightningModule):
             super().lr_scheduler_step(scheduler, metric)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restores the step of the best validation; the file may be of an older format. UserError as `check_states`."""
+        """Restores the step of the best validation; the file may be of an older format.
+
+        Raises UserError for states, of optimizer or callbacks, that no training has written.
+        """
         rename_weights(checkpoint)  # before Lightning hands its weights to the model
         self.best_step = checkpoint[RECORD]["best_step"]
-        check_states(checkpoint.get("optimizer_states", []), list(self.parameters()))
+        weights, states = list(self.parameters()), checkpoint.get("optimizer_states", [])
+        check_states(states, weights)
+        check_step(states, weights, self.make_optimizer)
+        check_callbacks(self.trainer.callbacks, checkpoint.get("callbacks"))  # type: ignore[attr-defined]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds our part."""

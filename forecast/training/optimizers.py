@@ -41,10 +41,35 @@ def check_states(optimizers: Sequence[Any], weights: Sequence[Tensor]) -> None:
                     if fused and value is not None and not _fits(name, value, weights[i]):
                         raise ValueError(f"{name} of weight {i} has another shape than the weight")
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(
-            f"ckpt_path: its entry optimizer_states was changed by other means: {error}. Go on from "
-            "RUN/checkpoints/last.ckpt of another run, or train anew without ckpt_path"
-        ) from error
+        raise _changed(error) from error
+
+
+def check_step(optimizers: Sequence[Any], weights: Sequence[Tensor], make: Callable[..., Optimizer]) -> None:
+    """Raises UserError unless the saved states of an optimizer hold all that its next step needs.
+
+    make: the optimizer of the config. With the saved settings it takes a step on a small weight of each number of axes.
+    """
+    try:
+        small = {weight.ndim: nn.Parameter(torch.ones([1] * weight.ndim)) for weight in weights}
+        for saved in optimizers:
+            optimizer = make(list(small.values()))
+            settings = {key: value for key, value in saved["param_groups"][0].items() if key != "params"}
+            optimizer.param_groups[0].update(settings | {"capturable": False} if "capturable" in settings else settings)
+            for weight in small.values():
+                weight.grad = torch.ones_like(weight)
+            optimizer.step(lambda: 1.0)
+            for i, state in saved["state"].items():
+                if lacking := set(optimizer.state.get(small[weights[i].ndim], {})) - set(state):
+                    raise LookupError(f"weight {i} has no {', '.join(map(str, lacking))}")
+    except Exception as error:  # each optimizer of torch refuses in its own way
+        raise _changed(error) from error
+
+
+def _changed(error: Exception) -> UserError:
+    return UserError(
+        f"ckpt_path: its entry optimizer_states was changed by other means: {error}. Go on from "
+        "RUN/checkpoints/last.ckpt of another run, or train anew without ckpt_path"
+    )
 
 
 def _fits(name: str, value: Any, weight: Tensor) -> bool:

@@ -163,6 +163,8 @@ CHANGED = {
     "a short scaler": (put(*DATA, "scaler", "std", [1.0]), "forecast.data.scaler.std must be 7 finite numbers"),
     "a scaler of NaN": (put(*DATA, "scaler", "mean", [float("nan")] * 7), "scaler.mean must be 7 finite numbers"),
     "a scaler of text": (put(*DATA, "scaler", "mean", ["1"] * 7), "scaler.mean must hold int or float alone"),
+    "a scaler beyond all errors": (put(*DATA, "scaler", "std", [1e308] * 7), "scaler.std holds a number beyond 1e+150"),
+    "a mean beyond all errors": (put(*DATA, "scaler", "mean", [-1e300] * 7), "scaler.mean holds a number beyond"),
     "a scaler that divides by 0": (put(*DATA, "scaler", "std", [0.0] * 7), "scaler.std holds a number that is not"),
     "a split of one row": (put(*DATA, "splits", "val", [3]), "forecast.data.splits.val is [3]"),
     "a split that ends before": (put(*DATA, "splits", "val", [30, 3]), "forecast.data.splits.val is [30, 3]"),

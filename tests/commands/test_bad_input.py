@@ -4,6 +4,7 @@ All that a wrong config can be answered with is in tests/config.
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -172,3 +173,10 @@ def test_a_training_started_in_a_read_only_folder_is_refused_in_one_sentence(wor
         f"{place}: Permission denied. Make room or choose a folder that you can write to: hydra.{key}.dir=FOLDER"
     )
     assert not [path for path in workplace.iterdir() if path.is_dir()]
+
+
+@pytest.mark.parametrize("size", [2**40, 2**62, 10**6])
+def test_a_model_larger_than_memory_is_refused(tmp_path, capsys, size):
+    changes = [f"model.d_model={size}", "model.n_heads=2", f"hydra.run.dir={tmp_path}/r"]
+    text = refusal(capsys, "train", *[change for change in TINY if "d_model" not in change], *changes)
+    assert re.search(rf"does not fit into memory: .*model.d_model={size}.*Take smaller sizes", text)

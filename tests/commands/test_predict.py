@@ -264,3 +264,11 @@ def test_one_column_goes_all_the_way_from_a_csv_to_a_forecast(tmp_path, features
     forecast = predicted(tmp_path, made_checkpoint(tmp_path, *options, trained=features == "MS"))
     assert forecast.columns.tolist() == ["when", "load"]
     assert forecast["load"].between(5_000, 15_000).all()
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.png"])
+def test_a_link_to_nothing_is_not_replaced(tmp_path, best, capsys, name):
+    (tmp_path / name).symlink_to(tmp_path / "disk" / "not-mounted")
+    text = refusal(capsys, "predict", f"ckpt_path={best}", f"output={tmp_path}/f.csv", f"hydra.run.dir={tmp_path}/r")
+    assert f"{name} is a link to {tmp_path}/disk/not-mounted, which is not there. Nothing is overwritten" in text
+    assert (tmp_path / name).is_symlink()

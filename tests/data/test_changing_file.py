@@ -1,6 +1,7 @@
 """A file that changes while it is read: the checksum is that of the rows which were read, or nothing is read."""
 
 import hashlib
+import os
 import threading
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from forecast.data.guessing.check import check_file
 from forecast.data.reading import csv_columns, file_bytes
 from forecast.data.reading.csv_text import CsvText
+from forecast.data.reading.file_bytes import FileBytes
 from forecast.data.sources import CsvSource
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError
@@ -124,3 +126,10 @@ def test_each_reading_of_a_file_that_grows_and_grows_has_the_checksum_of_its_own
         assert frame.checksum == md5(b"".join(lines[: 1 + len(frame)]))
         np.testing.assert_array_equal(frame.values[:, 0], np.arange(len(frame)) + 0.5)
     assert len(source.frame()) == 5 * N
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a file that waits for what may come")
+def test_a_file_that_waits_for_more_is_read_as_it_is(tmp_path):
+    # of /proc/kmsg and its like nobody can tell beforehand; opened as all files, a pipe waits for its other end
+    os.mkfifo(tmp_path / "waits.csv")
+    assert FileBytes.of(tmp_path / "waits.csv").size == 0

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -180,6 +181,34 @@ def test_the_windows_of_the_split_are_checked(data):
     """The first forecast row of test is what no train or val window has in its future but as a later row."""
     origin = data.frame.timestamps[data.splits["test"].start - 1]
     assert f"a test window with its origin at {origin}" in leak(Leaky(data, future), data, split="test")
+
+
+def large_model(weights):
+    """What says how long a model takes, and nothing else of it."""
+    return SimpleNamespace(parameters=lambda: [torch.empty(weights, device="meta")])
+
+
+@pytest.mark.parametrize(
+    "weights, seq_len, pred_len, windows",
+    [(11_000_000, 96, 24, 4), (11_000_000, 720, 720, 1), (11_000_000, 336, 336, 2), (10**12, 19, 5, 1), (0, 19, 5, 4)],
+)
+def test_a_training_waits_for_as_many_windows_as_take_a_second_or_two(weights, seq_len, pred_len, windows):
+    lengths = SimpleNamespace(seq_len=seq_len, pred_len=pred_len)
+    assert leakage.affordable_windows(large_model(weights), lengths) == windows
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LEAKS if "first window" not in kind])
+def test_of_a_large_model_the_last_window_finds_the_same_leaks(kind, data, monkeypatch):
+    monkeypatch.setattr(leakage, "MOST_WORK", 0)
+    message = LEAKS[kind][1].replace(FIRST, LAST)
+    assert re.search(message, leak(Leaky(data, LEAKS[kind][0]).train(), data, check_leakage))
+
+
+def test_a_leak_in_another_window_alone_is_left_to_the_command(data, monkeypatch):
+    model = Leaky(data, in_window(0))
+    monkeypatch.setattr(leakage, "MOST_WORK", 0)
+    check_leakage(model, data, device=CPU)
+    assert f"origin at {FIRST} " in leak(model, data)
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])

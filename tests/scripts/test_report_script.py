@@ -240,3 +240,16 @@ def test_results_that_do_not_belong_together_are_listed_as_such(report, sweep):
         f"written with: forecast train ckpt_path={last} writes both anew" in output
     )
     assert "files" not in json.loads((sweep / "runs.jsonl").read_text().splitlines()[0])
+
+
+def test_names_are_no_formulas_in_a_csv_for_a_spreadsheet(report, tmp_path):
+    make_runs(tmp_path, {"full": wave(0.5), "prob": wave(0.6)})
+    for path in tmp_path.glob("*/metrics.json"):
+        edit_json(path, lambda metrics: metrics.update(data="=cmd|' /C calc'!A0"))
+    report(tmp_path)
+    assert "'=cmd" not in (tmp_path / "report.csv").read_text()  # programs read what was written
+    report(tmp_path, "--output-safe")
+    with (tmp_path / "report.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert all(row["data"].startswith("'=cmd|") for row in rows)
+    assert any(float(row["mse_difference"] or 0) for row in rows)  # a negative number is no formula

@@ -2,11 +2,14 @@
 
 import pytest
 import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import nn
 
 from forecast.errors import UserError
+from forecast.training.callback_states import check_callbacks
+from forecast.training.checkpoint import CheckpointFiles
 from forecast.training.lightning_errors import errors_for_users
-from forecast.training.optimizers import check_states
+from forecast.training.optimizers import check_states, check_step
 from forecast.training.random_states import get_states, set_states
 
 pytestmark = pytest.mark.core
@@ -119,3 +122,70 @@ def test_what_lightning_cannot_restore_is_a_mistake_of_the_file(tmp_path):
         errors_for_users(tmp_path),
     ):
         connector.restore_callbacks()
+
+
+@pytest.mark.parametrize("make, keywords", FUSED.values(), ids=FUSED)
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_step_can_be_taken_from_what_an_optimizer_has_saved(make, keywords, fused):
+    states, weights = saved(make, fused=fused, **keywords)
+    check_step([states], weights, lambda parameters: make(parameters, lr=0.1, **keywords))
+
+
+@pytest.mark.parametrize("make", [torch.optim.Adafactor, torch.optim.LBFGS, torch.optim.Rprop, torch.optim.RMSprop])
+def test_a_step_can_be_taken_of_optimizers_without_a_fused_step(make):
+    model = nn.Linear(5, 3)
+    optimizer = make(model.parameters())
+    model(torch.ones(2, 5)).sum().backward()
+    optimizer.step(lambda: 1.0)
+    check_step([optimizer.state_dict()], list(model.parameters()), make)
+
+
+LACKING = {
+    "a moment": lambda s: s["state"][1].pop("exp_avg"),
+    "the number of steps": lambda s: s["state"][0].pop("step"),
+    "the largest moment, by its settings": lambda s: s["param_groups"][0].update(amsgrad=True),
+    "a rate that is a number": lambda s: s["param_groups"][0].update(lr="x"),
+    "betas": lambda s: s["param_groups"][0].update(betas=0.5),
+    "settings": lambda s: s.update(param_groups=[]),
+}
+
+
+@pytest.mark.parametrize("change", LACKING.values(), ids=LACKING)
+def test_states_without_what_the_next_step_needs_are_refused(change):
+    states, weights = saved(torch.optim.Adam)
+    change(states)
+    with pytest.raises(UserError, match=r"optimizer_states was changed by other means: .*last\.ckpt of another"):
+        check_step([states], weights, torch.optim.Adam)
+
+
+@pytest.mark.parametrize("best_mse", ["x", None, True, [1.0]])
+def test_a_best_error_that_is_no_number_is_refused(best_mse):
+    with pytest.raises(UserError, match=r"callbacks\.CheckpointFiles\.best_mse is .*last\.ckpt of another"):
+        check_callbacks([CheckpointFiles()], {CheckpointFiles().state_key: {"best_mse": best_mse}})
+    check_callbacks([CheckpointFiles()], {CheckpointFiles().state_key: {"best_mse": 0.5}})
+
+
+VICTIMS = {
+    "beside its folder": "{folder}/../letter.ckpt",
+    "no checkpoint": "{folder}/letter.txt",
+    "a folder": "{folder}/letters",
+    "an address": "s3://bucket/letter.ckpt",
+}
+
+
+@pytest.mark.parametrize("key", ["best_model_path", "kth_best_model_path", "last_model_path", "best_k_models"])
+@pytest.mark.parametrize("victim", VICTIMS.values(), ids=VICTIMS)
+def test_a_checkpoint_cannot_have_other_files_deleted(key, victim, tmp_path):
+    callback = ModelCheckpoint(dirpath=tmp_path / "kept", monitor="val/mse_scaled")
+    path = victim.format(folder=tmp_path / "kept")
+    state = callback.state_dict() | {key: {path: torch.tensor(0.5)} if key == "best_k_models" else path}
+    with pytest.raises(UserError, match=r"callbacks\.ModelCheckpoint is .*letter.*no training has written"):
+        check_callbacks([callback], {callback.state_key: state})
+
+
+def test_the_checkpoints_of_a_run_are_gone_on_with(tmp_path):
+    callback = ModelCheckpoint(dirpath=tmp_path / "kept", monitor="val/mse_scaled")
+    best = str(tmp_path / "kept" / "epoch=1.ckpt")
+    moved = callback.state_dict() | {"dirpath": "/before", "best_model_path": "/before/epoch=1.ckpt"}
+    for state in (callback.state_dict() | {"best_k_models": {best: torch.tensor(0.5)}}, moved):
+        check_callbacks([callback], {callback.state_key: state})

@@ -14,7 +14,7 @@ from typing import Literal, TextIO
 
 from forecast.data.findings import MAX_QUOTED, Findings, quoted
 from forecast.data.guessing.train_command import hydra_value
-from forecast.data.reading.file_bytes import FileBytes
+from forecast.data.reading.file_bytes import FileBytes, without_waiting
 from forecast.data.reading.unpacked import GZIP, ZIP, unpacked
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
@@ -100,8 +100,8 @@ class CsvText:
                 raise UserError(f"{self.path} is a folder. Name one CSV file inside it.")
             if not stat.S_ISREG(mode):  # a pipe can be read once only, and may keep its reader waiting for ever
                 raise UserError(f"{self.path} is a pipe or a device. Write its text to a file, and name that.")
-            with self.path.open("rb") as file:
-                return file.read(_BEGINNING)
+            with open(self.path, "rb", opener=without_waiting) as file:
+                return file.read(_BEGINNING) or b""  # None: nothing yet, where others would wait
         except (FileNotFoundError, NotADirectoryError) as error:
             folder = self.path.parent
             names = [p.name for p in folder.iterdir()] if folder.is_dir() else []

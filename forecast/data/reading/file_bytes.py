@@ -36,7 +36,7 @@ class FileBytes:
         """Of the file as it is now; OSError when it cannot be read."""
         md5, size, feeds, returns, nul_line, last = hashlib.md5(usedforsecurity=False), 0, 0, 0, None, b""
         decoder, utf8 = codecs.getincrementaldecoder("utf-8")(), True
-        with path.open("rb") as file:
+        with open(path, "rb", opener=without_waiting) as file:
             while block := file.read(_BLOCK):
                 md5.update(block)
                 utf8 = utf8 and _decodes(decoder, block)
@@ -65,6 +65,11 @@ class FileBytes:
         )
 
 
+def without_waiting(path: str, flags: int) -> int:
+    """Opens a file whose reading never waits: /proc/kmsg and others look like files, and wait for what may come."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = False) -> bool:
     try:
         decoder.decode(block, final)
@@ -77,7 +82,7 @@ class _Unchanged(io.RawIOBase):
     """Reads the bytes of a FileBytes, and what was appended since not."""
 
     def __init__(self, expected: FileBytes) -> None:
-        self._file = expected.path.open("rb", buffering=0)
+        self._file = open(expected.path, "rb", buffering=0, opener=without_waiting)  # noqa: SIM115 - closed in close
         self._expected, self._left, self._md5 = expected, expected.size, hashlib.md5(usedforsecurity=False)
 
     def readable(self) -> bool:
