@@ -44,7 +44,7 @@ def naive():
 
 
 def by_library(loss, column, unit="original", **options):
-    """utilsforecast on a long table of one column: a series a window, so that its mean over series is that of windows."""
+    """utilsforecast on a long table of one column, in which each window is a series: its figure of each window (N,)."""
     scale, shift = (STD, MEAN) if unit == "original" else (np.ones(T), np.zeros(T))
     forecast, target = ((x.double().numpy() * scale + shift)[:, :, column] for x in both())
     table = pd.DataFrame({"unique_id": np.repeat(np.arange(N), P), "y": target.ravel(), "model": forecast.ravel()})
