@@ -1,6 +1,7 @@
 """What metrics.json says of a run beside its errors: what was run, how it was trained, on which data."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +79,15 @@ def same_data(checkpoint: Checkpoint) -> list[str] | None:
     """
     config, choices = checkpoint.config, checkpoint.record["choices"]
     try:
-        without_split = composed([f"data={choices.get('data')}"])
         chosen = {key: choices[key] for key in ("data", "data/split") if choices.get(key)}
-        usual = composed([f"{key}={value}" for key, value in chosen.items()]).values
+        usual = _as_shipped(*(f"{key}={value}" for key, value in chosen.items()))
+        its_own_split = _as_shipped(f"data={choices.get('data')}")["data"] == usual["data"]
     except UserError:
         return None
     own, offered = (dict(_leaves(values["data"])) for values in (config, usual))
     if any(own.get(key) != value for key, value in offered.items() if key.endswith("_target_")):
         return None
-    if without_split.values["data"] == usual["data"]:
+    if its_own_split:
         chosen.pop("data/split", None)
     words = [typed(key, value) for key, value in chosen.items()]
     words += [typed(f"data.{key}", value) for key, value in own.items() if not _equal(key, value, offered.get(key))]
@@ -95,9 +96,17 @@ def same_data(checkpoint: Checkpoint) -> list[str] | None:
     return words + [typed(key, config[key]) for key in lengths]
 
 
+@cache
+def _as_shipped(*overrides: str) -> dict[str, Any]:
+    """The config of a training with these options of the data. Raises UserError for one that is not there."""
+    return composed(overrides).values
+
+
 def _leaves(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The keys of the group data; those of its split by their whole path."""
+    """The keys of the group data that choose rows and columns; those of its split by their whole path."""
     for key, value in node.items():
+        if key == "batch_size":
+            continue
         if key == "split" and isinstance(value, Mapping):
             yield from ((f"split.{inner}", value) for inner, value in value.items())
         else:
