@@ -285,8 +285,7 @@ def _check_data(data: dict[str, Any], where: str) -> None:
         fits = len(scaler[key]) == len(columns) and all(map(math.isfinite, scaler[key]))
         _require(fits, f"{where}.scaler.{key}", f"must be {len(columns)} finite numbers, one a column")
     _require(min(scaler["std"]) > 0, f"{where}.scaler.std", "holds a number that is not above 0")
-    naive = data.get("naive") or {"period": 1, "absolute": [0] * len(targets), "squared": [0] * len(targets)}
-    _require(naive["period"] >= 1, f"{where}.naive.period", f"is {naive['period']}; it must be at least 1")
+    naive = data.get("naive") or dict.fromkeys(("absolute", "squared"), [0.0] * len(targets))
     for key in ("absolute", "squared"):
         fits = len(naive[key]) == len(targets) and all(math.isfinite(one) and one >= 0 for one in naive[key])
         _require(fits, f"{where}.naive.{key}", f"must be {len(targets)} finite numbers from 0 on, one a target")

@@ -195,7 +195,6 @@ CHANGED = {
         put(RECORD, "data", "naive", "squared", ["a"] * 7),
         "data.naive.squared must hold int or float",
     ),
-    "a season of no steps": (put(RECORD, "data", "naive", "period", 0), "forecast.data.naive.period is 0"),
     "an import of a number": (put(RECORD, "imported", 5), "forecast.imported is a int; it must be dict"),
     "an import of no file": (put(RECORD, "imported", {}), "forecast.imported.file is missing"),
     "no choice of attention": (drop(RECORD, "choices", "attention"), "forecast.choices.attention is missing"),
