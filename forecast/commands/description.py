@@ -9,6 +9,7 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.config.entry import composed
 from forecast.data.guessing.train_command import typed
 from forecast.errors import UserError
+from forecast.run_folder import SAME_DATA
 
 
 def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, 
         "parameters": checkpoint.record["parameters"],
         "best_epoch": checkpoint.best_epoch,
         "training": training(checkpoint),
-        "same_data": same_data(checkpoint),
+        SAME_DATA: same_data(checkpoint),
     }
 
 

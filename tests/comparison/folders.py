@@ -56,6 +56,7 @@ def metrics_of(errors, *, data, seed, seq_len):
         "pred_len": PRED_LEN,
         "parameters": 1234567,
         "best_epoch": 2,
+        "same_data": ["data=csv", "data.path=/home/somebody/my.csv"],
         "test": {"windows": len(errors), **both, "skill": 0.25, "flat": []},
         "baselines": {
             "last_value": {"scaled": {"mse": 0.9, "mae": 0.8}},
