@@ -107,7 +107,10 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def rounded(value: Any) -> Any:
-    """The same structure, floats rounded to DECIMALS; NaN and inf become None; tuples and arrays, lists."""
+    """The same structure, floats rounded to DECIMALS, small ones to as many digits; NaN and inf become None.
+
+    Tuples and arrays become lists.
+    """
     if isinstance(value, Mapping):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -115,5 +118,10 @@ def rounded(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [rounded(item) for item in value]
     if isinstance(value, float):
-        return round(value, DECIMALS) + 0.0 if math.isfinite(value) else None  # + 0.0: no "-0.0"
+        return _rounded(value) if math.isfinite(value) else None
     return value
+
+
+def _rounded(value: float) -> float:
+    zeros = 0 if value == 0.0 else max(0, -math.floor(math.log10(abs(value))) - 1)  # right after the decimal point
+    return round(value, DECIMALS + zeros) + 0.0  # + 0.0: no "-0.0"

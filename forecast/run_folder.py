@@ -32,6 +32,8 @@ LOCK, HOLDER = ".lock", ".lock.holder"
 METRICS, RUN_INFO, OVERRIDES = "metrics.json", "run.json", ".hydra/overrides.yaml"
 # In metrics.json: the name of each file that was written with it -> its SHA-256.
 FILES = "files"
+# In metrics.json: the overrides that choose the same data, with the path where they lie.
+SAME_DATA = "same_data"
 WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step.csv", "forecasts.npz"
 # The picture of some forecasts; what a run of `reproduce` printed; the DataFrame that a run of Python was trained on.
 PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.csv"
@@ -208,7 +210,8 @@ def result_line(run: Run) -> dict[str, Any]:
     What run.json says of the data is under `data_read`, since `data` is their name; without the path.
     """
     described = run.run_info.get("data") or {}
-    metrics = {key: value for key, value in run.metrics.items() if key != FILES}  # they are not on that machine
+    # the files are not on that machine
+    metrics = {key: value for key, value in run.metrics.items() if key not in (FILES, SAME_DATA)}
     return {**run.run_info, **metrics, "data_read": {key: described[key] for key in DATA_KEYS if key in described}}
 
 

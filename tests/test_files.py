@@ -14,15 +14,17 @@ import pytest
 from forecast.files import remove_unfinished, replacing, rounded, save_arrays, together, write_json
 
 
-def test_floats_are_rounded_to_six_decimals_wherever_they_are():
+def test_floats_are_rounded_to_six_decimals_wherever_they_are_and_small_ones_to_as_many_digits():
     value = {"a": [0.12345678, (np.float32(0.1), 2)], "b": np.array([1.0000004, np.nan]), "c": True, "d": "x"}
     assert rounded(value) == {"a": [0.123457, [0.1, 2]], "b": [1.0, None], "c": True, "d": "x"}
+    assert rounded([0.00281234567, -1.23456789e-9]) == [0.00281235, -1.23457e-9]
+    assert rounded(rounded(0.09999999996)) == rounded(0.09999999996)
 
 
 def test_whole_numbers_stay_whole():
     assert type(rounded(np.int64(5))) is int
     assert type(rounded(True)) is bool
-    assert math.copysign(1.0, rounded(-1e-9)) == 1.0
+    assert math.copysign(1.0, rounded(-0.0)) == 1.0
 
 
 def test_nan_and_inf_become_null(tmp_path):

@@ -60,6 +60,7 @@ KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 OPTIONAL_KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     f"{RECORD}.imported": {"file": (str,)},
     f"{RECORD}.data.gaps": {},
+    f"{RECORD}.data.naive": {"period": (int,), "absolute": (list,), "squared": (list,)},
 }
 
 
@@ -258,6 +259,8 @@ def _check_types(content: dict[str, Any]) -> None:
         **{f"data.{key}": (data[key], (str,)) for key in ("columns", "targets", "known")},
     }
     lists |= {f"data.scaler.{key}": (data["scaler"][key], (int, float)) for key in ("mean", "std")}
+    if data.get("naive") is not None:
+        lists |= {f"data.naive.{key}": (data["naive"][key], (int, float)) for key in ("absolute", "squared")}
     for where, (values, types) in lists.items():
         names = _in_words(types)
         _require(all(_is_one(value, types) for value in values), f"{RECORD}.{where}", f"must hold {names} alone")
@@ -297,6 +300,10 @@ def _check_data(data: dict[str, Any], where: str) -> None:
     _require(
         season is None or (type(season) is int and season > 0), f"{where}.season", f"is {season!r}, no number of steps"
     )
+    naive = data.get("naive") or dict.fromkeys(("absolute", "squared"), [0.0] * len(targets))
+    for key in ("absolute", "squared"):
+        fits = len(naive[key]) == len(targets) and all(math.isfinite(one) and one >= 0 for one in naive[key])
+        _require(fits, f"{where}.naive.{key}", f"must be {len(targets)} finite numbers from 0 on, one a target")
     for name, rows in data["splits"].items():
         ok = isinstance(rows, list) and len(rows) == 2 and all(type(n) is int for n in rows) and 0 <= rows[0] <= rows[1]
         _require(ok, f"{where}.splits.{name}", f"is {rows!r}; it must be two row numbers, the first and the end")

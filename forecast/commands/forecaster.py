@@ -15,6 +15,7 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.inputs import WHOLE_FILE, evaluated_data, find_device, history, trained_source
 from forecast.commands.results import Result, evaluate_checkpoint
 from forecast.commands.tables import Table, as_file, keep_table, time_column_of
+from forecast.comparison.rows import at
 from forecast.config.entry import call, run_folder
 from forecast.config.trust import trusting
 from forecast.data.frame import SeriesFrame
@@ -24,6 +25,7 @@ from forecast.data.sources import Source
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.horizon_offsets import check_offsets
+from forecast.evaluation.metrics import UNIT_FREE
 from forecast.evaluation.predict import predict
 from forecast.run_folder import METRICS, TRAINING_TABLE, checkpoint_path, run_of
 
@@ -187,23 +189,22 @@ class Forecaster:
     def evaluate(
         self, table: Table | None = None, *, split: str | None = None, reading: Mapping[str, Any] | None = None
     ) -> pd.DataFrame:
-        """MSE and MAE of the model and of simple baselines on every window: a row each, the model's first.
+        """The errors of the model and of simple baselines on every window: a row each, the model's first.
 
         table: other rows than those trained on, all of whose windows count; None: the test rows of the data trained on.
-        split: train, val, test or tail in place of that. reading: as in `predict`. Columns: mse and mae in scaled and
-        in original units; the baselines have no original units where only their scaled errors are known.
+        split: train, val, test or tail in place of that. reading: as in `predict`. Columns: mse and mae in scaled
+        units, mase, rmsse and smape; of one target column also mse_original and mae_original. NaN: not known.
         """
         split = split or ("test" if table is None else WHOLE_FILE)
         source = self.source()
         with as_file(table, source, reading) as (path, layout):
             metrics = self.result(source, path, split=split, protocol=Protocol(), reading=layout).metrics
         rows = {metrics["model"]: metrics[split], **metrics["baselines"]}
+        original = [f"{error}_original" for error in ("mse", "mae") if "original" in metrics[split]]
+        names = ("mse_scaled", "mae_scaled", *UNIT_FREE, *original)
+        places = {name: tuple(reversed(name.split("_"))) for name in names}
         compared: pd.DataFrame = pd.DataFrame(
-            {
-                f"{error}_{units}": {name: errors.get(units, {}).get(error) for name, errors in rows.items()}
-                for units in ("scaled", "original")
-                for error in ("mse", "mae")
-            },
+            {name: [at(errors, place) for errors in rows.values()] for name, place in places.items()},
             index=list(rows),
             dtype=float,
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands import Answer
-from forecast.commands.results import slot_names
+from forecast.commands.description import slot_names
 from forecast.config.trust import as_typed
 from forecast.data.guessing.train_command import typed
 from forecast.run_folder import METRICS, run_of

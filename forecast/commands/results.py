@@ -1,6 +1,6 @@
 """The end of every evaluation: metrics.json, errors by step and window, forecasts and their picture."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,10 @@ import pandas as pd
 import torch
 
 from forecast.checkpoint.load import Checkpoint
+from forecast.commands.description import description
 from forecast.data.prepare import PreparedData, window_values
 from forecast.data.sources import DemoSource, Source
-from forecast.evaluation.baselines import WEIGHTS
+from forecast.evaluation.baselines import WEIGHTS, season
 from forecast.evaluation.evaluate import (
     MODEL,
     Evaluation,
@@ -23,29 +24,22 @@ from forecast.evaluation.evaluate import (
     split_metrics,
 )
 from forecast.evaluation.horizon_offsets import offset_metrics
-from forecast.files import DECIMALS, json_text, save_arrays, together
+from forecast.evaluation.metrics import UNIT_FREE
+from forecast.evaluation.naive_errors import NaiveErrors, naive_errors
+from forecast.files import DECIMALS, json_text, rounded, save_arrays, together
+from forecast.report.forecasters import best_baseline
 from forecast.run_folder import FILES, FORECASTS, METRICS, PICTURE, RESULTS, STEP_ERRORS, WINDOW_ERRORS, sha256
 
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
 
 
-def slot_names(choices: dict[str, str | None]) -> dict[str, str]:
-    """The attention in each slot of the model: {"encoder": "prob", ...}; empty for a model without slots."""
-    prefix, suffix = "attention@model.", "_attention"
-    slots = {key: name for key, name in choices.items() if key.startswith(prefix) and key.endswith(suffix)}
-    return {
-        key.removeprefix(prefix).removesuffix(suffix): str(choices["attention"] if name == "inherit" else name)
-        for key, name in slots.items()
-    }
-
-
 @dataclass
 class Result:
     """What evaluating a checkpoint on one split gave.
 
-    metrics: what becomes metrics.json; the commands add to it. by_step: the columns of metrics_by_step.csv, P figures
-    each, scaled units.
+    metrics: what becomes metrics.json, rounded as there; the commands add to it. by_step: the columns of
+    metrics_by_step.csv, P figures each, scaled units.
     """
 
     metrics: dict[str, Any]
@@ -74,44 +68,51 @@ def evaluate_checkpoint(
     """
     model, data = checkpoint.model().to(device), data.on(device)
     common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
-    fitted = {key: checkpoint.record[key] for key in WEIGHTS if key in checkpoint.record}
+    baseline: Any = {"fitted": {key: checkpoint.record[key] for key in WEIGHTS if key in checkpoint.record}}
+    naive = saved_naive_errors(checkpoint, data if source is not None else None)
     blocks = {}
     for name in brief:
-        block = split_metrics(evaluate(model, data, split=name, fitted=fitted, **common), data)
-        blocks[name] = {key: block[key] for key in ("windows", "scaled", "original")}
-    evaluation = evaluate(model, data, split=split, fitted=fitted, **common)
-    baselines = baseline_metrics(evaluation.baselines, data)
+        block = split_metrics(evaluate(model, data, split=name, **baseline, **common), data, naive)
+        blocks[name] = {key: block[key] for key in ("windows", "scaled", "original", *UNIT_FREE) if key in block}
+    evaluation = evaluate(model, data, split=split, **baseline, **common)
+    baselines = baseline_metrics(evaluation.baselines, data, naive)
+    for key, weight in baseline["fitted"].items():
+        baselines[WEIGHTS[key]]["look_back"] = weight.shape[1]
     best_mse = best_reachable(source, data)
     if best_mse is not None:
         baselines["best_reachable"] = {"scaled": {"mse": float(best_mse.mean())}}
     metrics = {
         "status": "finished",
         **description(checkpoint, protocol_name),
-        split: split_metrics(evaluation, data),
+        split: {**split_metrics(evaluation, data, naive), "level_shift": level_shift(data, split)},
         "baselines": baselines,
-        **offset_metrics(model, data, split=split, **common),
+        "mase_scale": naive and {"period": naive.period, "columns_without": naive.without(data.target_names)},
+        **offset_metrics(model, data, split=split, naive=naive, **common),
         **blocks,
     }
-    return Result(metrics, evaluation, data, step_errors(evaluation, best_mse))
+    return Result(rounded(metrics), evaluation, data, step_errors(evaluation, best_mse))
 
 
-def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, Any]:
-    """What was run, in the user's names; a model of a class of the user's own by that class."""
-    config, choices = checkpoint.config, checkpoint.record["choices"]
-    target = config["model"]["_target_"]
-    slots = slot_names(choices)
-    return {
-        "model": choices["model"] if target.startswith("forecast.") else target,
-        **({"variant": choices["variant"]} if choices.get("variant") else {}),
-        "attention": choices["attention"] if slots else None,
-        "attention_slots": slots,
-        "data": config["data"]["name"],
-        "features": config["data"]["features"],
-        "protocol": protocol_name,
-        **{key: config[key] for key in ("seed", "seq_len", "label_len", "pred_len")},
-        "parameters": checkpoint.record["parameters"],
-        "best_epoch": checkpoint.best_epoch,
-    }
+def saved_naive_errors(checkpoint: Checkpoint, data: PreparedData | None) -> NaiveErrors | None:
+    """By what MASE and RMSSE are scaled: the train rows' errors in the checkpoint.
+
+    data: those trained on, None for another file. An older checkpoint has no such errors: then they are those of the
+    train rows in `data`, and unknown without it.
+    """
+    if (state := checkpoint.data.get("naive")) is not None:
+        return NaiveErrors.from_state(state)
+    return None if data is None else naive_errors(data, season(data) or 1)
+
+
+def level_shift(data: PreparedData, split: str) -> float:
+    """How far the mean of a split's rows lies from that of the train rows, in the train rows' standard deviations.
+
+    The root mean square over the target columns.
+    """
+    rows = data.splits[split]
+    values = data.frame.values[rows.start : rows.stop, list(data.targets)]
+    shifts = (values.mean(0) - data.target_mean) / data.target_std
+    return float(np.sqrt(np.square(shifts).mean()))
 
 
 def best_reachable(source: Source | None, data: PreparedData) -> np.ndarray | None:
@@ -157,7 +158,7 @@ def write_results(folder: Path, result: Result) -> None:
         save_arrays(beside(WINDOW_ERRORS), {"start": evaluation.starts, **errors, "columns": columns})
         save_arrays(beside(FORECASTS), windows)
         beside(STEP_ERRORS).write_text(steps_csv(result.by_step), encoding="utf-8")
-        draw_windows(beside(PICTURE), windows, title=f"{result.metrics['model']} on {result.metrics['data']}")
+        draw_windows(beside(PICTURE), windows, result.metrics)
         result.metrics[FILES] = {name: sha256(beside(name)) for name in RESULTS if name != METRICS}
         beside(METRICS).write_text(json_text(result.metrics), encoding="utf-8")
 
@@ -165,33 +166,35 @@ def write_results(folder: Path, result: Result) -> None:
 def example_windows(evaluation: Evaluation, data: PreparedData) -> dict[str, np.ndarray]:
     """A few fixed windows in original units.
 
-    past (W, L, T); truth, forecast and two baselines' forecasts (W, P, T); timestamps (W, L + P); columns (T,).
+    past (W, L, T); truth, forecast and each baseline's forecast, by its name (W, P, T); timestamps (W, L + P);
+    columns (T,).
     """
     values, timestamps = window_values(data, evaluation.starts[evaluation.examples])
     return {
         "past": values[:, : data.seq_len],
         "truth": values[:, data.seq_len :],
         "forecast": data.original(evaluation.forecasts[MODEL]),
-        "seasonal_naive": data.original(evaluation.forecasts["seasonal_naive"]),
-        "closed_form_nlinear": data.original(evaluation.forecasts["closed_form_nlinear"]),
+        **{name: data.original(evaluation.forecasts[name]) for name in evaluation.baselines},
         "timestamps": timestamps,
         "columns": np.array(data.target_names),
     }
 
 
-def draw_windows(path: Path, windows: dict[str, np.ndarray], *, title: str) -> None:
-    """Draws the first DRAWN_WINDOWS of `example_windows`."""
+def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Mapping[str, Any]) -> None:
+    """Draws the first DRAWN_WINDOWS of `example_windows` beside the best baseline, data.target first."""
     from forecast.report.figures import forecast_figure, save
 
     drawn = evenly_spaced(len(windows["past"]), DRAWN_WINDOWS)
+    best = best_baseline(metrics)
     figure = forecast_figure(
         past=windows["past"][drawn],
         truth=windows["truth"][drawn],
         forecast=windows["forecast"][drawn],
         timestamps=[pd.DatetimeIndex(windows["timestamps"][i]) for i in drawn],
         columns=[str(name) for name in windows["columns"]],
-        title=title,
-        baseline=windows["closed_form_nlinear"][drawn],
-        baseline_name="closed-form NLinear",
+        title=f"{metrics['model']} on {metrics['data']}",
+        baseline=windows[best.key][drawn] if best else None,
+        baseline_name=best.name if best else "",
+        first=metrics["target"],
     )
     save(figure, path)

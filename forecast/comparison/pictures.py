@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from forecast.comparison.rows import ODD, Comparison, Row, Spread, read_arrays
-from forecast.comparison.tables import heading
+from forecast.comparison.tables import baselines, heading
 from forecast.report.figures import blank_figure, drawn_name, lighten, name_beside, show_dates
-from forecast.report.verdict import BASELINES
+from forecast.report.forecasters import baseline_name, best_baseline
 from forecast.run_folder import FORECASTS, STEP_ERRORS, Run
 
 # Okabe and Ito's palette; a second and third round of it has other dashes and markers.
@@ -48,10 +48,11 @@ def errors_figure(rows: Sequence[Row], title: str) -> Figure:
         axes.errorbar(mse.mean, place, xerr=mse.sd, fmt="|", color="#000000", capsize=3, markersize=9)
         seeds = [run.metrics["test"]["scaled"]["mse"] for run in row.finished]
         axes.plot(seeds, [place] * len(seeds), "o", color=COLOURS[0], markersize=4, alpha=0.7)
-    for number, (key, name) in enumerate(BASELINES.items(), start=1):
+    for number, key in enumerate(baselines(rows), start=1):
         baseline = rows[0].first("baselines", key, "scaled", "mse")
         if baseline is not None and baseline <= FAR * _mse(rows[0]).mean:
-            axes.axvline(baseline, color=COLOURS[number], linestyle=DASHES[1], label=f"{name} {baseline:.3f}")
+            style = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[1]}
+            axes.axvline(baseline, label=f"{drawn_name(baseline_name(key))} {baseline:.3f}", **style)
     axes.set_yticks(range(len(rows)), [drawn_name(row.name) for row in rows], parse_math=False)
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlabel("MSE, scaled units")
@@ -107,9 +108,9 @@ def steps_figure(rows: Sequence[Row], title: str) -> Figure | None:
         )
     if not axes.lines:
         return None
-    baseline = _steps(rows[0].finished[0], "closed_form_nlinear_mse_scaled")
-    if baseline:
-        axes.plot(np.arange(1, len(baseline) + 1), baseline, label=BASELINES["closed_form_nlinear"], **BASELINE)
+    best = best_baseline(rows[0].finished[0].metrics)
+    if best is not None and (baseline := _steps(rows[0].finished[0], f"{best.key}_mse_scaled")):
+        axes.plot(np.arange(1, len(baseline) + 1), baseline, label=drawn_name(best.name), **BASELINE)
     axes.set_xlabel("forecast step")
     axes.set_ylabel("MSE, scaled units")
     lighten(axes)
@@ -124,7 +125,9 @@ def forecasts_figure(rows: Sequence[Row], title: str) -> Figure | None:
     if not shared:
         return None
     origins = [shared[i] for i in sorted({0, len(shared) // 2, len(shared) - 1})]
-    columns = saved[0][1][origins[0]]["columns"][-MAX_COLUMNS:]
+    target = rows[0].first("target")  # of older runs not known: then it is the last column, as in published files
+    names = list(reversed(saved[0][1][origins[0]]["columns"]))
+    columns = sorted(names, key=lambda name: name != target)[:MAX_COLUMNS]
     figure = blank_figure(max(4.8 * len(origins), 9.0), 1.6 + 2.6 * len(columns), title)
     panels = figure.subplots(len(columns), len(origins), squeeze=False, sharex="col")
     for line, column in enumerate(columns):

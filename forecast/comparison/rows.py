@@ -20,6 +20,9 @@ from forecast.run_folder import NOT_IDENTITY, OVERRIDES, WINDOW_ERRORS, Run, rea
 REPEATS = "seed"
 # Overrides that make no other experiment of a run: pictures for TensorBoard, beside what its identity leaves out.
 UNNAMED = (*NOT_IDENTITY, "callbacks.figures")
+# Overrides that name the data, and the beginnings of those that decide what is forecast.
+DATA = ("data", "data.path", "data.name")
+TASK = ("data", "pred_len", "protocol", "experiment")
 # What reading a NumPy archive of any origin can raise.
 ODD = (OSError, ValueError, KeyError, TypeError, IndexError, MemoryError, zipfile.BadZipFile)
 
@@ -110,14 +113,26 @@ def comparisons(runs: Sequence[Run]) -> list[Comparison]:
             data = {key: at(run.run_info, ("data", key)) for key in ("checksum", "targets", "splits", "gaps")}
             task = [run.metrics[key] for key in ("data", "features", "pred_len", "protocol")]
             tables.setdefault(json.dumps([task, data], sort_keys=True), []).append(run)
-    for run in runs if tables else ():
+    for run in runs:
         if run.state not in ("finished", "foreign"):  # without results: to the run whose overrides are most alike
-            alike = {
-                key: max(len(run.overrides.items() & member.overrides.items()) for member in members)
-                for key, members in tables.items()
-            }
-            tables[max(alike, key=alike.__getitem__)].append(run)
+            alike = {key: best for key, members in tables.items() if (best := _alike(run, members)) is not None}
+            if alike:
+                tables[max(alike, key=alike.__getitem__)].append(run)
     return [_comparison(members) for members in tables.values()]
+
+
+def _alike(run: Run, members: Sequence[Run]) -> tuple[int, int] | None:
+    """How many overrides a run shares with that of the members which it is most alike: of its task, then of all.
+
+    None where all of them read other data: it belongs to no table, and stands in the list of what has not finished.
+    """
+    same = [member for member in members if all(run.overrides.get(key) == member.overrides.get(key) for key in DATA)]
+
+    def shared(member: Run) -> tuple[int, int]:
+        both = run.overrides.items() & member.overrides.items()
+        return sum(key.startswith(TASK) for key, _ in both), len(both)
+
+    return max(map(shared, same), default=None)
 
 
 def _comparison(members: Sequence[Run]) -> Comparison:
@@ -135,7 +150,7 @@ def _comparison(members: Sequence[Run]) -> Comparison:
     for run in members:
         grouped.setdefault(tuple(run.overrides.get(key) for key in keys), []).append(run)
     return Comparison(
-        data=metrics["data"] if metrics["data"] != "csv" or not path else Path(path).name,
+        data=metrics["data"] if metrics["data"] != "csv" or not path else Path(path).name,  # csv: of an older program
         features=metrics["features"],
         targets=tuple(at(finished.run_info, ("data", "targets")) or ()),
         pred_len=metrics["pred_len"],

@@ -8,7 +8,8 @@ from typing import Any, get_args
 from forecast.comparison.bootstrap import LEAST_BLOCKS, Interval
 from forecast.comparison.rows import Comparison, Row, Spread, block_length, mse_difference, shared_windows
 from forecast.errors import UserError
-from forecast.report.verdict import BASELINES as BASELINES  # noqa: PLC0414 - reproduction, which does not import report, takes it from here
+from forecast.report.forecasters import BASELINES as BASELINES  # noqa: PLC0414 - reproduction, which does not import report, takes it from here
+from forecast.report.forecasters import BOUND, baseline_name
 from forecast.run_folder import Run, State
 from forecast.text.documents import as_cell, as_code, as_markdown
 from forecast.text.terminal import label
@@ -19,6 +20,7 @@ FIGURES = {
     "mae_scaled": ("test", "scaled", "mae"),
     "mse_original": ("test", "original", "mse"),
     "mae_original": ("test", "original", "mae"),
+    **{key: ("test", key) for key in ("mase", "rmsse", "smape")},
     "skill": ("test", "skill"),
     "best_epoch": ("best_epoch",),
     "train_seconds": ("cost", "train_seconds"),
@@ -26,6 +28,8 @@ FIGURES = {
     "peak_memory_mb": ("cost", "peak_memory_mb"),
     "parameters": ("parameters",),
 }
+# Where those of a baseline's row stand in its block.
+BASELINE_FIGURES = (("scaled", "mse"), ("scaled", "mae"), ("mase",))
 # The columns of report.csv.
 TASK = ("data", "features", "pred_len", "protocol")
 DIFFERENCE = ("compared_with", "mse_difference", "low", "high", "blocks")
@@ -145,12 +149,12 @@ def _section(comparison: Comparison, against: Row) -> list[str]:
     rows = [row for row in comparison.rows if row.finished]
     windows = " or ".join(f"{n:,}" for n in sorted({row.first("test", "windows") for row in rows}))
     costs = ["seconds", "samples/s", "MB", "parameters"]
-    header = ["", "MSE", "MAE", f"MSE minus {as_markdown(against.name)}", "skill", *costs]
+    header = ["", "MSE", "MAE", "MASE", f"MSE minus {as_markdown(against.name)}", "skill", *costs]
     lines = [
         f"## {as_markdown(heading(comparison))}",
         "",
         f"Protocol {as_markdown(comparison.protocol)}, {windows} test windows. "
-        "Errors in scaled units, mean ± standard deviation (seeds).",
+        "MSE and MAE in scaled units, mean ± standard deviation (seeds).",
         "",
         *markdown([header, *(_cells(row, against) for row in comparison.rows), *_baseline_rows(rows)]),
         "",
@@ -183,13 +187,13 @@ def codes(rows: Sequence[Row]) -> dict[str, list[str]]:
 def _cells(row: Row, against: Row) -> list[str]:
     if not row.finished:
         reason = as_markdown(_reason(row.lost[0])[:REASON])
-        return [as_markdown(row.name), f"{_states(row.lost)}: {reason}", *[""] * 7]
-    mse, mae = (plus_minus(row.spread(*FIGURES[key])) for key in ("mse_scaled", "mae_scaled"))
+        return [as_markdown(row.name), f"{_states(row.lost)}: {reason}", *[""] * 8]
+    mse, mae, mase = (plus_minus(row.spread(*FIGURES[key])) for key in ("mse_scaled", "mae_scaled", "mase"))
     lost = f", {_states(row.lost)}" if row.lost else ""
     difference = "the row compared with" if row is against else interval_text(mse_difference(row, against))
     spreads = ((row.spread(*FIGURES[key]), digits) for key, digits in DIGITS.items())
     means = ["-" if spread is None else f"{spread.mean:,.{digits}f}" for spread, digits in spreads]
-    return [as_markdown(row.name), f"{mse}{lost}", mae, difference, *means]
+    return [as_markdown(row.name), f"{mse}{lost}", mae, mase, difference, *means]
 
 
 def interval_text(interval: Interval | None) -> str:
@@ -206,14 +210,21 @@ def _baseline_rows(rows: Sequence[Row]) -> list[list[str]]:
     """The baselines, which have no seed; once for each look-back, since the closed form and the season depend on it."""
     by_look_back = {row.first("seq_len"): row for row in reversed(rows)}
     cells = []
-    for key, name in BASELINES.items():
+    for key in baselines(rows):
+        name = as_markdown(baseline_name(key))
         for seq_len, row in sorted(by_look_back.items()):
-            mse, mae = (row.first("baselines", key, "scaled", error) for error in ("mse", "mae"))
+            figures = [row.first("baselines", key, *place) for place in BASELINE_FIGURES]
             label = f"{name}, look-back {seq_len}" if len(by_look_back) > 1 and key != "last_value" else name
-            line = [f"*{label}*", f"{mse:.4f}" if mse is not None else "", f"{mae:.4f}" if mae is not None else ""]
-            if mse is not None and line not in cells:
+            line = [f"*{label}*", *("" if figure is None else f"{figure:.4f}" for figure in figures)]
+            if figures[0] is not None and line not in cells:
                 cells.append(line)
     return [[*line, *[""] * 6] for line in cells]
+
+
+def baselines(rows: Sequence[Row]) -> list[str]:
+    """The keys of the baselines that any of the rows was compared with, in the order in which they stand there."""
+    blocks = [run.metrics["baselines"] for row in rows for run in row.finished]
+    return [key for key in dict.fromkeys(key for block in blocks for key in block) if key != BOUND]
 
 
 def _explanation(rows: Sequence[Row]) -> str:

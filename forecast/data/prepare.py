@@ -64,6 +64,12 @@ class PreparedData:
         std: np.ndarray = self.scaler.std[list(self.targets)]
         return std
 
+    @property
+    def target_mean(self) -> np.ndarray:
+        """(T,): what a scaled 0 is in original units."""
+        mean: np.ndarray = self.scaler.mean[list(self.targets)]
+        return mean
+
     def windows(self, split: str, *, look_back: int | None = None) -> WindowDataset:
         """All windows whose targets lie in the rows of a split, less those that the gaps forbid.
 

@@ -16,6 +16,7 @@ from forecast.data.windows import Batch, WindowDataset
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines, season
 from forecast.evaluation.metrics import ErrorSums
+from forecast.evaluation.naive_errors import NaiveErrors
 from forecast.models.base import ForecastModel
 
 # Windows whose forecasts are kept for pictures.
@@ -140,7 +141,7 @@ class ScoredForecaster:
 
     def __init__(self, forecaster: nn.Module, data: PreparedData) -> None:
         self.forecaster, self.look_back = forecaster, look_back_of(forecaster, data)
-        self.errors = ErrorSums(data.pred_len, len(data.targets))
+        self.errors = ErrorSums(data.pred_len, len(data.targets), mean=data.target_mean, std=data.target_std)
         self.squared: list[np.ndarray] = []
         self.absolute: list[np.ndarray] = []
         self.forecasts: list[np.ndarray] = []  # of the examples alone
@@ -211,20 +212,26 @@ def check_finite(forecast: Tensor, past: Tensor) -> None:
     )
 
 
-def split_metrics(evaluation: Evaluation, data: PreparedData) -> dict[str, Any]:
-    """The block of metrics.json for the evaluated split."""
-    overall = evaluation.errors.overall(data.target_std)
-    reference = evaluation.baselines["seasonal_naive"].overall(data.target_std)["scaled"]["mse"]
+def split_metrics(evaluation: Evaluation, data: PreparedData, naive: NaiveErrors | None = None) -> dict[str, Any]:
+    """The block of metrics.json for the evaluated split. naive: by what MASE and RMSSE are scaled."""
+    overall = evaluation.errors.overall(naive)
+    reference = evaluation.baselines["seasonal_naive"].overall()["scaled"]["mse"]
     return {
         "windows": evaluation.errors.windows,
         **overall,
         "skill": 1.0 - overall["scaled"]["mse"] / reference if reference else None,
         "flat": evaluation.errors.flat(data.target_names),
+        "columns": evaluation.errors.columns(data.target_names, naive),
     }
 
 
-def baseline_metrics(baselines: Mapping[str, ErrorSums], data: PreparedData) -> dict[str, Any]:
-    """The block `baselines` of metrics.json, from the errors of each."""
-    blocks: dict[str, Any] = {name: sums.overall(data.target_std) for name, sums in baselines.items()}
+def baseline_metrics(
+    baselines: Mapping[str, ErrorSums], data: PreparedData, naive: NaiveErrors | None = None
+) -> dict[str, Any]:
+    """The block `baselines` of metrics.json, from the errors of each. naive: as in `split_metrics`."""
+    blocks: dict[str, Any] = {
+        name: {**sums.overall(naive), "columns": sums.columns(data.target_names, naive)}
+        for name, sums in baselines.items()
+    }
     blocks["seasonal_naive"] = {"period": season(data), **blocks["seasonal_naive"]}
     return blocks

@@ -14,6 +14,7 @@ from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
 from forecast.evaluation.evaluate import MODEL, Protocol, baseline_metrics, batches, longest_look_back, score
+from forecast.evaluation.naive_errors import NaiveErrors
 from forecast.models.base import ForecastModel
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,14 @@ def check_offsets(data: PreparedData, split: str, protocol: Protocol) -> None:
 
 
 def offset_metrics(
-    model: nn.Module, data: PreparedData, *, split: str, protocol: Protocol, batch_size: int, device: torch.device
+    model: nn.Module,
+    data: PreparedData,
+    *,
+    split: str,
+    protocol: Protocol,
+    batch_size: int,
+    device: torch.device,
+    naive: NaiveErrors | None = None,
 ) -> dict[str, Any]:
     """What metrics.json gains by the protocol's offsets: the key `offsets`; nothing when there are none.
 
@@ -49,6 +57,8 @@ def offset_metrics(
     [t + L + o, t + L + o + P), all in the rows that the split's windows may touch: o windows fewer than without offset.
     The baselines are the last value and the season that goes on. The fitted ones are left out: their weights in the
     checkpoint are for the steps right after the window. A model without `supports_horizon_offset` gets null.
+
+    naive: by what MASE and RMSSE are scaled.
 
     The model must be in evaluation mode and on the device, and `check_offsets` must have passed. Raises UserError when
     a forecast is not finite.
@@ -73,7 +83,7 @@ def offset_metrics(
         own = errors.pop(MODEL)
         blocks[str(offset)] = {
             "windows": own.windows,
-            **own.overall(data.target_std),
-            "baselines": baseline_metrics(errors, data),
+            **own.overall(naive),
+            "baselines": baseline_metrics(errors, data, naive),
         }
     return {"offsets": blocks}

@@ -1,26 +1,40 @@
 """Errors summed over windows in float64: the same figures for any batch size and any number of processes."""
 
+import math
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from forecast.evaluation.naive_errors import NaiveErrors
+
 # Forecasts that vary less than this share of the truth's variation are called flat.
 FLAT_SHARE = 0.1
+# The sums that an ErrorSums keeps, beside the number of windows, and the metrics that have no unit.
+SUMS = ("squared", "absolute", "signed", "symmetric_percent", "forecast_variance", "target_variance")
+UNIT_FREE = ("mase", "rmsse", "smape")
 
 
 class ErrorSums:
-    """Streaming sums of squared and absolute errors, by step and target column, and of how much both sides vary.
+    """Streaming sums of errors, squared, absolute and symmetric in percent, and of how much both sides vary.
 
-    pred_len, n_targets: P, T. Errors enter in scaled units.
+    pred_len, n_targets: P, T. Errors enter in scaled units; mean, std (T,) of the train rows bring them to original
+    units: x * std + mean. Without them the two are one.
     """
 
-    def __init__(self, pred_len: int, n_targets: int) -> None:
+    def __init__(
+        self, pred_len: int, n_targets: int, *, mean: np.ndarray | None = None, std: np.ndarray | None = None
+    ) -> None:
+        self.mean = np.zeros(n_targets) if mean is None else mean
+        self.std = np.ones(n_targets) if std is None else std
         self.windows = 0
         self.squared = np.zeros((pred_len, n_targets))
         self.absolute = np.zeros((pred_len, n_targets))
+        self.signed = np.zeros(n_targets)
+        self.symmetric_percent = np.zeros(n_targets)
         self.forecast_variance = np.zeros(n_targets)
         self.target_variance = np.zeros(n_targets)
 
@@ -41,6 +55,8 @@ class ErrorSums:
         self.windows += len(error)
         self.squared += squared.sum(0).cpu().numpy()
         self.absolute += absolute.sum(0).cpu().numpy()
+        self.signed += error.sum((0, 1)).cpu().numpy()
+        self.symmetric_percent += self._symmetric_percent(predicted, truth)
         # over the steps of a window: a forecast that only repeats one level per window is flat, however levels differ
         self.forecast_variance += predicted.var(1, correction=0).sum(0).cpu().numpy()
         self.target_variance += truth.var(1, correction=0).sum(0).cpu().numpy()
@@ -48,11 +64,12 @@ class ErrorSums:
 
     def reduce(self, summed: Callable[[Tensor], Tensor]) -> None:
         """Makes these the sums over all processes. summed: from this process's float64 vector to the sum of all."""
-        parts = [self.squared, self.absolute, self.forecast_variance, self.target_variance, np.array(self.windows)]
+        parts = [*(getattr(self, name) for name in SUMS), np.array(self.windows)]
         total = summed(torch.from_numpy(np.concatenate([part.ravel() for part in parts], dtype=np.float64)))
         ends = np.cumsum([part.size for part in parts])[:-1]
         sums = [s.reshape(p.shape) for s, p in zip(np.split(total.cpu().numpy(), ends), parts, strict=True)]
-        self.squared, self.absolute, self.forecast_variance, self.target_variance = sums[:-1]
+        for name, values in zip(SUMS, sums[:-1], strict=True):
+            setattr(self, name, values)
         self.windows = round(sums[-1].item())
 
     def by_step(self) -> tuple[np.ndarray, np.ndarray]:
@@ -63,27 +80,71 @@ class ErrorSums:
         """Mean squared and mean absolute error (T,) each, scaled units."""
         return self.squared.mean(0) / self._count(), self.absolute.mean(0) / self._count()
 
-    def overall(self, std: np.ndarray) -> dict[str, dict[str, float]]:
-        """MSE and MAE over all windows, steps and columns, in scaled and in original units.
+    def overall(self, naive: NaiveErrors | None = None) -> dict[str, Any]:
+        """All metrics over windows, steps and columns; None for what is not known.
 
-        std (T,): standard deviation of the train rows. Un-scaling is x * std + mean, so an error in original units is
-        the scaled one times std, and the sums need not be kept twice.
+        scaled: mse, mae, rmse, bias (the mean of forecast less truth), mean over columns. original: the same of the
+        one target column; absent for several, whose units differ. mase, rmsse, smape have no unit: see `columns`; mean
+        over the columns that have one. naive: by what the first two are scaled.
         """
         mse, mae = self.by_column()
-        return {
-            "scaled": {"mse": float(mse.mean()), "mae": float(mae.mean())},
-            "original": {"mse": float((mse * std**2).mean()), "mae": float((mae * std).mean())},
-        }
+        rows = self.columns(map(str, range(len(mse))), naive).values()
+        scaled = _errors(float(mse.mean()), float(mae.mean()), float(self._bias().mean()))
+        original = {"original": next(iter(rows))["original"]} if len(mse) == 1 else {}
+        return {"scaled": scaled, **original, **{key: _mean(row[key] for row in rows) for key in UNIT_FREE}}
+
+    def columns(self, names: Iterable[str], naive: NaiveErrors | None = None) -> dict[str, dict[str, Any]]:
+        """The metrics of each target column, by its name.
+
+        scaled: mse, mae. original: mse, mae, rmse, bias. mase: the mean absolute error over that of the seasonal naive
+        forecast, one season back, over the train rows (Hyndman and Koehler 2006); rmsse: the root of the same quotient
+        of mean squared errors (M5; Makridakis et al. 2022); None where `naive` has none. smape: the mean of
+        200 |forecast - truth| / (|forecast| + |truth|) in original units, from 0 to 200 %, where 0 / 0 counts 0.
+        """
+        mse, mae = self.by_column()
+        smape = self.symmetric_percent / (self._count() * len(self.squared))
+        original = zip(mse * self.std**2, mae * self.std, self._bias() * self.std, strict=True)
+        blocks: dict[str, dict[str, Any]] = {}
+        for i, (name, errors) in enumerate(zip(names, original, strict=True)):
+            blocks[name] = {
+                "scaled": {"mse": float(mse[i]), "mae": float(mae[i])},
+                "original": _errors(*map(float, errors)),
+                "mase": None if naive is None or not naive.absolute[i] else float(mae[i] / naive.absolute[i]),
+                "rmsse": None if naive is None or not naive.squared[i] else math.sqrt(mse[i] / naive.squared[i]),
+                "smape": float(smape[i]),
+            }
+        return blocks
 
     def flat(self, columns: Iterable[str]) -> list[str]:
         """The target columns whose forecasts vary over a window's steps less than FLAT_SHARE of what the truth does."""
         limit = FLAT_SHARE**2 * self.target_variance
         return [name for name, low in zip(columns, self.forecast_variance < limit, strict=True) if low]
 
+    def _symmetric_percent(self, forecast: Tensor, target: Tensor) -> np.ndarray:
+        """The sum over windows and steps (T,) of 200 |f - y| / (|f| + |y|), original units."""
+        mean, std = (torch.from_numpy(part).to(forecast.device) for part in (self.mean, self.std))
+        size = (forecast * std + mean).abs() + (target * std + mean).abs()
+        share = (forecast - target).abs() * std / torch.where(size > 0, size, 1.0)
+        result: np.ndarray = 200.0 * share.sum((0, 1)).cpu().numpy()
+        return result
+
+    def _bias(self) -> np.ndarray:
+        """Mean of forecast less truth (T,), scaled units."""
+        return self.signed / (self._count() * len(self.squared))
+
     def _count(self) -> int:
         if not self.windows:
             raise ValueError("no windows were evaluated, so there is no mean error")
         return self.windows
+
+
+def _errors(mse: float, mae: float, bias: float) -> dict[str, float]:
+    return {"mse": mse, "mae": mae, "rmse": math.sqrt(mse), "bias": bias}
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 def mean_squared_error(forecast: Float[Tensor, "B P T"], target: Float[Tensor, "B P T"]) -> Float[Tensor, ""]:

@@ -46,29 +46,31 @@ def forecast_figure(
     title: str = "",
     baseline: Float[np.ndarray, "W P T"] | None = None,
     baseline_name: str = "",
+    first: str | None = None,
     max_columns: int = 4,
 ) -> Figure:
     """Forecasts beside the past and the truth: a row of panels a target column, one panel a window.
 
     past (W, L, T), truth, forecast, baseline (W, P, T) in original units; timestamps: for each window L + P,
-    ascending. Only the end of the past is drawn, and the first `max_columns` columns: the title says how many
-    are left out. Raises ValueError when timestamps or columns do not match the arrays.
+    ascending. first: the column that is drawn above the others. Only the end of the past is drawn, and `max_columns`
+    columns: the title says how many are left out. Raises ValueError when timestamps or columns do not match the arrays.
     """
     windows, length, drawn = len(past), past.shape[1] + forecast.shape[1], min(len(columns), max_columns)
     if (lengths := [len(index) for index in timestamps]) != [length] * windows:
         raise ValueError(f"expected {windows} timestamps of length {length} (L + P), got lengths {lengths}")
     if len(columns) != past.shape[2]:
         raise ValueError(f"expected {past.shape[2]} column names, got {len(columns)}: {', '.join(columns)}")
+    order = sorted(range(len(columns)), key=lambda column: columns[column] != first)
     if drawn < len(columns):
         title = f"{title} ({len(columns) - drawn} of {len(columns)} target columns are not shown)".strip()
     figure = blank_figure(9.0 if windows == 1 else 4.8 * windows, 1.2 + (3.2 if drawn == 1 else 2.2 * drawn), title)
     axes = figure.subplots(drawn, windows, squeeze=False, sharex="col")
     series = {"truth": truth, "baseline": baseline, "forecast": forecast}
     for window, times in enumerate(timestamps):
-        for column in range(drawn):
+        for line, column in enumerate(order[:drawn]):
             panel = {name: array[window, :, column] for name, array in series.items() if array is not None}
-            _draw_panel(axes[column, window], past[window, :, column], panel, times)
-            name_beside(axes[column, 0], columns[column])
+            _draw_panel(axes[line, window], past[window, :, column], panel, times)
+            name_beside(axes[line, 0], columns[column])
         origin = str(times[past.shape[1] - 1].tz_localize(None)).removesuffix(":00")  # no seconds
         axes[0, window].set_title(f"known until {origin}", fontsize="medium")
     figure.align_ylabels()

@@ -23,7 +23,9 @@ def log_hyperparameters(
     names["trainer.max_epochs"] = config["trainer"]["max_epochs"]
     values = {**flatten({key: config[key] for key in RECORDED}), **names}
     test = metrics["test"]
-    final = {f"test/{kind}_{unit}": test[unit][kind] for unit in ("scaled", "original") for kind in ("mse", "mae")}
+    units = [unit for unit in ("scaled", "original") if unit in test]  # several columns have no unit in common
+    final = {f"test/{kind}_{unit}": test[unit][kind] for unit in units for kind in ("mse", "mae")}
+    final |= {f"test/{kind}": test[kind] for kind in ("mase", "rmsse", "smape") if test[kind] is not None}
     for logger in loggers:
         if isinstance(logger, TensorBoardLogger):
             logger.log_hyperparams(values, final)

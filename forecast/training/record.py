@@ -23,6 +23,8 @@ from forecast.config.trust import own_code, trusted
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
+from forecast.evaluation.baselines import season
+from forecast.evaluation.naive_errors import naive_errors
 
 log = logging.getLogger(__name__)
 
@@ -102,5 +104,6 @@ def describe_data(config: dict[str, Any], source: Source, data: PreparedData) ->
         "scaler": data.scaler.state(),
         "splits": {name: [rows.start, rows.stop] for name, rows in data.splits.items()},
         "trained_until": str(data.frame.timestamps[data.splits["train"].stop - 1]),
+        "naive": naive_errors(data, season(data) or 1).state(),
         "gaps": {**asdict(data.frame.repair), "windows_left_out": left_out},
     }

@@ -184,6 +184,19 @@ CHANGED = {
     "a weight of no numbers": (put("state_dict", BIAS, torch.ones(7, device="meta")), f"{BIAS} is a tensor without"),
     "a quantised weight": (put("state_dict", BIAS, quantised()), f"state_dict.{BIAS} is a quantised tensor"),
     "a sparse baseline": (put(RECORD, "nlinear_weight", torch.ones(5, 22).to_sparse()), "is a sparse_coo tensor"),
+    "a season of no errors": (put(RECORD, "data", "naive", {}), "forecast.data.naive.period is missing"),
+    "a season of too few errors": (
+        put(RECORD, "data", "naive", {"period": 3, "absolute": [], "squared": [1.0]}),
+        "forecast.data.naive.absolute must be",
+    ),
+    "a season of a negative error": (
+        put(RECORD, "data", "naive", "squared", [-1.0] * 7),
+        "forecast.data.naive.squared must be 7 finite numbers from 0 on, one a target",
+    ),
+    "a season of words": (
+        put(RECORD, "data", "naive", "squared", ["a"] * 7),
+        "data.naive.squared must hold int or float",
+    ),
     "an import of a number": (put(RECORD, "imported", 5), "forecast.imported is a int; it must be dict"),
     "an import of no file": (put(RECORD, "imported", {}), "forecast.imported.file is missing"),
     "no choice of attention": (drop(RECORD, "choices", "attention"), "forecast.choices.attention is missing"),

@@ -88,11 +88,11 @@ def test_the_forecast_is_that_of_the_command(fitted, tmp_path):
 
 def test_an_evaluation_is_a_row_for_the_model_and_each_baseline(table, fitted):
     errors = fitted.evaluate()
-    assert list(errors.columns) == ["mse_scaled", "mae_scaled", "mse_original", "mae_original"]
+    assert list(errors.columns) == ["mse_scaled", "mae_scaled", "mase", "rmsse", "smape"]  # two targets, two units
     assert list(errors.index) == ["informer", "last_value", "seasonal_naive", "closed_form_nlinear"]
     test = fitted.metrics["test"]
-    assert errors.loc["informer"].round(6).tolist() == [
-        *(test["scaled"]["mse"], test["scaled"]["mae"], test["original"]["mse"], test["original"]["mae"])
+    assert errors.loc["informer"].tolist() == [
+        *(test["scaled"]["mse"], test["scaled"]["mae"], *(test[name] for name in ("mase", "rmsse", "smape")))
     ]
     assert fitted.evaluate(split="val").loc["informer", "mse_scaled"] == pytest.approx(
         fitted.metrics["val"]["scaled"]["mse"], abs=1e-6
@@ -100,12 +100,14 @@ def test_an_evaluation_is_a_row_for_the_model_and_each_baseline(table, fitted):
 
 
 def test_another_table_is_evaluated_whole(table, fitted):
-    """Its windows are predicted one by one: the mean of their squared errors is the table's MSE."""
+    """Its windows are predicted one by one: the mean of their percentages is the table's sMAPE."""
     other = table.iloc[-(19 + 7 + 2) :]  # three windows
     forecasts = [fitted.predict(other.iloc[k : k + 19])[["load", "wind"]].to_numpy() for k in range(3)]
     truth = [other.iloc[k + 19 : k + 26].to_numpy() for k in range(3)]
-    expected = np.mean((np.stack(forecasts) - np.stack(truth)) ** 2)
-    assert fitted.evaluate(other).loc["informer", "mse_original"] == pytest.approx(expected, rel=1e-5)
+    made, true = np.stack(forecasts), np.stack(truth)
+    expected = np.mean(200 * np.abs(made - true) / (np.abs(made) + np.abs(true)))
+    assert fitted.evaluate(other).loc["informer", "smape"] == pytest.approx(expected, rel=1e-5)
+    assert fitted.evaluate(other).loc["informer", "mase"] > 0  # the checkpoint knows the train rows' season
 
 
 def test_a_published_or_made_up_series_needs_no_table(tmp_path):

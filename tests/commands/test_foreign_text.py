@@ -159,7 +159,7 @@ def test_report(foreign_sweep, capsys):
     pictures = [child.attrs["src"] for child in inline if child.type == "image"]
     assert pictures == ["errors.png", "cost.png", "steps.png", "forecasts.png"]
     rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(rows) == 1 + 1 + 3 + 3  # heading, rule, rows, baselines
+    assert len(rows) == 1 + 1 + 3 + 4  # heading, rule, rows, baselines
     cells = [child.content for token in tokens for child in token.children or () if child.type == "code_inline"]
     assert r"a|b\x1b[2J" in cells and r"a\ | 0.0001" in cells
 

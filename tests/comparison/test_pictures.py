@@ -31,7 +31,7 @@ def test_errors_best_above_with_a_dot_a_seed_and_near_baselines(drawn):
     assert [len(line.get_xdata()) for line in dots] == [2, 2, 2]
     np.testing.assert_allclose(dots[2].get_xdata(), [wave(0.41).mean(), wave(0.42).mean()])
     legend = [text.get_text() for text in drawn["errors.png"].legends[0].get_texts()]
-    assert legend == ["last value 0.900", "seasonal naive 0.700", "closed-form NLinear 0.400"]
+    assert legend == ["last value 0.900", "seasonal naive 0.700", "closed-form NLinear 0.400", "ridge 0.350"]
 
 
 def test_the_front_joins_what_nothing_beats(drawn):
@@ -45,7 +45,7 @@ def test_the_front_joins_what_nothing_beats(drawn):
 def test_steps_are_means_over_seeds_from_one_on(drawn):
     (axes,) = drawn["steps.png"].axes
     np.testing.assert_allclose(axes.lines[0].get_xydata(), [[1, 0.1], [2, 0.2], [3, 0.3]])
-    assert [line.get_label() for line in axes.lines] == ["full", "prob", "lsh", "closed-form NLinear"]
+    assert [line.get_label() for line in axes.lines] == ["full", "prob", "lsh", "ridge"]  # the best one
 
 
 def test_forecasts_of_all_rows_stand_on_the_same_windows(drawn):
@@ -54,6 +54,15 @@ def test_forecasts_of_all_rows_stand_on_the_same_windows(drawn):
     assert [line.get_label() for line in axes[0].lines] == ["truth", "full", "prob", "lsh"]
     assert axes[0].get_title() == "from 2020-01-01 11:00"  # row 4 and seven past hours
     np.testing.assert_allclose(axes[1].lines[1].get_ydata(), [wave(0.51).mean()] * 3)
+
+
+@pytest.mark.parametrize(("target", "shown"), [("a", ["a", "b"]), (None, ["b", "a"])])
+def test_the_target_is_drawn_first(tmp_path, target, shown):
+    folder = make_run(tmp_path / "run", errors=wave(0.5))
+    edit_json(folder / "metrics.json", lambda metrics: metrics.update(target=target))
+    (comparison,) = comparisons(read_folder(tmp_path))
+    axes = comparison_figures(comparison)["forecasts.png"].axes
+    assert [one.get_ylabel().split("\n")[0] for one in axes] == shown
 
 
 def test_files_that_are_missing_leave_their_picture_out(tmp_path):

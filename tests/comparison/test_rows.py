@@ -7,6 +7,7 @@ import pytest
 from comparison.folders import N_WINDOWS, edit_json, make_run, make_runs, wave
 
 from forecast.comparison.rows import comparisons, mse_difference, read_folder, shared_windows
+from forecast.comparison.tables import report
 from forecast.errors import UserError
 from forecast.run_folder import read_run
 
@@ -99,6 +100,31 @@ def test_an_own_file_is_named(tmp_path):
     folder = make_run(tmp_path / "run", errors=wave(0.5), data="csv")
     edit_json(folder / "run.json", lambda info: info["data"].update(path="/somewhere/my.csv"))
     assert comparisons(read_folder(tmp_path))[0].data == "my.csv"
+
+
+def failed(folder):
+    (folder / "run.json").write_text('{"status": "failed", "error": "no"}')
+
+
+@pytest.mark.parametrize("key", ["data.path", "pred_len"])
+def test_a_failure_counts_in_the_row_of_its_own_file_and_horizon(tmp_path, key):
+    """b/prob has failed: as like a/prob as b/full, but for the data."""
+    for number, (value, name) in enumerate((v, n) for v in ("a", "b") for n in ("full", "prob")):
+        options = {"number": number, "data": f"{value}.csv", key.replace(".", "__"): value, "attention": name}
+        folder = make_run(tmp_path / f"{value}_{name}", errors=wave(0.5), **options)
+    failed(folder)
+    a, b = comparisons(read_folder(tmp_path))
+    assert (a.data, b.data) == ("a.csv", "b.csv")
+    assert [len(row.lost) for row in a.rows] == [0, 0]
+    assert [len(row.lost) for row in b.rows] == [0, 1]
+
+
+def test_a_file_of_which_nothing_has_finished_stands_in_no_table_of_another(tmp_path):
+    make_run(tmp_path / "a", errors=wave(0.5), data__path="a.csv")
+    failed(make_run(tmp_path / "b", errors=wave(0.5), data__path="b.csv"))
+    runs = read_folder(tmp_path)
+    assert [(len(row.finished), row.lost) for row in comparisons(runs)[0].rows] == [(1, ())]
+    assert "- b (data.path=b.csv seed=1): failed: no" in report("sweep", comparisons(runs), runs, None)
 
 
 def test_what_run_json_has_of_the_command_counts_since_hydra_writes_its_files_anew(tmp_path):

@@ -1,13 +1,19 @@
-"""Streaming errors: against a one-shot oracle, in both units, for any batches."""
+"""Streaming errors: against independent libraries and by hand, in both units, for any batches and processes."""
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from utilsforecast.losses import mae as oracle_mae
-from utilsforecast.losses import mse as oracle_mse
+from sklearn.metrics import mean_absolute_error as mean_absolute_error_of
+from sklearn.metrics import mean_squared_error as mean_squared_error_of
+from utilsforecast import losses
 
-from forecast.evaluation.metrics import ErrorSums, mean_squared_error
+from forecast.data.frame import SeriesFrame
+from forecast.data.prepare import prepare
+from forecast.evaluation.metrics import UNIT_FREE, ErrorSums, mean_squared_error
+from forecast.evaluation.naive_errors import NaiveErrors, naive_errors
 
 N, P, T = 37, 5, 3
 STD, MEAN = np.array([0.5, 2.0, 11.0]), np.array([3.0, -7.0, 0.1])
@@ -21,26 +27,157 @@ def both():
 
 def summed(batch_size):
     forecast, target = both()
-    sums = ErrorSums(P, T)
+    sums = ErrorSums(P, T, mean=MEAN, std=STD)
     per_window = [sums.update(f, t) for f, t in zip(forecast.split(batch_size), target.split(batch_size), strict=True)]
     return sums, per_window
 
 
-def oracle(loss, unit):
-    """utilsforecast on a long table: one series a window and column."""
-    scale, shift = (STD, MEAN) if unit == "original" else (1.0, 0.0)
-    forecast, target = (x.double().numpy() * scale + shift for x in both())
-    y, model = (x.transpose(0, 2, 1).ravel() for x in (target, forecast))
-    table = pd.DataFrame({"unique_id": np.repeat(np.arange(N * T), P), "y": y, "model": model})
-    return loss(table, models=["model"])["model"].mean()
+TRAIN = np.random.default_rng(1).normal(size=(59, T)).cumsum(0) * STD + MEAN
+PERIOD = 7
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 32, 37])
-@pytest.mark.parametrize("unit", ["scaled", "original"])
-def test_overall_errors_equal_an_independent_library_for_any_batch_size(batch_size, unit):
-    overall = summed(batch_size)[0].overall(STD)[unit]
-    assert overall["mse"] == pytest.approx(oracle(oracle_mse, unit), rel=1e-12)
-    assert overall["mae"] == pytest.approx(oracle(oracle_mae, unit), rel=1e-12)
+def naive():
+    """One season back over the train rows, scaled units: a loop over rows."""
+    steps = [(TRAIN[row] - TRAIN[row - PERIOD]) / STD for row in range(PERIOD, len(TRAIN))]
+    absolute, squared = np.abs(steps).mean(0), np.square(steps).mean(0)
+    return NaiveErrors(period=PERIOD, absolute=absolute, squared=squared)
+
+
+def by_library(loss, column, unit="original", **options):
+    """utilsforecast on a long table of one column, in which each window is a series: its figure of each window (N,)."""
+    scale, shift = (STD, MEAN) if unit == "original" else (np.ones(T), np.zeros(T))
+    forecast, target = ((x.double().numpy() * scale + shift)[:, :, column] for x in both())
+    table = pd.DataFrame({"unique_id": np.repeat(np.arange(N), P), "y": target.ravel(), "model": forecast.ravel()})
+    if "seasonality" in options:
+        train = {"unique_id": np.repeat(np.arange(N), len(TRAIN)), "y": np.tile(TRAIN[:, column], N)}
+        options["train_df"] = pd.DataFrame(train)
+    return loss(table, models=["model"], **options)["model"].to_numpy()
+
+
+LOSSES = {
+    "mse": (losses.mse, {}, lambda x: x.mean()),
+    "mae": (losses.mae, {}, lambda x: x.mean()),
+    "bias": (losses.bias, {}, lambda x: x.mean()),
+    "rmse": (losses.mse, {}, lambda x: np.sqrt(x.mean())),
+    "mase": (losses.mase, {"seasonality": PERIOD}, lambda x: x.mean()),
+    "rmsse": (losses.rmsse, {"seasonality": PERIOD}, lambda x: np.sqrt(np.square(x).mean())),
+    "smape": (losses.smape, {}, lambda x: 200 * x.mean()),  # theirs goes from 0 to 1
+}
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 37])
+@pytest.mark.parametrize("metric", LOSSES)
+def test_the_metrics_of_a_column_equal_an_independent_library_for_any_batch_size(batch_size, metric):
+    loss, options, mean = LOSSES[metric]
+    columns = summed(batch_size)[0].columns(COLUMNS, naive())
+    for number, name in enumerate(COLUMNS):
+        figures = columns[name] if metric in UNIT_FREE else columns[name]["original"]
+        assert figures[metric] == pytest.approx(mean(by_library(loss, number, **options)), rel=1e-12)
+        if metric in ("mse", "mae"):
+            expected = mean(by_library(loss, number, "scaled", **options))
+            assert columns[name]["scaled"][metric] == pytest.approx(expected, rel=1e-12)
+
+
+def test_overall_figures_are_means_over_columns_and_never_over_different_units():
+    forecast, target = (x.double().numpy() for x in both())
+    sums, error = summed(7)[0], forecast - target
+    overall, columns = sums.overall(naive()), sums.columns(COLUMNS, naive())
+    mse, mae = (loss(target.ravel(), forecast.ravel()) for loss in (mean_squared_error_of, mean_absolute_error_of))
+    assert overall["scaled"] == pytest.approx({"mse": mse, "mae": mae, "rmse": mse**0.5, "bias": error.mean()})
+    assert "original" not in overall
+    for metric in UNIT_FREE:
+        assert overall[metric] == pytest.approx(np.mean([columns[name][metric] for name in COLUMNS]))
+
+
+def of_one_column(forecast, target, *, naive=None, mean=0.0, std=1.0):
+    """The metrics of one window of one column, both scaled as they stand."""
+    sums = ErrorSums(len(forecast), 1, mean=np.array([mean]), std=np.array([std]))
+    sums.update(torch.tensor(forecast)[None, :, None], torch.tensor(target)[None, :, None])
+    return sums.overall(naive)
+
+
+def test_by_hand():
+    # original units: forecasts 14, 10, 6 of 10, 10, 10; the season of the train rows errs by 1 and 3: 2 and sqrt(5)
+    naive = NaiveErrors(period=1, absolute=np.array([2.0 / 4]), squared=np.array([5.0 / 16]))
+    figures = of_one_column([1.0, 0.0, -1.0], [0.0, 0.0, 0.0], naive=naive, mean=10.0, std=4.0)
+    assert figures["original"] == pytest.approx({"mse": 32 / 3, "mae": 8 / 3, "rmse": (32 / 3) ** 0.5, "bias": 0.0})
+    assert figures["mase"] == pytest.approx(8 / 3 / 2)
+    assert figures["rmsse"] == pytest.approx((32 / 3 / 5) ** 0.5)
+    assert figures["smape"] == pytest.approx(200 / 3 * (4 / 24 + 4 / 16))
+
+
+@pytest.mark.parametrize(
+    ("forecast", "target", "smape", "bias"),
+    [([0.0, 0.0], [0.0, 0.0], 0.0, 0.0), ([1.0, 0.0], [0.0, 0.0], 100.0, 0.5), ([-2.0, 2.0], [2.0, 2.0], 100.0, -2.0)],
+    ids=["nothing of nothing", "something of nothing", "the other sign"],
+)
+def test_smape_goes_from_0_to_200_percent_and_bias_has_a_sign(forecast, target, smape, bias):
+    figures = of_one_column(forecast, target)
+    assert figures["smape"] == pytest.approx(smape)
+    assert figures["original"]["bias"] == pytest.approx(bias)
+
+
+def test_a_column_that_repeats_itself_has_no_mase_and_is_left_out_of_the_mean():
+    scale = naive()
+    scale.absolute[1] = scale.squared[1] = 0.0
+    sums = summed(7)[0]
+    columns = sums.columns(COLUMNS, scale)
+    assert (columns["b"]["mase"], columns["b"]["rmsse"], scale.without(COLUMNS)) == (None, None, ["b"])
+    assert sums.overall(scale)["mase"] == pytest.approx((columns["a"]["mase"] + columns["c"]["mase"]) / 2)
+    assert sums.overall()["mase"] is None and sums.overall()["smape"] is not None
+
+
+def test_sums_of_two_processes_are_those_of_one():
+    forecast, target = both()
+    whole, first, second = (ErrorSums(P, T, mean=MEAN, std=STD) for _ in range(3))
+    for sums, rows in ((whole, slice(None)), (first, slice(11)), (second, slice(11, None))):
+        sums.update(forecast[rows], target[rows])
+    vectors = []
+    second.reduce(lambda sums: vectors.append(sums.clone()) or sums)
+    first.reduce(lambda sums: sums + vectors[0])
+    assert first.windows == N
+    assert first.columns(COLUMNS, naive()) == {
+        name: pytest.approx(block | {unit: pytest.approx(block[unit]) for unit in ("scaled", "original")})
+        for name, block in whole.columns(COLUMNS, naive()).items()
+    }
+
+
+def prepared(values, **changes):
+    frame = SeriesFrame(values, pd.date_range("2020-01-01", periods=len(values), freq="h"), ("a", "b", "c"), "h", "x")
+    splits = {"train": range(2, 61), "val": range(61, 71), "test": range(71, 83)}
+    lengths = {"seq_len": 5, "pred_len": 3, "encoding": "timeF"}
+    return prepare(replace(frame, **changes), splits=splits, targets=(2, 0), **lengths)
+
+
+def test_mase_is_scaled_by_the_season_of_the_train_rows_alone():
+    values = np.random.default_rng(2).normal(size=(83, 3)) * STD + MEAN
+    data = prepared(values)
+    errors = naive_errors(data, PERIOD)
+    steps = np.array([values[row, [2, 0]] - values[row - PERIOD, [2, 0]] for row in range(2 + PERIOD, 61)])
+    np.testing.assert_allclose(errors.absolute * data.target_std, np.abs(steps).mean(0))
+    np.testing.assert_allclose(errors.squared * data.target_std**2, np.square(steps).mean(0))
+    later = values.copy()
+    later[:2] = later[61:] = 1e6
+    assert naive_errors(prepared(later), PERIOD).state() == errors.state()
+    assert NaiveErrors.from_state(errors.state()).state() == errors.state()
+
+
+def test_rows_that_were_filled_in_do_not_calm_the_season():
+    values = np.random.default_rng(2).normal(size=(83, 3))
+    missing = np.zeros((83, 3), dtype=bool)
+    missing[20:40, 1] = True
+    filled = naive_errors(prepared(values, missing=missing), 1)
+    kept = [row for row in range(3, 61) if not missing[row].any() and not missing[row - 1].any()]
+    steps = np.abs([values[row, [2, 0]] - values[row - 1, [2, 0]] for row in kept]).mean(0)
+    np.testing.assert_allclose(filled.absolute * prepared(values, missing=missing).target_std, steps)
+
+
+def test_a_column_that_is_constant_up_to_rounding_over_the_train_rows_is_constant():
+    values = np.random.default_rng(2).normal(size=(83, 3))
+    values[:, 2] = 0.3
+    values[5:30, 2] = 0.1 + 0.2
+    errors = naive_errors(prepared(values), 3)
+    assert errors.without(["c", "a"]) == ["c"] and errors.squared[0] == 0.0
 
 
 def test_errors_by_step_and_by_column_are_means_over_the_rest():
@@ -69,7 +206,7 @@ def test_shapes_that_would_broadcast_are_refused(forecast, target):
 
 def test_no_windows_have_no_mean_error():
     with pytest.raises(ValueError, match="no windows were evaluated"):
-        ErrorSums(P, T).overall(STD)
+        ErrorSums(P, T).overall()
 
 
 _, TARGET = both()

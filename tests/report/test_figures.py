@@ -95,6 +95,14 @@ def test_the_columns_left_out_are_counted_in_the_title():
     assert forecast_figure(**make(), title="informer", max_columns=5).get_suptitle() == "informer"
 
 
+def test_the_target_is_drawn_first_with_its_own_values():
+    arguments = make()
+    axes = panels(arguments | {"first": COLUMNS[3]})
+    assert [a.get_ylabel().split("\n")[0] for a in axes[:, 0]] == [COLUMNS[i] for i in (3, 0, 1, 2)]
+    np.testing.assert_array_equal(lines(axes[0, 0])["forecast"].get_ydata(), arguments["forecast"][0, :, 3])
+    assert panels(arguments | {"first": "unknown"})[0, 0].get_ylabel().startswith(COLUMNS[0])
+
+
 def test_the_shown_columns_are_named_with_their_units_and_the_time_axis_shows_dates():
     axes = panels(make())
     assert [a.get_ylabel() for a in axes[:, 0]] == [f"{name}\noriginal units" for name in COLUMNS[:4]]

@@ -8,12 +8,13 @@ import sys
 import pytest
 from rich.console import Console
 
-from forecast.report.verdict import offsets_table, print_report, scores_table, steps_table, verdict
+from forecast.report.tables import columns_table, offsets_table, scores_table, steps_table
+from forecast.report.verdict import TRIAL, print_report, verdict
 from forecast.text.terminal import harmless
 
 
-def scores(mse, mae, original_mse=7.5, original_mae=2.25):
-    return {"scaled": {"mse": mse, "mae": mae}, "original": {"mse": original_mse, "mae": original_mae}}
+def scores(mse, mae, mase=2.25):
+    return {"scaled": {"mse": mse, "mae": mae}, "mase": mase}
 
 
 def make(mse=0.44, mae=0.4, *, test=(), baselines=(), **changes):
@@ -29,7 +30,7 @@ def make(mse=0.44, mae=0.4, *, test=(), baselines=(), **changes):
         "label_len": 48,
         "pred_len": 24,
         "best_epoch": 2,
-        "test": {"windows": 2857, **scores(mse, mae, 12.5, 3.125), "skill": 0.451, "flat": [], **dict(test)},
+        "test": {"windows": 2857, **scores(mse, mae, 3.125), "skill": 0.451, "flat": [], **dict(test)},
         "val": {"windows": 2833, **scores(0.41, 0.39)},
         "baselines": {
             "last_value": scores(1.0, 0.7),
@@ -63,20 +64,57 @@ def render(metrics, split="test"):
 
 
 def row(text, name):
-    """The five cells of the one line that begins with that name."""
+    """The four cells of the one line that begins with that name."""
     (line,) = [line for line in text.splitlines() if line.strip().startswith(name)]
-    return line.split()[-5:]
+    return line.split()[-4:]
 
 
 def test_the_table_shows_each_forecaster_with_its_numbers():
     text = render(make())
-    assert row(text, "informer (this run)") == ["0.4400", "0.4000", "12.5000", "3.1250", "0.451"]
-    assert row(text, "last value") == ["1.0000", "0.7000", "7.5000", "2.2500", "-0.250"]
-    assert row(text, "seasonal naive (24 steps)") == ["0.8000", "0.6000", "7.5000", "2.2500", "0.000"]
-    nlinear = row(text, "closed-form NLinear (look-back 96 = seq_len)")
-    assert nlinear == ["0.5000", "0.5000", "7.5000", "2.2500", "0.375"]
-    assert "best reachable" not in text
-    assert row(render(make(baselines=BOUND)), "best reachable") == ["0.4000", "-", "-", "-", "0.500"]
+    assert row(text, "informer (this run)") == ["0.4400", "0.4000", "3.1250", "0.451"]
+    assert row(text, "last value") == ["1.0000", "0.7000", "2.2500", "-0.250"]
+    assert row(text, "seasonal naive (24 steps)") == ["0.8000", "0.6000", "2.2500", "0.000"]
+    assert row(text, "closed-form NLinear (look-back 96 = seq_len)") == ["0.5000", "0.5000", "2.2500", "0.375"]
+    assert "best reachable" not in text and "MASE:" not in text
+    assert row(render(make(baselines=BOUND)), "best reachable") == ["0.4000", "-", "-", "0.500"]
+
+
+def test_the_table_says_by_what_the_errors_are_scaled():
+    text = render(make(mase_scale={"period": 336, "columns_without": []}))
+    assert "MASE: MAE / MAE over the train rows of the value 336 steps before" in text
+
+
+def test_a_baseline_that_no_code_names_stands_there_by_its_own_name_and_look_back():
+    metrics = make(0.44, baselines={"ridge": {"look_back": 512, **scores(0.4, 0.5)}, "theta": scores(0.6, 0.6)})
+    text = render(metrics)
+    assert row(text, "ridge (look-back 512)") == ["0.4000", "0.5000", "2.2500", "0.500"]
+    assert row(text, "theta") == ["0.6000", "0.6000", "2.2500", "0.250"]
+    assert verdict(metrics, "test")[0] == "The model loses to ridge: its MSE is 10 % above that of ridge."
+
+
+def by_column(mae, mase=0.5):
+    original = {"mse": 9.0, "mae": mae, "rmse": 3.0, "bias": -1.5}
+    return {"scaled": {"mse": 0.4, "mae": 0.3}, "original": original, "mase": mase, "rmsse": 0.75, "smape": 12.5}
+
+
+def test_few_columns_have_a_table_with_the_best_baselines_mase_beside_the_models():
+    best = {
+        "closed_form_nlinear": scores(0.5, 0.5) | {"columns": {"OT": by_column(2.0, 0.625), "\x1b[2J": by_column(1.0)}}
+    }
+    columns = {"OT": by_column(2.5), "\x1b[2J": by_column(1.5, None)}
+    text = render(make(test={"columns": columns}, baselines=best))
+    assert row(text, "OT") == ["12.5000", "0.7500", "0.5000", "0.6250"]
+    assert next(line for line in text.splitlines() if line.strip().startswith("OT")).split()[1:4] == [
+        *("2.5000", "3.0000", "-1.5000")
+    ]
+    assert row(text, r"\x1b[2J") == ["12.5000", "0.7500", "-", "0.5000"]
+    assert "at the right the MASE of closed-form NLinear" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("number", [0, 9])
+def test_many_columns_have_none(number):
+    assert columns_table(make(test={"columns": {str(i): by_column(1.0) for i in range(number)}}), "test") is None
 
 
 FIRST = "model informer, attention prob, data ETTh1, features M"
@@ -105,7 +143,10 @@ def test_the_title_says_what_was_evaluated(changes, first, second):
 
 
 def test_an_unknown_period_is_said_in_the_row():
-    label = " ".join(line[:48].strip() for line in render(make(baselines=NO_PERIOD)).splitlines() if line[:2] == "  ")
+    lines = [line for line in render(make(baselines=NO_PERIOD)).splitlines() if line[:2] == "  "]
+    label = " ".join(
+        line[: 2 + len("seasonal naive (last value: period unknown or longer than")].strip() for line in lines
+    )
     assert "seasonal naive (last value: period unknown or longer than seq_len)" in label
 
 
@@ -115,8 +156,8 @@ def test_a_skill_without_reference_is_a_dash():
 
 
 def test_very_large_and_small_errors_keep_their_digits():
-    text = render(make(test={"original": {"mse": 1234567.0, "mae": 0.000012345}}))
-    assert row(text, "informer")[2:4] == ["1.235e+06", "1.234e-05"]
+    text = render(make(mae=1234567.0, test={"mase": 0.000012345}))
+    assert row(text, "informer")[1:3] == ["1.235e+06", "1.234e-05"]
 
 
 def test_nothing_is_wider_than_100_columns_and_nothing_is_cut():
@@ -133,7 +174,7 @@ def test_names_that_look_like_markup_are_printed_as_they_are():
 
 def test_the_validation_scores_are_not_compared_with_baselines_of_other_windows():
     text = render(make(), "val")
-    assert row(text, "informer") == ["0.4100", "0.3900", "7.5000", "2.2500", "-"]
+    assert row(text, "informer") == ["0.4100", "0.3900", "2.2500", "-"]
     assert "last value" not in text
     assert verdict(make(), "val") == [
         "No baseline was evaluated on these windows, so nothing here says how good the model is."
@@ -165,7 +206,7 @@ def test_the_table_by_step_shows_the_first_the_last_and_three_between():
     text = printed(steps_table(dict.fromkeys(names, tuple(map(float, range(1, 25))))))
     assert [word for word in text.split() if word.isdigit()] == ["1", "6", "12", "18", "24"]
     for name in ("the model", "last value", "best reachable"):
-        assert row(text, name) == ["1.0000", "6.0000", "12.0000", "18.0000", "24.0000"]
+        assert row(text, name) == ["6.0000", "12.0000", "18.0000", "24.0000"]
     assert "mae" not in text.lower()
     assert len(steps_table({"mse_scaled": [0.5]}).columns) == 2  # one step is shown once
 
@@ -213,13 +254,13 @@ REACHABLE = "No forecaster can expect an MSE below 0.4000 on this data; the mode
 
 
 def lost(names, gaps, best=NLINEAR, verb="loses to"):
-    advice = "try a longer seq_len, more epochs (trainer.max_epochs) or a smaller optim.lr"
-    return [f"The model {verb} {names}: its MSE is {gaps}.", f"A practitioner should use {best} instead, or {advice}."]
+    return [f"The model {verb} {names}: its MSE is {gaps}.", f"A practitioner should use {best} instead."]
 
 
 TO_TWO = lost(f"{NLINEAR} and {NAIVE}", f"80 % above that of {NLINEAR} and 12 % above that of {NAIVE}")
 TO_THREE = f"300 % above that of {NLINEAR}, 150 % above that of {NAIVE} and 100 % above that of {LAST}"
 TO_NO_PERIOD = f"300 % above that of {NLINEAR} and 100 % above that of {LAST}"
+MANY_TIMES = f"36 times that of {NLINEAR}, 22 times that of {NAIVE} and 18 times that of {LAST}"
 VERDICTS = {
     "a winner is compared with the best baseline": (make(0.44), [BEATS]),
     "a loser with each that beats it, best first": (make(0.9, 0.65), TO_TWO),
@@ -231,6 +272,14 @@ VERDICTS = {
     "a tie is not a win": (make(0.5, 0.5), lost(NLINEAR, f"equal to that of {NLINEAR}", verb="does not beat")),
     "a small gain is not called zero": (make(0.499), [BEATS.replace("12 %", "less than 1 %")]),
     "nor a small loss": (make(0.501, 0.5), lost(NLINEAR, f"less than 1 % above that of {NLINEAR}")),
+    "ten times as much and more are not told in percent": (
+        make(17.75, 0.9),
+        lost(f"{NLINEAR}, {NAIVE} and {LAST}", MANY_TIMES),
+    ),
+    "a model is no rival of itself": (
+        make(0.5, 0.5, model="closed_form_nlinear"),
+        ["The model beats all baselines: its MSE is 38 % below the best of them, seasonal naive."],
+    ),
     "a baseline without error needs no percentage": (
         make(0.4, baselines=seasonal(0.0, 0.0)),
         lost(NAIVE, f"above that of {NAIVE}, which is zero", NAIVE),
@@ -258,6 +307,43 @@ VERDICTS = {
         [BEATS.replace("12 %", "20 %"), REACHABLE.format("not above it, so nothing is left to gain")],
     ),
 }
+
+
+SAME_DATA = ["data=csv", "data.path='my file.csv'", "seq_len=96", "pred_len=24"]
+
+
+@pytest.mark.parametrize(
+    ("best", "model"),
+    [("closed_form_nlinear", "ridge"), ("ridge", "ridge"), ("seasonal_naive", "seasonal_naive"), ("theta", "theta")],
+)
+def test_a_lost_run_ends_with_the_command_of_what_is_better(best, model):
+    metrics = make(0.44, baselines={best: {"period": 24, **scores(0.1, 0.1)}}, same_data=SAME_DATA)
+    name = best.replace("_", " ") if best != "closed_form_nlinear" else NLINEAR
+    command = f"forecast train model={model} data=csv data.path='my file.csv' seq_len=96 pred_len=24"
+    assert verdict(metrics, "test")[1] == f"A practitioner should use {name} instead: {command}"
+    assert f"instead: {command}\n" in render(metrics)  # in one line, to be copied
+
+
+def test_a_run_that_wins_or_is_that_model_gets_no_command():
+    assert not any("forecast train" in text for text in verdict(make(same_data=SAME_DATA), "test"))
+    itself = make(0.6, model="ridge", same_data=SAME_DATA)  # it loses to closed-form NLinear, whose command is its own
+    assert verdict(itself, "test")[1] == f"A practitioner should use {NLINEAR} instead."
+
+
+def test_the_cures_follow_the_likeliest_first():
+    training = {"windows": 71, "batch_size": 32, "max_epochs": 6, "instance_norm": False, "d_model": 512, "d_ff": 2048}
+    metrics = make(0.9, 0.65, test={"level_shift": 2.96}, training=training, parameters=11_000_000, best_epoch=6)
+    assert verdict(metrics, "test")[-2:] == [
+        "The likeliest cure for the model: model.instance_norm=true, as the level drifts: the mean of the test rows "
+        "lies 3.0 standard deviations of the train rows from theirs.",
+        "Also: model.d_model=64 model.d_ff=128 data.batch_size=8 trainer.max_epochs=112, as 11,000,000 parameters are "
+        "learned from 71 train windows.",
+    ]
+    assert verdict({**metrics, "test": metrics["test"] | scores(0.4, 0.3)}, "test") == verdict(make(0.4, 0.3), "test")
+
+
+def test_of_a_trial_nothing_is_said_of_how_good_it_is():
+    assert verdict(make(0.9, trial=True), "test") == verdict(make(0.1, trial=True), "test") == [TRIAL]
 
 
 @pytest.mark.parametrize("case", VERDICTS)

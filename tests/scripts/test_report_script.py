@@ -49,8 +49,9 @@ def test_a_sweep_becomes_a_table_a_csv_and_pictures(report, sweep):
     mse = wave(0.5002).mean()
     full = cells(output, "full")
     assert full[:2] == ["full", f"{mse:.4f} ± 0.0001 (3)"]
-    assert full[3:] == ["the row compared with", "0.250", "10", "5", "100", "1,234,567"]
-    assert cells(output, "*seasonal naive*")[1:3] == ["0.7000", "0.6000"]
+    assert full[3:] == ["1.5000 ± 0.0000 (3)", "the row compared with", "0.250", "10", "5", "100", "1,234,567"]
+    assert cells(output, "*seasonal naive*")[1:5] == ["0.7000", "0.6000", "1.1000", ""]
+    assert cells(output, "*ridge*")[1:4] == ["0.3500", "0.2500", ""]  # a baseline that no table names
 
 
 def test_overrides_that_all_runs_share_are_listed(report, tmp_path):
@@ -60,8 +61,8 @@ def test_overrides_that_all_runs_share_are_listed(report, tmp_path):
 
 def test_only_a_difference_whose_interval_leaves_zero_out_is_bold(report, sweep):
     output = report(sweep)
-    assert cells(output, "lsh")[3].startswith("**+0.0200 [+0.01")
-    prob = cells(output, "prob")[3]
+    assert cells(output, "lsh")[4].startswith("**+0.0200 [+0.01")
+    prob = cells(output, "prob")[4]
     assert "*" not in prob and prob.split("[")[1].startswith("-")
     assert output.count("**") == 2
 
@@ -72,6 +73,7 @@ def test_the_csv_has_the_same_figures(report, sweep):
         full, _, lsh = list(csv.DictReader(lines))
     assert (full["row"], full["seeds"], full["compared_with"]) == ("full", "3", "")
     assert float(full["mse_scaled_mean"]) == pytest.approx(wave(0.5002).mean())
+    assert (float(full["mase_mean"]), full["smape_mean"], full["mse_original_mean"]) == (1.5, "", "")
     assert (lsh["compared_with"], lsh["blocks"]) == ("full", "21")
     assert float(lsh["mse_difference"]) == pytest.approx(0.02)
     assert float(lsh["low"]) < 0.02 < float(lsh["high"])
@@ -79,7 +81,7 @@ def test_the_csv_has_the_same_figures(report, sweep):
 
 def test_the_row_to_compare_with_can_be_chosen(report, sweep, tmp_path):
     output = report(sweep, "--against", "lsh", "--to", tmp_path / "new" / "place")
-    assert cells(output, "full")[3].startswith("**-0.0200")
+    assert cells(output, "full")[4].startswith("**-0.0200")
     assert (tmp_path / "new" / "place" / "report.md").is_file() and not (sweep / "report.md").exists()
     message = "--against=fulll: that is no row. Rows with results: full, prob, lsh\n"
     assert report(sweep, "--against", "fulll", status=1) == message
@@ -193,7 +195,7 @@ def test_odd_files_cost_a_picture_and_not_the_report(report, sweep):
 def test_few_windows_give_differences_without_an_interval(report, tmp_path):
     make_runs(tmp_path, {"full": np.full(49, 0.5), "lsh": np.full(49, 0.6)})
     output = report(tmp_path)
-    assert cells(output, "lsh")[3] == "+0.1000 (only 4 blocks)"
+    assert cells(output, "lsh")[4] == "+0.1000 (only 4 blocks)"
     assert "Fewer than 5 blocks give no interval." in output
     assert "A row of one seed knows nothing of the spread over seeds" in output
 
@@ -239,7 +241,7 @@ def test_results_that_do_not_belong_together_are_listed_as_such(report, sweep):
         "- full2 (attention=full seed=2): unfinished: errors_by_window.npz is not the one that metrics.json was "
         f"written with: forecast train ckpt_path={last} writes both anew" in output
     )
-    assert "files" not in json.loads((sweep / "runs.jsonl").read_text().splitlines()[0])
+    assert not {"files", "same_data"} & json.loads((sweep / "runs.jsonl").read_text().splitlines()[0]).keys()
 
 
 def test_names_are_no_formulas_in_a_csv_for_a_spreadsheet(report, tmp_path):

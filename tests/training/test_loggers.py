@@ -20,7 +20,7 @@ from forecast.errors import UserError
 from forecast.training.lightning_errors import errors_for_users
 from forecast.training.loggers import finished_wandb_run, log_figure, log_histogram, make_logger
 
-FINAL = {f"test/{kind}_{unit}" for kind in ("mse", "mae") for unit in ("scaled", "original")}
+FINAL = {"test/mse_scaled", "test/mae_scaled", "test/mase", "test/rmsse", "test/smape"}
 SCALARS = {"train/mse_scaled", "val/mse_scaled", "val/mae_scaled", *FINAL}
 LAYERS = ("encoder.0.attention", "encoder.2.attention", "decoder.layers.0.self_attention")
 PICTURES = {"forecast/val", *(f"{kind}/{name}" for kind in ("attention", "active_rows") for name in LAYERS)}

@@ -31,25 +31,30 @@ def test_a_run_folder_holds_all_its_files_and_nothing_unfinished(tiny_run):
 def test_metrics_json_is_the_contract(metrics):
     head = {"status": "finished", "model": "informer", "attention": "prob", "protocol": "all_windows"}
     head |= {"attention_slots": {"encoder": "prob", "decoder": "prob", "cross": "full"}, "data": "demo"}
-    head |= {"features": "M", "seed": 1, "seq_len": 19, "label_len": 7, "pred_len": P, "best_epoch": 1}
+    head |= {"features": "M", "seed": 1, "seq_len": 19, "label_len": 7, "pred_len": P, "best_epoch": 1, "target": "OT"}
     assert {key: metrics[key] for key in head} == head
-    assert set(metrics) == {*head, "parameters", "test", "val", "baselines", "cost", "files"}
-    assert set(metrics["test"]) == {"windows", "scaled", "original", "skill", "flat"}
-    assert set(metrics["val"]) == {"windows", "scaled", "original"}
+    how = {"parameters", "training", "same_data", "mase_scale"}
+    assert set(metrics) == {*head, *how, "test", "val", "baselines", "cost", "files"}
+    unit_free = {"mase", "rmsse", "smape"}  # several target columns have no original unit in common
+    assert set(metrics["test"]) == {"windows", "scaled", *unit_free, "skill", "flat", "columns", "level_shift"}
+    assert set(metrics["val"]) == {"windows", "scaled", *unit_free}
+    assert set(metrics["baselines"]["last_value"]) == {"scaled", *unit_free, "columns"}
+    assert set(metrics["test"]["columns"]["OT"]) == {"scaled", "original", *unit_free}
     assert set(metrics["baselines"]) == {"last_value", "seasonal_naive", "closed_form_nlinear", "best_reachable"}
     rates = {"train_samples_per_second", "train_limit_samples_per_second"}
     assert set(metrics["cost"]) == {"train_seconds", *rates, "peak_memory_mb", "device", "precision"}
     assert metrics["test"]["windows"] == WINDOWS
 
 
-def test_figures_are_rounded_to_six_decimals(metrics):
+def test_figures_are_rounded_to_six_decimals_and_small_ones_to_as_many_digits(metrics):
     def floats(node):
         if isinstance(node, dict):
             return [x for value in node.values() for x in floats(value)]
         return [node] if isinstance(node, float) else []
 
     assert floats(metrics)
-    assert all(x == round(x, 6) for x in floats(metrics))
+    assert all(x == round(x, 6) for x in floats(metrics) if abs(x) >= 0.1)
+    assert all(len(f"{x:e}".partition("e")[0].rstrip("0").replace(".", "").lstrip("-")) <= 7 for x in floats(metrics))
 
 
 def test_skill_is_one_less_the_ratio_to_seasonal_naive_which_is_the_last_value_without_a_season(metrics):

@@ -1,0 +1,93 @@
+"""The model and the baselines of metrics.json by name: whatever is there, in its order."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from forecast.text.terminal import label
+
+# key in metrics.json: what it is called where the words of the key do not say it
+BASELINES = {
+    "last_value": "last value",
+    "seasonal_naive": "seasonal naive",
+    "closed_form_nlinear": "closed-form NLinear",
+}
+# The least error that any forecaster can expect, of made-up data: no forecaster itself.
+BOUND = "best_reachable"
+
+
+class Forecaster(NamedTuple):
+    """The model or a baseline.
+
+    key: of a baseline in metrics.json, "" of the model. scores: scaled, with mse and mae, mase and so on, where known.
+    """
+
+    key: str
+    name: str
+    note: str
+    scores: Mapping[str, Any]
+
+    def error(self, *path: str) -> float | None:
+        """The metric at that place of the scores, such as ("scaled", "mse"); None when absent or not finite."""
+        value: Any = self.scores
+        for key in path:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return float(value) if value is not None and math.isfinite(value) else None
+
+    @property
+    def mse(self) -> float | None:
+        """In scaled units, as all are compared."""
+        return self.error("scaled", "mse")
+
+
+def baseline_name(key: str) -> str:
+    """What a reader sees of a baseline."""
+    return BASELINES.get(key, key.replace("_", " "))
+
+
+def baselines_of(metrics: Mapping[str, Any]) -> list[Forecaster]:
+    """The baselines of metrics.json without BOUND, each with a note on its look-back or period."""
+    blocks = metrics.get("baselines") or {}
+    return [
+        Forecaster(key, label(baseline_name(key)), _note(key, block, metrics.get("seq_len")), block)
+        for key, block in blocks.items()
+        if key != BOUND
+    ]
+
+
+def forecasters(metrics: Mapping[str, Any], split: str) -> list[Forecaster]:
+    """The model, then the baselines on the same windows, and BOUND last where it is known.
+
+    Raises ValueError when `split` was not evaluated.
+    """
+    block = metrics.get(split)
+    if block is None:
+        splits = [key for key, value in metrics.items() if isinstance(value, Mapping) and "windows" in value]
+        raise ValueError(f"the metrics have no split '{split}'; they have {', '.join(splits) or 'none'}")
+    model = Forecaster("", label(str(metrics.get("model", "model"))), "this run", block)
+    if "skill" not in block:  # train records the validation scores without it: its baselines are of other windows
+        return [model]
+    bound = (metrics.get("baselines") or {}).get(BOUND)
+    least = [] if bound is None else [Forecaster(BOUND, baseline_name(BOUND), "", bound)]
+    return [model, *baselines_of(metrics), *least]
+
+
+def best_baseline(metrics: Mapping[str, Any]) -> Forecaster | None:
+    """The baseline with the least MSE, the first of equals; None without any."""
+    return min((row for row in baselines_of(metrics) if row.mse is not None), key=_mse, default=None)
+
+
+def _mse(row: Forecaster) -> float:
+    mse = row.mse
+    assert mse is not None
+    return mse
+
+
+def _note(key: str, block: Mapping[str, Any], seq_len: Any) -> str:
+    if "period" in block:
+        period = block["period"]
+        return "last value: period unknown or longer than seq_len" if period is None else f"{period} steps"
+    look_back = block.get("look_back", seq_len if key == "closed_form_nlinear" else None)
+    if look_back is None:
+        return ""
+    return f"look-back {look_back}{' = seq_len' * (look_back == seq_len)}"

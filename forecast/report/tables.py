@@ -1,0 +1,133 @@
+"""The tables of errors that a finished run prints.
+
+The input is the plain dict that becomes metrics.json; its layout is a contract that other programs read.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from forecast.report.forecasters import Forecaster, baseline_name, best_baseline, forecasters
+from forecast.text.terminal import label
+
+STEP_MSE = "mse_scaled"
+MOST_COLUMNS = 8  # of a table with a line for each target column
+
+
+def scores_table(metrics: Mapping[str, Any], split: str) -> Table:
+    """The scores of the model and of the baselines on the windows of `split`, one row a forecaster.
+
+    Needs no colour and fits verdict.LOG_WIDTH columns. Raises ValueError when `split` was not evaluated.
+    """
+    rows = forecasters(metrics, split)
+    reference = next((row.mse for row in rows if row.key == "seasonal_naive"), None)
+    result = _table(Text(_title(metrics, split)), _caption(metrics))
+    result.add_column("", overflow="fold")
+    for heading in ("MSE\nscaled", "MAE\nscaled", "MASE\n", "skill\n"):
+        result.add_column(heading, justify="right", no_wrap=True)
+    for number, row in enumerate(rows):
+        skill = None if row.mse is None or not reference else 1.0 - row.mse / reference
+        if number == 0:  # the model's own skill is the recorded one, so that the table cannot contradict metrics.json
+            skill = row.scores.get("skill")
+        cells = [row.mse, row.error("scaled", "mae"), row.error("mase")]
+        name = f"{row.name} ({row.note})" if row.note else row.name
+        result.add_row(Text(name), *map(short_number, cells), "-" if skill is None else f"{skill:.3f}")
+    return result
+
+
+def columns_table(metrics: Mapping[str, Any], split: str) -> Table | None:
+    """The model's errors of each target column, and the MASE of the best baseline beside its own.
+
+    None for more than MOST_COLUMNS columns, and for figures of an older program, which has none by column.
+    """
+    columns = metrics[split].get("columns") or {}
+    if not 0 < len(columns) <= MOST_COLUMNS:
+        return None
+    best = best_baseline(metrics)
+    headings = ["MAE\noriginal", "RMSE\noriginal", "bias\noriginal", "sMAPE\n%", "RMSSE\n", "MASE\n"]
+    result = _table("The model by target column", "" if best is None else f"at the right the MASE of {best.name}")
+    result.add_column("", overflow="fold")
+    for heading in [*headings, *(["MASE\nbaseline"] if best is not None else [])]:
+        result.add_column(heading, justify="right", no_wrap=True)
+    places = [("original", "mae"), ("original", "rmse"), ("original", "bias"), ("smape",), ("rmsse",), ("mase",)]
+    for name, block in columns.items():
+        row = Forecaster("", name, "", block)
+        cells = [row.error(*place) for place in places]
+        cells += [best.error("columns", name, "mase")] if best is not None else []
+        result.add_row(Text(label(name)), *map(short_number, cells))
+    return result
+
+
+def steps_table(by_step: Mapping[str, Sequence[float]]) -> Table:
+    """How the error grows: the MSE, scaled units, of every forecaster at a few of the P steps.
+
+    by_step: the columns of metrics_by_step.csv, P figures each; those that end in STEP_MSE are shown.
+    """
+    series = {name.removesuffix(STEP_MSE).strip("_"): v for name, v in by_step.items() if name.endswith(STEP_MSE)}
+    n_steps = max(map(len, series.values()))
+    steps = sorted({max(1, round(n_steps * part / 4)) for part in range(5)})
+    result = _table("MSE by step, scaled")
+    result.add_column("")
+    for step in steps:
+        result.add_column(f"step {step}", justify="right")
+    for name, values in series.items():
+        result.add_row(label(baseline_name(name)) or "the model", *(short_number(values[step - 1]) for step in steps))
+    return result
+
+
+def offsets_table(metrics: Mapping[str, Any], split: str) -> Table:
+    """The MSE, scaled units, of the model and the naive baselines at each offset, one row an offset, 0 first.
+
+    An offset without figures shows dashes.
+    """
+    blocks = {"0": {**metrics[split], "baselines": metrics["baselines"]}, **metrics["offsets"]}
+    baselines = ("last_value", "seasonal_naive")
+    result = _table("MSE at offset, scaled", "offset: steps between the window and its forecast")
+    for heading in ("offset", "windows", label(str(metrics["model"])), *map(baseline_name, baselines)):
+        result.add_column(Text(heading), justify="right")
+    for offset, block in blocks.items():
+        if block is None:
+            result.add_row(offset, *"-" * (2 + len(baselines)))
+            continue
+        scores = [block, *(block["baselines"][name] for name in baselines)]
+        result.add_row(offset, str(block["windows"]), *(short_number(score["scaled"]["mse"]) for score in scores))
+    return result
+
+
+def _title(metrics: Mapping[str, Any], split: str) -> str:
+    """Three lines that say what was evaluated; keys that a run does not have are left out."""
+
+    def line(*keys: str) -> str:
+        return ", ".join(f"{key} {label(str(metrics[key]))}" for key in keys if metrics.get(key) is not None)
+
+    file = metrics.get("evaluated_file")  # another file than the one trained on
+    trained_on = label(str(metrics.get("data", "?")))
+    data = line("data") if file is None else f"evaluated on {label(file)}, trained on {trained_on}"
+    lines = (
+        [line("model", "variant", "attention"), data, line("features")],
+        [line("seq_len", "label_len", "pred_len", "seed")],
+        [f"{metrics[split].get('windows', '?')} windows of {split}", line("protocol")],
+    )
+    return "\n".join(filter(None, (", ".join(filter(None, parts)) for parts in lines)))
+
+
+def _caption(metrics: Mapping[str, Any]) -> str:
+    scale = metrics.get("mase_scale")
+    mase = "" if not scale else f"\nMASE: MAE / MAE over the train rows of the value {scale['period']} steps before"
+    return f"skill: 1 - MSE / MSE of seasonal naive, scaled{mase}"
+
+
+def _table(title: str | Text, caption: str = "") -> Table:
+    return Table(
+        title=title, caption=caption or None, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD
+    )
+
+
+def short_number(value: float | None) -> str:
+    """Four decimals, or as a power of ten where those would say little; a dash for None."""
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if value == 0.0 or 1e-3 <= abs(value) < 1e5 else f"{value:.3e}"
