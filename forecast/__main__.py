@@ -156,7 +156,8 @@ class _Parser(argparse.ArgumentParser):
     """Its refusals are a UsageError, in harmless words: a shell lists the files of others."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(harmless(f"{self.format_usage()}{self.prog}: error: {message}"))
+        self.print_usage(sys.stderr)
+        raise UsageError(harmless(f"{self.prog}: error: {message}"))
 
 
 def _run_plain(name: str) -> Answer | None:

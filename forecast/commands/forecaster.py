@@ -195,8 +195,9 @@ class Forecaster:
         """MSE and MAE of the model and of simple baselines on every window: a row each, the model's first.
 
         table: other rows than those trained on, all of whose windows count; None: the test rows of the data trained on.
-        split: train, val, test or tail in place of that. reading: as in `predict`. Columns: mse and mae in scaled and
-        in original units; the baselines have no original units where only their scaled errors are known.
+        split: train, val, test, tail or new in place of that; new: the rows that came after the training. reading: as
+        in `predict`. Columns: mse and mae in scaled and in original units; the baselines have no original units where
+        only their scaled errors are known.
         """
         split = split or ("test" if table is None else WHOLE_FILE)
         source = self.source()

@@ -1,6 +1,7 @@
 """A file that has grown since it was trained on: whether its earlier rows are the same, which are new, what to do."""
 
 import logging
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,11 @@ import pandas as pd
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.frame import SeriesFrame
-from forecast.data.guessing.train_command import typed
+from forecast.data.guessing.train_command import hydra_value, typed
 from forecast.data.prepare import fitted_rows
 from forecast.data.reading.file_bytes import begins_with
 from forecast.data.scaling import Scaler
+from forecast.data.sources import CsvSource
 from forecast.errors import UserError
 from forecast.run_folder import read_run, run_of
 from forecast.text.terminal import label, shell_word
@@ -99,6 +101,9 @@ def train_again(checkpoint: Checkpoint, **changes: object) -> str:
     if not words:  # the run folder is gone
         words = {key: str(choices[key]) for key in ("model", "data") if choices.get(key)}
         words |= {key: str(config[key]) for key in ("seq_len", "label_len", "pred_len")}
+        usual = {key.name: key.default for key in fields(CsvSource) if key.name not in ("name", "path", "split")}
+        own = {key: tuple(value) if isinstance(value, list) else value for key, value in config["data"].items()}
+        words |= {f"data.{key}": hydra_value(own[key]) for key in usual if key in own and own[key] != usual[key]}
     words = {key: value for key, value in words.items() if key != "ckpt_path" and not key.startswith("hydra.")}
     changed = {**({"data.path": config["data"]["path"]} if config["data"].get("path") else {}), **changes}
     kept = [shell_word(f"{key}={value}") for key, value in words.items() if key not in changed]

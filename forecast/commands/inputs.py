@@ -184,7 +184,7 @@ def evaluated_data(
             "has seen its error is no forecast error.",
             checkpoint.data["trained_until"],
         )
-    if path:
+    if path or split == NEW_ROWS:
         lines = splits[split]
         report_far(
             frame.values[lines.start : lines.stop], checkpoint.scaler, where=f"{frame.name}, the rows of {split}"

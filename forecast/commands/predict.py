@@ -16,6 +16,7 @@ from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.frame import SeriesFrame
 from forecast.data.frequency import future_timestamps
+from forecast.data.sources import FileSource
 from forecast.data.writing import PLAIN, Writing
 from forecast.errors import UserError
 from forecast.files import together
@@ -38,7 +39,11 @@ def predict(cfg: DictConfig) -> Answer:
     keep = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
     keep_inputs((output, picture), keep, key=f"output={output}")
     frame = history(checkpoint, source, settings.data.path, reading)
-    file = read_source(source, settings.data.path, reading) if settings.data.path or source.path_used() else None
+    file = (
+        read_source(source, settings.data.path, reading)
+        if settings.data.path or isinstance(source, FileSource)
+        else None
+    )
     writing = PLAIN if file is None else Writing.of(file.path_used(), file, frame.time_format)
     targets, steps = checkpoint.data["targets"], checkpoint.config["pred_len"]
     header = writing.header(source.time_name if file is None else file.time_name, targets)

@@ -122,6 +122,6 @@ def as_file(
         else:
             write_table(table, path, time_column=str(layout.time_column))
         try:
-            yield path, {key.name: getattr(layout, key.name) for key in fields(Layout)}
+            yield path, {key.name: getattr(layout, key.name) for key in fields(Layout) if key.name != "columns"}
         except UserError as error:
             raise UserError(str(error).replace(str(path), NAME)) from error

@@ -160,7 +160,9 @@ def _written(directive: str, stamp: pd.Timestamp, found: Mapping[str, Sequence[s
     cells, afternoon = found[directive], stamp.hour >= 12
     if directive in _NUMBERS:
         value = _NUMBERS[directive](stamp)
-        return str(value) if any(len(cell) == 1 for cell in cells) else f"{value:02}"
+        # A day without a zero in front may come later, where the month has none.
+        alike = [*cells, *found.get("m", ())] if directive == "d" and not any(c[0] == "0" for c in cells) else cells
+        return str(value) if any(len(cell) == 1 for cell in alike) else f"{value:02}"
     if directive in "bBaA":
         name = stamp.month_name() if directive in "bB" else stamp.day_name()
         return _in_case(name[:3] if max(map(len, cells)) <= 4 else name, cells[0])

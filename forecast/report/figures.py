@@ -73,6 +73,7 @@ def forecast_figure(
         origin = str(times[past.shape[1] - 1].tz_localize(None)).removesuffix(":00")  # no seconds
         known = origin if steps is None else f"step {steps[past.shape[1] - 1]}"
         axes[0, window].set_title(f"known until {known}", fontsize="medium")
+        axes[-1, window].set_xlabel("" if steps is None else "step")
     figure.align_ylabels()
     handles, labels = axes[0, 0].get_legend_handles_labels()  # one legend below all panels
     labels = [baseline_name if label == "baseline" and baseline_name else label for label in labels]
@@ -170,7 +171,6 @@ def _draw_panel(
     if steps is None:
         show_dates(axes)
     else:
-        axes.set_xlabel("step")
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.margins(x=0.01)
     lighten(axes)

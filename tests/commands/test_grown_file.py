@@ -6,7 +6,7 @@ import shlex
 
 import numpy as np
 import pytest
-from checkpoints import LENGTHS, write_untrained
+from checkpoints import LENGTHS, SIZES, write_untrained
 from commands.files import LAYOUT, write_csv
 from program import call, refusal
 
@@ -133,3 +133,31 @@ def test_a_grown_file_is_told_from_a_changed_one(trained, tmp_path, lines, capsy
     (tmp_path / "own.csv").write_text("".join(with_another_value(lines)))
     text = refusal(capsys, "evaluate", f"ckpt_path={trained}", f"hydra.run.dir={tmp_path}/r")
     assert "has grown" not in text and load_checkpoint(trained).data["checksum"] in text
+
+
+def test_another_horizon_is_answered_with_a_training_that_works(trained, tmp_path, capsys):
+    for command in ("predict", "evaluate"):
+        text = refusal(capsys, command, f"ckpt_path={trained}", "pred_len=7", f"hydra.run.dir={tmp_path}/r")
+        assert text.startswith(f"pred_len=7: {trained} was trained to forecast pred_len = 5 steps.")
+    advised = shlex.split(text.split("train a model of its own: forecast ")[1])
+    small = [f"model.{key}={value}" for key, value in SIZES.items()]
+    quick = ["trainer.max_epochs=1", "trainer.limit_train_batches=1", "callbacks.figures=null"]
+    call(*advised, *small, *quick, f"hydra.run.dir={tmp_path}/seven")
+    assert load_checkpoint(tmp_path / "seven/checkpoints/best.ckpt").config["pred_len"] == 7
+
+
+@pytest.mark.parametrize("command", ["train", "predict", "evaluate"])
+def test_a_horizon_is_our_pred_len(capsys, tmp_path, command):
+    text = refusal(capsys, command, "horizon=12", f"hydra.run.dir={tmp_path}/r")
+    assert "'horizon' is no key of the config. Did you mean 'pred_len'?" in text
+
+
+def test_values_of_another_size_are_warned_of_in_a_forecast_and_an_evaluation(trained, tmp_path, lines, capsys):
+    table = write_csv(tmp_path / "large.csv", rows=60, start="2022-01-01")
+    table.assign(load=1000 * table["load"]).to_csv(tmp_path / "large.csv", sep=";", decimal=",", index=False)
+    common = [f"ckpt_path={trained}", f"data.path={tmp_path}/large.csv"]
+    call("predict", *common, f"output={tmp_path}/f.csv")
+    said = capsys.readouterr().out
+    assert "large.csv, the last 22 rows: column 'load' has the median 1.0" in said and "'wind'" not in said
+    call("evaluate", *common, "split=all", f"hydra.run.dir={tmp_path}/e")
+    assert "large.csv, the rows of all: column 'load' has the median" in capsys.readouterr().out

@@ -66,6 +66,7 @@ CASES = {
     "quarters, the year last": ("QS", lambda t: [f"q{t.quarter} {t.year}"], {}, ""),
     "day first": ("h", fmt("%d/%m/%Y %H:%M"), {}, ""),
     "month first, without zeros": ("D", lambda t: [f"{t.month}/{t.day}/{t.year}"], {}, ""),
+    "no day below ten yet": ("h", lambda t: [f"{t.month}/{t.day}/{t.year} {t:%H:%M}"], {}, "2021-03-30"),
     "hours without zeros": ("h", lambda t: [f"{t.day}.{t.month}.{t.year} {t.hour}:{t.minute:02}"], GERMAN, ""),
     "AM and PM": ("h", fmt("%m/%d/%Y %I:%M %p"), {}, ""),
     "am and pm": ("h", lambda t: [t.strftime("%m/%d/%Y %I:%M %p").lower()], {}, ""),
