@@ -86,11 +86,15 @@ def _check_train_rows(checkpoint: Checkpoint, frame: SeriesFrame) -> None:
 
 
 def what_now(checkpoint: Checkpoint) -> str:
-    """What can be done with a file that has grown: a sentence with commands."""
+    """What can be done with a file that has grown: a sentence, and a command on each of three lines."""
     ckpt = typed("ckpt_path", str(checkpoint.path))
-    return (
-        f"To train on all its rows: {train_again(checkpoint)}; to see how good the model is on the new ones: forecast "
-        f"evaluate {ckpt} split={NEW_ROWS}; to forecast after the last one: forecast predict {ckpt}"
+    commands = (
+        train_again(checkpoint),
+        f"forecast evaluate {ckpt} split={NEW_ROWS}",
+        f"forecast predict {ckpt}",
+    )
+    return "\n    ".join(
+        ["Train on all its rows, see how good the model is on the new ones, or forecast what follows:", *commands]
     )
 
 

@@ -40,9 +40,9 @@ class Writing:
     @classmethod
     def of(cls, path: Path, layout: Layout, time_format: str | None) -> "Writing":
         """Of a file that a layout reads. time_format: that its reader found, see `Table`; None for ISO 8601."""
-        findings = Findings(str(path), strict=True)
+        findings = Findings(str(path), strict=False)  # what there is to say of the file its reader has said
         text = CsvText(path, valid_separator(layout.separator)).verified(findings)
-        header = text.header(layout.time_columns, Findings(str(path), strict=False))
+        header = text.header(layout.time_columns, findings)
         rows = [cells for _, cells in islice(text.rows(), SAMPLE)]
         columns = {
             name: [cells[place].strip(BLANKS) for cells in rows if place < len(cells)]

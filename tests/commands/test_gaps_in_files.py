@@ -8,7 +8,9 @@ import pytest
 from commands.files import LAYOUT, OWN, read_forecast, write_csv
 from program import call, refusal
 
+from forecast import Forecaster
 from forecast.checkpoint.load import load_checkpoint
+from forecast.commands.inputs import evaluated_data
 
 POLICIES = ("interpolate", "forward_fill", "mask")
 FEW = ["trainer.limit_train_batches=2"]
@@ -188,6 +190,17 @@ def test_the_data_trained_on_may_by_now_end_in_a_gap(runs, tmp_path):
         assert load_checkpoint(best).data["checksum"] != ""
     finally:
         own.write_text(before)
+
+
+def test_a_table_and_an_evaluation_may_end_in_a_gap_too(runs, tmp_path):
+    table = write_csv(tmp_path / "whole.csv", rows=101, start="2022-05-05").set_index("when")
+    table.iloc[100, 1] = np.nan
+    forecaster = Forecaster.load(runs / "interpolate/checkpoints/best.ckpt")
+    after = forecaster.predict(table)
+    pd.testing.assert_frame_equal(after, forecaster.predict(table.ffill()))
+    write_gappy(tmp_path / "gappy.csv", rows=101, start="2022-05-05", empty=[(100, 2)])
+    data = evaluated_data(forecaster.checkpoint, forecaster.source(), tmp_path / "gappy.csv", split="all")
+    assert len(data.windows("all")) == 101 - 19 - 5 + 1 - 1  # no window is judged by the filled row
 
 
 def test_a_history_that_was_not_measured_is_none(runs, tmp_path, capsys):
