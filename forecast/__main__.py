@@ -50,9 +50,9 @@ def main() -> None:
         say(f"forecast {version('forecast')}")
         return
     if name not in COMMANDS:
-        near = closest(name, COMMANDS)
-        say(f"forecast {name}: no such command.{near} `forecast --help` lists them all.", file=sys.stderr)
-        sys.exit(USAGE)
+        with exit_status(as_json="--json" in arguments):
+            near = closest(name, COMMANDS)
+            raise UsageError(f"forecast {name}: no such command.{near} `forecast --help` lists them all.")
     words, sys.argv = sys.argv, [f"forecast {name}", *arguments]
     start(name, words=words)
 
@@ -101,7 +101,7 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
     """Turns what a command raises into a message on stderr and the exit status.
 
     1 for what the user can mend, with one message; 130 after Ctrl-C, 141 when the reader of a pipe has gone, 129 after
-    SIGHUP, 143 after SIGTERM. argparse ends with 2 for a wrong option. A bug keeps its traceback, and
+    SIGHUP, 143 after SIGTERM. 2 for a wrong option. A bug keeps its traceback, and
     FORECAST_TRACEBACK=1 shows that of a user's mistake as well. as_json: the message, and its hint, are the JSON
     document too.
     """
@@ -153,10 +153,11 @@ def _run_configured(name: str, words: list[str]) -> Answer | None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Its refusals show foreign words harmless too: a shell lists the files of others."""
+    """Its refusals are a UsageError, in harmless words: a shell lists the files of others."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(harmless(message))
+        self.print_usage(sys.stderr)
+        raise UsageError(harmless(f"{self.prog}: error: {message}"))
 
 
 def _run_plain(name: str) -> Answer | None:

@@ -7,7 +7,8 @@ from omegaconf import DictConfig
 
 from forecast.commands import Answer
 from forecast.commands.forecaster import Forecaster
-from forecast.commands.inputs import files_read
+from forecast.commands.growth import NEW_ROWS
+from forecast.commands.inputs import check_horizon, files_read
 from forecast.commands.outputs import check_evaluation_folder
 from forecast.commands.results import write_results
 from forecast.config.build import build
@@ -25,6 +26,7 @@ def evaluate(cfg: DictConfig) -> Answer:
     """Evaluates a checkpoint on a split of its own data or of another file; writes and prints as training does."""
     settings = read_settings(cfg, EvaluateSettings)
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
+    check_horizon(forecaster.checkpoint, settings.pred_len)
     keep = files_read(forecaster.checkpoint, path=settings.data.path, root=settings.data.root)
     check_evaluation_folder(run_folder(), keep, overwrite=settings.overwrite)
     started, memory = time.perf_counter(), PeakMemory()
@@ -47,6 +49,8 @@ def evaluate(cfg: DictConfig) -> Answer:
     }
     if settings.data.path:
         result.metrics["evaluated_file"] = result.data.frame.name
+    if settings.split == NEW_ROWS:
+        result.metrics["evaluated_from"] = str(result.data.frame.timestamps[result.data.splits[NEW_ROWS].start])
     if "imported" in forecaster.checkpoint.record:
         result.metrics["imported"] = forecaster.checkpoint.record["imported"]
     write_results(run_folder(), result)

@@ -2,7 +2,6 @@
 
 import functools
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -12,9 +11,9 @@ import torch
 from omegaconf import DictConfig
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.commands.inputs import WHOLE_FILE, evaluated_data, find_device, history, trained_source
+from forecast.commands.inputs import WHOLE_FILE, check_horizon, evaluated_data, find_device, history, trained_source
 from forecast.commands.results import Result, evaluate_checkpoint
-from forecast.commands.tables import Table, as_file, keep_table, time_column_of
+from forecast.commands.tables import Table, as_file, check_table, keep_table, time_column_of
 from forecast.comparison.rows import at
 from forecast.config.entry import call, run_folder
 from forecast.config.trust import trusting
@@ -22,6 +21,7 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.reading.layout import STEP
 from forecast.data.sources import Source
+from forecast.data.writing import digits_of
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.horizon_offsets import check_offsets
@@ -29,7 +29,6 @@ from forecast.evaluation.metrics import UNIT_FREE
 from forecast.evaluation.predict import predict
 from forecast.run_folder import METRICS, TRAINING_TABLE, checkpoint_path, run_of
 
-DIGITS = 7  # that float32 keeps
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -91,6 +90,8 @@ class Forecaster:
         no checkpoint, and for one that names classes of modules which are not trusted.
         """
         find_device(device)
+        if not isinstance(ckpt_path, str | Path):
+            raise UserError(f"ckpt_path={ckpt_path!r} is no path. Name the file: 'RUN/checkpoints/best.ckpt'")
         forecaster = cls(trust=trust)
         forecaster.device, forecaster.root = device, root
         with trusting(trust):
@@ -107,6 +108,7 @@ class Forecaster:
         """
         overrides = self.overrides
         if table is not None:
+            check_table(table)
             time_column = time_column_of(table)
             path = "${hydra:runtime.output_dir}/" + TRAINING_TABLE
             overrides = ["data=csv", f"data.path={path}", f"data.time_column={hydra_value(time_column)}", *overrides]
@@ -150,13 +152,17 @@ class Forecaster:
         """Where the data trained on come from."""
         return trained_source(self.checkpoint, root=self.root)
 
-    def predict(self, table: Table | None = None, *, reading: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    def predict(
+        self, table: Table | None = None, *, pred_len: int | None = None, reading: Mapping[str, Any] | None = None
+    ) -> pd.DataFrame:
         """The pred_len steps after the last row of a table, original units: a column of time, then the targets.
 
+        pred_len: that of the training; UserError for another one, with the command that trains for it.
         table: at least seq_len rows of the columns trained on, a DataFrame or a CSV file; None: the data trained on.
         reading: how a file is written where it differs from the one trained on, {"separator": ";"}; the keys of
         data=csv.
         """
+        check_horizon(self.checkpoint, pred_len)
         source = self.source()
         with as_file(table, source, reading) as (path, layout):
             frame = history(self.checkpoint, source, path, layout)
@@ -180,7 +186,7 @@ class Forecaster:
         )
         # The model computes in standard deviations: more digits of them are not its own.
         std = checkpoint.scaler.std[[frame.columns.index(name) for name in names]]
-        digits = {name: DIGITS - math.ceil(math.log10(one)) for name, one in zip(names, std, strict=True)}
+        digits = {name: digits_of(one, None) for name, one in zip(names, std, strict=True)}
         table: pd.DataFrame = pd.DataFrame(values, columns=names).round(digits)
         numbers = (future - pd.Timestamp(0)) // pd.Timedelta(1, "ms") + 1  # see `layout.STEPS`
         table.insert(0, time_column, numbers if time_column == STEP and frame.freq == "ms" else future)
@@ -192,8 +198,9 @@ class Forecaster:
         """The errors of the model and of simple baselines on every window: a row each, the model's first.
 
         table: other rows than those trained on, all of whose windows count; None: the test rows of the data trained on.
-        split: train, val, test or tail in place of that. reading: as in `predict`. Columns: mse and mae in scaled
-        units, mase, rmsse and smape; of one target column also mse_original and mae_original. NaN: not known.
+        split: train, val, test, tail or new in place of that; new: the rows that came after the training. reading: as
+        in `predict`. Columns: mse and mae in scaled units, mase, rmsse and smape; of one target column also
+        mse_original and mae_original. NaN: not known.
         """
         split = split or ("test" if table is None else WHOLE_FILE)
         source = self.source()

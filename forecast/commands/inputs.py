@@ -1,7 +1,7 @@
 """What evaluating and forecasting begin with: a device, the data trained on, or another file."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,19 +11,24 @@ import pandas as pd
 import torch
 
 from forecast.checkpoint.load import Checkpoint
+from forecast.commands.growth import NEW_ROWS, has_grown, new_rows, train_again, what_now
 from forecast.config.build import build
 from forecast.data.frame import SeriesFrame, read_frame
+from forecast.data.gaps import Side
 from forecast.data.guessing.train_command import typed
 from forecast.data.prepare import PreparedData, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
-from forecast.data.sources import CatalogSource, SavedCatalogSource, Source
+from forecast.data.sources import CatalogSource, FileSource, SavedCatalogSource, Source
 from forecast.data.split import recorded_splits, split_rows
 from forecast.errors import UserError, closest
+from forecast.evaluation.history import report_far
 from forecast.text.terminal import listed
 
 log = logging.getLogger(__name__)
 
 WHOLE_FILE = "all"
+BOTH_ENDS: tuple[Side, ...] = ("before", "behind")  # a forecast looks back
+LAST_END: tuple[Side, ...] = ("behind",)  # a window early in the file would see a value from later rows
 
 
 def find_device(name: str) -> torch.device:
@@ -59,27 +64,62 @@ def files_read(checkpoint: Checkpoint, *, path: str | None, root: str | None) ->
     ]
 
 
+def check_horizon(checkpoint: Checkpoint, pred_len: int | None) -> None:
+    """Raises UserError for another pred_len than the checkpoint's. None: none was typed."""
+    trained = checkpoint.config["pred_len"]
+    if pred_len not in (None, trained):
+        raise UserError(
+            f"pred_len={pred_len}: {checkpoint.path} was trained to forecast pred_len = {trained} steps. For another "
+            f"horizon train a model of its own: {train_again(checkpoint, pred_len=pred_len)}"
+        )
+
+
 def check_unchanged(checkpoint: Checkpoint, source: Source, frame: SeriesFrame) -> None:
     """Raises UserError when the data trained on are no longer what they were. frame: as they are now."""
     now, expected = source.checksum_of(frame), checkpoint.data["checksum"]
     if now != expected:
         path = source.path_used()
+        if has_grown(checkpoint, path):
+            raise UserError(
+                f"{path} has grown since the model was trained on it: the file has changed, and with it its splits. "
+                f"{what_now(checkpoint)}"
+            )
         raise UserError(
             f"{path}: checksum {now}, but the model was trained on {expected}: the file has changed, and with it its "
             f"splits. Restore it, or evaluate it as another file: {typed('data.path', str(path))} split=all"
         )
 
 
-def history(
-    checkpoint: Checkpoint, source: Source, path: Path | str | None, reading: Mapping[str, Any] | None = None
-) -> SeriesFrame:
-    """The checkpoint's columns from another file, or, path None, the data trained on.
+def read_source(source: Source, path: Path | str | None, reading: Mapping[str, Any] | None = None) -> FileSource:
+    """The file that a history is read from, and how. source: trained on, a file itself where path is None.
 
-    reading: keys of a `Layout` in which that file differs from the one trained on. UserError for a missing column and
-    for another frequency than the one trained on.
+    reading: as in `history`. Raises UserError for columns, of which the model has its own.
+    """
+    if "columns" in (reading or {}):
+        raise UserError(
+            "data.columns: the model reads the columns that it was trained on, whatever else a file has. Leave it out."
+        )
+    if path is not None:
+        return source.with_file(path, **{"columns": None, "drop": (), **(reading or {})})
+    assert isinstance(source, FileSource)
+    return source
+
+
+def history(
+    checkpoint: Checkpoint,
+    source: Source,
+    path: Path | str | None,
+    reading: Mapping[str, Any] | None = None,
+    *,
+    open_ends: Collection[Side] = BOTH_ENDS,
+) -> SeriesFrame:
+    """The checkpoint's columns from another file, or, path None, from the data trained on as they are now.
+
+    reading: keys of a `Layout` in which that file differs from the one trained on. open_ends: see `gaps.fill`.
+    UserError for a missing column and for another frequency than the one trained on.
     """
     columns: list[str] = checkpoint.data["columns"]
-    if path is None:
+    if path is None and not isinstance(source, FileSource):
         frame = source.frame()
         if list(frame.columns) != columns:
             raise UserError(
@@ -87,16 +127,16 @@ def history(
                 f"{listed(frame.columns)}: the checkpoint was changed. Use another one of its run."
             )
         return frame
-    # The model's columns are read, whatever else is there.
-    other = source.with_file(path, **{"columns": None, "drop": (), **(reading or {})})
+    other = read_source(source, path, reading)
+    path = other.path_used()
 
     def trained_columns(names: Sequence[str]) -> list[str]:
         unused = [name for name in names if name not in columns and name not in (other.where or ())]
-        if unused:
+        if unused and other is not source:
             log.info("%s: the model was not trained on the columns %s; they are not read.", path, listed(unused))
         return columns
 
-    read = partial(read_frame, path, columns=trained_columns, freq=checkpoint.data["freq"])
+    read = partial(read_frame, path, columns=trained_columns, freq=checkpoint.data["freq"], open_ends=open_ends)
     try:
         return read(other)
     except AmbiguousTime as error:
@@ -120,18 +160,21 @@ def evaluated_data(
     Raises UserError for a split that is not there, for splits that the data do not have, and when the trained file has
     changed: its splits would have moved.
     """
-    frame = history(checkpoint, source, path, reading)
+    frame = history(checkpoint, source, path, reading, open_ends=LAST_END)
     lengths = {"seq_len": checkpoint.config["seq_len"], "pred_len": checkpoint.config["pred_len"]}
-    if path and split == WHOLE_FILE:
+    where = f"ckpt_path={checkpoint.path}"
+    if split == NEW_ROWS:
+        rows = new_rows(checkpoint, frame, Path(path) if path else source.path_used())
+        splits = {**recorded_splits(frame, checkpoint.data["splits"], where=where, **lengths), NEW_ROWS: rows}
+    elif path and split == WHOLE_FILE:
         splits = whole_file(frame, **lengths)
     elif path:
         splits = split_rows(frame, source.split, **lengths)
     else:
         check_unchanged(checkpoint, source, frame)
-        where = f"ckpt_path={checkpoint.path}"
         splits = recorded_splits(frame, checkpoint.data["splits"], where=where, **lengths)
     if split not in splits:
-        valid = [*splits, WHOLE_FILE] if path else list(splits)
+        valid = [*splits, NEW_ROWS, WHOLE_FILE] if path else [*splits, NEW_ROWS]
         hint = " split=all needs data.path=FILE." if split == WHOLE_FILE else closest(split, valid)
         raise UserError(f"split={split}: {frame.name} has the splits {', '.join(valid)}.{hint}")
     seen = (frame.timestamps <= pd.Timestamp(checkpoint.data["trained_until"])).sum()
@@ -140,6 +183,11 @@ def evaluated_data(
             "Some of the evaluated rows are not later than %s, up to where the model was trained: on rows that it "
             "has seen its error is no forecast error.",
             checkpoint.data["trained_until"],
+        )
+    if path or split == NEW_ROWS:
+        lines = splits[split]
+        report_far(
+            frame.values[lines.start : lines.stop], checkpoint.scaler, where=f"{frame.name}, the rows of {split}"
         )
     data = prepare(
         frame,

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from forecast.data.reading.csv_text import SEPARATORS
 from forecast.errors import UserError
 from forecast.run_folder import KEYS, RESULTS, RUN_INFO, read_run
 from forecast.text.documents import as_cell
@@ -47,12 +48,15 @@ def keep_others(
 
 def is_forecast(path: Path, *, columns: Sequence[str], steps: int) -> bool:
     """Whether a file looks like a forecast of this model: its header, and as many rows as it has steps."""
-    try:
+    known = (list(columns), [as_cell(name) for name in columns])
+
+    def rows(separator: str) -> list[list[str]]:
         with path.open(newline="", encoding="utf-8") as file:
-            lines = list(itertools.islice(csv.reader(file), steps + 2))
-    except (OSError, ValueError, csv.Error):
-        return False
-    return len(lines) == steps + 1 and lines[0] in (list(columns), [as_cell(name) for name in columns])
+            return list(itertools.islice(csv.reader(file, delimiter=separator), steps + 2))
+
+    with contextlib.suppress(OSError, ValueError, csv.Error):
+        return any(len(lines) == steps + 1 and lines[0] in known for lines in map(rows, SEPARATORS))
+    return False
 
 
 def check_evaluation_folder(folder: Path, inputs: Inputs, *, overwrite: bool) -> None:

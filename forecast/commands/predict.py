@@ -10,12 +10,14 @@ from omegaconf import DictConfig
 
 from forecast.commands import Answer
 from forecast.commands.forecaster import Forecaster
-from forecast.commands.inputs import files_read, find_device, history
+from forecast.commands.inputs import check_horizon, files_read, find_device, history, read_source
 from forecast.commands.outputs import is_forecast, keep_inputs, keep_others
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.frame import SeriesFrame
 from forecast.data.frequency import future_timestamps
+from forecast.data.sources import FileSource
+from forecast.data.writing import PLAIN, Writing
 from forecast.errors import UserError
 from forecast.files import together
 from forecast.report.verdict import verdict
@@ -32,19 +34,30 @@ def predict(cfg: DictConfig) -> Answer:
     output = checked_output(settings.output)
     picture = output.with_suffix(".png")
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
+    check_horizon(forecaster.checkpoint, settings.pred_len)
     checkpoint, source = forecaster.checkpoint, forecaster.source()
     keep = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
     keep_inputs((output, picture), keep, key=f"output={output}")
-    columns = [source.time_name, *checkpoint.data["targets"]]
-    header = [as_cell(name) for name in columns] if settings.output_safe else columns
-    steps = checkpoint.config["pred_len"]
-    ours = settings.overwrite or any(is_forecast(output, columns=names, steps=steps) for names in (columns, header))
-    keep_others((output, picture), ours=ours, key=f"output={output}", like="a forecast of this checkpoint")
     frame = history(checkpoint, source, settings.data.path, reading)
+    file = (
+        read_source(source, settings.data.path, reading)
+        if settings.data.path or isinstance(source, FileSource)
+        else None
+    )
+    writing = PLAIN if file is None else Writing.of(file.path_used(), file, frame.time_format)
+    targets, steps = checkpoint.data["targets"], checkpoint.config["pred_len"]
+    header = writing.header(source.time_name if file is None else file.time_name, targets)
+    headers = [header, [source.time_name, *targets]]  # the second has no look at the file, as forecasts had before
+    ours = settings.overwrite or any(is_forecast(output, columns=names, steps=steps) for names in headers)
+    keep_others((output, picture), ours=ours, key=f"output={output}", like="a forecast of this checkpoint")
     table = forecaster.continued(frame, time_column=source.time_name)
+    std = checkpoint.scaler.std[[frame.columns.index(name) for name in targets]]
+    text = writing.text(
+        [as_cell(name) for name in header] if settings.output_safe else header, writing.cells(table, std)
+    )
     try:
         with together(output.parent) as beside:
-            table.to_csv(beside(output.name), index=False, header=header)
+            beside(output.name).write_text(text, encoding="utf-8")
             draw_future(beside(picture.name), frame.tail(checkpoint.config["seq_len"]), table)
     except OSError as error:
         raise UserError(
@@ -97,10 +110,11 @@ def checked_output(name: str) -> Path:
 
 
 def draw_future(path: Path, past: SeriesFrame, forecast: pd.DataFrame) -> None:
-    """Draws the end of the history and the forecast: a column of time, then the targets, original units."""
+    """Draws the end of the history and the forecast: a column of time or of steps, then the targets, original units."""
     from forecast.report.figures import forecast_figure, save
 
-    names = [str(name) for name in forecast.columns[1:]]
+    names, first = [str(name) for name in forecast.columns[1:]], forecast.iloc[0, 0]
+    after = past.timestamps[-1] if isinstance(first, pd.Timestamp) else f"step {int(str(first)) - 1}"
     future = future_timestamps(past.timestamps[-1], past.freq, len(forecast))
     figure = forecast_figure(
         past=past.values[None][:, :, [past.columns.index(name) for name in names]],
@@ -108,6 +122,6 @@ def draw_future(path: Path, past: SeriesFrame, forecast: pd.DataFrame) -> None:
         forecast=forecast[names].to_numpy()[None],
         timestamps=[pd.DatetimeIndex(past.timestamps.append(future))],
         columns=names,
-        title=f"forecast after {past.timestamps[-1]}",
+        title=f"forecast after {after}",
     )
     save(figure, path)

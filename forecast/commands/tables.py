@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from forecast.commands.outputs import keep_others
+from forecast.config.check import check_reading
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.sources import FileSource, Source
 from forecast.errors import UserError
@@ -19,6 +20,22 @@ from forecast.text.terminal import listed
 
 Table = pd.DataFrame | Path | str
 NAME = "the DataFrame"
+
+
+def check_table(table: object) -> None:
+    """Raises UserError for what is no DataFrame with one name a column, and no path."""
+    if isinstance(table, pd.Series):
+        name = str(table.name or "value")
+        raise UserError(f"a Series was given in place of a DataFrame. Give series.to_frame({name!r})")
+    if table is not None and not isinstance(table, Table):
+        kind = type(table).__name__
+        raise UserError(f"a {kind} was given in place of a DataFrame or the path of a CSV file. Give pd.DataFrame(...)")
+    if isinstance(table, pd.DataFrame) and isinstance(table.columns, pd.MultiIndex):
+        first = table.columns[0] if len(table.columns) else ()
+        raise UserError(
+            f"{NAME} has columns of {table.columns.nlevels} levels, the first is {first}. Give each one name: "
+            "df.columns = ['_'.join(map(str, names)) for names in df.columns]"
+        )
 
 
 def time_column_of(table: pd.DataFrame, usual: str = "date") -> str:
@@ -90,8 +107,10 @@ def as_file(
 
     reading: such keys for a path. A UserError that is raised meanwhile speaks of the DataFrame in place of the file.
     """
+    check_table(table)
     if reading and not isinstance(table, Path | str):
         raise UserError(f"reading: {next(iter(reading))} says how a file is read, and none is given. Leave it out.")
+    check_reading(reading or {})
     if not isinstance(table, pd.DataFrame):
         yield table, reading or {}
         return
@@ -103,6 +122,6 @@ def as_file(
         else:
             write_table(table, path, time_column=str(layout.time_column))
         try:
-            yield path, {key.name: getattr(layout, key.name) for key in fields(Layout)}
+            yield path, {key.name: getattr(layout, key.name) for key in fields(Layout) if key.name != "columns"}
         except UserError as error:
             raise UserError(str(error).replace(str(path), NAME)) from error

@@ -10,6 +10,7 @@ import lightning.pytorch as pl
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.checkpoint.load import Checkpoint, calendar_encoding, load_checkpoint
+from forecast.commands.growth import has_grown, what_now
 from forecast.commands.inputs import saved_source
 from forecast.commands.outputs import keep_others
 from forecast.commands.results import evaluate_checkpoint, write_results
@@ -137,13 +138,18 @@ def make_plan(cfg: DictConfig) -> Plan:
     root = config["data"].get("root") if typed_root else None
     source: Source = build(config["data"]) if start is None else saved_source(config["data"], root=root)
     if start is not None:
-        check_same_data(start, source.checksum())
+        check_same_data(start, source, source.checksum())
     return Plan(config=config, choices=options, source=source, folder=run_folder(), start=start)
 
 
-def check_same_data(start: Checkpoint, now: str) -> None:
-    """Raises UserError unless the checksum of the data is that of those which a checkpoint was trained on."""
+def check_same_data(start: Checkpoint, source: Source, now: str) -> None:
+    """Raises UserError unless `now`, the checksum of the data, is that of those which a checkpoint was trained on."""
     if (before := start.data["checksum"]) != now:
+        if has_grown(start, source.path_used()):
+            raise UserError(
+                f"{source.path_used()} has grown since {start.path} was trained on it, and a training goes on with the "
+                f"rows that it began with (checksum {before}). {what_now(start)}"
+            )
         raise UserError(
             f"{start.path} was trained on other data: {start.data['path'] or start.data['name']} had checksum "
             f"{before}, now it is {now}. Restore the file, or start a new run without ckpt_path."
@@ -181,7 +187,9 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
     protocol: Protocol = build(config["protocol"])
     data = read_data(source, config)
     if plan.start is not None:
-        check_same_data(plan.start, source.checksum_of(data.frame))  # the file may have changed since the plan was made
+        check_same_data(
+            plan.start, source, source.checksum_of(data.frame)
+        )  # the file may have changed since the plan was made
     for split in ("val", "test"):
         counted_windows(data, split, protocol)  # refused now and not after the training
     check_offsets(data, "test", protocol)

@@ -13,6 +13,7 @@ from forecast.config.annotations import as_annotated, bound, expected, literals_
 from forecast.config.settings import TrainSettings
 from forecast.config.slots import check_slots, has_slots
 from forecast.config.values import CONF, Problems, chosen_groups, options, read_values, select
+from forecast.data.reading.layout import Layout
 from forecast.errors import UserError, closest
 
 # What the program hands in when it builds these, so that YAML need not and must not.
@@ -86,6 +87,16 @@ def read_settings(cfg: DictConfig, schema: type[S]) -> S:
     _check_settings(values, schema, problems, groups=groups)
     problems.report()
     return _filled(values, schema)
+
+
+def check_reading(reading: Mapping[str, Any]) -> None:
+    """Raises one UserError with all keys of a layout that have a wrong value. Unknown keys are left to the source."""
+    problems, kinds = Problems(), {field.name: field.type for field in dataclasses.fields(Layout)}
+    for key, value in reading.items():
+        if key in kinds:
+            plain = list(value) if isinstance(value, tuple) else value
+            _check_value(f"data.{key}", plain, kinds[key], problems)
+    problems.report()
 
 
 def _filled(values: Mapping[str, Any], schema: type[S]) -> S:

@@ -22,6 +22,12 @@ COMBINATIONS = 50
 # A group of more options than MANY is answered with the NEAR nearest of them.
 MANY, NEAR = 30, 5
 
+# Words of other programs for our keys.
+WORDS = {
+    **dict.fromkeys(("horizon", "h", "forecast_horizon", "prediction_length", "output_chunk_length"), "pred_len"),
+    **dict.fromkeys(("lookback", "look_back", "context_length", "input_size", "input_chunk_length"), "seq_len"),
+}
+
 # What a file system refuses to whoever writes; a file that is not there is a matter of its own.
 UNWRITABLE = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST),
@@ -171,6 +177,8 @@ def _unknown_key(override: Override, places: list[str], keys: list[str], names: 
         return f"'{place}' is no place of the group '{key}'.{closest(place, places)}"
     if key in names or key in keys or key.startswith("hydra.") or override.is_force_add():
         return ""
+    if WORDS.get(key) in keys:
+        return f"'{key}' is no key of the config. Did you mean '{WORDS[key]}'?"
     parent = key.rpartition(".")[0]
     siblings = [name.rpartition(".")[2] for name in keys if parent and name.rpartition(".")[0] == parent]
     if not siblings:

@@ -71,6 +71,7 @@ class EvaluateSettings:
     """The keys of evaluate.yaml that belong to no group."""
 
     ckpt_path: str
+    pred_len: Positive | None
     split: str
     overwrite: bool
     device: str
@@ -82,6 +83,7 @@ class PredictSettings:
     """The keys of predict.yaml."""
 
     ckpt_path: str
+    pred_len: Positive | None
     output: str
     output_safe: bool
     overwrite: bool

@@ -1,6 +1,6 @@
 """A CSV file as a regular multivariate series, or one error that says what to mend."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.findings import GAPS_FIX, Findings, Gaps
-from forecast.data.gaps import Repair, check_gaps, fill, filled_cells
+from forecast.data.gaps import Repair, Side, check_gaps, fill, filled_cells
 from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import USUAL, Layout
@@ -98,13 +98,15 @@ def read_frame(
     *,
     columns: Choice | None = None,
     freq: str | None = None,
+    open_ends: Collection[Side] = (),
 ) -> SeriesFrame:
     """Read a file: a header line, the time, and columns of numbers, as `layout` says.
 
     columns: the C columns to read, in this order, or what chooses them from all but the time; None those of the layout,
     or all that hold numbers, in file order.
     freq: the pandas alias that a model was trained on, which the rows must have, however few they are; None infers it,
-    and any that pandas can name is accepted. UserError, naming file, line, column, value and fix, for everything else.
+    and any that pandas can name is accepted. open_ends: see `gaps.fill`. UserError, naming file, line, column, value
+    and fix, for everything else.
     """
     layout.check()
     findings = Findings(str(path), strict=True)
@@ -113,7 +115,7 @@ def read_frame(
     spec = TableSpec.of(header, layout, str(path), columns=columns, freq=freq)
     table, actual = read_series(text, spec, findings)
     assert actual is not None, "the strict reader raises the first error"
-    return table_to_frame(table, actual, layout.gaps)
+    return table_to_frame(table, actual, layout.gaps, open_ends)
 
 
 def read_series(text: CsvText, spec: TableSpec, findings: Findings) -> tuple[Table, str | None]:
@@ -150,9 +152,9 @@ def one_series(table: Table, layout: Layout, findings: Findings) -> Table:
     return replace(table, timestamps=rows.timestamps, values=rows.values, origin=origin)
 
 
-def table_to_frame(table: Table, freq: str, gaps: Gaps) -> SeriesFrame:
+def table_to_frame(table: Table, freq: str, gaps: Gaps, open_ends: Collection[Side] = ()) -> SeriesFrame:
     """The frame of a table without errors, its gaps filled; UserError as `gaps.fill`."""
-    values, timestamps, missing, repair = fill(table, freq, gaps)
+    values, timestamps, missing, repair = fill(table, freq, gaps, open_ends=open_ends)
     content, name = table.text.content, str(table.text.path)
     checksum = None if content is None else content.checksum
     frame = SeriesFrame(values, timestamps, table.columns, freq, name, missing=missing, repair=repair)

@@ -1,8 +1,9 @@
 """Gaps in a series: rows that its regular grid lacks, cells without a value, and the explicit ways to fill them."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from forecast.data.reading.table import Table
 from forecast.errors import UserError
 
 MOST_MISSING = 0.5  # of the grid, or of a column: beyond it most of what a model would learn is made up
+Side = Literal["before", "behind"]  # where a gap at an end of a file has no value
 _MAX_RUNS = 3
 _log = logging.getLogger(__name__)
 
@@ -87,19 +89,20 @@ def _check_columns(table: Table, absent: int, findings: Findings) -> None:
 
 
 def fill(
-    table: Table, freq: str, policy: Gaps
+    table: Table, freq: str, policy: Gaps, *, open_ends: Collection[Side] = ()
 ) -> tuple[npt.NDArray[np.float64], pd.DatetimeIndex, npt.NDArray[np.bool_] | None, Repair]:
     """Puts the rows of a file on the whole grid of `freq` and fills what is missing, after `check_gaps`.
 
     Returns values (N, C), timestamps (N,), missing (N, C): the cells made up, None for none, and what was done.
-    table: its timestamps increase and lie on the grid. UserError when a gap has no neighbour to fill it from.
+    table: its timestamps increase and lie on the grid. open_ends: where a gap gets the nearest value, whatever the
+    policy. UserError when a gap at another end has no neighbour to fill it from.
     """
     timestamps, values = table.timestamps, table.values
     absent = 0 if policy == "refuse" else rows_missing(timestamps, freq)
     assert absent is not None, f"a timestamp is off the grid of {freq}"
     if policy == "refuse" or (not absent and not np.isnan(values).any()):
         return values, timestamps, None, Repair(policy)
-    _refuse_ends(table, policy)
+    _refuse_ends(table, policy, open_ends)
     stamps = pd.date_range(timestamps[0], timestamps[-1], freq=freq) if absent else timestamps
     full = np.full((len(stamps), len(table.columns)), np.nan)
     full[stamps.get_indexer(timestamps)] = values
@@ -156,14 +159,14 @@ def runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-def _refuse_ends(table: Table, policy: Gaps) -> None:
+def _refuse_ends(table: Table, policy: Gaps, open_ends: Collection[Side]) -> None:
     """Refuses a gap that has no value before it, or none after it, where the policy needs one."""
-    first = (0, "before", "down to its first whole row", "mask")
-    last = (len(table.values) - 1, "behind", "behind its last whole row", "forward_fill")
+    first: tuple[int, Side, str, str] = (0, "before", "down to its first whole row", "mask")
+    last: tuple[int, Side, str, str] = (len(table.values) - 1, "behind", "behind its last whole row", "forward_fill")
     ends = {"interpolate": (first, last), "forward_fill": (first,), "mask": ()}[policy]
     for row, side, part, other in ends:
         missing = np.flatnonzero(np.isnan(table.values[row]))
-        if missing.size:
+        if missing.size and side not in open_ends:
             raise UserError(
                 f"{table.text.path}: line {table.line(row)}, column '{table.columns[missing[0]]}': the value at "
                 f"{table.timestamps[row]} is missing, and there is none {side} it from which data.gaps={policy} "

@@ -4,7 +4,6 @@ import numpy as np
 import numpy.typing as npt
 
 from forecast.data.frame import SeriesFrame
-from forecast.errors import UserError
 
 
 def usable_windows(
@@ -32,19 +31,3 @@ def usable_windows(
         end = int(known[-1]) + 1 if known.size else 0
         shut = filled[seq_len - 1 : seq_len - 1 + count] | (np.arange(count) + length > end)
     return np.flatnonzero(~shut) if shut.any() else None
-
-
-def refuse_filled_past(frame: SeriesFrame, *, seq_len: int) -> None:
-    """UserError when the last `seq_len` rows are none that a forecast may start from."""
-    last = frame.tail(seq_len)
-    left = usable_windows(last, range(seq_len), seq_len=seq_len, pred_len=0)
-    if left is not None:
-        assert last.filled is not None
-        gap = last.timestamps[last.filled]
-        raise UserError(
-            f"{frame.name}: of the last seq_len = {seq_len} rows, {last.timestamps[0]} to {last.timestamps[-1]}, "
-            f"{len(gap)} were missing or incomplete (the first at {gap[0]}, the last at {gap[-1]}), and with "
-            f"data.gaps={frame.repair.policy} no forecast starts from such rows. Give a history that goes on for "
-            f"{seq_len} whole rows behind the gap or ends before it, fill the gap in the file, or train with "
-            "data.gaps=forward_fill."
-        )

@@ -12,9 +12,9 @@ from forecast.data.frequency import future_timestamps
 from forecast.data.prepare import scaled_rows
 from forecast.data.scaling import Scaler
 from forecast.data.time_features import time_features
-from forecast.data.window_gaps import refuse_filled_past
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import check_finite, exact_float32
+from forecast.evaluation.history import report_far, report_filled
 
 
 @torch.inference_mode()
@@ -31,15 +31,17 @@ def predict(
 ) -> tuple[pd.DatetimeIndex, npt.NDArray[np.float64]]:
     """Timestamps (P,) and values (P, T), original units, of the `pred_len` steps after the frame's last row.
 
-    Reads the last `look_back` rows alone. Raises UserError when there are fewer, when none can start from them because
-    of gaps, or when the forecast is not finite.
+    Reads the last `look_back` rows alone, and warns of values that were filled in there and of a size unknown to the
+    training. Raises UserError when there are fewer rows, when most of a column is missing in them, or when the forecast
+    is not finite.
     """
     if len(frame.values) < look_back:
         raise UserError(
             f"{frame.name} has {len(frame.values)} rows; the model reads the last {look_back}. Give it a "
             "longer history, or train with a shorter seq_len (model=ridge: model.look_back)."
         )
-    refuse_filled_past(frame, seq_len=look_back)
+    report_filled(frame, seq_len=look_back)
+    report_far(frame.values[-look_back:], scaler, where=f"{frame.name}, the last {look_back} rows")
     future = future_timestamps(frame.timestamps[-1], frame.freq, pred_len)
     past = scaled_rows(frame, scaler, slice(-look_back, None))
     known = time_features(frame.timestamps[-look_back:].append(future), frame.freq, encoding=encoding)

@@ -71,8 +71,11 @@ def forecast_figure(
             panel = {name: array[window, :, column] for name, array in series.items() if array is not None}
             _draw_panel(axes[line, window], past[window, :, column], panel, times)
             name_beside(axes[line, 0], columns[column])
+        steps = step_numbers(times)
         origin = str(times[past.shape[1] - 1].tz_localize(None)).removesuffix(":00")  # no seconds
-        axes[0, window].set_title(f"known until {origin}", fontsize="medium")
+        known = origin if steps is None else f"step {steps[past.shape[1] - 1]}"
+        axes[0, window].set_title(f"known until {known}", fontsize="medium")
+        axes[-1, window].set_xlabel("" if steps is None else "step")
     figure.align_ylabels()
     handles, labels = axes[0, 0].get_legend_handles_labels()  # one legend below all panels
     labels = [baseline_name if label == "baseline" and baseline_name else label for label in labels]
@@ -158,7 +161,8 @@ def _draw_panel(
     axes: Axes, past: Float[np.ndarray, " L"], series: dict[str, Float[np.ndarray, " P"]], timestamps: pd.DatetimeIndex
 ) -> None:
     """The end of the past and each future series, labelled by its key in STYLES."""
-    times = timestamps.tz_localize(None).to_numpy()  # local wall time: matplotlib would show a zone as UTC
+    steps = step_numbers(timestamps)
+    times = timestamps.tz_localize(None).to_numpy() if steps is None else steps  # of a zone matplotlib would show UTC
     length, pred_len = len(past), len(times) - len(past)
     start = max(0, length - max(pred_len, LEAST_PAST))
     axes.plot(times[start:length], past[start:], label="past", **STYLES["past"])
@@ -166,9 +170,22 @@ def _draw_panel(
         marker = MARKERS[name] if pred_len == 1 else ""  # a line through one point is invisible
         axes.plot(times[length:], values, label=name, marker=marker, **STYLES[name])
     axes.axvline(times[length - 1], color="#595959", linewidth=0.8)
-    show_dates(axes)
+    if steps is None:
+        show_dates(axes)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.margins(x=0.01)
     lighten(axes)
+
+
+def step_numbers(timestamps: pd.DatetimeIndex) -> Integer[np.ndarray, " N"] | None:
+    """The numbers, from 1, of rows that no calendar counts; None for dates.
+
+    data.freq=steps reads such rows as successive milliseconds from 1970 on, which no clock has measured.
+    """
+    since = timestamps.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
+    whole = timestamps[0].year == 1970 and bool((np.diff(since) == 10**6).all()) and not (since % 10**6).any()
+    return since // 10**6 + 1 if whole and len(since) > 1 else None
 
 
 def show_dates(axes: Axes) -> None:

@@ -18,3 +18,8 @@ def write_csv(path, *, rows=400, start="2021-03-01", freq="15min", columns=("loa
     table.insert(0, "when", pd.date_range(start, periods=rows, freq=freq))
     table.to_csv(path, index=False, sep=";", decimal=",")
     return table
+
+
+def read_forecast(path):
+    """A forecast, which is written in the layout LAYOUT too."""
+    return pd.read_csv(path, sep=";", decimal=",")

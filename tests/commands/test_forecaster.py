@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -170,6 +171,34 @@ def test_wrong_words_are_refused_as_on_the_command_line(table):
         Forecaster.load("best.ckpt", device="gpu")
     with pytest.raises(UserError, match=r"ckpt_path=none\.ckpt: no such file"):
         Forecaster.load("none.ckpt")
+
+
+def test_what_is_no_table_and_no_path_is_refused_in_our_words(table, fitted):
+    with pytest.raises(
+        UserError, match=r"a Series was given in place of a DataFrame\. Give series\.to_frame\('load'\)"
+    ):
+        fitted.predict(table["load"])
+    with pytest.raises(UserError, match=r"a Series was given in place of a DataFrame"):
+        Forecaster().fit(table["load"])
+    with pytest.raises(UserError, match=r"columns of 2 levels, the first is \('x', 'load'\)\. Give each one name"):
+        fitted.predict(pd.concat({"x": table}, axis=1))
+    with pytest.raises(UserError, match=r"a list was given in place of a DataFrame or the path of a CSV file"):
+        fitted.evaluate([1, 2])
+    with pytest.raises(UserError, match=r"ckpt_path=5 is no path\. Name the file: 'RUN/checkpoints/best\.ckpt'"):
+        Forecaster.load(5)
+
+
+def test_another_horizon_is_answered_with_the_training_for_it(fitted):
+    assert len(fitted.predict(pred_len=7)) == 7
+    with pytest.raises(
+        UserError, match=r"^pred_len=12: .*best\.ckpt was trained to forecast pred_len = 7 steps\."
+    ) as error:
+        fitted.predict(pred_len=12)
+    words = shlex.split(str(error.value).split("train a model of its own: ")[1])
+    assert words[:2] == ["forecast", "train"] and words[-1] == "pred_len=12"
+    assert f"data.path={fitted.folder}/data.csv" in words and "data.time_column=when" in words
+    with pytest.raises(UserError, match=r"'horizon' is no key of the config\. Did you mean 'pred_len'\?"):
+        Forecaster(overrides=["horizon=12"]).fit()
 
 
 def test_a_table_of_the_users_in_the_run_folder_stays(table, tmp_path):

@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from commands.files import LAYOUT, OWN, write_csv
+from commands.files import LAYOUT, OWN, read_forecast, write_csv
 from program import call, refusal
 
+from forecast import Forecaster
 from forecast.checkpoint.load import load_checkpoint
+from forecast.commands.inputs import evaluated_data
 
 POLICIES = ("interpolate", "forward_fill", "mask")
 FEW = ["trainer.limit_train_batches=2"]
@@ -115,7 +117,7 @@ def test_gaps_that_leave_a_split_no_window_are_refused_before_the_training(tmp_p
 def forecast(runs, policy, folder, *changes):
     best = f"ckpt_path={runs}/{policy}/checkpoints/best.ckpt"
     call("predict", best, f"output={folder}/forecast.csv", *changes, f"hydra.run.dir={folder}/predict")
-    return pd.read_csv(folder / "forecast.csv")
+    return read_forecast(folder / "forecast.csv")
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -148,25 +150,72 @@ def refused_history(capsys, folder, best):
     return text
 
 
-def test_a_masked_gap_in_the_last_rows_is_refused_with_the_rows_and_the_fix(runs, tmp_path, capsys):
+def test_a_masked_gap_in_the_last_rows_gives_a_forecast_and_says_what_was_filled(runs, tmp_path, capsys):
     write_gappy(tmp_path / "history.csv", rows=101, start="2022-05-05", absent=[85, 86])
-    best = load_checkpoint(runs / "mask" / "checkpoints" / "best.ckpt")
-    assert best.data["gaps"]["policy"] == "mask"
-    text = refused_history(capsys, tmp_path, best.path)
+    result = forecast(runs, "mask", tmp_path, f"data.path={tmp_path}/history.csv")
+    said = capsys.readouterr().out
     for words in (
         "history.csv: of the last seq_len = 19 rows, 2022-05-05 20:30:00 to 2022-05-06 01:00:00, 2 were missing",
         "the first at 2022-05-05 21:15:00, the last at 2022-05-05 21:30:00",
-        "data.gaps=mask",
-        "train with data.gaps=forward_fill",
+        "data.gaps=mask filled values: 2 of 'load', 2 of 'wind'. No window of the training touched",
     ):
-        assert words in text, text
+        assert words in said, said
+    # filled by hand with the last value
+    table = write_csv(tmp_path / "whole.csv", rows=101, start="2022-05-05")
+    table.loc[85:86, ["load", "wind"]] = table.loc[84, ["load", "wind"]].to_numpy()
+    table.to_csv(tmp_path / "whole.csv", sep=";", decimal=",", index=False)
+    same = forecast(runs, "mask", tmp_path, f"data.path={tmp_path}/whole.csv")
+    assert "were missing" not in capsys.readouterr().out
+    pd.testing.assert_frame_equal(result, same, rtol=1e-6)
 
 
-def test_a_history_that_ends_in_a_gap_cannot_be_interpolated(runs, tmp_path, capsys):
-    write_gappy(tmp_path / "history.csv", rows=101, empty=[(100, 2)])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_history_whose_last_value_is_missing_gives_a_forecast_from_the_value_before(runs, tmp_path, policy, capsys):
+    write_gappy(tmp_path / "history.csv", rows=101, start="2022-05-05", empty=[(100, 2)])
+    result = forecast(runs, policy, tmp_path, f"data.path={tmp_path}/history.csv")
+    assert "1 were missing or incomplete (the first at 2022-05-06 01:00:00" in capsys.readouterr().out
+    table = write_csv(tmp_path / "whole.csv", rows=101, start="2022-05-05")
+    table.loc[100, "wind"] = table.loc[99, "wind"]
+    table.to_csv(tmp_path / "whole.csv", sep=";", decimal=",", index=False)
+    same = forecast(runs, policy, tmp_path, f"data.path={tmp_path}/whole.csv")
+    pd.testing.assert_frame_equal(result, same, rtol=1e-6)
+
+
+def test_the_data_trained_on_may_by_now_end_in_a_gap(runs, tmp_path):
+    best, own = runs / "interpolate/checkpoints/best.ckpt", runs / "own.csv"
+    before = own.read_text()
+    try:
+        own.write_text(before + "2021-03-05 04:00:00;10000,5;\n")
+        assert forecast(runs, "interpolate", tmp_path)["when"].iloc[0] == "2021-03-05 04:15:00"
+        assert load_checkpoint(best).data["checksum"] != ""
+    finally:
+        own.write_text(before)
+
+
+def test_a_table_and_an_evaluation_may_end_in_a_gap_too(runs, tmp_path):
+    table = write_csv(tmp_path / "whole.csv", rows=101, start="2022-05-05").set_index("when")
+    table.iloc[100, 1] = np.nan
+    forecaster = Forecaster.load(runs / "interpolate/checkpoints/best.ckpt")
+    after = forecaster.predict(table)
+    pd.testing.assert_frame_equal(after, forecaster.predict(table.ffill()))
+    write_gappy(tmp_path / "gappy.csv", rows=101, start="2022-05-05", empty=[(100, 2)])
+    data = evaluated_data(forecaster.checkpoint, forecaster.source(), tmp_path / "gappy.csv", split="all")
+    assert len(data.windows("all")) == 101 - 19 - 5 + 1 - 1  # no window is judged by the filled row
+
+
+def test_a_history_that_was_not_measured_is_none(runs, tmp_path, capsys):
+    write_gappy(tmp_path / "history.csv", rows=101, start="2022-05-05", empty=[(row, 2) for row in range(91, 101)])
     text = refused_history(capsys, tmp_path, f"{runs}/interpolate/checkpoints/best.ckpt")
-    assert "history.csv: line 102, column 'wind': the value" in text
-    assert "Cut the file behind its last whole row" in text
+    assert "10 were missing or incomplete" in text and "column 'wind' has no value in 10 of them" in text
+    assert "give a history whose last rows are measured" in text
+
+
+def test_without_a_rule_for_gaps_a_history_with_one_is_refused_and_the_advice_works(best, tmp_path, capsys):
+    write_gappy(tmp_path / "history.csv", rows=101, start="2022-05-05", empty=[(100, 2)])
+    assert "data.gaps=interpolate" in refused_history(capsys, tmp_path, best)
+    path = f"data.path={tmp_path}/history.csv"
+    call("predict", f"ckpt_path={best}", path, "data.gaps=interpolate", f"output={tmp_path}/f.csv")
+    assert "filled values: 1 of 'wind'" in capsys.readouterr().out
 
 
 def test_a_file_without_gaps_says_so_in_run_json(csv_run):

@@ -3,9 +3,13 @@
 import json
 import shlex
 
+import numpy as np
+import pandas as pd
 import pytest
-from commands.files import write_csv
+from commands.files import read_forecast, write_csv
 from script import call_script
+
+from forecast.__main__ import main
 
 
 def answer(capfd, *command):
@@ -30,14 +34,16 @@ def test_several_evaluations_are_a_list(capfd, best, tmp_path):
     ]
 
 
-def test_a_forecast_is_its_rows_unrounded(capfd, best, tmp_path):
+def test_a_forecast_is_its_rows_with_all_digits_and_iso_times(capfd, best, tmp_path):
     output = tmp_path / "out.csv"
     command = ("predict", f"ckpt_path={best}", f"output={output}", f"hydra.run.dir={tmp_path}/out")
     status, document, errors = answer(capfd, *command)
     assert status == 0 and f"steps from 2021-03-05 04:00:00 to 2021-03-05 05:00:00 are in {output}" in errors
-    lines = output.read_text().splitlines()
-    assert [",".join(map(str, row.values())) for row in document["rows"]] == lines[1:]
-    assert [*document["rows"][0]] == lines[0].split(",") == ["when", "load", "wind"]
+    table, rows = read_forecast(output), pd.DataFrame(document["rows"])
+    assert rows.columns.tolist() == table.columns.tolist() == ["when", "load", "wind"]
+    assert rows["when"].tolist() == table["when"].tolist()
+    # the file trained on has three digits behind the comma, its forecast at most five
+    np.testing.assert_allclose(rows[["load", "wind"]], table[["load", "wind"]], rtol=0, atol=0.5e-3)
     assert (document["output"], document["frequency"]) == (str(output), "15min")
     assert document["verdict"][0].startswith("The model ")
 
@@ -81,3 +87,26 @@ def test_what_the_user_can_mend_is_a_document_with_a_hint(capfd, monkeypatch, tm
     status, document, errors = answer(capfd, *command)
     assert status == 1 and document["status"] == "error" and document["error"] + "\n" == errors
     assert document["error"].rstrip(".").endswith(document["hint"]) and hint in (document["hint"], None)
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        (("check_data", "my.csv", "--sep", "x", "--wrong"), "unrecognized arguments"),
+        (("inspect_checkpoint",), "the following arguments are required"),
+        (("evaluate", "--wrong"), "unrecognized arguments: --wrong"),
+    ],
+)
+def test_a_wrong_option_is_a_document_too_and_ends_with_status_2(capfd, command, error):
+    status, document, errors = answer(capfd, *command)
+    assert status == 2 and document["status"] == "error"
+    assert error in document["error"] and document["error"] in errors
+
+
+def test_so_is_a_command_that_is_none(capfd, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["forecast", "evalute", "--json"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    document = json.loads(capfd.readouterr().out)
+    assert document["error"].startswith("forecast evalute: no such command. Did you mean 'evaluate'?")

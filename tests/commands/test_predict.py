@@ -2,13 +2,14 @@
 
 import errno
 import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from checkpoints import LENGTHS, write_untrained
-from commands.files import LAYOUT, OWN, write_csv
+from commands.files import LAYOUT, OWN, read_forecast, write_csv
 from matplotlib.figure import Figure
 from permissions import read_only
 from program import call, refusal
@@ -19,7 +20,7 @@ from forecast.data.time_features import time_features
 
 def predicted(folder, best, *changes):
     call("predict", f"ckpt_path={best}", f"output={folder}/forecast.csv", *changes, f"hydra.run.dir={folder}/run")
-    return pd.read_csv(folder / "forecast.csv")
+    return read_forecast(folder / "forecast.csv")
 
 
 def refused(capsys, folder, best, *changes, output="f.csv"):
@@ -187,7 +188,7 @@ def full_disk_at(monkeypatch, suffix):
     def refuse(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    name, owner = {".csv": ("to_csv", pd.DataFrame), ".png": ("savefig", Figure)}[suffix]
+    name, owner = {".csv": ("write_text", Path), ".png": ("savefig", Figure)}[suffix]
     monkeypatch.setattr(owner, name, refuse)
 
 

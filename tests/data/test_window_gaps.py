@@ -1,18 +1,16 @@
 """No window reads what its gaps forbid; what is left out is counted."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from data.csv_files import assert_says, read_frame
+from data.csv_files import read_frame
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
 from forecast.data.prepare import fitted_rows, prepare
-from forecast.data.window_gaps import refuse_filled_past
 from forecast.errors import UserError
 
 N, L, P = 131, 7, 3
@@ -176,21 +174,3 @@ def test_a_split_that_gaps_leave_no_window_is_refused_with_what_they_cost():
 def test_a_training_without_one_whole_train_row_is_refused_by_its_windows_and_not_by_its_scaler():
     with pytest.raises(UserError, match=r"the gaps leave train no window: all 62"):
         prepared(frame_of("mask", filled=range(71))).windows("train")
-
-
-@pytest.mark.parametrize(
-    ("policy", "filled", "refused"),
-    [
-        ("mask", (N - L,), True),
-        ("mask", (N - L - 1,), False),
-        ("interpolate", (N - 1,), True),
-        ("interpolate", (N - 2,), False),
-        ("forward_fill", (N - 1,), False),
-    ],
-)
-def test_a_forecast_starts_from_rows_that_its_windows_were_made_of(policy, filled, refused):
-    with pytest.raises(UserError) if refused else nullcontext() as caught:
-        refuse_filled_past(frame_of(policy, filled=filled), seq_len=L)
-    if refused:
-        where = f"{STAMPS[-L]} to {STAMPS[-1]}"
-        assert_says(str(caught.value), "my.csv", "last seq_len = 7", where, str(STAMPS[filled[0]]), policy)

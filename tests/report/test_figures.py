@@ -115,6 +115,21 @@ def test_times_of_a_zone_are_shown_as_its_clocks_show_them():
     assert lines(axes)["forecast"].get_xdata()[0] == index[L].tz_localize(None)
 
 
+def test_rows_that_no_calendar_counts_are_shown_as_steps():
+    stamps = pd.date_range("1970-01-01", periods=L + P + 3, freq="ms")[3:]  # as data.freq=steps reads the rows 4 ...
+    axes = forecast_figure(**make(windows=1, timestamps=[stamps])).axes
+    assert axes[-1].get_xlabel() == "step" and axes[0].get_title() == f"known until step {3 + L}"
+    past = lines(axes[0])["past"]
+    assert past.get_xdata()[-1] == 3 + L
+    assert not isinstance(axes[0].xaxis.get_major_formatter(), ConciseDateFormatter)
+
+
+@pytest.mark.parametrize("index", [("2021-01-01", "ms"), ("1970-01-01", "h"), ("1970-01-01 00:00:00.0005", "ms")])
+def test_times_that_a_clock_has_measured_are_no_steps(index):
+    start, freq = index
+    assert figures.step_numbers(pd.date_range(start, periods=5, freq=freq)) is None
+
+
 def test_a_single_future_step_is_visible():
     axes = panels(make(pred_len=1))[0, 0]
     markers = {lines(axes)[name].get_marker() for name in FUTURE}

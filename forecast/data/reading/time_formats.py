@@ -13,9 +13,9 @@ from forecast.errors import UserError
 
 ISO = "ISO8601"
 # Nanoseconds of one, and the numbers taken for it where no format is given: the years 1973 to 2100.
-_UNIX = {"unix": 10**9, "unix_ms": 10**6, "unix_us": 10**3, "unix_ns": 1}
+UNIX_SIZES = {"unix": 10**9, "unix_ms": 10**6, "unix_us": 10**3, "unix_ns": 1}
 _UNIX_SECONDS = range(100_000_000, 4_102_444_800)
-UNIX = frozenset(_UNIX)
+UNIX = frozenset(UNIX_SIZES)
 # Those that nanoseconds reach: pandas 2 knows no others, and with pandas 3 steps between others overflow.
 YEARS = range(pd.Timestamp.min.year + 1, pd.Timestamp.max.year)
 CLOCK = ("now", "today")  # pandas would look at the clock
@@ -141,7 +141,7 @@ def read_cells(cells: Sequence[str], time_format: str, *, guessed: bool = False)
     guessed: such numbers are refused outside the years 1973 to 2100. ValueError for an unknown directive.
     """
     if time_format in UNIX:
-        return _read_unix(cells, _UNIX[time_format], guessed=guessed)
+        return _read_unix(cells, UNIX_SIZES[time_format], guessed=guessed)
     if time_format == "quarter":
         quarters = (_QUARTER.fullmatch(cell) for cell in cells)
         cells = [f"{q[1] or q[4]}-{3 * int(q[2] or q[3]) - 2:02}" if q else "" for q in quarters]

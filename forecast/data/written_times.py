@@ -1,0 +1,192 @@
+"""Timestamps written as a file writes its own."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+
+from forecast.data.reading.time_columns import format_of_parts, known_parts, row_texts
+from forecast.data.reading.time_formats import ISO, UNIX_SIZES, possible_formats, read_cells
+from forecast.data.reading.timestamps import read_timestamps
+from forecast.errors import UserError
+
+# What a directive of strptime stands for in a cell.
+_PATTERNS = {
+    **dict.fromkeys("mdHIMS", r"\d\d?"),
+    **dict.fromkeys("bBaA", "[A-Za-z]+"),
+    "Y": r"\d{4}",
+    "y": r"\d\d",
+    "j": r"\d{1,3}",
+    "f": r"\d+",
+    "p": "[AaPp][Mm]",
+    "z": r"[Zz]|[+-]\d\d:?\d\d",
+}
+# Those that may be written without a zero in front.
+_NUMBERS: Mapping[str, Callable[[pd.Timestamp], int]] = {
+    "m": lambda stamp: stamp.month,
+    "d": lambda stamp: stamp.day,
+    "H": lambda stamp: stamp.hour,
+    "I": lambda stamp: stamp.hour % 12 or 12,
+    "M": lambda stamp: stamp.minute,
+    "S": lambda stamp: stamp.second,
+}
+_QUARTER = re.compile(r"(?P<before>q[1-4][-/. ]?)?(?P<year>\d{4})(?P<after>[-/. ]?q[1-4])?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class TimeWriter:
+    """How the time of a file is written.
+
+    names: its columns. time_format: that of their cells, joined by spaces; None for ISO 8601 as pandas writes it.
+    sample: the different joined cells of some rows. widths: how many of the words between spaces each column has.
+    order: of the columns, those whose cells are joined first. bare_quarter: whether a quarter is a number without Q.
+    """
+
+    names: tuple[str, ...]
+    time_format: str | None
+    sample: tuple[str, ...]
+    zone: str | None = None
+    widths: tuple[int, ...] = (1,)
+    order: tuple[str, ...] = ()
+    parts: bool = False
+    bare_quarter: bool = False
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[str]], time_format: str | None, zone: str | None) -> "TimeWriter":
+        """Of the cells of some rows. time_format: that their reader found, None for ISO 8601 or named parts."""
+        names = tuple(columns)
+        known = None if time_format else known_parts(list(names))
+        order = tuple(known.values()) if known else names
+        texts = tuple(text for text in row_texts(columns, known, ())[1] if text)
+        texts = tuple(text[:-3] + "Z" if text.endswith(("UTC", "GMT")) else text for text in texts)
+        if known:
+            time_format = format_of_parts(known, texts)
+        elif time_format in (None, ISO):
+            iso = read_cells(texts, ISO)
+            formats = [one for one in possible_formats(texts) if one != ISO]
+            time_format = next((one for one in formats if read_cells(texts, one).equals(iso)), None)
+        firsts = [next((cell for cell in columns[name] if cell), "") for name in order]
+        bare = known is not None and "quarter" in known and not firsts[-1].lower().startswith("q")
+        widths = tuple(1 if known else len(cell.split()) for cell in firsts)
+        return cls(names, time_format, texts, zone, widths, order, known is not None, bare)
+
+    def cells(self, stamps: pd.DatetimeIndex) -> list[list[str]]:
+        """The cells (N, columns of time) of naive timestamps (N,); ISO 8601 where the reader would not agree."""
+        texts = self._texts(stamps) if self.time_format else None
+        if texts is None or not self._reads(texts, stamps):
+            plain = stamps.strftime("%Y-%m-%d") if (stamps == stamps.normalize()).all() else stamps.astype(str)
+            return [[text, *([""] * (len(self.names) - 1))] for text in plain]
+        rows = []
+        for text in texts:
+            words = iter(text.replace("Q", "").split() if self.bare_quarter else text.split())
+            found = {
+                name: " ".join(next(words) for _ in range(n)) for name, n in zip(self.order, self.widths, strict=True)
+            }
+            rows.append([found[name] for name in self.names])
+        return rows
+
+    def _reads(self, texts: Sequence[str], stamps: pd.DatetimeIndex) -> bool:
+        """Whether the reader of the file takes the texts for these timestamps."""
+        try:
+            read = read_timestamps({"time": texts}, missing=(), time_format=self.time_format, time_zone=self._zone_told)
+        except (UserError, ValueError):
+            return False
+        return len(texts[0].split()) == sum(self.widths) and bool((read.stamps == stamps).all())
+
+    @property
+    def _zone_told(self) -> str | None:
+        return self.zone if self._instants else None
+
+    @property
+    def _instants(self) -> bool:
+        return self.time_format in UNIX_SIZES or "%z" in (self.time_format or "").replace("%Z", "%z")
+
+    def _texts(self, stamps: pd.DatetimeIndex) -> list[str] | None:
+        """The timestamps as joined cells; None where the sample does not show how."""
+        assert self.time_format is not None
+        times = stamps
+        if self._instants:
+            zone = ZoneInfo(self.zone or "UTC")
+            first = np.ones(len(stamps), dtype=bool)  # of an hour that a clock change repeats
+            times = stamps.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
+            times = times.tz_convert("UTC") if self.sample[0][-1:] in "Zz" else times
+        if self.time_format in UNIX_SIZES:
+            size = UNIX_SIZES[self.time_format]
+            return [_in_units(stamp.value, size, self.sample[0]) for stamp in times.as_unit("ns")]
+        if self.time_format == "quarter":
+            return [self._quarter(stamp) for stamp in times]
+        time_format = self.time_format.replace("%Z", "%z")
+        pattern = _pattern(time_format)
+        matches = [pattern.fullmatch(cell) for cell in self.sample] if pattern else []
+        if not matches or None in matches:
+            return None
+        found: dict[str, list[str]] = {}
+        for match in matches:
+            for directive, text in match.groupdict().items() if match else ():
+                found.setdefault(directive, []).append(text)
+        pieces = re.split("(%.)", time_format)
+        return [
+            "".join(_written(piece[1], stamp, found) if piece.startswith("%") else piece for piece in pieces)
+            for stamp in times
+        ]
+
+    def _quarter(self, stamp: pd.Timestamp) -> str:
+        match = _QUARTER.fullmatch(self.sample[0])
+        before, after = (match["before"], match["after"]) if match else ("", " q1")
+        if self.parts:
+            return f"{stamp.year} Q{stamp.quarter}"
+        sign = re.sub("[1-4]", str(stamp.quarter), before or after or "")
+        return f"{sign}{stamp.year:04}" if before else f"{stamp.year:04}{sign}"
+
+
+def _pattern(time_format: str) -> re.Pattern[str] | None:
+    """What a cell of a format looks like, a group for each directive; None for one that is not known here."""
+    pieces = re.split("(%.)", time_format)
+    directives = [piece[1] for piece in pieces if piece.startswith("%")]
+    if len(set(directives)) < len(directives) or set(directives) - set(_PATTERNS):
+        return None
+    parts = [
+        f"(?P<{piece[1]}>{_PATTERNS[piece[1]]})" if piece.startswith("%") else re.escape(piece).replace(r"\ ", " +")
+        for piece in pieces
+    ]
+    return re.compile("".join(parts), re.ASCII)
+
+
+def _written(directive: str, stamp: pd.Timestamp, found: Mapping[str, Sequence[str]]) -> str:
+    """One part of a timestamp as the cells of a sample have it. found: what they have for each directive."""
+    cells, afternoon = found[directive], stamp.hour >= 12
+    if directive in _NUMBERS:
+        value = _NUMBERS[directive](stamp)
+        # A day without a zero in front may come later, where the month has none.
+        alike = [*cells, *found.get("m", ())] if directive == "d" and not any(c[0] == "0" for c in cells) else cells
+        return str(value) if any(len(cell) == 1 for cell in alike) else f"{value:02}"
+    if directive in "bBaA":
+        name = stamp.month_name() if directive in "bB" else stamp.day_name()
+        return _in_case(name[:3] if max(map(len, cells)) <= 4 else name, cells[0])
+    if directive == "z":
+        offset = stamp.strftime("%z")
+        return cells[0] if cells[0] in "Zz" else f"{offset[:3]}:{offset[3:]}" if ":" in cells[0] else offset
+    others = {
+        "Y": f"{stamp.year:04}",
+        "y": f"{stamp.year % 100:02}",
+        "j": f"{stamp.day_of_year:03}",
+        "f": f"{stamp.microsecond:06}{stamp.nanosecond:03}"[: max(map(len, cells))],
+        "p": _in_case("PM" if afternoon else "AM", cells[0]),
+    }
+    return others[directive]
+
+
+def _in_case(word: str, cell: str) -> str:
+    return word.upper() if cell.isupper() else word.lower() if cell.islower() else word
+
+
+def _in_units(value: int, size: int, cell: str) -> str:
+    """Nanoseconds as a number of units of `size`, with as many digits behind the point as the cell."""
+    whole, rest = divmod(value, size)
+    digits = len(cell.partition(".")[2])
+    needed = f"{rest:0{len(str(size)) - 1}d}".rstrip("0") if rest else ""
+    decimals = needed.ljust(digits, "0")
+    return f"{whole}.{decimals}" if decimals else str(whole)
