@@ -22,7 +22,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config import distributed, hydra_errors, recipes, resolvers
+from forecast.config import distributed, early, hydra_errors, recipes, resolvers
 from forecast.config.aliases import current_override, with_current_names
 from forecast.config.compose import compose_config, groups, own_choices
 from forecast.config.trust import OPTION, trusted, trusting
@@ -204,6 +204,8 @@ def _task(main: Main, config_name: str) -> Main:
             if in_sweep() and not cfg.get("ckpt_path") and read_run(folder).state == "finished":
                 log.info("%s has finished before: it is not run again", folder)
                 return
+            if config_name == "train":
+                early.check_file(cfg)
             with trusting(modules):
                 main(with_current_names(cfg))
         except FolderHeld as held:
@@ -220,7 +222,14 @@ def _task(main: Main, config_name: str) -> Main:
 
 
 def _check_choices() -> None:
-    """Raises UserError for a sweep without -m, and for a file that options are only made from, such as model/_base."""
+    """Raises UserError for a sweep without -m, for a file that options are only made from, such as model/_base, and for
+    another working folder.
+    """
+    if HydraConfig.get().job.chdir:
+        raise UserError(
+            "hydra.job.chdir=true: a relative path would mean another file in the run folder. Leave it out: all results "
+            "are written to hydra.run.dir anyway."
+        )
     varied = getattr(HydraConfig.get().sweeper, "params", None)
     if varied and not in_sweep():
         names = ", ".join(map(str, varied))
