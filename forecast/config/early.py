@@ -44,7 +44,7 @@ def _check_lengths(cfg: DictConfig, path: str) -> None:
     train = int(share * lines)
     if train < seq_len + pred_len:
         raise UserError(
-            f"{path} has {lines} lines at most, of which {train} are for training (data.split.train={share:g}), but one "
-            f"window needs {seq_len + pred_len} (seq_len {seq_len} + pred_len {pred_len}). Choose shorter ones; "
+            f"{path} has {lines} lines at most, of which {train} are for training (data.split.train={share:g}), but "
+            f"one window needs {seq_len + pred_len} (seq_len {seq_len} + pred_len {pred_len}). Choose shorter ones; "
             f"`{command('check-data')} FILE` finds some that fit."
         )

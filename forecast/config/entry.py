@@ -227,8 +227,8 @@ def _check_choices() -> None:
     """
     if HydraConfig.get().job.chdir:
         raise UserError(
-            "hydra.job.chdir=true: a relative path would mean another file in the run folder. Leave it out: all results "
-            "are written to hydra.run.dir anyway."
+            "hydra.job.chdir=true: a relative path would mean another file in the run folder. Leave it out: all "
+            "results are written to hydra.run.dir anyway."
         )
     varied = getattr(HydraConfig.get().sweeper, "params", None)
     if varied and not in_sweep():
