@@ -58,6 +58,8 @@ def run(main: Main, *, config_name: str) -> None:
 
     @functools.wraps(main)
     def command(cfg: DictConfig) -> None:
+        if config_name == "train":
+            early.check_file(cfg)
         # the processes that Lightning starts run the same command line
         sys.argv[1:1] = [f"{OPTION}={module}" for module in sorted(trusted())]
         main(cfg)
@@ -204,8 +206,6 @@ def _task(main: Main, config_name: str) -> Main:
             if in_sweep() and not cfg.get("ckpt_path") and read_run(folder).state == "finished":
                 log.info("%s has finished before: it is not run again", folder)
                 return
-            if config_name == "train":
-                early.check_file(cfg)
             with trusting(modules):
                 main(with_current_names(cfg))
         except FolderHeld as held:

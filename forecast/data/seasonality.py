@@ -74,7 +74,7 @@ def rank_seasons(values: FloatArray, freq: str, *, pred_len: int | None = None) 
     """The seasons of the calendar of `freq` that N rows hold twice, the best first, then by their errors.
 
     The best has the least error; but of seasons whose errors differ by STANDARD_ERRORS at most the shorter is better:
-    a week repeats whatever a day does. Beside a shorter one a season must be held three times.
+    a week repeats whatever a day does. One longer than people expect of `freq` must be held three times.
 
     values (N, T) as `best_period`; at most the last ROWS of them are read. pred_len: the steps that are forecast, at
     most the longest season counts; None: those of the season that people expect of `freq`. All are judged on the same
@@ -83,9 +83,8 @@ def rank_seasons(values: FloatArray, freq: str, *, pred_len: int | None = None) 
     step = to_offset(freq).n
     names = SEASONS.get(base_frequency(freq), _NO_SEASON)[1]
     periods = {units // step: name for units, name in names.items() if not units % step and units > step}
-    shortest = min(periods, default=0)
-    least_rows = {period: (2 if period == shortest else 3) * period for period in periods}
-    periods = {period: name for period, name in periods.items() if len(values) >= least_rows[period]}
+    usual = seasonal_period(freq) or 0
+    periods = {p: name for p, name in periods.items() if len(values) >= (2 if p <= usual else 3) * p}
     if not periods:
         return []
     longest = max(periods)
@@ -94,7 +93,7 @@ def rank_seasons(values: FloatArray, freq: str, *, pred_len: int | None = None) 
     last = last[:, deviations > 0] / deviations[deviations > 0]
     if not last.size:
         return []
-    horizon = min(pred_len or seasonal_period(freq) or longest, longest, len(last) - longest)
+    horizon = min(pred_len or usual or longest, longest, len(last) - longest)
     start = max(-(-horizon // period) * period for period in periods)  # of the first row that all can forecast
     found = [
         Season(

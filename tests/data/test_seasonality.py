@@ -71,11 +71,12 @@ def test_a_week_that_only_repeats_the_day_is_not_taken_by_chance(seed):
     assert [best_period((DAY[:rows, None] + noise[:rows]), "h") for rows in (427, 2411)] == [24, 24]
 
 
-def test_a_season_counts_from_two_of_it_on_and_beside_a_shorter_one_from_three():
+def test_a_season_counts_from_two_of_it_on_one_longer_than_usual_from_three():
     assert best_period(DAY[:48, None], "h") == 24
     assert best_period(DAY[:47, None], "h") is None
     assert [s.period for s in rank_seasons(DAY[:504, None], "h", pred_len=500)] == [24, 168]
     assert [s.period for s in rank_seasons(DAY[:503, None], "h", pred_len=500)] == [24]
+    assert {s.period for s in rank_seasons(DAY[:192, None], "15min")} == {4, 96}
 
 
 @pytest.mark.parametrize(
