@@ -22,7 +22,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config import distributed, hydra_errors, recipes, resolvers
+from forecast.config import distributed, early, hydra_errors, recipes, resolvers
 from forecast.config.aliases import current_override, with_current_names
 from forecast.config.compose import compose_config, groups, own_choices
 from forecast.config.trust import OPTION, trusted, trusting
@@ -58,6 +58,8 @@ def run(main: Main, *, config_name: str) -> None:
 
     @functools.wraps(main)
     def command(cfg: DictConfig) -> None:
+        if config_name == "train":
+            early.check_file(cfg)
         # the processes that Lightning starts run the same command line
         sys.argv[1:1] = [f"{OPTION}={module}" for module in sorted(trusted())]
         main(cfg)
@@ -220,7 +222,14 @@ def _task(main: Main, config_name: str) -> Main:
 
 
 def _check_choices() -> None:
-    """Raises UserError for a sweep without -m, and for a file that options are only made from, such as model/_base."""
+    """Raises UserError for a sweep without -m, for a file that options are only made from, such as model/_base, and for
+    another working folder.
+    """
+    if HydraConfig.get().job.chdir:
+        raise UserError(
+            "hydra.job.chdir=true: a relative path would mean another file in the run folder. Leave it out: all "
+            "results are written to hydra.run.dir anyway."
+        )
     varied = getattr(HydraConfig.get().sweeper, "params", None)
     if varied and not in_sweep():
         names = ", ".join(map(str, varied))

@@ -25,6 +25,8 @@ SEASONS: dict[str, tuple[int, dict[int, str]]] = {
     "quarter": (4, {4: "a year"}),
 }
 _NO_SEASON: tuple[int, dict[int, str]] = (0, {})
+_ROUNDING = 1e-9
+STANDARD_ERRORS = 3  # of an MSE: the share 1 / sqrt(rows) of it
 CLEAR = 0.3  # autocorrelation from which a season is worth repeating
 ROWS = 20_000  # the last rows are enough to see a season
 USUAL_SEQ_LEN, LONGEST_SEQ_LEN, USUAL_LABEL_LEN = 96, 720, 48
@@ -69,7 +71,10 @@ def best_period(values: FloatArray, freq: str, *, pred_len: int | None = None) -
 
 
 def rank_seasons(values: FloatArray, freq: str, *, pred_len: int | None = None) -> list[Season]:
-    """The seasons of the calendar of `freq` that N rows hold twice, the one with the least error first.
+    """The seasons of the calendar of `freq` that N rows hold twice, the best first, then by their errors.
+
+    The best has the least error; but of seasons whose errors differ by STANDARD_ERRORS at most the shorter is better:
+    a week repeats whatever a day does. One longer than people expect of `freq` must be held three times.
 
     values (N, T) as `best_period`; at most the last ROWS of them are read. pred_len: the steps that are forecast, at
     most the longest season counts; None: those of the season that people expect of `freq`. All are judged on the same
@@ -78,7 +83,8 @@ def rank_seasons(values: FloatArray, freq: str, *, pred_len: int | None = None) 
     step = to_offset(freq).n
     names = SEASONS.get(base_frequency(freq), _NO_SEASON)[1]
     periods = {units // step: name for units, name in names.items() if not units % step and units > step}
-    periods = {period: name for period, name in periods.items() if len(values) >= 2 * period}
+    usual = seasonal_period(freq) or 0
+    periods = {p: name for p, name in periods.items() if len(values) >= (2 if p <= usual else 3) * p}
     if not periods:
         return []
     longest = max(periods)
@@ -87,7 +93,7 @@ def rank_seasons(values: FloatArray, freq: str, *, pred_len: int | None = None) 
     last = last[:, deviations > 0] / deviations[deviations > 0]
     if not last.size:
         return []
-    horizon = min(pred_len or seasonal_period(freq) or longest, longest, len(last) - longest)
+    horizon = min(pred_len or usual or longest, longest, len(last) - longest)
     start = max(-(-horizon // period) * period for period in periods)  # of the first row that all can forecast
     found = [
         Season(
@@ -98,7 +104,10 @@ def rank_seasons(values: FloatArray, freq: str, *, pred_len: int | None = None) 
         )
         for period, name in periods.items()
     ]
-    return sorted(found, key=lambda season: (round(season.error, 9), season.period))
+    least = min(season.error for season in found)
+    by_chance = 1 + STANDARD_ERRORS / np.sqrt(len(last) - start)
+    best = next(season for season in found if season.error <= by_chance * least + _ROUNDING)
+    return sorted(found, key=lambda season: (season is not best, season.error))
 
 
 def _repeating_error(values: FloatArray, period: int, *, horizon: int, start: int) -> float:

@@ -53,13 +53,15 @@ def test_a_file_that_can_be_trained_on(capfd, tmp_path):
     status, document, errors = answer(capfd, "check-data", tmp_path / "own.csv")
     assert status == 0 and document["usable"]
     assert document["command"][:4] == ["forecast", "train", "model=ridge", "data=csv"]
-    assert document["command"] == shlex.split(errors.splitlines()[-1])
+    assert document["command"] == shlex.split(errors.splitlines()[-3])
+    assert document["informer_command"] == shlex.split(errors.splitlines()[-1])
+    assert document["drift"] is None or document["drift"]["column"] in ("load", "wind")
     layout = {"separator": ";", "decimal": ",", "time_column": "when"}
     assert (document["layout"], document["commands"]) == (layout, [])
     expected = {"rows": 400, "columns": ["load", "wind"], "time_column": "when", "separator": ";", "decimal": ","}
     expected |= {"frequency": "15min", "first": "2021-03-01 00:00:00", "last": "2021-03-05 03:45:00", "findings": []}
-    lengths = {"seq_len": 70, "label_len": 35, "pred_len": 24}
-    expected |= {"lengths": lengths, "windows": {"train": 280 - 70 - 24 + 1, "val": 40 - 24 + 1, "test": 80 - 24 + 1}}
+    lengths = {"seq_len": 70, "label_len": 35, "pred_len": 32}
+    expected |= {"lengths": lengths, "windows": {"train": 280 - 70 - 32 + 1, "val": 40 - 32 + 1, "test": 80 - 32 + 1}}
     expected |= {"rows_missing": 0, "gaps": "refuse"}
     assert {key: document[key] for key in expected} == expected
     assert document["season"]["period"] == 96

@@ -49,7 +49,8 @@ def test_few_windows_get_a_narrow_model_small_batches_and_instance_normalisation
         "model.d_model": [32, 64, 64],
         "data.batch_size": [8, 16, 32],
         "model.instance_norm": [True, True, None],
-        "trainer.max_epochs": [20, 20, 4],
+        "trainer.max_epochs": [119, 20, 2],
+        "callbacks.early_stopping.patience": [23, 4, None],
     }.items():
         assert [one.get(key) for one in (few, some, many)] == values, key
     assert settings(12_007, drifts=True)["model.instance_norm"] is True
@@ -64,5 +65,5 @@ def test_no_training_takes_more_than_so_many_steps_of_windows(rows, lengths):
     batches = min(chosen.get("trainer.limit_train_batches", np.inf), counts["train"] / batch_size)
     trained = epochs * (batches * batch_size + counts["val"] / 3) + (counts["val"] + counts["test"]) / 3
     least = 2 * 50 * 32 + counts["val"] + counts["test"] / 3
-    assert trained * sum(lengths) <= max(STEPS_TO_TRAIN, least * sum(lengths))
-    assert epochs == 20 or "trainer.limit_train_batches" in chosen or trained * sum(lengths) > STEPS_TO_TRAIN / 2
+    assert trained * sum(lengths) <= max(STEPS_TO_TRAIN, least * sum(lengths)) + 1
+    assert epochs >= 20 or "trainer.limit_train_batches" in chosen or trained * sum(lengths) > STEPS_TO_TRAIN / 2

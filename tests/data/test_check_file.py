@@ -68,7 +68,7 @@ def test_a_healthy_file_has_no_findings_and_the_command_names_nothing_but_its_le
     sizes = "model.d_model=32 model.n_heads=4 model.d_ff=64 model.instance_norm=true data.batch_size=8 optim.lr=0.001"
     assert check.informer_command == (
         f"forecast train model=informer data=csv data.path={path} seq_len=96 label_len=48 pred_len=24 {sizes} "
-        "schedule=cosine trainer.max_epochs=20"
+        "schedule=cosine trainer.max_epochs=25 callbacks.early_stopping.patience=5"
     )
 
 
@@ -491,7 +491,7 @@ def test_the_season_is_that_of_the_target_with_the_next_best(path):
     assert (temp.season.period, temp.runner_up.period) == (168, 24)
     assert " data.features=S data.target=temp " in temp.command
     assert " data.features=MS data.target=temp " in check_file(str(path), target="temp", features="MS").command
-    assert check_file(str(path)).season.period == check_file(str(path), features="M").season.period == 24
+    assert check_file(str(path)).season.period == check_file(str(path), features="M").season.period == 168
     assert check_file(str(path), features="S").season.period == 168  # of the last column
     missing = check_file(str(path), target="tmep")
     assert "There is no column 'tmep' (data.target) among load, temp. Did you mean 'temp'?" in only(missing, "error")

@@ -335,3 +335,17 @@ def test_a_plain_file_is_read_alike_by_pandas_and_cell_by_cell(tmp_path_factory,
     path = write(tmp_path_factory.mktemp("plain"), hourly("a,b", *lines))
     quick, by_cells = both_ways(path, Layout(gaps="mask" if gaps else "refuse"))
     assert quick == by_cells
+
+
+@pytest.mark.parametrize(
+    ("names", "fix"),
+    [
+        ("date,tmep,load", r"call the column 'tmep' so in line 1, or add it\.$"),
+        ("date,x,load", r"call it so in line 1, or"),
+    ],
+)
+def test_a_column_that_a_model_was_trained_on_is_to_be_in_the_file(tmp_path, names, fix):
+    (tmp_path / "new.csv").write_text(f"{names}\n" + "".join(f"2021-01-0{day},1,2\n" for day in range(1, 8)))
+    match = r"there is no column 'temp' among \w+, load\. The model was trained on it: " + fix
+    with pytest.raises(UserError, match=match):
+        read_frame(tmp_path / "new.csv", columns=("temp", "load"))

@@ -65,12 +65,18 @@ def test_a_longer_forecast_takes_the_longer_season():
     assert best_period(x, "h", pred_len=168) == 168
 
 
-def test_a_season_counts_from_two_of_it_on():
+@pytest.mark.parametrize("seed", range(5))
+def test_a_week_that_only_repeats_the_day_is_not_taken_by_chance(seed):
+    noise = np.random.default_rng(seed).normal(size=(2411, 1)) / 5
+    assert [best_period((DAY[:rows, None] + noise[:rows]), "h") for rows in (427, 2411)] == [24, 24]
+
+
+def test_a_season_counts_from_two_of_it_on_one_longer_than_usual_from_three():
     assert best_period(DAY[:48, None], "h") == 24
     assert best_period(DAY[:47, None], "h") is None
-    assert best_period(DAY[:336, None], "h") == 24
-    assert [s.period for s in rank_seasons(DAY[:336, None], "h")] == [24, 168]
-    assert [s.period for s in rank_seasons(DAY[:335, None], "h", pred_len=500)] == [24]
+    assert [s.period for s in rank_seasons(DAY[:504, None], "h", pred_len=500)] == [24, 168]
+    assert [s.period for s in rank_seasons(DAY[:503, None], "h", pred_len=500)] == [24]
+    assert {s.period for s in rank_seasons(DAY[:192, None], "15min")} == {4, 96}
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ FEW_WINDOWS, HARDLY_ANY_WINDOWS = 2_000, 500
 STEPS_TO_TRAIN = 6_000_000
 EVALUATED = 1 / 3
 MOST_EPOCHS, FEWEST_EPOCHS, FEWEST_BATCHES = 20, 2, 50
+UPDATES = 1_000  # of the weights: where the windows are few, more epochs than MOST_EPOCHS
 
 
 class Drift(NamedTuple):
@@ -46,14 +47,15 @@ def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: b
     """Keys of train for an Informer of a size that the train windows can fit, and a training of some minutes.
 
     windows: how many train, val and test hold. drifts: whether the level does. The fewer train windows, the narrower
-    the model and the smaller the batches. Each is seen MOST_EPOCHS times, less where that and the evaluations are more
-    than STEPS_TO_TRAIN; of a file too long for FEWEST_EPOCHS an epoch is a random part.
+    the model and the smaller the batches. Each is seen MOST_EPOCHS times, more often where that makes less than UPDATES
+    steps, and less where it is more work than STEPS_TO_TRAIN; of a file too long for FEWEST_EPOCHS an epoch is a part.
     """
     train, val, test = windows["train"], windows["val"], windows["test"]
     width = 32 if train < HARDLY_ANY_WINDOWS else 64
     batch_size = 8 if train < HARDLY_ANY_WINDOWS else 16 if train < FEW_WINDOWS else 32
+    most_epochs = max(MOST_EPOCHS, UPDATES * batch_size // train)
     affordable = STEPS_TO_TRAIN / sum(lengths) - EVALUATED * (val + test)
-    epochs = int(affordable / (train + EVALUATED * val))
+    affordable_epochs = int(affordable / (train + EVALUATED * val))
     settings: dict[str, Any] = {
         "model.d_model": width,
         "model.n_heads": 4,
@@ -62,9 +64,11 @@ def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: b
         "data.batch_size": batch_size,
         "optim.lr": 1e-3,
         "schedule": "cosine",
-        "trainer.max_epochs": min(max(epochs, FEWEST_EPOCHS), MOST_EPOCHS),
+        "trainer.max_epochs": (epochs := min(max(affordable_epochs, FEWEST_EPOCHS), most_epochs)),
     }
-    if epochs < FEWEST_EPOCHS:
+    if epochs >= MOST_EPOCHS:  # the val rows are few, too: the best of their errors is known late
+        settings["callbacks.early_stopping.patience"] = epochs // 5
+    if affordable_epochs < FEWEST_EPOCHS:
         batches = int((affordable / FEWEST_EPOCHS - EVALUATED * val) / batch_size)
         settings["trainer.limit_train_batches"] = max(batches, FEWEST_BATCHES)
     return settings

@@ -12,8 +12,8 @@ from forecast.data.guessing.column_guess import is_index_name
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.numbers import NumberStyle
-from forecast.errors import UserError, closest
-from forecast.text.terminal import listed
+from forecast.errors import UserError, closest, nearest
+from forecast.text.terminal import label, listed
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -55,6 +55,7 @@ class TableSpec:
 
         columns: those, in this order, whatever the layout says, or what chooses them. gaps: None for the layout's.
         """
+        trained_on = columns is not None and not callable(columns)
         if callable(columns):
             columns = columns([name for name in header if name not in layout.time_columns])
         chosen = columns if columns is not None else layout.columns
@@ -64,10 +65,11 @@ class TableSpec:
         for key, names in asked.items():
             for name in names:
                 if name not in header:
-                    raise UserError(
-                        f"{path}: there is no column '{name}'{key} among {listed(others)}."
-                        f"{closest(name, header)} Name columns as line 1 does."
-                    )
+                    fix = f"{closest(name, header)} Name columns as line 1 does."
+                    if trained_on and not key:  # the file is to be mended, not the name
+                        near = [f"the column '{label(other)}'" for other in nearest(name, others)[:1]] or ["it"]
+                        fix = f" The model was trained on it: call {near[0]} so in line 1, or add it."
+                    raise UserError(f"{path}: there is no column '{name}'{key} among {listed(others)}.{fix}")
         for name in chosen or ():
             if name in layout.time_columns or name in layout.drop:
                 other = "data.time_column" if name in layout.time_columns else "data.drop"
