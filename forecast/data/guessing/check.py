@@ -15,6 +15,7 @@ from forecast.data.guessing.guess import Opened, open_file, read_guessed
 from forecast.data.guessing.train_command import train_command
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Table, TableSpec
+from forecast.data.reading.workbook import SeveralSheets
 from forecast.data.regularity import report_clock_changes
 from forecast.data.seasonality import Lengths, Season, find_seasons, suggest_lengths
 from forecast.data.split import ShareSplit, split_rows, window_rows
@@ -38,8 +39,8 @@ class FileCheck:
 
     readable: whether the strict reader reads it by `layout`, with data.gaps where something is to mend. reasons: of the
     choices in the layout that nobody else has made. command: the training that it is fit for, None as long as something
-    must be mended or chosen first. choices: where several readings give different data, one for each. season: of the
-    target where one is named; runner_up: the next best.
+    must be mended or chosen first. kind: of a file that is no text. choices: where several readings give different
+    data, one for each. season: of the target where one is named; runner_up: the next best.
     """
 
     path: str
@@ -48,6 +49,7 @@ class FileCheck:
     layout: Layout = field(default_factory=Layout)
     reasons: list[str] = field(default_factory=list)
     header: Sequence[str] = ()
+    kind: str = ""
     rows: int = 0
     table: Table | None = None
     freq: str | None = None
@@ -77,6 +79,12 @@ def check_file(path: str, given: Given | None = None, *, target: str | None = No
     with np.errstate(over="ignore", invalid="ignore"):  # in the statistics of columns that reach the largest float
         try:
             opened = open_file(path, kept, check.findings)
+        except SeveralSheets as error:
+            check.findings.error(str(error))
+            for sheet in error.sheets:
+                one = check_file(path, {**kept, "sheet": sheet}, target=target)
+                check.choices += [Choice(f"sheet {sheet}", one.command)] if one.command is not None else one.choices
+            return check
         except UserError as error:
             check.findings.error(str(error))
             return check
@@ -86,7 +94,7 @@ def check_file(path: str, given: Given | None = None, *, target: str | None = No
 def _checked(check: FileCheck, opened: Opened, given: Given) -> FileCheck:
     """The check of a file that is open; where it is undecided, with the command for each reading."""
     guess = Guess(Layout(**{**given, "separator": opened.text.separator}))
-    check.header, check.rows = opened.header, opened.rows
+    check.header, check.rows, check.kind = opened.header, opened.rows, opened.kind
     try:
         try:
             _read(check, opened, guess, given)

@@ -42,6 +42,11 @@ class Opened:
     tried: Layout | None = None
 
     @property
+    def kind(self) -> str:
+        """What the file is, if it is no text."""
+        return "" if self.text.content is None else self.text.content.kind
+
+    @property
     def rows(self) -> int:
         """How many there are, as far as that is known."""
         return len(self.first_rows if self.raw is None else self.raw.lines)
@@ -53,8 +58,8 @@ class Opened:
 
 def open_file(path: str, given: Given, findings: Findings) -> Opened:
     """The file and its first rows; UserError for one that is no text, or empty."""
-    text = CsvText(Path(path), valid_separator(given.get("separator") or ",")).verified(findings)
-    if given.get("separator") is None:
+    text = CsvText(Path(path), valid_separator(given.get("separator") or ",")).verified(findings, given.get("sheet"))
+    if given.get("separator") is None and not text.is_typed:
         with text.open() as file:
             text = replace(text, separator=guess_separator(file.read(_SAMPLE_CHARACTERS)))
     header = text.header((), Findings(path, strict=False))
