@@ -14,7 +14,7 @@ from forecast.data.guessing.column_notes import note_columns
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
 from forecast.data.guessing.train_command import train_command
 from forecast.data.reading.layout import Layout
-from forecast.data.reading.table import Table, TableSpec
+from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets
 from forecast.data.regularity import report_clock_changes
 from forecast.data.seasonality import Lengths, Season, find_seasons, suggest_lengths
@@ -139,16 +139,19 @@ def _read(check: FileCheck, opened: Opened, guess: Guess, given: Given) -> None:
     check.rows = len(check.table.values)
     check.rows_missing = 0 if check.freq is None else rows_missing(check.table.ordered(), check.freq) or 0
     check.outliers = note_columns(check.table, findings)
-    _note_short_rows(check.table, spec, findings)
+    _note_short_rows(table, opened, findings)
 
 
-def _note_short_rows(table: Table, spec: TableSpec, findings: Findings) -> None:
-    short = [(line, cells) for line, cells in table.text.rows() if len(cells) < len(spec.header)]
+def _note_short_rows(table: Table, opened: Opened, findings: Findings) -> None:
+    raw, width = opened.raw, len(opened.header)
+    if not (raw and raw.surplus) and table.text.all_full(width, len(table.values if raw is None else raw.lines)):
+        return
+    short = [(line, cells) for line, cells in table.text.rows() if len(cells) < width]
     if short:
         line, cells = short[0]
         findings.add(
             "note",
-            f"Line {line} has {counted(len(cells), 'cell')} of {len(spec.header)}; so short are "
+            f"Line {line} has {counted(len(cells), 'cell')} of {width}; so short are "
             f"{counted(len(short), 'line')}. What they lack counts as missing.",
         )
 

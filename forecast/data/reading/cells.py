@@ -121,7 +121,9 @@ def _records(
 def _quote_problem(text: CsvText, records: _Records, spec: TableSpec, *, unclosed: int | None) -> str | None:
     """What is wrong with a quote; unclosed: the line of the row before, should these be none and a quote be open."""
     places = (*spec.times, *spec.candidates)
-    over = (n for n, cells in records if any("\n" in cells[i].strip(BLANKS) for i in places if i < len(cells)))
+    ends = [*(line for line, _ in records[1:]), None]  # after most rows the next begins in the next line
+    long = (record for record, end in zip(records, ends, strict=False) if end != record[0] + 1)
+    over = (n for n, cells in long if any("\n" in cells[i].strip(BLANKS) for i in places if i < len(cells)))
     line = next(over, None if records else unclosed)
     if line is None:
         return None

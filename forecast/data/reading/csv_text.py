@@ -4,7 +4,7 @@ import csv
 import io
 import re
 import stat
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -80,13 +80,12 @@ class CsvText:
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """(first line, cells) of the header and of every row, blank ones left out."""
         with self.open() as file:
-            last: deque[str] = deque(maxlen=1)
-            lines = (last.append(line) or line for line in file)  # type: ignore[func-returns-value]
-            reader = csv.reader(lines, delimiter=self.separator, skipinitialspace=True, quoting=self.quoting)
+            reader = csv.reader(file, delimiter=self.separator, skipinitialspace=True, quoting=self.quoting)
             line = 1
             try:
                 for cells in reader:
-                    if any(map(str.strip, cells)):  # one of nothing but separators is no row
+                    # One of nothing but separators is no row.
+                    if cells and (cells[0].strip() or any(map(str.strip, cells))):
                         yield line, cells if self.quoting == csv.QUOTE_MINIMAL else [cell.strip('" ') for cell in cells]
                     line = reader.line_num + 1
             except csv.Error as error:
@@ -103,6 +102,12 @@ class CsvText:
         numbers = set(rows)
         records = islice(self.rows(), max(numbers, default=-1) + 1)
         return {row: record for row, record in enumerate(records) if row in numbers}
+
+    def all_full(self, width: int, rows: int) -> bool:
+        """Whether the number of separators shows that no row is short of cells, none of `rows` having over `width`."""
+        assert self.content is not None
+        quotes, separators = self.content.count(b'"', self.separator.encode())
+        return not quotes and self.encoding != "utf-16" and separators == (rows + 1) * (width - 1)
 
     def _beginning(self) -> bytes:
         """The first bytes; UserError unless this is a file that can be read."""

@@ -58,6 +58,14 @@ class FileBytes:
         """These very bytes; reading them raises UserError when the file does not hold them any more."""
         return io.BufferedReader(_Unchanged(self), _BLOCK)
 
+    def count(self, *letters: bytes) -> list[int]:
+        """How often each letter, a byte, stands in them."""
+        counts = [0] * len(letters)
+        with self.open() as file:
+            while block := file.read(_BLOCK):
+                counts = [count + block.count(letter) for count, letter in zip(counts, letters, strict=True)]
+        return counts
+
     def changed(self) -> UserError:
         """What to say when the file holds something else by now."""
         return UserError(

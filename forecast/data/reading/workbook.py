@@ -1,4 +1,4 @@
-"""Sheets of an Excel workbook as the text of a CSV file, row by row, so that row 7 of the sheet is line 7 of the text."""
+"""Sheets of an Excel workbook as the text of a CSV file, row by row: row 7 of the sheet is line 7 of the text."""
 
 import csv
 import datetime
@@ -89,10 +89,8 @@ def _rows(sheet: Any) -> Iterator[Row]:
 
 
 def _holds_data(sheet: Any) -> bool:
-    valued = (
-        row for row in islice(_rows(sheet), _SAMPLE) if any(isinstance(c, int | float | datetime.date) for c in row)
-    )
-    return len(list(islice(valued, _FEWEST))) == _FEWEST
+    rows = islice(_rows(sheet), _SAMPLE)
+    return sum(any(isinstance(cell, int | float | datetime.date) for cell in row) for row in rows) >= _FEWEST
 
 
 def _lines(sheet: Any, findings: Findings) -> Iterator[bytes]:
