@@ -60,12 +60,12 @@ def read_raw(
     """All cells of a file; words: the places of columns whose cells are kept as they are written."""
     read = RawColumns(spec.header, text=words)
     lines: list[int] = []
-    surplus = []
+    surplus, width = [], len(spec.header)
     for read_on, records in _records(text, spec, findings, unclosed=unclosed):
         text = read_on
         read.add([cells for _, cells in records])
         lines += [line for line, _ in records]
-        surplus += [(line, len(cells)) for line, cells in records if len(cells) > len(spec.header)]
+        surplus += [(line, len(cells)) for line, cells in records if len(cells) > width]
     return RawFile(text, spec.header, read.columns(), lines, surplus)
 
 
@@ -121,8 +121,8 @@ def _records(
 def _quote_problem(text: CsvText, records: _Records, spec: TableSpec, *, unclosed: int | None) -> str | None:
     """What is wrong with a quote; unclosed: the line of the row before, should these be none and a quote be open."""
     places = (*spec.times, *spec.candidates)
-    ends = [*(line for line, _ in records[1:]), None]  # after most rows the next begins in the next line
-    long = (record for record, end in zip(records, ends, strict=False) if end != record[0] + 1)
+    one_line_each = bool(records) and records[-1][0] - records[0][0] == len(records) - 1  # all but the last, maybe
+    long = records[-1:] if one_line_each else records
     over = (n for n, cells in long if any("\n" in cells[i].strip(BLANKS) for i in places if i < len(cells)))
     line = next(over, None if records else unclosed)
     if line is None:
