@@ -335,3 +335,9 @@ def test_a_plain_file_is_read_alike_by_pandas_and_cell_by_cell(tmp_path_factory,
     path = write(tmp_path_factory.mktemp("plain"), hourly("a,b", *lines))
     quick, by_cells = both_ways(path, Layout(gaps="mask" if gaps else "refuse"))
     assert quick == by_cells
+
+
+@pytest.mark.parametrize("layout", [{}, {"time_column": "x" * 9}, {"columns": ["x" * 9]}, {"drop": ["x" * 9]}])
+def test_a_name_of_a_hundred_thousand_letters_fills_no_message_and_is_compared_with_none(tmp_path, layout):
+    text = table(hours(24), header=f"date,{'x' * 100_000},b", cells="word,none")
+    assert len(refusal(write(tmp_path, text), **layout)) < 900

@@ -21,6 +21,7 @@ from forecast.data.reading.raw_columns import RawColumn, RawColumns
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.errors import UserError
+from forecast.text.terminal import listed
 
 _SAMPLE_ROWS, _SAMPLE_CHARACTERS = 1_000, 1 << 20  # from which separator and time columns are guessed
 
@@ -218,7 +219,7 @@ def _say_time(guess: Guess, names: Names, given: Given) -> None:
 
 
 def _column_words(names: Names) -> str:
-    return f"column {quoted(names[0])}" if len(names) == 1 else f"columns {', '.join(names)}"
+    return f"column {quoted(names[0])}" if len(names) == 1 else f"columns {listed(names)}"
 
 
 def _key(names: Names) -> str | Names:

@@ -22,6 +22,7 @@ from forecast.data.reading.table import FloatArray, Table, TableSpec
 from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
 from forecast.errors import UserError, closest
+from forecast.text.terminal import label
 
 Rows = npt.NDArray[np.intp]
 LEFT_OUT = {"text": "text", "empty": "empty", "index": "row numbers"}
@@ -166,7 +167,7 @@ def _is(word: str, value: str | float, spec: TableSpec) -> bool:
 def _numeric(columns: list[RawColumn], spec: TableSpec, findings: Findings) -> list[int]:
     """The columns that hold numbers; the others are named in one sentence. UserError when there are none."""
     kinds = {place: column_kind(columns[place], spec.style, first=place == 0) for place in spec.candidates}
-    out = [f"{spec.header[place]} ({LEFT_OUT[kind]})" for place, kind in kinds.items() if kind in LEFT_OUT]
+    out = [f"{label(spec.header[place])} ({LEFT_OUT[kind]})" for place, kind in kinds.items() if kind in LEFT_OUT]
     if out:
         findings.say(f"Left out, as they hold no numbers of the series: {', '.join(out)}.")
     places = [place for place, kind in kinds.items() if kind not in LEFT_OUT]
