@@ -5,7 +5,6 @@ import re
 import signal
 from collections.abc import Iterable
 
-
 LONGEST_NAME = 200  # characters of a name that somebody may have mistyped
 
 
