@@ -5,6 +5,8 @@ import re
 import signal
 from collections.abc import Iterable
 
+LONGEST_NAME = 200  # characters of a name that somebody may have mistyped
+
 
 class Terminated(BaseException):
     """A signal has ended a training; its text says how to go on. No Exception: nobody but the entry point catches it.
@@ -40,7 +42,12 @@ def closest(name: str, valid: Iterable[str]) -> str:
 
 
 def nearest(name: str, valid: Iterable[str]) -> list[str]:
-    """The valid names that are near to `name` as a whole, or in the last part of a dotted name; the nearest first."""
+    """The valid names that are near to `name` as a whole, or in the last part of a dotted name; the nearest first.
+
+    None of over `LONGEST_NAME` characters: it would be compared for hours, and fill a message.
+    """
+    if len(name) > LONGEST_NAME:
+        return []
 
     def likeness(candidate: str) -> float:
         whole = difflib.SequenceMatcher(None, candidate, name).ratio()
@@ -48,5 +55,5 @@ def nearest(name: str, valid: Iterable[str]) -> list[str]:
         # A last part alone says less, and of two equal ones the shorter path is meant.
         return max(whole, 0.98 * last) - 0.001 * candidate.count(".")
 
-    scores = {candidate: likeness(candidate) for candidate in sorted(valid)}
+    scores = {candidate: likeness(candidate) for candidate in sorted(valid) if len(candidate) <= LONGEST_NAME}
     return sorted((candidate for candidate in scores if scores[candidate] >= 0.6), key=lambda near: -scores[near])

@@ -73,7 +73,7 @@ def facts(check: FileCheck) -> list[str]:
     """What the file is, as far as it can be read, and a line for each of its first columns."""
     if not check.header:
         return []
-    cells = f"cells separated by {check.layout.separator!r}, decimals by {check.layout.decimal!r}"
+    cells = check.kind or f"cells separated by {check.layout.separator!r}, decimals by {check.layout.decimal!r}"
     lines = [labelled("file", f"{check.path}: {check.rows} rows, {len(check.header)} columns, {cells}")]
     if check.table is None:
         return lines

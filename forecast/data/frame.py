@@ -1,4 +1,4 @@
-"""A CSV file as a regular multivariate series, or one error that says what to mend."""
+"""A file as a regular multivariate series, or one error that says what to mend."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -88,7 +88,7 @@ class SeriesFrame:
 def read_columns(path: Path | str, layout: Layout = USUAL) -> tuple[str, ...]:
     """The names of all columns but those of the time, in file order, from line 1; errors as `read_frame`."""
     findings = Findings(str(path), strict=True)
-    header = CsvText(Path(path), valid_separator(layout.separator)).verified(findings)
+    header = CsvText(Path(path), valid_separator(layout.separator)).verified(findings, layout.sheet)
     return tuple(name for name in header.header(layout.time_columns, findings) if name not in layout.time_columns)
 
 
@@ -110,7 +110,7 @@ def read_frame(
     """
     layout.check()
     findings = Findings(str(path), strict=True)
-    text = CsvText(Path(path), valid_separator(layout.separator)).verified(findings)
+    text = CsvText(Path(path), valid_separator(layout.separator)).verified(findings, layout.sheet)
     header = text.header(layout.time_columns, findings)
     spec = TableSpec.of(header, layout, str(path), columns=columns, freq=freq)
     table, actual = read_series(text, spec, findings)

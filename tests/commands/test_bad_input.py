@@ -42,7 +42,7 @@ FILES = {
         ["line 7", "+01:00", "offset from UTC"],
     ),
     "semicolons": (lines().replace(",", ";"), ["line 1 is one column", "data.separator=';'"]),
-    "decimal commas": (lines((5, f'{HOURS[5]},"1,5",2')), ["line 7", "'1,5'", "data.decimal=','"]),
+    "decimal commas": (lines((5, f'{HOURS[5]},"1,5",2')), ["line 7", "'1,5'", "data.decimal=\"','\""]),
     "not UTF-8": (
         lines(header="date,Läufe,OT").encode("cp1252").replace(b"\xe4", b"\x81"),
         ["not UTF-8", "0x81 in line 1"],

@@ -75,8 +75,8 @@ def test_where_two_styles_give_different_numbers_both_are_named(cells, choices, 
 
 def test_an_ambiguous_style_says_what_to_type():
     assert str(guess_style([column("4,800", "900")])) == (
-        "column 'a': '4,800' is 4.8 with \"data.decimal=','\" and 4800 with \"data.thousands=','\", and no cell of the "
-        "file says which. Set \"data.decimal=','\", or \"data.thousands=','\"."
+        "column 'a': '4,800' is 4.8 with data.decimal=\"','\" and 4800 with data.thousands=\"','\", and no cell of the "
+        "file says which. Set data.decimal=\"','\", or data.thousands=\"','\"."
     )
 
 

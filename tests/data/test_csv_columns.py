@@ -101,8 +101,11 @@ def workbook(path):
 
 NO_CSV = {
     "gzip": (lambda path: path.write_bytes(gzip.compress(TEXT.encode())[:-9]), "is compressed with gzip"),
-    "Excel": (workbook, "is an Excel workbook, not a CSV file"),
-    "old Excel": (lambda path: path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" * 99), "is an Excel workbook"),
+    "Excel": (workbook, "is an Excel workbook, and "),
+    "old Excel": (
+        lambda path: path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" * 99),
+        "is an Excel workbook of the former format",
+    ),
     "Parquet": (lambda path: path.write_bytes(b"PAR1" + bytes(99)), "is a Parquet file"),
     "UTF-16": (lambda path: path.write_bytes(TEXT.encode("utf-16")[:-1]), "is damaged UTF-16 text"),
     "UTF-16 without a mark": (lambda path: path.write_text(TEXT, encoding="utf-16-le"), "line 1 holds a NUL byte"),

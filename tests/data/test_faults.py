@@ -44,7 +44,7 @@ FAULTS = {
     ),
     "decimal points for commas": (
         "date;a\n2016-07-01;1.5\n2016-07-02;2\n2016-07-03;3\n",
-        "line 2, column 'a' ... '1.5' is no number when decimals are written with ',' ... data.decimal='.'",
+        "line 2, column 'a' ... '1.5' is no number when decimals are written with ',' ... data.decimal=\"'.'\"",
         SEMICOLONS,
     ),
     # to pandas 2 the cell 1NUL5 is the number 1
@@ -86,7 +86,7 @@ CELLS = {
     "oops": "'oops' is no number. Correct it",
     "True": "'True' is no number",
     "0x1F": "'0x1F' is no number",
-    '"1,5"': "'1,5' is no number when decimals are written with '.'. Write all ... data.decimal=','",
+    '"1,5"': "'1,5' is no number when decimals are written with '.'. Write all ... data.decimal=\"','\"",
     "inf": "'inf' is not a finite number. Replace it",
     "-Infinity": "'-Infinity' is not a finite number",
     "1e999": "'1e999' is not a finite number",

@@ -1,6 +1,7 @@
 """What a raw column says as numbers: the value of each way to write one, and what is wrong with other cells."""
 
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -169,13 +170,13 @@ def test_true_among_numbers_is_a_fault():
         ({"decimal": ";"}, r"data.decimal is ';'; it must be one of two characters"),
         ({"thousands": "x"}, r"data.thousands is 'x'; it must be one of , . ' _ or a blank, or null for none. Set"),
         ({"thousands": ""}, r"data.thousands is ''; it must be one of"),
-        ({"thousands": "."}, r"data.thousands and data.decimal are both '.'. Set \"data.thousands=','\""),
-        ({"thousands": ",", "decimal": ","}, r"are both ','. Set \"data.thousands='.'\""),
-        ({"missing": "M"}, r"data.missing is 'M'; it must be a list. Set \"data.missing=\[M\]\""),
-        ({"missing": -200}, r"data.missing is -200; it must be a list. Set \"data.missing=\[-200\]\""),
+        ({"thousands": "."}, r"data.thousands and data.decimal are both '.'. Set data.thousands=\"','\""),
+        ({"thousands": ",", "decimal": ","}, r"are both ','. Set data.thousands=\"'.'\""),
+        ({"missing": "M"}, r"data.missing is 'M'; it must be a list. Set data.missing=\"\[M\]\""),
+        ({"missing": -200}, r"data.missing is -200; it must be a list. Set data.missing=\"\[-200\]\""),
         ({"missing": [["M", 1]]}, r"data.missing holds \['M', 1\]; each entry must be a word or a number"),
-        ({"missing": [None]}, r"data.missing holds None; .* in quotes. Set \"data.missing=\['null'\]\""),
-        ({"missing": [True]}, r"data.missing holds True; .* in quotes. Set \"data.missing=\['true'\]\""),
+        ({"missing": [None]}, r"data.missing holds None; .* in quotes. Set data.missing=\"\['null'\]\""),
+        ({"missing": [True]}, r"data.missing holds True; .* in quotes. Set data.missing=\"\['true'\]\""),
         ({"missing": [{"a": 1}]}, r"data.missing holds \{'a': 1\}; each entry must be"),
     ],
 )
@@ -202,7 +203,8 @@ def test_the_fix_of_a_fault_can_be_typed_and_mends_it(cell, style, says, fix):
     (kind,) = read(cell, **style)[1]
     what, typed = fault_words(kind, cell, NumberStyle(**style))
     assert re.match(says, what)
-    settings = re.findall(r'"data\.([^"]*)"', typed)[: len(fix or {})]
-    overrides = [OverridesParser.create().parse_override(setting) for setting in settings]
+    settings = re.findall(r'data\.\w+="[^"]*"', typed)[: len(fix or {})]
+    words = [word.removeprefix("data.") for setting in settings for word in shlex.split(setting)]
+    overrides = [OverridesParser.create().parse_override(word) for word in words]
     assert {override.key_or_group: override.value() for override in overrides} == (fix or {})
     assert (read(cell, **{**style, **(fix or {})})[1] == {}) == (fix is not None)

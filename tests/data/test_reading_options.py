@@ -349,3 +349,11 @@ def test_a_column_that_a_model_was_trained_on_is_to_be_in_the_file(tmp_path, nam
     match = r"there is no column 'temp' among \w+, load\. The model was trained on it: " + fix
     with pytest.raises(UserError, match=match):
         read_frame(tmp_path / "new.csv", columns=("temp", "load"))
+
+
+@pytest.mark.parametrize("layout", [{}, {"time_column": "x" * 9}, {"columns": ["x" * 9]}, {"drop": ["x" * 9]}])
+def test_a_name_of_a_hundred_thousand_letters_fills_no_message_and_is_compared_with_none(tmp_path, layout):
+    text = f"date,{'x' * 100_000},b\n" + "".join(f"{hour},word,none\n" for hour in hours(24))
+    with pytest.raises(UserError) as caught:
+        read_frame(write(tmp_path, text), Layout(**layout))
+    assert len(str(caught.value)) < 900

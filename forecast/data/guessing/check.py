@@ -15,7 +15,8 @@ from forecast.data.guessing.column_notes import note_columns
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
 from forecast.data.guessing.train_command import train_command
 from forecast.data.reading.layout import Layout
-from forecast.data.reading.table import Table, TableSpec
+from forecast.data.reading.table import Table
+from forecast.data.reading.workbook import SeveralSheets
 from forecast.data.regularity import report_clock_changes
 from forecast.data.seasonality import Lengths, Season, rank_seasons, suggest_lengths
 from forecast.data.split import ShareSplit, split_rows, window_rows
@@ -39,8 +40,9 @@ class FileCheck:
 
     readable: whether the strict reader reads it by `layout`, with data.gaps where something is to mend. reasons: of the
     choices in the layout that nobody else has made. command: the training that it is fit for, None as long as something
-    must be mended or chosen first; informer_command: another, of an Informer that fits the rows. choices: where several
-    readings give different data, one for each. season: of the target where one is named; runner_up: the next best.
+    must be mended or chosen first; informer_command: another, of an Informer that fits the rows. kind: of a file that
+    is no text. choices: where several readings give different data, one for each. season: of the target where one is
+    named; runner_up: the next best.
     """
 
     path: str
@@ -50,6 +52,7 @@ class FileCheck:
     layout: Layout = field(default_factory=Layout)
     reasons: list[str] = field(default_factory=list)
     header: Sequence[str] = ()
+    kind: str = ""
     rows: int = 0
     table: Table | None = None
     freq: str | None = None
@@ -84,6 +87,12 @@ def check_file(
     with np.errstate(over="ignore", invalid="ignore"):  # in the statistics of columns that reach the largest float
         try:
             opened = open_file(path, kept, check.findings)
+        except SeveralSheets as error:
+            check.findings.error(str(error))
+            for sheet in error.sheets:
+                one = check_file(path, {**kept, "sheet": sheet}, target=target)
+                check.choices += [Choice(f"sheet {sheet}", one.command)] if one.command is not None else one.choices
+            return check
         except UserError as error:
             check.findings.error(str(error))
             return check
@@ -93,7 +102,7 @@ def check_file(
 def _checked(check: FileCheck, opened: Opened, given: Given) -> FileCheck:
     """The check of a file that is open; where it is undecided, with the command for each reading."""
     guess = Guess(Layout(**{**given, "separator": opened.text.separator}))
-    check.header, check.rows = opened.header, opened.rows
+    check.header, check.rows, check.kind = opened.header, opened.rows, opened.kind
     try:
         try:
             _read(check, opened, guess, given)
@@ -138,16 +147,19 @@ def _read(check: FileCheck, opened: Opened, guess: Guess, given: Given) -> None:
     check.rows = len(check.table.values)
     check.rows_missing = 0 if check.freq is None else rows_missing(check.table.ordered(), check.freq) or 0
     check.outliers = note_columns(check.table, findings)
-    _note_short_rows(check.table, spec, findings)
+    _note_short_rows(table, opened, findings)
 
 
-def _note_short_rows(table: Table, spec: TableSpec, findings: Findings) -> None:
-    short = [(line, cells) for line, cells in table.text.rows() if len(cells) < len(spec.header)]
+def _note_short_rows(table: Table, opened: Opened, findings: Findings) -> None:
+    raw, width = opened.raw, len(opened.header)
+    if not (raw and raw.surplus) and table.text.all_full(width, len(table.values if raw is None else raw.lines)):
+        return
+    short = [(line, cells) for line, cells in table.text.rows() if len(cells) < width]
     if short:
         line, cells = short[0]
         findings.add(
             "note",
-            f"Line {line} has {counted(len(cells), 'cell')} of {len(spec.header)}; so short are "
+            f"Line {line} has {counted(len(cells), 'cell')} of {width}; so short are "
             f"{counted(len(short), 'line')}. What they lack counts as missing.",
         )
 

@@ -15,10 +15,10 @@ from forecast.data.reading.numbers import (
     Numbers,
     NumberStyle,
     RowArray,
+    as_typed,
     in_threes,
     read_numbers,
     shapes_of,
-    typed,
 )
 from forecast.data.reading.raw_columns import RawColumn
 
@@ -78,7 +78,7 @@ class AmbiguousStyle:
         return tuple(_DEFAULT.settings(style) for style in self.styles)
 
     def __str__(self) -> str:
-        one, other = map(typed, self.settings)
+        one, other = map(as_typed, self.settings)
         return (
             f"column {quoted(self.column)}: {quoted(self.cell)} is {self.values[0]:.12g} with {one} and "
             f"{self.values[1]:.12g} with {other}, and no cell of the file says which. Set {one}, or {other}."

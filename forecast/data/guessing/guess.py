@@ -21,6 +21,7 @@ from forecast.data.reading.raw_columns import RawColumn, RawColumns
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.errors import UserError
+from forecast.text.terminal import listed
 
 _SAMPLE_ROWS, _SAMPLE_CHARACTERS = 1_000, 1 << 20  # from which separator and time columns are guessed
 
@@ -42,6 +43,11 @@ class Opened:
     tried: Layout | None = None
 
     @property
+    def kind(self) -> str:
+        """What the file is, if it is no text."""
+        return "" if self.text.content is None else self.text.content.kind
+
+    @property
     def rows(self) -> int:
         """How many there are, as far as that is known."""
         return len(self.first_rows if self.raw is None else self.raw.lines)
@@ -53,8 +59,8 @@ class Opened:
 
 def open_file(path: str, given: Given, findings: Findings) -> Opened:
     """The file and its first rows; UserError for one that is no text, or empty."""
-    text = CsvText(Path(path), valid_separator(given.get("separator") or ",")).verified(findings)
-    if given.get("separator") is None:
+    text = CsvText(Path(path), valid_separator(given.get("separator") or ",")).verified(findings, given.get("sheet"))
+    if given.get("separator") is None and not text.is_typed:
         with text.open() as file:
             text = replace(text, separator=guess_separator(file.read(_SAMPLE_CHARACTERS)))
     header = text.header((), Findings(path, strict=False))
@@ -213,7 +219,7 @@ def _say_time(guess: Guess, names: Names, given: Given) -> None:
 
 
 def _column_words(names: Names) -> str:
-    return f"column {quoted(names[0])}" if len(names) == 1 else f"columns {', '.join(names)}"
+    return f"column {quoted(names[0])}" if len(names) == 1 else f"columns {listed(names)}"
 
 
 def _key(names: Names) -> str | Names:

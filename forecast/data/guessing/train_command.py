@@ -37,8 +37,8 @@ def typed(key: str, value: Any) -> str:
     """KEY=VALUE as a shell, and then Hydra, read it back; it shows no character that a terminal would obey."""
     text = hydra_value(value)
     word = f"{key}={text}"
-    # double quotes are easier to read than shlex's way
-    plain = word.isprintable() and (not re.search(r'["$`!\\]', text) or text == r"'\t'")
+    # Double quotes are easier to read than shlex's way; a backslash stays one there before these.
+    plain = word.isprintable() and not re.search(r"""["$`!]|\\(?!['t])""", text)
     return f'{key}="{text}"' if plain and shlex.quote(word) != word else shell_word(word)
 
 

@@ -22,6 +22,7 @@ from forecast.data.reading.table import FloatArray, Table, TableSpec
 from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
 from forecast.errors import UserError, closest
+from forecast.text.terminal import label
 
 Rows = npt.NDArray[np.intp]
 LEFT_OUT = {"text": "text", "empty": "empty", "index": "row numbers"}
@@ -60,12 +61,12 @@ def read_raw(
     """All cells of a file; words: the places of columns whose cells are kept as they are written."""
     read = RawColumns(spec.header, text=words)
     lines: list[int] = []
-    surplus = []
+    surplus, width = [], len(spec.header)
     for read_on, records in _records(text, spec, findings, unclosed=unclosed):
         text = read_on
         read.add([cells for _, cells in records])
         lines += [line for line, _ in records]
-        surplus += [(line, len(cells)) for line, cells in records if len(cells) > len(spec.header)]
+        surplus += [(line, len(cells)) for line, cells in records if len(cells) > width]
     return RawFile(text, spec.header, read.columns(), lines, surplus)
 
 
@@ -121,7 +122,9 @@ def _records(
 def _quote_problem(text: CsvText, records: _Records, spec: TableSpec, *, unclosed: int | None) -> str | None:
     """What is wrong with a quote; unclosed: the line of the row before, should these be none and a quote be open."""
     places = (*spec.times, *spec.candidates)
-    over = (n for n, cells in records if any("\n" in cells[i].strip(BLANKS) for i in places if i < len(cells)))
+    one_line_each = bool(records) and records[-1][0] - records[0][0] == len(records) - 1  # all but the last, maybe
+    long = records[-1:] if one_line_each else records
+    over = (n for n, cells in long if any("\n" in cells[i].strip(BLANKS) for i in places if i < len(cells)))
     line = next(over, None if records else unclosed)
     if line is None:
         return None
@@ -164,7 +167,7 @@ def _is(word: str, value: str | float, spec: TableSpec) -> bool:
 def _numeric(columns: list[RawColumn], spec: TableSpec, findings: Findings) -> list[int]:
     """The columns that hold numbers; the others are named in one sentence. UserError when there are none."""
     kinds = {place: column_kind(columns[place], spec.style, first=place == 0) for place in spec.candidates}
-    out = [f"{spec.header[place]} ({LEFT_OUT[kind]})" for place, kind in kinds.items() if kind in LEFT_OUT]
+    out = [f"{label(spec.header[place])} ({LEFT_OUT[kind]})" for place, kind in kinds.items() if kind in LEFT_OUT]
     if out:
         findings.say(f"Left out, as they hold no numbers of the series: {', '.join(out)}.")
     places = [place for place, kind in kinds.items() if kind not in LEFT_OUT]

@@ -16,6 +16,7 @@ from forecast.data.reading.time_formats import CLOCK, YEARS
 from forecast.errors import UserError
 
 FloatArray = npt.NDArray[np.float64]
+_ROUNDS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)  # the last bit of a number; from 3.1 on it is exact
 UNCLOSED = "EOF inside string"  # in the words of pandas
 
 
@@ -32,7 +33,7 @@ def read_table(text: CsvText, spec: TableSpec, findings: Findings) -> Table:
 
 def check_signs(text: CsvText, spec: TableSpec, findings: Findings) -> None:
     """Errors for a decimal sign that separates cells, and for NUL."""
-    if spec.style.decimal == text.separator:
+    if spec.style.decimal == text.separator and not text.is_typed:
         findings.error(
             f"data.decimal and data.separator are both {spec.style.decimal!r}. Set them to different characters, or "
             "write the file with another separator."
@@ -42,7 +43,7 @@ def check_signs(text: CsvText, spec: TableSpec, findings: Findings) -> None:
 
 def quick_table(text: CsvText, spec: TableSpec) -> tuple[Table | None, str]:
     """A plain file as pandas reads it; None, with pandas' reason, where that is not what we would read."""
-    if not spec.is_plain:
+    if not spec.is_plain or spec.style.decimal == text.separator:
         return None, ""
     try:
         return _quick_table(text, spec), ""
@@ -85,6 +86,7 @@ def _quick_chunks(
             file,
             sep=text.separator,
             decimal=spec.style.decimal,
+            float_precision="round_trip" if text.is_typed and _ROUNDS else None,
             header=0,
             names=list(range(width)),
             # All columns are parsed, not `usecols`: with it pandas drops surplus cells in silence, as of 1,5

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 import stat
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,8 +14,10 @@ from typing import Literal, TextIO
 
 from forecast.data.findings import MAX_QUOTED, Findings, quoted
 from forecast.data.guessing.train_command import hydra_value
+from forecast.data.reading.columnar import FEATHER, PARQUET
 from forecast.data.reading.file_bytes import FileBytes, without_waiting
 from forecast.data.reading.unpacked import GZIP, ZIP, unpacked
+from forecast.data.reading.workbook import KIND as WORKBOOK
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 
@@ -27,8 +29,13 @@ _SAMPLE = 100  # lines that separators are tried on
 _NOT_CSV = (  # first bytes, what such a file is, what to do
     (GZIP, "is compressed twice", "Unpack it"),
     (ZIP, "holds an archive", "Unpack it"),
-    (b"\xd0\xcf\x11\xe0", "is an Excel workbook", "Save the sheet as CSV"),
-    (b"PAR1", "is a Parquet file", "Write it as CSV (pandas: to_csv(index=False))"),
+    (
+        b"\xd0\xcf\x11\xe0",
+        "is an Excel workbook of the former format or with a password",
+        "Save it as .xlsx or CSV",
+    ),
+    (PARQUET, "holds a Parquet file", "Unpack it"),
+    (FEATHER, "holds a Feather file", "Unpack it"),
 )
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _ENCODINGS = {"utf-16": "UTF-16", "cp1252": "Latin-1"}
@@ -53,6 +60,11 @@ class CsvText:
     errors: str = "strict"
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
 
+    @property
+    def is_typed(self) -> bool:
+        """Whether the file is a table that knows its cells and numbers, of which this text was made."""
+        return self.content is not None and bool(self.content.kind)
+
     @contextmanager
     def open(self) -> Iterator[TextIO]:
         """The text without its byte order mark, all line ends as \\n. UserError when it is no UTF-8 or not readable."""
@@ -68,13 +80,12 @@ class CsvText:
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """(first line, cells) of the header and of every row, blank ones left out."""
         with self.open() as file:
-            last: deque[str] = deque(maxlen=1)
-            lines = (last.append(line) or line for line in file)  # type: ignore[func-returns-value]
-            reader = csv.reader(lines, delimiter=self.separator, skipinitialspace=True, quoting=self.quoting)
+            reader = csv.reader(file, delimiter=self.separator, skipinitialspace=True, quoting=self.quoting)
             line = 1
             try:
                 for cells in reader:
-                    if any(map(str.strip, cells)):  # one of nothing but separators is no row
+                    # One of nothing but separators is no row.
+                    if cells and (cells[0].strip() or any(map(str.strip, cells))):
                         yield line, cells if self.quoting == csv.QUOTE_MINIMAL else [cell.strip('" ') for cell in cells]
                     line = reader.line_num + 1
             except csv.Error as error:
@@ -91,6 +102,12 @@ class CsvText:
         numbers = set(rows)
         records = islice(self.rows(), max(numbers, default=-1) + 1)
         return {row: record for row, record in enumerate(records) if row in numbers}
+
+    def all_full(self, width: int, rows: int) -> bool:
+        """Whether the number of separators shows that no row is short of cells, none of `rows` having over `width`."""
+        assert self.content is not None
+        quotes, separators = self.content.count(b'"', self.separator.encode())
+        return not quotes and self.encoding != "utf-16" and separators == (rows + 1) * (width - 1)
 
     def _beginning(self) -> bytes:
         """The first bytes; UserError unless this is a file that can be read."""
@@ -112,17 +129,25 @@ class CsvText:
         except OSError as error:
             raise self._not_readable(error) from error
 
-    def verified(self, findings: Findings) -> "CsvText":
-        """The same with its content, unpacked, in the encoding that it has; a check reads on in a damaged one."""
+    def verified(self, findings: Findings, sheet: str | None = None) -> "CsvText":
+        """The same with its content, unpacked, in the encoding that it has; a check reads on in a damaged one.
+
+        sheet: which one of a workbook to read; SeveralSheets where that must be said.
+        """
         beginning = self._beginning()
         try:
-            content = unpacked(FileBytes.of(self.path), beginning)
+            content = unpacked(FileBytes.of(self.path), beginning, sheet, findings)
             if content.packed is not None:
                 with content.open() as file:
                     beginning = file.read(_BEGINNING)
         except OSError as error:
             raise self._not_readable(error) from error
         text = replace(self, content=content)
+        if sheet is not None and content.kind != WORKBOOK:
+            findings.say(f"data.sheet={hydra_value(sheet)} chooses nothing: this file is no Excel workbook.")
+        if text.is_typed:
+            text.check_nul()
+            return replace(text, separator=",")
         for first_bytes, what, fix in _NOT_CSV:
             if beginning.startswith(first_bytes):
                 raise UserError(f"{self.path} {what}, not a CSV file. {fix}, and name the new file.")

@@ -19,7 +19,7 @@ class FileBytes:
     """How many bytes a file held, their MD5, their lines (line ends of any kind, and one), whether a line end is last.
 
     nul_line: the line of the first NUL byte, None without one. utf8: whether they are UTF-8 text. packed: the file out
-    of which these bytes were unpacked.
+    of which these bytes were unpacked; kind: what that is in words when it is a table and no text, else "".
     """
 
     path: Path
@@ -30,9 +30,10 @@ class FileBytes:
     nul_line: int | None
     utf8: bool = True
     packed: "FileBytes | None" = None
+    kind: str = ""
 
     @classmethod
-    def of(cls, path: Path, *, packed: "FileBytes | None" = None) -> "FileBytes":
+    def of(cls, path: Path, *, packed: "FileBytes | None" = None, kind: str = "") -> "FileBytes":
         """Of the file as it is now; OSError when it cannot be read."""
         md5, size, feeds, returns, nul_line, last = hashlib.md5(usedforsecurity=False), 0, 0, 0, None, b""
         decoder, utf8 = codecs.getincrementaldecoder("utf-8")(), True
@@ -46,7 +47,7 @@ class FileBytes:
                 size, last = size + len(block), block[-1:]
         utf8 = utf8 and _decodes(decoder, b"", final=True)
         lines, ended = 1 + feeds + returns, last in b"\r\n"
-        return cls(path, size, md5.hexdigest(), lines, ended, nul_line, utf8, packed)
+        return cls(path, size, md5.hexdigest(), lines, ended, nul_line, utf8, packed, kind)
 
     @property
     def checksum(self) -> str:
@@ -56,6 +57,14 @@ class FileBytes:
     def open(self) -> io.BufferedReader:
         """These very bytes; reading them raises UserError when the file does not hold them any more."""
         return io.BufferedReader(_Unchanged(self), _BLOCK)
+
+    def count(self, *letters: bytes) -> list[int]:
+        """How often each letter, a byte, stands in them."""
+        counts = [0] * len(letters)
+        with self.open() as file:
+            while block := file.read(_BLOCK):
+                counts = [count + block.count(letter) for count, letter in zip(counts, letters, strict=True)]
+        return counts
 
     def changed(self) -> UserError:
         """What to say when the file holds something else by now."""

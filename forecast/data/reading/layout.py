@@ -21,10 +21,11 @@ class Layout:
 
     time_column: one name, or several whose cells make one timestamp (year, month, day; date, time); None: the file
     has none, then `freq` and `start` say when its rows were measured. time_format: as strptime takes it, or unix,
-    unix_ms; None: found. time_zone: to which timestamps with an offset are brought; None: UTC. missing: further words
-    and numbers that stand for no value. columns: those to read, None for all numeric ones, less `drop`. where: rows to
-    read, by what their cells say. duplicates: what becomes of rows with one timestamp. resample: the frequency to
-    which rows are brought by `aggregate`. gaps: what becomes of missing rows and cells.
+    unix_ms; None: found. time_zone: to which timestamps with an offset are brought; None: UTC. sheet: of a workbook;
+    None: the only one with data. missing: further words and numbers that stand for no value. columns: those to read,
+    None for all numeric ones, less `drop`. where: rows to read, by what their cells say. duplicates: what becomes of
+    rows with one timestamp. resample: the frequency to which rows are brought by `aggregate`. gaps: what becomes of
+    missing rows and cells.
     """
 
     time_column: Text | Sequence[Text] | None = "date"
@@ -32,6 +33,7 @@ class Layout:
     time_zone: str | None = None
     freq: str | None = None
     start: Text | None = None
+    sheet: Text | None = None
     separator: str = ","
     decimal: str = "."
     thousands: str | None = None

@@ -1,7 +1,7 @@
 """What a raw column says as numbers: decimal signs, thousands, missing marks, and the cells that are none of them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from unicodedata import category
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forecast.data.findings import quoted
-from forecast.data.guessing.train_command import hydra_value
+from forecast.data.guessing.train_command import typed
 from forecast.data.reading.raw_columns import RawColumn
 from forecast.errors import UserError
 
@@ -46,21 +46,23 @@ class NumberStyle:
         if self.thousands is not None and self.thousands not in _THOUSANDS:
             raise UserError(
                 f"data.thousands is {self.thousands!r}; it must be one of , . ' _ or a blank, or null for none. "
-                f"Set {typed({'data.thousands': ','})}."
+                f"Set {typed('data.thousands', ',')}."
             )
         if self.thousands == self.decimal:
             other = "," if self.decimal == "." else "."
             raise UserError(
-                f"data.thousands and data.decimal are both {self.decimal!r}. Set {typed({'data.thousands': other})}."
+                f"data.thousands and data.decimal are both {self.decimal!r}. Set {typed('data.thousands', other)}."
             )
         if isinstance(self.missing, str | int | float):
-            raise UserError(f"data.missing is {self.missing!r}; it must be a list. Set {_typed_list(self.missing)}.")
+            raise UserError(
+                f"data.missing is {self.missing!r}; it must be a list. Set {typed('data.missing', [self.missing])}."
+            )
         for entry in self.missing:
             if isinstance(entry, bool) or not isinstance(entry, str | int | float):
                 word = "null" if entry is None else str(entry).lower() if isinstance(entry, bool) else "M"
                 raise UserError(
                     f"data.missing holds {entry!r}; each entry must be a word or a number, words such as null and true "
-                    f"in quotes. Set {_typed_list(word)}."
+                    f"in quotes. Set {typed('data.missing', [word])}."
                 )
 
     def settings(self, style: "NumberStyle") -> dict[str, str | None]:
@@ -139,9 +141,14 @@ def shapes_of(words: Sequence[str]) -> list[str]:
     return [word.translate(_DIGITS_TO_ONE) for word in words]
 
 
+def as_typed(settings: Mapping[str, str | None]) -> str:
+    """Settings as one types them into a shell."""
+    return " ".join(typed(key, value) for key, value in settings.items())
+
+
 def fault_words(kind: str, cell: str, style: NumberStyle) -> tuple[str, str]:
     """What is wrong with a cell of one of the kinds that depend on the style, or with a sign, and the fix."""
-    found = [(typed(style.settings(other)), value) for other, value in _readings(cell)]
+    found = [(as_typed(style.settings(other)), value) for other, value in _readings(cell)]
     if kind == "ambiguous":
         (one, value), (other, second) = found[:2]
         return f"{quoted(cell)} is {value:g} with {one} and {second:g} with {other}", f"Set {one}, or {other}."
@@ -231,14 +238,3 @@ def _pattern(decimal: str, thousands: str | None) -> re.Pattern[str]:
     point = re.escape(decimal)
     whole = r"\d+" if thousands is None else rf"(?:\d{{1,3}}(?:{_THOUSANDS[thousands]}\d{{3}})+|\d+)"
     return re.compile(rf"[+-]?(?:{whole}{point}?\d*|{point}\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-
-
-def typed(settings: dict[str, str | None]) -> str:
-    """Settings as one types them into a shell."""
-    return " ".join(
-        f"{key}=null" if value is None else f'"{key}={hydra_value(value)}"' for key, value in settings.items()
-    )
-
-
-def _typed_list(entry: str | float) -> str:
-    return f'"data.missing=[{hydra_value(entry) if isinstance(entry, str) else entry}]"'

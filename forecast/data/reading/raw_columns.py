@@ -4,7 +4,7 @@ import re
 from array import array
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, repeat, zip_longest
+from itertools import compress, repeat
 from typing import Any
 
 import numpy as np
@@ -71,10 +71,10 @@ class RawColumns:
 
     def add(self, rows: Sequence[Sequence[str]]) -> None:
         """Appends rows of cells; what a short row lacks is '', what a long one has too much is left out."""
-        missing = [""] * len(rows)
-        for growing, cells in zip_longest(self._columns, zip_longest(*rows, fillvalue="")):
-            if growing is not None:
-                growing.add(missing if cells is None else cells)
+        width = len(self._columns)
+        whole = [row if len(row) == width else [*row, *[""] * width][:width] for row in rows]
+        for place, growing in enumerate(self._columns):
+            growing.add([row[place] for row in whole])
 
     def columns(self) -> list[RawColumn]:
         """The columns, without a copy: this object is then empty."""
@@ -92,14 +92,20 @@ class _Growing:
         self._codes = array("i")
         self._words: dict[str, int] = {}
 
-    def add(self, cells: Sequence[str]) -> None:
+    def add(self, cells: list[str]) -> None:
         """Appends cells: float() takes all at once that are no known words; where it may not, new words are told."""
-        cells = [cell.strip(BLANKS) for cell in cells]
-        codes, parts = self._split(cells)
-        if parts is None or self._text:
+        text = _END.join(cells)
+        if any(blank in text for blank in BLANKS):
+            cells = [cell.strip(BLANKS) for cell in cells]
+        words = self._words
+        if self._text:
+            codes, parts = np.array([words.setdefault(cell, len(words) + 1) for cell in cells], np.int32), _numbers([])
+        else:
+            codes, parts = self._split(cells)
+        if parts is None:
             for cell in dict.fromkeys(cells):
-                if cell not in self._words and (self._text or not _is_number(cell)):
-                    self._words[cell] = len(self._words) + 1
+                if cell not in words and not _is_number(cell):
+                    words[cell] = len(words) + 1
             codes, parts = self._split(cells)
         assert parts is not None
         for grown, part, of_word in zip(self._grown, parts, (np.nan, -1, 0), strict=True):
@@ -113,7 +119,7 @@ class _Growing:
         if not self._words:
             return np.zeros(len(cells), dtype=np.int32), _numbers(cells)
         codes = np.array(list(map(self._words.get, cells, repeat(0))), dtype=np.int32)
-        return codes, _numbers(list(compress(cells, codes == 0)))
+        return codes, _numbers(list(compress(cells, (codes == 0).tolist())))
 
     def column(self) -> RawColumn:
         """All cells so far; none can be added after it."""

@@ -12,7 +12,7 @@ import pandas as pd
 
 from forecast.data.findings import counted, quoted
 from forecast.data.frequency import infer_frequency
-from forecast.data.guessing.train_command import hydra_value
+from forecast.data.guessing.train_command import typed
 from forecast.data.reading.time_columns import Codes, format_of_parts, known_parts, row_texts
 from forecast.data.reading.time_formats import (
     CLOCK,
@@ -174,7 +174,7 @@ def _ambiguous(texts: list[str], codes: Codes, readings: dict[str, pd.DatetimeIn
     first, *others = readings.values()
     differ = np.any([(other != first) & (first.notna() | other.notna()) for other in others], axis=0)
     row = int(differ[codes].argmax())
-    settings = {known: f'data.time_format="{hydra_value(known)}"' for known in readings}
+    settings = {known: typed("data.time_format", known) for known in readings}
     meanings = [f"{stamps[codes[row]]} with {settings[known]}" for known, stamps in readings.items()]
     return AmbiguousTime(
         f"{quoted(texts[codes[row]])} in row {row + 1} is {', or '.join(meanings)}, and no cell tells which. "

@@ -1,4 +1,4 @@
-"""The text inside a compressed file, unpacked once, and never more of it than a disk can bear."""
+"""The text inside a file that is none itself, written once, and never more of it than a disk can bear."""
 
 import gzip
 import lzma
@@ -7,81 +7,126 @@ import re
 import weakref
 import zipfile
 import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile, mkstemp
 from typing import IO
 
+from forecast.data.findings import Findings
+from forecast.data.reading import workbook
+from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, csv_of_columns
 from forecast.data.reading.file_bytes import FileBytes
 from forecast.errors import UserError
+from forecast.text.terminal import label
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 LARGEST = 4 << 30  # bytes; a small file can hold far more
 _BLOCK = 1 << 20  # bytes held at a time
-_WORKBOOK = "xl/workbook.xml"
+_LONGEST_REASON = 200  # characters of what another library says
 _DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile, RuntimeError, ValueError)
 
 
-def unpacked(packed: FileBytes, first_bytes: bytes) -> FileBytes:
-    """The content of a gzip or zip file, whose checksum stays that of the file; any other file as it is.
+def unpacked(packed: FileBytes, first_bytes: bytes, sheet: str | None, findings: Findings) -> FileBytes:
+    """The content of a gzip or zip file, or a table that is no text, as CSV; any other file as it is.
 
-    UserError for one that is damaged or encrypted, an archive of several files, and more than `LARGEST` bytes.
+    Its checksum stays that of the file. sheet: of a workbook, None for the only one with data. UserError for a file
+    that is damaged or encrypted, an archive of several files, more than `LARGEST` bytes, a package that is not
+    installed; SeveralSheets.
     """
-    if not first_bytes.startswith((GZIP, ZIP)):
+    known = next((known for known in (GZIP, ZIP, PARQUET, FEATHER) if first_bytes.startswith(known)), None)
+    if known is None:
         return packed
-    try:
-        with packed.open() as file:
-            if first_bytes.startswith(GZIP):
-                with gzip.GzipFile(fileobj=file) as content:
-                    return _written(content, packed)
-            return _from_archive(file, packed)
-    except UserError:
-        raise
-    except _DAMAGED as error:
-        reason = (
-            re.sub(r"^Error -?\d+ while \w+ing data: ", "", str(error)) or "its end is missing"
-        )  # zlib's own number
-        what = "compressed with gzip" if first_bytes.startswith(GZIP) else "a zip archive or an Excel workbook"
-        raise UserError(
-            f"{packed.path} is {what}, and cannot be unpacked: {reason}. Copy it again, or "
-            "save its content as CSV, and name that."
-        ) from error
-
-
-def _from_archive(file: IO[bytes], packed: FileBytes) -> FileBytes:
+    if known == GZIP:
+        with _unpacking(packed, "compressed with gzip"), packed.open() as file, gzip.GzipFile(fileobj=file) as content:
+            return _written(_blocks(content), packed)
     with TemporaryFile() as seekable:
-        while block := file.read(_BLOCK):
-            seekable.write(block)
-        with zipfile.ZipFile(seekable) as archive:
-            names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
-            if _WORKBOOK in names:
-                raise UserError(
-                    f"{packed.path} is an Excel workbook, not a CSV file. Save the sheet as CSV, and name it."
-                )
+        with packed.open() as file:
+            seekable.writelines(_blocks(file))
+        seekable.seek(0)
+        if known == ZIP:
+            return _from_archive(seekable, packed, sheet, findings)
+        _check_installed(packed.path, KINDS[known], "parquet", ("pyarrow",))
+        blocks = csv_of_columns(seekable, known, LARGEST)
+        return _written(_readable(blocks, packed, KINDS[known]), packed, KINDS[known])
+
+
+def _from_archive(file: IO[bytes], packed: FileBytes, sheet: str | None, findings: Findings) -> FileBytes:
+    with _unpacking(packed, "a zip archive or an Excel workbook"), zipfile.ZipFile(file) as archive:
+        names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
+        if workbook.MEMBER not in names:
             if len(names) != 1:
                 some = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
                 raise UserError(
                     f"{packed.path} is a zip archive of {len(names)} files ({some or 'none'}). Unpack it, and name one "
-                    "CSV file."
+                    "file."
                 )
             with archive.open(names[0]) as content:
-                return _written(content, packed)
+                return _written(_blocks(content), packed)
+    _check_installed(packed.path, workbook.KIND, "xlsx", ("openpyxl", "defusedxml"))
+    blocks = workbook.csv_of_sheet(file, sheet, findings)
+    return _written(_readable(blocks, packed, workbook.KIND), packed, workbook.KIND)
 
 
-def _written(content: gzip.GzipFile | IO[bytes], packed: FileBytes) -> FileBytes:
-    """The content as a file that is there as long as what is returned."""
+@contextmanager
+def _unpacking(packed: FileBytes, what: str) -> Iterator[None]:
+    try:
+        yield
+    except UserError:
+        raise
+    except _DAMAGED as error:
+        # zlib puts its own number before the reason
+        reason = re.sub(r"^Error -?\d+ while \w+ing data: ", "", str(error)) or "its end is missing"
+        raise UserError(
+            f"{packed.path} is {what}, and cannot be unpacked: {reason}. Copy it again, or save its content as CSV, "
+            "and name that."
+        ) from error
+
+
+def _readable(blocks: Iterable[bytes], packed: FileBytes, kind: str) -> Iterator[bytes]:
+    """The same blocks; UserError for whatever their reader raises for a damaged file, which nobody has listed."""
+    try:
+        yield from blocks
+    except UserError:
+        raise
+    except Exception as error:
+        reason = label(f"{type(error).__name__}: {error}", _LONGEST_REASON)
+        raise UserError(
+            f"{packed.path} is {kind}, and cannot be read: {reason}. Copy it again, or save its content as CSV, and "
+            "name that."
+        ) from error
+
+
+def _check_installed(path: Path, what: str, extra: str, packages: Iterable[str]) -> None:
+    lacking = [package for package in packages if find_spec(package) is None]
+    if lacking:
+        raise UserError(
+            f"{path} is {what}, and {' and '.join(lacking)}, which reads it, is not installed. Install it: "
+            f"pip install 'forecast[{extra}]', or save the data as CSV."
+        )
+
+
+def _blocks(content: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
+    while block := content.read(_BLOCK):
+        yield block
+
+
+def _written(blocks: Iterable[bytes], packed: FileBytes, kind: str = "") -> FileBytes:
+    """The text as a file that is there as long as what is returned."""
     number, name = mkstemp(prefix="forecast-", suffix=".csv")
     os.close(number)
     path = Path(name)
     try:
         with path.open("wb") as file:
-            while block := content.read(_BLOCK):
+            for block in blocks:
                 if file.tell() + len(block) > LARGEST:
                     raise UserError(
-                        f"{packed.path} holds more than {LARGEST >> 30} GiB when it is unpacked. Unpack it yourself if "
-                        "that is meant, and name the CSV file."
+                        f"{packed.path} holds more than {LARGEST >> 30} GiB of text. Unpack it yourself if that is "
+                        "meant, and name the CSV file."
                     )
                 file.write(block)
-        written = FileBytes.of(path, packed=packed)
+        written = FileBytes.of(path, packed=packed, kind=kind)
     except BaseException:
         path.unlink()
         raise

@@ -1,0 +1,152 @@
+"""Sheets of an Excel workbook as the text of a CSV file, row by row: row 7 of the sheet is line 7 of the text."""
+
+import csv
+import datetime
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from statistics import median_low
+from typing import IO, Any
+from zipfile import ZipFile
+
+from forecast.data.findings import Findings
+from forecast.data.reading.columnar import without_sign
+from forecast.errors import UserError, closest
+from forecast.text.terminal import listed
+
+KIND = "an Excel workbook"
+MEMBER = "xl/workbook.xml"  # what a zip archive holds that is a workbook
+LARGEST_UNPACKED = 1 << 30  # bytes of all its parts
+_MOST_ROWS = 1 << 20  # of a sheet, by the format
+_SAMPLE = 100  # rows that tell where a table begins
+_FEWEST = 3  # rows with a number or a date, in a sheet of data
+_TOGETHER = 1_000  # rows written at a time
+
+Row = Sequence[Any]
+
+
+class SeveralSheets(UserError):
+    """A workbook with data on several sheets. sheets: their names."""
+
+    def __init__(self, message: str, sheets: Sequence[str]) -> None:
+        super().__init__(message)
+        self.sheets = sheets
+
+
+def csv_of_sheet(file: IO[bytes], sheet: str | None, findings: Findings) -> Iterator[bytes]:
+    """The lines of a sheet, by its name, or of the only one that holds data.
+
+    Lines above the header are empty. Numbers are exact and have no decimal sign, dates are ISO 8601; of a formula its
+    last value is taken. SeveralSheets; UserError for no such sheet, none with data, and parts of more than
+    `LARGEST_UNPACKED` bytes. Whatever openpyxl raises for a damaged file, also while it is read.
+    """
+    import openpyxl
+
+    with ZipFile(file) as archive:
+        if sum(part.file_size for part in archive.infolist()) > LARGEST_UNPACKED:
+            raise UserError(
+                f"{findings.path}: the parts of this workbook are more than {LARGEST_UNPACKED >> 30} GiB. Save the "
+                "sheet as CSV, and name that."
+            )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # openpyxl tells of styles and extensions that it leaves out
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        yield from _lines(_chosen(book.worksheets, sheet, findings), findings)
+
+
+def _chosen(sheets: Sequence[Any], name: str | None, findings: Findings) -> Any:
+    names = [sheet.title for sheet in sheets]
+    if name is not None:
+        if name not in names:
+            raise UserError(
+                f"{findings.path}: there is no sheet '{name}' (data.sheet) among {listed(names)}."
+                f"{closest(name, names)} Name one of them."
+            )
+        return sheets[names.index(name)]
+    visible = [sheet for sheet in sheets if sheet.sheet_state == "visible"]
+    with_data = [sheet for sheet in visible if _holds_data(sheet)]
+    if len(with_data) > 1:
+        titles = [sheet.title for sheet in with_data]
+        raise SeveralSheets(
+            f"{findings.path}: {len(titles)} sheets hold data: {listed(titles)}. Set data.sheet=NAME.", titles
+        )
+    if not (with_data or visible):
+        raise UserError(f"{findings.path}: no sheet of this workbook can be read. Save the data as CSV, and name that.")
+    chosen = (with_data or visible)[0]
+    if len(sheets) > 1:
+        others = listed(title for title in names if title != chosen.title)
+        findings.say(f"Sheet {chosen.title!r} is read, the only one with data; the others: {others}.")
+    return chosen
+
+
+def _rows(sheet: Any) -> Iterator[Row]:
+    """The cells of all rows, whatever size the sheet says that it has."""
+    sheet.reset_dimensions()
+    rows: Iterator[Row] = sheet.iter_rows(max_row=_MOST_ROWS, values_only=True)
+    return rows
+
+
+def _holds_data(sheet: Any) -> bool:
+    rows = islice(_rows(sheet), _SAMPLE)
+    return sum(any(isinstance(cell, int | float | datetime.date) for cell in row) for row in rows) >= _FEWEST
+
+
+def _lines(sheet: Any, findings: Findings) -> Iterator[bytes]:
+    rows = _rows(sheet)
+    sample = list(islice(rows, _SAMPLE))
+    place = _header_place(sample)
+    if any(any(_filled(cell) for cell in row) for row in sample[:place]):
+        findings.say(f"The names of the columns stand in line {place + 1}; what stands above them is left out.")
+    header = [_plain(cell) for cell in sample[place]] if sample else []
+    width = _extent(header)
+    yield b"\n" * place + _csv([header[:width]])
+    rest = chain(sample[place + 1 :], rows)
+    while some := list(islice(rest, _TOGETHER)):
+        yield _csv([_padded([_cell(cell) for cell in row], width) for row in some])
+
+
+def _header_place(rows: Sequence[Row]) -> int:
+    """The first row that reaches as far as most do: a title above a table stands in its first cells."""
+    extents = [_extent(row) for row in rows]
+    usual = median_low([extent for extent in extents if extent] or [0])
+    return next((place for place, extent in enumerate(extents) if extent >= usual > 0), 0)
+
+
+def _extent(row: Row) -> int:
+    """The place after the last cell that holds something."""
+    return next((place for place in range(len(row), 0, -1) if _filled(row[place - 1])), 0)
+
+
+def _filled(cell: Any) -> bool:
+    return cell is not None and cell != ""
+
+
+def _padded(cells: list[str], width: int) -> list[str]:
+    """The cells of a row up to its last, or as many as the header has; none for an empty row."""
+    extent = _extent(cells)
+    return [] if not extent else cells[: max(extent, width)] + [""] * (width - len(cells))
+
+
+def _cell(value: Any) -> str:
+    """A cell as it reads back whatever decimal sign the texts of the sheet have."""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else without_sign(repr(value))
+    return _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime.datetime):
+        return str(value.date() if value.time() == datetime.time() else value)
+    return re.sub(r"[\r\n\0]+", " ", str(value))
+
+
+def _csv(rows: Sequence[Sequence[str]]) -> bytes:
+    lines = io.StringIO()
+    csv.writer(lines, lineterminator="\n").writerows(rows)
+    return lines.getvalue().encode(errors="replace")

@@ -1,0 +1,210 @@
+"""A sheet of an Excel workbook is read as the CSV file of the same table, or refused with a sentence."""
+
+import hashlib
+import logging
+import shlex
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast.data.frame import read_frame
+from forecast.data.guessing.check import check_file
+from forecast.data.reading import unpacked, workbook
+from forecast.data.reading.layout import Layout
+from forecast.errors import UserError
+
+openpyxl = pytest.importorskip("openpyxl")
+pytest.importorskip("defusedxml")
+
+N = 31
+STAMPS = [stamp.to_pydatetime() for stamp in pd.date_range("2021-03-01", periods=N, freq="h")]
+VALUES = np.random.default_rng(7).normal(size=N) * 10.0 ** np.arange(-9, 22)
+VALUES = np.array([float(f"{value:.15g}") for value in VALUES])  # as Excel and openpyxl keep them
+ROWS = [["date", "x"], *([stamp, float(x)] for stamp, x in zip(STAMPS, VALUES, strict=True))]
+NOTES = [["Meter 7, by the city"], ["see also", "page 3"]]
+
+
+def written(path, _name="my.xlsx", **sheets):
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    book.save(path / _name)
+    return path / _name
+
+
+def changed_part(path, part, change):
+    """The workbook with one of its parts changed."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts[part] = change(parts[part])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return path
+
+
+def numbers(rows, layout, folder):
+    return read_frame(written(folder, Data=rows), layout).values[:, 0].tolist()
+
+
+def test_the_values_and_dates_are_those_of_the_sheet_to_the_last_bit(tmp_path):
+    path = written(tmp_path, Data=ROWS)
+    frame = read_frame(path)
+    assert (frame.columns, frame.freq, frame.name) == (("x",), "h", str(path))
+    assert frame.values[:, 0].tolist() == VALUES.tolist()
+    assert frame.timestamps.tolist() == STAMPS
+    assert frame.checksum == hashlib.md5(path.read_bytes()).hexdigest()
+
+
+def test_what_pandas_writes_is_read(tmp_path):
+    pd.DataFrame({"x": VALUES}, index=pd.DatetimeIndex(STAMPS)).to_excel(tmp_path / "pandas.xlsx")
+    assert read_frame(tmp_path / "pandas.xlsx", Layout(time_column="column 1")).values[:, 0].tolist() == VALUES.tolist()
+
+
+def test_a_title_above_the_header_and_empty_rows_at_the_end_are_no_rows(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    frame = read_frame(written(tmp_path, Data=[*NOTES[:1], [], *ROWS, [None, None], [], [""]]))
+    assert frame.values[:, 0].tolist() == VALUES.tolist()
+    assert "The names of the columns stand in line 3; what stands above them is left out." in caplog.text
+
+
+def test_a_fault_is_told_with_the_row_of_the_sheet(tmp_path):
+    rows = [*NOTES[:1], [], *ROWS]
+    rows[7] = [STAMPS[4], "broken"]
+    with pytest.raises(UserError, match=r"my\.xlsx: line 8, column 'x': 'broken' is no number"):
+        read_frame(written(tmp_path, Data=rows))
+
+
+@pytest.mark.parametrize(
+    "layout", [Layout(), Layout(decimal=",", separator=";", thousands=".")], ids=["usual", "comma"]
+)
+def test_how_the_texts_of_a_sheet_write_numbers_is_nothing_to_its_numbers(tmp_path, layout):
+    rows = [["date", "x"], *([stamp, i + 0.125] for i, stamp in enumerate(STAMPS))]
+    assert numbers(rows, layout, tmp_path) == [i + 0.125 for i in range(N)]
+
+
+def test_numbers_stored_as_text_and_beside_numbers_are_read_as_the_layout_says(tmp_path):
+    rows = [["date", "x"], *([stamp, f"1.{i:03},5" if i % 3 else 1000.5 + i] for i, stamp in enumerate(STAMPS))]
+    assert numbers(rows, Layout(decimal=",", thousands="."), tmp_path) == [1000.5 + i for i in range(N)]
+
+
+def test_dates_with_a_column_of_times_of_day_and_flags_are_read(tmp_path):
+    rows = [["day", "clock", "open"], *([stamp.date(), stamp.time(), stamp.hour > 7] for stamp in STAMPS)]
+    frame = read_frame(written(tmp_path, Data=rows), Layout(time_column=["day", "clock"]))
+    assert frame.timestamps.tolist() == STAMPS
+    assert frame.values[:, 0].tolist() == [float(stamp.hour > 7) for stamp in STAMPS]
+
+
+def test_the_only_sheet_with_data_is_read_and_the_others_are_named(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    assert len(read_frame(written(tmp_path, About=NOTES, Data=ROWS, Empty=[]))) == N
+    assert "Sheet 'Data' is read, the only one with data; the others: About, Empty." in caplog.text
+
+
+def test_of_several_sheets_with_data_one_must_be_named(tmp_path):
+    north = [["date", "x"], *([stamp, 1.0] for stamp in STAMPS)]
+    path = written(tmp_path, Data=ROWS, North=north)
+    with pytest.raises(UserError, match=r"2 sheets hold data: Data, North\. Set data\.sheet=NAME"):
+        read_frame(path)
+    assert read_frame(path, Layout(sheet="North")).values[:, 0].tolist() == [1.0] * N
+    with pytest.raises(UserError, match=r"no sheet 'Nord' \(data\.sheet\) among Data, North\. Did you mean 'North'\?"):
+        read_frame(path, Layout(sheet="Nord"))
+
+
+def test_a_check_has_a_command_for_each_sheet_with_data(tmp_path):
+    day = pd.date_range("2021", periods=500, freq="h")
+    rows = [["when", "x"], *([stamp.to_pydatetime(), stamp.hour] for stamp in day)]
+    path = str(written(tmp_path, Data=rows, **{"Site 2": rows}))
+    check = check_file(path)
+    assert check.command is None and "2 sheets hold data: Data, Site 2" in check.findings.texts("error")[0]
+    assert [choice.reading for choice in check.choices] == ["sheet Data", "sheet Site 2"]
+    assert "data.sheet='Site 2'" in shlex.split(check.choices[1].command)
+    assert check_file(path, {"sheet": "Data"}).command == check.choices[0].command
+
+
+def test_a_sheet_named_for_a_file_that_has_none_changes_nothing_and_is_said(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    (tmp_path / "my.csv").write_text("date,x\n" + "".join(f"{stamp},1\n" for stamp in STAMPS))
+    assert len(read_frame(tmp_path / "my.csv", Layout(sheet="Data"))) == N
+    assert "data.sheet=Data chooses nothing: this file is no Excel workbook." in caplog.text
+
+
+def test_the_size_that_a_sheet_claims_is_not_believed(tmp_path):
+    path = changed_part(
+        written(tmp_path, Data=ROWS),
+        "xl/worksheets/sheet1.xml",
+        lambda xml: xml.replace(b'ref="A1:B32"', b'ref="A1:XFD1048576"'),
+    )
+    assert len(read_frame(path)) == N
+
+
+def test_a_row_beyond_the_last_of_the_format_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(workbook, "_MOST_ROWS", 1000)
+    path = changed_part(
+        written(tmp_path, Data=ROWS),
+        "xl/worksheets/sheet1.xml",
+        lambda xml: xml.replace(b'<row r="32"', b'<row r="99999999999"'),
+    )
+    assert len(read_frame(path)) == N - 1
+
+
+def test_parts_that_would_fill_the_memory_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(workbook, "LARGEST_UNPACKED", 3 << 20)
+    path = changed_part(written(tmp_path, Data=ROWS), "xl/styles.xml", lambda xml: xml + b" " * (3 << 20))
+    with pytest.raises(UserError, match=r"my\.xlsx: the parts of this workbook are more than .*Save the sheet as CSV"):
+        read_frame(path)
+    monkeypatch.undo()
+    monkeypatch.setattr(unpacked, "LARGEST", 700)
+    with pytest.raises(UserError, match="holds more than 0 GiB of text"):
+        read_frame(path)
+
+
+def test_xml_that_grows_by_itself_is_refused(tmp_path):
+    path = changed_part(
+        written(tmp_path, Data=ROWS),
+        "xl/worksheets/sheet1.xml",
+        lambda xml: b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>' + xml,
+    )
+    with pytest.raises(
+        UserError, match=r"my\.xlsx is an Excel workbook, and cannot be read: .*save its content as CSV"
+    ):
+        read_frame(path)
+
+
+@pytest.mark.parametrize("keep", [4, 400, -40, -1])
+def test_a_truncated_file_is_refused(tmp_path, keep):
+    path = written(tmp_path, Data=ROWS)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(UserError, match=r"my\.xlsx is a zip archive or an Excel workbook, and cannot be unpacked"):
+        read_frame(path)
+
+
+@pytest.mark.parametrize("sheets", [{"Empty": []}, {"Empty": [[None]], "Too": []}])
+def test_a_workbook_without_data_is_refused(tmp_path, sheets):
+    with pytest.raises(UserError, match=r"my\.xlsx is empty"):
+        read_frame(written(tmp_path, **sheets))
+
+
+def test_without_openpyxl_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(unpacked, "find_spec", lambda name: None if name == "openpyxl" else name)
+    with pytest.raises(UserError, match=r"an Excel workbook, and openpyxl, .*pip install 'forecast\[xlsx\]'"):
+        read_frame(written(tmp_path, Data=ROWS))
+
+
+def test_any_byte_may_be_wrong(tmp_path):
+    path, random = written(tmp_path, Data=ROWS), np.random.default_rng(3)
+    with zipfile.ZipFile(path) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml")
+    sound = path.read_bytes()
+    for place in random.integers(len(sheet), size=6):
+        path.write_bytes(sound)
+        damaged = sheet[:place] + b"<" + sheet[place + 1 :]
+        check_file(str(changed_part(path, "xl/worksheets/sheet1.xml", lambda _, xml=damaged: xml)))
+    for place in random.integers(len(sound), size=6):
+        path.write_bytes(sound[:place] + bytes([sound[place] ^ 255]) + sound[place + 1 :])
+        check_file(str(path))
