@@ -20,8 +20,9 @@ from torch.nn.modules.module import (
 from torch.nn.parameter import is_lazy
 
 from forecast.bounds import CalendarEncoding
+from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.formats import RECORD, rename_weights
-from forecast.checkpoint.validate import FLOATS, check_content, epoch, read_plain
+from forecast.checkpoint.validate import FLOATS, check_content, epoch
 from forecast.config.aliases import current_choices, current_config
 from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.build import build

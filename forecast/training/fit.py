@@ -12,8 +12,8 @@ from lightning.pytorch.callbacks import Callback, ProgressBar
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 
+from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.load import Checkpoint, build_model
-from forecast.checkpoint.validate import read_plain
 from forecast.config.build import build
 from forecast.config.distributed import rank
 from forecast.config.entry import in_sweep

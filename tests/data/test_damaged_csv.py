@@ -27,7 +27,7 @@ from forecast.errors import UserError
 
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "forecast-hypothesis")  # nothing is left in the project's tree
 
-EXAMPLES, FEW_EXAMPLES = 1_000, 40
+EXAMPLES, FEW_EXAMPLES = 2_000, 40
 SECONDS = 300  # for all of them; more is a hang
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
+from forecast.checkpoint.archive import read_torch_file
 from forecast.checkpoint.formats import RECORD
-from forecast.checkpoint.validate import read_torch_file
 from forecast.errors import UserError
 
 

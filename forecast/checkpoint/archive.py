@@ -1,0 +1,97 @@
+"""A checkpoint file of any origin, read without executing anything."""
+
+import re
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from forecast.data.catalog import is_there
+from forecast.errors import UserError
+from forecast.run_folder import checkpoint_path
+
+ANOTHER = "Use another one of its run."
+FOLDER_BIT = 0x10  # of a zip member's attributes, as MS-DOS has it
+
+
+def read_plain(path: Path) -> Any:
+    """The content of a checkpoint: plain containers, and tensors on the CPU.
+
+    Raises UserError when there is no such file, and for what `read_torch_file` refuses.
+    """
+    is_there(path)
+    if path.is_dir():
+        best = checkpoint_path(path, "best")
+        file = best if best.is_file() else "RUN/checkpoints/best.ckpt"
+        raise UserError(f"ckpt_path={path} is a folder. Give the file in it: ckpt_path={file}")
+    if not path.is_file():
+        raise UserError(f"ckpt_path={path}: no such file. Checkpoints lie in RUN/checkpoints/best.ckpt and last.ckpt.")
+    if not path.stat().st_size:
+        raise UserError(f"ckpt_path={path} is empty: a copy was cut off, or the disk was full. {ANOTHER}")
+    plain = "Checkpoints of this program hold plain containers and tensors only."
+    return read_torch_file(
+        path, name=f"ckpt_path={path}", kind="a checkpoint", if_damaged=ANOTHER, if_hostile=plain, old_format=False
+    )
+
+
+def read_torch_file(
+    path: Path, *, name: str, kind: str, if_damaged: str, if_hostile: str, old_format: bool = True
+) -> Any:
+    """What torch.save has written: plain containers, and tensors on the CPU. Nothing is executed.
+
+    name, kind: the file and what it should be, in the messages. if_damaged, if_hostile: what to do, at their ends.
+    old_format: whether a pickle that is in no zip archive will do.
+    Raises UserError when it cannot be read, is damaged, was not written by torch.save, or holds anything that would
+    have to be executed to be loaded.
+    """
+    try:
+        with path.open("rb") as file:  # of a path that cannot be opened `is_zipfile` says no
+            is_zip = zipfile.is_zipfile(file)
+        if is_zip:
+            _check_archive(path, name=name, kind=kind, if_damaged=if_damaged)
+        elif not old_format:
+            reason = "it is no zip archive, or lacks its end"
+            raise UserError(f"{name} is not {kind}, or is damaged: {reason}. {if_damaged}")
+        with warnings.catch_warnings():
+            # it is read, or refused below
+            warnings.filterwarnings("ignore", "Detected pickle protocol|TypedStorage is deprecated", UserWarning)
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except UserError:
+        raise
+    except OSError as error:
+        hint = f" Its owner can make it readable: chmod a+r {path}" if isinstance(error, PermissionError) else ""
+        raise UserError(f"{name} cannot be read: {error.strerror or error}.{hint}") from error
+    except Exception as error:  # an archive made by hand can fail in any way
+        # torch's own text would advise to load it without the safety
+        hostile = re.search(r"[Uu]nsupported (?:global: )?GLOBAL (\S+)", str(error))
+        if hostile:
+            raise UserError(
+                f"{name} holds '{hostile[1]}', an object that could execute code on loading, so it was not loaded. "
+                f"{if_hostile}"
+            ) from error
+        raise UserError(f"{name} is not {kind}, or is damaged. {if_damaged}") from error
+
+
+def _check_archive(path: Path, *, name: str, kind: str, if_damaged: str) -> None:
+    """Raises UserError unless a zip is a whole archive of torch.save, each member with its checksum."""
+    with zipfile.ZipFile(path) as archive:
+        inside = {member.rpartition("/")[2] for member in archive.namelist()}
+        if "data.pkl" not in inside or "constants.pkl" in inside:  # the second is a TorchScript program's
+            raise UserError(f"{name} is not {kind}: a zip archive of something else.")
+        # torch reads weights without looking at their checksum, and those of a part marked as a folder not at all
+        members = archive.infolist()
+        folders = [member.filename for member in members if member.external_attr & FOLDER_BIT]
+        # before they are read: a few megabytes can unfold to many gigabytes
+        packed = [member.filename for member in members if member.compress_type != zipfile.ZIP_STORED]
+        overlap = sum(member.file_size for member in members) > path.stat().st_size
+        damaged = None if packed or overlap else archive.testzip()
+    if folders:
+        raise UserError(f"{name} is damaged: its part '{folders[0]}' is marked as a folder. {if_damaged}")
+    if packed:
+        raise UserError(f"{name} is not {kind}: its part '{packed[0]}' is compressed, and torch compresses none.")
+    if overlap:
+        raise UserError(f"{name} is damaged: its parts are larger together than the file. {if_damaged}")
+    if damaged:
+        raise UserError(f"{name} is damaged: the checksum of its part '{damaged}' is wrong. {if_damaged}")
