@@ -230,3 +230,11 @@ def test_rows_counted_from_a_start_have_dates_in_the_forecast(values, folder):
     assert forecaster.predict()["date"].iloc[0] == values.index[-1] + pd.Timedelta("1D")
     later = forecaster.predict(folder / "started.csv", reading={"start": "2022-01-01"})
     assert later["date"].iloc[0] == pd.Timestamp("2022-10-28")
+
+
+def test_a_parquet_file_is_read_as_the_dataframe_that_it_holds(values, folder, trained):
+    pytest.importorskip("pyarrow")
+    path = folder / "history.parquet"
+    values.rename_axis("when").assign(city="Albany").to_parquet(path)
+    model = Forecaster.load(trained)
+    same(model.predict(path), model.predict(values))
