@@ -222,14 +222,10 @@ def _task(main: Main, config_name: str) -> Main:
 
 
 def _check_choices() -> None:
-    """Raises UserError for a sweep without -m, for a file that options are only made from, such as model/_base, and for
-    another working folder.
-    """
+    """Raises UserError for a sweep without -m, another working folder, and a file that options are only made from."""
     if HydraConfig.get().job.chdir:
-        raise UserError(
-            "hydra.job.chdir=true: a relative path would mean another file in the run folder. Leave it out: all "
-            "results are written to hydra.run.dir anyway."
-        )
+        wrong = "hydra.job.chdir=true: a relative path would mean another file in the run folder."
+        raise UserError(f"{wrong} Leave it out: all results are written to hydra.run.dir anyway.")
     varied = getattr(HydraConfig.get().sweeper, "params", None)
     if varied and not in_sweep():
         names = ", ".join(map(str, varied))

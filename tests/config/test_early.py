@@ -63,3 +63,8 @@ def test_the_answer_does_not_wait_for_torch(path, overrides, says):
     words = [sys.executable, "-c", script, "train", "data=csv", *overrides]
     done = subprocess.run(words, cwd=path.parent, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "False\n") and says in done.stderr
+
+
+def test_a_file_of_a_few_lines_is_left_to_the_reader_which_may_find_no_table_in_it(path):
+    path.write_text("<html>\n" * 98)
+    check_file(config(path, "seq_len=999"))
