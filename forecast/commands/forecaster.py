@@ -206,7 +206,10 @@ class Forecaster:
         source = self.source()
         with as_file(table, source, reading) as (path, layout):
             metrics = self.result(source, path, split=split, protocol=Protocol(), reading=layout).metrics
-        rows = {metrics["model"]: metrics[split], **metrics["baselines"]}
+        model, baselines = metrics["model"], metrics["baselines"]
+        rows = {model: metrics[split]} | {
+            f"{name}_baseline" if name == model else name: baselines[name] for name in baselines
+        }
         original = [f"{error}_original" for error in ("mse", "mae") if "original" in metrics[split]]
         names = ("mse_scaled", "mae_scaled", *UNIT_FREE, *original)
         places = {name: tuple(reversed(name.split("_"))) for name in names}

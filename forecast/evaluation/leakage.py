@@ -21,7 +21,7 @@ from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_nlinear
 from forecast.evaluation.evaluate import evenly_spaced, forecast_of, longest_look_back, on_device
 from forecast.evaluation.restoring import first_change, overwritten, repeatable, restored
-from forecast.models.base import FittedModel, ForecastModel
+from forecast.models.base import ForecastModel
 
 # One at a time: the future of one window is the past of another.
 CHECKED_WINDOWS = 4
@@ -52,8 +52,7 @@ def check_leakage(model: ForecastModel, data: PreparedData, *, device: torch.dev
     check_borders(data)
     few = affordable_windows(model, data)
     check_forecasts(model, data, device=device, split=split, windows=few)
-    if not isinstance(model, FittedModel):
-        check_training_outputs(model, data, device=device, split=split, windows=few)
+    check_training_outputs(model, data, device=device, split=split, windows=few)
 
 
 def affordable_windows(model: ForecastModel, data: PreparedData) -> int:
@@ -220,12 +219,13 @@ def check_training_outputs(
     windows: int = CHECKED_WINDOWS,
 ) -> None:
     """In training, noise in the future from a step on leaves what is predicted of that step and of those before it."""
-    dataset, last = data.windows(split), data.pred_len - 1
+    reads, last = model.look_back, data.pred_len - 1
+    dataset = data.windows(split, look_back=longest_look_back([model], data))
     chosen = checked_windows(len(dataset), windows)
     generator = torch.Generator().manual_seed(0)
 
     def predicted(batch: Batch) -> Tensor:
-        inputs = (batch.past, batch.past_known, batch.future_known, batch.future)
+        inputs = (batch.past[:, -reads:], batch.past_known[:, -reads:], batch.future_known, batch.future)
         return repeatable(lambda: model.training_outputs(*inputs)[0], device)
 
     with restored(model):

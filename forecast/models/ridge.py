@@ -127,6 +127,11 @@ class Ridge(FittedModel):
         A map is fitted to no fewer windows than it reads rows.
         """
         if given := self.options["look_back"]:
+            if not len(rows.origins("train", given)):
+                raise ValueError(
+                    f"model.look_back={given}: no window of the train rows reads back so far. Leave it out, or take "
+                    "fewer rows."
+                )
             return [given]
         longest = LONGEST
         while longest > 1 and len(rows.origins("train", longest)) < longest:

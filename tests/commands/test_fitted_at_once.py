@@ -1,0 +1,125 @@
+"""Models without gradient steps through the commands: trained, evaluated, predicted from, exported, like any other."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from program import call, refusal
+
+from forecast.checkpoint.load import load_checkpoint
+from forecast.commands.forecaster import Forecaster
+
+ROWS, PERIOD = 601, 24
+SIZES = ("seq_len=19", "label_len=7", "pred_len=5")
+
+
+@pytest.fixture(scope="module")
+def csv(tmp_path_factory):
+    """Two columns of hours that repeat every day, with noise."""
+    steps, generator = np.arange(ROWS), np.random.default_rng(0)
+    waves = np.stack([np.sin(2 * np.pi * steps / PERIOD), np.cos(2 * np.pi * steps / PERIOD)], 1)
+    table = pd.DataFrame(waves + 0.1 * generator.normal(size=waves.shape), columns=["load", "wind"]).round(4)
+    table.insert(0, "date", pd.date_range("2022-01-01", periods=ROWS, freq="h"))
+    path = tmp_path_factory.mktemp("data") / "own.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+def trained(folder, csv, *changes):
+    call("train", "data=csv", f"data.path={csv}", *SIZES, *changes, f"hydra.run.dir={folder}")
+    return json.loads((folder / "metrics.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def ridge(csv, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ridge")
+    return folder, trained(folder, csv, "model=ridge")
+
+
+def test_a_run_of_the_ridge_is_a_run(ridge, csv):
+    folder, metrics = ridge
+    assert metrics["status"] == "finished" and metrics["model"] == "ridge"
+    assert 0.9 * 0.01 < metrics["test"]["columns"]["load"]["original"]["mse"] < 1.3 * 0.01  # the noise's variance
+    assert metrics["baselines"]["closed_form_nlinear"]["look_back"] == 19 < metrics["baselines"]["ridge"]["look_back"]
+    assert metrics["baselines"]["seasonal_naive"]["period"] == PERIOD > 19
+    assert metrics["test"]["windows"] == int(ROWS * 0.2) - 5 + 1
+    checkpoint = load_checkpoint(folder / "checkpoints" / "best.ckpt")
+    model = checkpoint.model()
+    assert checkpoint.config["model"]["look_back"] == model.look_back > 19
+    assert checkpoint.record["parameters"] == sum(part.numel() for part in model.parameters())
+
+
+def test_another_evaluation_gives_the_same_figures(ridge, tmp_path):
+    folder, metrics = ridge
+    call("evaluate", f"ckpt_path={folder}/checkpoints/best.ckpt", "split=test", f"hydra.run.dir={tmp_path}/e")
+    again = json.loads((tmp_path / "e" / "metrics.json").read_text())
+    assert again["test"] == metrics["test"] and again["baselines"] == metrics["baselines"]
+
+
+def test_predict_needs_the_rows_that_the_map_reads_and_says_how_many(ridge, csv, tmp_path, capsys):
+    best = ridge[0] / "checkpoints" / "best.ckpt"
+    rows = load_checkpoint(best).model().look_back
+    lines = csv.read_text().splitlines(keepends=True)
+    (tmp_path / "short.csv").write_text("".join([lines[0], *lines[-rows + 1 :]]))
+    arguments = (f"ckpt_path={best}", f"data.path={tmp_path}/short.csv", f"output={tmp_path}/f.csv")
+    assert f"has {rows - 1} rows; the model reads the last {rows}" in refusal(capsys, "predict", *arguments)
+    (tmp_path / "short.csv").write_text("".join([lines[0], *lines[-rows:]]))
+    call("predict", *arguments)
+    forecast = pd.read_csv(tmp_path / "f.csv")
+    phase = 2 * np.pi * np.arange(ROWS, ROWS + 5) / PERIOD
+    assert np.abs(forecast["load"] - np.sin(phase)).max() < 0.3
+    assert np.abs(forecast["wind"] - np.cos(phase)).max() < 0.3
+
+
+def test_from_python_the_model_and_the_baseline_of_its_name_are_two_rows(ridge):
+    errors = Forecaster.load(ridge[0] / "checkpoints" / "best.ckpt").evaluate()
+    assert list(errors.index) == ["ridge", "last_value", "seasonal_naive", "closed_form_nlinear", "ridge_baseline"]
+
+
+def test_going_on_is_refused(ridge, capsys):
+    message = refusal(capsys, "train", f"ckpt_path={ridge[0]}/checkpoints/last.ckpt")
+    assert "holds weights without the state of their training" in message
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        (("model=ridge", "model.naive=trend"), "model.naive=trend"),
+        (("model=ridge", "model.look_back=0"), "model.look_back=0"),
+        (("model=ridge", "model.strength=0"), "model.strength=0: must be greater than 0"),
+        (("model=ridge", "model.tolerance=-1"), "model.tolerance=-1: must be at least 0"),
+        (("model=ridge", "model.columns=both"), "model.columns=both"),
+        (("model=ridge", "model.look_back=500"), "model.look_back=500"),
+        (("model=ridge", "data.season=0"), "data.season=0: must be at least 1"),
+        (("model=seasonal_naive", "model.period=1.5"), "model.period=1.5"),
+    ],
+)
+def test_wrong_options_are_refused(csv, tmp_path, capsys, changes, expected):
+    message = refusal(capsys, "train", "data=csv", f"data.path={csv}", *SIZES, *changes, f"hydra.run.dir={tmp_path}/r")
+    assert expected in message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["last_value", "seasonal_naive"])
+def test_a_naive_model_has_the_errors_of_the_baseline_of_its_name(csv, tmp_path, name):
+    metrics = trained(tmp_path, csv, f"model={name}")
+    assert metrics["test"]["scaled"] == metrics["baselines"][name]["scaled"]
+    call("predict", f"ckpt_path={tmp_path}/checkpoints/best.ckpt", f"output={tmp_path}/f.csv")
+    last = pd.read_csv(csv)[["load", "wind"]].to_numpy()
+    expected = last[-PERIOD : -PERIOD + 5] if name == "seasonal_naive" else last[[-1] * 5]
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "f.csv")[["load", "wind"]], expected, atol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ridge", "seasonal_naive", "last_value"])
+def test_it_becomes_a_program_and_passes_the_leakage_check(csv, tmp_path, name, capsys):
+    trained(tmp_path / "run", csv, f"model={name}")
+    best = tmp_path / "run" / "checkpoints" / "best.ckpt"
+    call("export", str(best), str(tmp_path / "exported"))
+    description = json.loads((tmp_path / "exported" / "config.json").read_text())
+    assert "refused" not in description["program"]
+    assert description["inputs"][0]["shape"] == ["B", load_checkpoint(best).model().look_back, 2]
+    call("check-leakage", str(best))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("ok")][-2:] == ["forecasts:", "training:"]
