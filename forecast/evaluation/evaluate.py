@@ -124,44 +124,53 @@ def evaluate(
     baselines = make_baselines(data, fitted={name: weight.to(device) for name, weight in fitted.items()})
     forecasters = {MODEL: model, **baselines}
     windows = data.windows(split, look_back=longest_look_back(forecasters.values(), data))
-    scored = score(forecasters, data, batches(windows, batch_size, count=count, device=device), examples=examples)
+    every = batches(windows, batch_size, count=count, device=device)
+    scored = score(forecasters, data, every, count=count, examples=examples)
     return Evaluation(
         errors=scored[MODEL].errors,
         baselines={name: scores.errors for name, scores in scored.items() if name != MODEL},
         starts=windows.starts[:count],
-        squared=np.concatenate(scored[MODEL].squared),
-        absolute=np.concatenate(scored[MODEL].absolute),
+        squared=scored[MODEL].squared,
+        absolute=scored[MODEL].absolute,
         examples=np.array(examples),
         forecasts={name: np.concatenate(scores.forecasts) for name, scores in scored.items()},
     )
 
 
 class ScoredForecaster:
-    """A forecaster and its errors on the windows so far."""
+    """A forecaster and its errors on the first windows of `count`.
 
-    def __init__(self, forecaster: nn.Module, data: PreparedData) -> None:
+    Their arrays are made once: small ones made with each batch would lie between the large ones that come and go, and
+    keep their memory from being used again.
+    """
+
+    def __init__(self, forecaster: nn.Module, data: PreparedData, count: int) -> None:
         self.forecaster, self.look_back = forecaster, look_back_of(forecaster, data)
         self.errors = ErrorSums(data.pred_len, len(data.targets), mean=data.target_mean, std=data.target_std)
-        self.squared: list[np.ndarray] = []
-        self.absolute: list[np.ndarray] = []
+        self.squared, self.absolute = np.empty((count, len(data.targets))), np.empty((count, len(data.targets)))
         self.forecasts: list[np.ndarray] = []  # of the examples alone
 
     def add(self, batch: Batch, *, examples: list[int]) -> None:
         """Forecasts a batch. examples: which of its windows to keep."""
         forecast = forecast_of(self.forecaster, batch, self.look_back)
         check_finite(forecast, batch.past)
-        squared, absolute = self.errors.update(forecast, batch.target)
-        self.squared.append(squared)
-        self.absolute.append(absolute)
-        self.forecasts.append(forecast[examples].cpu().numpy())
+        now = slice(self.errors.windows, self.errors.windows + len(forecast))
+        self.squared[now], self.absolute[now] = self.errors.update(forecast, batch.target)
+        if examples:
+            self.forecasts.append(forecast[examples].cpu().numpy())
 
 
 @torch.inference_mode()
 def score(
-    forecasters: Mapping[str, nn.Module], data: PreparedData, windows: Iterator[Batch], *, examples: Sequence[int] = ()
+    forecasters: Mapping[str, nn.Module],
+    data: PreparedData,
+    windows: Iterator[Batch],
+    *,
+    count: int,
+    examples: Sequence[int] = (),
 ) -> dict[str, ScoredForecaster]:
-    """Forecasts all batches, in order, in float32. examples: the windows whose forecasts are kept."""
-    scored = {name: ScoredForecaster(forecaster, data) for name, forecaster in forecasters.items()}
+    """Forecasts all batches, `count` windows in order, in float32. examples: the windows whose forecasts are kept."""
+    scored = {name: ScoredForecaster(forecaster, data, count) for name, forecaster in forecasters.items()}
     done = 0
     with exact_float32():
         for batch in windows:

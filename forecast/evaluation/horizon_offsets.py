@@ -78,7 +78,7 @@ def offset_metrics(
         forecasters = {MODEL: model, **make_baselines(data, offset=offset)}
         windows = data.windows_at(split, offset, look_back=longest_look_back(forecasters.values(), data))
         count = protocol.count(len(windows))
-        scored = score(forecasters, data, batches(windows, batch_size, count=count, device=device))
+        scored = score(forecasters, data, batches(windows, batch_size, count=count, device=device), count=count)
         errors = {name: one.errors for name, one in scored.items()}
         own = errors.pop(MODEL)
         blocks[str(offset)] = {
