@@ -172,7 +172,8 @@ class ARIMA(Statistical):
         """ARIMA of the order, after STL where there is a season."""
         from statsforecast import models
 
-        return without_season(models.ARIMA(order=self.order), self.period)
+        # the package's start by least squares, "CSS-ML", fails on some windows with a moving average
+        return without_season(models.ARIMA(order=self.order, method="ML"), self.period)
 
 
 def without_season(forecaster: Any, period: int) -> Any:
