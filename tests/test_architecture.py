@@ -26,7 +26,7 @@ ARROWS = {
     "reproduction": {"comparison", "run_folder", "config", "data"},
     "checkpoint": {"models", "config", "run_folder", "data"},
     "evaluation": {"models", "data", "ops"},
-    "export": {"checkpoint", "config", "layers", "attention", "data"},
+    "export": {"checkpoint", "models", "config", "layers", "attention", "data"},
     "training": {"evaluation", "checkpoint", "models", "attention", "report", "run_folder", "config", "data"},
     "commands": {
         *("training", "evaluation", "checkpoint", "export", "reproduction", "comparison", "report", "run_folder"),

@@ -82,10 +82,10 @@ def _needs_an_end(schedule: object) -> bool:
         return False
 
 
-def _installed(logger: object, name: str, package: str) -> bool:
-    """Whether the package of a logger is there, where that is the logger. A folder of its name is none."""
-    spec = importlib.util.find_spec(package) if _is(logger, name) else None
-    return not _is(logger, name) or (spec is not None and spec.origin is not None)
+def _installed(target: object, name: str, package: str) -> bool:
+    """Whether the package of a class is there, where that is the class. A folder of its name is none."""
+    spec = importlib.util.find_spec(package) if _is(target, name) else None
+    return not _is(target, name) or (spec is not None and spec.origin is not None)
 
 
 _SPLIT = ("data.split._target_", "data.split.train", "data.split.val", "data.split.test")
@@ -168,6 +168,15 @@ RULES: tuple[Rule, ...] = (
             "logger=tensorboard or logger=csv",
         )
         for name, package in (("WandbLogger", "wandb"), ("MLFlowLogger", "mlflow"), ("MLflow", "mlflow"))
+    ),
+    *(
+        Rule(
+            ("model._target_",),
+            partial(_installed, name=name, package="statsforecast"),
+            "the package statsforecast is not installed. Install it: pip install 'forecast[stats]', or choose "
+            "model=ridge or model=seasonal_naive",
+        )
+        for name in ("Theta", "ETS", "ARIMA")
     ),
     Rule(
         ("trainer.use_distributed_sampler",),

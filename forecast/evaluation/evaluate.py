@@ -1,5 +1,6 @@
 """Evaluating a model and its baselines on every window of a split."""
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines, season
 from forecast.evaluation.metrics import ErrorSums
 from forecast.evaluation.naive_errors import NaiveErrors
-from forecast.models.base import ForecastModel
+from forecast.models.base import FittedModel, ForecastModel
+
+log = logging.getLogger(__name__)
 
 # Windows whose forecasts are kept for pictures.
 EXAMPLE_WINDOWS = 5
@@ -124,6 +127,8 @@ def evaluate(
     baselines = make_baselines(data, fitted={name: weight.to(device) for name, weight in fitted.items()})
     forecasters = {MODEL: model, **baselines}
     windows = data.windows(split, look_back=longest_look_back(forecasters.values(), data))
+    if isinstance(model, FittedModel) and model.fits_each_window:
+        log.info("%d windows of %d targets: %d fits", count, len(data.targets), count * len(data.targets))
     every = batches(windows, batch_size, count=count, device=device)
     scored = score(forecasters, data, every, count=count, examples=examples)
     return Evaluation(

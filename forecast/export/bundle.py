@@ -26,6 +26,7 @@ from forecast.data.time_features import feature_rules, time_features
 from forecast.errors import UserError
 from forecast.export.program import INPUTS, TRACED_WINDOWS, largest_difference, load_program, save_program, trace
 from forecast.files import sync
+from forecast.models.base import FittedModel
 
 WEIGHTS, PROGRAM, DESCRIPTION = "model.safetensors", "model.pt2", "config.json"
 KINDS = {field.name: field.type for field in fields(Layout)}
@@ -94,9 +95,15 @@ def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> d
             f"{', '.join(unseeded)}: null, so that attention draws fresh random numbers in each forecast: the "
             "checkpoint has no one answer that a program could give. Train with eval_seed=0."
         )
+    model = checkpoint.model()
+    if isinstance(model, FittedModel) and model.fits_each_window:
+        raise UserError(
+            f"{type(model).__name__} is fitted anew to each window, by a package that no program can hold. Forecast "
+            "with forecast predict, or train model=ridge, which is one linear map."
+        )
     sizes = BATCHES if batch is None else (batch,) * len(BATCHES)
     windows = noise_windows(checkpoint, max(sum(sizes), TRACED_WINDOWS))
-    save_program(trace(checkpoint.model(), windows, batch=batch), path)
+    save_program(trace(model, windows, batch=batch), path)
     difference = largest_difference(load_program(path), checkpoint.model(), windows, sizes)
     if not difference <= TOLERANCE:  # NaN too
         raise UserError(

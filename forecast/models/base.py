@@ -127,7 +127,11 @@ class FittedModel(ForecastModel):
     """A model without gradients: `fit` finds its weights at once, and what its options leave open.
 
     It forecasts each target from its own past. A subclass gives `fit` and `extend`.
+
+    fits_each_window: whether a forecast is itself a fit, which takes time and which no program can hold.
     """
+
+    fits_each_window = False
 
     def fit(self, rows: FittingRows) -> dict[str, Any]:
         """Takes its weights from the rows; returns the options of its constructor as they are now.

@@ -86,7 +86,7 @@ def _quick_chunks(
             file,
             sep=text.separator,
             decimal=spec.style.decimal,
-            float_precision="round_trip" if text.is_typed and _ROUNDS else None,
+            float_precision="round_trip" if _ROUNDS else None,
             header=0,
             names=list(range(width)),
             # All columns are parsed, not `usecols`: with it pandas drops surplus cells in silence, as of 1,5
