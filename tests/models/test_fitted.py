@@ -175,6 +175,19 @@ def test_a_season_that_fits_into_no_look_back_is_refused():
         model.fit(rows(season(13, noise=0.5), 13))
 
 
+def test_a_look_back_that_gaps_leave_few_val_windows_is_not_tried():
+    """A gap in the middle of val: no window of more than 13 rows lies beside it whole."""
+    series = season(5, noise=0.1)
+
+    def beside_the_gap(split, look_back):
+        found = origins(split, look_back)
+        return found if split == "train" else found[(found - look_back >= TRAIN + 37) | (look_back <= 13)]
+
+    model = Ridge(window=window((0,), n_columns=1))
+    model.fit(FittingRows(series=series, origins=beside_the_gap, period=5))
+    assert 5 <= model.look_back <= 13
+
+
 def test_large_levels_cost_no_digits():
     series = season(13, noise=0.1)
     model = Ridge(window=window((0,), n_columns=1))
