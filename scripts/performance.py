@@ -13,13 +13,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks/ is no part of 
 from benchmarks import document, picture, record
 from forecast.errors import UserError
 from forecast.files import write_text
+from scripts.documents.blocks import fill_made_part
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "performance"
 DOCUMENT = ROOT / "docs" / "performance.md"
 PICTURE = ROOT / "docs" / "performance.png"
-# The tables stand between these two lines.
-BEGIN, END = "<!-- made by scripts/performance.py -->", "<!-- until here -->"
 
 
 def main() -> None:
@@ -36,11 +35,9 @@ def work(*, check: bool) -> None:
     """Writes or checks. Raises UserError for a file that is not ours and for what is out of date."""
     paths = {kind: RESULTS / f"{kind}.json" for kind in document.KINDS}
     files = {kind: record.read(path) for kind, path in paths.items() if path.is_file()}
-    if not DOCUMENT.is_file():
-        raise UserError(f"{DOCUMENT} is not there: it is part of the repository, with the lines {BEGIN} and {END}")
     sweeps = picture.sweeps(files)
     image = [f"![time and memory against length]({PICTURE.name})", ""] if sweeps else []
-    text = between(DOCUMENT, [*image, *document.document_lines(files)])
+    text = fill_made_part(DOCUMENT, "scripts/performance.py", [*image, *document.document_lines(files)])
     if check:
         stale = [DOCUMENT] if DOCUMENT.read_text(encoding="utf-8") != text else []
         stale += [PICTURE] if sweeps and not picture.is_of(sweeps, PICTURE) else []
@@ -50,15 +47,6 @@ def work(*, check: bool) -> None:
     write_text(DOCUMENT, text)
     if sweeps:
         picture.write(sweeps, PICTURE)
-
-
-def between(path: Path, lines: list[str]) -> str:
-    """The file's text with lines between its two marks. Raises UserError when it has not both."""
-    before, begin, rest = path.read_text(encoding="utf-8").partition(f"{BEGIN}\n")
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise UserError(f"{path.name} needs the two lines {BEGIN} and {END}: the tables stand between them")
-    return "\n".join([f"{before}{BEGIN}", "", *lines, "", f"{END}{after}"])
 
 
 if __name__ == "__main__":

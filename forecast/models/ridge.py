@@ -124,7 +124,8 @@ class Ridge(FittedModel):
     def look_backs(self, rows: FittingRows) -> list[int]:
         """The look-backs to be tried, longest first, whole seasons where they hold one.
 
-        A map is fitted to no fewer windows than it reads rows.
+        A map is fitted to no fewer windows than it reads rows, and keeps half of the val windows: where windows that
+        touch a gap are left out, a longer one has few of them, or none.
         """
         if given := self.options["look_back"]:
             if not len(rows.origins("train", given)):
@@ -133,8 +134,10 @@ class Ridge(FittedModel):
                     "fewer rows."
                 )
             return [given]
-        longest = LONGEST
-        while longest > 1 and len(rows.origins("train", longest)) < longest:
+        longest, enough = LONGEST, len(rows.origins("val", 1)) / 2
+        while longest > 1 and (
+            len(rows.origins("train", longest)) < longest or len(rows.origins("val", longest)) < enough
+        ):
             longest -= max(1, longest // 10)
         lengths, length = [], float(longest)
         while length >= min(longest, max(2, rows.period or 1)):

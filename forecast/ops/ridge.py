@@ -56,8 +56,9 @@ def ridge_maps(
     regressors = past - weighed - weighed[:, None] + level @ weighed  # (L, L): of x - level'x
     across = across - forecast @ past
     across = across - (across @ level)[:, None]  # (P, L): of y - forecast x with those
-    variance, identity = regressors.diagonal().mean(), torch.eye(n_rows, dtype=past.dtype)
-    tiny = torch.finfo(past.dtype).eps * covariance.diagonal().abs().max() + torch.finfo(past.dtype).tiny
+    variance, identity = regressors.diagonal().mean().clamp_min(0.0), torch.eye(n_rows, dtype=past.dtype)
+    # The round-off of a covariance goes by the squares that it is a difference of: a constant column has no other.
+    tiny = 10 * torch.finfo(past.dtype).eps * sums.gram.diagonal().max() / n + torch.finfo(past.dtype).tiny
     maps = []
     for strength in strengths:
         factor, failed = torch.linalg.cholesky_ex(regressors + (strength * variance + n_rows * tiny) * identity)

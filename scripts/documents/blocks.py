@@ -11,6 +11,7 @@ What stands between `<!-- made by SCRIPT -->` and `<!-- until here -->` is check
 import re
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -19,7 +20,11 @@ from forecast.errors import UserError
 
 MARK = re.compile(r"<!-- (excerpt|figures): (\S+) -->\s*")
 BEGIN, END = "<!-- made by ", "<!-- until here -->"
-MADE_PARTS = {"README.md": "scripts/results.py", "docs/performance.md": "scripts/performance.py"}
+MADE_PARTS = {
+    "README.md": "scripts/results.py",
+    "docs/performance.md": "scripts/performance.py",
+    "docs/wild.md": "scripts/wild_files.py",
+}
 TEXT = {"table_open": "table", "paragraph_open": "paragraph", "html_block": "paragraph"}
 
 
@@ -68,6 +73,17 @@ def blocks(text: str, name: str) -> list[Block]:
     if made:
         raise UserError(f"{name}: {END} is missing after what {MADE_PARTS[name]} makes")
     return found
+
+
+def fill_made_part(document: Path, maker: str, lines: list[str]) -> str:
+    """The document's text with lines between the two marks of a script. Raises UserError when it has not both."""
+    mark = f"{BEGIN}{maker} -->"
+    text = document.read_text(encoding="utf-8") if document.is_file() else ""
+    before, begin, rest = text.partition(f"{mark}\n")
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise UserError(f"{document.name} needs the two lines {mark} and {END}: what {maker} makes stands between them")
+    return "\n".join([f"{before}{mark}", "", *lines, "", f"{END}{after}"])
 
 
 def begins_made_part(comment: Token, name: str) -> bool:

@@ -82,3 +82,15 @@ def test_columns_that_do_not_move_have_a_map():
     assert maps
     for linear in maps:
         torch.testing.assert_close(linear.weight @ constant[:L, 0] + linear.bias, constant[:P, 0])
+
+
+@pytest.mark.parametrize("naive", ["last", "mean"])
+@pytest.mark.parametrize("level", [-0.14153751730918884, 0.1, 1 / 3, 0.0])
+def test_of_a_constant_column_the_round_off_makes_no_map(naive, level):
+    """Its covariance is nothing else: with no floor under that the weights were 1e286, or no strength was solvable."""
+    series = torch.full((1009, 1), level, dtype=torch.float64)
+    maps = ridge_maps(window_sums(series, np.arange(900), 109), 103, naive=naive)
+    assert len(maps) == 7
+    for weight, bias in maps:
+        assert weight.abs().max() < 2
+        torch.testing.assert_close(weight @ series[:103, 0] + bias, series[:6, 0])
