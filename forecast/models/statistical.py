@@ -146,9 +146,7 @@ class ARIMA(Statistical):
     ) -> None:
         super().__init__(window=window, period=period, look_back=look_back)
         if order is not None and len(order) != 3:
-            raise ValueError(
-                f"model.order={list(order)}: three numbers [p,d,q] are needed, such as model.order=[1,1,1]"
-            )
+            raise ValueError(f"model.order={list(order)}: give the three numbers p, d, q, as model.order=[1,1,1]")
         self._order = order
         self.order = tuple(order or ORDERS[0])
 
