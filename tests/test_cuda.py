@@ -10,10 +10,9 @@ import torch
 from attention.cases import CASES
 from models.inputs import batch
 from models.small import FULL, PROB, WINDOW, informer
-from models.test_model_laws import inputs, small_model
+from models.test_model_laws import MODELS, inputs, small_model
 from program import TINY, call
 
-from forecast.config.values import options
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.evaluation.baselines import fit_baselines
@@ -58,7 +57,7 @@ def test_an_attention_on_the_gpu_is_that_of_the_cpu(case, causal):
     assert wrong.float().mean() < 0.01
 
 
-@pytest.mark.parametrize("model", options("model"))
+@pytest.mark.parametrize("model", MODELS)
 def test_every_model_trains_and_forecasts_on_the_gpu_by_operations_that_torch_calls_deterministic(model):
     built = small_model(model).cuda()
     *known, future = (part.cuda() for part in inputs(built))

@@ -1,4 +1,4 @@
-"""What every model must obey, whatever it is: one per file of conf/model, built from the real config."""
+"""What every model that is trained step by step must obey: one per file of conf/model, built from the real config."""
 
 import inspect
 
@@ -15,7 +15,9 @@ from forecast.config.values import options
 from forecast.data.windows import WindowDataset, stack_series
 from forecast.models.base import ForecastModel
 
-MODELS = options("model")
+# Without gradients: tests/models/test_fitted.py, test_statistical.py.
+FITTED = ("last_value", "seasonal_naive", "ridge", "theta", "ets", "arima")
+MODELS = [name for name in options("model") if name not in FITTED]
 ATTENTIONS = options("attention", but="inherit")
 # The attention of each model's paper; None: no slot for one.
 PAPERS = {

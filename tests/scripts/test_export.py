@@ -15,7 +15,7 @@ import safetensors.torch
 import torch
 from checkpoints import DEMO, LENGTHS, write_untrained
 from commands.files import LAYOUT, write_csv
-from models.test_model_laws import PAPERS
+from models.test_model_laws import MODELS, PAPERS
 from program import call, shapes_unchecked
 from script import call_script
 
@@ -119,7 +119,7 @@ def test_a_fixed_number_of_windows_can_be_exported(linear, tmp_path):
 
 LONG = ["data.rows=9000", "seq_len=601", "label_len=7", "pred_len=3"]  # where attention takes other forms
 CHOICES = [
-    *([f"model={name}"] for name in options("model")),
+    *([f"model={name}"] for name in MODELS),
     # the others are those that the models bring
     *([f"attention={name}"] for name in options("attention", but="inherit") if name not in PAPERS.values()),
     ["attention=full", "model.decode=autoregressive"],

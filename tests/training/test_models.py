@@ -6,9 +6,8 @@ import os
 
 import pytest
 from checkpoints import DEMO, LENGTHS, write_untrained
+from models.test_model_laws import MODELS
 from program import TINY, call, refusal
-
-from forecast.config.values import options
 
 needs_ett = pytest.mark.skipif("FORECAST_DATA" not in os.environ, reason="FORECAST_DATA is not set")
 A_FEW_STEPS = [
@@ -30,7 +29,7 @@ def metrics_of(folder):
 
 @pytest.mark.slow
 @needs_ett
-@pytest.mark.parametrize("model", options("model"))
+@pytest.mark.parametrize("model", MODELS)
 def test_every_model_trains_on_etth1_and_its_checkpoint_evaluates_to_the_same_figures(model, tmp_path):
     run = tmp_path / "run"
     fewer = ["data.split.val=500", "data.split.test=700"]  # rows: most of the time would go into evaluations
@@ -50,7 +49,7 @@ def test_every_model_trains_on_etth1_and_its_checkpoint_evaluates_to_the_same_fi
 
 @pytest.mark.slow
 @pytest.mark.parametrize("features", ["MS", "S"])
-@pytest.mark.parametrize("model", [name for name in options("model") if name not in WITHOUT_ATTENTION])
+@pytest.mark.parametrize("model", [name for name in MODELS if name not in WITHOUT_ATTENTION])
 def test_every_model_forecasts_the_targets_of_each_kind_of_features(model, features, tmp_path):
     """tests/models/test_model_laws.py trains each on one target of several and on one column."""
     overrides = [f"model={model}", f"data.features={features}", *DEMO, *LENGTHS]
