@@ -2,7 +2,6 @@
 
 import re
 
-import pandas as pd
 import pytest
 from data.csv_files import assert_listed, changed, hours, read_frame, refusal, table, write
 
@@ -158,8 +157,6 @@ def test_neither_gaps_nor_chunks_change_a_fault_and_a_check_lists_it_with_its_co
         layout |= changes
     message = refusal(path, gaps="mask", **layout)
     assert_listed(path, message, **layout)
-    if "surplus cells" in case and pd.__version__ < "3":
-        pytest.xfail("pandas 2 drops surplus cells in the first row of a chunk (docs/limits.md)")
     monkeypatch.setattr(reading, "CHUNK_CELLS", 6)  # two rows of three columns
     monkeypatch.setattr(reading, "CHUNK_ROWS", 1)
     assert message == refusal(path, gaps="mask", **layout)

@@ -16,7 +16,9 @@ from forecast.data.reading.time_formats import CLOCK, YEARS
 from forecast.errors import UserError
 
 FloatArray = npt.NDArray[np.float64]
-_ROUNDS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)  # the last bit of a number; from 3.1 on it is exact
+_PANDAS = tuple(map(int, pd.__version__.split(".")[:2]))
+_ROUNDS = _PANDAS < (3, 1)  # the last bit of a number; from 3.1 on it is exact
+_DROPS = _PANDAS < (3, 0)  # surplus cells in the first row of a chunk, in silence: the file must be one chunk
 UNCLOSED = "EOF inside string"  # in the words of pandas
 
 
@@ -76,6 +78,7 @@ def _quick_chunks(
     text: CsvText, spec: TableSpec, places: Sequence[int]
 ) -> Iterator[tuple[FloatArray, pd.DatetimeIndex]]:
     """Values (n, C) and timestamps (n,), some rows at a time; ValueError before the first chunk with a faulty cell."""
+    assert text.content is not None
     width = len(spec.header)
     if len(next(text.rows())[1]) > width:  # pandas would take the first column for an index, in silence
         raise ValueError("surplus cells")
@@ -95,7 +98,7 @@ def _quick_chunks(
             skipinitialspace=True,
             keep_default_na=False,
             na_values=sorted(MISSING_SPELLINGS),
-            chunksize=spec.chunk_rows,
+            chunksize=text.content.lines + 1 if _DROPS else spec.chunk_rows,
         ) as chunks,
     ):
         for chunk in chunks:
