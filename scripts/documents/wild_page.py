@@ -87,9 +87,9 @@ def row(name: str, result: Mapping[str, Any], times: float | None) -> list[str]:
 def section(name: str, result: Mapping[str, Any], note: str | None) -> list[str]:
     """The commands of a file, what they said and how long they took."""
     text = [f"### {name}", "", "```", result["check"], *([result["train"]] if result["train"] else []), "```", ""]
-    said = result.get("said") or "nothing to choose"
+    said = (result.get("said") if "train_seconds" in result else result["verdict"]) or "nothing to choose"
     first = f" The command is that of its first reading, {result['reading']}." if result.get("reading") else ""
-    text.append(f"- check-data, {result['check_seconds']} s: {as_markdown(said)}.{as_markdown(first)}")
+    text.append(f"- check-data, {result['check_seconds']} s: {as_markdown(said.rstrip('.'))}.{as_markdown(first)}")
     if "train_seconds" in result:
         text.append(f"- train, {result['train_seconds']} s: {as_markdown(result['verdict'])}")
     return [*text, *([f"- A miss. {note}"] if note else []), ""]
