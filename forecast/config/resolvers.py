@@ -174,6 +174,8 @@ def identity(*, _root_: DictConfig) -> str:
         plain.pop("compile", None)
     if plain.get("loss") == former_loss():
         plain.pop("loss", None)
+    if isinstance(plain.get("data"), dict):
+        plain["data"] = {k: v for k, v in plain["data"].items() if v is not None or k not in ("season", "sheet")}
     checksum = data_checksum(plain.get("data"))
     for path in NOT_IDENTITY:
         parent, _, last = path.rpartition(".")

@@ -84,6 +84,7 @@ def check_places(config: DictConfig, typed: Sequence[str]) -> None:
     command trusts. typed: the keys and groups of the command. Raises UserError for other texts that it has not typed.
     """
     groups = {group: _value(config, group) for group in FREE_GROUPS}
+    trainer = groups["trainer"] if isinstance(groups["trainer"], dict) else {}
     lines = []
     for path, text in walk(groups):
         said = any(f"{path}.".startswith((f"{key}.", f"{key}[")) for key in typed)
@@ -97,7 +98,7 @@ def check_places(config: DictConfig, typed: Sequence[str]) -> None:
     lines += [
         f"trainer.{key}={value}: only the checkpoint says so, and it is for more processes than there are processors "
         f"here. Say {_default(f'trainer.{key}')}, or to keep it trainer.{key}={hydra_value(value)}"
-        for key, value in groups["trainer"].items()
+        for key, value in trainer.items()
         if key in PROCESSES and processes(value) > PROCESSES[key]() and not {"trainer", f"trainer.{key}"} & {*typed}
     ]
     if lines:

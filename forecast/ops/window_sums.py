@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from forecast.ops.running_sum import running_sum
+
 
 class WindowSums(NamedTuple):
     """Sums over windows z of D rows: gram (D, D) of z z', total (D,) of z, and their number n."""
@@ -30,7 +32,7 @@ def window_sums(series: Float[Tensor, "N T"], starts: npt.NDArray[np.int64], len
     for first, count in runs(starts):
         rows = series[first : first + count + length - 1]
         gram += _dense_gram(rows, length) if count < length else _running_gram(rows, count, length)
-        before = torch.cat([rows.new_zeros(1), rows.sum(1).cumsum(0)])
+        before = torch.cat([rows.new_zeros(1), running_sum(rows.sum(1).reshape(1, 1, -1, 1)).flatten()])
         total += before[count:] - before[:length]
     return WindowSums(gram, total, len(starts) * series.shape[1])
 

@@ -147,7 +147,7 @@ REFUSED = {
     ),
     "another frequency": (lambda t: t.iloc[::2], "the DataFrame has the frequency '2h'; the model was trained on 'h'."),
     "a column less": (lambda t: t[["load"]], "the DataFrame: there is no column 'wind' among load."),
-    "too short": (lambda t: t.iloc[:11], "the DataFrame has 11 rows; the model reads the last seq_len = 19."),
+    "too short": (lambda t: t.iloc[:11], "the DataFrame has 11 rows; the model reads the last 19."),
     "a hole": (lambda t: t.drop(t.index[399]), "the DataFrame: "),
     "text": (lambda t: t.assign(load="high"), "the DataFrame: line 2, column 'load': 'high'"),
 }

@@ -62,8 +62,9 @@ def test_their_error_is_that_of_the_forecasts_after_each_row(trained, tmp_path, 
         (tmp_path / "part.csv").write_text("".join(lines[: 1 + ROWS + k]))
         values = forecaster.predict(tmp_path / "part.csv")[["load", "wind"]].to_numpy()
         squared.append((values - history[ROWS + k : ROWS + k + P]) ** 2)
-    errors = forecaster.evaluate(split="new")
-    assert errors["mse_original"].iloc[0] == pytest.approx(np.mean(squared), rel=1e-4)
+    columns = evaluated(tmp_path, trained)["new"]["columns"]
+    mse = [columns[name]["original"]["mse"] for name in ("load", "wind")]
+    assert mse == pytest.approx(np.mean(squared, axis=(0, 1)), rel=1e-4)
 
 
 def test_a_copy_that_has_grown_is_named_by_its_path(trained, tmp_path, lines):

@@ -6,9 +6,9 @@ import pytest
 from checkpoints import DEMO, LENGTHS, write_untrained
 from program import TINY, call, refusal
 
-RUN = ["status", "model", "attention", "attention_slots", "data", "features", "protocol", "seed"]
-SIZES = ["seq_len", "label_len", "pred_len", "parameters", "best_epoch"]
-BEFORE, AFTER = [*RUN, *SIZES, "test", "baselines"], ["val", "cost", "files"]
+RUN = ["status", "model", "attention", "attention_slots", "data", "features", "target", "protocol", "seed"]
+SIZES = ["seq_len", "label_len", "pred_len", "parameters", "best_epoch", "training", "same_data"]
+BEFORE, AFTER = [*RUN, *SIZES, "test", "baselines", "mase_scale"], ["val", "cost", "files"]
 
 
 def read(folder):

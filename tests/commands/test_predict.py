@@ -246,7 +246,7 @@ OTHER_FILES = {
     "another frequency": ({"freq": "h"}, ["the frequency 'h'; the model was trained on '15min'", "Resample"]),
     "a frequency of two rows": ({"freq": "h", "rows": 2}, ["line 3", "'15min'", "expects 2021-03-01 00:15:00"]),
     "header only": ({"rows": 0}, ["a header and no rows"]),
-    "fewer rows than seq_len": ({"rows": 18}, ["has 18 rows; the model reads the last seq_len = 19"]),
+    "fewer rows than seq_len": ({"rows": 18}, ["has 18 rows; the model reads the last 19"]),
 }
 
 

@@ -47,7 +47,7 @@ def test_mase_is_scaled_by_what_the_checkpoint_knows_and_else_by_the_data_traine
     assert saved_naive_errors(knows, other).state() == naive_errors(data, 7).state()
     assert saved_naive_errors(knows, None).state() == naive_errors(data, 7).state()
     older = SimpleNamespace(data={})
-    assert saved_naive_errors(older, data).state() == naive_errors(data, 1).state()  # the season is longer than seq_len
+    assert saved_naive_errors(older, data).state() == naive_errors(data, 24).state()  # a day, though seq_len is 23
     assert saved_naive_errors(older, None) is None
 
 

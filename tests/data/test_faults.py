@@ -122,7 +122,7 @@ STRICT_FAULTS = {  # a check finds out how the file is written, a rule for gaps 
     "another separator": ("date;a\n2016-07-01;1\n", "line 1 is one column, 'date;a' ... data.separator=';'"),
     "an unknown column": (
         table(HOURS, header="date,HUFL,OT"),
-        "'HUFLL' ... HUFL, OT ... Did you mean 'HUFL'? ... line 1",
+        "'HUFLL' ... HUFL, OT ... call the column 'HUFL' so in line 1, or add it",
         {"columns": ["HUFLL"]},
     ),
     "a short row": (table(HOURS) + "2016-07-01 11:00:00,7\n", "line 13, column 'b': the value is missing"),

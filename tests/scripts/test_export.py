@@ -14,7 +14,7 @@ import pytest
 import safetensors.torch
 import torch
 from checkpoints import DEMO, LENGTHS, write_untrained
-from commands.files import LAYOUT, write_csv
+from commands.files import LAYOUT, read_forecast, write_csv
 from models.test_model_laws import MODELS, PAPERS
 from program import call, shapes_unchecked
 from script import call_script
@@ -220,8 +220,8 @@ def test_without_this_package_the_folder_forecasts_as_predict_does(tmp_path, cha
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (tmp_path / "snippet.csv").write_text(done.stdout)
-    ours, theirs = (pd.read_csv(tmp_path / f"{name}.csv", parse_dates=["when"]) for name in ("forecast", "snippet"))
-    pd.testing.assert_frame_equal(ours, theirs, rtol=1e-6)
+    ours, theirs = read_forecast(tmp_path / "forecast.csv"), pd.read_csv(tmp_path / "snippet.csv")
+    pd.testing.assert_frame_equal(ours, theirs, atol=6e-4)  # a forecast has three decimals, as its file
 
 
 @pytest.mark.parametrize("encoding", ["timeF", "fixed"])

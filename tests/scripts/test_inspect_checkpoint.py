@@ -123,6 +123,7 @@ def test_many_columns_are_counted_and_a_path_with_a_space_is_quoted(untrained, c
         data = content[RECORD]["data"]
         names = [f"c{i}" for i in range(1000)]
         data |= {"columns": names, "targets": names}
+        data["naive"] = {"period": 24, "absolute": [1.0] * 1000, "squared": [1.0] * 1000}
         data["scaler"] = {"columns": names, "mean": [0.5] * 1000, "std": [2.0] * 1000}
 
     printed = card(capsys, changed(untrained, tmp_path / "many columns.ckpt", change))
