@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from forecast.checkpoint.load import build_model
+from forecast.config.allow_list import resolve_target
 from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
@@ -55,11 +56,13 @@ def fit_closed_form(plan: Plan, model: FittedModel, data: PreparedData, record: 
 
 
 def as_fitted(plan: Plan, record: dict[str, Any]) -> FittedModel | None:
-    """The model of a config where that is one which is fitted at once."""
-    if plan.start is not None:
+    """The model of a config where that is one which is fitted at once; another one is not built, as that draws."""
+    kind = resolve_target(plan.config["model"]["_target_"], "model")
+    if plan.start is not None or not (isinstance(kind, type) and issubclass(kind, FittedModel)):
         return None
     model = build_model(plan.config, record["data"])
-    return model if isinstance(model, FittedModel) else None
+    assert isinstance(model, FittedModel)
+    return model
 
 
 def write_checkpoints(plan: Plan, content: dict[str, Any]) -> None:

@@ -5,10 +5,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from program import call, refusal
+import torch
+from program import TINY, call, refusal
 
 from forecast.checkpoint.load import load_checkpoint
+from forecast.commands import train
 from forecast.commands.forecaster import Forecaster
+from forecast.errors import UserError
 
 ROWS, PERIOD = 601, 24
 SIZES = ("seq_len=19", "label_len=7", "pred_len=5")
@@ -123,3 +126,16 @@ def test_it_becomes_a_program_and_passes_the_leakage_check(csv, tmp_path, name, 
     call("check-leakage", str(best))
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines if line.startswith("ok")][-2:] == ["forecasts:", "training:"]
+
+
+def test_the_weights_of_a_model_that_is_trained_are_those_of_its_seed(monkeypatch, tmp_path, capsys):
+    states = []
+
+    def stopped(*plan):
+        states.append(torch.random.get_rng_state())
+        raise UserError("the training begins")
+
+    monkeypatch.setattr(train, "fit", stopped)
+    assert "the training begins" in refusal(capsys, "train", *TINY, "seed=3", f"hydra.run.dir={tmp_path}/run")
+    torch.manual_seed(3)
+    assert torch.equal(states[0], torch.random.get_rng_state())  # neither baselines nor a look at the class drew
