@@ -24,7 +24,6 @@ from forecast.evaluation.evaluate import (
     split_metrics,
 )
 from forecast.evaluation.horizon_offsets import offset_metrics
-from forecast.evaluation.metrics import UNIT_FREE
 from forecast.evaluation.naive_errors import NaiveErrors, naive_errors
 from forecast.files import DECIMALS, json_text, rounded, save_arrays, together
 from forecast.report.forecasters import best_baseline
@@ -68,15 +67,15 @@ def evaluate_checkpoint(
     """
     model, data = checkpoint.model().to(device), data.on(device)
     common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
-    baseline: Any = {"fitted": {key: checkpoint.record[key] for key in WEIGHTS if key in checkpoint.record}}
+    fitted = {key: checkpoint.record[key] for key in WEIGHTS if key in checkpoint.record}
     naive = saved_naive_errors(checkpoint, data if source is not None else None)
     blocks = {}
     for name in brief:
-        block = split_metrics(evaluate(model, data, split=name, **baseline, **common), data, naive)
-        blocks[name] = {key: block[key] for key in ("windows", "scaled", "original", *UNIT_FREE) if key in block}
-    evaluation = evaluate(model, data, split=split, **baseline, **common)
+        errors = evaluate(model, data, split=name, fitted=None, **common).errors
+        blocks[name] = {"windows": errors.windows, **errors.overall(naive)}
+    evaluation = evaluate(model, data, split=split, fitted=fitted, **common)
     baselines = baseline_metrics(evaluation.baselines, data, naive)
-    for key, weight in baseline["fitted"].items():
+    for key, weight in fitted.items():
         baselines[WEIGHTS[key]]["look_back"] = weight.shape[1]
     best_mse = best_reachable(source, data)
     if best_mse is not None:

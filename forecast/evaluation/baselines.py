@@ -17,7 +17,7 @@ from forecast.data.prepare import PreparedData
 from forecast.data.seasonality import best_period, seasonal_period
 from forecast.models.base import FittingRows, ForecastModel, WindowShape
 from forecast.models.naive import LastValue, SeasonalNaive
-from forecast.models.ridge import Ridge
+from forecast.models.ridge import Ridge, as_rows
 from forecast.ops.ridge import LinearMap, ridge_maps
 from forecast.ops.window_sums import window_sums
 
@@ -48,10 +48,11 @@ class FittedLinear(ForecastModel):
     ) -> Float[Tensor, "B P T"]:
         """(B, L, C) -> (B, P, T); the known features are not used."""
         del past_known, future_known
-        columns = past[:, :, list(self.window.targets)].double().transpose(1, 2)  # (B, T, L)
-        last = columns[..., -1:]
-        regressors = torch.cat([columns[..., :-1] - last, torch.ones_like(last)], dim=-1)
-        forecast = regressors @ self.get_buffer("weight").to(columns.device).T + last
+        regressors = as_rows(self.window.target_columns(past), torch.float64)
+        last = regressors[..., -1:].clone()
+        regressors -= last
+        regressors[..., -1] = 1.0
+        forecast = regressors @ self.get_buffer("weight").to(regressors.device).T + last
         return forecast.transpose(1, 2).to(past.dtype)
 
 

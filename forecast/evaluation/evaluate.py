@@ -29,6 +29,9 @@ FAR = 1e6  # standard deviations from the train rows: a history that holds more 
 # A model is called on so many windows, whatever data.batch_size is: matrix products of other shapes round differently,
 # and the same checkpoint must give the same figures to the last digit.
 CHUNK = 32
+# One that is fitted at once is a product with few rows, which alone would wait for memory: as many windows as take so
+# many bytes, whatever data.batch_size is.
+CHUNK_BYTES = 2**22
 
 
 class Protocol:
@@ -72,11 +75,13 @@ class Evaluation:
     forecasts: dict[str, np.ndarray]
 
 
-def batches(windows: WindowDataset, batch_size: int, *, count: int, device: torch.device) -> Iterator[Batch]:
-    """The first `count` windows in order on the device, CHUNK at a time; about `batch_size` are gathered at a time."""
-    gathered = max(1, round(batch_size / CHUNK)) * CHUNK
+def batches(
+    windows: WindowDataset, batch_size: int, *, count: int, device: torch.device, chunk: int = CHUNK
+) -> Iterator[Batch]:
+    """The first `count` windows in order on the device, `chunk` at a time; about `batch_size` are gathered at once."""
+    gathered = max(1, round(batch_size / chunk)) * chunk
     for numbers in torch.split(torch.arange(count, device=windows.home), gathered):
-        for batch in windows.in_batches(numbers, CHUNK):
+        for batch in windows.in_batches(numbers, chunk):
             yield on_device(batch, device)
 
 
@@ -112,24 +117,26 @@ def evaluate(
     *,
     split: str,
     protocol: Protocol,
-    fitted: Mapping[str, Tensor],
+    fitted: Mapping[str, Tensor] | None,
     batch_size: int,
     device: torch.device,
 ) -> Evaluation:
     """Runs a model and the baselines over the windows of a split, in order, in float32.
 
-    The model must be in evaluation mode and on the device. fitted: what `fit_baselines` gave. Raises UserError when no
-    window counts, or a forecast is not finite.
+    The model must be in evaluation mode and on the device. fitted: what `fit_baselines` gave; None leaves all baselines
+    out. Raises UserError when no window counts, or a forecast is not finite.
     """
     data = data.on(device)
     count = counted_windows(data, split, protocol)
     examples = evenly_spaced(count, EXAMPLE_WINDOWS)
-    baselines = make_baselines(data, fitted={name: weight.to(device) for name, weight in fitted.items()})
-    forecasters = {MODEL: model, **baselines}
+    forecasters = {MODEL: model}
+    if fitted is not None:
+        forecasters |= make_baselines(data, fitted={name: weight.to(device) for name, weight in fitted.items()})
     windows = data.windows(split, look_back=longest_look_back(forecasters.values(), data))
     if isinstance(model, FittedModel) and model.fits_each_window:
         log.info("%d windows of %d targets: %d fits", count, len(data.targets), count * len(data.targets))
-    every = batches(windows, batch_size, count=count, device=device)
+    chunk = max(CHUNK, CHUNK_BYTES // windows.window_bytes) if isinstance(model, FittedModel) else CHUNK
+    every = batches(windows, batch_size, count=count, device=device, chunk=chunk)
     scored = score(forecasters, data, every, count=count, examples=examples)
     return Evaluation(
         errors=scored[MODEL].errors,

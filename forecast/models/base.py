@@ -34,6 +34,11 @@ class WindowShape:
         """T."""
         return len(self.targets)
 
+    def target_columns(self, columns: Float[Tensor, "B L C"]) -> Float[Tensor, "B L T"]:
+        """Of all columns the targets, in their order; no copy where they are all."""
+        everything = self.targets == tuple(range(self.n_columns))
+        return columns if everything else columns[:, :, list(self.targets)]
+
     @property
     def widths(self) -> dict[str, int]:
         """C and F, as an embedding takes them."""
@@ -145,7 +150,7 @@ class FittedModel(ForecastModel):
     ) -> Float[Tensor, "B P T"]:
         """Past (B, L, C), L = look_back -> forecast (B, P, T); the known features are not used."""
         del past_known, future_known
-        return self.extend(past[:, :, list(self.window.targets)])
+        return self.extend(self.window.target_columns(past))
 
     def extend(self, past: Float[Tensor, "B L T"]) -> Float[Tensor, "B P T"]:
         """The targets' past (B, L, T) -> their future (B, P, T)."""

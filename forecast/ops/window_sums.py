@@ -20,6 +20,14 @@ class WindowSums(NamedTuple):
     total: Tensor
     n: int
 
+    def last(self, length: int) -> "WindowSums":
+        """Of the last rows alone of the same windows."""
+        return WindowSums(self.gram[-length:, -length:], self.total[-length:], self.n)
+
+    def plus(self, other: "WindowSums") -> "WindowSums":
+        """Of the windows of both."""
+        return WindowSums(self.gram + other.gram, self.total + other.total, self.n + other.n)
+
 
 def window_sums(series: Float[Tensor, "N T"], starts: npt.NDArray[np.int64], length: int) -> WindowSums:
     """Over the windows of D = `length` rows that begin at `starts` (W,), ascending, in each of the T columns, float64.

@@ -154,7 +154,7 @@ def test_without_tolerance_it_is_the_one_that_errs_least_on_val():
     series = season(13, noise=0.5)
     model = Ridge(window=window((0,), n_columns=1), tolerance=0.0)
     model.fit(rows(series, 13))
-    candidates = list(model.candidates(rows(series, 13), series))
+    (candidates,) = model.candidates(rows(series, 13), [series])
     best = min(candidates, key=lambda candidate: candidate.error)
     torch.testing.assert_close(model.weight[0], best.linear.weight.float())
     assert len({candidate.linear.weight.shape[1] for candidate in candidates}) > 3
