@@ -34,6 +34,16 @@ def test_rows_outside_the_windows_have_no_part_in_them():
         assert torch.equal(torch.as_tensor(clean), torch.as_tensor(other))
 
 
+def test_sums_of_longer_windows_are_a_part_of_those_of_shorter_ones():
+    long, short = np.arange(40, 150), np.arange(17, 150)  # where forecasts may begin
+    more = window_sums(SERIES, np.setdiff1d(short, long) - 7, 7 + 5)
+    whole = window_sums(SERIES, long - 29, 29 + 5).last(7 + 5).plus(more)
+    expected = window_sums(SERIES, short - 7, 7 + 5)
+    torch.testing.assert_close(whole.gram, expected.gram, rtol=1e-11, atol=1e-9)
+    torch.testing.assert_close(whole.total, expected.total, rtol=1e-11, atol=1e-9)
+    assert whole.n == expected.n == 133 * T
+
+
 @pytest.mark.parametrize(
     "numbers, expected",
     [([], []), ([0], [(0, 1)]), ([4, 5, 6], [(4, 3)]), ([0, 1, 3, 7, 8], [(0, 2), (3, 1), (7, 2)])],
