@@ -111,7 +111,8 @@ class Composed(NamedTuple):
 
 def composed(overrides: Sequence[str]) -> Composed:
     """What `forecast train OVERRIDES` would run, without running it. Raises UserError for what it would refuse."""
-    resolvers.register()
+    if not OmegaConf.has_resolver(resolvers.identity.__name__):  # a sweep that runs keeps the folder it began in
+        resolvers.register()
     try:
         cfg = compose_config("train", list(overrides))
     except (HydraException, OmegaConfBaseException) as error:

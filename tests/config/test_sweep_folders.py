@@ -13,7 +13,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from forecast.config import recipes, resolvers, sweeps
+from forecast.config import entry, recipes, resolvers, sweeps
 from forecast.config.aliases import current_override
 from forecast.config.sweeps import words_hash
 from forecast.config.values import CONF
@@ -152,3 +152,8 @@ def test_the_other_processes_of_a_training_print_nothing(capsys):
     with mock.patch.dict("os.environ", RANK="1"):
         sweep_dir("seed=1,2")
     assert capsys.readouterr().err == ""
+
+
+def test_what_a_job_composes_leaves_the_folder_of_its_sweep_as_it_is(monkeypatch):
+    monkeypatch.setattr(resolvers, "register", lambda: pytest.fail("a new answer for sweep_dir"))
+    assert entry.composed(["seed=3"]).values["seed"] == 3

@@ -294,6 +294,7 @@ def test_among_iso_timestamps_too(cell):
 def test_years_that_pandas_cannot_count_in_nanoseconds_are_faults(year):
     assert read(["2016-07-01", f"{year}-12-31"]).faults == {1: "year"}
     assert read(["20160701", f"{year}1231"]).faults == {1: "year"}
+    assert 1 in read(["2016-07-01 13:00:00.000000001", f"{year}-12-31 23:59:59.5"]).faults
 
 
 def test_a_missing_digit_is_not_made_up_by_another_split():

@@ -23,5 +23,5 @@ def test_the_quickstart_beats_the_seasonal_naive(tmp_path, seed):
     assert metrics["test"]["scaled"]["mse"] == pytest.approx(0.261855, abs=0.003)
     assert metrics["test"]["skill"] > 0.2
     assert metrics["test"]["flat"] == []
-    assert "seasonal naive (24 steps)" in done.stdout and "best reachable" in done.stdout
+    assert "seasonal naive (168 steps)" in done.stdout and "best reachable" in done.stdout
     assert (tmp_path / "run/forecast.png").exists()

@@ -171,7 +171,9 @@ def _parsed(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
     days, dates = pd.factorize(np.array([day for day, _, _ in halves], dtype=object))
     clocks, times = pd.factorize(np.array([clock.lstrip(" ") for _, _, clock in halves], dtype=object))
     since = _parsed(times.tolist(), time.lstrip(" ")) - pd.Timestamp("1900-01-01")  # strptime's day for a time alone
-    read: pd.DatetimeIndex = _parsed(dates.tolist(), date)[days] + since[clocks]
+    midnights = _parsed(dates.tolist(), date)
+    midnights = midnights.where(midnights.year.isin(YEARS))  # beyond them a sum may overflow
+    read: pd.DatetimeIndex = midnights[days] + since[clocks]
     return read
 
 
