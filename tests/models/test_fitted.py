@@ -188,19 +188,6 @@ def test_a_look_back_that_gaps_leave_few_val_windows_is_not_tried():
     assert 5 <= model.look_back <= 13
 
 
-@pytest.mark.parametrize("level", [0.0, -0.14153751730918884, 1e-9])
-def test_a_column_that_the_train_windows_show_constant_is_forecast_near_its_level(level):
-    """As of snow in a summer: its covariance is round-off, and no map must be made of that."""
-    series = season(13, noise=0.1, n_targets=2)
-    series[:, 1] = level
-    series[TRAIN + 20 :, 1] += 1.0
-    model = Ridge(window=window((0, 1), n_columns=2), columns="each")
-    model.fit(rows(series, 13))
-    out = forecast(model, torch.cat([series[-model.look_back :]]).float().unsqueeze(0))
-    assert (out[..., 1] - (1 + level)).abs().max() < 1.5
-    assert model.weight.abs().max() < 2
-
-
 def test_large_levels_cost_no_digits():
     series = season(13, noise=0.1)
     model = Ridge(window=window((0,), n_columns=1))
