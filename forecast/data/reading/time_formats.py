@@ -172,9 +172,8 @@ def _parsed(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
     clocks, times = pd.factorize(np.array([clock.lstrip(" ") for _, _, clock in halves], dtype=object))
     since = _parsed(times.tolist(), time.lstrip(" ")) - pd.Timestamp("1900-01-01")  # strptime's day for a time alone
     midnights = _parsed(dates.tolist(), date)
-    midnights = midnights.where(midnights.year.isin(YEARS))  # beyond them a sum may overflow
-    read: pd.DatetimeIndex = midnights[days] + since[clocks]
-    return read
+    countable = midnights.where(np.asarray(midnights.year.isin(YEARS)))  # beyond them a sum may overflow
+    return pd.DatetimeIndex(countable[days] + since[clocks])
 
 
 def check_format(time_format: str) -> None:
