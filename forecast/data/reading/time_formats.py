@@ -173,7 +173,8 @@ def _parsed(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
     since = _parsed(times.tolist(), time.lstrip(" ")) - pd.Timestamp("1900-01-01")  # strptime's day for a time alone
     midnights = _parsed(dates.tolist(), date)
     countable = midnights.where(np.asarray(midnights.year.isin(YEARS)))  # beyond them a sum may overflow
-    return pd.DatetimeIndex(countable[days] + since[clocks])
+    read: pd.DatetimeIndex = pd.DatetimeIndex(countable[days] + since[clocks])
+    return read
 
 
 def check_format(time_format: str) -> None:
