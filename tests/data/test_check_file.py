@@ -497,7 +497,7 @@ def test_the_season_is_that_of_the_target_with_the_next_best(path):
     assert "There is no column 'tmep' (data.target) among load, temp. Did you mean 'temp'?" in only(missing, "error")
 
 
-WILD = Path("/work/shared/data/wild")
+WILD = Path(__file__).parents[3] / "shared" / "data" / "wild"
 
 
 @pytest.mark.skipif(not WILD.is_dir(), reason="the files are not here")
