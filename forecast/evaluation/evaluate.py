@@ -29,9 +29,9 @@ FAR = 1e6  # standard deviations from the train rows: a history that holds more 
 # A model is called on so many windows, whatever data.batch_size is: matrix products of other shapes round differently,
 # and the same checkpoint must give the same figures to the last digit.
 CHUNK = 32
-# One that is fitted at once is a product with few rows, which alone would wait for memory: as many windows as take so
-# many bytes, whatever data.batch_size is.
-CHUNK_BYTES = 2**22
+# One that is fitted at once is a product with few rows: for it the windows of so many columns. By the data alone, as
+# baselines beside it must not change its figures.
+CHUNK_COLUMNS = 1024
 
 
 class Protocol:
@@ -135,7 +135,7 @@ def evaluate(
     windows = data.windows(split, look_back=longest_look_back(forecasters.values(), data))
     if isinstance(model, FittedModel) and model.fits_each_window:
         log.info("%d windows of %d targets: %d fits", count, len(data.targets), count * len(data.targets))
-    chunk = max(CHUNK, CHUNK_BYTES // windows.window_bytes) if isinstance(model, FittedModel) else CHUNK
+    chunk = max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK
     every = batches(windows, batch_size, count=count, device=device, chunk=chunk)
     scored = score(forecasters, data, every, count=count, examples=examples)
     return Evaluation(
