@@ -20,6 +20,10 @@ from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 
 Features = Literal["M", "S", "MS"]
+PanelForm = Literal["long", "columns", "rows"]
+Short = Literal["drop", "pad"]
+Scaling = Literal["series", "global", "none"]
+Sampling = Literal["windows", "series"]
 DEMO_ROWS = Bound(lambda rows: 3 <= rows <= demo.MOST_ROWS, f"must be at least 3 and at most {demo.MOST_ROWS}")
 
 
@@ -165,14 +169,32 @@ class SavedCatalogSource(CatalogSource):
 
 @dataclass(frozen=True, kw_only=True)
 class CsvSource(FileSource):
-    """A file of the user's own."""
+    """A file of the user's own, or several that are a panel together.
+
+    panel: how several series stand in it: long, a row for each series and time, with its `id_column`, one name or
+    several; columns, a column a series; rows, a line a series, its id first. None: one series, or long with an
+    id_column. path: of a panel also a pattern such as shops/*.parquet. short: what becomes of series too short for a
+    window. scaling: by the train rows of each series, of all, or not. windows_per_epoch: drawn anew for each epoch,
+    None: all; sampling: each window alike, or each series.
+    """
 
     name: str = "csv"
     path: str | None = None
+    panel: PanelForm | None = None
+    id_column: Text | Sequence[Text] | None = None
+    short: Short = "drop"
+    scaling: Scaling = "series"
+    windows_per_epoch: Positive | None = None
+    sampling: Sampling = "windows"
 
     def __post_init__(self) -> None:
         if not self.path:
             raise UserError("data=csv needs data.path=my.csv")
+
+    @property
+    def panel_form(self) -> PanelForm | None:
+        """How several series stand in the file; None for one series."""
+        return "long" if self.panel is None and self.id_column is not None else self.panel
 
     def path_used(self) -> Path:
         """`path`."""

@@ -1,0 +1,1 @@
+"""Many series in one array: reading, splitting, scaling and windows of panels."""

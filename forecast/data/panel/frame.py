@@ -1,0 +1,85 @@
+"""Many series of one frequency as one array."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from forecast.data.gaps import Repair
+from forecast.data.reading.layout import STEPS
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PanelFrame:
+    """S regular series, none empty; `read_panel` has checked them, so nothing after it does.
+
+    values (N, C) float32, finite, in the units of the file: the rows of all series one after another, those of one in
+    the order of time; it may be a memory-mapped file. measured (N, C): False where no file held the cell and it was
+    filled; None: all were. offsets (S + 1,): series s has the rows offsets[s] to offsets[s + 1]. steps (S,): how many
+    steps after `first` each begins. ids (S,) of strings, each once. first: the earliest timestamp, without a time zone.
+    freq: a pandas alias, "ms" for steps without a calendar as in `layout.STEPS`. id_column, time_column: what a
+    forecast calls them. repair: by which rule cells were filled. left_out: ids of series that were not taken, by the
+    reason. checksum: of all bytes that were read. time_format: see `Table`.
+    """
+
+    values: npt.NDArray[np.float32]
+    offsets: IntArray
+    steps: IntArray
+    ids: npt.NDArray[np.str_]
+    first: pd.Timestamp
+    freq: str
+    columns: tuple[str, ...]
+    name: str
+    measured: npt.NDArray[np.bool_] | None = None
+    id_column: str = "unique_id"
+    time_column: str = "date"
+    repair: Repair = field(default_factory=Repair)
+    left_out: Mapping[str, list[str]] = field(default_factory=dict)
+    checksum: str | None = None
+    time_format: str | None = None
+
+    def __post_init__(self) -> None:
+        assert self.values.dtype == np.float32 and self.values.shape == (self.offsets[-1], len(self.columns))
+        assert len(self.offsets) == len(self.ids) + 1 and len(self.steps) == len(self.ids)
+        assert self.measured is None or self.measured.shape == self.values.shape
+
+    def __len__(self) -> int:
+        """S."""
+        return len(self.ids)
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """The rows of each series (S,)."""
+        return np.diff(self.offsets)
+
+    def calendar(self, more: int = 0) -> pd.DatetimeIndex:
+        """The timestamp of each step from `first` to the last row of any series, and of `more` steps after it."""
+        return pd.date_range(self.first, periods=int((self.steps + self.lengths).max()) + more, freq=self.freq)
+
+    def timestamps(self, series: int, more: int = 0) -> pd.DatetimeIndex:
+        """The timestamps of the rows of one series, and of `more` steps after it."""
+        steps = int(self.steps[series])
+        return self.calendar(more)[steps : steps + int(self.lengths[series]) + more]
+
+    def rows(self, series: int) -> npt.NDArray[np.float32]:
+        """The values (n, C) of one series."""
+        return self.values[self.offsets[series] : self.offsets[series + 1]]
+
+    @property
+    def without_calendar(self) -> bool:
+        """Whether its rows are steps that no calendar counts."""
+        return self.freq == STEP_FREQ
+
+    @property
+    def id_numbers(self) -> dict[str, int]:
+        """The number of each series by its id."""
+        return {str(name): number for number, name in enumerate(self.ids)}
+
+
+STEP_FREQ = "ms"  # of rows with data.freq=steps, see `layout.STEPS`
+assert STEPS == "steps"
