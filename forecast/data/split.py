@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from forecast.bounds import Positive
 from forecast.data.frame import SeriesFrame
 from forecast.errors import UserError
 
@@ -66,6 +67,11 @@ class DateSplit(Split):
 
     def rows(self, frame: SeriesFrame) -> dict[str, range]:
         """Each part begins at the first row not before its date. UserError if unreadable or unordered."""
+        cuts = [*(int(frame.timestamps.searchsorted(date)) for date in self.dates()), len(frame)]
+        return _cut(cuts[0], cuts[1], cuts[2], len(frame))
+
+    def dates(self) -> list[pd.Timestamp]:
+        """The first of val, the first of test and, where it was given, the end. UserError as `rows`."""
         val, test = _stamp("val_start", self.val_start), _stamp("test_start", self.test_start)
         dates = [val, test] if self.end is None else [val, test, _stamp("end", self.end)]
         if dates != sorted(set(dates)):
@@ -73,8 +79,22 @@ class DateSplit(Split):
                 f"data.split has the dates {' then '.join(str(d) for d in dates)}; val_start must be before "
                 "test_start, and test_start before end."
             )
-        cuts = [*(int(frame.timestamps.searchsorted(date)) for date in dates), len(frame)]
-        return _cut(cuts[0], cuts[1], cuts[2], len(frame))
+        return dates
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastSplit(Split):
+    """The last rows for the test, those before them for validation, in horizons of `horizon` steps (M4: one of each)."""
+
+    horizon: Positive
+    val: Positive = 1
+    test: Positive = 1
+
+    def rows(self, frame: SeriesFrame) -> dict[str, range]:
+        """Val and test end with the series; train is what is left before them, perhaps nothing."""
+        n = len(frame)
+        test = max(0, n - self.test * self.horizon)
+        return _cut(max(0, test - self.val * self.horizon), test, n, n)
 
 
 def split_rows(frame: SeriesFrame, split: Split, *, seq_len: int, pred_len: int) -> dict[str, range]:

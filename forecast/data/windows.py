@@ -19,7 +19,8 @@ class Batch(NamedTuple):
     """B windows in float32, scaled. A forecast is made from the first three.
 
     past (B, L, C); past_known (B, L, F); future_known (B, P, F); target (B, P, T); future (B, P, C): all columns of the
-    forecast steps, for models that learn each step from the true steps before it
+    forecast steps, for models that learn each step from the true steps before it. Of a panel also series (B,), their
+    numbers, and measured (B, P, T), False where a target was made up; None: none was.
     """
 
     past: Tensor
@@ -27,6 +28,12 @@ class Batch(NamedTuple):
     future_known: Tensor
     target: Tensor
     future: Tensor
+    series: Tensor | None = None
+    measured: Tensor | None = None
+
+    def to(self, device: torch.device) -> "Batch":
+        """The batch on a device; where it is there already, the very same tensors."""
+        return Batch(*(None if part is None else part.to(device) for part in self))  # type: ignore[arg-type]
 
 
 def stack_series(values: FloatArray, known: FloatArray) -> Tensor:

@@ -82,12 +82,7 @@ def batches(
     gathered = max(1, round(batch_size / chunk)) * chunk
     for numbers in torch.split(torch.arange(count, device=windows.home), gathered):
         for batch in windows.in_batches(numbers, chunk):
-            yield on_device(batch, device)
-
-
-def on_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch on the device; where it is there already, the very same tensors."""
-    return Batch(*(part.to(device) for part in batch))
+            yield batch.to(device)
 
 
 def evenly_spaced(count: int, most: int) -> list[int]:

@@ -19,7 +19,7 @@ from forecast.data.prepare import PreparedData, fitted_rows, prepare
 from forecast.data.windows import Batch
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_nlinear
-from forecast.evaluation.evaluate import evenly_spaced, forecast_of, longest_look_back, on_device
+from forecast.evaluation.evaluate import evenly_spaced, forecast_of, longest_look_back
 from forecast.evaluation.restoring import first_change, overwritten, repeatable, restored
 from forecast.models.base import ForecastModel
 
@@ -185,7 +185,7 @@ def check_forecasts(
     generator = np.random.default_rng(0)
 
     def forecast() -> Tensor:
-        batch = on_device(dataset[window], device)
+        batch = dataset[window].to(device)
         return repeatable(lambda: forecast_of(model, batch, model.look_back), device)
 
     with restored(model):
@@ -230,10 +230,10 @@ def check_training_outputs(
 
     with restored(model):
         model.train()
-        before = predicted(on_device(dataset.__getitems__(chosen), device))
+        before = predicted(dataset.__getitems__(chosen).to(device))
         refuse_not_finite(before, model, f"training: what the training predicts on {split} windows")
         for step in sorted({0, last}):
-            batch = on_device(dataset.__getitems__(chosen), device)
+            batch = dataset.__getitems__(chosen).to(device)
             late = batch.future[:, step:]
             late.copy_(NOISE * torch.randn(late.shape, generator=generator))  # in place: in the memory behind it too
             after = predicted(batch)

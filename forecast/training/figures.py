@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from forecast.attention.base import Mechanism
 from forecast.bounds import Positive
 from forecast.data.prepare import window_values
-from forecast.evaluation.evaluate import evenly_spaced, on_device
+from forecast.evaluation.evaluate import evenly_spaced
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.loggers import DRAWING, log_figure, log_histogram
 
@@ -45,7 +45,7 @@ class Figures(Callback):
         data = datamodule.data
         windows = data.windows("val")
         numbers = evenly_spaced(len(windows), self.windows)
-        batch = trainer.precision_plugin.convert_input(on_device(windows.__getitems__(numbers), module.device))
+        batch = trainer.precision_plugin.convert_input(windows.__getitems__(numbers).to(module.device))
         # forked: a picture must not change what the training draws next
         with recorded_inputs(module) as inputs, torch.random.fork_rng(), trainer.precision_plugin.forward_context():
             forecast = module(batch.past, batch.past_known, batch.future_known)

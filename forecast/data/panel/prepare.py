@@ -1,0 +1,149 @@
+"""From a panel to scaled windows: everything a training, an evaluation or a forecast reads."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from forecast.bounds import CalendarEncoding
+from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.scaling import How, PanelScaler
+from forecast.data.panel.splits import Origins, PanelRows, check_enough, panel_cuts
+from forecast.data.panel.windows import PanelWindows
+from forecast.data.split import Split
+from forecast.data.time_features import time_features
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelData:
+    """A panel, its scale, its calendar, cut into splits; the counterpart of `prepare.PreparedData`.
+
+    splits: the target rows of each. targets: the numbers of the T target columns. pad: whether a window may begin
+    before its series, whose first row is then repeated. calendar (steps, F) float32. season: steps in a season of the
+    targets, None where they have none that is known. device: where batches are wanted.
+    """
+
+    frame: PanelFrame
+    splits: dict[str, PanelRows]
+    scaler: PanelScaler
+    targets: tuple[int, ...]
+    seq_len: int
+    pred_len: int
+    encoding: CalendarEncoding
+    pad: bool
+    calendar: Tensor
+    season: int | None = None
+    device: torch.device | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """C."""
+        return len(self.frame.columns)
+
+    @property
+    def n_known(self) -> int:
+        """F, the flag of padded rows included."""
+        return self.calendar.shape[1] + self.pad
+
+    @property
+    def target_names(self) -> list[str]:
+        """The names of the T target columns."""
+        return [self.frame.columns[i] for i in self.targets]
+
+    @property
+    def context(self) -> int:
+        """The rows of its series that must lie before a forecast."""
+        return 1 if self.pad else self.seq_len
+
+    @cached_property
+    def _scale(self) -> tuple[Tensor, Tensor]:
+        mean, std = (torch.from_numpy(part.astype(np.float32)) for part in (self.scaler.mean, self.scaler.std))
+        return mean, std
+
+    def origins(self, split: str, *, context: int | None = None) -> Origins:
+        """Where the forecasts of a split begin. context: rows that must lie before them, None: as this panel's."""
+        return Origins.of(self.splits[split], self.frame, context=context or self.context, pred_len=self.pred_len)
+
+    def windows(self, split: str, *, look_back: int | None = None) -> PanelWindows:
+        """All windows whose targets lie in the rows of a split. look_back: rows of the past where more than seq_len."""
+        return self.windows_of(self.origins(split), look_back=look_back)
+
+    def windows_of(self, origins: Origins, *, look_back: int | None = None) -> PanelWindows:
+        """The windows whose forecasts begin there."""
+        mean, std = self._scale
+        return PanelWindows(
+            self.frame,
+            origins,
+            mean=mean,
+            std=std,
+            calendar=self.calendar,
+            targets=self.targets,
+            seq_len=self.seq_len,
+            pred_len=self.pred_len,
+            look_back=look_back,
+            padded=self.pad,
+            device=self.device,
+        )
+
+    def on(self, device: torch.device) -> "PanelData":
+        """The same data with batches on a device; the panel stays in the host's memory."""
+        return replace(self, device=device)
+
+    def original(self, scaled: npt.NDArray[np.float64], series: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Target values (W, P, T) of windows of these series (W,) in original units."""
+        return self.scaler.original(scaled, series, self.targets)
+
+    def left_out(self) -> dict[str, list[str]]:
+        """The ids of series without a window, by the reason; those that the reader left out among them."""
+        counts = sum(self.origins(split).counts for split in self.splits)
+        short = self.frame.ids[np.asarray(counts == 0)]
+        found = {reason: list(names) for reason, names in self.frame.left_out.items()}
+        if len(short):
+            found[f"fewer rows than a window needs, {self.context + self.pred_len}"] = [str(name) for name in short]
+        return found
+
+
+def prepare_panel(
+    frame: PanelFrame,
+    *,
+    split: Split,
+    targets: tuple[int, ...],
+    seq_len: int,
+    pred_len: int,
+    encoding: CalendarEncoding,
+    pad: bool,
+    scaling: How,
+) -> PanelData:
+    """Cuts, scales and adds the calendar. UserError where a split holds no window of any series."""
+    rows = panel_cuts(split, frame)
+    context = 1 if pad else seq_len
+    scaler = PanelScaler.fit(frame, scaling, rows["train"], context=seq_len)
+    lengths: dict[str, Any] = {"seq_len": seq_len, "pred_len": pred_len}
+    data = PanelData(
+        frame=frame,
+        splits=rows,
+        scaler=scaler,
+        targets=targets,
+        encoding=encoding,
+        pad=pad,
+        calendar=panel_calendar(frame, encoding, more=pred_len),
+        **lengths,
+    )
+    needs = "1 row before them, since data.short=pad," if pad else f"seq_len {seq_len}"
+    check_enough(
+        {name: data.origins(name) for name in rows},
+        frame,
+        needed=context + pred_len,
+        lengths=f"{needs} + pred_len {pred_len}",
+    )
+    return data
+
+
+def panel_calendar(frame: PanelFrame, encoding: CalendarEncoding, *, more: int) -> Tensor:
+    """The known features (steps, F) of each step of a panel, and of `more` after its last."""
+    features = time_features(frame.calendar(more), frame.freq, encoding=encoding)
+    return torch.from_numpy(np.ascontiguousarray(features, dtype=np.float32))
