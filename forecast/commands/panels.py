@@ -23,7 +23,7 @@ def training_panel(source: CsvSource, config: dict[str, Any]) -> PanelData:
     data = prepare_panel(
         frame,
         split=source.split,
-        targets=source.target_columns(frame),  # type: ignore[arg-type]
+        targets=source.target_columns(frame),
         encoding=calendar_encoding(config),
         pad=source.short == "pad",
         scaling=source.scaling,
@@ -37,7 +37,7 @@ def used_columns(source: CsvSource, frame: PanelFrame) -> PanelFrame:
     """The target alone for data.features=S, else all columns."""
     if source.features != "S":
         return frame
-    (target,) = source.target_columns(frame)  # type: ignore[arg-type]
+    (target,) = source.target_columns(frame)
     return frame.of([frame.columns[target]])
 
 
