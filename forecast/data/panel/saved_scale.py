@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -44,37 +44,50 @@ class SavedScale:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> "SavedScale":
-        """From what `state` gave."""
-        mean, std = state["mean"].numpy(), state["std"].numpy()
-        text = state["ids"].numpy().tobytes().decode()
+        """From what `state` gave. ValueError, with the second half of a sentence, for anything else."""
+        if state["how"] not in get_args(How):
+            raise ValueError(f"is made by {state['how']!r} and none of {', '.join(get_args(How))}")
+        if state["ids"].dtype != torch.uint8 or {state[key].dtype for key in ("mean", "std")} != {torch.float64}:
+            raise ValueError("must hold ids of uint8, mean and std of float64")
+        try:
+            text = state["ids"].numpy().tobytes().decode()
+        except UnicodeDecodeError:
+            raise ValueError("holds ids that are no UTF-8") from None
         ids = np.array([_unescaped(name) for name in text.split("\n")], dtype=np.str_)
-        assert len(mean) == len(std) == (len(ids) if state["how"] == "series" else 1)
+        mean, std = state["mean"].numpy(), state["std"].numpy()
+        rows = len(ids) if state["how"] == "series" else 1
+        if mean.ndim != 2 or mean.shape != std.shape or len(mean) != rows:
+            raise ValueError(f"has the shapes {mean.shape} and {std.shape} for {len(ids)} ids")
+        if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
+            raise ValueError("must hold finite means, and finite deviations above 0")
         return cls(state["how"], ids, mean, std)
 
     @cached_property
     def _index(self) -> pd.Index:
         return pd.Index(self.ids.astype(object))
 
-    def scale(
-        self, ids: npt.NDArray[np.str_], frame: PanelFrame, context: int | None = None
-    ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
-        """Mean and standard deviation (S, C) of the series of a frame, and which of them (S,) were not trained on.
+    def unseen(self, ids: npt.NDArray[np.str_]) -> npt.NDArray[np.bool_]:
+        """Which of the series were not trained on."""
+        return np.asarray(self._index.get_indexer(pd.Index(ids.astype(object))) < 0)
 
-        Where each series has its own scale, those have that of their measured cells: in their first `context` rows;
-        None: in all, where all lie before the forecast.
+    def scaler(self, frame: PanelFrame, *, context: int | None = None) -> PanelScaler:
+        """The scale of each series of a frame.
+
+        Where each series has its own, one that was not trained on has that of its measured cells: in its first
+        `context` rows; None: in all, where all lie before the forecast.
         """
-        places = self._index.get_indexer(pd.Index(ids.astype(object)))
-        unseen = places < 0
+        count = len(frame)
         if self.how != "series":
-            shape = len(ids), self.mean.shape[1]
-            return np.broadcast_to(self.mean, shape), np.broadcast_to(self.std, shape), unseen
-        mean, std = self.mean[places], self.std[places]
-        if unseen.any():
+            mean, std = (np.tile(part, (count, 1)) for part in (self.mean, self.std))
+            return PanelScaler(self.how, mean, std, np.zeros(count, dtype=np.bool_))
+        places = self._index.get_indexer(pd.Index(frame.ids.astype(object)))
+        mean, std, own = self.mean[places], self.std[places], np.asarray(places < 0)
+        if own.any():
             begin, end = frame.offsets[:-1], frame.offsets[1:]
             stop = end if context is None else np.minimum(begin + context, end)
-            _, means, variances = cell_means(frame, begin, np.where(unseen, stop, begin))
-            mean[unseen], std[unseen] = means[unseen], spread(variances, means)[unseen]
-        return mean, std, unseen
+            _, means, variances = cell_means(frame, begin, np.where(own, stop, begin))
+            mean[own], std[own] = means[own], spread(variances, means)[own]
+        return PanelScaler(self.how, mean, std, own)
 
 
 def _escaped(name: str) -> str:

@@ -46,8 +46,10 @@ def through_a_file(scale):
 def test_a_file_gives_each_trained_series_its_scale_to_the_bit(how):
     frame = panel(["x", "y", "z"])
     scaler = fitted(frame, how)
-    mean, std, unseen = through_a_file(SavedScale.of(scaler, frame.ids)).scale(frame.ids, frame)
-    assert (mean == scaler.mean).all() and (std == scaler.std).all() and not unseen.any()
+    kept = through_a_file(SavedScale.of(scaler, frame.ids))
+    again = kept.scaler(frame)
+    assert (again.mean == scaler.mean).all() and (again.std == scaler.std).all()
+    assert again.how == how and not again.own.any() and not kept.unseen(frame.ids).any()
 
 
 @pytest.mark.parametrize("ids", [["a\nb", "a", "b"], ["", "\\n", "\n"], ["ä", "日本", "\\"]])
@@ -61,19 +63,19 @@ def test_series_are_found_by_their_ids_in_whatever_order_they_come():
     trained = panel(["x", "y", "z"])
     scaler = fitted(trained)
     other = panel(["z", "new", "x"], seed=1)
-    mean, _, unseen = SavedScale.of(scaler, trained.ids).scale(other.ids, other)
-    assert unseen.tolist() == [False, True, False]
-    assert (mean[0] == scaler.mean[2]).all() and (mean[2] == scaler.mean[0]).all()
+    found = SavedScale.of(scaler, trained.ids).scaler(other)
+    assert found.own.tolist() == [False, True, False]
+    assert (found.mean[0] == scaler.mean[2]).all() and (found.mean[2] == scaler.mean[0]).all()
 
 
 @pytest.mark.parametrize(("context", "rows"), [(None, 3), (2, 2), (9, 3)])
 def test_a_series_that_was_not_trained_on_has_the_scale_of_its_own_first_rows(context, rows):
     trained = panel(["x", "y", "z"])
     other = panel(["x", "new", "z"], seed=1)
-    mean, std, _ = SavedScale.of(fitted(trained), trained.ids).scale(other.ids, other, context)
+    found = SavedScale.of(fitted(trained), trained.ids).scaler(other, context=context)
     own = other.rows(1)[:rows].astype(np.float64)
-    np.testing.assert_allclose(mean[1], own.mean(0), rtol=1e-12)
-    np.testing.assert_allclose(std[1], own.std(0), rtol=1e-12)
+    np.testing.assert_allclose(found.mean[1], own.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(found.std[1], own.std(0), rtol=1e-12)
 
 
 def test_made_up_cells_have_no_part_in_it_and_a_constant_series_is_not_divided_by_nothing():
@@ -82,19 +84,19 @@ def test_made_up_cells_have_no_part_in_it_and_a_constant_series_is_not_divided_b
     other = panel(["x", "new", "z"], seed=1, measured=measured)
     other.values[7:10, 1] = 3.5
     trained = panel(["x", "y", "z"])
-    mean, std, _ = SavedScale.of(fitted(trained), trained.ids).scale(other.ids, other)
+    found = SavedScale.of(fitted(trained), trained.ids).scaler(other)
     known = other.rows(1)[[0, 2], 0].astype(np.float64)
-    np.testing.assert_allclose([mean[1, 0], std[1, 0]], [known.mean(), known.std()], rtol=1e-12)
-    assert mean[1, 1] == 3.5 and std[1, 1] == 1.0
+    np.testing.assert_allclose([found.mean[1, 0], found.std[1, 0]], [known.mean(), known.std()], rtol=1e-12)
+    assert found.mean[1, 1] == 3.5 and found.std[1, 1] == 1.0
 
 
 def test_where_all_have_one_scale_a_new_series_has_it_too_and_is_known_as_new():
     trained = panel(["x", "y", "z"])
     scaler = fitted(trained, "global")
     other = panel(["x", "new", "z"], seed=1)
-    mean, _, unseen = SavedScale.of(scaler, trained.ids).scale(other.ids, other)
-    assert unseen.tolist() == [False, True, False]
-    assert (mean == scaler.mean[0]).all()
+    kept = SavedScale.of(scaler, trained.ids)
+    assert kept.unseen(other.ids).tolist() == [False, True, False]
+    assert (kept.scaler(other).mean == scaler.mean[0]).all() and not kept.scaler(other).own.any()
 
 
 def test_a_million_series_take_no_list_of_parts():
@@ -104,3 +106,23 @@ def test_a_million_series_take_no_list_of_parts():
         "how": "str",
         **dict.fromkeys(("ids", "mean", "std"), "Tensor"),
     }
+
+
+DAMAGES = {
+    "made by 'shop'": {"how": "shop"},
+    "ids of uint8": {"ids": torch.zeros(3)},
+    "mean and std of float64": {"mean": torch.zeros(3, 2)},
+    "no UTF-8": {"ids": torch.tensor([0xFF], dtype=torch.uint8)},
+    r"shapes \(3, 2\) and \(3, 2\) for 2 ids": {"ids": torch.tensor([*b"x\ny"], dtype=torch.uint8)},
+    r"shapes \(3, 2\) and \(1, 2\)": {"std": torch.ones(1, 2, dtype=torch.float64)},
+    "deviations above 0": {"std": torch.zeros(3, 2, dtype=torch.float64)},
+    "finite means": {"mean": torch.full((3, 2), np.nan, dtype=torch.float64)},
+}
+
+
+@pytest.mark.parametrize("message", DAMAGES)
+def test_a_damaged_scale_is_refused_with_what_is_wrong(message):
+    frame = panel(["x", "y", "z"])
+    state = SavedScale.of(fitted(frame), frame.ids).state()
+    with pytest.raises(ValueError, match=message):
+        SavedScale.from_state({**state, **DAMAGES[message]})
