@@ -21,12 +21,13 @@ from torch.nn.parameter import is_lazy
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import read_plain
-from forecast.checkpoint.formats import RECORD, rename_weights
+from forecast.checkpoint.formats import PANEL, RECORD, rename_weights
 from forecast.checkpoint.validate import FLOATS, check_content, epoch
 from forecast.config.aliases import current_choices, current_config
 from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.build import build
 from forecast.config.values import check_is_plain, walk
+from forecast.data.panel.saved_scale import SavedScale
 from forecast.data.scaling import Scaler
 from forecast.errors import UserError
 from forecast.models.base import ForecastModel, WindowShape
@@ -76,6 +77,23 @@ class Checkpoint:
     def scaler(self) -> Scaler:
         """Fitted on the rows trained on."""
         return Scaler.from_state(self.data["scaler"])
+
+    @property
+    def panel(self) -> dict[str, Any] | None:
+        """What is known of the series of a panel beside `data`; None where the training had one series."""
+        return cast(dict[str, Any] | None, self.record.get(PANEL))
+
+    @property
+    def panel_scale(self) -> SavedScale:
+        """Of each series of a panel, fitted on its rows trained on. Raises UserError for one that is damaged."""
+        assert self.panel is not None
+        try:
+            return SavedScale.from_state(self.panel["scale"])
+        except ValueError as error:
+            raise UserError(
+                f"ckpt_path={self.path} is damaged, or was made or changed by other means: its entry "
+                f"{RECORD}.{PANEL}.scale {error}."
+            ) from error
 
     @property
     def best_epoch(self) -> int | None:

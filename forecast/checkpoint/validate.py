@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import forecast
-from forecast.checkpoint.formats import FORMAT, RECORD
+from forecast.checkpoint.formats import FORMAT, PANEL, RECORD
 from forecast.errors import UserError
 
 NONE = type(None)
@@ -54,6 +54,8 @@ OPTIONAL_KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     f"{RECORD}.imported": {"file": (str,)},
     f"{RECORD}.data.gaps": {},
     f"{RECORD}.data.naive": {"period": (int,), "absolute": (list,), "squared": (list,)},
+    f"{RECORD}.{PANEL}": {"scale": (dict,), "id_column": (str,), "time_column": (str,)},
+    f"{RECORD}.{PANEL}.scale": {"how": (str,), "ids": (Tensor,), "mean": (Tensor,), "std": (Tensor,)},
 }
 
 
@@ -149,7 +151,7 @@ def _check_types(content: dict[str, Any]) -> None:
         place = where.split(".") if where else []
         if where in OPTIONAL_KINDS:
             *place, last = place
-            parent = functools.reduce(operator.getitem, place, content)
+            parent = functools.reduce(lambda inside, key: inside.get(key) or {}, place, content)
             if parent.get(last) is None:
                 continue
             _require(isinstance(parent[last], dict), where, f"is a {type(parent[last]).__name__}; it must be dict")

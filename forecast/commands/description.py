@@ -62,9 +62,10 @@ def training(checkpoint: Checkpoint) -> dict[str, Any]:
     config, data = checkpoint.config, checkpoint.data
     start, stop = data["splits"].get("train", (0, 0))
     left_out = _section(_section(data, "gaps"), "windows_left_out").get("train", 0)
+    windows = max(0, stop - start - config["seq_len"] - config["pred_len"] + 1 - left_out)
     model = _section(config, "model")
     return {
-        "windows": max(0, stop - start - config["seq_len"] - config["pred_len"] + 1 - left_out),
+        "windows": _section(data, "windows").get("train", windows),  # of a panel they are counted
         "batch_size": config["data"].get("batch_size"),
         "max_epochs": _section(config, "trainer").get("max_epochs"),
         "lr": _section(config, "optim").get("lr"),

@@ -98,7 +98,11 @@ def lines(card: dict[str, Any]) -> Iterator[str]:
     yield row("targets", f"{named(data['targets'])}; features {data['features']}")
     yield row("known", named(data["known"]))
     splits = {name: f"{start} to {stop - 1}" for name, (start, stop) in data["splits"].items()}
-    yield row("rows", f"{words(splits)}; trained until {data['trained_until']}")
+    if series := data.get("series"):
+        yield row("series", words({key: value for key, value in series.items() if key != "left_out"}))
+        yield row("windows", f"{words(data['windows'])}; trained until {data['trained_until']}")
+    else:
+        yield row("rows", f"{words(splits)}; trained until {data['trained_until']}")
     if card["gaps"]:
         yield row("gaps", words({key: value for key, value in card["gaps"].items() if not isinstance(value, dict)}))
     for split, errors in card["metrics"].items():

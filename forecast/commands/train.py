@@ -13,6 +13,7 @@ from forecast.checkpoint.load import Checkpoint, calendar_encoding, load_checkpo
 from forecast.commands.growth import has_grown, what_now
 from forecast.commands.inputs import saved_source
 from forecast.commands.outputs import keep_others
+from forecast.commands.panels import training_panel
 from forecast.commands.results import evaluate_checkpoint, write_results
 from forecast.config.build import build
 from forecast.config.check import check_config
@@ -21,8 +22,9 @@ from forecast.config.commit import commit
 from forecast.config.distributed import check_restarts, rank
 from forecast.config.entry import choices, in_sweep, job_number, run_folder, task_overrides
 from forecast.config.resume import resumed_config
+from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData, prepare
-from forecast.data.sources import Source
+from forecast.data.sources import CsvSource, Source
 from forecast.data.split import split_rows
 from forecast.errors import Terminated, UserError
 from forecast.evaluation.baselines import fit_baselines, train_season
@@ -224,8 +226,10 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
     return {"data": record["data"], **result.metrics["cost"], **status}
 
 
-def read_data(source: Source, config: dict[str, Any]) -> PreparedData:
+def read_data(source: Source, config: dict[str, Any]) -> PreparedData | PanelData:
     """The data of a training, scaled by their train rows."""
+    if isinstance(source, CsvSource) and source.panel_form:
+        return training_panel(source, config)
     frame = source.frame()
     lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
     splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)

@@ -1,9 +1,11 @@
 """From a frame to scaled windows: everything a training, an evaluation or a forecast reads."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -107,6 +109,12 @@ class PreparedData:
     def original(self, scaled: np.ndarray) -> np.ndarray:
         """Target values (..., T) in original units."""
         return self.scaler.inverse(scaled, self.targets)
+
+    def origin_times(self, split: str, windows: Sequence[int]) -> pd.DatetimeIndex:
+        """The last known timestamps of windows of a split, sorted."""
+        rows = self.windows(split).starts[sorted(windows)] + self.seq_len - 1
+        times: pd.DatetimeIndex = self.frame.timestamps[rows]
+        return times
 
 
 def fitted_rows(frame: SeriesFrame, splits: dict[str, range]) -> slice | npt.NDArray[np.intp]:

@@ -14,6 +14,7 @@ from forecast.bounds import Bound, Positive, Seed, Text
 from forecast.data import catalog, demo
 from forecast.data.findings import Gaps
 from forecast.data.frame import SeriesFrame, read_frame
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.reading.layout import STEP, STEPS, Layout
 from forecast.data.split import Split
 from forecast.errors import UserError, closest
@@ -79,16 +80,16 @@ class Source(ABC):
         use = {field.name: getattr(self, field.name) for field in fields(CsvSource) if hasattr(self, field.name)}
         return CsvSource(**{**use, **reading, "name": "csv", "path": str(path)})
 
-    def target_columns(self, frame: SeriesFrame) -> tuple[int, ...]:
+    def target_columns(self, frame: SeriesFrame | PanelFrame) -> tuple[int, ...]:
         """Which columns of `frame()` are forecast: T indices into its C columns."""
         target = self._target(frame.columns, frame.name)
         return tuple(range(len(frame.columns))) if self.features == "M" else (frame.columns.index(target),)
 
-    def checksum_of(self, frame: SeriesFrame) -> str:
+    def checksum_of(self, frame: SeriesFrame | PanelFrame) -> str:
         """`checksum` of what a frame of this source was read from, which may have changed since."""
         return frame.checksum or self.checksum()
 
-    def describe(self, frame: SeriesFrame) -> dict[str, str | None]:
+    def describe(self, frame: SeriesFrame | PanelFrame) -> dict[str, str | None]:
         """Name, path and checksum of a frame of this source as plain values, for a checkpoint."""
         path = self.path_used()
         return {"name": self.name, "path": None if path is None else str(path), "checksum": self.checksum_of(frame)}
@@ -190,6 +191,18 @@ class CsvSource(FileSource):
     def __post_init__(self) -> None:
         if not self.path:
             raise UserError("data=csv needs data.path=my.csv")
+        if self.panel_form != "long" and self.id_column is not None:
+            raise UserError(
+                f"data.id_column={self.id_column} is of a panel in long format, and data.panel={self.panel}. Leave one "
+                "of them out."
+            )
+        usual = {field.name: field.default for field in fields(CsvSource)}
+        for key in ("short", "scaling", "windows_per_epoch", "sampling"):
+            if self.panel_form is None and getattr(self, key) != usual[key]:
+                raise UserError(
+                    f"data.{key}={getattr(self, key)} is for many series, and the data are one. Leave it out, or name "
+                    "the panel: data.id_column=NAME, data.panel=columns or data.panel=rows."
+                )
 
     @property
     def panel_form(self) -> PanelForm | None:

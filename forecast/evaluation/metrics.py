@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from forecast.evaluation.naive_errors import NaiveErrors
@@ -14,7 +14,7 @@ from forecast.evaluation.naive_errors import NaiveErrors
 # Forecasts that vary less than this share of the truth's variation are called flat.
 FLAT_SHARE = 0.1
 # The sums that an ErrorSums keeps, beside the number of windows, and the metrics that have no unit.
-SUMS = ("squared", "absolute", "signed", "symmetric_percent", "forecast_variance", "target_variance")
+SUMS = ("squared", "absolute", "made_up", "signed", "symmetric_percent", "forecast_variance", "target_variance")
 UNIT_FREE = ("mase", "rmsse", "smape")
 
 
@@ -35,13 +35,21 @@ class ErrorSums:
         self.absolute = np.zeros((pred_len, n_targets))
         self.signed = np.zeros(n_targets)
         self.symmetric_percent = np.zeros(n_targets)
+        self.made_up = np.zeros((pred_len, n_targets))
         self.forecast_variance = np.zeros(n_targets)
         self.target_variance = np.zeros(n_targets)
 
-    def update(self, forecast: Float[Tensor, "B P T"], target: Float[Tensor, "B P T"]) -> tuple[np.ndarray, np.ndarray]:
+    def update(
+        self,
+        forecast: Float[Tensor, "B P T"],
+        target: Float[Tensor, "B P T"],
+        measured: Bool[Tensor, "B P T"] | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Adds the windows of a batch; returns their own squared and absolute error, mean over steps, (B, T) each.
 
-        forecast, target (B, P, T) in scaled units. Raises ValueError when the shapes differ: nothing is broadcast.
+        forecast, target (B, P, T) in scaled units. measured: False where the target was made up, which counts nowhere
+        but in what is returned, as no error; None: all were measured. Raises ValueError when the shapes differ:
+        nothing is broadcast.
         """
         expected = (forecast.shape[0], *self.squared.shape)
         if forecast.shape != expected or target.shape != expected:
@@ -50,6 +58,9 @@ class ErrorSums:
                 "(windows, pred_len, target columns)"
             )
         predicted, truth = forecast.double(), target.double()
+        if measured is not None:
+            truth = torch.where(measured, truth, predicted)
+            self.made_up += (~measured).sum(0).cpu().numpy()
         error = predicted - truth
         squared, absolute = error.square(), error.abs()
         self.windows += len(error)
@@ -74,11 +85,11 @@ class ErrorSums:
 
     def by_step(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean squared and mean absolute error (P,) each, scaled units."""
-        return self.squared.mean(1) / self._count(), self.absolute.mean(1) / self._count()
+        return self._means(1)
 
     def by_column(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean squared and mean absolute error (T,) each, scaled units."""
-        return self.squared.mean(0) / self._count(), self.absolute.mean(0) / self._count()
+        return self._means(0)
 
     def overall(self, naive: NaiveErrors | None = None) -> dict[str, Any]:
         """All metrics over windows, steps and columns; None for what is not known.
@@ -127,6 +138,13 @@ class ErrorSums:
         share = (forecast - target).abs() * std / torch.where(size > 0, size, 1.0)
         result: np.ndarray = 200.0 * share.sum((0, 1)).cpu().numpy()
         return result
+
+    def _means(self, axis: int) -> tuple[np.ndarray, np.ndarray]:
+        """Squared and absolute error over the cells that were measured, along an axis of (P, T)."""
+        if self.made_up.any():
+            cells = np.maximum(1, (self._count() - self.made_up).sum(axis))
+            return self.squared.sum(axis) / cells, self.absolute.sum(axis) / cells
+        return self.squared.mean(axis) / self._count(), self.absolute.mean(axis) / self._count()
 
     def _bias(self) -> np.ndarray:
         """Mean of forecast less truth (T,), scaled units."""

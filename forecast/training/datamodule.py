@@ -6,10 +6,13 @@ import lightning.pytorch as pl
 import pandas as pd
 import torch
 
+from forecast.data.panel.prepare import PanelData
+from forecast.data.panel.windows import PanelWindows
 from forecast.data.prepare import PreparedData
+from forecast.data.sources import Sampling
 from forecast.data.windows import WindowDataset
 from forecast.training.loader import WindowLoader
-from forecast.training.samplers import BatchesInOrder, EpochOrder, TrainBatches
+from forecast.training.samplers import BatchesInOrder, DrawnOrder, EpochOrder, TrainBatches
 
 
 class ForecastDataModule(pl.LightningDataModule):
@@ -17,16 +20,30 @@ class ForecastDataModule(pl.LightningDataModule):
 
     The series is moved to the device that trains once, when it fits there, and batches are gathered on it in the main
     process: workers would only copy them about. Several processes share the windows, `batch_size` is that of each.
+    A panel stays in the host's memory. windows_per_epoch: so many of its windows are drawn for each epoch, None: all;
+    sampling: each window alike, or each series.
     """
 
-    def __init__(self, data: PreparedData, *, batch_size: int, seed: int) -> None:
+    def __init__(
+        self,
+        data: PreparedData | PanelData,
+        *,
+        batch_size: int,
+        seed: int,
+        windows_per_epoch: int | None = None,
+        sampling: Sampling = "windows",
+    ) -> None:
         super().__init__()
         self.data = data
         self.batch_size = batch_size
-        self.order = EpochOrder(len(data.windows("train")), seed=seed)
+        windows = data.windows("train")
+        self.order = EpochOrder(len(windows), seed=seed)
+        if isinstance(windows, PanelWindows) and (windows_per_epoch or sampling == "series"):
+            ends = windows.origins.ends if sampling == "series" else None
+            self.order = DrawnOrder(len(windows), drawn=windows_per_epoch or len(windows), seed=seed, ends=ends)
         self.batches: TrainBatches | None = None
         self.resumed: dict[str, Any] = {}
-        self.device_data: PreparedData | None = None  # the data on the device that trains
+        self.device_data: PreparedData | PanelData | None = None  # the data on the device that trains
 
     def train_dataloader(self) -> WindowLoader:
         """Batches of train windows, in another order each epoch."""
@@ -48,10 +65,7 @@ class ForecastDataModule(pl.LightningDataModule):
         """The last known timestamps of the windows that the last step trained on, sorted; None before the first."""
         if self.batches is None:
             return None
-        windows = self.data.windows("train")
-        rows = windows.starts[sorted(self.batches.last_step_windows())] + self.data.seq_len - 1
-        origins: pd.DatetimeIndex = self.data.frame.timestamps[rows]
-        return origins
+        return self.data.origin_times("train", self.batches.last_step_windows())
 
     def state_dict(self) -> dict[str, Any]:
         """How far the epoch is."""
@@ -71,7 +85,7 @@ class ForecastDataModule(pl.LightningDataModule):
         batches = BatchesInOrder(len(windows), batch_size=self.batch_size, **self._processes())
         return WindowLoader(windows, batches)
 
-    def _windows(self, split: str) -> WindowDataset:
+    def _windows(self, split: str) -> WindowDataset | PanelWindows:
         """The windows of a split on the device that trains. Both splits share one series there."""
         if self.device_data is None:
             device = torch.device("cpu") if self.trainer is None else self.trainer.strategy.root_device

@@ -17,6 +17,7 @@ from forecast.checkpoint.load import Checkpoint, build_model
 from forecast.config.build import build
 from forecast.config.distributed import rank
 from forecast.config.entry import in_sweep
+from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import Source
 from forecast.errors import UserError
@@ -81,7 +82,7 @@ class SameFolder(Callback):
             )
 
 
-def fit(plan: Plan, data: PreparedData, record: dict[str, Any], throughput: Throughput) -> Trained:
+def fit(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any], throughput: Throughput) -> Trained:
     """Builds model and trainer and fits, from the beginning or from a checkpoint.
 
     Ctrl-C before there is a checkpoint is KeyboardInterrupt. Raises UserError when nothing was trained.
@@ -95,7 +96,8 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], throughput: Thro
         record=record,
         compiled=config["compile"],
     )
-    datamodule = ForecastDataModule(data, batch_size=config["data"]["batch_size"], seed=config["seed"])
+    drawn = {key: config["data"][key] for key in ("windows_per_epoch", "sampling") if key in config["data"]}
+    datamodule = ForecastDataModule(data, batch_size=config["data"]["batch_size"], seed=config["seed"], **drawn)
     with quiet_lightning(), errors_for_users(plan.folder):
         trainer = make_trainer(plan, throughput)
     finished = True
@@ -126,7 +128,7 @@ def fit(plan: Plan, data: PreparedData, record: dict[str, Any], throughput: Thro
     )
 
 
-def checked_model(plan: Plan, data: PreparedData, record: dict[str, Any]) -> ForecastModel:
+def checked_model(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any]) -> ForecastModel:
     """The model with fresh weights; logs when single-head attention ignores model.n_heads.
 
     Raises UserError for sizes that cannot work together, for a checkpoint of another model, and when something leaks.

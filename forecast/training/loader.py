@@ -6,6 +6,7 @@ from itertools import groupby, islice
 
 import torch
 
+from forecast.data.panel.windows import PanelWindows
 from forecast.data.windows import Batch, WindowDataset
 from forecast.training.samplers import BatchesInOrder, TrainBatches
 
@@ -25,7 +26,7 @@ class WindowLoader:
 
     def __init__(
         self,
-        windows: WindowDataset,
+        windows: WindowDataset | PanelWindows,
         batches: TrainBatches | BatchesInOrder,
         *,
         clock: Callable[[], float] = time.perf_counter,

@@ -13,6 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from forecast.checkpoint.formats import RECORD, rename_weights
 from forecast.data.windows import Batch
+from forecast.errors import UserError
 from forecast.evaluation.metrics import ErrorSums
 from forecast.models.base import ForecastModel
 from forecast.training.callback_states import check_callbacks
@@ -64,8 +65,12 @@ class ForecastModule(pl.LightningModule):
 
     def training_step(self, batch: Batch) -> Tensor:
         """The loss of a batch, a scalar."""
-        outputs = self.training_outputs(batch.past, batch.past_known, batch.future_known, batch.future)
-        loss: Tensor = self.criterion(*outputs)
+        forecast, truth = self.training_outputs(batch.past, batch.past_known, batch.future_known, batch.future)
+        if batch.measured is None:
+            loss: Tensor = self.criterion(forecast, truth)
+        else:
+            loss = self.criterion(forecast, without_made_up(truth, forecast, batch.measured))
+            loss = loss * (batch.measured.numel() / batch.measured.sum().clamp(min=1))
         name = "train/mse_scaled" if isinstance(self.criterion, nn.MSELoss) else "train/loss_scaled"
         self.log(name, loss, prog_bar=True, batch_size=len(batch.target))
         self.loss = loss.detach()
@@ -78,7 +83,7 @@ class ForecastModule(pl.LightningModule):
         if self.validation_errors is None:
             self.validation_errors = ErrorSums(*batch.target.shape[1:])
         forecast = self(batch.past, batch.past_known, batch.future_known)
-        self.validation_errors.update(forecast.float(), batch.target)
+        self.validation_errors.update(forecast.float(), batch.target, batch.measured)
 
     def on_validation_epoch_end(self) -> None:
         """Logs the errors over all windows: a mean of batch means would favour the last, smaller batch."""
@@ -131,3 +136,17 @@ class ForecastModule(pl.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds our part."""
         checkpoint[RECORD] = complete_record(self.record, self.model, best_step=self.best_step)
+
+
+def without_made_up(truth: Tensor, forecast: Tensor, measured: Tensor) -> Tensor:
+    """A truth (B, P, T) that errs nowhere where no file held it: its cells add nothing to a loss or a gradient.
+
+    Raises UserError where a model learns from other rows than those of the forecast, of which nothing is known here.
+    """
+    if truth.shape != measured.shape:
+        raise UserError(
+            "this model also learns from the rows before the forecast, some of which were filled in: it cannot leave "
+            "them out of its loss. Choose a model that forecasts all steps at once, such as model=informer, or fill the "
+            "gaps in the file."
+        )
+    return torch.where(measured, truth, forecast.detach().to(truth.dtype))

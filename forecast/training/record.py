@@ -16,15 +16,17 @@ import torch
 from torch import Tensor, nn
 
 import forecast
-from forecast.checkpoint.formats import FORMAT, RECORD
+from forecast.checkpoint.formats import FORMAT, PANEL, RECORD
 from forecast.checkpoint.load import WEIGHTS_PREFIX, calendar_encoding
 from forecast.config.code_hash import code_hash
 from forecast.config.trust import own_code, trusted
+from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
 from forecast.evaluation.baselines import season
 from forecast.evaluation.naive_errors import naive_errors
+from forecast.training.panel_record import describe_panel, panel_entry
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +50,7 @@ def make_record(
     config: dict[str, Any],
     choices: dict[str, str | None],
     source: Source,
-    data: PreparedData,
+    data: PreparedData | PanelData,
     fitted: Mapping[str, Tensor],
 ) -> dict[str, Any]:
     """The record of a training as far as it is known before the model is built; `complete_record` adds the rest.
@@ -56,12 +58,18 @@ def make_record(
     config: the resolved config. choices: the chosen option of each config group. fitted: the weights of the
     baselines, so that an evaluation needs no train rows.
     """
+    described = (
+        describe_data(config, source, data)
+        if isinstance(data, PreparedData)
+        else describe_panel(data, source.describe(data.frame))
+    )
     return {
         "format": FORMAT,
         "versions": versions(),
         "config": config,
         "choices": choices,
-        "data": describe_data(config, source, data),
+        "data": described,
+        **({} if isinstance(data, PreparedData) else {PANEL: panel_entry(data)}),
         **fitted,
     }
 

@@ -1,6 +1,7 @@
 """In which order windows are trained on, and which process trains on which of them."""
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -25,6 +26,30 @@ class EpochOrder:
         seed = int(np.random.SeedSequence((self.seed, self.epoch)).generate_state(1, np.uint64)[0])
         # a generator of its own: neither dropout nor a validation changes the order
         return torch.randperm(self.count, generator=torch.Generator().manual_seed(seed))
+
+
+class DrawnOrder(EpochOrder):
+    """`drawn` of `windows` windows an epoch, drawn anew for each from (seed, epoch) alone, at the cost of those drawn.
+
+    Without `ends` each window is alike, none twice in an epoch. ends (S,): the windows of all series up to and with s;
+    then each series that has one is alike, and in it each of its windows, which may come twice.
+    """
+
+    def __init__(self, windows: int, *, drawn: int, seed: int, ends: npt.NDArray[np.int64] | None = None) -> None:
+        super().__init__(min(drawn, windows) if ends is None else drawn, seed=seed)
+        self.windows = windows
+        self.ends = ends
+
+    def permutation(self) -> Tensor:
+        """Window numbers (count,), others in each epoch."""
+        generator = np.random.default_rng(np.random.SeedSequence((self.seed, self.epoch)))
+        if self.ends is None:
+            # shuffled and without replacement; of many windows few are drawn without a list of all of them
+            return torch.from_numpy(generator.choice(self.windows, self.count, replace=False))
+        counts = np.diff(self.ends, prepend=0)
+        series = generator.choice(np.flatnonzero(counts), self.count)
+        within = (generator.random(self.count) * counts[series]).astype(np.int64)
+        return torch.from_numpy(self.ends[series] - counts[series] + np.minimum(within, counts[series] - 1))
 
 
 class TrainBatches:

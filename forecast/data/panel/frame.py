@@ -1,7 +1,7 @@
 """Many series of one frequency as one array."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -69,6 +69,14 @@ class PanelFrame:
     def rows(self, series: int) -> npt.NDArray[np.float32]:
         """The values (n, C) of one series."""
         return self.values[self.offsets[series] : self.offsets[series + 1]]
+
+    def of(self, columns: Sequence[str]) -> "PanelFrame":
+        """Some columns alone, in this order."""
+        if tuple(columns) == self.columns:
+            return self
+        places = [self.columns.index(name) for name in columns]
+        measured = None if self.measured is None else self.measured[:, places]
+        return replace(self, values=np.ascontiguousarray(self.values[:, places]), columns=tuple(columns), measured=measured)
 
     @property
     def without_calendar(self) -> bool:

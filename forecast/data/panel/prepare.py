@@ -1,11 +1,13 @@
 """From a panel to scaled windows: everything a training, an evaluation or a forecast reads."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -96,6 +98,15 @@ class PanelData:
     def original(self, scaled: npt.NDArray[np.float64], series: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Target values (W, P, T) of windows of these series (W,) in original units."""
         return self.scaler.original(scaled, series, self.targets)
+
+    def origin_times(self, split: str, windows: Sequence[int]) -> pd.DatetimeIndex:
+        """The last known timestamps of windows of a split, sorted."""
+        served = self.windows(split)
+        numbers = torch.as_tensor(list(windows), dtype=torch.int64)
+        series = served.series_of(numbers).numpy()
+        steps = served.origins_of(numbers).numpy() - self.frame.offsets[series] + self.frame.steps[series] - 1
+        times: pd.DatetimeIndex = self.frame.calendar()[np.sort(steps)]
+        return times
 
     def left_out(self) -> dict[str, list[str]]:
         """The ids of series without a window, by the reason; those that the reader left out among them."""

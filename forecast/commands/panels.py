@@ -1,0 +1,88 @@
+"""The series of a panel for a training, an evaluation or a forecast."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from forecast.checkpoint.load import Checkpoint, calendar_encoding
+from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.prepare import PanelData, prepare_panel
+from forecast.data.panel.read import read_panel
+from forecast.data.panel.scaling import PanelScaler
+from forecast.data.sources import CsvSource
+from forecast.errors import UserError, closest
+from forecast.evaluation.panel_baselines import panel_season
+from forecast.text.terminal import listed
+
+SPLITS = ("train", "val", "test")
+
+
+def training_panel(source: CsvSource, config: dict[str, Any]) -> PanelData:
+    """The panel of a training, each series scaled by its train rows. UserError as `read_panel`."""
+    frame = used_columns(source, read_panel(source))
+    data = prepare_panel(
+        frame,
+        split=source.split,
+        targets=source.target_columns(frame),
+        encoding=calendar_encoding(config),
+        pad=source.short == "pad",
+        scaling=source.scaling,
+        seq_len=config["seq_len"],
+        pred_len=config["pred_len"],
+    )
+    return replace(data, season=source.season or panel_season(data))
+
+
+def used_columns(source: CsvSource, frame: PanelFrame) -> PanelFrame:
+    """The target alone for data.features=S, else all columns."""
+    if source.features != "S":
+        return frame
+    (target,) = source.target_columns(frame)
+    return frame.of([frame.columns[target]])
+
+
+def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, other_file: bool) -> PanelData:
+    """The panel to evaluate, cut as `source` says and scaled as in training.
+
+    source: the file trained on, or another one. Raises UserError for a split that is not there, for other columns, and
+    when the trained file has changed.
+    """
+    frame = panel_history(checkpoint, source)
+    if not other_file and frame.checksum != checkpoint.data["checksum"]:
+        raise UserError(
+            f"{frame.name}: checksum {frame.checksum}, but the model was trained on {checkpoint.data['checksum']}: the "
+            f"file has changed. Restore it, or evaluate it as another file: data.path={frame.name}"
+        )
+    if split not in SPLITS:
+        raise UserError(f"split={split}: a panel has the splits {', '.join(SPLITS)}.{closest(split, SPLITS)}")
+    config = checkpoint.config
+    lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
+    data = prepare_panel(
+        frame,
+        split=source.split,
+        targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
+        encoding=checkpoint.encoding,
+        pad=source.short == "pad",
+        scaling="none",  # replaced by that of the training
+        **lengths,
+    )
+    scaler: PanelScaler = checkpoint.panel_scale.scaler(frame, context=config["seq_len"])
+    return replace(data, scaler=scaler, season=checkpoint.data["season"])
+
+
+def panel_history(checkpoint: Checkpoint, source: CsvSource) -> PanelFrame:
+    """The checkpoint's columns of all series of a source. UserError for one that is missing."""
+    columns = checkpoint.data["columns"]
+    frame = read_panel(source, freq=checkpoint.data["freq"])
+    for name in columns:
+        if name not in frame.columns:
+            raise UserError(
+                f"{frame.name}: there is no column '{name}' among {listed(frame.columns)}, which the model was trained "
+                f"on.{closest(name, frame.columns)}"
+            )
+    return frame.of(columns)
+
+
+def panel_source(source: CsvSource, path: Path | str | None, reading: dict[str, Any]) -> CsvSource:
+    """The source of a training, or another file written as that one is, but for what `reading` says."""
+    return source if path is None and not reading else replace(source, **{"path": str(path or source.path), **reading})

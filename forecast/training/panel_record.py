@@ -1,0 +1,65 @@
+"""What a checkpoint holds of a panel: in its entry `data` what it holds of one series, the scale of each in `panel`."""
+
+import logging
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from forecast.data.panel.prepare import PanelData
+from forecast.data.panel.saved_scale import SavedScale
+from forecast.data.time_features import feature_names
+
+log = logging.getLogger(__name__)
+NAMED = 5  # of the series that were left out
+
+
+def describe_panel(data: PanelData, source: dict[str, str | None]) -> dict[str, Any]:
+    """Where the data came from, what the model must know of them, and which series were left out.
+
+    source: name, path and checksum. The scaler is the mean of those of the series, for a reader who asks what size
+    the values have.
+    """
+    frame, left_out = data.frame, data.left_out()
+    for reason, names in left_out.items():
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        log.warning("%d of %d series left out (%s): %s%s", len(names), len(frame), reason, ", ".join(names[:NAMED]), more)
+    ends = data.splits["train"].stop - frame.offsets[:-1] + frame.steps
+    known = [*feature_names(frame.freq, data.encoding), *(["padded"] if data.pad else [])]
+    return {
+        **source,
+        "columns": list(frame.columns),
+        "targets": data.target_names,
+        "known": known,
+        "freq": frame.freq,
+        "time_format": frame.time_format,
+        "season": data.season,
+        "scaler": {
+            "columns": list(frame.columns),
+            "mean": data.scaler.mean.mean(0).tolist(),
+            "std": data.scaler.std.mean(0).tolist(),
+        },
+        "splits": {},
+        "windows": {name: len(data.origins(name)) for name in data.splits},
+        "trained_until": str(frame.calendar()[max(0, int(ends.max()) - 1)]),
+        "gaps": asdict(frame.repair),
+        "series": {
+            "count": len(frame),
+            "rows": int(frame.offsets[-1]),
+            "shortest": int(frame.lengths.min()),
+            "longest": int(frame.lengths.max()),
+            "cells_made_up": 0 if frame.measured is None else int(np.count_nonzero(~frame.measured)),
+            "left_out": {reason: {"count": len(names), "first": names[:NAMED]} for reason, names in left_out.items()},
+        },
+    }
+
+
+def panel_entry(data: PanelData) -> dict[str, Any]:
+    """The scale of each series, how a forecast is to be written, and whether windows begin before their series."""
+    frame = data.frame
+    return {
+        "scale": SavedScale.of(data.scaler, frame.ids).state(),
+        "id_column": frame.id_column,
+        "time_column": frame.time_column,
+        "pad": data.pad,
+    }
