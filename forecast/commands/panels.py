@@ -1,5 +1,6 @@
 """The series of a panel for a training, an evaluation or a forecast."""
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from forecast.errors import UserError, closest
 from forecast.evaluation.panel_baselines import panel_season
 from forecast.text.terminal import listed
 
+log = logging.getLogger(__name__)
 SPLITS = ("train", "val", "test")
 
 
@@ -66,8 +68,11 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
         scaling="none",  # replaced by that of the training
         **lengths,
     )
-    scaler: PanelScaler = checkpoint.panel_scale.scaler(frame, context=config["seq_len"])
-    return replace(data, scaler=scaler, season=checkpoint.data["season"])
+    scale = checkpoint.panel_scale
+    mean, std, own = scale.scale(frame.ids, frame, config["seq_len"])
+    if count := int(own.sum()):
+        log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
+    return replace(data, scaler=PanelScaler(scale.how, mean, std, own), season=checkpoint.data["season"])
 
 
 def panel_history(checkpoint: Checkpoint, source: CsvSource) -> PanelFrame:
