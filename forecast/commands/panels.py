@@ -9,7 +9,6 @@ from forecast.checkpoint.load import Checkpoint, calendar_encoding
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.prepare import PanelData, prepare_panel
 from forecast.data.panel.read import read_panel
-from forecast.data.panel.scaling import PanelScaler
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError, closest
 from forecast.evaluation.panel_baselines import panel_season
@@ -68,11 +67,10 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
         scaling="none",  # replaced by that of the training
         **lengths,
     )
-    scale = checkpoint.panel_scale
-    mean, std, own = scale.scale(frame.ids, frame, config["seq_len"])
-    if count := int(own.sum()):
+    scaler = checkpoint.panel_scale.scaler(frame, context=config["seq_len"])
+    if count := int(scaler.own.sum()):
         log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
-    return replace(data, scaler=PanelScaler(scale.how, mean, std, own), season=checkpoint.data["season"])
+    return replace(data, scaler=scaler, season=checkpoint.data["season"])
 
 
 def panel_history(checkpoint: Checkpoint, source: CsvSource) -> PanelFrame:
