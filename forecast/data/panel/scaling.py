@@ -46,14 +46,14 @@ class PanelScaler:
             counts = count.sum(0)
             whole = (count * mean).sum(0) / np.maximum(1, counts)
             square = (count * (square + (mean - whole) ** 2)).sum(0) / np.maximum(1, counts)
-            return cls(how, np.tile(whole, (n, 1)), np.tile(_spread(square, whole), (n, 1)), none)
+            return cls(how, np.tile(whole, (n, 1)), np.tile(spread(square, whole), (n, 1)), none)
         few = (count < 2).any(axis=1)
         if few.any():
             begin = frame.offsets[:-1]
             stop = np.where(few, np.minimum(begin + context, frame.offsets[1:]), begin)
             for found, more in zip((mean, square), cell_means(frame, begin, stop)[1:], strict=True):
                 found[few] = more[few]
-        return cls(how, mean, _spread(square, mean), few)
+        return cls(how, mean, spread(square, mean), few)
 
     def original(self, scaled: FloatArray, series: npt.NDArray[np.int64], targets: Sequence[int]) -> FloatArray:
         """Target values (W, P, T) of these series (W,) in original units."""
@@ -88,7 +88,7 @@ def sums(cells: FloatArray, first: npt.NDArray[np.int64], stop: npt.NDArray[np.i
     return np.where((first < stop)[:, None], total, 0.0)
 
 
-def _spread(variance: FloatArray, mean: FloatArray) -> FloatArray:
+def spread(variance: FloatArray, mean: FloatArray) -> FloatArray:
     """The standard deviation, 1 where it is nothing but rounding."""
     std = np.sqrt(variance)
     return np.where(std > _CONSTANT * np.abs(mean), std, 1.0)

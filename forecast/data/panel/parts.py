@@ -1,0 +1,176 @@
+"""Parts of a forecast of many series: files of some series each, with a small JSON beside that says of which run."""
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from forecast.data.catalog import file_md5
+from forecast.data.panel.writing import CSV, Ends, LongTable
+from forecast.errors import UserError
+from forecast.files import json_text
+
+KIND = "forecast of a panel"
+GROUP = 2**17  # rows of a row group: those of a joined file do not tell where its parts began
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What the JSON beside a file says.
+
+    run: what all parts of one forecast have alike, and the bits depend on. shard (i, n): the i-th of n. first, stop: of
+    the series that the run forecasts. head: the bytes of the first line of a CSV.
+    """
+
+    run: Mapping[str, Any]
+    shard: tuple[int, int]
+    first: int
+    stop: int
+    rows: int
+    head: int
+    md5: str
+
+    @property
+    def whole(self) -> bool:
+        """Whether it holds all series."""
+        return (self.first, self.stop) == (0, self.run["series"])
+
+    def text(self) -> str:
+        """The JSON."""
+        return json_text({"kind": KIND, **asdict(self)})
+
+
+def beside(path: Path) -> Path:
+    """Where the JSON of a forecast lies."""
+    return path.with_name(f"{path.name}.json")
+
+
+def read_part(path: Path) -> Part | None:
+    """What is said of a forecast; None where nothing is, or nothing of this kind."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        said = json.loads(beside(path).read_text(encoding="utf-8"))
+        if said.pop("kind") == KIND and isinstance(said["run"]["series"], int):
+            first, number = (int(text) for text in said.pop("shard"))
+            return Part(shard=(first, number), **said)
+    return None
+
+
+def is_unchanged(path: Path, part: Part) -> bool:
+    """Whether a forecast is still what it was when its JSON was written."""
+    try:
+        return file_md5(path) == part.md5
+    except OSError:
+        return False
+
+
+def write_rows(path: Path, ending: str, table: LongTable, ends: Iterable[Ends]) -> int:
+    """Writes forecasts to a path from `forecast.files.together`, as files that end so; returns how many rows."""
+    rows = 0
+    if ending == CSV:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            file.write(table.header_text())
+            for some in ends:
+                file.write(table.text(*some))
+                rows += len(some.series) * table.pred_len
+        return rows
+    import pyarrow.parquet as pq
+
+    with path.open("wb") as raw, pq.ParquetWriter(raw, table.schema()) as writer:
+        for some in ends:
+            writer.write_table(table.columns(*some))
+            rows += len(some.series) * table.pred_len
+    return rows
+
+
+def join(path: Path, ending: str, parts: Sequence[tuple[Path, Part]]) -> None:
+    """Writes the rows of parts, in their order, to a path from `together`: however they were parted, of the same rows
+    come the same bytes.
+    """
+    with path.open("wb") as file:
+        if ending == CSV:
+            _join_text(parts, file)
+        else:
+            _join_columns([path for path, _ in parts], file)
+
+
+def _join_text(parts: Sequence[tuple[Path, Part]], file: IO[bytes]) -> None:
+    for number, (path, part) in enumerate(parts):
+        with path.open("rb") as rows:
+            rows.seek(part.head if number else 0)
+            shutil.copyfileobj(rows, file, 1 << 20)
+
+
+def _join_columns(paths: Sequence[Path], file: IO[bytes]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(paths[0])
+    held: list[Any] = []
+    with pq.ParquetWriter(file, schema) as writer:
+        for path in paths:
+            with pq.ParquetFile(path) as part:
+                for batch in part.iter_batches(batch_size=GROUP):
+                    held.append(batch)
+                    while sum(map(len, held)) >= GROUP:
+                        table = pa.Table.from_batches(held, schema).combine_chunks()
+                        writer.write_table(table.slice(0, GROUP))
+                        held = table.slice(GROUP).to_batches()
+        if held or not paths:
+            writer.write_table(pa.Table.from_batches(held, schema).combine_chunks())
+
+
+def check_parts(parts: Sequence[tuple[Path, Part]]) -> list[tuple[Path, Part]]:
+    """The parts of a forecast in its order; UserError unless they are all, each once, of one run."""
+    first, said = parts[0]
+    for path, part in parts[1:]:
+        for key in {**said.run, **part.run}:
+            one, other = said.run.get(key), part.run.get(key)
+            if one != other:
+                raise UserError(
+                    f"{path} is no part of the same forecast as {first}: its {_WORDS.get(key, key)} is {other}, there "
+                    f"{one}. Name parts of one command, with the same files and number of threads."
+                )
+        if part.shard[1] != said.shard[1]:
+            raise UserError(
+                f"{path} is part {part.shard[0]} of {part.shard[1]}, and {first} is one of {said.shard[1]}. Name parts "
+                f"of one division: shard=1/{said.shard[1]} to shard={said.shard[1]}/{said.shard[1]}"
+            )
+    return _each_once(parts, said.shard[1])
+
+
+def _each_once(parts: Sequence[tuple[Path, Part]], number: int) -> list[tuple[Path, Part]]:
+    by_shard: dict[int, Path] = {}
+    for path, part in parts:
+        i = part.shard[0]
+        if i in by_shard:
+            raise UserError(f"{path} and {by_shard[i]} are both part {i} of {number}. Name each part once.")
+        by_shard[i] = path
+    missing = [str(i) for i in range(1, number + 1) if i not in by_shard]
+    if missing:
+        which = f"{', '.join(missing[:5])}{', ...' if len(missing) > 5 else ''} of {number}"
+        raise UserError(
+            f"{len(missing)} of {number} parts {'is' if len(missing) == 1 else 'are'} missing: {which}. Make it with "
+            f"forecast predict shard={missing[0]}/{number}, and name all parts."
+        )
+    ordered = sorted(parts, key=lambda pair: pair[1].shard[0])
+    end = 0
+    for path, part in ordered:
+        run, per = part.run["series"], part.run["pred_len"]
+        if part.first != end or part.rows != (part.stop - part.first) * per:
+            raise UserError(
+                f"{path} holds the series {part.first} to {part.stop} of {run} in {part.rows} rows, where the series "
+                f"from {end} on are expected, {per} rows each. Make the part anew."
+            )
+        if not is_unchanged(path, part):
+            raise UserError(f"{path} is not what it was when {beside(path).name} was written. Make the part anew.")
+        end = part.stop
+    if end != ordered[0][1].run["series"]:
+        raise UserError(f"the parts hold {end} of {ordered[0][1].run['series']} series. Make them anew.")
+    return ordered
+
+
+# Of what a run says, where a key alone would not tell.
+_WORDS = {"checkpoint": "checkpoint's checksum", "data": "data's checksum", "series": "number of series"}

@@ -1,0 +1,98 @@
+"""The scale of a panel as a checkpoint keeps it, and what it gives for the series of another panel."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.scaling import FloatArray, How, PanelScaler, cell_means, spread
+
+_ESCAPED = {"\\": r"\\", "\n": r"\n"}  # in ids: a line end parts them
+
+
+@dataclass(frozen=True, eq=False)
+class SavedScale:
+    """What a training scaled its series `ids` (S,) by; mean, std (S, C) float64, or (1, C): the same for all."""
+
+    how: How
+    ids: npt.NDArray[np.str_]
+    mean: FloatArray
+    std: FloatArray
+
+    @classmethod
+    def of(cls, scaler: PanelScaler, ids: npt.NDArray[np.str_]) -> "SavedScale":
+        """Of a scaler of the series `ids` (S,)."""
+        rows = slice(None) if scaler.how == "series" else slice(1)
+        return cls(scaler.how, ids, scaler.mean[rows], scaler.std[rows])
+
+    def state(self) -> dict[str, Any]:
+        """Plain values and tensors, for a checkpoint: a million ids are one tensor of bytes."""
+        text = "\n".join(_escaped(str(name)) for name in self.ids).encode()
+        return {
+            "how": self.how,
+            "ids": torch.frombuffer(bytearray(text), dtype=torch.uint8) if text else torch.empty(0, dtype=torch.uint8),
+            "mean": torch.from_numpy(self.mean.copy()),
+            "std": torch.from_numpy(self.std.copy()),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> "SavedScale":
+        """From what `state` gave. ValueError, with the second half of a sentence, for anything else."""
+        if state["how"] not in get_args(How):
+            raise ValueError(f"is made by {state['how']!r} and none of {', '.join(get_args(How))}")
+        if state["ids"].dtype != torch.uint8 or {state[key].dtype for key in ("mean", "std")} != {torch.float64}:
+            raise ValueError("must hold ids of uint8, mean and std of float64")
+        try:
+            text = state["ids"].numpy().tobytes().decode()
+        except UnicodeDecodeError:
+            raise ValueError("holds ids that are no UTF-8") from None
+        ids = np.array([_unescaped(name) for name in text.split("\n")], dtype=np.str_)
+        mean, std = state["mean"].numpy(), state["std"].numpy()
+        rows = len(ids) if state["how"] == "series" else 1
+        if mean.ndim != 2 or mean.shape != std.shape or len(mean) != rows:
+            raise ValueError(f"has the shapes {mean.shape} and {std.shape} for {len(ids)} ids")
+        if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
+            raise ValueError("must hold finite means, and finite deviations above 0")
+        return cls(state["how"], ids, mean, std)
+
+    @cached_property
+    def _index(self) -> pd.Index:
+        return pd.Index(self.ids.astype(object))
+
+    def unseen(self, ids: npt.NDArray[np.str_]) -> npt.NDArray[np.bool_]:
+        """Which of the series were not trained on."""
+        return np.asarray(self._index.get_indexer(pd.Index(ids.astype(object))) < 0)
+
+    def scaler(self, frame: PanelFrame, *, context: int | None = None) -> PanelScaler:
+        """The scale of each series of a frame.
+
+        Where each series has its own, one that was not trained on has that of its measured cells: in its first
+        `context` rows; None: in all, where all lie before the forecast.
+        """
+        count = len(frame)
+        if self.how != "series":
+            mean, std = (np.tile(part, (count, 1)) for part in (self.mean, self.std))
+            return PanelScaler(self.how, mean, std, np.zeros(count, dtype=np.bool_))
+        places = self._index.get_indexer(pd.Index(frame.ids.astype(object)))
+        mean, std, own = self.mean[places], self.std[places], np.asarray(places < 0)
+        if own.any():
+            begin, end = frame.offsets[:-1], frame.offsets[1:]
+            stop = end if context is None else np.minimum(begin + context, end)
+            _, means, variances = cell_means(frame, begin, np.where(own, stop, begin))
+            mean[own], std[own] = means[own], spread(variances, means)[own]
+        return PanelScaler(self.how, mean, std, own)
+
+
+def _escaped(name: str) -> str:
+    return re.sub(r"[\\\n]", lambda found: _ESCAPED[found[0]], name)
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)

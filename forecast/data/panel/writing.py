@@ -1,0 +1,129 @@
+"""Forecasts of many series in long format: a row for each series and step, as CSV text or as columns for Parquet."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from forecast.data.panel.frame import IntArray, PanelFrame
+from forecast.data.panel.scaling import FloatArray
+from forecast.data.writing import PLAIN, Writing
+from forecast.text.documents import as_cell
+
+CSV, PARQUET = ".csv", ".parquet"
+ENDINGS = CSV, PARQUET
+
+
+class Ends(NamedTuple):
+    """Forecasts of some series: their numbers (B,) in the panel, and values (B, P, T) in original units."""
+
+    series: IntArray
+    values: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LongTable:
+    """How the steps after the end of the series of a panel are written, in the names of its file.
+
+    targets: the names of the T target columns. writing: how the panel's file writes, as far as it is a CSV. safe: for a
+    spreadsheet, which would take a text that begins with = for a formula.
+    """
+
+    frame: PanelFrame
+    targets: Sequence[str]
+    pred_len: int
+    writing: Writing = PLAIN
+    safe: bool = False
+
+    @property
+    def header(self) -> list[str]:
+        """The names of the columns of a CSV."""
+        names = [self.frame.id_column, *self._time_names, *self.targets]
+        return [as_cell(name) for name in names] if self.safe else names
+
+    def header_text(self) -> str:
+        """The first line of a CSV."""
+        line = io.StringIO()
+        csv.writer(line, delimiter=self.writing.separator, lineterminator="\n").writerow(self.header)
+        return line.getvalue()
+
+    def text(self, series: IntArray, values: FloatArray) -> str:
+        """The lines of forecasts (B, P, T) of series (B,)."""
+        steps = self._steps(series)
+        columns: list[Any] = [np.repeat(self._ids[series], self.pred_len)]
+        columns += [texts[steps] for texts in self._times]
+        columns += list(values.reshape(-1, len(self.targets)).T)
+        table: pd.DataFrame = pd.DataFrame(dict(enumerate(columns)))
+        lines: str = table.to_csv(
+            header=False, index=False, sep=self.writing.separator, decimal=self.writing.decimal, lineterminator="\n"
+        )
+        return lines
+
+    def columns(self, series: IntArray, values: FloatArray) -> Any:
+        """The rows of forecasts (B, P, T) of series (B,) as a table of pyarrow's."""
+        import pyarrow as pa
+
+        ids = pa.array(self.frame.ids[series].tolist(), pa.string())
+        repeated = ids.take(pa.array(np.repeat(np.arange(len(series)), self.pred_len)))
+        times = pa.array(self._stamps[self._steps(series)])
+        targets = [pa.array(np.ascontiguousarray(part)) for part in values.reshape(-1, len(self.targets)).T]
+        return pa.Table.from_arrays([repeated, times, *targets], schema=self.schema())
+
+    def schema(self) -> Any:
+        """The names and kinds of the columns of a Parquet file."""
+        import pyarrow as pa
+
+        names = [self.frame.id_column, self.frame.time_column, *self.targets]
+        time = pa.int64() if self.frame.without_calendar else pa.timestamp("ns")
+        return pa.schema(list(zip(names, [pa.string(), time, *([pa.float64()] * len(self.targets))], strict=True)))
+
+    @property
+    def _time_names(self) -> tuple[str, ...]:
+        times = self.writing.times
+        return (self.frame.time_column,) if times is None or self.frame.without_calendar else times.names
+
+    @cached_property
+    def _ids(self) -> npt.NDArray[Any]:
+        return np.array([as_cell(str(name)) if self.safe else str(name) for name in self.frame.ids], dtype=object)
+
+    def _steps(self, series: IntArray) -> IntArray:
+        """The steps (B * P,) after `frame.first` of the rows of forecasts."""
+        first = self.frame.steps[series] + self.frame.lengths[series]
+        return (first[:, None] + np.arange(self.pred_len)).ravel()
+
+    @cached_property
+    def _stamps(self) -> npt.NDArray[Any]:
+        """The time of each step: nanoseconds since 1970, or the numbers of steps that no calendar counts."""
+        if self.frame.without_calendar:
+            count = int((self.frame.steps + self.frame.lengths).max()) + self.pred_len
+            return step_number(self.frame.first) + np.arange(count)
+        return self.frame.calendar(self.pred_len).to_numpy().astype("datetime64[ns]")
+
+    @cached_property
+    def _times(self) -> list[npt.NDArray[Any]]:
+        """The texts of each step, of each column of time; of steps that no forecast has none."""
+        if self.frame.without_calendar:
+            return [self._stamps]
+        used = np.zeros(len(self._stamps), dtype=np.bool_)
+        ends = np.unique(self.frame.steps + self.frame.lengths)
+        used[(ends[:, None] + np.arange(self.pred_len)).ravel()] = True
+        stamps = pd.DatetimeIndex(self._stamps[used])
+        if self.writing.times is not None:
+            cells = np.array(self.writing.times.cells(stamps), dtype=object)
+        else:
+            plain = stamps.strftime("%Y-%m-%d") if (stamps == stamps.normalize()).all() else stamps.astype(str)
+            cells = plain.to_numpy(dtype=object)[:, None]
+        texts = np.empty((len(used), cells.shape[1]), dtype=object)
+        texts[used] = cells
+        return list(texts.T)
+
+
+def step_number(stamp: pd.Timestamp) -> int:
+    """The number of a step that no calendar counts, see `layout.STEPS`."""
+    return int((stamp - pd.Timestamp(0)) // pd.Timedelta(1, "ms")) + 1

@@ -1,0 +1,140 @@
+"""The steps after the end of every series of a panel, in batches of one size."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from forecast.bounds import CalendarEncoding
+from forecast.data.gaps import MOST_MISSING
+from forecast.data.panel.frame import IntArray, PanelFrame
+from forecast.data.panel.prepare import panel_calendar
+from forecast.data.panel.scaling import FloatArray, cell_means
+from forecast.data.panel.splits import Origins
+from forecast.data.panel.windows import PanelWindows
+from forecast.data.panel.writing import Ends
+from forecast.data.windows import Batch
+from forecast.data.writing import MOST_DIGITS
+from forecast.errors import UserError
+from forecast.evaluation.evaluate import check_finite, exact_float32
+from forecast.models.base import ForecastModel
+from forecast.text.terminal import label
+
+# Windows of one call of the model: the last digits of a product depend on its size, and no forecast may depend on how
+# many series are beside it.
+BATCH = 256
+_GATHERED = 8  # batches whose windows are gathered at once
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PanelForecaster:
+    """A model, in evaluation mode and on the device, and the panel whose series it continues.
+
+    mean, std (S, C): the scale of each series. targets: the numbers of the T target columns. pad: whether a look-back
+    may begin before its series, whose first row is then repeated, and the model is told so.
+    """
+
+    model: ForecastModel
+    frame: PanelFrame
+    mean: FloatArray
+    std: FloatArray
+    targets: tuple[int, ...]
+    seq_len: int
+    pred_len: int
+    encoding: CalendarEncoding
+    pad: bool
+    device: torch.device
+
+    @cached_property
+    def series(self) -> IntArray:
+        """The series (M,) that are forecast, in the order of the panel: those that are long enough."""
+        return np.flatnonzero(self.frame.lengths >= (1 if self.pad else self.seq_len))
+
+    @cached_property
+    def calendar(self) -> Tensor:
+        """The known features (steps, F) of all steps, those of the longest forecast among them."""
+        return panel_calendar(self.frame, self.encoding, more=self.pred_len)
+
+    @cached_property
+    def _windows(self) -> PanelWindows:
+        """A window a series, without rows to come: none of another series is read in their place."""
+        counts = np.zeros(len(self.frame), dtype=np.int64)
+        counts[self.series] = 1
+        mean, std = (torch.from_numpy(part.astype(np.float32)) for part in (self.mean, self.std))
+        return PanelWindows(
+            self.frame,
+            Origins(self.frame.offsets[1:], counts, np.cumsum(counts)),
+            mean=mean,
+            std=std,
+            calendar=self.calendar,
+            targets=self.targets,
+            seq_len=self.seq_len,
+            pred_len=0,
+            look_back=self.model.look_back,
+            padded=self.pad,
+        )
+
+    @torch.inference_mode()
+    def blocks(self, first: int, stop: int) -> Iterator[Ends]:
+        """The forecasts of `series[first:stop]`, some at a time; `first` is a multiple of BATCH.
+
+        The last batch is filled up with its last window. UserError, naming the series, where one is not finite.
+        """
+        assert first % BATCH == 0
+        torch_steps = torch.arange(self.pred_len)
+        step = torch.from_numpy(self.frame.steps + self.frame.lengths)
+        with exact_float32():
+            for start in range(first, stop, BATCH * _GATHERED):
+                end = min(stop, start + BATCH * _GATHERED)
+                whole = start + -(-(end - start) // BATCH) * BATCH
+                parts = []
+                for batch in self._windows.in_batches(torch.arange(start, whole).clamp_(max=end - 1), BATCH):
+                    assert batch.series is not None
+                    future = self.calendar[step[batch.series][:, None] + torch_steps]
+                    if self.pad:
+                        future = torch.cat([future, future.new_zeros(*future.shape[:2], 1)], dim=2)
+                    parts.append(self._forecast(batch, future).numpy())
+                series = self.series[start:end]
+                yield Ends(series, self._original(np.concatenate(parts)[: end - start].astype(np.float64), series))
+
+    def _forecast(self, batch: Batch, future: Tensor) -> Tensor:
+        """(B, P, T), scaled, on the CPU."""
+        inputs = [part.to(self.device) for part in (batch.past, batch.past_known, future)]
+        forecast: Tensor = self.model(*inputs)
+        finite = torch.isfinite(forecast).flatten(1).all(1)
+        if not finite.all():
+            assert batch.series is not None
+            row = int((~finite).int().argmax())
+            try:
+                check_finite(forecast[row], inputs[0][row])
+            except UserError as error:
+                name = label(str(self.frame.ids[int(batch.series[row])]))
+                raise UserError(f"{self.frame.name}, series '{name}': {error}") from error
+        return forecast.cpu()
+
+    def _original(self, scaled: FloatArray, series: IntArray) -> FloatArray:
+        """Target values (B, P, T) in original units, with as many digits as float32 has of standard deviations."""
+        columns = list(self.targets)
+        mean, std = (part[series][:, columns][:, None] for part in (self.mean, self.std))
+        digits = MOST_DIGITS - np.ceil(np.log10(std))
+        up, down = 10.0 ** np.maximum(0, digits), 10.0 ** np.maximum(0, -digits)  # whole: their product is exact
+        rounded: FloatArray = np.rint((scaled * std + mean) * up / down) * down / up + 0.0  # no -0.0
+        return rounded
+
+    def past(self, series: int) -> FloatArray:
+        """The last rows of a series (L, T), at most seq_len, in original units."""
+        rows = self.frame.rows(series)[-self.seq_len :]
+        return rows[:, list(self.targets)].astype(np.float64)
+
+    def made_up(self) -> IntArray:
+        """The series that are forecast though most of a column is made up in their last `seq_len` rows."""
+        if self.frame.measured is None:
+            return self.series[:0]
+        end = self.frame.offsets[1:]
+        first = np.maximum(self.frame.offsets[:-1], end - self.seq_len)
+        counts, _, _ = cell_means(self.frame, first, end)
+        made_up = (counts < (1 - MOST_MISSING) * (end - first)[:, None]).any(axis=1)
+        return self.series[made_up[self.series]]

@@ -1,0 +1,128 @@
+"""The scale of a panel in a checkpoint: kept to the bit, and given to known series; others have their own."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.saved_scale import SavedScale
+from forecast.data.panel.scaling import PanelScaler
+from forecast.data.panel.splits import PanelRows
+
+LENGTHS = (7, 3, 11)
+
+
+def panel(ids, lengths=LENGTHS, *, seed=0, measured=None):
+    values = np.random.default_rng(seed).normal(50, 5, size=(sum(lengths), 2)).astype(np.float32)
+    return PanelFrame(
+        values=values,
+        offsets=np.cumsum([0, *lengths]),
+        steps=np.zeros(len(lengths), dtype=np.int64),
+        ids=np.array(ids),
+        first=pd.Timestamp("2024-01-01"),
+        freq="D",
+        columns=("a", "b"),
+        name="panel",
+        measured=measured,
+    )
+
+
+def fitted(frame, how="series"):
+    return PanelScaler.fit(frame, how, PanelRows(frame.offsets[:-1], frame.offsets[1:] - 1), context=2)
+
+
+def through_a_file(scale):
+    """As a checkpoint keeps it: loaded without anything being executed."""
+    file = io.BytesIO()
+    torch.save(scale.state(), file)
+    file.seek(0)
+    return SavedScale.from_state(torch.load(file, weights_only=True))
+
+
+@pytest.mark.parametrize("how", ["series", "global", "none"])
+def test_a_file_gives_each_trained_series_its_scale_to_the_bit(how):
+    frame = panel(["x", "y", "z"])
+    scaler = fitted(frame, how)
+    kept = through_a_file(SavedScale.of(scaler, frame.ids))
+    again = kept.scaler(frame)
+    assert (again.mean == scaler.mean).all() and (again.std == scaler.std).all()
+    assert again.how == how and not again.own.any() and not kept.unseen(frame.ids).any()
+
+
+@pytest.mark.parametrize("ids", [["a\nb", "a", "b"], ["", "\\n", "\n"], ["ä", "日本", "\\"]])
+def test_ids_may_be_any_text(ids):
+    frame = panel(ids)
+    kept = through_a_file(SavedScale.of(fitted(frame), frame.ids))
+    assert kept.ids.tolist() == ids
+
+
+def test_series_are_found_by_their_ids_in_whatever_order_they_come():
+    trained = panel(["x", "y", "z"])
+    scaler = fitted(trained)
+    other = panel(["z", "new", "x"], seed=1)
+    found = SavedScale.of(scaler, trained.ids).scaler(other)
+    assert found.own.tolist() == [False, True, False]
+    assert (found.mean[0] == scaler.mean[2]).all() and (found.mean[2] == scaler.mean[0]).all()
+
+
+@pytest.mark.parametrize(("context", "rows"), [(None, 3), (2, 2), (9, 3)])
+def test_a_series_that_was_not_trained_on_has_the_scale_of_its_own_first_rows(context, rows):
+    trained = panel(["x", "y", "z"])
+    other = panel(["x", "new", "z"], seed=1)
+    found = SavedScale.of(fitted(trained), trained.ids).scaler(other, context=context)
+    own = other.rows(1)[:rows].astype(np.float64)
+    np.testing.assert_allclose(found.mean[1], own.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(found.std[1], own.std(0), rtol=1e-12)
+
+
+def test_made_up_cells_have_no_part_in_it_and_a_constant_series_is_not_divided_by_nothing():
+    measured = np.ones((sum(LENGTHS), 2), dtype=bool)
+    measured[8, 0] = False
+    other = panel(["x", "new", "z"], seed=1, measured=measured)
+    other.values[7:10, 1] = 3.5
+    trained = panel(["x", "y", "z"])
+    found = SavedScale.of(fitted(trained), trained.ids).scaler(other)
+    known = other.rows(1)[[0, 2], 0].astype(np.float64)
+    np.testing.assert_allclose([found.mean[1, 0], found.std[1, 0]], [known.mean(), known.std()], rtol=1e-12)
+    assert found.mean[1, 1] == 3.5 and found.std[1, 1] == 1.0
+
+
+def test_where_all_have_one_scale_a_new_series_has_it_too_and_is_known_as_new():
+    trained = panel(["x", "y", "z"])
+    scaler = fitted(trained, "global")
+    other = panel(["x", "new", "z"], seed=1)
+    kept = SavedScale.of(scaler, trained.ids)
+    assert kept.unseen(other.ids).tolist() == [False, True, False]
+    assert (kept.scaler(other).mean == scaler.mean[0]).all() and not kept.scaler(other).own.any()
+
+
+def test_a_million_series_take_no_list_of_parts():
+    frame = panel(["x", "y", "z"])
+    state = SavedScale.of(fitted(frame), frame.ids).state()
+    assert {name: type(part).__name__ for name, part in state.items()} == {
+        "how": "str",
+        **dict.fromkeys(("ids", "mean", "std"), "Tensor"),
+    }
+
+
+DAMAGES = {
+    "made by 'shop'": {"how": "shop"},
+    "ids of uint8": {"ids": torch.zeros(3)},
+    "mean and std of float64": {"mean": torch.zeros(3, 2)},
+    "no UTF-8": {"ids": torch.tensor([0xFF], dtype=torch.uint8)},
+    r"shapes \(3, 2\) and \(3, 2\) for 2 ids": {"ids": torch.tensor([*b"x\ny"], dtype=torch.uint8)},
+    r"shapes \(3, 2\) and \(1, 2\)": {"std": torch.ones(1, 2, dtype=torch.float64)},
+    "deviations above 0": {"std": torch.zeros(3, 2, dtype=torch.float64)},
+    "finite means": {"mean": torch.full((3, 2), np.nan, dtype=torch.float64)},
+}
+
+
+@pytest.mark.parametrize("message", DAMAGES)
+def test_a_damaged_scale_is_refused_with_what_is_wrong(message):
+    frame = panel(["x", "y", "z"])
+    state = SavedScale.of(fitted(frame), frame.ids).state()
+    with pytest.raises(ValueError, match=message):
+        SavedScale.from_state({**state, **DAMAGES[message]})
