@@ -37,8 +37,9 @@ SAME_DATA = "same_data"
 WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step.csv", "forecasts.npz"
 # The picture of some forecasts; what a run of `reproduce` printed; the DataFrame that a run of Python was trained on.
 PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.csv"
+SERIES_ERRORS = "errors_by_series.csv"  # of a panel alone
 # What an evaluation writes, all at once; metrics.json last.
-RESULTS = (WINDOW_ERRORS, FORECASTS, STEP_ERRORS, PICTURE, METRICS)
+RESULTS = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS, PICTURE, METRICS)
 
 DEEPEST = 50  # levels of a JSON file; ours have seven
 
@@ -222,7 +223,8 @@ def torn(folder: Path, metrics: Mapping[str, Any]) -> str | None:
     """
     written = metrics.get(FILES)
     files = written if isinstance(written, Mapping) else {}
-    there = (name for name in (WINDOW_ERRORS, FORECASTS, STEP_ERRORS) if name in files and (folder / name).is_file())
+    checked = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS)
+    there = (name for name in checked if name in files and (folder / name).is_file())
     return next((name for name in there if sha256(folder / name) != files[name]), None)
 
 

@@ -65,6 +65,7 @@ def document(results: Path) -> str:
     from forecast.reproduction import records
     from forecast.reproduction.document import CODE, read_notes, table_lines
     from forecast.reproduction.outcome import RULE
+    from forecast.reproduction.panels import panel_lines
     from forecast.reproduction.published import read_published
     from forecast.reproduction.tables import TABLES
 
@@ -73,6 +74,7 @@ def document(results: Path) -> str:
     parts = [INTRODUCTION, RULE, "", CODE, "", made_with(lines), ""]
     for table in TABLES.values():
         parts += table_lines(table, lines, printed, notes)
+    parts += ["## Panels", "", *panel_lines(lines)]
     for report in sorted(results.glob("*/report.md")):
         parts.append(comparison(report))
     return "\n".join(parts).rstrip() + "\n"

@@ -73,7 +73,8 @@ def reproduce(parser: argparse.ArgumentParser) -> None:
         "Each training is a process of its own. What has a result is not run again; what was stopped or killed goes on "
         "from its last checkpoint."
     )
-    parser.add_argument("--table", required=True, help="etth1_m, etth1_s, ..., dlinear, patchtst, or all")
+    parser.add_argument("--table", required=True, help="etth1_m, etth1_s, ..., dlinear, patchtst, all, or panels")
+    parser.add_argument("--root", type=Path, default=Path("data/panels"), help="where the files of panels lie")
     parser.add_argument("--rows", default="", help="some of its rows, such as 24,48; default: all")
     parser.add_argument("--models", default="", help="some of its models, by semicolons: 'informer2020;informer'")
     parser.add_argument("--seeds", type=positive, default=SEEDS, help=f"seeds 1 to N (default {SEEDS})", metavar="N")

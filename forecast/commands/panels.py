@@ -1,5 +1,6 @@
 """The series of a panel for a training, an evaluation or a forecast."""
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,12 @@ from forecast.checkpoint.load import Checkpoint, calendar_encoding
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.prepare import PanelData, prepare_panel
 from forecast.data.panel.read import read_panel
-from forecast.data.panel.scaling import PanelScaler
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError, closest
 from forecast.evaluation.panel_baselines import panel_season
 from forecast.text.terminal import listed
 
+log = logging.getLogger(__name__)
 SPLITS = ("train", "val", "test")
 
 
@@ -66,7 +67,9 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
         scaling="none",  # replaced by that of the training
         **lengths,
     )
-    scaler: PanelScaler = checkpoint.panel_scale.scaler(frame, context=config["seq_len"])
+    scaler = checkpoint.panel_scale.scaler(frame, context=config["seq_len"])
+    if count := int(scaler.own.sum()):
+        log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
     return replace(data, scaler=scaler, season=checkpoint.data["season"])
 
 

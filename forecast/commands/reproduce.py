@@ -7,11 +7,13 @@ line of results/runs.jsonl. What is there is not run again; what was stopped or 
 import argparse
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from forecast.errors import UserError, closest
 from forecast.reproduction import records
 from forecast.reproduction.document import CODE, read_notes, table_lines
 from forecast.reproduction.outcome import RULE
+from forecast.reproduction.panels import TABLE, panel_jobs, panel_lines
 from forecast.reproduction.published import RESULTS, read_published
 from forecast.reproduction.running import run_all
 from forecast.reproduction.tables import TABLES, Job, PublishedTable, cells, jobs
@@ -82,13 +84,13 @@ def run_missing(arguments: argparse.Namespace) -> bool:
 
 def requested_jobs(arguments: argparse.Namespace) -> Iterator[Job]:
     """The trainings that the command names. Raises UserError for a table, row, model or setting that is none."""
-    chosen = cells(
-        tables(arguments.table),
-        read_published(),
-        rows=[row for row in arguments.rows.split(",") if row],
-        models=[name.strip() for name in arguments.models.split(";") if name.strip()],
-    )
-    return jobs(chosen, seeds=range(1, arguments.seeds + 1), extra=arguments.set)
+    rows = [row for row in arguments.rows.split(",") if row]
+    models = [name.strip() for name in arguments.models.split(";") if name.strip()]
+    seeds = range(1, arguments.seeds + 1)
+    if arguments.table == TABLE:
+        named: Any = {"rows": rows, "models": models, "seeds": seeds, "extra": arguments.set}
+        return panel_jobs(arguments.root, arguments.runs, **named)
+    return jobs(cells(tables(arguments.table), read_published(), rows=rows, models=models), seeds=seeds, extra=arguments.set)
 
 
 def tables(name: str) -> list[PublishedTable]:
@@ -96,13 +98,17 @@ def tables(name: str) -> list[PublishedTable]:
     if name == "all":
         return list(TABLES.values())
     if name not in TABLES:
-        raise UserError(f"--table {name}: choose of {', '.join(TABLES)}, all.{closest(name, TABLES)}")
+        known = [*TABLES, TABLE, "all"]
+        raise UserError(f"--table {name}: choose of {', '.join(known)}.{closest(name, known)}")
     return [TABLES[name]]
 
 
 def print_tables(arguments: argparse.Namespace) -> None:
     """Prints the tables as docs/results.md has them, and what their words mean."""
     lines, printed = records.read(arguments.results), read_published()
+    if arguments.table == TABLE:
+        say("\n".join(panel_lines(lines)))
+        return
     notes = read_notes(RESULTS / "notes.yaml")
     for table in tables(arguments.table):
         say("\n".join(table_lines(table, lines, printed, notes)))

@@ -1,6 +1,6 @@
 """The end of every evaluation: metrics.json, errors by step and window, forecasts and their picture."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ import torch
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.description import description
+from forecast.commands.panel_results import panel_blocks, write_series
+from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData, window_values
 from forecast.data.sources import DemoSource, Source
 from forecast.evaluation.baselines import WEIGHTS, season
@@ -25,9 +27,10 @@ from forecast.evaluation.evaluate import (
 )
 from forecast.evaluation.horizon_offsets import offset_metrics
 from forecast.evaluation.naive_errors import NaiveErrors, naive_errors
+from forecast.evaluation.panel_evaluate import PanelEvaluation
 from forecast.files import DECIMALS, json_text, rounded, save_arrays, together
 from forecast.report.forecasters import best_baseline
-from forecast.run_folder import FILES, FORECASTS, METRICS, PICTURE, RESULTS, STEP_ERRORS, WINDOW_ERRORS, sha256
+from forecast.run_folder import FILES, FORECASTS, METRICS, PICTURE, STEP_ERRORS, WINDOW_ERRORS, sha256
 
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
@@ -42,15 +45,15 @@ class Result:
     """
 
     metrics: dict[str, Any]
-    evaluation: Evaluation
-    data: PreparedData
+    evaluation: Evaluation | PanelEvaluation
+    data: PreparedData | PanelData
     by_step: dict[str, list[float]]
 
 
 def evaluate_checkpoint(
     checkpoint: Checkpoint,
     source: Source | None,
-    data: PreparedData,
+    data: PreparedData | PanelData,
     *,
     split: str,
     protocol: Protocol,
@@ -65,6 +68,11 @@ def evaluate_checkpoint(
     brief: splits of which only the number of windows and the errors are kept. Raises UserError when no window counts,
     or a forecast is not finite.
     """
+    if isinstance(data, PanelData):
+        options: Any = {"split": split, "protocol": protocol, "batch_size": batch_size, "device": device}
+        blocks, of_panel, by_step = panel_blocks(checkpoint, data, brief=brief, **options)
+        metrics = {"status": "finished", **description(checkpoint, protocol_name), **blocks}
+        return Result(rounded(metrics), of_panel, data, by_step)
     model, data = checkpoint.model().to(device), data.on(device)
     common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
     fitted = {key: checkpoint.record[key] for key in WEIGHTS if key in checkpoint.record}
@@ -144,22 +152,34 @@ def steps_csv(by_step: dict[str, list[float]]) -> str:
 
 
 def write_results(folder: Path, result: Result) -> None:
-    """Writes errors_by_window.npz, forecasts.npz, metrics_by_step.csv, forecast.png and metrics.json: all or none.
+    """Writes the files of RESULTS, errors_by_series.csv of a panel alone: all or none.
 
     metrics.json comes last and names the others with their SHA-256: a kill between two renames leaves files that
     `run_folder.torn` tells from a whole result.
     """
-    evaluation, data = result.evaluation, result.data
-    errors = {"squared_scaled": evaluation.squared, "absolute_scaled": evaluation.absolute}
-    columns = np.array(data.target_names)
-    windows = example_windows(evaluation, data)
+    metrics = result.metrics
     with together(folder) as beside:
-        save_arrays(beside(WINDOW_ERRORS), {"start": evaluation.starts, **errors, "columns": columns})
-        save_arrays(beside(FORECASTS), windows)
+        if isinstance(result.data, PanelData):
+            assert isinstance(result.evaluation, PanelEvaluation)
+            names = write_series(beside, result.evaluation, result.data, metrics)
+        else:
+            assert isinstance(result.evaluation, Evaluation)
+            names = write_windows(beside, result.evaluation, result.data, metrics)
         beside(STEP_ERRORS).write_text(steps_csv(result.by_step), encoding="utf-8")
-        draw_windows(beside(PICTURE), windows, result.metrics)
-        result.metrics[FILES] = {name: sha256(beside(name)) for name in RESULTS if name != METRICS}
-        beside(METRICS).write_text(json_text(result.metrics), encoding="utf-8")
+        metrics[FILES] = {name: sha256(beside(name)) for name in (*names, STEP_ERRORS)}
+        beside(METRICS).write_text(json_text(metrics), encoding="utf-8")
+
+
+def write_windows(
+    beside: Callable[[str], Path], evaluation: Evaluation, data: PreparedData, metrics: Mapping[str, Any]
+) -> list[str]:
+    """Writes errors_by_window.npz, forecasts.npz and forecast.png where `beside` says, and returns their names."""
+    errors = {"squared_scaled": evaluation.squared, "absolute_scaled": evaluation.absolute}
+    windows = example_windows(evaluation, data)
+    save_arrays(beside(WINDOW_ERRORS), {"start": evaluation.starts, **errors, "columns": np.array(data.target_names)})
+    save_arrays(beside(FORECASTS), windows)
+    draw_windows(beside(PICTURE), windows, metrics)
+    return [WINDOW_ERRORS, FORECASTS, PICTURE]
 
 
 def example_windows(evaluation: Evaluation, data: PreparedData) -> dict[str, np.ndarray]:

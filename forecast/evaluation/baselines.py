@@ -13,13 +13,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.data.seasonality import best_period, seasonal_period
+from forecast.evaluation.panel_baselines import panel_fitting_rows
 from forecast.models.base import FittingRows, ForecastModel, WindowShape
 from forecast.models.naive import LastValue, SeasonalNaive
 from forecast.models.ridge import Ridge, as_rows
 from forecast.ops.ridge import LinearMap, ridge_maps
-from forecast.ops.window_sums import window_sums
 
 # Of the closed-form NLinear, as a share of the mean variance of its regressors: keeps the system solvable.
 NLINEAR_STRENGTH = 1e-3
@@ -61,13 +62,13 @@ def as_weight(linear: LinearMap) -> Float[Tensor, "P L"]:
     return torch.cat([linear.weight[:, :-1], linear.bias.unsqueeze(1)], dim=1)
 
 
-def window_shape(data: PreparedData) -> WindowShape:
+def window_shape(data: PreparedData | PanelData) -> WindowShape:
     """The sizes of the data's windows, for models without a start token."""
     lengths = {"seq_len": data.seq_len, "label_len": 0, "pred_len": data.pred_len}
     return WindowShape(n_columns=data.n_columns, targets=tuple(data.targets), n_known=data.n_known, **lengths)
 
 
-def season(data: PreparedData) -> int | None:
+def season(data: PreparedData | PanelData) -> int | None:
     """Steps in a season: what is known of the data, else that which people expect of their frequency."""
     return data.season or seasonal_period(data.frame.freq)
 
@@ -79,8 +80,10 @@ def train_season(data: PreparedData) -> int | None:
     return best_period(values, data.frame.freq, pred_len=data.pred_len)
 
 
-def fitting_rows(data: PreparedData) -> FittingRows:
+def fitting_rows(data: PreparedData | PanelData) -> FittingRows:
     """What a fitted model may see: the scaled targets, and where a forecast may begin."""
+    if isinstance(data, PanelData):
+        return panel_fitting_rows(data, period=season(data))
 
     def origins(split: str, look_back: int) -> npt.NDArray[np.int64]:
         return replace(data, seq_len=look_back).windows_at(split, 0).starts + look_back
@@ -89,28 +92,34 @@ def fitting_rows(data: PreparedData) -> FittingRows:
     return FittingRows(series=series, origins=origins, period=season(data))
 
 
-def fit_nlinear(data: PreparedData) -> Float[Tensor, "P L"]:
+def fit_nlinear(data: PreparedData | PanelData, rows: FittingRows | None = None) -> Float[Tensor, "P L"]:
     """NLinear by least squares, L = seq_len, over all train windows and targets, for `FittedLinear`.
 
-    Zeng et al. 2023, "Are Transformers Effective for Time Series Forecasting?", where gradient descent fits it.
+    rows: those of the data, where they are known. Zeng et al. 2023, "Are Transformers Effective for Time Series
+    Forecasting?", where gradient descent fits it.
     """
-    rows = fitting_rows(data)
+    rows = rows or fitting_rows(data)
     starts = rows.origins("train", data.seq_len) - data.seq_len
-    sums = window_sums(rows.series, starts, data.seq_len + data.pred_len)
+    sums = rows.sums(rows.series, starts, data.seq_len + data.pred_len)
     (linear,) = ridge_maps(sums, data.seq_len, naive="last", strengths=(NLINEAR_STRENGTH,))
     return as_weight(linear)
 
 
-def fit_baselines(data: PreparedData) -> dict[str, Tensor]:
-    """The weights of the fitted baselines, by their names in a checkpoint: the keys of WEIGHTS."""
+def fit_baselines(data: PreparedData | PanelData) -> dict[str, Tensor]:
+    """The weights of the fitted baselines, by their names in a checkpoint: the keys of WEIGHTS.
+
+    Without NLinear for a panel in which no train window lies whole in its series.
+    """
+    rows = fitting_rows(data)
     ridge = Ridge(window=window_shape(data), columns="shared")
-    ridge.fit(fitting_rows(data))
+    ridge.fit(rows)
     linear = LinearMap(ridge.weight[0].detach().double(), ridge.bias[0].detach().double())
-    return {"nlinear_weight": fit_nlinear(data), "ridge_weight": as_weight(linear)}
+    whole = len(rows.origins("train", data.seq_len)) > 0
+    return {**({"nlinear_weight": fit_nlinear(data, rows)} if whole else {}), "ridge_weight": as_weight(linear)}
 
 
 def make_baselines(
-    data: PreparedData, *, fitted: Mapping[str, Tensor] | None = None, offset: int = 0
+    data: PreparedData | PanelData, *, fitted: Mapping[str, Tensor] | None = None, offset: int = 0
 ) -> dict[str, ForecastModel]:
     """The baselines for forecasts that begin `offset` steps after their windows, by their names in metrics.json.
 

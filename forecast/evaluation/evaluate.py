@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from forecast.bounds import Positive
+from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.data.scaling import TOO_FAR
 from forecast.data.windows import Batch, WindowDataset
@@ -90,7 +91,7 @@ def evenly_spaced(count: int, most: int) -> list[int]:
     return sorted({round(i) for i in np.linspace(0, count - 1, min(most, count))})
 
 
-def look_back_of(model: nn.Module, data: PreparedData) -> int:
+def look_back_of(model: nn.Module, data: PreparedData | PanelData) -> int:
     """Rows of the past that a model is called with."""
     return model.look_back if isinstance(model, ForecastModel) else data.seq_len
 
@@ -101,7 +102,7 @@ def forecast_of(model: nn.Module, batch: Batch, rows: int) -> Tensor:
     return forecast
 
 
-def longest_look_back(forecasters: Iterable[nn.Module], data: PreparedData) -> int:
+def longest_look_back(forecasters: Iterable[nn.Module], data: PreparedData | PanelData) -> int:
     """Rows of the past that all of these can be called with."""
     return max(data.seq_len, *(look_back_of(model, data) for model in forecasters))
 
@@ -188,7 +189,7 @@ def score(
     return scored
 
 
-def counted_windows(data: PreparedData, split: str, protocol: Protocol) -> int:
+def counted_windows(data: PreparedData | PanelData, split: str, protocol: Protocol) -> int:
     """How many windows of a split the protocol counts. Raises UserError when it counts none."""
     windows = len(data.windows(split))
     count = protocol.count(windows)

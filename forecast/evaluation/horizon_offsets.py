@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
@@ -20,8 +21,18 @@ from forecast.models.base import ForecastModel
 log = logging.getLogger(__name__)
 
 
-def check_offsets(data: PreparedData, split: str, protocol: Protocol) -> None:
-    """Raises UserError when a split is too short for one of the protocol's offsets; it names the largest possible."""
+def check_offsets(data: PreparedData | PanelData, split: str, protocol: Protocol) -> None:
+    """Raises UserError when a split is too short for one of the protocol's offsets; it names the largest possible.
+
+    A panel has no offsets.
+    """
+    if isinstance(data, PanelData):
+        if protocol.horizon_offsets:
+            raise UserError(
+                f"{data.frame.name}: protocol.horizon_offsets={list(protocol.horizon_offsets)}: a panel is forecast "
+                "right after its windows. Leave it out: protocol=all_windows."
+            )
+        return
     windows = data.windows(split)
     longest = len(windows) + windows.left_out - 1  # one window, gaps or not
 

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.ops.window_sums import WindowSums, window_sums
+
 # Added to a window's variance: a constant column is divided by something.
 EPSILON = 1e-5
 
@@ -120,12 +122,16 @@ class FittingRows:
 
     series (N, T) float64: the target columns, scaled. origins: from "train" or "val" and a look-back to the rows (W,),
     ascending, at which a forecast may begin: they and the pred_len - 1 after them lie in that split, so many before
-    them may be read. period: steps in a season, None without one.
+    them may be read. period: steps in a season, None without one. sums: of the windows of D rows that begin at rows
+    (W,) of (N, T), as `window_sums` gives them. val_share: of the val windows at least so many must have the rows that
+    a look-back reads.
     """
 
     series: Float[Tensor, "N T"]
     origins: Callable[[str, int], npt.NDArray[np.int64]]
     period: int | None
+    sums: Callable[[Tensor, npt.NDArray[np.int64], int], WindowSums] = window_sums
+    val_share: float = 0.5
 
 
 class FittedModel(ForecastModel):

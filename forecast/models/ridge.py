@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from forecast.bounds import Bound, Positive, at_least
 from forecast.models.base import FittedModel, FittingRows, WindowShape
 from forecast.ops.ridge import STRENGTHS, LinearMap, Naive, mean_map, mean_squared_error, ridge_maps
-from forecast.ops.window_sums import WindowSums, window_sums
+from forecast.ops.window_sums import WindowSums
 
 LONGEST = 1008  # rows: six weeks of hours; the cost grows with their cube
 STEP = 1.5  # each look-back tried is so many times the next shorter one
@@ -90,7 +90,7 @@ class Ridge(FittedModel):
         """The mean of a column's own map and the shared one, or that of the two which errs clearly less."""
         own = self.mean_of_best(rows, found)
         reach = max(own.weight.shape[1], shared.weight.shape[1])
-        val = window_sums(column, rows.origins("val", reach) - reach, reach + self.window.pred_len)
+        val = rows.sums(column, rows.origins("val", reach) - reach, reach + self.window.pred_len)
         kept = self.best([Candidate(one, mean_squared_error(val, one)) for one in (shared, own)])
         return shared if len(kept) == 1 and kept[0] is shared else mean_map(kept)
 
@@ -138,7 +138,7 @@ class Ridge(FittedModel):
         found, known = None, np.empty(0, dtype=np.int64)
         for look_back in look_backs:
             length, origins = look_back + self.window.pred_len, rows.origins(split, look_back)
-            more = window_sums(series, np.setdiff1d(origins, known, assume_unique=True) - look_back, length)
+            more = rows.sums(series, np.setdiff1d(origins, known, assume_unique=True) - look_back, length)
             found, known = more if found is None else found.last(length).plus(more), origins
             yield found
 
@@ -155,8 +155,8 @@ class Ridge(FittedModel):
     def look_backs(self, rows: FittingRows) -> list[int]:
         """The look-backs to be tried, longest first, whole seasons where they hold one.
 
-        A map is fitted to no fewer windows than it reads rows, and keeps half of the val windows: where windows that
-        touch a gap are left out, a longer one has few of them, or none.
+        A map is fitted to no fewer windows than it reads rows, and keeps `rows.val_share` of the val windows: where
+        windows that touch a gap are left out, or series are short, a longer one has few of them, or none.
         """
         if given := self.options["look_back"]:
             if not len(rows.origins("train", given)):
@@ -165,7 +165,7 @@ class Ridge(FittedModel):
                     "fewer rows."
                 )
             return [given]
-        longest, enough = LONGEST, len(rows.origins("val", 1)) / 2
+        longest, enough = LONGEST, rows.val_share * len(rows.origins("val", 1))
         while longest > 1 and (
             len(rows.origins("train", longest)) < longest or len(rows.origins("val", longest)) < enough
         ):

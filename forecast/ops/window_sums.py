@@ -39,9 +39,8 @@ def window_sums(series: Float[Tensor, "N T"], starts: npt.NDArray[np.int64], len
     gram, total = series.new_zeros(length, length), series.new_zeros(length)
     for first, count in runs(starts):
         rows = series[first : first + count + length - 1]
-        gram += _dense_gram(rows, length) if count < length else _running_gram(rows, count, length)
-        before = torch.cat([rows.new_zeros(1), running_sum(rows.sum(1).reshape(1, 1, -1, 1)).flatten()])
-        total += before[count:] - before[:length]
+        gram += _dense_gram(rows, length) if count < length else running_gram(rows, count, length)
+        total += running_total(rows, count, length)
     return WindowSums(gram, total, len(starts) * series.shape[1])
 
 
@@ -60,8 +59,15 @@ def _dense_gram(rows: Tensor, length: int) -> Tensor:
     return windows.T @ windows
 
 
-def _running_gram(rows: Tensor, count: int, length: int) -> Tensor:
-    """(n + D - 1, T) -> (D, D), for many windows."""
+def running_total(rows: Float[Tensor, "N T"], count: int, length: int) -> Float[Tensor, "D"]:
+    """The sum of n = `count` consecutive windows: (n + D - 1, T) -> (D,)."""
+    before = torch.cat([rows.new_zeros(1), running_sum(rows.sum(1).reshape(1, 1, -1, 1)).flatten()])
+    total: Tensor = before[count:] - before[:length]
+    return total
+
+
+def running_gram(rows: Float[Tensor, "N T"], count: int, length: int) -> Float[Tensor, "D D"]:
+    """The Gram matrix of n = `count` consecutive windows: (n + D - 1, T) -> (D, D), for many windows or columns."""
     columns = rows.T.contiguous()
     size = 1 << (len(rows) - 1).bit_length()
     spectrum, first = torch.fft.rfft(columns, size), torch.fft.rfft(columns[:, :count], size)

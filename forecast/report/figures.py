@@ -48,12 +48,13 @@ def forecast_figure(
     baseline_name: str = "",
     first: str | None = None,
     max_columns: int = 4,
+    names: Sequence[str] = (),
 ) -> Figure:
     """Forecasts beside the past and the truth: a row of panels a target column, one panel a window.
 
     past (W, L, T), truth, forecast, baseline (W, P, T) in original units; timestamps: for each window L + P,
-    ascending. first: the column that is drawn above the others. Only the end of the past is drawn, and `max_columns`
-    columns: the title says how many are left out. Raises ValueError when timestamps or columns do not match the arrays.
+    ascending. first: the column that is drawn above the others. names: of the series of each window, where they have
+    any. Only the end of the past is drawn, and `max_columns` columns: the title says how many are left out. Raises ValueError when timestamps or columns do not match the arrays.
     """
     windows, length, drawn = len(past), past.shape[1] + forecast.shape[1], min(len(columns), max_columns)
     if (lengths := [len(index) for index in timestamps]) != [length] * windows:
@@ -74,7 +75,8 @@ def forecast_figure(
         steps = step_numbers(times)
         origin = str(times[past.shape[1] - 1].tz_localize(None)).removesuffix(":00")  # no seconds
         known = origin if steps is None else f"step {steps[past.shape[1] - 1]}"
-        axes[0, window].set_title(f"known until {known}", fontsize="medium")
+        of = f"{drawn_name(names[window])}\n" if names else ""
+        axes[0, window].set_title(f"{of}known until {known}", fontsize="medium", parse_math=False)
         axes[-1, window].set_xlabel("" if steps is None else "step")
     figure.align_ylabels()
     handles, labels = axes[0, 0].get_legend_handles_labels()  # one legend below all panels

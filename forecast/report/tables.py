@@ -26,13 +26,15 @@ def scores_table(metrics: Mapping[str, Any], split: str) -> Table:
     reference = next((row.mse for row in rows if row.key == "seasonal_naive"), None)
     result = _table(Text(_title(metrics, split)), _caption(metrics))
     result.add_column("", overflow="fold")
-    for heading in ("MSE\nscaled", "MAE\nscaled", "MASE\n", "skill\n"):
+    panel = "series" in metrics[split]
+    for heading in ("MSE\nscaled", "MAE\nscaled", "MASE\n", *(("sMAPE\n%", "WAPE\n") if panel else ()), "skill\n"):
         result.add_column(heading, justify="right", no_wrap=True)
     for number, row in enumerate(rows):
         skill = None if row.mse is None or not reference else 1.0 - row.mse / reference
         if number == 0:  # the model's own skill is the recorded one, so that the table cannot contradict metrics.json
             skill = row.scores.get("skill")
         cells = [row.mse, row.error("scaled", "mae"), row.error("mase")]
+        cells += [row.error("smape"), row.error("wape")] if panel else []
         name = f"{row.name} ({row.note})" if row.note else row.name
         result.add_row(Text(name), *map(short_number, cells), "-" if skill is None else f"{skill:.3f}")
     return result
@@ -58,6 +60,22 @@ def columns_table(metrics: Mapping[str, Any], split: str) -> Table | None:
         cells = [row.error(*place) for place in places]
         cells += [best.error("columns", name, "mase")] if best is not None else []
         result.add_row(Text(label(name)), *map(short_number, cells))
+    return result
+
+
+def series_table(metrics: Mapping[str, Any], split: str) -> Table | None:
+    """The series of a panel with the largest and the least MASE, and how many have none; None for one series."""
+    block = metrics[split].get("series")
+    if not block:
+        return None
+    caption = f"{block['evaluated']} of {block['count']} series evaluated, {block['without_mase']} of them without a MASE"
+    result = _table("The worst and the best series", caption)
+    result.add_column("", overflow="fold")
+    for heading in ("MASE", "RMSSE", "sMAPE %", "WAPE"):
+        result.add_column(heading, justify="right", no_wrap=True)
+    for number, row in enumerate([*block["worst"], *reversed(block["best"])]):
+        cells = [short_number(row[key]) for key in ("mase", "rmsse", "smape", "wape")]
+        result.add_row(Text(label(row["id"])), *cells, end_section=number == len(block["worst"]) - 1)
     return result
 
 
@@ -115,9 +133,13 @@ def _title(metrics: Mapping[str, Any], split: str) -> str:
 
 
 def _caption(metrics: Mapping[str, Any]) -> str:
-    scale = metrics.get("mase_scale")
-    mase = "" if not scale else f"\nMASE: MAE / MAE over the train rows of the value {scale['period']} steps before"
-    return f"skill: 1 - MSE / MSE of seasonal naive, scaled{mase}"
+    skill, scale = "skill: 1 - MSE / MSE of seasonal naive, scaled", metrics.get("mase_scale")
+    if not scale:
+        return skill
+    if scale.get("by_series"):
+        before = f"mean difference from {scale['period']} steps before, in the rows before the first forecast"
+        return f"{skill}\nMASE: of each series MAE / {before}"
+    return f"{skill}\nMASE: MAE / MAE over the train rows of the value {scale['period']} steps before"
 
 
 def _table(title: str | Text, caption: str = "") -> Table:

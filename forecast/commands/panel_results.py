@@ -1,0 +1,172 @@
+"""The end of every evaluation of a panel: its part of metrics.json, errors by series, some forecasts, their picture."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from forecast.checkpoint.load import Checkpoint
+from forecast.data.panel.prepare import PanelData
+from forecast.data.panel.scaling import cell_means
+from forecast.evaluation.baselines import WEIGHTS
+from forecast.evaluation.evaluate import MODEL, Protocol
+from forecast.evaluation.panel_evaluate import (
+    PanelEvaluation,
+    evaluate_panel,
+    panel_baseline_metrics,
+    panel_metrics,
+)
+from forecast.files import DECIMALS, save_arrays
+from forecast.report.forecasters import best_baseline
+from forecast.run_folder import FORECASTS, PICTURE, SERIES_ERRORS, WINDOW_ERRORS
+
+
+def panel_blocks(
+    checkpoint: Checkpoint,
+    data: PanelData,
+    *,
+    split: str,
+    protocol: Protocol,
+    batch_size: int,
+    device: torch.device,
+    brief: Sequence[str] = (),
+) -> tuple[dict[str, Any], PanelEvaluation, dict[str, list[float]]]:
+    """What a checkpoint is worth on a panel: the blocks of metrics.json, the evaluation, and the errors by step.
+
+    As `results.evaluate_checkpoint`, whose metrics the blocks become.
+    """
+    model = checkpoint.model().to(device)
+    common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
+    fitted = {key: checkpoint.record[key] for key in WEIGHTS if key in checkpoint.record}
+    blocks = {}
+    for name in brief:
+        other = evaluate_panel(model, data, split=name, fitted=None, **common)
+        blocks[name] = {"windows": other.errors.n_windows, **other.errors.overall(other.naive)}
+    evaluation = evaluate_panel(model, data, split=split, fitted=fitted, **common)
+    baselines = panel_baseline_metrics(evaluation, data)
+    for key, weight in fitted.items():
+        baselines[WEIGHTS[key]]["look_back"] = weight.shape[1]
+    metrics = {
+        split: {**panel_metrics(evaluation, data), "level_shift": panel_level_shift(data, split)},
+        "baselines": baselines,
+        "mase_scale": {
+            "period": evaluation.naive.period,
+            "columns_without": evaluation.naive.without(data.target_names),
+            "by_series": True,
+        },
+        **blocks,
+    }
+    return metrics, evaluation, panel_step_errors(evaluation)
+
+
+def panel_level_shift(data: PanelData, split: str) -> float | None:
+    """How far the mean of a series' rows in a split lies from what it is scaled by, in standard deviations.
+
+    The root mean square over the targets, the median over the series that have such rows.
+    """
+    rows, columns = data.splits[split], list(data.targets)
+    count, mean, _ = cell_means(data.frame, rows.first, rows.stop)
+    known = (count[:, columns] > 0).all(1)
+    shift = (mean - data.scaler.mean)[known][:, columns] / data.scaler.std[known][:, columns]
+    return float(np.median(np.sqrt(np.square(shift).mean(1)))) if known.any() else None
+
+
+def panel_step_errors(evaluation: PanelEvaluation) -> dict[str, list[float]]:
+    """MSE and MAE, scaled units, of the model and the baselines at each step, P figures each."""
+    forecasters = {"": evaluation.errors, **{f"{name}_": errors for name, errors in evaluation.baselines.items()}}
+    columns = {}
+    for prefix, errors in forecasters.items():
+        columns[f"{prefix}mse_scaled"], columns[f"{prefix}mae_scaled"] = errors.steps()
+    return {name: values.tolist() for name, values in columns.items()}
+
+
+def write_series(
+    beside: Callable[[str], Path], evaluation: PanelEvaluation, data: PanelData, metrics: Mapping[str, Any]
+) -> list[str]:
+    """Writes errors_by_window.npz, errors_by_series.csv, forecasts.npz and forecast.png; returns their names.
+
+    beside: from the name of a file to where it is written. metrics: with the block of the evaluated split.
+    """
+    windows = example_series(evaluation, data)
+    save_series_errors(beside(WINDOW_ERRORS), evaluation, data)
+    beside(SERIES_ERRORS).write_text(series_csv(evaluation, data), encoding="utf-8")
+    save_arrays(beside(FORECASTS), windows)
+    draw_series(beside(PICTURE), windows, metrics, worst=len(evaluation.worst))
+    return [WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, PICTURE]
+
+
+def save_series_errors(path: Path, evaluation: PanelEvaluation, data: PanelData) -> None:
+    """The errors of each evaluated series as `errors_by_window.npz` has those of each window.
+
+    start (E,): the numbers of the series; squared_scaled, absolute_scaled (E, T): their means over windows and steps.
+    """
+    errors, evaluated = evaluation.errors, evaluation.errors.evaluated()
+    by_series = errors.series(evaluation.naive)
+    arrays = {"squared_scaled": by_series["mse"][evaluated], "absolute_scaled": by_series["mae"][evaluated]}
+    names = {"columns": np.array(data.target_names), "series": data.frame.ids[evaluated]}
+    save_arrays(path, {"start": np.flatnonzero(evaluated), **arrays, **names})
+
+
+def series_csv(evaluation: PanelEvaluation, data: PanelData) -> str:
+    """A line for each evaluated series: its id, its windows, its errors, means over the targets that have one."""
+    errors, evaluated = evaluation.errors, evaluation.errors.evaluated()
+    table = {f"{name}_scaled" if name in ("mse", "mae") else name: v for name, v in errors.table(evaluation.naive).items()}
+    columns = {data.frame.id_column: data.frame.ids, "windows": errors.windows.numpy(), **table}
+    rows = pd.DataFrame({name: values[evaluated] for name, values in columns.items()})
+    text: str = rows.to_csv(index=False, float_format=f"%.{DECIMALS}f", lineterminator="\n")
+    return text
+
+
+def example_series(evaluation: PanelEvaluation, data: PanelData) -> dict[str, np.ndarray]:
+    """The last windows of the worst and the best series in original units, as `results.example_windows` gives windows.
+
+    series (W,): their ids. Values that no file held are NaN.
+    """
+    frame, series, origins = data.frame, evaluation.shown, evaluation.origins
+    values = np.full((len(series), data.seq_len + data.pred_len, len(data.targets)), np.nan)
+    stamps = []
+    for one, s, origin in zip(values, series, origins, strict=True):
+        begin = int(frame.offsets[s])
+        first = max(begin, origin - data.seq_len)
+        rows, columns = slice(first, origin + data.pred_len), list(data.targets)
+        found = frame.values[rows, columns].astype(np.float64)
+        if frame.measured is not None:
+            found[~frame.measured[rows, columns]] = np.nan
+        missing = len(one) - len(found)
+        one[missing:] = found
+        step = int(first - begin + frame.steps[s])
+        known = pd.date_range(frame.first, periods=step + len(found), freq=frame.freq)[step:]
+        stamps.append(pd.date_range(end=known[0], periods=missing + 1, freq=frame.freq)[:missing].append(known))
+    return {
+        "past": values[:, : data.seq_len],
+        "truth": values[:, data.seq_len :],
+        "forecast": data.original(evaluation.forecasts[MODEL].astype(np.float64), series),
+        **{name: data.original(evaluation.forecasts[name], series) for name in evaluation.baselines},
+        "timestamps": np.array([index.to_numpy() for index in stamps]),
+        "columns": np.array(data.target_names),
+        "series": frame.ids[series],
+    }
+
+
+def draw_series(path: Path, windows: dict[str, np.ndarray], metrics: Mapping[str, Any], *, worst: int) -> None:
+    """Draws the worst and the best series beside the best baseline. worst: how many of the windows are of the worst."""
+    from forecast.report.figures import forecast_figure, save
+
+    drawn = [0, worst] if worst < len(windows["past"]) else [0]
+    best = best_baseline(metrics)
+    figure = forecast_figure(
+        past=windows["past"][drawn],
+        truth=windows["truth"][drawn],
+        forecast=windows["forecast"][drawn],
+        timestamps=[pd.DatetimeIndex(windows["timestamps"][i]) for i in drawn],
+        columns=[str(name) for name in windows["columns"]],
+        title=f"{metrics['model']} on {metrics['data']}: the series with the largest and the least MASE",
+        baseline=windows[best.key][drawn] if best else None,
+        baseline_name=best.name if best else "",
+        first=metrics["target"],
+        names=[str(windows["series"][i]) for i in drawn],
+    )
+    save(figure, path)

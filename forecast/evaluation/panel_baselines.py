@@ -1,0 +1,72 @@
+"""What the baselines of a panel, and models that are fitted at once, are fitted to."""
+
+import logging
+from collections import Counter
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from forecast.data.panel.frame import IntArray, PanelFrame
+from forecast.data.panel.prepare import PanelData
+from forecast.data.seasonality import best_period
+from forecast.models.base import FittingRows
+from forecast.ops.run_sums import run_sums
+
+log = logging.getLogger(__name__)
+
+FITTED_CELLS = 2_000_000  # of a panel with more, a linear map is fitted to whole series drawn by chance
+SEASON_SERIES = 100  # are looked at to find the season of a panel
+VAL_SHARE = 0.9  # of the val windows that a look-back must reach back in: short series would have no say else
+SEED = 0
+
+
+def panel_fitting_rows(data: PanelData, *, period: int | None) -> FittingRows:
+    """The scaled targets of all series as one array, or of some that are drawn, and where a forecast may begin."""
+    frame, columns = data.frame, list(data.targets)
+    chosen = fitted_series(frame, len(columns))
+    lengths, begin = frame.lengths[chosen], frame.offsets[:-1][chosen]
+    own = np.cumsum(lengths) - lengths  # where each begins here
+    if len(chosen) < len(frame):
+        log.info("Linear maps are fitted to %d of %d series, %d rows", len(chosen), len(frame), lengths.sum())
+    rows = np.repeat(begin - own, lengths) + np.arange(lengths.sum())
+    values = frame.values[rows][:, columns].astype(np.float64)
+    values -= np.repeat(data.scaler.mean[chosen][:, columns], lengths, axis=0)
+    values /= np.repeat(data.scaler.std[chosen][:, columns], lengths, axis=0)
+
+    def origins(split: str, look_back: int) -> npt.NDArray[np.int64]:
+        found = data.origins(split, context=look_back)
+        first, counts = found.first[chosen] - begin + own, found.counts[chosen]
+        starts: IntArray = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        return starts
+
+    return FittingRows(
+        series=torch.from_numpy(values), origins=origins, period=period, sums=run_sums, val_share=VAL_SHARE
+    )
+
+
+def fitted_series(frame: PanelFrame, n_targets: int) -> IntArray:
+    """The numbers of all series, or of so many drawn by chance as have FITTED_CELLS target cells; one at least."""
+    drawn = np.random.default_rng(SEED).permutation(len(frame))
+    if frame.offsets[-1] * n_targets <= FITTED_CELLS:
+        return np.arange(len(frame))
+    cells = np.cumsum(frame.lengths[drawn]) * n_targets
+    return np.sort(drawn[: max(1, int(np.searchsorted(cells, FITTED_CELLS, side="right")))])
+
+
+def panel_season(data: PanelData) -> int | None:
+    """The season that most series show in the train rows of the targets, as `best_period` finds it; None without one.
+
+    Of a panel with many series SEASON_SERIES of those that have train rows are looked at.
+    """
+    frame, train, columns = data.frame, data.splits["train"], list(data.targets)
+    with_rows = np.flatnonzero(train.stop - train.first)
+    votes: Counter[int] = Counter()
+    for s in with_rows[:: max(1, -(-len(with_rows) // SEASON_SERIES))]:
+        rows = slice(int(train.first[s]), int(train.stop[s]))
+        values = frame.values[rows, columns].astype(np.float64)
+        if frame.measured is not None:
+            values[~frame.measured[rows, columns]] = np.nan
+        if period := best_period(values, frame.freq, pred_len=data.pred_len):
+            votes[period] += 1
+    return min(votes, key=lambda period: (-votes[period], period), default=None)

@@ -1,0 +1,165 @@
+"""Evaluating a model and its baselines on every window of a split of a panel, with memory for its series alone."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from forecast.data.panel.frame import IntArray
+from forecast.data.panel.prepare import PanelData
+from forecast.data.panel.windows import PanelWindows
+from forecast.data.windows import Batch
+from forecast.errors import UserError
+from forecast.evaluation.baselines import make_baselines, season
+from forecast.evaluation.evaluate import (
+    CHUNK,
+    CHUNK_COLUMNS,
+    MODEL,
+    Protocol,
+    check_finite,
+    counted_windows,
+    exact_float32,
+    forecast_of,
+    longest_look_back,
+    look_back_of,
+)
+from forecast.evaluation.panel_errors import PanelErrors
+from forecast.evaluation.panel_scale import SeasonalDifferences, seasonal_differences
+from forecast.models.base import FittedModel
+
+log = logging.getLogger(__name__)
+
+NAMED_SERIES = 5  # of the worst, and of the best
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelEvaluation:
+    """The errors of a model and its baselines on the windows of one split.
+
+    naive: by what MASE and RMSSE are scaled. worst, best: the numbers of the series with the largest and the least
+    MASE, NAMED_SERIES at most, the utmost first; by MSE where no series has a MASE. origins (W,): the rows of the panel
+    at which the last windows of these series begin to forecast; forecasts (W, P, T), scaled units: by each forecaster.
+    """
+
+    errors: PanelErrors
+    baselines: dict[str, PanelErrors]
+    naive: SeasonalDifferences
+    worst: IntArray
+    best: IntArray
+    origins: IntArray
+    forecasts: dict[str, np.ndarray]
+
+    @property
+    def shown(self) -> IntArray:
+        """The worst series and the best (W,)."""
+        return np.concatenate([self.worst, self.best])
+
+
+def evaluate_panel(
+    model: nn.Module,
+    data: PanelData,
+    *,
+    split: str,
+    protocol: Protocol,
+    fitted: Mapping[str, Tensor] | None,
+    batch_size: int,
+    device: torch.device,
+) -> PanelEvaluation:
+    """Runs a model and the baselines over the windows of a split, in order, in float32; as `evaluate` does.
+
+    The model must be in evaluation mode and on the device. fitted: what `fit_baselines` gave; None leaves all baselines
+    out. Raises UserError when no window counts, no cell of them was measured, or a forecast is not finite.
+    """
+    data = data.on(device)
+    count = counted_windows(data, split, protocol)
+    forecasters = {MODEL: model}
+    if fitted is not None:
+        forecasters |= make_baselines(data, fitted={name: weight.to(device) for name, weight in fitted.items()})
+    windows = data.windows(split, look_back=longest_look_back(forecasters.values(), data))
+    chunk = max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK
+    columns = list(data.targets)
+    scale = {"mean": data.scaler.mean[:, columns], "std": data.scaler.std[:, columns]}
+    errors = {name: PanelErrors(data.pred_len, **scale) for name in forecasters}
+    look_backs = {name: look_back_of(one, data) for name, one in forecasters.items()}
+    with torch.inference_mode(), exact_float32():
+        for batch in panel_batches(windows, batch_size, count=count, chunk=chunk):
+            for name, one in forecasters.items():
+                forecast = forecast_of(one, batch, look_backs[name])
+                check_finite(forecast, batch.past)
+                errors[name].update(batch, forecast)
+    if not errors[MODEL].evaluated().any():
+        raise UserError(f"{data.frame.name}: no value of the split {split} was measured. Choose another data.split.")
+    naive = seasonal_differences(data, split, season(data) or 1)
+    worst, best = ranked(errors[MODEL], naive)
+    # A protocol may leave the last windows of a split out.
+    examples = torch.from_numpy(np.minimum(windows.origins.ends[np.concatenate([worst, best])], count) - 1)
+    with torch.inference_mode(), exact_float32():
+        batch = windows.__getitems__(examples)
+        forecasts = {name: forecast_of(one, batch, look_backs[name]).cpu().numpy() for name, one in forecasters.items()}
+    return PanelEvaluation(
+        errors=errors.pop(MODEL),
+        baselines=errors,
+        naive=naive,
+        worst=worst,
+        best=best,
+        origins=windows.origins_of(examples).numpy(),
+        forecasts=forecasts,
+    )
+
+
+def panel_batches(windows: PanelWindows, batch_size: int, *, count: int, chunk: int = CHUNK) -> Iterator[Batch]:
+    """The first `count` windows in order, `chunk` at a time; about `batch_size` are gathered at once."""
+    gathered = max(1, round(batch_size / chunk)) * chunk
+    for first in range(0, count, gathered):
+        yield from windows.in_batches(torch.arange(first, min(count, first + gathered)), chunk)
+
+
+def ranked(errors: PanelErrors, naive: SeasonalDifferences) -> tuple[IntArray, IntArray]:
+    """The worst and the best series, the utmost first, none in both."""
+    table = errors.table(naive)
+    by = table["mase"] if np.isfinite(table["mase"]).any() else table["mse"]
+    order = np.argsort(by, kind="stable")[: int(np.isfinite(by).sum())]  # NaN comes last
+    worst = order[::-1][: min(NAMED_SERIES, -(-len(order) // 2))]
+    return worst, order[: min(NAMED_SERIES, len(order) - len(worst))]
+
+
+def panel_metrics(evaluation: PanelEvaluation, data: PanelData) -> dict[str, Any]:
+    """The block of metrics.json for the evaluated split."""
+    errors, naive = evaluation.errors, evaluation.naive
+    overall = errors.overall(naive)
+    reference = evaluation.baselines["seasonal_naive"].overall(naive)["scaled"]["mse"]
+    table, evaluated = errors.table(naive), errors.evaluated()
+
+    def named(series: IntArray) -> list[dict[str, Any]]:
+        keys = ("mase", "rmsse", "smape", "wape")
+        return [{"id": str(data.frame.ids[s]), **{key: float(table[key][s]) for key in keys}} for s in series]
+
+    return {
+        "windows": errors.n_windows,
+        **overall,
+        "skill": 1.0 - overall["scaled"]["mse"] / reference if reference else None,
+        "flat": errors.flat(data.target_names),
+        "columns": errors.columns(data.target_names, naive),
+        "series": {
+            "count": len(data.frame),
+            "evaluated": int(evaluated.sum()),
+            "without_mase": int(np.isnan(table["mase"][evaluated]).sum()),
+            "worst": named(evaluation.worst),
+            "best": named(evaluation.best),
+        },
+    }
+
+
+def panel_baseline_metrics(evaluation: PanelEvaluation, data: PanelData) -> dict[str, Any]:
+    """The block `baselines` of metrics.json."""
+    naive = evaluation.naive
+    blocks: dict[str, Any] = {
+        name: {**errors.overall(naive), "columns": errors.columns(data.target_names, naive)}
+        for name, errors in evaluation.baselines.items()
+    }
+    blocks["seasonal_naive"] = {"period": season(data), **blocks["seasonal_naive"]}
+    return blocks
