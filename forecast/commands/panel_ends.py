@@ -39,14 +39,13 @@ def panel_forecaster(checkpoint: Checkpoint, source: CsvSource, *, device: torch
     frame = panel_history(checkpoint, source)
     scaler = checkpoint.panel_scale.scaler(frame)
     assert checkpoint.panel is not None
-    seq_len = checkpoint.config["seq_len"]
     forecaster = PanelForecaster(
         model=checkpoint.model().to(device),
         frame=frame,
         mean=scaler.mean,
         std=scaler.std,
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
-        seq_len=seq_len,
+        seq_len=checkpoint.config["seq_len"],
         pred_len=checkpoint.config["pred_len"],
         encoding=checkpoint.encoding,
         pad=checkpoint.panel["pad"],
@@ -55,7 +54,7 @@ def panel_forecaster(checkpoint: Checkpoint, source: CsvSource, *, device: torch
     if not forecaster.series.size:
         longest = int(frame.lengths.argmax())
         raise UserError(
-            f"{frame.name}: none of {len(frame)} series has the {seq_len} rows (seq_len) that the model reads; the "
+            f"{frame.name}: none of {len(frame)} series has the {forecaster.needed} rows that the model reads; the "
             f"longest, '{label(str(frame.ids[longest]))}', has {frame.lengths[longest]}. Give longer ones, or train "
             "with data.short=pad or a shorter seq_len."
         )
@@ -81,21 +80,21 @@ def check_unseen(checkpoint: Checkpoint, frame: PanelFrame, *, refuse: bool) -> 
 
 def report_left_out(forecaster: PanelForecaster) -> int:
     """How many series are too short, said in one line, as are those that end in made-up rows."""
-    frame, seq_len = forecaster.frame, forecaster.seq_len
+    frame = forecaster.frame
     short = len(frame) - len(forecaster.series)
     if short:
-        first = int((frame.lengths < seq_len).argmax())
+        first = int((frame.lengths < forecaster.needed).argmax())
         log.warning(
-            "%d of %d series have fewer than the %d rows (seq_len) that the model reads and are left out, the first is "
-            "'%s' with %d. A model trained with data.short=pad takes them.",
-            *(short, len(frame), seq_len, label(str(frame.ids[first])), frame.lengths[first]),
+            "%d of %d series have fewer than the %d rows that the model reads and are left out, the first is '%s' with "
+            "%d. A model trained with data.short=pad takes them.",
+            *(short, len(frame), forecaster.needed, label(str(frame.ids[first])), frame.lengths[first]),
         )
     made_up = forecaster.made_up()
     if made_up.size:
         log.warning(
             "%d of %d series have more made-up than measured values in the last %d rows, the first is '%s': their "
             "forecasts are guesses.",
-            *(len(made_up), len(frame), seq_len, label(str(frame.ids[made_up[0]]))),
+            *(len(made_up), len(frame), forecaster.seq_len, label(str(frame.ids[made_up[0]]))),
         )
     return short
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 
 from forecast.commands import Answer
@@ -37,7 +36,6 @@ log = logging.getLogger(__name__)
 
 PIECE = 80 * BATCH  # series of a file that a killed command finds finished when it is run again
 FEW_ROWS = 1000  # which --json prints
-SHOWN = 4  # series in the picture
 
 
 def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Path) -> Answer:
@@ -172,39 +170,25 @@ def _piece(path: Path, ends: PanelForecaster, table: LongTable, run: dict[str, A
 
 
 def draw_ends(path: Path, ends: PanelForecaster, table: LongTable) -> None:
-    """Draws the end of the history and the forecast of some series: the first, the longest and others between."""
+    """Draws the end of the history and the forecast of some series: the first, the last, the longest, one between."""
     from forecast.report.figures import forecast_figure, save
 
-    frame, count = ends.frame, len(ends.series)
-    places = {0, int(frame.lengths[ends.series].argmax()), count // 2, count - 1}
-    shown = sorted(places)[:SHOWN]
-    found = {int(number): values for number, values in _forecasts(ends, shown)}
-    length = max(len(ends.past(number)) for number in found)
-    past = np.full((len(found), length, len(ends.targets)), np.nan)
-    times = []
-    for row, number in enumerate(found):
-        rows = ends.past(number)
-        past[row, length - len(rows) :] = rows
-        until = frame.timestamps(number, ends.pred_len)[-1]
-        times.append(pd.date_range(end=until, periods=length + ends.pred_len, freq=frame.freq))
+    frame, lengths = ends.frame, ends.frame.lengths[ends.series]
+    whole = np.flatnonzero(lengths >= ends.seq_len)
+    places = whole if whole.size else np.arange(len(lengths))
+    shown = sorted({int(places[i]) for i in (0, len(places) // 2, -1)} | {int(lengths.argmax())})
+    forecast = ends.some(shown)
+    length = min(ends.seq_len, int(lengths[shown].min()))
     figure = forecast_figure(
-        past=past,
+        past=np.stack([ends.past(number)[-length:] for number in forecast.series]),
         truth=None,
-        forecast=np.stack(list(found.values())),
-        timestamps=times,
+        forecast=forecast.values,
+        timestamps=[frame.timestamps(number, ends.pred_len)[-length - ends.pred_len :] for number in forecast.series],
         columns=list(table.targets),
-        title=f"{len(found)} of {count} series",
-        names=[str(frame.ids[number]) for number in found],
+        title=f"{len(shown)} of {len(lengths)} series",
+        names=[str(frame.ids[number]) for number in forecast.series],
     )
     save(figure, path)
-
-
-def _forecasts(ends: PanelForecaster, places: list[int]) -> Iterator[tuple[int, Any]]:
-    """(the number of a series, its forecast (P, T)) of those at some places of `ends.series`."""
-    for place in places:
-        first = place // BATCH * BATCH
-        block = next(ends.blocks(first, min(first + BATCH, len(ends.series))))
-        yield int(block.series[place - first]), block.values[place - first]
 
 
 def json_rows(ends: PanelForecaster, table: LongTable) -> list[dict[str, Any]]:
