@@ -84,6 +84,30 @@ def numbers_of(column: Any, missing: Sequence[float]) -> FloatArray:
     return np.where(np.isin(values, missing), np.nan, values) if len(missing) else values
 
 
+class Joint:
+    """Cells of several columns together, numbered as they come."""
+
+    def __init__(self, columns: int) -> None:
+        self._columns = [Words() for _ in range(columns)]
+        self._numbers: dict[tuple[int, ...], int] = {}
+
+    def codes(self, columns: Sequence[Any]) -> IntArray:
+        """The number of the cells of each row (n,)."""
+        codes = [words.codes(column) for words, column in zip(self._columns, columns, strict=True)]
+        if len(codes) == 1:
+            return codes[0]
+        table, firsts = pd.factorize(pd.MultiIndex.from_arrays(codes))
+        numbers = self._numbers
+        return np.array([numbers.setdefault(row, len(numbers)) for row in firsts.tolist()], dtype=np.int64)[table]
+
+    def cells(self) -> list[list[str]]:
+        """Of each column the cells (U,) that stand behind the numbers."""
+        words = [column.words for column in self._columns]
+        if len(words) == 1:
+            return words
+        return [[words[place][row[place]] for row in self._numbers] for place in range(len(words))]
+
+
 class Times:
     """How the time columns of a file are read: first all cells are collected, then their format is decided.
 
@@ -95,8 +119,7 @@ class Times:
         import pyarrow as pa
 
         self._layout = layout
-        self._words = [Words() for _ in kinds]
-        self._pairs: dict[tuple[int, ...], int] = {}
+        self._joint = Joint(len(kinds))
         self._numbers: set[int] = set()
         alone = kinds[0] if len(kinds) == 1 else None
         self._is_time = alone is not None and (pa.types.is_timestamp(alone) or pa.types.is_date(alone))
@@ -119,32 +142,20 @@ class Times:
             values = columns[0].cast(pa.int64()).to_numpy(zero_copy_only=False)
             self._numbers.update(pd.unique(values).tolist())
             return np.asarray(values)
-        codes = [words.codes(column) for words, column in zip(self._words, columns, strict=True)]
-        if len(codes) == 1:
-            return codes[0]
-        table, firsts = pd.factorize(pd.MultiIndex.from_arrays(codes))
-        pairs = self._pairs
-        known = np.array([pairs.setdefault(pair, len(pairs)) for pair in firsts.tolist()], dtype=np.int64)
-        return known[table]
+        return self._joint.codes(columns)
 
     def decide(self, findings: Findings) -> None:
         """Finds how all that was collected is written; UserError, AmbiguousTime as `read_timestamps`."""
         if self._is_time:
             return
         if self._is_whole:
-            texts = {self._layout.time_columns[0]: [str(number) for number in sorted(self._numbers)]}
-            self.stepped = whole_numbers(texts[self._layout.time_columns[0]], self._layout)
+            cells = [[str(number) for number in sorted(self._numbers)]]
         else:
-            words = [known.words for known in self._words]
-            rows = list(self._pairs) if len(words) > 1 else [(code,) for code in range(len(words[0]))]
-            texts = {
-                name: [words[place][row[place]] for row in rows]
-                for place, name in enumerate(self._layout.time_columns)
-            }
-            alone = next(iter(texts.values()))
-            self.stepped = len(texts) == 1 and self._layout.time_format is None and whole_numbers(alone, self._layout)
-            if self.stepped:
-                self._of_codes = np.array([int(float(word)) for word in alone], dtype=np.int64)
+            cells = self._joint.cells()
+        texts = dict(zip(self._layout.time_columns, cells, strict=True))
+        self.stepped = len(cells) == 1 and self._layout.time_format is None and whole_numbers(cells[0], self._layout)
+        if self.stepped and not self._is_whole:
+            self._of_codes = np.array([int(float(word)) for word in cells[0]], dtype=np.int64)
         if self.stepped:
             return
         missing = MISSING_SPELLINGS | {str(word) for word in self._layout.missing}
@@ -154,7 +165,7 @@ class Times:
         except UserError as error:
             raise UserError(f"{findings.path}: {error}") from error
         self._of_codes = read.stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
-        self._faults = {code: " ".join(cells[code] for cells in texts.values()) for code in read.faults}
+        self._faults = {code: " ".join(column[code] for column in cells) for code in read.faults}
         if read.how:
             findings.say(f"The time is read as {read.how}.")
         self.time_format = read.settings.get("data.time_format")

@@ -9,10 +9,10 @@ import numpy as np
 
 from forecast.data import catalog
 from forecast.data.findings import Findings, quoted
-from forecast.data.panel.columnar_cells import Times, Words, numbers_of, text_kind
+from forecast.data.panel.columnar_cells import Joint, Times, Words, numbers_of, text_kind
 from forecast.data.panel.frame import IntArray
-from forecast.data.panel.names import check_ids, counted_times, id_columns, joint_ids, known_time, layout_of
-from forecast.data.panel.rows import PanelRows, as_float32
+from forecast.data.panel.names import JOINT, check_ids, counted_times, id_columns, known_time, layout_of
+from forecast.data.panel.rows import Float32, PanelRows, as_float32
 from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, columns_of
 from forecast.data.reading.layout import STEP, STEPS, Layout
 from forecast.data.reading.numbers import NumberStyle, number_in
@@ -92,6 +92,33 @@ class ColumnarFile:
                 batch = ipc.get_batch(number)
                 batch.validate(full=True)  # its offsets are those of a stranger
                 yield pa.RecordBatch.from_arrays([batch.column(place) for place in places], list(map(str, places)))
+
+
+    def timing(self) -> Times:
+        """What reads the time columns."""
+        return Times([self.schema.types[self.places[name]] for name in self.layout.time_columns], self.layout)
+
+    def times(self, batch: Batch, timing: Times) -> IntArray:
+        """What stands for the times of some rows (n,)."""
+        return timing.collect([batch.columns[name] for name in self.layout.time_columns], of_rows(self.where, batch.rows))
+
+    def numbers(self, batch: Batch) -> Float32:
+        """The values (n, C) of some rows."""
+        marks = NumberStyle(missing=tuple(self.layout.missing)).missing_marks()[1]
+        values = np.stack([numbers_of(batch.columns[name], marks) for name in self.values], axis=1)
+        return as_float32(values, of_rows(self.where, batch.rows), self.values)
+
+    def id_codes(self, batch: Batch, ids: Joint) -> IntArray:
+        """The number of the series of some rows (n,); UserError for a missing id."""
+        columns = [batch.columns[name] for name in self.ids]
+        for name, column in zip(self.ids, columns, strict=True):
+            missing = np.asarray(column.is_null()) if column.null_count else _equal(column, "")
+            if missing.any():
+                raise UserError(
+                    f"{self.where(int(batch.rows[missing.argmax()]))}: the id in the column {label(name)} is missing. "
+                    "Fill it in, or drop the row, or name another column: data.id_column=NAME"
+                )
+        return ids.codes(columns)
 
 
 def columnar_kind(path: Path) -> bytes | None:
@@ -177,23 +204,19 @@ def _of_numbers(names: Sequence[str], kinds: dict[str, Any], findings: Findings)
 
 
 def _rows(file: ColumnarFile, findings: Findings) -> PanelRows:
-    layout, path, ids = file.layout, str(file.path), [Words() for _ in file.ids]
-    timing = Times([file.schema.types[file.places[name]] for name in layout.time_columns], layout)
-    marks = NumberStyle(missing=tuple(layout.missing)).missing_marks()[1]
+    layout, path, ids = file.layout, str(file.path), Joint(len(file.ids))
+    timing = file.timing()
     rows, codes, times, values = [], [], [], []
     for batch in file.batches([*file.ids, *layout.time_columns, *file.values]):
-        where = _of(file.where, batch.rows)
-        codes.append(id_codes(file, batch, ids))
+        codes.append(file.id_codes(batch, ids))
         if layout.time_columns:
-            times.append(timing.collect([batch.columns[name] for name in layout.time_columns], where))
-        numbers = np.stack([numbers_of(batch.columns[name], marks) for name in file.values], axis=1)
-        values.append(as_float32(numbers, where, file.values))
+            times.append(file.times(batch, timing))
+        values.append(file.numbers(batch))
         rows.append(batch.rows)
     if not rows:
         raise UserError(f"{path} holds no rows. Name a file with rows: data.path=my.parquet")
-    where = _of(file.where, np.concatenate(rows))
-    parts = [(np.concatenate([part[place] for part in codes]), known.words) for place, known in enumerate(ids)]
-    series, names = joint_ids(parts)
+    where = of_rows(file.where, np.concatenate(rows))
+    series, names = np.concatenate(codes), joint_names(ids)
     check_ids(names, len(series), file.ids, path)
     if layout.time_columns:
         timing.decide(findings)
@@ -215,18 +238,9 @@ def _rows(file: ColumnarFile, findings: Findings) -> PanelRows:
     )
 
 
-def id_codes(file: ColumnarFile, batch: Batch, ids: Sequence[Words]) -> list[IntArray]:
-    """The code of each id column (n,); UserError for a missing one."""
-    found = []
-    for name, words in zip(file.ids, ids, strict=True):
-        codes = words.codes(batch.columns[name])
-        if "" in words.words and (nameless := codes == words.words.index("")).any():
-            raise UserError(
-                f"{file.where(int(batch.rows[nameless.argmax()]))}: the id in the column {label(name)} is missing. Fill "
-                "it in, or drop the row, or name another column: data.id_column=NAME"
-            )
-        found.append(codes)
-    return found
+def joint_names(ids: Joint) -> list[str]:
+    """The id of each series, by its number."""
+    return [JOINT.join(cells) for cells in zip(*ids.cells(), strict=True)]
 
 
 def time_name(layout: Layout) -> str:
@@ -234,7 +248,8 @@ def time_name(layout: Layout) -> str:
     return layout.time_column if isinstance(layout.time_column, str) else STEP if layout.freq == STEPS else "date"
 
 
-def _of(where: Callable[[int], str], rows: IntArray) -> Callable[[int], str]:
+def of_rows(where: Callable[[int], str], rows: IntArray) -> Callable[[int], str]:
+    """Those of the rows of a part, in words."""
     return lambda row: where(int(rows[row]))
 
 

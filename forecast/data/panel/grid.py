@@ -1,6 +1,7 @@
 """The steps of time that all series of a panel have: inferred from the rows inside them, and checked on every row."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,18 +82,22 @@ def panel_grid(rows: SortedRows, ids: list[str], name: str, *, stepped: bool, tr
             f"{quoted(trained_on)}. Forecast from rows of that frequency, or train on this file."
         )
     grid = _steps(rows) if stepped else _calendar(rows, ids, name, trained_on)
-    positions = grid.positions(rows.times)
-    if (positions < 0).any():
-        raise _misfit(rows, ids, name, grid, int((positions < 0).argmax()), trained_on)
-    _refuse_coarser(rows, positions, ids, name, grid)
+    for first, block in rows.blocks():
+        positions = grid.positions(block.times)
+        if (positions < 0).any():
+            row = int(rows.offsets[first]) + int((positions < 0).argmax())
+            raise _misfit(rows, ids, name, grid, row, trained_on)
+        for series, own in _coarser(block, positions, grid):
+            raise _different(rows, ids, name, grid, first + series, own)
     return grid
 
 
 def _steps(rows: SortedRows) -> Grid:
     """Whole numbers, as far apart as the largest distance that divides all those inside the series."""
-    distances = np.unique(_inside(rows, np.diff(rows.times)))
-    unit = int(np.gcd.reduce(distances)) if distances.size else 1
-    return Grid(STEP_FREQ, int(rows.times.min()), unit, stepped=True)
+    unit = 0
+    for _, block in rows.blocks():
+        unit = int(np.gcd.reduce(np.unique(_inside(block, np.diff(block.times))), initial=unit))
+    return Grid(STEP_FREQ, int(rows.times.min()), unit or 1, stepped=True)
 
 
 def _inside(rows: SortedRows, distances: IntArray) -> IntArray:
@@ -203,25 +208,23 @@ def _misfit(rows: SortedRows, ids: list[str], name: str, grid: Grid, row: int, t
     )
 
 
-def _refuse_coarser(rows: SortedRows, positions: IntArray, ids: list[str], name: str, grid: Grid) -> None:
-    """UserError for a series that lies on the grid, but regularly has only some of its steps."""
-    lengths = rows.lengths
-    long = np.flatnonzero(lengths >= _FEW)
-    if not long.size or len(positions) < 2:
-        return
+def _coarser(rows: SortedRows, positions: IntArray, grid: Grid) -> Iterator[tuple[int, str]]:
+    """Series that lie on the grid, but regularly have only some of its steps, and the frequency of each."""
+    held = np.flatnonzero(rows.lengths > 0)
+    lasts = rows.offsets[1:][held] - 1
     distances = np.diff(positions, append=positions[-1:])
-    distances[rows.offsets[1:][lengths > 0] - 1] = distances.max() + 1  # of a series' last row: no distance
-    held = np.flatnonzero(lengths > 0)
-    shortest = np.zeros(len(lengths), dtype=np.int64)
-    shortest[held] = np.minimum.reduceat(distances, rows.offsets[held])
-    distances[rows.offsets[1:][lengths > 0] - 1] = 0
-    furthest = np.zeros(len(lengths), dtype=np.int64)
-    furthest[held] = np.maximum.reduceat(distances, rows.offsets[held])
-    coarse = long[(shortest[long] > 1) & (furthest[long] <= _NEAR * shortest[long])]
-    for series in coarse[:_VOTERS].tolist():
-        own = f"every {shortest[series]} steps" if grid.stepped else infer_frequency(_stamps(rows, series))
-        if own is not None and (not grid.stepped or shortest[series] == furthest[series]):
-            raise _different(rows, ids, name, grid, series, own)
+    distances[lasts] = distances.max(initial=0) + 1  # none
+    shortest = np.minimum.reduceat(distances, rows.offsets[held])
+    distances[lasts] = 0
+    furthest = np.maximum.reduceat(distances, rows.offsets[held])
+    coarse = (shortest > 1) & (furthest <= _NEAR * shortest) & (rows.lengths[held] >= _FEW)
+    for place in np.flatnonzero(coarse)[:_VOTERS].tolist():
+        if not grid.stepped:
+            own = infer_frequency(_stamps(rows, int(held[place])))
+        else:
+            own = f"every {shortest[place]} steps" if shortest[place] == furthest[place] else None
+        if own is not None:
+            yield int(held[place]), own
 
 
 def _different(rows: SortedRows, ids: list[str], name: str, grid: Grid, series: int, own: str) -> UserError:

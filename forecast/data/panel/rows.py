@@ -2,7 +2,7 @@
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -16,6 +16,7 @@ from forecast.errors import UserError
 from forecast.text.terminal import listed
 
 Float32 = npt.NDArray[np.float32]
+BLOCK_ROWS = 1 << 22  # looked at at a time
 LONGEST_ID = 200  # characters: all ids are one array, in which each takes as much room as the longest
 
 
@@ -128,6 +129,20 @@ class SortedRows:
         """The rows of each series (S,)."""
         return np.diff(self.offsets)
 
+    def blocks(self, most: int = BLOCK_ROWS) -> Iterator[tuple[int, "SortedRows"]]:
+        """The first series and the rows of each of several parts, of at most so many rows where no series has more."""
+        offsets, first, count = self.offsets, 0, len(self.offsets) - 1
+        while first < count:
+            stop = max(int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1, first + 1)
+            begin, end = int(offsets[first]), int(offsets[stop])
+            yield first, SortedRows(
+                offsets=offsets[first : stop + 1] - begin,
+                times=np.asarray(self.times[begin:end]),
+                values=np.asarray(self.values[begin:end]),
+                where=_shifted(self.where, begin),
+            )
+            first = stop
+
     def series_of(self, rows: IntArray) -> IntArray:
         """The series of some rows."""
         return np.searchsorted(self.offsets, rows, side="right") - 1
@@ -159,6 +174,10 @@ def in_order(rows: PanelRows, how: Duplicates, said: Callable[[int], str]) -> So
 def _is_sorted(series: IntArray, times: IntArray) -> bool:
     same = series[1:] == series[:-1]
     return bool(((series[1:] > series[:-1]) | (same & (times[1:] >= times[:-1]))).all())
+
+
+def _shifted(where: Callable[[int], str], begin: int) -> Callable[[int], str]:
+    return lambda row: where(row + begin)
 
 
 def _through(order: IntArray, where: Callable[[int], str]) -> Callable[[int], str]:
