@@ -1,5 +1,7 @@
 """The steps after the end of every series: the model's own, whatever stands beside a series and however they are cut."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -136,7 +138,7 @@ def test_a_forecast_has_the_digits_that_float32_keeps():
     np.testing.assert_allclose(values / unit, np.rint(values / unit), rtol=1e-12)
     last = np.stack([frame.rows(s)[-1] for s in ends.series])[:, None]
     assert (np.abs(values - last) <= 2e-6 * std).all()
-    assert max(len(repr(float(value)).lstrip("-").replace(".", "").strip("0")) for value in values.ravel()) <= 9
+    assert max(len(Decimal(repr(float(value))).normalize().as_tuple().digits) for value in values.ravel()) <= 9
 
 
 def test_a_series_without_a_finite_forecast_is_named():
