@@ -48,6 +48,12 @@ def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Pat
     inputs = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
     inputs += [("the history itself (data.path)", path) for path in panel_files(source)]
     keep_inputs(outputs, inputs, key=f"output={output}")
+    for path in panel_files(source):
+        if (part := read_part(path)) is not None and not part.whole:
+            raise UserError(
+                f"{path} is part {part.shard[0]} of {part.shard[1]} of a forecast, and no history to forecast from. Name "
+                "the panel itself: data.path=FILE"
+            )
     said = read_part(output)
     ours = settings.overwrite or (said is not None and said.shard == shard)
     like = "a forecast of a panel" if shard == (1, 1) else f"part {shard[0]} of {shard[1]} of a forecast"

@@ -69,6 +69,7 @@ def _frame_of(rows: PanelRows, source: CsvSource, name: str, freq: str | None) -
         )
     say_left_out(name, left_out, found.repair)
     begin = int(found.steps.min())
+    counted = source.panel_form == "rows" or not source.time_columns  # the first row of a series is its first step
     return PanelFrame(
         values=found.values,
         offsets=np.concatenate([[0], np.cumsum(found.lengths)]).astype(np.int64),
@@ -81,6 +82,7 @@ def _frame_of(rows: PanelRows, source: CsvSource, name: str, freq: str | None) -
         measured=found.measured,
         id_column=rows.id_column,
         time_column=rows.time_column,
+        numbers=(begin + 1, 1) if counted or not grid.stepped else grid.number(begin),
         repair=found.repair,
         left_out=left_out,
         checksum=rows.checksum,

@@ -126,7 +126,8 @@ class LongTable:
         """The time of each step: a timestamp, or the number of a step that no calendar counts."""
         if self.frame.without_calendar:
             count = int((self.frame.steps + self.frame.lengths).max()) + self.pred_len
-            return step_number(self.frame.first) + np.arange(count)
+            first, unit = self.frame.numbers
+            return first + unit * np.arange(count)
         return self.frame.calendar(self.pred_len).to_numpy().astype("datetime64[ns]")
 
     @cached_property
@@ -155,8 +156,3 @@ def check_installed(path: Path, key: str) -> None:
             f"{key}: pyarrow, which writes Parquet files, is not installed. Install it: pip install "
             "'forecast[parquet]', or choose a name that ends in .csv"
         )
-
-
-def step_number(stamp: pd.Timestamp) -> int:
-    """The number of a step that no calendar counts, see `layout.STEPS`."""
-    return int((stamp - pd.Timestamp(0)) // pd.Timedelta(1, "ms")) + 1
