@@ -1,0 +1,101 @@
+"""What the leakage guards of one series and of a panel share: which windows they look at, and the check of training."""
+
+import torch
+from torch import Tensor
+
+from forecast.data.panel.prepare import PanelData
+from forecast.data.panel.windows import PanelWindows
+from forecast.data.prepare import PreparedData
+from forecast.data.windows import Batch, WindowDataset
+from forecast.errors import UserError
+from forecast.evaluation.evaluate import evenly_spaced, longest_look_back
+from forecast.evaluation.restoring import first_change, repeatable, restored
+from forecast.models.base import ForecastModel
+
+# One at a time: the future of one window is the past of another.
+CHECKED_WINDOWS = 4
+# Weights times steps of the windows that are checked before a training: five passes of them take about 1.5 s.
+MOST_WORK = 20_000_000_000
+# So many rows after an origin become noise. Rows farther away stay: ten million rows would take seconds a window.
+NOISY_ROWS = 100_000
+NOISY_CELLS = 1_000_000  # after and before the end of a split, less than NOISY_ROWS where there are many columns
+NOISE = 100.0  # standard deviations: no leak is lost in rounding
+SKIP = "checks.leakage=false trains without this check"
+
+
+class NothingShown(UserError):
+    """A check can say neither that something leaks nor that nothing does."""
+
+
+def affordable_windows(model: ForecastModel, data: PreparedData | PanelData) -> int:
+    """How many windows a training can wait for, 1 to CHECKED_WINDOWS: each weight is used about once a step."""
+    work = sum(weight.numel() for weight in model.parameters()) * (data.seq_len + data.pred_len)
+    return min(CHECKED_WINDOWS, max(1, MOST_WORK // max(1, work)))
+
+
+def checked_windows(count: int, most: int) -> list[int]:
+    """At most `most` of `count` windows: the last, whose future is the next split's, the first, and some between."""
+    return sorted(count - 1 - window for window in evenly_spaced(count, most))
+
+
+@torch.no_grad()
+def check_training_outputs(
+    model: ForecastModel,
+    data: PreparedData | PanelData,
+    *,
+    device: torch.device,
+    split: str = "train",
+    windows: int = CHECKED_WINDOWS,
+) -> None:
+    """In training, noise in the future from a step on leaves what is predicted of that step and of those before it."""
+    reads, last = model.look_back, data.pred_len - 1
+    dataset = data.windows(split, look_back=longest_look_back([model], data))
+    chosen = checked_windows(len(dataset), windows)
+    generator = torch.Generator().manual_seed(0)
+
+    def predicted(batch: Batch) -> Tensor:
+        inputs = (batch.past[:, -reads:], batch.past_known[:, -reads:], batch.future_known, batch.future)
+        return repeatable(lambda: model.training_outputs(*inputs)[0], device)
+
+    with restored(model):
+        model.train()
+        before = predicted(dataset.__getitems__(chosen).to(device))
+        refuse_not_finite(before, model, f"training: what the training predicts on {split} windows")
+        for step in sorted({0, last}):
+            batch = dataset.__getitems__(chosen).to(device)
+            late = batch.future[:, step:]
+            late.copy_(NOISE * torch.randn(late.shape, generator=generator))  # in place: in the memory behind it too
+            after = predicted(batch)
+            rows = before.shape[1] - last + step  # the last pred_len rows are the forecast steps
+            if change := first_change(before[:, :rows], after[:, :rows]):
+                window, row, column = change
+                # a model predicts all columns, its targets, or others
+                known = {data.n_columns: list(data.frame.columns), len(data.targets): data.target_names}
+                names = known.get(before.shape[2])
+                raise UserError(
+                    f"leakage check, training: with its origin at {origin_name(data, dataset, chosen[window])}, the training's "
+                    f"prediction of step {row - (before.shape[1] - data.pred_len) + 1}, column "
+                    f"'{names[column] if names else column + 1}', changes when the true steps from {step + 1} on "
+                    f"become noise: {type(model).__name__}.training_outputs lets a step see itself or later ones. "
+                    f"Shift the true steps by one and mask what is later; {SKIP}."
+                )
+
+
+def origin_name(data: PreparedData | PanelData, dataset: WindowDataset | PanelWindows, window: int) -> str:
+    """The last known timestamp of a window, and of a panel its series."""
+    if isinstance(data, PreparedData):
+        assert isinstance(dataset, WindowDataset)
+        return str(data.frame.timestamps[int(dataset.starts[window]) + data.seq_len - 1])
+    assert isinstance(dataset, PanelWindows)
+    series, row = int(dataset.series_of([window])), int(dataset.origins_of([window]))
+    times = data.frame.timestamps(series)
+    return f"{times[row - 1 - int(data.frame.offsets[series])]} of series '{data.frame.ids[series]}'"
+
+
+def refuse_not_finite(output: Tensor, model: ForecastModel, what: str) -> None:
+    """NothingShown when an output, `what` in words, holds NaN or inf: it may be so whatever it is made of."""
+    if not output.isfinite().all():
+        raise NothingShown(
+            f"leakage check, {what} is not finite, so nothing can be said of it: {type(model).__name__} has diverged, "
+            f"or is wrong. Take an earlier checkpoint, or train with a lower optim.lr; {SKIP}."
+        )
