@@ -47,6 +47,7 @@ class PanelFrame:
 
     def __post_init__(self) -> None:
         assert self.values.dtype == np.float32 and self.values.shape == (self.offsets[-1], len(self.columns))
+        assert self.values.flags.c_contiguous, "windows are views of whole rows"
         assert len(self.offsets) == len(self.ids) + 1 and len(self.steps) == len(self.ids)
         assert self.measured is None or self.measured.shape == self.values.shape
 
