@@ -34,7 +34,7 @@ from forecast.text.terminal import label, say
 
 log = logging.getLogger(__name__)
 
-PIECE = 80 * BATCH  # series of a file that a killed command finds finished when it is run again
+PIECE = 320 * BATCH  # series of a file that a killed command finds finished when it is run again
 FEW_ROWS = 1000  # which --json prints
 
 

@@ -25,8 +25,8 @@ from forecast.text.terminal import label
 
 # Windows of one call of the model: the last digits of a product depend on its size, and no forecast may depend on how
 # many series are beside it.
-BATCH = 256
-_GATHERED = 8  # batches whose windows are gathered at once
+BATCH = 64
+_GATHERED = 32  # batches whose windows are gathered at once
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
