@@ -109,7 +109,9 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
         times = times if times is None or table.origin is None else times[table.origin]
     if layout.resample is not None and layout.aggregate is not None:
         _refuse_resampling(layout, stepped=times is not None)
-        rows = resampled(merged(Rows(table.timestamps, table.values), layout.duplicates), layout.resample, layout.aggregate)
+        rows = resampled(
+            merged(Rows(table.timestamps, table.values), layout.duplicates), layout.resample, layout.aggregate
+        )
         table = replace(table, timestamps=rows.timestamps, values=rows.values, origin=rows.origin)
     where = line_of(table)
     stamps = _nanoseconds(table.timestamps) if times is None else times

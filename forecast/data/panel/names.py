@@ -56,7 +56,9 @@ def id_columns(source: CsvSource, header: Sequence[str], path: str) -> tuple[str
                 "Set data.id_column=NAME, or several: data.id_column=[NAME, NAME]"
             )
     if not names or len(set(names)) < len(names):
-        raise UserError(f"data.id_column={hydra_value(list(names))} must name each column once. Set data.id_column=NAME")
+        raise UserError(
+            f"data.id_column={hydra_value(list(names))} must name each column once. Set data.id_column=NAME"
+        )
     return names
 
 

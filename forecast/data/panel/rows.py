@@ -135,11 +135,14 @@ class SortedRows:
         while first < count:
             stop = max(int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1, first + 1)
             begin, end = int(offsets[first]), int(offsets[stop])
-            yield first, SortedRows(
-                offsets=offsets[first : stop + 1] - begin,
-                times=np.asarray(self.times[begin:end]),
-                values=np.asarray(self.values[begin:end]),
-                where=_shifted(self.where, begin),
+            yield (
+                first,
+                SortedRows(
+                    offsets=offsets[first : stop + 1] - begin,
+                    times=np.asarray(self.times[begin:end]),
+                    values=np.asarray(self.values[begin:end]),
+                    where=_shifted(self.where, begin),
+                ),
             )
             first = stop
 
