@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.findings import Findings, quoted
-from forecast.data.panel.csv_rows import whole_numbers
+from forecast.data.panel.names import nanoseconds, whole_numbers
 from forecast.data.panel.frame import IntArray
 from forecast.data.reading.columnar import texts_of
 from forecast.data.reading.layout import Layout
@@ -185,7 +185,7 @@ class Times:
             read = read_timestamps(texts, missing=missing, time_format=time_format, time_zone=time_zone)
         except UserError as error:
             raise UserError(f"{findings.path}: {error}") from error
-        self._of_codes = read.stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
+        self._of_codes = nanoseconds(read.stamps)
         self._faults = {code: " ".join(column[code] for column in cells) for code in read.faults}
         if read.how:
             findings.say(f"The time is read as {read.how}.")
@@ -213,4 +213,4 @@ class Times:
         if zone is None or self._layout.time_zone is None:
             return stamps
         local = pd.DatetimeIndex(stamps.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(self._layout.time_zone)
-        return local.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
+        return nanoseconds(local.tz_localize(None))

@@ -10,7 +10,7 @@ import numpy as np
 from forecast.data.findings import quoted
 from forecast.data.panel.csv_rows import VALUE, checksum_of, opened
 from forecast.data.panel.frame import IntArray
-from forecast.data.panel.names import KNOWN_IDS, check_ids, layout_of
+from forecast.data.panel.names import KNOWN_IDS, check_ids, layout_of, nanoseconds
 from forecast.data.panel.rows import PanelRows, as_float32
 from forecast.data.reading.cell_faults import CellFaults
 from forecast.data.reading.cells import counted_stamps
@@ -65,7 +65,7 @@ def line_rows(path: Path, source: CsvSource) -> PanelRows:
     stepped = layout.freq == STEPS
     if not stepped:
         stamps = counted_stamps(layout, int(counts.max(initial=0)))
-        steps = stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)[steps]
+        steps = nanoseconds(stamps)[steps]
     return PanelRows(
         series=np.repeat(np.arange(len(ids)), counts),
         times=steps,
