@@ -39,9 +39,7 @@ def panel_files(source: CsvSource) -> list[Path]:
         return [Path(path)]
     files = sorted(Path(name) for name in glob.glob(path, recursive=True) if not Path(name).is_dir())
     if not files:
-        raise UserError(
-            f"{path}: no file is called so. Check the pattern; a relative one starts at {Path.cwd()}."
-        )
+        raise UserError(f"{path}: no file is called so. Check the pattern; a relative one starts at {Path.cwd()}.")
     return files
 
 
