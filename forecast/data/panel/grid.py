@@ -58,6 +58,11 @@ class Grid:
         """A time in words."""
         return said(time, stepped=self.stepped)
 
+    def number(self, position: int) -> tuple[int, int]:
+        """The number that the file gives to a step without a calendar, and how far apart they are."""
+        assert self.stepped and self.unit is not None
+        return self.first + position * self.unit, self.unit
+
     def stamp(self, position: int) -> pd.Timestamp:
         """The timestamp of a step; of those without a calendar each is a millisecond, the first one 0."""
         if self.stepped:

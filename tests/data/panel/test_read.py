@@ -331,3 +331,14 @@ def test_the_orange_juice_file_holds_913_weekly_series_with_holes():
         series = numbers[f"{store}/{brand}"]
         measured = frame.measured[frame.offsets[series] : frame.offsets[series + 1], 0]
         assert frame.rows(series)[measured, 0].tolist() == values.to_numpy(np.float32).tolist()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_rows_of_several_columns_lie_one_behind_the_other(tmp_path, kind):
+    """Windows are views of whole rows of one memory; files are read column by column."""
+    panel, stamps = planted()
+    table = long_table(panel, stamps).reset_index(drop=True).assign(z=1.0)
+    path = tmp_path / f"my.{kind}"
+    table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path)
+    frame = read(path, id_column="unique_id")
+    assert frame.columns == ("y", "z") and frame.values.flags.c_contiguous
