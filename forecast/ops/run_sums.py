@@ -25,14 +25,14 @@ def run_sums(series: Float[Tensor, "N T"], starts: npt.NDArray[np.int64], length
     size = 1 << int(counts.max(initial=1)).bit_length()
     while (size := size // 2) >= LEAST_RUN:
         with_piece = (counts & size) > 0
-        for some in np.array_split(first[with_piece], _parts(int(with_piece.sum()) * 2 * (size + length), series)):
+        for some in _parts(first[with_piece], 2 * (size + length), series):
             rows = _gathered(series, some, size + length - 1).permute(1, 0, 2).flatten(1)  # (n + D - 1, pieces T)
             gram += running_gram(rows, size, length)
             total += running_total(rows, size, length)
         first = first + np.where(with_piece, size, 0)
     left = counts % LEAST_RUN
     single = np.repeat(first - np.cumsum(left) + left, left) + np.arange(left.sum())
-    for some in np.array_split(single, _parts(len(single) * length, series)):
+    for some in _parts(single, length, series):
         windows = _gathered(series, some, length).transpose(1, 2).flatten(0, 1)  # (windows T, D)
         gram += windows.T @ windows
         total += windows.sum(0)
@@ -45,5 +45,7 @@ def _gathered(series: Float[Tensor, "N T"], starts: npt.NDArray[np.int64], lengt
     return found
 
 
-def _parts(rows: int, series: Tensor) -> int:
-    return max(1, -(-rows * series.shape[1] // CELLS))
+def _parts(starts: npt.NDArray[np.int64], rows: int, series: Tensor) -> list[npt.NDArray[np.int64]]:
+    """The starts of pieces of so many rows, as many at a time as have CELLS numbers; one at least."""
+    size = max(1, CELLS // (rows * series.shape[1]))
+    return [starts[first : first + size] for first in range(0, len(starts), size)]
