@@ -211,7 +211,7 @@ def test_series_below_each_other_are_recognised_and_not_taken_for_disorder(path)
     check = checked(path, lines_of(pd.concat(parts)))
     assert only(check, "error") == (
         "3 series stand below one another: 194 of 291 rows repeat a timestamp, and 'place' tells them apart. "
-        'Choose one with "data.where={place: a}".'
+        'Choose one with "data.where={place: a}", or read all as a panel with data.id_column=place.'
     )
     assert [one.reading for one in check.choices] == ["a", "b", "c"]
     assert 'data.where="{place: b}"' in check.choices[1].command

@@ -14,7 +14,7 @@ from forecast.data.findings import quoted
 from forecast.data.frequency import grid_frequency, infer_frequency, rows_missing
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
-from forecast.data.guessing.train_command import hydra_value
+from forecast.data.guessing.train_command import hydra_value, typed
 from forecast.data.reading.layout import Cell
 from forecast.data.reading.raw_columns import RawColumn
 from forecast.data.reading.rows import Rows, merged, resampled
@@ -74,7 +74,8 @@ def _decide_series(table: Table, columns: Sequence[RawColumn], guess: Guess, giv
         names = " and ".join(map(quoted, ids.columns))
         raise Undecided(
             f"{ids.series} series stand below one another: {some}, and {names} tell{'s' * (len(ids.columns) == 1)} "
-            f'them apart. Choose one with "data.where={hydra_value(ids.examples[0])}".',
+            f'them apart. Choose one with "data.where={hydra_value(ids.examples[0])}", or read all as a panel with '
+            f"{typed('data.id_column', ids.columns[0] if len(ids.columns) == 1 else list(ids.columns))}.",
             [Reading(", ".join(map(str, example.values())), {"where": example}) for example in ids.examples],
         )
     if stacked:

@@ -197,7 +197,7 @@ def _timestamps(
     """(N,), NaT for an unreadable one; the format in which they were read."""
     layout = spec.layout
     if not spec.times:
-        return _counted(layout, len(lines)), None
+        return counted_stamps(layout, len(lines)), None
     missing = MISSING_SPELLINGS | {str(word) for word in layout.missing}
     every = range(len(lines))
     parts = {name: columns[place].cells(every) for name, place in zip(layout.time_columns, spec.times, strict=True)}
@@ -217,7 +217,7 @@ def _timestamps(
     return read.stamps, read.settings.get("data.time_format")
 
 
-def _counted(layout: Layout, rows: int) -> pd.DatetimeIndex:
+def counted_stamps(layout: Layout, rows: int) -> pd.DatetimeIndex:
     """(N,): the timestamps of a file without a time column. UserError for a frequency or a start that are none."""
     if layout.freq == STEPS:
         return pd.date_range("1970-01-01", periods=rows, freq="ms")

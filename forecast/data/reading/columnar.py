@@ -37,13 +37,13 @@ def csv_of_columns(file: IO[bytes], first_bytes: bytes, largest: int) -> Iterato
         ipc = pa.ipc.open_file(file)
         schema, rows = ipc.schema, 0
         batches = _checked(ipc)
-    names, places = _header(schema)
+    names, places = columns_of(schema)
     if rows * len(places) > largest:  # as many separators
         raise ValueError(f"it claims {rows} rows of {len(places)} columns")
     yield _line(names)
     without_header = pa.csv.WriteOptions(include_header=False, quoting_style="needed")
     for batch in batches:
-        texts = [_texts(batch.column(place)) for place in places]
+        texts = [texts_of(batch.column(place)) for place in places]
         written = io.BytesIO()
         pa.csv.write_csv(pa.RecordBatch.from_arrays(texts, names=list(map(str, places))), written, without_header)
         yield written.getvalue()
@@ -58,7 +58,7 @@ def _checked(ipc: Any) -> Iterator[Any]:
             yield batch.slice(start, _ROWS)
 
 
-def _header(schema: Any) -> tuple[list[str], list[int]]:
+def columns_of(schema: Any) -> tuple[list[str], list[int]]:
     """The names of the columns to read and their places, those of the index first."""
     import pyarrow as pa
 
@@ -83,7 +83,7 @@ def _line(names: Sequence[str]) -> bytes:
     return line.getvalue().encode()
 
 
-def _texts(column: Any) -> Any:
+def texts_of(column: Any) -> Any:
     """The cells of a column, null for a missing one."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -47,7 +47,7 @@ def unpacked(packed: FileBytes, first_bytes: bytes, sheet: str | None, findings:
         seekable.seek(0)
         if known == ZIP:
             return _from_archive(seekable, packed, sheet, findings)
-        _check_installed(packed.path, KINDS[known], "parquet", ("pyarrow",))
+        check_installed(packed.path, KINDS[known], "parquet", ("pyarrow",))
         blocks = csv_of_columns(seekable, known, LARGEST)
         return _written(_readable(blocks, packed, KINDS[known]), packed, KINDS[known])
 
@@ -64,7 +64,7 @@ def _from_archive(file: IO[bytes], packed: FileBytes, sheet: str | None, finding
                 )
             with archive.open(names[0]) as content:
                 return _written(_blocks(content), packed)
-    _check_installed(packed.path, workbook.KIND, "xlsx", ("openpyxl", "defusedxml"))
+    check_installed(packed.path, workbook.KIND, "xlsx", ("openpyxl", "defusedxml"))
     blocks = workbook.csv_of_sheet(file, sheet, findings)
     return _written(_readable(blocks, packed, workbook.KIND), packed, workbook.KIND)
 
@@ -85,20 +85,27 @@ def _unpacking(packed: FileBytes, what: str) -> Iterator[None]:
 
 
 def _readable(blocks: Iterable[bytes], packed: FileBytes, kind: str) -> Iterator[bytes]:
-    """The same blocks; UserError for whatever their reader raises for a damaged file, which nobody has listed."""
-    try:
+    """The same blocks; UserError for a damaged file."""
+    with damaged(packed.path, kind):
         yield from blocks
+
+
+@contextmanager
+def damaged(path: Path, kind: str) -> Iterator[None]:
+    """UserError for whatever a reader of this kind of file raises for a damaged one, which nobody has listed."""
+    try:
+        yield
     except UserError:
         raise
     except Exception as error:
         reason = label(f"{type(error).__name__}: {error}", _LONGEST_REASON)
         raise UserError(
-            f"{packed.path} is {kind}, and cannot be read: {reason}. Copy it again, or save its content as CSV, and "
-            "name that."
+            f"{path} is {kind}, and cannot be read: {reason}. Copy it again, or save its content as CSV, and name that."
         ) from error
 
 
-def _check_installed(path: Path, what: str, extra: str, packages: Iterable[str]) -> None:
+def check_installed(path: Path, what: str, extra: str, packages: Iterable[str]) -> None:
+    """UserError, with the command that installs them, where a package is lacking that reads such a file."""
     lacking = [package for package in packages if find_spec(package) is None]
     if lacking:
         raise UserError(

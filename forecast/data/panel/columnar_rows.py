@@ -1,0 +1,267 @@
+"""The rows of a long panel in a Parquet or Feather file: its typed columns, some rows at a time, and no text."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forecast.data import catalog
+from forecast.data.findings import Findings, quoted
+from forecast.data.panel.columnar_cells import Joint, Times, Words, numbers_of, text_kind
+from forecast.data.panel.frame import IntArray
+from forecast.data.panel.names import JOINT, check_ids, counted_times, id_columns, known_time, layout_of
+from forecast.data.panel.rows import Float32, PanelRows, as_float32
+from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, columns_of
+from forecast.data.reading.layout import STEP, STEPS, Layout
+from forecast.data.reading.numbers import NumberStyle, number_in
+from forecast.data.reading.table import TableSpec
+from forecast.data.reading.unpacked import check_installed, damaged
+from forecast.data.sources import CsvSource
+from forecast.errors import UserError, closest
+from forecast.text.terminal import label, listed
+
+BATCH = 1 << 20  # rows held at a time
+
+
+class Batch(NamedTuple):
+    """Some rows: their numbers in the file (n,), and the column of each name, of pyarrow."""
+
+    rows: IntArray
+    columns: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ColumnarFile:
+    """A file of typed columns, and those of them that make the panel.
+
+    schema: of pyarrow. places: in it, of the columns by the names that the user knows. values: the C columns.
+    """
+
+    path: Path
+    kind: bytes
+    schema: Any
+    places: dict[str, int]
+    ids: tuple[str, ...]
+    layout: Layout
+    values: tuple[str, ...]
+
+    def where(self, row: int) -> str:
+        """A row of the file in words."""
+        return f"{self.path}: row {row + 1}"
+
+    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+        """The rows that data.where chooses, with some of the columns; what pyarrow raises for a damaged file."""
+        asked = self.layout.where or {}
+        places = {name: self.places[name] for name in dict.fromkeys([*names, *asked])}
+        start, found = 0, {name: False for name in asked}
+        for batch in self._stored(list(places.values())):
+            columns = dict(zip(places, batch.columns, strict=True))
+            chosen = np.ones(batch.num_rows, dtype=bool)
+            for name, value in asked.items():
+                same = _equal(columns[name], value)
+                found[name] |= bool(same.any())
+                chosen &= same
+            rows = np.flatnonzero(chosen)
+            if len(rows) < batch.num_rows:
+                columns = {name: column.take(_array(rows)) for name, column in columns.items()}
+            if len(rows):
+                yield Batch(rows + start, columns)
+            start += batch.num_rows
+        for name, there in found.items():
+            if not there and start:
+                raise UserError(
+                    f"{self.path}: data.where: no row has {quoted(str(asked[name]))} in the column '{name}'. Choose a "
+                    "cell that stands there."
+                )
+
+    def _stored(self, places: list[int]) -> Iterator[Any]:
+        import pyarrow as pa
+        import pyarrow.parquet
+
+        if self.kind == PARQUET:
+            names = [self.schema.names[place] for place in places]
+            with pa.parquet.ParquetFile(self.path, memory_map=True) as parquet:
+                for batch in parquet.iter_batches(batch_size=BATCH, columns=names, use_threads=False):
+                    yield batch.select(names)
+            return
+        with pa.memory_map(str(self.path)) as file:
+            ipc = pa.ipc.open_file(file)
+            for number in range(ipc.num_record_batches):
+                batch = ipc.get_batch(number)
+                batch.validate(full=True)  # its offsets are those of a stranger
+                yield pa.RecordBatch.from_arrays([batch.column(place) for place in places], list(map(str, places)))
+
+
+    def timing(self) -> Times:
+        """What reads the time columns."""
+        return Times([self.schema.types[self.places[name]] for name in self.layout.time_columns], self.layout)
+
+    def times(self, batch: Batch, timing: Times) -> IntArray:
+        """What stands for the times of some rows (n,)."""
+        return timing.collect([batch.columns[name] for name in self.layout.time_columns], of_rows(self.where, batch.rows))
+
+    def numbers(self, batch: Batch) -> Float32:
+        """The values (n, C) of some rows."""
+        marks = NumberStyle(missing=tuple(self.layout.missing)).missing_marks()[1]
+        values = np.stack([numbers_of(batch.columns[name], marks) for name in self.values], axis=1)
+        return as_float32(values, of_rows(self.where, batch.rows), self.values)
+
+    def id_codes(self, batch: Batch, ids: Joint) -> IntArray:
+        """The number of the series of some rows (n,); UserError for a missing id."""
+        columns = [batch.columns[name] for name in self.ids]
+        for name, column in zip(self.ids, columns, strict=True):
+            missing = np.asarray(column.is_null()) if column.null_count else _equal(column, "")
+            if missing.any():
+                raise UserError(
+                    f"{self.where(int(batch.rows[missing.argmax()]))}: the id in the column {label(name)} is missing. "
+                    "Fill it in, or drop the row, or name another column: data.id_column=NAME"
+                )
+        return ids.codes(columns)
+
+
+def columnar_kind(path: Path) -> bytes | None:
+    """The first bytes of a Parquet or Feather file; None for others, and for what cannot be read."""
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            beginning = file.read(8)
+    except OSError:
+        return None
+    return next((kind for kind in (PARQUET, FEATHER) if beginning.startswith(kind)), None)
+
+
+def columnar_rows(path: Path, kind: bytes, source: CsvSource) -> PanelRows:
+    """The rows of a long panel; UserError as `csv_rows.long_rows`, and for a damaged file."""
+    check_installed(path, KINDS[kind], "parquet", ("pyarrow",))
+    findings = Findings(str(path), strict=True)
+    with damaged(path, KINDS[kind]):
+        return _rows(opened(path, kind, source, findings), findings)
+
+
+def opened(path: Path, kind: bytes, source: CsvSource, findings: Findings) -> ColumnarFile:
+    """A file and its columns; those that hold no numbers are left out, in one line."""
+    schema = _schema(path, kind)
+    header, places = columns_of(schema)
+    ids = id_columns(source, header, str(path))
+    layout = known_time(layout_of(source), header)
+    layout.check()
+    if layout.resample is not None:
+        raise UserError(f"data.resample={layout.resample} is for one series. Leave it out, or resample the file.")
+    for name in layout.time_columns:
+        if name not in header:
+            raise UserError(
+                f"{path}: no time column '{name}' among the columns {listed(header)}.{closest(name, header)} Set "
+                "data.time_column=NAME."
+            )
+        if name in ids:
+            raise UserError(f"{path}: the column '{name}' is in data.id_column and in data.time_column. Name it once.")
+    spec = TableSpec.of(header, layout, str(path), gaps="mask")
+    kinds = {name: schema.types[place] for name, place in zip(header, places, strict=True)}
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    chosen = [header[place] for place in spec.candidates if header[place] not in ids]
+    if layout.columns is None:
+        chosen = _of_numbers([name for name in chosen if name not in index], kinds, findings)
+    for name in chosen:
+        if (held := text_kind(kinds[name])) is not None:
+            raise UserError(f"{path}: the column '{name}' (data.columns) holds {held}, no numbers. Name another one.")
+    return ColumnarFile(
+        path=path,
+        kind=kind,
+        schema=schema,
+        places=dict(zip(header, places, strict=True)),
+        ids=ids,
+        layout=layout,
+        values=tuple(chosen),
+    )
+
+
+def _schema(path: Path, kind: bytes) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    if kind == PARQUET:
+        with pa.parquet.ParquetFile(path) as parquet:
+            return parquet.schema_arrow
+    with pa.memory_map(str(path)) as file:
+        return pa.ipc.open_file(file).schema
+
+
+def _of_numbers(names: Sequence[str], kinds: dict[str, Any], findings: Findings) -> list[str]:
+    """The columns of numbers; the others are named in one line. UserError where there are none."""
+    out = {name: what for name in names if (what := text_kind(kinds[name])) is not None}
+    some = ", ".join(f"{label(name)} ({what})" for name, what in out.items())
+    if out:
+        findings.say(f"Left out, as they hold no numbers of the series: {some}.")
+    if len(out) == len(names):
+        raise UserError(
+            f"{findings.path}: there is no column of numbers beside the id and the time: {some or 'no other column'}. "
+            "Write the numbers as such, or name another file: data.path=my.parquet"
+        )
+    return [name for name in names if name not in out]
+
+
+def _rows(file: ColumnarFile, findings: Findings) -> PanelRows:
+    layout, path, ids = file.layout, str(file.path), Joint(len(file.ids))
+    timing = file.timing()
+    rows, codes, times, values = [], [], [], []
+    for batch in file.batches([*file.ids, *layout.time_columns, *file.values]):
+        codes.append(file.id_codes(batch, ids))
+        if layout.time_columns:
+            times.append(file.times(batch, timing))
+        values.append(file.numbers(batch))
+        rows.append(batch.rows)
+    if not rows:
+        raise UserError(f"{path} holds no rows. Name a file with rows: data.path=my.parquet")
+    where = of_rows(file.where, np.concatenate(rows))
+    series, names = np.concatenate(codes), joint_names(ids)
+    check_ids(names, len(series), file.ids, path)
+    if layout.time_columns:
+        timing.decide(findings)
+        stamps, stepped = timing.times(np.concatenate(times), where), timing.stepped
+    else:
+        stamps, stepped = counted_times(layout, series), layout.freq == STEPS
+    return PanelRows(
+        series=series,
+        times=stamps,
+        values=np.concatenate(values),
+        ids=names,
+        columns=file.values,
+        stepped=stepped,
+        where=where,
+        id_column="/".join(file.ids),
+        time_column=time_name(layout),
+        checksum=catalog.file_md5(path),
+        time_format=timing.time_format,
+    )
+
+
+def joint_names(ids: Joint) -> list[str]:
+    """The id of each series, by its number."""
+    return [JOINT.join(cells) for cells in zip(*ids.cells(), strict=True)]
+
+
+def time_name(layout: Layout) -> str:
+    """What the column of the time is called in a forecast."""
+    return layout.time_column if isinstance(layout.time_column, str) else STEP if layout.freq == STEPS else "date"
+
+
+def of_rows(where: Callable[[int], str], rows: IntArray) -> Callable[[int], str]:
+    """Those of the rows of a part, in words."""
+    return lambda row: where(int(rows[row]))
+
+
+def _equal(column: Any, value: str | float) -> np.ndarray:
+    """Which cells (n,) are what data.where asks for: a number by its value, text letter by letter."""
+    words = Words()
+    codes = words.codes(column)
+    same = [word == value if isinstance(value, str) else number_in(word, ".", None) == value for word in words.words]
+    return np.array(same, dtype=bool)[codes]
+
+
+def _array(rows: IntArray) -> Any:
+    import pyarrow as pa
+
+    return pa.array(rows)

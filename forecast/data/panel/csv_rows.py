@@ -1,0 +1,197 @@
+"""The rows of panels that are text: long, and a column a series."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from forecast.data.findings import Findings, quoted
+from forecast.data.guessing.train_command import hydra_value
+from forecast.data.panel.frame import IntArray
+from forecast.data.panel.names import check_ids, counted_times, id_columns, joint_ids, known_time, layout_of
+from forecast.data.panel.rows import PanelRows, as_float32
+from forecast.data.reading.cells import RawFile, read_raw, table_of
+from forecast.data.reading.csv_columns import check_signs, quick_table
+from forecast.data.reading.csv_text import CsvText, valid_separator
+from forecast.data.reading.layout import STEPS, Layout
+from forecast.data.reading.numbers import MISSING_SPELLINGS
+from forecast.data.reading.rows import Rows, merged, resampled
+from forecast.data.reading.table import Table, TableSpec
+from forecast.data.reading.timestamps import read_timestamps
+from forecast.data.sources import CsvSource
+from forecast.errors import UserError
+from forecast.text.terminal import label
+
+WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
+VALUE = "value"  # what the column is called of a panel whose columns, or lines, are series
+
+
+@dataclass(frozen=True, eq=False)
+class TextPanel:
+    """A file as text: its header, and the layout with the time column that it has."""
+
+    text: CsvText
+    header: list[str]
+    layout: Layout
+    findings: Findings
+
+
+def opened(path: Path, source: CsvSource) -> tuple[CsvText, Findings, list[str]]:
+    """The text of a file and the names in its first line, as they stand there."""
+    findings = Findings(str(path), strict=True)
+    text = CsvText(path, valid_separator(source.separator)).verified(findings, source.sheet)
+    return text, findings, next((cells for _, cells in text.records()), [])
+
+
+def long_rows(path: Path, source: CsvSource) -> PanelRows:
+    """The rows of a long panel; UserError as `read_frame` for what is wrong in the text."""
+    text, findings, names = opened(path, source)
+    ids = id_columns(source, names, str(path)) if names else ()
+    layout = known_time(layout_of(source), names)
+    layout.check()
+    _refuse_resampling(layout)
+    header = text.header(layout.time_columns, findings)
+    for name in ids:
+        if name in layout.time_columns:
+            raise UserError(f"{path}: the column '{name}' is in data.id_column and in data.time_column. Name it once.")
+    bare = replace(layout, drop=[*layout.drop, *(name for name in ids if name not in layout.drop)])
+    spec = TableSpec.of(header, bare, str(path), gaps="mask")
+    check_signs(text, spec, findings)
+    places = [header.index(name) for name in ids]
+    words = [*spec.times, *places, *map(header.index, layout.where or ())]
+    raw = read_raw(text, spec, findings, words=words)
+    times = steps_in(raw, spec)
+    table = table_of(raw, spec if times is None else _untimed(spec), findings)
+    where = line_of(table)
+    taken = slice(None) if table.origin is None else table.origin
+    parts = [(raw.columns[place].codes[taken] - 1, raw.columns[place].words) for place in places]
+    _refuse_nameless(parts, ids, where)
+    series, names_of_series = joint_ids(parts)
+    check_ids(names_of_series, len(series), ids, str(path))
+    return PanelRows(
+        series=series,
+        times=_times(table, layout, series) if times is None else times[taken],
+        values=as_float32(table.values, where, table.columns),
+        ids=names_of_series,
+        columns=table.columns,
+        stepped=times is not None or layout.freq == STEPS,
+        where=where,
+        id_column="/".join(ids),
+        time_column=_time_name(layout),
+        checksum=checksum_of(text),
+        time_format=table.time_format,
+    )
+
+
+def wide_rows(path: Path, source: CsvSource) -> PanelRows:
+    """The cells of a panel of a column a series, one below the other; UserError as `read_frame`."""
+    text, findings, names = opened(path, source)
+    twice = next((name for name in names if name.strip() and names.count(name) > 1), None)
+    if twice is not None:
+        raise UserError(
+            f"{path}: line 1: two columns are called {quoted(twice)}, and a panel of columns needs a name for each "
+            "series. Give each column another name."
+        )
+    layout = known_time(layout_of(source), names)
+    layout.check()
+    header = text.header(layout.time_columns, findings)
+    spec = TableSpec.of(header, layout, str(path), gaps="mask")
+    check_signs(text, spec, findings)
+    table, _ = quick_table(text, spec)
+    times = None
+    if table is None:
+        raw = read_raw(text, spec, findings, words=[*spec.times, *map(header.index, layout.where or ())])
+        times = steps_in(raw, spec)
+        table = table_of(raw, spec if times is None else _untimed(spec), findings)
+        times = times if times is None or table.origin is None else times[table.origin]
+    if layout.resample is not None and layout.aggregate is not None:
+        _refuse_resampling(layout, stepped=times is not None)
+        rows = resampled(merged(Rows(table.timestamps, table.values), layout.duplicates), layout.resample, layout.aggregate)
+        table = replace(table, timestamps=rows.timestamps, values=rows.values, origin=rows.origin)
+    where = line_of(table)
+    stamps = _nanoseconds(table.timestamps) if times is None else times
+    series, places = np.nonzero(~np.isnan(table.values.T))
+    values = as_float32(table.values, where, table.columns).T[series, places]
+    return PanelRows(
+        series=series,
+        times=stamps[places],
+        values=values[:, None],
+        ids=list(table.columns),
+        columns=(VALUE,),
+        stepped=times is not None or layout.freq == STEPS,
+        where=lambda row: f"{where(int(places[row]))}",
+        id_column="unique_id",
+        time_column=_time_name(layout),
+        checksum=checksum_of(text),
+        time_format=table.time_format,
+    )
+
+
+def steps_in(raw: RawFile, spec: TableSpec) -> IntArray | None:
+    """The times (N,) of a file as whole numbers that no calendar counts, as weeks 40, 41; None where it has dates."""
+    if len(spec.times) != 1 or spec.layout.time_format is not None:
+        return None
+    column = raw.columns[spec.times[0]]
+    if not whole_numbers(column.words, spec.layout):
+        return None
+    return np.array([int(float(word)) for word in column.words], dtype=np.int64)[column.codes - 1]
+
+
+def whole_numbers(words: Sequence[str], layout: Layout) -> bool:
+    """Whether all of these are whole numbers, and not all of them dates written so, as 2016 and 20160701 are."""
+    if not words or not all(WHOLE.fullmatch(word) for word in words):
+        return False
+    read = read_timestamps({"": words}, missing=MISSING_SPELLINGS)
+    return bool(read.faults) or bool(read.stamps.hasnans)
+
+
+def checksum_of(text: CsvText) -> str:
+    """The MD5 of the bytes that were read."""
+    assert text.content is not None
+    return text.content.checksum
+
+
+def line_of(table: Table) -> Callable[[int], str]:
+    """The file and the line of a row, for messages."""
+    return lambda row: f"{table.text.path}: line {table.line(row)}"
+
+
+def _untimed(spec: TableSpec) -> TableSpec:
+    """The same without the column of the time, which is left out."""
+    layout = spec.layout
+    drop = [*layout.drop, *layout.time_columns]
+    return replace(spec, layout=replace(layout, drop=drop, time_column=None, freq=STEPS))
+
+
+def _time_name(layout: Layout) -> str:
+    return layout.time_column if isinstance(layout.time_column, str) else "step" if layout.freq == STEPS else "date"
+
+
+def _times(table: Table, layout: Layout, series: IntArray) -> IntArray:
+    return _nanoseconds(table.timestamps) if layout.time_columns else counted_times(layout, series)
+
+
+def _nanoseconds(stamps: pd.DatetimeIndex) -> IntArray:
+    return stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
+
+
+def _refuse_resampling(layout: Layout, *, stepped: bool = True) -> None:
+    if layout.resample is not None and stepped:
+        raise UserError(
+            f"data.resample={layout.resample} is for one series, and for dates with a column a series. Leave it out, "
+            "or resample the file."
+        )
+
+
+def _refuse_nameless(
+    parts: Sequence[tuple[IntArray, Sequence[str]]], ids: Sequence[str], where: Callable[[int], str]
+) -> None:
+    for name, (codes, words) in zip(ids, parts, strict=True):
+        if "" in words and (nameless := codes == words.index("")).any():
+            raise UserError(
+                f"{where(int(nameless.argmax()))}: the id in the column {label(name)} is missing. Fill it in, or drop "
+                f"the line, or name another column: data.id_column={hydra_value('NAME')}"
+            )

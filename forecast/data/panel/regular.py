@@ -1,0 +1,177 @@
+"""Series on one grid of time as one array: their ends cut to what was measured, their gaps refused or filled."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from forecast.data.findings import Gaps, counted, quoted
+from forecast.data.gaps import MOST_MISSING, Repair
+from forecast.data.panel.frame import IntArray
+from forecast.data.panel.grid import Grid
+from forecast.data.panel.rows import Float32, SortedRows
+from forecast.errors import UserError
+from forecast.text.terminal import listed
+
+_log = logging.getLogger(__name__)
+_NAMED = 8  # series named in a line
+_FIX = "data.gaps=interpolate, data.gaps=forward_fill or data.gaps=mask"
+NO_VALUE, MOSTLY_MISSING = "no row with a value in each column", "most of its rows missing"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Regular:
+    """Regular series one after another.
+
+    values (N, C) finite; measured (N, C), None for all; kept (S,): which of the series these are; lengths (S,), steps
+    (S,): their rows, and where each begins on the grid. repair: what was done. left_out: numbers of series, by reason.
+    """
+
+    values: Float32
+    measured: npt.NDArray[np.bool_] | None
+    kept: IntArray
+    lengths: IntArray
+    steps: IntArray
+    repair: Repair
+    left_out: dict[str, IntArray]
+
+
+def regular(rows: SortedRows, grid: Grid, policy: Gaps, ids: Sequence[str], columns: Sequence[str]) -> Regular:
+    """Every series from its first to its last whole row, without gaps.
+
+    mask and forward_fill fill with the value before, interpolate on the line in time between neighbours. UserError,
+    naming the first gap, where `policy` is refuse.
+    """
+    missing = np.isnan(rows.values)
+    holes = bool(missing.any())
+    first, last = _ends(rows, ~missing.any(axis=1) if holes else None)
+    held = first <= last
+    positions = grid.positions(rows.times)
+    steps, ends = positions[np.where(held, first, 0)], positions[np.where(held, last, 0)]
+    lengths = np.where(held, ends - steps + 1, 0)
+    counts = np.where(held, last - first + 1, 0)
+    empty = _counts(missing.sum(axis=1), first, last) if holes else np.zeros_like(counts)
+    gaps = (lengths - counts) * len(columns) + empty
+    if policy == "refuse" and gaps.any():
+        raise _gap(rows, grid, ids, columns, gaps, first, last)
+    sparse = gaps > MOST_MISSING * lengths * len(columns)
+    kept = np.flatnonzero(held & ~sparse)
+    reasons = {NO_VALUE: np.flatnonzero(~held), MOSTLY_MISSING: np.flatnonzero(held & sparse)}
+    left_out = {reason: series for reason, series in reasons.items() if series.size}
+    values = _placed(rows, positions, first[kept], counts[kept], lengths[kept])
+    absent = int((lengths - counts)[kept].sum())
+    unknown = np.isnan(values) if gaps[kept].any() else None
+    repair = Repair(policy)
+    if unknown is not None:
+        starts = np.concatenate([[0], np.cumsum(lengths[kept])])[:-1]
+        _fill(values, unknown, policy, grid, starts, steps[kept])
+        repair = Repair(policy, absent, int(empty[kept].sum()), _longest_run(unknown.any(axis=1)))
+    return Regular(
+        values=values,
+        measured=None if unknown is None else ~unknown,
+        kept=kept,
+        lengths=lengths[kept],
+        steps=steps[kept],
+        repair=repair,
+        left_out=left_out,
+    )
+
+
+def say_left_out(name: str, left_out: dict[str, list[str]], repair: Repair) -> None:
+    """One line for each reason for which series were not taken, and one for what was filled."""
+    for reason, ids in left_out.items():
+        some = listed(ids[:_NAMED]) + (", ..." if len(ids) > _NAMED else "")
+        _log.warning("%s: %d series left out, %s: %s", name, len(ids), reason, some)
+    if repair.rows_added or repair.cells_filled:
+        does = f"added {repair.rows_added} missing rows and filled {repair.cells_filled} empty cells"
+        _log.info("%s: data.gaps=%s %s; longest gap in rows: %d", name, repair.policy, does, repair.longest_run)
+
+
+def _ends(rows: SortedRows, whole: npt.NDArray[np.bool_] | None) -> tuple[IntArray, IntArray]:
+    """The first and the last row (S,) of each series with a value in each column; none where the last is before."""
+    starts, stops = rows.offsets[:-1], rows.offsets[1:]
+    if whole is None:
+        return starts, stops - 1
+    there = np.flatnonzero(whole)
+    before = np.concatenate([[0], np.cumsum(whole)])
+    held = before[stops] > before[starts]
+    first, last = starts.copy(), starts - 1
+    first[held], last[held] = there[before[starts[held]]], there[before[stops[held]] - 1]
+    return first, last
+
+
+def _counts(cells: IntArray, first: IntArray, last: IntArray) -> IntArray:
+    """The sum of the cells (N,) of each series, from its first to its last row."""
+    before = np.concatenate([[0], np.cumsum(cells)])
+    return before[np.maximum(last + 1, first)] - before[first]
+
+
+def _placed(rows: SortedRows, positions: IntArray, first: IntArray, counts: IntArray, lengths: IntArray) -> Float32:
+    """The values of the rows of each series, NaN in the rows that it lacks."""
+    size = int(lengths.sum())
+    if size == counts.sum() == len(rows.values):  # nothing cut off, nothing lacking
+        return rows.values
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    taken = np.repeat(first - starts[:-1], counts) + np.arange(starts[-1])
+    if size == starts[-1]:
+        return rows.values[taken]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])[:-1]
+    values = np.full((size, rows.values.shape[1]), np.nan, dtype=np.float32)
+    values[np.repeat(offsets - positions[first], counts) + positions[taken]] = rows.values[taken]
+    return values
+
+
+def _fill(
+    values: Float32, unknown: npt.NDArray[np.bool_], policy: Gaps, grid: Grid, starts: IntArray, steps: IntArray
+) -> None:
+    """Fills the unknown cells of values (N, C); the first and the last row of each series hold all theirs.
+
+    starts, steps (S,): the first row of each series, and its step on the grid.
+    """
+    numbers = np.arange(len(values))
+    for column, gone in zip(values.T, unknown.T, strict=True):
+        cells = np.flatnonzero(gone)
+        before = np.maximum.accumulate(np.where(gone, 0, numbers))[cells]
+        if policy != "interpolate":
+            column[cells] = column[before]
+            continue
+        after = np.minimum.accumulate(np.where(gone, len(values), numbers)[::-1])[::-1][cells]
+        series = np.searchsorted(starts, cells, side="right") - 1
+        first, here, last = (grid.times(steps[series] + rows - starts[series]) for rows in (before, cells, after))
+        share = (here - first) / (last - first)
+        column[cells] = column[before] + share * (column[after].astype(np.float64) - column[before])
+
+
+def _longest_run(flags: npt.NDArray[np.bool_]) -> int:
+    """The most flags (N,) that are set in succession."""
+    edges = np.flatnonzero(np.diff(flags, prepend=False, append=False))
+    return int((edges[1::2] - edges[::2]).max(initial=0))
+
+
+def _gap(
+    rows: SortedRows,
+    grid: Grid,
+    ids: Sequence[str],
+    columns: Sequence[str],
+    gaps: IntArray,
+    first: IntArray,
+    last: IntArray,
+) -> UserError:
+    """What to say of the first gap of the first series with one."""
+    series = int((gaps > 0).argmax())
+    start, stop = int(first[series]), int(last[series]) + 1
+    positions = grid.positions(rows.times[start:stop])
+    absent = np.append(np.diff(positions) > 1, False)
+    missing = np.isnan(rows.values[start:stop])
+    row = int((absent | missing.any(axis=1)).argmax())
+    if missing[row].any():
+        what = f"{rows.where(start + row)}: the series {quoted(ids[series])} has no value at "
+        what += f"{grid.said(int(rows.times[start + row]))} in the column {quoted(columns[int(missing[row].argmax())])}"
+    else:
+        lacking = int(positions[row + 1] - positions[row] - 1)
+        what = f"{rows.where(start + row + 1)}: before it the series {quoted(ids[series])} lacks "
+        what += f"{counted(lacking, 'row')}, from {grid.said(int(grid.times(positions[row : row + 1] + 1)[0]))} on"
+    count = int((gaps > 0).sum())
+    return UserError(f"{what}; {count} of {len(ids)} series {'has' if count == 1 else 'have'} gaps. Set {_FIX}.")

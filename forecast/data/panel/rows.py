@@ -1,0 +1,210 @@
+"""The rows of several series as files hold them, and in the order of series and time, each time once."""
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+from forecast.data.findings import counted, quoted
+from forecast.data.panel.frame import IntArray
+from forecast.data.reading.layout import Duplicates
+from forecast.errors import UserError
+from forecast.text.terminal import listed
+
+Float32 = npt.NDArray[np.float32]
+BLOCK_ROWS = 1 << 22  # looked at at a time
+LONGEST_ID = 200  # characters: all ids are one array, in which each takes as much room as the longest
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PanelRows:
+    """N rows of S series.
+
+    series (N,): the number of the series, by the first appearance of its id. times (N,): nanoseconds since 1970, or
+    steps that no calendar counts where `stepped`. values (N, C): NaN where one is missing. where: a row in words, as
+    "my.csv: line 7". checksum: of all bytes that were read. time_format: see `Table`.
+    """
+
+    series: npt.NDArray[np.int32] | IntArray
+    times: IntArray
+    values: Float32
+    ids: Sequence[str]
+    columns: tuple[str, ...]
+    stepped: bool
+    where: Callable[[int], str]
+    id_column: str
+    time_column: str
+    checksum: str
+    time_format: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+def as_float32(values: npt.NDArray[np.float64], where: Callable[[int], str], columns: Sequence[str]) -> Float32:
+    """Values (N, C) in single precision, NaN where one is missing; UserError for one that is too large or infinite."""
+    with np.errstate(over="ignore"):
+        small = values.astype(np.float32)
+    bad = np.isinf(small)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        value = float(values[row, column])
+        what = f"{where(int(row))}, column {quoted(columns[column])}: {value!r} is"
+        if np.isinf(value):
+            raise UserError(f"{what} not a finite number. Replace it by a finite one.")
+        raise UserError(
+            f"{what} larger than {np.finfo(np.float32).max:.3g}, the most that a panel holds. Correct it, or write the "
+            "column in larger units."
+        )
+    return small
+
+
+def joined(parts: Sequence[tuple[str, PanelRows]]) -> PanelRows:
+    """The series of several files; UserError for an id in two of them, and for files of different columns.
+
+    parts: the name of each file and what it holds.
+    """
+    (name, first), *others = parts
+    if not others:
+        return first
+    homes: dict[str, str] = {}
+    for path, rows in parts:
+        if rows.columns != first.columns:
+            raise UserError(
+                f"{path} has the columns {listed(rows.columns)}, where {name} has {listed(first.columns)}. Name those "
+                "that all files have: data.columns=[NAME]"
+            )
+        if rows.stepped != first.stepped:
+            kinds = ["numbers of steps" if one.stepped else "dates" for one in (rows, first)]
+            raise UserError(f"{path} has {kinds[0]} for its times, where {name} has {kinds[1]}. Write all alike.")
+        for series in rows.ids:
+            if homes.setdefault(series, path) != path:
+                raise UserError(
+                    f"The series {quoted(series)} stands in {homes[series]} and in {path}. Write all its rows into one "
+                    "file, or name another column that tells the series apart: data.id_column=NAME"
+                )
+    rows_before = [0, *accumulate(len(rows) for _, rows in parts)]
+    ids_before = [0, *accumulate(len(rows.ids) for _, rows in parts)]
+
+    def where(row: int) -> str:
+        part = bisect_right(rows_before, row) - 1
+        return parts[part][1].where(row - rows_before[part])
+
+    series = [rows.series.astype(np.int64) + before for (_, rows), before in zip(parts, ids_before, strict=False)]
+    return replace(
+        first,
+        series=np.concatenate(series),
+        times=np.concatenate([rows.times for _, rows in parts]),
+        values=np.concatenate([rows.values for _, rows in parts]),
+        ids=list(homes),
+        where=where,
+        checksum=checksum_of([rows.checksum for _, rows in parts]),
+    )
+
+
+def checksum_of(files: Sequence[str]) -> str:
+    """One checksum of those of several files; of one file its own."""
+    return files[0] if len(files) == 1 else hashlib.md5(" ".join(files).encode(), usedforsecurity=False).hexdigest()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SortedRows:
+    """The rows of S series one after another, each in the order of time and each time once.
+
+    offsets (S + 1,): series s has the rows offsets[s] to offsets[s + 1], of which there may be none. times (N,),
+    values (N, C) as in PanelRows. where: a row in words.
+    """
+
+    offsets: IntArray
+    times: IntArray
+    values: Float32
+    where: Callable[[int], str]
+
+    @property
+    def lengths(self) -> IntArray:
+        """The rows of each series (S,)."""
+        return np.diff(self.offsets)
+
+    def blocks(self, most: int = BLOCK_ROWS) -> Iterator[tuple[int, "SortedRows"]]:
+        """The first series and the rows of each of several parts, of at most so many rows where no series has more."""
+        offsets, first, count = self.offsets, 0, len(self.offsets) - 1
+        while first < count:
+            stop = max(int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1, first + 1)
+            begin, end = int(offsets[first]), int(offsets[stop])
+            yield first, SortedRows(
+                offsets=offsets[first : stop + 1] - begin,
+                times=np.asarray(self.times[begin:end]),
+                values=np.asarray(self.values[begin:end]),
+                where=_shifted(self.where, begin),
+            )
+            first = stop
+
+    def series_of(self, rows: IntArray) -> IntArray:
+        """The series of some rows."""
+        return np.searchsorted(self.offsets, rows, side="right") - 1
+
+
+def in_order(rows: PanelRows, how: Duplicates, said: Callable[[int], str]) -> SortedRows:
+    """Rows sorted by series and time, repeated ones made one as `rows.merged` does for a single series.
+
+    said: a time in words. UserError for repeated rows where `how` is error.
+    """
+    series, times, values, where = rows.series, rows.times, rows.values, rows.where
+    if not _is_sorted(series, times):
+        order = np.lexsort((times, series))  # stable: rows of one time stay in the order of the file
+        series, times, values = series[order], times[order], values[order]
+        where = _through(order, where)
+    again = np.concatenate([[False], (series[1:] == series[:-1]) & (times[1:] == times[:-1])])
+    if again.any():
+        if how == "error":
+            raise _repeated(rows, int(again.argmax()), int(again.sum()), series, times, where, said)
+        starts = np.flatnonzero(~again)
+        kept = np.append(starts[1:], len(again)) - 1 if how == "last" else starts
+        values = values[kept] if how in ("first", "last") else _made_one(values, starts, how)
+        series, times, where = series[kept], times[kept], _through(kept, where)
+    counts = np.bincount(series, minlength=len(rows.ids))
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return SortedRows(offsets=offsets, times=times, values=values, where=where)
+
+
+def _is_sorted(series: IntArray, times: IntArray) -> bool:
+    same = series[1:] == series[:-1]
+    return bool(((series[1:] > series[:-1]) | (same & (times[1:] >= times[:-1]))).all())
+
+
+def _shifted(where: Callable[[int], str], begin: int) -> Callable[[int], str]:
+    return lambda row: where(row + begin)
+
+
+def _through(order: IntArray, where: Callable[[int], str]) -> Callable[[int], str]:
+    return lambda row: where(int(order[row]))
+
+
+def _made_one(values: Float32, starts: IntArray, how: Duplicates) -> Float32:
+    """The mean or sum of the rows from each start to the next; a missing value counts in none."""
+    known = ~np.isnan(values)
+    sums = np.add.reduceat(np.where(known, values, 0).astype(np.float64), starts)
+    counts = np.add.reduceat(known.astype(np.int64), starts)
+    made = sums / np.maximum(counts, 1) if how == "mean" else sums
+    return np.where(counts > 0, made, np.nan).astype(np.float32)
+
+
+def _repeated(
+    rows: PanelRows,
+    row: int,
+    count: int,
+    series: IntArray,
+    times: IntArray,
+    where: Callable[[int], str],
+    said: Callable[[int], str],
+) -> UserError:
+    name = quoted(rows.ids[series[row]])
+    return UserError(
+        f"{where(row)}: the series {name} has {said(int(times[row]))} already ({where(row - 1).rpartition(': ')[2]}); "
+        f"{count} of {counted(len(rows), 'row')} repeat a time of their series. Name all columns that tell series "
+        "apart, as data.id_column=[store,brand], or set data.duplicates=mean, sum, first or last."
+    )
