@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from evaluation.panels import LENGTHS, P, panel, prepared
+from evaluation.small_panels import LENGTHS, P, panel, prepared
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from utilsforecast import losses

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from evaluation.panels import LENGTHS, L, P, panel, prepared
+from evaluation.small_panels import LENGTHS, L, P, panel, prepared
 from torch import nn
 
 from forecast.data.split import LastSplit
