@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from forecast.checkpoint.load import Checkpoint, calendar_encoding
@@ -90,6 +89,11 @@ def panel_history(checkpoint: Checkpoint, source: CsvSource) -> PanelFrame:
     return frame.of(columns)
 
 
-def panel_source(source: CsvSource, path: Path | str | None, reading: dict[str, Any]) -> CsvSource:
-    """The source of a training, or another file written as that one is, but for what `reading` says."""
-    return source if path is None and not reading else replace(source, **{"path": str(path or source.path), **reading})
+def trained_columns(checkpoint: Checkpoint, source: CsvSource) -> CsvSource:
+    """A source of which no other column is read than the model was trained on.
+
+    Only a long file has others: else a column, or a cell of a line, is no name of a target.
+    """
+    if source.panel_form != "long":
+        return source
+    return replace(source, columns=checkpoint.data["columns"], drop=())
