@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from forecast.data.panel.differences import SeasonalDifferences
 from forecast.data.windows import Batch
 from forecast.evaluation.metrics import FLAT_SHARE
-from forecast.evaluation.panel_scale import SeasonalDifferences
 
 FloatArray = npt.NDArray[np.float64]
 # What is summed for each series and target, in the order of `PanelErrors.sums`.

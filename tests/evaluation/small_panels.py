@@ -1,7 +1,5 @@
 """Small panels made by hand: unequal, short and gappy series."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 
@@ -36,7 +34,7 @@ def panel(lengths=LENGTHS, columns=COLUMNS, *, gaps=0.0, seed=0, freq="h", value
 
 def prepared(frame, *, seq_len=L, pred_len=P, targets=(0, 2), pad=False, scaling="series", split=None, season=7):
     """Scaled; by default the last two horizons of each series are test, the two before them val."""
-    data = prepare_panel(
+    return prepare_panel(
         frame,
         split=split or LastSplit(horizon=pred_len, val=2, test=2),
         targets=targets,
@@ -45,5 +43,5 @@ def prepared(frame, *, seq_len=L, pred_len=P, targets=(0, 2), pad=False, scaling
         encoding="timeF",
         pad=pad,
         scaling=scaling,
+        season=season,
     )
-    return replace(data, season=season)

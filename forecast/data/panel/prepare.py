@@ -159,11 +159,15 @@ def prepare_panel(
     encoding: CalendarEncoding,
     pad: bool,
     scaling: How,
+    season: int | None = None,
 ) -> PanelData:
-    """Cuts, scales and adds the calendar. UserError where a split holds no window of any series."""
+    """Cuts, scales and adds the calendar. UserError where a split holds no window of any series.
+
+    season: as `PanelData` has it; scaling="season" needs one.
+    """
     rows = panel_cuts(split, frame)
     context = 1 if pad else seq_len
-    scaler = PanelScaler.fit(frame, scaling, rows["train"], context=seq_len)
+    scaler = PanelScaler.fit(frame, scaling, rows["train"], context=seq_len, period=season)
     lengths: dict[str, Any] = {"seq_len": seq_len, "pred_len": pred_len}
     data = PanelData(
         frame=frame,
@@ -173,6 +177,7 @@ def prepare_panel(
         encoding=encoding,
         pad=pad,
         calendar=panel_calendar(frame, encoding, more=pred_len),
+        season=season,
         **lengths,
     )
     needs = "1 row before them, since data.short=pad," if pad else f"seq_len {seq_len}"
