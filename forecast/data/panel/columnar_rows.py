@@ -55,7 +55,7 @@ class ColumnarFile:
         """The rows that data.where chooses, with some of the columns; what pyarrow raises for a damaged file."""
         asked = self.layout.where or {}
         places = {name: self.places[name] for name in dict.fromkeys([*names, *asked])}
-        start, found = 0, {name: False for name in asked}
+        start, found = 0, dict.fromkeys(asked, False)
         stored = self._stored(list(places.values()))
         while (batch := self._next(stored)) is not None:
             columns = dict(zip(places, batch.columns, strict=True))

@@ -8,7 +8,7 @@ import numpy as np
 from forecast.data.panel.columnar_rows import columnar_kind, columnar_rows
 from forecast.data.panel.csv_rows import long_rows, wide_rows
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.grid import panel_grid, said
+from forecast.data.panel.grid import panel_grid
 from forecast.data.panel.line_rows import line_rows
 from forecast.data.panel.regular import regular, say_left_out
 from forecast.data.panel.rows import PanelRows, in_order, joined
@@ -37,7 +37,8 @@ def panel_files(source: CsvSource) -> list[Path]:
         if Path(path).is_dir():
             raise UserError(f"{path} is a folder. Name the files in it by a pattern, as data.path='{path}/*.csv'")
         return [Path(path)]
-    files = sorted(Path(name) for name in glob.glob(path, recursive=True) if not Path(name).is_dir())
+    # A Path would glob relative patterns alone.
+    files = sorted(Path(name) for name in glob.glob(path, recursive=True) if not Path(name).is_dir())  # noqa: PTH207
     if not files:
         raise UserError(f"{path}: no file is called so. Check the pattern; a relative one starts at {Path.cwd()}.")
     return files
@@ -55,9 +56,9 @@ def _rows_of(path: Path, source: CsvSource) -> PanelRows:
 def _frame_of(rows: PanelRows, source: CsvSource, name: str, freq: str | None) -> PanelFrame:
     """The frame of the rows of all files; UserError for what is no regular panel."""
     ids = list(rows.ids)
-    ordered = in_order(rows, source.duplicates, lambda time: said(time, stepped=rows.stepped))
-    grid = panel_grid(ordered, ids, name, stepped=rows.stepped, trained_on=freq)
-    found = regular(ordered, grid, source.gaps, ids, rows.columns)
+    ordered = in_order(rows, source.duplicates, name)
+    grid = panel_grid(ordered, stepped=rows.stepped, trained_on=freq)
+    found = regular(ordered, grid, source.gaps)
     left_out = {reason: [ids[number] for number in numbers] for reason, numbers in found.left_out.items()}
     if not found.kept.size:
         reasons = ", ".join(f"{len(names)} with {reason}" for reason, names in left_out.items())
