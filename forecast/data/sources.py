@@ -175,7 +175,8 @@ class CsvSource(FileSource):
     several; columns, a column a series; rows, a line a series, its id first. None: one series, or long with an
     id_column. path: of a panel also a pattern such as shops/*.parquet. short: what becomes of series too short for a
     window. scaling: by the train rows of each series, of all, or not. windows_per_epoch: drawn anew for each epoch,
-    None: all; sampling: each window alike, or each series.
+    None: all; sampling: each window alike, or each series. cache: a folder into which a panel is converted once, to be
+    read from there as an array on disk; None: it is held in memory.
     """
 
     name: str = "csv"
@@ -186,6 +187,7 @@ class CsvSource(FileSource):
     scaling: Scaling = "series"
     windows_per_epoch: Positive | None = None
     sampling: Sampling = "windows"
+    cache: Text | None = None
 
     def __post_init__(self) -> None:
         if not self.path:

@@ -159,7 +159,7 @@ def _voters(rows: SortedRows) -> list[int]:
 def _stamps(rows: SortedRows, series: int) -> pd.DatetimeIndex:
     start, stop = rows.offsets[series : series + 2].tolist()
     times = rows.times[start : min(stop, start + _VOTER_ROWS)]
-    stamps: pd.DatetimeIndex = pd.DatetimeIndex(times.astype("datetime64[ns]"))
+    stamps: pd.DatetimeIndex = pd.DatetimeIndex(np.asarray(times).astype("datetime64[ns]"))
     return stamps
 
 

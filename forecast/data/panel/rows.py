@@ -138,11 +138,11 @@ class SortedRows:
         """The rows of each series (S,)."""
         return np.diff(self.offsets)
 
-    def blocks(self, most: int = BLOCK_ROWS) -> Iterator[tuple[int, "SortedRows"]]:
-        """The first series and the rows of each of several parts, of at most so many rows where no series has more."""
+    def blocks(self) -> Iterator[tuple[int, "SortedRows"]]:
+        """The first series and the rows of each of several parts, of `BLOCK_ROWS` at most where no series has more."""
         offsets, first, count = self.offsets, 0, len(self.offsets) - 1
         while first < count:
-            stop = max(int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1, first + 1)
+            stop = max(int(np.searchsorted(offsets, offsets[first] + BLOCK_ROWS, side="right")) - 1, first + 1)
             begin, end = int(offsets[first]), int(offsets[stop])
             block = replace(
                 self,
