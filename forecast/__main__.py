@@ -29,6 +29,7 @@ PLAIN = {
     "export": "a checkpoint as safetensors and a program that needs no forecast",
     "import-informer2020": "read a checkpoint of the Informer's authors",
     "inspect-checkpoint": "a checkpoint on one page",
+    "merge": "join the parts of a forecast of many series",
     "report": "compare the runs of a sweep",
     "reproduce": "run published tables, and set ours beside theirs",
 }

@@ -12,6 +12,14 @@ from omegaconf import DictConfig
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.inputs import WHOLE_FILE, check_horizon, evaluated_data, find_device, history, trained_source
+from forecast.commands.panel_ends import (
+    check_unseen,
+    history_source,
+    long_table,
+    panel_forecaster,
+    report_left_out,
+    whole_table,
+)
 from forecast.commands.results import Result, evaluate_checkpoint
 from forecast.commands.tables import Table, as_file, check_table, keep_table, time_column_of
 from forecast.comparison.rows import at
@@ -157,6 +165,8 @@ class Forecaster:
     ) -> pd.DataFrame:
         """The pred_len steps after the last row of a table, original units: a column of time, then the targets.
 
+        Of a panel the steps after the end of each series, in long format: a column of ids, of time, then the targets.
+
         pred_len: that of the training; UserError for another one, with the command that trains for it.
         table: at least seq_len rows of the columns trained on, a DataFrame or a CSV file; None: the data trained on.
         reading: how a file is written where it differs from the one trained on, {"separator": ";"}; the keys of
@@ -164,9 +174,23 @@ class Forecaster:
         """
         check_horizon(self.checkpoint, pred_len)
         source = self.source()
+        if self.checkpoint.panel is not None:
+            return self._panel_continued(table, source, reading)
         with as_file(table, source, reading) as (path, layout):
             frame = history(self.checkpoint, source, path, layout)
             return self.continued(frame, time_column=source.time_name)
+
+    @with_own_classes
+    def _panel_continued(
+        self, table: Table | None, source: Source, reading: Mapping[str, Any] | None = None
+    ) -> pd.DataFrame:
+        """What `predict` gives for the series of a panel."""
+        with as_file(table, source, reading) as (path, layout):
+            panel = history_source(self.checkpoint, source, path, dict(layout))
+            ends = panel_forecaster(self.checkpoint, panel, device=self.torch_device)
+            check_unseen(self.checkpoint, ends.frame, refuse=False)
+            report_left_out(ends)
+            return whole_table(ends, long_table(self.checkpoint, panel, ends.frame))
 
     @with_own_classes
     def continued(self, frame: SeriesFrame, *, time_column: str = "date") -> pd.DataFrame:

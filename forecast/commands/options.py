@@ -56,6 +56,14 @@ def inspect_checkpoint(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoint", metavar="CKPT", type=Path, help=CHECKPOINT)
 
 
+def merge(parser: argparse.ArgumentParser) -> None:
+    """The parts of a forecast, and where they go."""
+    parser.epilog = "The file is the same, to the bit, whatever number of parts a forecast was made in."
+    part_help = "what `forecast predict shard=i/n output=PART` wrote, with its .json beside it; all n, in any order"
+    parser.add_argument("parts", metavar="PART", nargs="+", type=Path, help=part_help)
+    parser.add_argument("--output", required=True, metavar="FILE", help="its name ends as those of the parts")
+
+
 def report(parser: argparse.ArgumentParser) -> None:
     """A sweep's folder, and the row to compare with."""
     parser.epilog = "It writes report.md, report.csv, runs.jsonl and pictures into the folder."
@@ -91,6 +99,7 @@ OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "export": export,
     "import-informer2020": import_informer2020,
     "inspect-checkpoint": inspect_checkpoint,
+    "merge": merge,
     "report": report,
     "reproduce": reproduce,
 }

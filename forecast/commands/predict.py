@@ -12,10 +12,12 @@ from forecast.commands import Answer
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.inputs import check_horizon, files_read, find_device, history, read_source
 from forecast.commands.outputs import is_forecast, keep_inputs, keep_others
+from forecast.commands.predict_panel import predict_panel
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.frame import SeriesFrame
 from forecast.data.frequency import future_timestamps
+from forecast.data.panel.writing import CSV, ENDINGS
 from forecast.data.sources import FileSource
 from forecast.data.writing import PLAIN, Writing
 from forecast.errors import UserError
@@ -35,6 +37,9 @@ def predict(cfg: DictConfig) -> Answer:
     picture = output.with_suffix(".png")
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
     check_horizon(forecaster.checkpoint, settings.pred_len)
+    if forecaster.checkpoint.panel is not None:
+        return predict_panel(settings, forecaster, output)
+    check_one_series(settings, output)
     checkpoint, source = forecaster.checkpoint, forecaster.source()
     keep = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
     keep_inputs((output, picture), keep, key=f"output={output}")
@@ -85,27 +90,36 @@ def predict(cfg: DictConfig) -> Answer:
     )
 
 
-def checked_output(name: str) -> Path:
-    """The path of the forecast.
+def check_one_series(settings: PredictSettings, output: Path) -> None:
+    """Raises UserError for what only the forecast of a panel can be."""
+    for key, value, usual in (("shard", settings.shard, None), ("unseen", settings.unseen, "scale")):
+        if value != usual:
+            raise UserError(f"{key}={value} is for a panel, and the checkpoint was trained on one series. Leave it out.")
+    if output.suffix != CSV:
+        raise UserError(f"output={output}: the forecast of one series is a CSV, so its name must end in .csv")
 
-    Raises UserError for another suffix than .csv, where there is no such folder, for a name that cannot be written, and
-    for a pipe or a device, which could keep its reader waiting.
+
+def checked_output(name: str, *, key: str = "output=") -> Path:
+    """The path of the forecast. key: what names it.
+
+    Raises UserError for another suffix than .csv and .parquet, where there is no such folder, for a name that cannot be
+    written, and for a pipe or a device, which could keep its reader waiting.
     """
     output = Path(name)
-    if output.suffix != ".csv":
-        raise UserError(f"output={name}: the forecast is a CSV, so its name must end in .csv")
+    if output.suffix not in ENDINGS:
+        raise UserError(f"{key}{name}: the forecast is a CSV, so its name must end in .csv, or for a panel in .parquet")
     try:
         mode = output.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         mode = stat.S_IFREG  # of what will be there
     except OSError as error:
         raise UserError(
-            f"output={name}: {output} cannot be written: {error.strerror}. Choose another name: output=forecast.csv"
+            f"{key}{name}: {output} cannot be written: {error.strerror}. Choose another name: {key}forecast.csv"
         ) from error
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise UserError(f"output={name}: this is a pipe or a device. Choose the name of a file: output=forecast.csv")
+        raise UserError(f"{key}{name}: this is a pipe or a device. Choose the name of a file: {key}forecast.csv")
     if output.is_dir() or not output.absolute().parent.is_dir():
-        raise UserError(f"output={name}: there is no folder {output.absolute().parent} to write it in.")
+        raise UserError(f"{key}{name}: there is no folder {output.absolute().parent} to write it in.")
     return output
 
 

@@ -87,5 +87,7 @@ class PredictSettings:
     output: str
     output_safe: bool
     overwrite: bool
+    shard: str | None
+    unseen: Literal["scale", "refuse"]
     device: str
     data: OtherFile

@@ -1,6 +1,6 @@
 """The steps after the end of every series of a panel, in batches of one size."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +20,7 @@ from forecast.data.windows import Batch
 from forecast.data.writing import MOST_DIGITS
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import check_finite, exact_float32
-from forecast.models.base import ForecastModel
+from forecast.models.base import FittedModel, ForecastModel
 from forecast.text.terminal import label
 
 # Windows of one call of the model: the last digits of a product depend on its size, and no forecast may depend on how
@@ -48,10 +48,15 @@ class PanelForecaster:
     pad: bool
     device: torch.device
 
+    @property
+    def needed(self) -> int:
+        """The rows that a series must have."""
+        return 1 if self.pad else min(self.seq_len, self.model.look_back)
+
     @cached_property
     def series(self) -> IntArray:
         """The series (M,) that are forecast, in the order of the panel: those that are long enough."""
-        return np.flatnonzero(self.frame.lengths >= (1 if self.pad else self.seq_len))
+        return np.flatnonzero(self.frame.lengths >= self.needed)
 
     @cached_property
     def calendar(self) -> Tensor:
@@ -73,36 +78,49 @@ class PanelForecaster:
             targets=self.targets,
             seq_len=self.seq_len,
             pred_len=0,
-            look_back=self.model.look_back,
+            look_back=max(self.seq_len, self.model.look_back),
             padded=self.pad,
         )
 
-    @torch.inference_mode()
     def blocks(self, first: int, stop: int) -> Iterator[Ends]:
         """The forecasts of `series[first:stop]`, some at a time; `first` is a multiple of BATCH.
 
         The last batch is filled up with its last window. UserError, naming the series, where one is not finite.
         """
-        assert first % BATCH == 0
-        torch_steps = torch.arange(self.pred_len)
-        step = torch.from_numpy(self.frame.steps + self.frame.lengths)
+        assert first % BATCH == 0 or first >= stop
+        alone = isinstance(self.model, FittedModel) and self.model.fits_each_window  # whatever is beside it
+        for start in range(first, stop, BATCH * _GATHERED):
+            end = min(stop, start + BATCH * _GATHERED)
+            whole = end if alone else start + -(-(end - start) // BATCH) * BATCH
+            yield self._ends(torch.arange(start, whole).clamp_(max=end - 1), end - start)
+
+    def some(self, places: Sequence[int]) -> Ends:
+        """The forecasts of some of `series`, by their places there; with other last digits than in `blocks`."""
+        return self._ends(torch.tensor(places), len(places))
+
+    @torch.inference_mode()
+    def _ends(self, places: Tensor, count: int) -> Ends:
+        """The forecasts of the first `count` of these places in `series`."""
+        after, parts = torch.arange(self.pred_len), []
         with exact_float32():
-            for start in range(first, stop, BATCH * _GATHERED):
-                end = min(stop, start + BATCH * _GATHERED)
-                whole = start + -(-(end - start) // BATCH) * BATCH
-                parts = []
-                for batch in self._windows.in_batches(torch.arange(start, whole).clamp_(max=end - 1), BATCH):
-                    assert batch.series is not None
-                    future = self.calendar[step[batch.series][:, None] + torch_steps]
-                    if self.pad:
-                        future = torch.cat([future, future.new_zeros(*future.shape[:2], 1)], dim=2)
-                    parts.append(self._forecast(batch, future).numpy())
-                series = self.series[start:end]
-                yield Ends(series, self._original(np.concatenate(parts)[: end - start].astype(np.float64), series))
+            for batch in self._windows.in_batches(places, BATCH):
+                assert batch.series is not None
+                future = self.calendar[self._ends_at[batch.series][:, None] + after]
+                if self.pad:
+                    future = torch.cat([future, future.new_zeros(*future.shape[:2], 1)], dim=2)
+                parts.append(self._forecast(batch, future).numpy())
+        series = self.series[places[:count].numpy()]
+        return Ends(series, self._original(np.concatenate(parts)[:count].astype(np.float64), series))
+
+    @cached_property
+    def _ends_at(self) -> Tensor:
+        """The first step (S,) after each series."""
+        return torch.from_numpy(self.frame.steps + self.frame.lengths)
 
     def _forecast(self, batch: Batch, future: Tensor) -> Tensor:
         """(B, P, T), scaled, on the CPU."""
-        inputs = [part.to(self.device) for part in (batch.past, batch.past_known, future)]
+        read = slice(-self.model.look_back, None)
+        inputs = [part.to(self.device) for part in (batch.past[:, read], batch.past_known[:, read], future)]
         forecast: Tensor = self.model(*inputs)
         finite = torch.isfinite(forecast).flatten(1).all(1)
         if not finite.all():

@@ -8,11 +8,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.findings import Findings, quoted
-from forecast.data.panel.csv_rows import whole_numbers
+from forecast.data.panel.names import nanoseconds, whole_numbers
 from forecast.data.panel.frame import IntArray
 from forecast.data.reading.columnar import texts_of
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS
+from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import read_timestamps
 from forecast.errors import UserError
 
@@ -54,6 +55,20 @@ def _is_simple(kind: Any) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def nameless(column: Any) -> npt.NDArray[np.bool_]:
+    """Which cells (n,) are missing or an empty text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column.null_count:
+        return np.asarray(column.is_null())
+    if isinstance(column, pa.DictionaryArray):
+        return np.asarray(nameless(column.dictionary))[column.indices.to_numpy(zero_copy_only=False)]
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return np.asarray(pc.equal(column, ""))
+    return np.zeros(len(column), dtype=bool)
 
 
 def text_kind(kind: Any) -> str | None:
@@ -137,7 +152,13 @@ class Times:
                 row = int(np.asarray(column.is_null()).argmax())
                 raise UserError(f"{where(row)}: the timestamp is missing. Fill it in or drop the row.")
         if self._is_time:
-            return self._instants(columns[0])
+            try:
+                return self._instants(columns[0])
+            except pa.ArrowInvalid as error:
+                raise UserError(
+                    f"{where(0)} or one behind it has a time outside of the years {YEARS[0]} to {YEARS[-1]}, which can "
+                    "be read. Correct it, or drop the row if it marks an open end."
+                ) from error
         if self._is_whole:
             values = columns[0].cast(pa.int64()).to_numpy(zero_copy_only=False)
             self._numbers.update(pd.unique(values).tolist())
@@ -164,7 +185,7 @@ class Times:
             read = read_timestamps(texts, missing=missing, time_format=time_format, time_zone=time_zone)
         except UserError as error:
             raise UserError(f"{findings.path}: {error}") from error
-        self._of_codes = read.stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
+        self._of_codes = nanoseconds(read.stamps)
         self._faults = {code: " ".join(column[code] for column in cells) for code in read.faults}
         if read.how:
             findings.say(f"The time is read as {read.how}.")
@@ -192,4 +213,4 @@ class Times:
         if zone is None or self._layout.time_zone is None:
             return stamps
         local = pd.DatetimeIndex(stamps.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(self._layout.time_zone)
-        return local.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
+        return nanoseconds(local.tz_localize(None))

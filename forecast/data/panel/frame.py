@@ -23,7 +23,8 @@ class PanelFrame:
     filled; None: all were. offsets (S + 1,): series s has the rows offsets[s] to offsets[s + 1]. steps (S,): how many
     steps after `first` each begins. ids (S,) of strings, each once. first: the earliest timestamp, without a time zone.
     freq: a pandas alias, "ms" for steps without a calendar as in `layout.STEPS`. id_column, time_column: what a
-    forecast calls them. repair: by which rule cells were filled. left_out: ids of series that were not taken, by the
+    forecast calls them. numbers: of steps without a calendar that of the step `first`, and how far apart they are in
+    the file. repair: by which rule cells were filled. left_out: ids of series that were not taken, by the
     reason. checksum: of all bytes that were read. time_format: see `Table`.
     """
 
@@ -38,6 +39,7 @@ class PanelFrame:
     measured: npt.NDArray[np.bool_] | None = None
     id_column: str = "unique_id"
     time_column: str = "date"
+    numbers: tuple[int, int] = (1, 1)
     repair: Repair = field(default_factory=Repair)
     left_out: Mapping[str, list[str]] = field(default_factory=dict)
     checksum: str | None = None
@@ -45,6 +47,7 @@ class PanelFrame:
 
     def __post_init__(self) -> None:
         assert self.values.dtype == np.float32 and self.values.shape == (self.offsets[-1], len(self.columns))
+        assert self.values.flags.c_contiguous, "windows are views of whole rows"
         assert len(self.offsets) == len(self.ids) + 1 and len(self.steps) == len(self.ids)
         assert self.measured is None or self.measured.shape == self.values.shape
 

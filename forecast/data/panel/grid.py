@@ -58,6 +58,11 @@ class Grid:
         """A time in words."""
         return said(time, stepped=self.stepped)
 
+    def number(self, position: int) -> tuple[int, int]:
+        """The number that the file gives to a step without a calendar, and how far apart they are."""
+        assert self.stepped and self.unit is not None
+        return self.first + position * self.unit, self.unit
+
     def stamp(self, position: int) -> pd.Timestamp:
         """The timestamp of a step; of those without a calendar each is a millisecond, the first one 0."""
         if self.stepped:
@@ -197,9 +202,13 @@ def _misfit(rows: SortedRows, ids: list[str], name: str, grid: Grid, row: int, t
     stamps = _stamps(rows, series)
     own = infer_frequency(stamps) or grid_frequency(stamps) if len(stamps) >= 3 else None
     if own is not None and own != grid.freq:
-        return _different(rows, ids, name, grid, series, own) if trained_on is None else UserError(
-            f"{name}: the series {what} has the frequency '{own}'; the model was trained on '{trained_on}'. Resample "
-            "the file, or train on this frequency."
+        return (
+            _different(rows, ids, name, grid, series, own)
+            if trained_on is None
+            else UserError(
+                f"{name}: the series {what} has the frequency '{own}'; the model was trained on '{trained_on}'. Resample "
+                "the file, or train on this frequency."
+            )
         )
     return UserError(
         f"{rows.where(row)}: the series {what} has a row at {time}, which is between the steps of '{grid.freq}' that "

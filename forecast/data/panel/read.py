@@ -39,9 +39,7 @@ def panel_files(source: CsvSource) -> list[Path]:
         return [Path(path)]
     files = sorted(Path(name) for name in glob.glob(path, recursive=True) if not Path(name).is_dir())
     if not files:
-        raise UserError(
-            f"{path}: no file is called so. Check the pattern; a relative one starts at {Path.cwd()}."
-        )
+        raise UserError(f"{path}: no file is called so. Check the pattern; a relative one starts at {Path.cwd()}.")
     return files
 
 
@@ -69,8 +67,9 @@ def _frame_of(rows: PanelRows, source: CsvSource, name: str, freq: str | None) -
         )
     say_left_out(name, left_out, found.repair)
     begin = int(found.steps.min())
+    counted = source.panel_form == "rows" or not source.time_columns  # the first row of a series is its first step
     return PanelFrame(
-        values=found.values,
+        values=np.ascontiguousarray(found.values),  # columns are read one by one, and windows are views of rows
         offsets=np.concatenate([[0], np.cumsum(found.lengths)]).astype(np.int64),
         steps=found.steps - begin,
         ids=np.array([ids[number] for number in found.kept.tolist()], dtype=np.str_),
@@ -81,6 +80,7 @@ def _frame_of(rows: PanelRows, source: CsvSource, name: str, freq: str | None) -
         measured=found.measured,
         id_column=rows.id_column,
         time_column=rows.time_column,
+        numbers=(begin + 1, 1) if counted or not grid.stepped else grid.number(begin),
         repair=found.repair,
         left_out=left_out,
         checksum=rows.checksum,

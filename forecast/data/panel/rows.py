@@ -135,11 +135,14 @@ class SortedRows:
         while first < count:
             stop = max(int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1, first + 1)
             begin, end = int(offsets[first]), int(offsets[stop])
-            yield first, SortedRows(
-                offsets=offsets[first : stop + 1] - begin,
-                times=np.asarray(self.times[begin:end]),
-                values=np.asarray(self.values[begin:end]),
-                where=_shifted(self.where, begin),
+            yield (
+                first,
+                SortedRows(
+                    offsets=offsets[first : stop + 1] - begin,
+                    times=np.asarray(self.times[begin:end]),
+                    values=np.asarray(self.values[begin:end]),
+                    where=_shifted(self.where, begin),
+                ),
             )
             first = stop
 
@@ -155,7 +158,7 @@ def in_order(rows: PanelRows, how: Duplicates, said: Callable[[int], str]) -> So
     """
     series, times, values, where = rows.series, rows.times, rows.values, rows.where
     if not _is_sorted(series, times):
-        order = np.lexsort((times, series))  # stable: rows of one time stay in the order of the file
+        order = _order(series, times)
         series, times, values = series[order], times[order], values[order]
         where = _through(order, where)
     again = np.concatenate([[False], (series[1:] == series[:-1]) & (times[1:] == times[:-1])])
@@ -174,6 +177,16 @@ def in_order(rows: PanelRows, how: Duplicates, said: Callable[[int], str]) -> So
 def _is_sorted(series: IntArray, times: IntArray) -> bool:
     same = series[1:] == series[:-1]
     return bool(((series[1:] > series[:-1]) | (same & (times[1:] >= times[:-1]))).all())
+
+
+def _order(series: IntArray, times: IntArray) -> IntArray:
+    """Sorts rows by series and time; those of one time stay in the order of the file."""
+    unit = max(int(np.gcd.reduce(times - times[0])), 1)
+    steps = (times - times.min()) // unit
+    span = int(steps.max()) + 1
+    if span * (int(series.max()) + 1) >= np.iinfo(np.int64).max:
+        return np.lexsort((times, series))
+    return np.argsort(series.astype(np.int64) * span + steps, kind="stable")  # one sort in place of two
 
 
 def _shifted(where: Callable[[int], str], begin: int) -> Callable[[int], str]:

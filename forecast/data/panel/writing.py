@@ -5,6 +5,8 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +16,12 @@ import pandas as pd
 from forecast.data.panel.frame import IntArray, PanelFrame
 from forecast.data.panel.scaling import FloatArray
 from forecast.data.writing import PLAIN, Writing
+from forecast.errors import UserError
 from forecast.text.documents import as_cell
 
 CSV, PARQUET = ".csv", ".parquet"
 ENDINGS = CSV, PARQUET
+JOINT = "/"  # between the cells of several id columns
 
 
 class Ends(NamedTuple):
@@ -31,20 +35,22 @@ class Ends(NamedTuple):
 class LongTable:
     """How the steps after the end of the series of a panel are written, in the names of its file.
 
-    targets: the names of the T target columns. writing: how the panel's file writes, as far as it is a CSV. safe: for a
+    targets: the names of the T target columns. id_names: of the columns whose cells, joined by `JOINT`, are the ids;
+    none: one as the frame calls it. writing: how the panel's file writes, as far as it is a CSV. safe: for a
     spreadsheet, which would take a text that begins with = for a formula.
     """
 
     frame: PanelFrame
     targets: Sequence[str]
     pred_len: int
+    id_names: Sequence[str] = ()
     writing: Writing = PLAIN
     safe: bool = False
 
     @property
     def header(self) -> list[str]:
         """The names of the columns of a CSV."""
-        names = [self.frame.id_column, *self._time_names, *self.targets]
+        names = [*self._ids, *self._time_names, *self.targets]
         return [as_cell(name) for name in names] if self.safe else names
 
     def header_text(self) -> str:
@@ -56,32 +62,44 @@ class LongTable:
     def text(self, series: IntArray, values: FloatArray) -> str:
         """The lines of forecasts (B, P, T) of series (B,)."""
         steps = self._steps(series)
-        columns: list[Any] = [np.repeat(self._ids[series], self.pred_len)]
-        columns += [texts[steps] for texts in self._times]
-        columns += list(values.reshape(-1, len(self.targets)).T)
+        ids = [cells[series] for cells in self._ids.values()]
+        if self.safe:
+            ids = [np.array([as_cell(cell) for cell in cells], dtype=object) for cells in ids]
+        columns = [
+            *(np.repeat(cells, self.pred_len) for cells in ids),
+            *(texts[steps] for texts in self._times),
+            *values.reshape(-1, len(self.targets)).T,
+        ]
         table: pd.DataFrame = pd.DataFrame(dict(enumerate(columns)))
         lines: str = table.to_csv(
             header=False, index=False, sep=self.writing.separator, decimal=self.writing.decimal, lineterminator="\n"
         )
         return lines
 
+    def table(self, series: IntArray, values: FloatArray) -> pd.DataFrame:
+        """The rows of forecasts (B, P, T) of series (B,), with timestamps."""
+        ids = [np.repeat(cells[series], self.pred_len) for cells in self._ids.values()]
+        columns = [*ids, self._stamps[self._steps(series)], *values.reshape(-1, len(self.targets)).T]
+        names = [*self._ids, self.frame.time_column, *self.targets]
+        return pd.DataFrame(dict(zip(names, columns, strict=True)))
+
     def columns(self, series: IntArray, values: FloatArray) -> Any:
         """The rows of forecasts (B, P, T) of series (B,) as a table of pyarrow's."""
         import pyarrow as pa
 
-        ids = pa.array(self.frame.ids[series].tolist(), pa.string())
-        repeated = ids.take(pa.array(np.repeat(np.arange(len(series)), self.pred_len)))
+        places = pa.array(np.repeat(np.arange(len(series)), self.pred_len))
+        ids = [pa.array(cells[series], pa.string()).take(places) for cells in self._ids.values()]
         times = pa.array(self._stamps[self._steps(series)])
         targets = [pa.array(np.ascontiguousarray(part)) for part in values.reshape(-1, len(self.targets)).T]
-        return pa.Table.from_arrays([repeated, times, *targets], schema=self.schema())
+        return pa.Table.from_arrays([*ids, times, *targets], schema=self.schema())
 
     def schema(self) -> Any:
         """The names and kinds of the columns of a Parquet file."""
         import pyarrow as pa
 
-        names = [self.frame.id_column, self.frame.time_column, *self.targets]
         time = pa.int64() if self.frame.without_calendar else pa.timestamp("ns")
-        return pa.schema(list(zip(names, [pa.string(), time, *([pa.float64()] * len(self.targets))], strict=True)))
+        fields = [*((name, pa.string()) for name in self._ids), (self.frame.time_column, time)]
+        return pa.schema([*fields, *((name, pa.float64()) for name in self.targets)])
 
     @property
     def _time_names(self) -> tuple[str, ...]:
@@ -89,20 +107,27 @@ class LongTable:
         return (self.frame.time_column,) if times is None or self.frame.without_calendar else times.names
 
     @cached_property
-    def _ids(self) -> npt.NDArray[Any]:
-        return np.array([as_cell(str(name)) if self.safe else str(name) for name in self.frame.ids], dtype=object)
+    def _ids(self) -> dict[str, npt.NDArray[Any]]:
+        """The cells (S,) of each id column."""
+        ids, names = [str(name) for name in self.frame.ids], self.id_names
+        if len(names) > 1 and all(name.count(JOINT) == len(names) - 1 for name in ids):
+            parts = zip(*(name.split(JOINT) for name in ids), strict=True)
+            return {name: np.array(cells, dtype=object) for name, cells in zip(names, parts, strict=True)}
+        return {self.frame.id_column: np.array(ids, dtype=object)}
 
     def _steps(self, series: IntArray) -> IntArray:
         """The steps (B * P,) after `frame.first` of the rows of forecasts."""
         first = self.frame.steps[series] + self.frame.lengths[series]
-        return (first[:, None] + np.arange(self.pred_len)).ravel()
+        steps: IntArray = (first[:, None] + np.arange(self.pred_len)).ravel()
+        return steps
 
     @cached_property
     def _stamps(self) -> npt.NDArray[Any]:
-        """The time of each step: nanoseconds since 1970, or the numbers of steps that no calendar counts."""
+        """The time of each step: a timestamp, or the number of a step that no calendar counts."""
         if self.frame.without_calendar:
             count = int((self.frame.steps + self.frame.lengths).max()) + self.pred_len
-            return step_number(self.frame.first) + np.arange(count)
+            first, unit = self.frame.numbers
+            return first + unit * np.arange(count)
         return self.frame.calendar(self.pred_len).to_numpy().astype("datetime64[ns]")
 
     @cached_property
@@ -124,6 +149,10 @@ class LongTable:
         return list(texts.T)
 
 
-def step_number(stamp: pd.Timestamp) -> int:
-    """The number of a step that no calendar counts, see `layout.STEPS`."""
-    return int((stamp - pd.Timestamp(0)) // pd.Timedelta(1, "ms")) + 1
+def check_installed(path: Path, key: str) -> None:
+    """UserError where a Parquet file is to be written and pyarrow is not there. key: what names it."""
+    if path.suffix == PARQUET and find_spec("pyarrow") is None:
+        raise UserError(
+            f"{key}: pyarrow, which writes Parquet files, is not installed. Install it: pip install "
+            "'forecast[parquet]', or choose a name that ends in .csv"
+        )

@@ -1,0 +1,130 @@
+"""What a checkpoint of a panel forecasts with: the history of another panel, its scale, and how the rows are written."""
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from forecast.checkpoint.load import Checkpoint
+from forecast.commands.inputs import read_source
+from forecast.commands.panels import panel_history
+from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.read import panel_files
+from forecast.data.panel.writing import LongTable
+from forecast.data.reading.columnar import KINDS
+from forecast.data.sources import CsvSource, Source
+from forecast.data.writing import PLAIN, Writing
+from forecast.errors import UserError
+from forecast.evaluation.predict_panel import PanelForecaster
+from forecast.text.terminal import label
+
+log = logging.getLogger(__name__)
+
+
+def history_source(
+    checkpoint: Checkpoint, source: Source, path: Path | str | None, reading: dict[str, Any] | None = None
+) -> CsvSource:
+    """The panel that a forecast goes on from: another file, written as that of the training but for `reading`."""
+    other = read_source(source, path, reading)
+    assert isinstance(other, CsvSource)
+    # Of a long file no other column is read; else a column, or a cell of a line, is no name of a target.
+    return replace(other, columns=checkpoint.data["columns"], drop=()) if other.panel_form == "long" else other
+
+
+def panel_forecaster(checkpoint: Checkpoint, source: CsvSource, *, device: torch.device) -> PanelForecaster:
+    """The model and the series that it continues. UserError where none is long enough."""
+    frame = panel_history(checkpoint, source)
+    scaler = checkpoint.panel_scale.scaler(frame)
+    assert checkpoint.panel is not None
+    forecaster = PanelForecaster(
+        model=checkpoint.model().to(device),
+        frame=frame,
+        mean=scaler.mean,
+        std=scaler.std,
+        targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
+        seq_len=checkpoint.config["seq_len"],
+        pred_len=checkpoint.config["pred_len"],
+        encoding=checkpoint.encoding,
+        pad=checkpoint.panel["pad"],
+        device=device,
+    )
+    if not forecaster.series.size:
+        longest = int(frame.lengths.argmax())
+        raise UserError(
+            f"{frame.name}: none of {len(frame)} series has the {forecaster.needed} rows that the model reads; the "
+            f"longest, '{label(str(frame.ids[longest]))}', has {frame.lengths[longest]}. Give longer ones, or train "
+            "with data.short=pad or a shorter seq_len."
+        )
+    return forecaster
+
+
+def check_unseen(checkpoint: Checkpoint, frame: PanelFrame, *, refuse: bool) -> int:
+    """How many series were not trained on, said in one line; UserError naming the first where they are refused."""
+    unseen = checkpoint.panel_scale.unseen(frame.ids)
+    count = int(unseen.sum())
+    if count and refuse:
+        raise UserError(
+            f"{frame.name}: {count} of {len(frame)} series were not in the training, the first is "
+            f"'{label(str(frame.ids[int(unseen.argmax())]))}', and unseen=refuse. Leave them out of the file, train with "
+            "them, or let them be forecast: unseen=scale"
+        )
+    if count:
+        how = checkpoint.panel_scale.how
+        by = {"series": "their own history", "global": "the rows of those trained on", "none": "nothing"}[how]
+        log.warning("%d of %d series were not in the training: scaled by %s.", count, len(frame), by)
+    return count
+
+
+def report_left_out(forecaster: PanelForecaster) -> int:
+    """How many series are too short, said in one line, as are those that end in made-up rows."""
+    frame = forecaster.frame
+    short = len(frame) - len(forecaster.series)
+    if short:
+        first = int((frame.lengths < forecaster.needed).argmax())
+        log.warning(
+            "%d of %d series have fewer than the %d rows that the model reads and are left out, the first is '%s' with "
+            "%d. A model trained with data.short=pad takes them.",
+            *(short, len(frame), forecaster.needed, label(str(frame.ids[first])), frame.lengths[first]),
+        )
+    made_up = forecaster.made_up()
+    if made_up.size:
+        log.warning(
+            "%d of %d series have more made-up than measured values in the last %d rows, the first is '%s': their "
+            "forecasts are guesses.",
+            *(len(made_up), len(frame), forecaster.seq_len, label(str(frame.ids[made_up[0]]))),
+        )
+    return short
+
+
+def long_table(checkpoint: Checkpoint, source: CsvSource, frame: PanelFrame, *, safe: bool = False) -> LongTable:
+    """How the forecasts of a panel are written: as its first file, where that is text."""
+    names = source.id_column
+    return LongTable(
+        frame=frame,
+        targets=checkpoint.data["targets"],
+        pred_len=checkpoint.config["pred_len"],
+        id_names=() if names is None or isinstance(names, str) else tuple(names),
+        writing=_writing(source, frame),
+        safe=safe,
+    )
+
+
+def _writing(source: CsvSource, frame: PanelFrame) -> Writing:
+    path = panel_files(source)[0]
+    with path.open("rb") as file:
+        if file.read(8).startswith(tuple(KINDS)):
+            return PLAIN
+    if source.panel_form == "rows" or frame.without_calendar:
+        return Writing.of(path, replace(source, time_column=None), None)
+    found = len(source.time_columns) == 1  # under its usual name, where another was not named
+    return Writing.of(path, replace(source, time_column=frame.time_column) if found else source, frame.time_format)
+
+
+def whole_table(forecaster: PanelForecaster, table: LongTable) -> pd.DataFrame:
+    """All forecasts, with timestamps."""
+    ends = forecaster.blocks(0, len(forecaster.series))
+    whole: pd.DataFrame = pd.concat([table.table(*some) for some in ends], ignore_index=True)
+    return whole

@@ -1,0 +1,219 @@
+"""What `forecast predict` does with a model of a panel: the steps after the end of every series, in long format."""
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from forecast.commands import Answer
+from forecast.commands.forecaster import Forecaster
+from forecast.commands.inputs import files_read
+from forecast.commands.outputs import keep_inputs, keep_others
+from forecast.commands.panel_ends import (
+    check_unseen,
+    history_source,
+    long_table,
+    panel_forecaster,
+    report_left_out,
+    whole_table,
+)
+from forecast.config.settings import PredictSettings
+from forecast.data.catalog import file_md5
+from forecast.data.panel.parts import Part, beside, is_unchanged, join, read_part, write_rows
+from forecast.data.panel.read import panel_files
+from forecast.data.panel.writing import CSV, LongTable, check_installed
+from forecast.errors import UserError
+from forecast.evaluation.predict_panel import BATCH, PanelForecaster
+from forecast.files import remove_unfinished, together
+from forecast.text.terminal import label, say
+
+log = logging.getLogger(__name__)
+
+PIECE = 80 * BATCH  # series of a file that a killed command finds finished when it is run again
+FEW_ROWS = 1000  # which --json prints
+
+
+def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Path) -> Answer:
+    """Forecasts the steps after the end of every series of a file, or one part of them; writes them and a picture."""
+    checkpoint, shard = forecaster.checkpoint, shard_of(settings.shard)
+    check_installed(output, f"output={output}")
+    source = history_source(checkpoint, forecaster.source(), settings.data.path, dict(settings.data.reading()))
+    picture = output.with_suffix(".png") if shard == (1, 1) else None
+    outputs = [path for path in (output, beside(output), picture) if path is not None]
+    inputs = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
+    inputs += [("the history itself (data.path)", path) for path in panel_files(source)]
+    keep_inputs(outputs, inputs, key=f"output={output}")
+    for path in panel_files(source):
+        if (part := read_part(path)) is not None and not part.whole:
+            raise UserError(
+                f"{path} is part {part.shard[0]} of {part.shard[1]} of a forecast, and no history to forecast from. Name "
+                "the panel itself: data.path=FILE"
+            )
+    said = read_part(output)
+    ours = settings.overwrite or (said is not None and said.shard == shard)
+    like = "a forecast of a panel" if shard == (1, 1) else f"part {shard[0]} of {shard[1]} of a forecast"
+    keep_others(outputs, ours=ours, key=f"output={output}", like=like)
+    ends = panel_forecaster(checkpoint, source, device=forecaster.torch_device)
+    unseen = check_unseen(checkpoint, ends.frame, refuse=settings.unseen == "refuse")
+    short = report_left_out(ends)
+    table = long_table(checkpoint, source, ends.frame, safe=settings.output_safe)
+    run = {
+        "checkpoint": file_md5(checkpoint.path),
+        "data": ends.frame.checksum,
+        "series": len(ends.series),
+        "left_out": short,
+        "unseen": unseen,
+        "pred_len": ends.pred_len,
+        "batch": BATCH,
+        "threads": torch.get_num_threads(),
+        "device": str(ends.device),
+        "torch": str(torch.__version__),
+        "columns": table.header,
+        "ending": output.suffix,
+    }
+    with written_or_refused(output):
+        part = write_part(output, ends, table, run, shard, picture)
+    first = f" part {shard[0]} of {shard[1]}," if picture is None else ""
+    say(
+        f"{part.stop - part.first} series,{first} {ends.pred_len} steps after the end of each, are in {output}"
+        f"{f', some drawn in {picture}' if picture else ''}."
+    )
+    few = shard == (1, 1) and part.rows <= FEW_ROWS
+    return Answer(
+        {
+            "checkpoint": str(checkpoint.path),
+            "output": str(output),
+            "picture": None if picture is None else str(picture),
+            "frequency": ends.frame.freq,
+            "shard": "{}/{}".format(*shard),
+            "series": part.stop - part.first,
+            "left_out": short,
+            "unseen": unseen,
+            "row_count": part.rows,
+            "rows": json_rows(ends, table) if few else None,
+        }
+    )
+
+
+def shard_of(text: str | None) -> tuple[int, int]:
+    """(i, n): which part of how many, None: all in one. UserError for any other text, and for a part of a part."""
+    if text is None:
+        return 1, 1
+    numbers = [int(number) for number in re.findall(r"\d+", text)] if re.fullmatch(r"\d{1,9}(/\d{1,9})+", text) else []
+    if len(numbers) > 2:
+        raise UserError(f"shard={text}: a part is not divided again. Make more parts, as shard=1/{np.prod(numbers[1:])}")
+    if len(numbers) != 2 or not 1 <= numbers[0] <= numbers[1]:
+        most = numbers[1] if len(numbers) == 2 and numbers[1] else 3
+        raise UserError(
+            f"shard={label(text)}: it must say which part of how many, the first being 1. Say one of shard=1/{most} to "
+            f"shard={most}/{most}"
+        )
+    return numbers[0], numbers[1]
+
+
+def series_of(shard: tuple[int, int], series: int) -> tuple[int, int]:
+    """The first and the end of the series of a part: it has whole batches, so that each series has the same beside it."""
+    batches = -(-series // BATCH)
+    first, stop = (batches * number // shard[1] * BATCH for number in (shard[0] - 1, shard[0]))
+    return min(first, series), min(stop, series)
+
+
+def write_part(
+    output: Path, ends: PanelForecaster, table: LongTable, run: dict[str, Any], shard: tuple[int, int], picture: Path | None
+) -> Part:
+    """Writes the forecasts of a shard by way of pieces, of which those that a killed command has left are used."""
+    folder = output.with_name(f"{output.name}.parts")
+    first, stop = series_of(shard, len(ends.series))
+    pieces = []
+    for start in range(first, stop, PIECE) or [first]:
+        end = min(stop, start + PIECE)
+        path = folder / f"{start:010}-{end:010}{output.suffix}"
+        pieces.append((path, _piece(path, ends, table, run, (start, end))))
+        if stop - first > PIECE:
+            log.info("%d of %d series", end - first, stop - first)
+    with together(output.parent) as place:
+        said, rows = place(beside(output).name), place(output.name)
+        join(rows, output.suffix, pieces)
+        part = Part(
+            run=run,
+            shard=shard,
+            first=first,
+            stop=stop,
+            rows=(stop - first) * ends.pred_len,
+            head=pieces[0][1].head,
+            md5=file_md5(rows),
+        )
+        said.write_text(part.text(), encoding="utf-8")
+        if picture is not None:
+            draw_ends(place(picture.name), ends, table)
+    for path, _ in pieces:
+        for gone in (path, beside(path)):
+            gone.unlink(missing_ok=True)
+            remove_unfinished(gone)
+    with suppress(OSError):  # of another command, or of a stranger
+        folder.rmdir()
+    return part
+
+
+def _piece(path: Path, ends: PanelForecaster, table: LongTable, run: dict[str, Any], series: tuple[int, int]) -> Part:
+    """The forecasts of some series in a file of their own: there already, or written now."""
+    said = read_part(path)
+    if said is not None and (said.run, (said.first, said.stop)) == (run, series) and is_unchanged(path, said):
+        return said
+    path.parent.mkdir(exist_ok=True)
+    with together(path.parent) as place:
+        rows = place(path.name)
+        count = write_rows(rows, path.suffix, table, ends.blocks(*series))
+        head = len(table.header_text().encode()) if path.suffix == CSV else 0
+        part = Part(run=run, shard=(1, 1), first=series[0], stop=series[1], rows=count, head=head, md5=file_md5(rows))
+        place(beside(path).name).write_text(part.text(), encoding="utf-8")
+    return part
+
+
+def draw_ends(path: Path, ends: PanelForecaster, table: LongTable) -> None:
+    """Draws the end of the history and the forecast of some series: the first, the last, the longest, one between."""
+    from forecast.report.figures import forecast_figure, save
+
+    frame, lengths = ends.frame, ends.frame.lengths[ends.series]
+    whole = np.flatnonzero(lengths >= ends.seq_len)
+    places = whole if whole.size else np.arange(len(lengths))
+    shown = sorted({int(places[i]) for i in (0, len(places) // 2, -1)} | {int(lengths.argmax())})
+    forecast = ends.some(shown)
+    length = min(ends.seq_len, int(lengths[shown].min()))
+    figure = forecast_figure(
+        past=np.stack([ends.past(number)[-length:] for number in forecast.series]),
+        truth=None,
+        forecast=forecast.values,
+        timestamps=[frame.timestamps(number, ends.pred_len)[-length - ends.pred_len :] for number in forecast.series],
+        columns=list(table.targets),
+        title=f"{len(shown)} of {len(lengths)} series",
+        names=[str(frame.ids[number]) for number in forecast.series],
+    )
+    save(figure, path)
+
+
+def json_rows(ends: PanelForecaster, table: LongTable) -> list[dict[str, Any]]:
+    """All rows as JSON has them."""
+    whole = whole_table(ends, table)
+    time = ends.frame.time_column
+    if not ends.frame.without_calendar:
+        whole = whole.assign(**{time: whole[time].astype(str)})
+    rows: list[dict[str, Any]] = whole.to_dict("records")
+    return rows
+
+
+@contextmanager
+def written_or_refused(output: Path) -> Iterator[None]:
+    """UserError where a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"output={output}: {error.filename} cannot be written: {error.strerror}. Make room, or choose another "
+            "place: output=FOLDER/forecast.csv"
+        ) from error

@@ -1,0 +1,339 @@
+"""forecast predict and merge of a panel: long format in the input's names, the same bytes in any number of parts."""
+
+import json
+import os
+import signal
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from checkpoints import write_untrained
+from program import call, refusal
+
+from forecast import Forecaster
+from forecast.checkpoint.load import load_checkpoint
+from forecast.commands import predict_panel as command
+from forecast.data.panel.parts import beside
+from forecast.evaluation import predict_panel as core
+
+LENGTHS = [60, 80, 45, 10, 90, 70, 22, 31, 40, 55, 33, 28, 64]
+WINDOW = ["seq_len=22", "label_len=11", "pred_len=5", "data/split=last", "data=csv"]
+HELD = [s for s, n in enumerate(LENGTHS) if n >= 22]
+ENDINGS = [".csv", ".parquet"]
+
+
+def long_table(lengths=LENGTHS, *, seed=0, name="s{}"):
+    """Series of days, each beginning as many days later as its number."""
+    draws = np.random.default_rng(seed)
+    return pd.concat(
+        pd.DataFrame(
+            {
+                "shop": name.format(s),
+                "day": pd.date_range("2024-01-01", periods=n + s)[s:],
+                "sold": draws.normal(100 * s, 1 + s, n).round(3),
+                "price": draws.normal(5, 1, n).round(2),
+            }
+        )
+        for s, n in enumerate(lengths)
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """p.csv, p.parquet, and checkpoints of both columns and of series padded in front."""
+    folder = tmp_path_factory.mktemp("panel")
+    table = long_table()
+    table.to_csv(folder / "p.csv", index=False)
+    table.to_parquet(folder / "p.parquet")
+    keys = [*WINDOW, f"data.path={folder}/p.csv", "data.id_column=shop", "data.time_column=day", "data.target=sold"]
+    write_untrained(folder / "c.ckpt", *keys)
+    write_untrained(folder / "padded.ckpt", *keys, "data.short=pad")
+    return folder
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Batches of three series, files of two batches: as many of both as a panel of millions has."""
+    monkeypatch.setattr(core, "BATCH", 3)
+    monkeypatch.setattr(command, "BATCH", 3)
+    monkeypatch.setattr(command, "PIECE", 6)
+
+
+def predict(checkpoint, output, *changes):
+    call("predict", f"ckpt_path={checkpoint}", f"output={output}", "device=cpu", *changes)
+    return pd.read_parquet(output) if output.suffix == ".parquet" else pd.read_csv(output, parse_dates=["day"])
+
+
+def refused(capsys, checkpoint, output, *changes):
+    return refusal(capsys, "predict", f"ckpt_path={checkpoint}", f"output={output}", "device=cpu", *changes)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("kind", [None, "csv", "parquet"])
+def test_every_series_goes_on_in_the_order_and_names_of_the_file(folder, tmp_path, ending, kind):
+    changes = [] if kind is None else [f"data.path={folder}/p.{kind}"]
+    found = predict(folder / "c.ckpt", tmp_path / f"f{ending}", *changes)
+    assert found.columns.tolist() == ["shop", "day", "sold", "price"]
+    assert found["shop"].tolist() == [f"s{s}" for s in HELD for _ in range(5)]
+    ends = [pd.Timestamp("2024-01-01") + pd.Timedelta(days=LENGTHS[s] + s) for s in HELD]
+    assert found["day"].tolist() == [end + pd.Timedelta(days=p) for end in ends for p in range(5)]
+    level = found.groupby("shop", sort=False)["sold"].mean().to_numpy()
+    assert (np.abs(level - 100 * np.array(HELD)) < 4 * (1 + np.array(HELD))).all()  # original units
+    assert (tmp_path / "f.png").stat().st_size > 0
+
+
+def test_a_forecast_is_the_models_own_of_the_last_rows(folder, tmp_path):
+    found = predict(folder / "c.ckpt", tmp_path / "f.csv")
+    checkpoint, table = load_checkpoint(folder / "c.ckpt"), long_table()
+    rows = table[table["shop"] == "s4"][["sold", "price"]].to_numpy().astype(np.float32).astype(np.float64)
+    train = rows[: len(rows) - 5 * sum(checkpoint.config["data"]["split"][part] for part in ("val", "test"))]
+    past = (rows[-22:] - train.mean(0)) / train.std(0)
+    times = pd.date_range(end=found[found["shop"] == "s4"]["day"].iloc[-1], periods=27)
+    known = np.stack([times.day_of_week / 6, (times.day - 1) / 30, (times.day_of_year - 1) / 365], axis=1) - 0.5
+    inputs = [torch.tensor(np.asarray(part), dtype=torch.float32)[None] for part in (past, known[:22], known[22:])]
+    with torch.inference_mode():
+        expected = checkpoint.model()(*inputs)[0].double().numpy() * train.std(0) + train.mean(0)
+    np.testing.assert_allclose(found[found["shop"] == "s4"][["sold", "price"]], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_one_two_or_three_parts_are_joined_to_the_same_bytes(folder, tmp_path, small, capsys, ending):
+    whole = tmp_path / f"whole{ending}"
+    predict(folder / "c.ckpt", whole)
+    for n in (1, 2, 3, 5):
+        parts = [tmp_path / f"{i}of{n}{ending}" for i in range(1, n + 1)]
+        for i, part in enumerate(parts, start=1):
+            predict(folder / "c.ckpt", part, f"shard={i}/{n}")
+        joined = tmp_path / f"joined{n}{ending}"
+        call("merge", *parts[::-1], "--output", joined)
+        assert joined.read_bytes() == whole.read_bytes()
+        assert beside(joined).read_bytes() == beside(whole).read_bytes()
+    assert "5 parts, 12 series in 60 rows, are joined in" in capsys.readouterr().out
+    assert not list(tmp_path.glob("*.parts"))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_killed_scoring_goes_on_with_the_pieces_it_has(folder, tmp_path, small, monkeypatch, ending):
+    whole, output = tmp_path / f"whole{ending}", tmp_path / f"f{ending}"
+    predict(folder / "c.ckpt", whole)
+    process = os.fork()
+    if not process:
+        real = core.PanelForecaster.blocks
+        monkeypatch.setattr(
+            core.PanelForecaster,
+            "blocks",
+            lambda self, first, stop: time.sleep(600) if first >= 6 else real(self, first, stop),
+        )
+        try:
+            predict(folder / "c.ckpt", output)
+        finally:
+            os._exit(1)
+    piece = tmp_path / f"f{ending}.parts" / f"0000000000-0000000006{ending}.json"
+    until = time.monotonic() + 60
+    while not piece.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    assert piece.exists() and not output.exists()
+    made = []
+    real = core.PanelForecaster.blocks
+    monkeypatch.setattr(
+        core.PanelForecaster, "blocks", lambda self, *edges: (made.append(edges), real(self, *edges))[1]
+    )
+    predict(folder / "c.ckpt", output)
+    assert made[0] == (6, 12)  # then all, for --json
+    assert output.read_bytes() == whole.read_bytes()
+    assert not piece.parent.exists()
+
+
+def test_pieces_of_another_run_and_damaged_ones_are_made_anew(folder, tmp_path, small):
+    whole, output = tmp_path / "whole.csv", tmp_path / "f.csv"
+    predict(folder / "c.ckpt", whole)
+    pieces = tmp_path / "f.csv.parts"
+    pieces.mkdir()
+    for edges, text in (("0000000000-0000000006", "other run"), ("0000000006-0000000012", "damaged")):
+        (pieces / f"{edges}.csv").write_text(text)
+        said = json.loads(beside(whole).read_text())
+        first, stop = map(int, edges.split("-"))
+        said |= {"first": first, "stop": stop, "md5": command.file_md5(pieces / f"{edges}.csv")}
+        if text == "other run":
+            said["run"]["threads"] = 64
+        else:
+            said["md5"] = "0"
+        beside(pieces / f"{edges}.csv").write_text(json.dumps(said))
+    (pieces / "mine.txt").write_text("a stranger's")
+    predict(folder / "c.ckpt", output)
+    assert output.read_bytes() == whole.read_bytes()
+    assert [path.name for path in pieces.iterdir()] == ["mine.txt"]
+
+
+def test_a_series_that_was_not_trained_on_is_scaled_by_its_own_rows_and_counted(folder, tmp_path, capsys):
+    table = pd.concat([long_table([60, 40], seed=5, name="new{}"), long_table()])
+    table.to_csv(tmp_path / "more.csv", index=False)
+    changes = [f"data.path={tmp_path}/more.csv"]
+    found = predict(folder / "c.ckpt", tmp_path / "f.csv", *changes)
+    assert "2 of 15 series were not in the training: scaled by their own history." in capsys.readouterr().out
+    assert json.loads(beside(tmp_path / "f.csv").read_text())["run"]["unseen"] == 2
+    assert found["shop"].iloc[0] == "new0" and found["sold"].iloc[:5].abs().max() < 4
+    text = refused(capsys, folder / "c.ckpt", tmp_path / "g.csv", *changes, "unseen=refuse")
+    assert "2 of 15 series were not in the training, the first is 'new0', and unseen=refuse." in text
+    assert not (tmp_path / "g.csv").exists()
+    predict(folder / "c.ckpt", tmp_path / "g.csv", "unseen=refuse")
+
+
+def test_a_short_series_is_left_out_and_counted_or_padded_as_in_training(folder, tmp_path, capsys):
+    predict(folder / "c.ckpt", tmp_path / "f.csv")
+    said = capsys.readouterr().out
+    assert "1 of 13 series have fewer than the 22 rows that the model reads and are left out, the first is 's3'" in said
+    padded = predict(folder / "padded.ckpt", tmp_path / "p.csv")
+    assert padded["shop"].drop_duplicates().tolist() == [f"s{s}" for s in range(13)]
+
+
+def test_series_all_too_short_are_refused(folder, tmp_path, capsys):
+    long_table([9, 12, 7]).to_csv(tmp_path / "short.csv", index=False)
+    text = refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", f"data.path={tmp_path}/short.csv")
+    assert "none of 3 series has the 22 rows that the model reads; the longest, 's1', has 12." in text
+
+
+def test_steps_without_dates_go_on_as_numbers(tmp_path):
+    table = long_table()
+    table["day"] = 40 + (table["day"] - table["day"].min()).dt.days
+    table.to_csv(tmp_path / "p.csv", index=False)
+    keys = [f"data.path={tmp_path}/p.csv", "data.id_column=shop", "data.time_column=day", "data.target=sold"]
+    write_untrained(tmp_path / "c.ckpt", *WINDOW, *keys)
+    for ending in ENDINGS:
+        output = tmp_path / ending[1:] / f"f{ending}"
+        output.parent.mkdir()
+        call("predict", f"ckpt_path={tmp_path}/c.ckpt", f"output={output}", "device=cpu")
+        found = pd.read_csv(output) if ending == ".csv" else pd.read_parquet(output)
+        assert found["day"].tolist() == [40 + LENGTHS[s] + s + p for s in HELD for p in range(5)]
+
+
+def test_a_wide_file_and_several_id_columns_are_answered_in_long_format(tmp_path):
+    table = long_table([30, 40, 50])
+    table.pivot_table(index="day", columns="shop", values="sold", sort=False).to_csv(tmp_path / "wide.csv")
+    write_untrained(
+        tmp_path / "wide.ckpt", *WINDOW, f"data.path={tmp_path}/wide.csv", "data.panel=columns", "data.time_column=day"
+    )
+    found = predict(tmp_path / "wide.ckpt", tmp_path / "w.csv")
+    assert found.columns[:2].tolist() == ["unique_id", "day"] and found.shape == (15, 3)
+    assert sorted(found["unique_id"].unique()) == ["s0", "s1", "s2"]
+    table.insert(0, "city", "Ulm")
+    table.to_csv(tmp_path / "two.csv", index=False)
+    keys = [f"data.path={tmp_path}/two.csv", "data.id_column=[city,shop]", "data.time_column=day", "data.target=sold"]
+    write_untrained(tmp_path / "two.ckpt", *WINDOW, *keys)
+    found = predict(tmp_path / "two.ckpt", tmp_path / "t.csv")
+    assert found.columns.tolist() == ["city", "shop", "day", "sold", "price"]
+    assert set(found["city"]) == {"Ulm"} and found["shop"].unique().tolist() == ["s0", "s1", "s2"]
+
+
+def test_gaps_are_filled_as_in_training(tmp_path):
+    table = long_table()
+    table = table[~((table["shop"] == "s4") & (table["day"] == "2024-03-20"))]
+    table.to_csv(tmp_path / "p.csv", index=False)
+    keys = [f"data.path={tmp_path}/p.csv", "data.id_column=shop", "data.time_column=day", "data.target=sold"]
+    write_untrained(tmp_path / "c.ckpt", *WINDOW, *keys, "data.gaps=forward_fill")
+    found = predict(tmp_path / "c.ckpt", tmp_path / "f.csv")
+    rows = table["shop"] == "s4"
+    filled = table[rows].set_index("day")[["sold", "price"]].resample("D").ffill().reset_index()
+    pd.concat([table[~rows], filled.assign(shop="s4")]).to_csv(tmp_path / "whole.csv", index=False)
+    other = predict(tmp_path / "c.ckpt", tmp_path / "g.csv", f"data.path={tmp_path}/whole.csv")
+    one, two = (part[part["shop"] == "s4"][["sold", "price"]].to_numpy() for part in (found, other))
+    np.testing.assert_allclose(one, two, rtol=1e-5)
+
+
+def test_json_has_the_rows_of_a_few_series_and_the_counts_of_many(folder, tmp_path, capsys, monkeypatch):
+    def answer(*changes):
+        capsys.readouterr()
+        predict(folder / "c.ckpt", tmp_path / "f.csv", "--json", *changes)
+        return json.loads(capsys.readouterr().out)
+
+    few = answer()
+    assert {key: few[key] for key in ("series", "left_out", "unseen", "row_count", "shard")} == {
+        "series": 12, "left_out": 1, "unseen": 0, "row_count": 60, "shard": "1/1",
+    }  # fmt: skip
+    written = pd.read_csv(tmp_path / "f.csv")
+    assert [row["sold"] for row in few["rows"]] == written["sold"].tolist()
+    assert few["rows"][0] == {"shop": "s0", "day": "2024-03-01", **written.iloc[0, 2:].to_dict()}
+    monkeypatch.setattr(command, "FEW_ROWS", 59)
+    assert answer()["rows"] is None
+
+
+def test_from_python_a_long_table_goes_in_and_a_long_table_comes_out(folder, tmp_path):
+    forecaster = Forecaster.load(folder / "c.ckpt", device="cpu")
+    written = predict(folder / "c.ckpt", tmp_path / "f.csv")
+    for table in (None, long_table(), folder / "p.parquet"):
+        pd.testing.assert_frame_equal(forecaster.predict(table), written, check_dtype=False)
+
+
+SHARDS = {
+    "0/3": "shard=0/3: it must say which part of how many, the first being 1. Say one of shard=1/3 to shard=3/3",
+    "4/3": "Say one of shard=1/3 to shard=3/3",
+    "1-3": "shard=1-3: it must say which part of how many",
+    "1/0": "shard=1/0: it must say which part of how many",
+    "a/b": "shard=a/b: it must say",
+    "1/2/3": "shard=1/2/3: a part is not divided again. Make more parts, as shard=1/6",
+}
+
+
+@pytest.mark.parametrize("shard", SHARDS)
+def test_a_shard_that_is_none_is_refused(folder, tmp_path, capsys, shard):
+    assert SHARDS[shard] in refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", f"shard='{shard}'")
+
+
+def test_a_part_of_a_forecast_is_no_history(folder, tmp_path, capsys, small):
+    predict(folder / "c.ckpt", tmp_path / "1.csv", "shard=1/2")
+    text = refused(capsys, folder / "c.ckpt", tmp_path / "2.csv", f"data.path={tmp_path}/1.csv", "shard=1/2")
+    assert "1.csv is part 1 of 2 of a forecast, and no history to forecast from" in text
+
+
+def test_what_is_there_is_replaced_by_a_forecast_of_its_kind_alone(folder, tmp_path, capsys, small):
+    output = tmp_path / "f.csv"
+    predict(folder / "c.ckpt", output, "shard=1/2")
+    text = refused(capsys, folder / "c.ckpt", output, "shard=2/2")
+    assert "f.csv is there and is not part 2 of 2 of a forecast. Nothing is overwritten: choose another name" in text
+    predict(folder / "c.ckpt", output, "shard=1/2")
+    assert "is not a forecast of a panel" in refused(capsys, folder / "c.ckpt", output)
+    predict(folder / "c.ckpt", output, "overwrite=true")
+    predict(folder / "c.ckpt", output)
+    (tmp_path / "mine.csv").write_text("shop,day,sold,price\ns1,2024-01-01,1,2\n")
+    assert "is not a forecast of a panel" in refused(capsys, folder / "c.ckpt", tmp_path / "mine.csv")
+    changes = [f"data.path={folder}/p.csv", "overwrite=true"]
+    assert "is the history itself" in refused(capsys, folder / "c.ckpt", folder / "p.csv", *changes)
+
+
+def test_other_endings_and_keys_of_a_panel_are_refused(folder, tmp_path, capsys, best):
+    assert "must end in .csv, or for a panel in .parquet" in refused(capsys, folder / "c.ckpt", tmp_path / "f.txt")
+    assert "one series is a CSV, so its name must end in .csv" in refused(capsys, best, tmp_path / "f.parquet")
+    for change in ("shard=1/2", "unseen=refuse"):
+        text = refused(capsys, best, tmp_path / "f.csv", change)
+        assert f"{change} is for a panel, and the checkpoint was trained on one series. Leave it out." in text
+
+
+def test_merge_refuses_what_is_no_forecast_in_parts(folder, tmp_path, capsys, small):
+    parts = [tmp_path / f"{i}.csv" for i in (1, 2)]
+    for i, part in enumerate(parts, start=1):
+        predict(folder / "c.ckpt", part, f"shard={i}/2")
+    predict(folder / "padded.ckpt", tmp_path / "other.csv", "shard=2/2")
+    (tmp_path / "mine.csv").write_text("a\n1\n")
+    one, two = parts
+    for arguments, message in {
+        (one, "--output", tmp_path / "f.csv"): "1 of 2 parts is missing: 2 of 2.",
+        (one, one, two, "--output", tmp_path / "f.csv"): "are both part 1 of 2.",
+        (one, tmp_path / "other.csv", "--output", tmp_path / "f.csv"): "its checkpoint's checksum is",
+        (one, folder / "p.csv", "--output", tmp_path / "f.csv"): "p.csv is no part of a forecast: ",
+        (one, two, "--output", tmp_path / "f.parquet"): "the parts are .csv files, and merging does not change them.",
+        (one, two, "--output", tmp_path / "f.txt"): "--output .*f.txt: the forecast is a CSV",
+        (one, two, "--output", one): "and would be overwritten; choose another name.",
+        (one, two, "--output", tmp_path / "mine.csv"): "mine.csv is there and is not a whole forecast.",
+        (one, two, "--output", tmp_path / "none" / "f.csv"): "there is no folder",
+    }.items():
+        text = refusal(capsys, "merge", *arguments)
+        assert pd.Series([text]).str.contains(message, regex=message.startswith("--output .*")).all(), text
+    assert not (tmp_path / "f.csv").exists()
+    two.write_text(two.read_text() + "s12,2025-01-01,1,2\n")
+    text = refusal(capsys, "merge", one, two, "--output", tmp_path / "f.csv")
+    assert "2.csv is not what it was when 2.csv.json was written. Make the part anew." in text
