@@ -74,13 +74,12 @@ def run_checks(checkpoint: Checkpoint, data: PreparedData | PanelData, *, split:
     assert isinstance(model, ForecastModel)
     windows = f"{min(CHECKED_WINDOWS, len(data.windows(split)))} {split} windows"
     options: dict[str, Any] = {"device": device, "split": split}
-    checks: list[tuple[str, Callable[[], None]]] = [
-        *(panel_checks if isinstance(data, PanelData) else series_checks)(model, data, windows, options),
-        (
-            f"training: on {windows}, no prediction of a step depends on that step or a later one",
-            partial(check_training_outputs, model, data, **options),
-        ),
-    ]
+    if isinstance(data, PanelData):
+        checks = panel_checks(model, data, windows, options)
+    else:
+        checks = series_checks(model, data, windows, options)
+    claim = f"training: on {windows}, no prediction of a step depends on that step or a later one"
+    checks.append((claim, partial(check_training_outputs, model, data, **options)))
     leaks = []
     for claim, check in checks:
         try:
