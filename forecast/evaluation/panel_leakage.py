@@ -212,7 +212,7 @@ def writable(data: PanelData, dataset: PanelWindows) -> tuple[PanelData, PanelWi
         return data, dataset
     if isinstance(values, np.memmap) and isinstance(values.base, mmap.mmap):
         where = {"dtype": values.dtype, "offset": values.offset, "shape": values.shape}
-        private: np.ndarray = np.memmap(values.filename, mode="c", **where)  # type: ignore[arg-type, call-overload]
+        private: np.ndarray = np.memmap(values.filename, mode="c", **where)
     else:
         private = values.copy()
     again = replace(data, frame=replace(data.frame, values=private))
@@ -220,9 +220,7 @@ def writable(data: PanelData, dataset: PanelWindows) -> tuple[PanelData, PanelWi
 
 
 @contextmanager
-def noise_after(
-    data: PanelData, dataset: PanelWindows, window: int, generator: np.random.Generator
-) -> Iterator[None]:
+def noise_after(data: PanelData, dataset: PanelWindows, window: int, generator: np.random.Generator) -> Iterator[None]:
     """Noise in place of what lies after the origin of a window, in its own series and, to NOISY_CELLS, in others."""
     rows = later_rows(data, dataset, window)
     values, series = data.frame.values, np.searchsorted(data.frame.offsets, rows, side="right") - 1

@@ -13,7 +13,7 @@ L, P = 11, 5
 
 
 def panel(lengths=LENGTHS, columns=COLUMNS, *, gaps=0.0, seed=0, freq="h", values=None):
-    """Random walks of other levels and scales; series s begins 3 s steps after the first. gaps: share of made-up cells."""
+    """Random walks of other levels and scales; series s begins 3 s steps after the first. gaps: share of cells."""
     draws, n = np.random.default_rng(seed), sum(lengths)
     which = np.repeat(np.arange(len(lengths)), lengths)
     if values is None:

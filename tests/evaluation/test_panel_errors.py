@@ -215,8 +215,6 @@ def test_shapes_that_differ_are_refused():
         sums.update(batch, torch.zeros(3, 1, 2))
 
 
-
-
 def test_scaled_by_seasonal_differences_the_mae_of_a_series_is_its_mase():
     """Up to the rows between its train rows and its first test forecast, here none."""
     frame = panel()

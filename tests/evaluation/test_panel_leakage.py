@@ -81,7 +81,7 @@ def test_a_model_that_reads_the_future_is_found(kind, split):
 
 def test_a_model_that_reads_the_other_windows_of_its_batch_is_found():
     data = prepared(panel())
-    with pytest.raises(UserError, match="leakage check, batch: .* changes with the other windows of its batch"):
+    with pytest.raises(UserError, match=r"leakage check, batch: .* changes with the other windows of its batch"):
         checked(Neighbours(data), data)
 
 
@@ -91,7 +91,11 @@ def test_a_model_that_reads_the_other_windows_of_its_batch_is_found():
 def test_honest_models_and_scales_are_cleared(pad, scaling, gaps):
     data = prepared(panel(gaps=gaps), pad=pad, scaling=scaling)
     before = data.frame.values.copy()
-    for model in (Honest(data), LastValue(window=window_shape(data)), DLinear(window=window_shape(data), kernel_size=5)):
+    for model in (
+        Honest(data),
+        LastValue(window=window_shape(data)),
+        DLinear(window=window_shape(data), kernel_size=5),
+    ):
         checked(model, data)
     assert np.array_equal(data.frame.values, before)
 
@@ -103,7 +107,7 @@ def test_a_scale_that_has_seen_later_rows_is_found(how, gaps):
     data = prepared(frame, scaling=how)
     everything = PanelRows(frame.offsets[:-1], frame.offsets[1:])
     leaky = PanelScaler.fit(frame, how, everything, context=L, period=7)
-    with pytest.raises(UserError, match="leakage check, scaler: the (mean|std) of column 'y' of series 'shop 0' is"):
+    with pytest.raises(UserError, match=r"leakage check, scaler: the (mean|std) of column 'y' of series 'shop 0' is"):
         checked(Honest(data), replace(data, scaler=leaky))
 
 
@@ -149,7 +153,7 @@ def test_windows_that_read_later_rows_are_found(monkeypatch):
             return windows
 
     fields = {name: getattr(data, name) for name in data.__dataclass_fields__}
-    with pytest.raises(UserError, match="leakage check, inputs: .* past changes when the rows of all series after it"):
+    with pytest.raises(UserError, match=r"leakage check, inputs: .* past changes when the rows of all series after it"):
         checked(LastValue(window=window_shape(data)), Late(**fields))
 
 

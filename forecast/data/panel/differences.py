@@ -26,7 +26,8 @@ class SeasonalDifferences:
 
     def without(self, columns: Sequence[str]) -> list[str]:
         """The target columns that no series has a MASE of."""
-        return [name for name, some in zip(columns, (self.absolute > 0).any(0), strict=True) if not some]
+        most = self.absolute.max(0, initial=0.0)
+        return [name for name, difference in zip(columns, most, strict=True) if not difference]
 
 
 def differences_before(

@@ -52,7 +52,7 @@ class PanelScaler:
             whole = (count * mean).sum(0) / np.maximum(1, counts)
             square = (count * (square + (mean - whole) ** 2)).sum(0) / np.maximum(1, counts)
             return cls(how, np.tile(whole, (n, 1)), np.tile(spread(square, whole), (n, 1)), none)
-        few = (count < 2).any(axis=1)
+        few = np.asarray((count < 2).any(axis=1))
         if few.any():
             begin = frame.offsets[:-1]
             stop = np.where(few, np.minimum(begin + context, frame.offsets[1:]), begin)
