@@ -15,6 +15,7 @@ from forecast.config.build import build
 from forecast.config.check import read_settings
 from forecast.config.entry import chosen, run_folder
 from forecast.config.settings import EvaluateSettings
+from forecast.data.prepare import PreparedData
 from forecast.evaluation.memory import PeakMemory
 from forecast.files import rounded
 from forecast.report.verdict import print_report
@@ -49,7 +50,7 @@ def evaluate(cfg: DictConfig) -> Answer:
     }
     if settings.data.path:
         result.metrics["evaluated_file"] = result.data.frame.name
-    if settings.split == NEW_ROWS:
+    if settings.split == NEW_ROWS and isinstance(result.data, PreparedData):
         result.metrics["evaluated_from"] = str(result.data.frame.timestamps[result.data.splits[NEW_ROWS].start])
     if "imported" in forecaster.checkpoint.record:
         result.metrics["imported"] = forecaster.checkpoint.record["imported"]

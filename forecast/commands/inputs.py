@@ -12,13 +12,15 @@ import torch
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.growth import NEW_ROWS, has_grown, new_rows, train_again, what_now
+from forecast.commands.panels import evaluated_panel, trained_columns
 from forecast.config.build import build
 from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.gaps import Side
 from forecast.data.guessing.train_command import typed
+from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
-from forecast.data.sources import CatalogSource, FileSource, SavedCatalogSource, Source
+from forecast.data.sources import CatalogSource, CsvSource, FileSource, SavedCatalogSource, Source
 from forecast.data.split import recorded_splits, split_rows
 from forecast.errors import UserError, closest
 from forecast.evaluation.history import report_far
@@ -154,12 +156,16 @@ def evaluated_data(
     *,
     split: str,
     reading: Mapping[str, Any] | None = None,
-) -> PreparedData:
+) -> PreparedData | PanelData:
     """The frame and the split to evaluate, scaled as in training. reading: as in `history`.
 
     Raises UserError for a split that is not there, for splits that the data do not have, and when the trained file has
     changed: its splits would have moved.
     """
+    if checkpoint.panel is not None:
+        file = read_source(source, path, reading)
+        assert isinstance(file, CsvSource)
+        return evaluated_panel(checkpoint, trained_columns(checkpoint, file), split=split, other_file=path is not None)
     frame = history(checkpoint, source, path, reading, open_ends=LAST_END)
     lengths = {"seq_len": checkpoint.config["seq_len"], "pred_len": checkpoint.config["pred_len"]}
     where = f"ckpt_path={checkpoint.path}"

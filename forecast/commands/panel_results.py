@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from forecast.checkpoint.load import Checkpoint
-from forecast.data.panel.prepare import PanelData
+from forecast.data.panel.prepare import PanelData, series_windows
 from forecast.data.panel.scaling import cell_means
 from forecast.evaluation.baselines import WEIGHTS
 from forecast.evaluation.evaluate import MODEL, Protocol
@@ -113,9 +113,9 @@ def save_series_errors(path: Path, evaluation: PanelEvaluation, data: PanelData)
 def series_csv(evaluation: PanelEvaluation, data: PanelData) -> str:
     """A line for each evaluated series: its id, its windows, its errors, means over the targets that have one."""
     errors, evaluated = evaluation.errors, evaluation.errors.evaluated()
-    table = {f"{name}_scaled" if name in ("mse", "mae") else name: v for name, v in errors.table(evaluation.naive).items()}
-    columns = {data.frame.id_column: data.frame.ids, "windows": errors.windows.numpy(), **table}
-    rows = pd.DataFrame({name: values[evaluated] for name, values in columns.items()})
+    rows = pd.DataFrame({"windows": errors.windows.numpy(), **errors.table(evaluation.naive)})[evaluated]
+    rows = rows.rename(columns={"mse": "mse_scaled", "mae": "mae_scaled"})
+    rows.insert(0, data.frame.id_column, data.frame.ids[evaluated], allow_duplicates=True)
     text: str = rows.to_csv(index=False, float_format=f"%.{DECIMALS}f", lineterminator="\n")
     return text
 
@@ -125,29 +125,15 @@ def example_series(evaluation: PanelEvaluation, data: PanelData) -> dict[str, np
 
     series (W,): their ids. Values that no file held are NaN.
     """
-    frame, series, origins = data.frame, evaluation.shown, evaluation.origins
-    values = np.full((len(series), data.seq_len + data.pred_len, len(data.targets)), np.nan)
-    stamps = []
-    for one, s, origin in zip(values, series, origins, strict=True):
-        begin = int(frame.offsets[s])
-        first = max(begin, origin - data.seq_len)
-        rows, columns = slice(first, origin + data.pred_len), list(data.targets)
-        found = frame.values[rows, columns].astype(np.float64)
-        if frame.measured is not None:
-            found[~frame.measured[rows, columns]] = np.nan
-        missing = len(one) - len(found)
-        one[missing:] = found
-        step = int(first - begin + frame.steps[s])
-        known = pd.date_range(frame.first, periods=step + len(found), freq=frame.freq)[step:]
-        stamps.append(pd.date_range(end=known[0], periods=missing + 1, freq=frame.freq)[:missing].append(known))
+    values, timestamps = series_windows(data, evaluation.shown, evaluation.origins)
     return {
         "past": values[:, : data.seq_len],
         "truth": values[:, data.seq_len :],
-        "forecast": data.original(evaluation.forecasts[MODEL].astype(np.float64), series),
-        **{name: data.original(evaluation.forecasts[name], series) for name in evaluation.baselines},
-        "timestamps": np.array([index.to_numpy() for index in stamps]),
+        "forecast": data.original(evaluation.forecasts[MODEL], evaluation.shown),
+        **{name: data.original(evaluation.forecasts[name], evaluation.shown) for name in evaluation.baselines},
+        "timestamps": timestamps,
         "columns": np.array(data.target_names),
-        "series": frame.ids[series],
+        "series": data.frame.ids[evaluation.shown],
     }
 
 

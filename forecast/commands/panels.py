@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from forecast.checkpoint.load import Checkpoint, calendar_encoding
@@ -11,6 +10,7 @@ from forecast.data.panel.prepare import PanelData, prepare_panel
 from forecast.data.panel.read import read_panel
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError, closest
+from forecast.evaluation.baselines import season
 from forecast.evaluation.panel_baselines import panel_season
 from forecast.text.terminal import listed
 
@@ -21,17 +21,20 @@ SPLITS = ("train", "val", "test")
 def training_panel(source: CsvSource, config: dict[str, Any]) -> PanelData:
     """The panel of a training, each series scaled by its train rows. UserError as `read_panel`."""
     frame = used_columns(source, read_panel(source))
-    data = prepare_panel(
-        frame,
-        split=source.split,
-        targets=source.target_columns(frame),
-        encoding=calendar_encoding(config),
-        pad=source.short == "pad",
-        scaling=source.scaling,
-        seq_len=config["seq_len"],
-        pred_len=config["pred_len"],
-    )
-    return replace(data, season=source.season or panel_season(data))
+    options: dict[str, Any] = {
+        "split": source.split,
+        "targets": source.target_columns(frame),
+        "encoding": calendar_encoding(config),
+        "pad": source.short == "pad",
+        "seq_len": config["seq_len"],
+        "pred_len": config["pred_len"],
+    }
+    data = prepare_panel(frame, scaling="none" if source.scaling == "season" else source.scaling, **options)
+    data = replace(data, season=source.season or panel_season(data))
+    if source.scaling != "season":
+        return data
+    scaled = prepare_panel(frame, scaling="season", **options, season=season(data) or 1)
+    return replace(data, scaler=scaled.scaler)
 
 
 def used_columns(source: CsvSource, frame: PanelFrame) -> PanelFrame:
@@ -86,6 +89,11 @@ def panel_history(checkpoint: Checkpoint, source: CsvSource) -> PanelFrame:
     return frame.of(columns)
 
 
-def panel_source(source: CsvSource, path: Path | str | None, reading: dict[str, Any]) -> CsvSource:
-    """The source of a training, or another file written as that one is, but for what `reading` says."""
-    return source if path is None and not reading else replace(source, **{"path": str(path or source.path), **reading})
+def trained_columns(checkpoint: Checkpoint, source: CsvSource) -> CsvSource:
+    """A source of which no other column is read than the model was trained on.
+
+    Only a long file has others: else a column, or a cell of a line, is no name of a target.
+    """
+    if source.panel_form != "long":
+        return source
+    return replace(source, columns=checkpoint.data["columns"], drop=())

@@ -110,7 +110,9 @@ def comparisons(runs: Sequence[Run]) -> list[Comparison]:
     for run in runs:
         if run.state == "finished":
             # window errors may be compared for the same columns of the same rows, scaled alike
-            data = {key: at(run.run_info, ("data", key)) for key in ("checksum", "targets", "splits", "windows", "gaps")}
+            data = {
+                key: at(run.run_info, ("data", key)) for key in ("checksum", "targets", "splits", "windows", "gaps")
+            }
             task = [run.metrics[key] for key in ("data", "features", "pred_len", "protocol")]
             tables.setdefault(json.dumps([task, data], sort_keys=True), []).append(run)
     for run in runs:
@@ -195,7 +197,7 @@ def mse_difference(row: Row, reference: Row) -> Interval | None:
 
 
 def block_length(*rows: Row) -> int:
-    """seq_len + pred_len, of the longest: from there on two windows share no row. 1 where each is a series of a panel."""
+    """seq_len + pred_len, of the longest: from there on two windows share no row. 1 of a panel, by its series."""
     if all("series" in run.metrics["test"] for row in rows for run in row.finished):
         return 1
     return max(int(run.metrics["seq_len"]) + int(run.metrics["pred_len"]) for row in rows for run in row.finished)

@@ -106,9 +106,14 @@ class PreparedData:
         """The same data with batches on a device. The series is moved there once, when it fits."""
         return replace(self, series=moved_if_it_fits(self.series, device), device=device)
 
-    def original(self, scaled: np.ndarray) -> np.ndarray:
-        """Target values (..., T) in original units."""
+    def original(self, scaled: np.ndarray, series: np.ndarray | None = None) -> np.ndarray:
+        """Target values (..., T) in original units. series: there is one."""
+        del series
         return self.scaler.inverse(scaled, self.targets)
+
+    def shown(self, split: str, windows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Target values (W, L + P, T), original units, and timestamps (W, L + P) of windows of a split."""
+        return window_values(self, self.windows(split).starts[list(windows)])
 
     def origin_times(self, split: str, windows: Sequence[int]) -> pd.DatetimeIndex:
         """The last known timestamps of windows of a split, sorted."""

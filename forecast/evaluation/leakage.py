@@ -49,7 +49,8 @@ def check_leakage(
     `forecast check-leakage`. Raises UserError for the first thing that leaks.
     """
     if isinstance(data, PanelData):
-        return check_panel_leakage(model, data, device=device, split=split)
+        check_panel_leakage(model, data, device=device, split=split)
+        return
     check_scaler(data)
     check_splits(data)
     check_borders(data)

@@ -72,8 +72,9 @@ def check_training_outputs(
                 # a model predicts all columns, its targets, or others
                 known = {data.n_columns: list(data.frame.columns), len(data.targets): data.target_names}
                 names = known.get(before.shape[2])
+                where = origin_name(data, dataset, chosen[window])
                 raise UserError(
-                    f"leakage check, training: with its origin at {origin_name(data, dataset, chosen[window])}, the training's "
+                    f"leakage check, training: with its origin at {where}, the training's "
                     f"prediction of step {row - (before.shape[1] - data.pred_len) + 1}, column "
                     f"'{names[column] if names else column + 1}', changes when the true steps from {step + 1} on "
                     f"become noise: {type(model).__name__}.training_outputs lets a step see itself or later ones. "

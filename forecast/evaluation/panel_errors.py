@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from forecast.data.panel.differences import SeasonalDifferences
 from forecast.data.windows import Batch
 from forecast.evaluation.metrics import FLAT_SHARE
-from forecast.evaluation.panel_scale import SeasonalDifferences
 
 FloatArray = npt.NDArray[np.float64]
 # What is summed for each series and target, in the order of `PanelErrors.sums`.
@@ -102,11 +102,15 @@ class PanelErrors:
         return {name: _row_means(values) for name, values in self.series(naive).items()}
 
     def overall(self, naive: SeasonalDifferences) -> dict[str, Any]:
-        """All metrics; None for what is not known. As `ErrorSums.overall`, with wape: mean over columns of `columns`."""
+        """All metrics; None for what is not known. As `ErrorSums.overall`: means over the columns of `columns`."""
         rows = list(self.columns([str(i) for i in range(self.sums.shape[2])], naive).values())
         mse, mae, bias = (_mean(row["scaled"][key] for row in rows) for key in ("mse", "mae", "bias"))
         original = {"original": rows[0]["original"]} if len(rows) == 1 else {}
-        return {"scaled": _errors(mse, mae, bias), **original, **{key: _mean(r[key] for r in rows) for key in UNIT_FREE}}
+        return {
+            "scaled": _errors(mse, mae, bias),
+            **original,
+            **{key: _mean(r[key] for r in rows) for key in UNIT_FREE},
+        }
 
     def columns(self, names: Sequence[str], naive: SeasonalDifferences) -> dict[str, dict[str, Any]]:
         """The metrics of each target column, by its name.

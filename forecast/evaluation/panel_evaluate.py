@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from forecast.data.panel.differences import SeasonalDifferences
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.windows import PanelWindows
@@ -28,7 +29,7 @@ from forecast.evaluation.evaluate import (
     look_back_of,
 )
 from forecast.evaluation.panel_errors import PanelErrors
-from forecast.evaluation.panel_scale import SeasonalDifferences, seasonal_differences
+from forecast.evaluation.panel_scale import seasonal_differences
 from forecast.models.base import FittedModel
 
 log = logging.getLogger(__name__)

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from forecast.data.panel.differences import ROWS, pieces
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.windows import PanelWindows
@@ -31,7 +32,6 @@ from forecast.evaluation.leakage_windows import (
     origin_name,
     refuse_not_finite,
 )
-from forecast.evaluation.panel_scale import ROWS, pieces
 from forecast.evaluation.restoring import first_change, repeatable, restored
 from forecast.models.base import ForecastModel
 
@@ -61,9 +61,8 @@ def check_panel_scaler(data: PanelData) -> None:
         means, stds = all_train_rows(data)
     for s in series:
         for column, name in enumerate(frame.columns):
-            if scaler.how == "series":
-                cells = scaling_cells(data, s, column)
-                means[column], stds[column] = (cells.mean(), cells.std()) if len(cells) else (0.0, 1.0)
+            if scaler.how in ("series", "season"):
+                means[column], stds[column] = own_scale(data, s, column)
             mean, std = float(means[column]), float(stds[column])
             std = std if std > CLOSE * abs(mean) else 1.0
             for what, expected, actual in (("mean", mean, scaler.mean[s, column]), ("std", std, scaler.std[s, column])):
@@ -77,19 +76,26 @@ def check_panel_scaler(data: PanelData) -> None:
                     )
 
 
-def scaling_cells(data: PanelData, series: int, column: int) -> np.ndarray:
-    """The measured values that one series is scaled by: those of its train rows, or before its first forecast."""
+def own_scale(data: PanelData, series: int, column: int) -> tuple[float, float]:
+    """What one series is scaled by: its measured train rows, or those before its first forecast."""
     frame, train = data.frame, data.splits["train"]
-
-    def measured(column: int, first: int, stop: int) -> np.ndarray:
-        values = frame.values[first:stop, column].astype(np.float64)
-        return values if frame.measured is None else values[frame.measured[first:stop, column]]
-
-    rows = int(train.first[series]), int(train.stop[series])
-    if min(len(measured(c, *rows)) for c in range(len(frame.columns))) < 2:
-        begin, end = int(frame.offsets[series]), int(frame.offsets[series + 1])
-        rows = begin, min(begin + data.seq_len, end)
-    return measured(column, *rows)
+    begin, end = int(frame.offsets[series]), int(frame.offsets[series + 1])
+    rows = slice(int(train.first[series]), int(train.stop[series]))
+    known = np.ones((end - begin, len(frame.columns)), dtype=np.bool_)
+    if frame.measured is not None:
+        known = frame.measured[begin:end]
+    if (known[rows.start - begin : rows.stop - begin].sum(0) < 2).any():
+        rows = slice(begin, min(begin + data.seq_len, end))
+    values = frame.values[rows, column].astype(np.float64)
+    values[~known[rows.start - begin : rows.stop - begin, column]] = np.nan
+    if np.isnan(values).all():
+        return 0.0, 1.0
+    mean, std, period = float(np.nanmean(values)), float(np.nanstd(values)), data.scaler.period
+    if data.scaler.how == "season" and period is not None:
+        differences = np.abs(values[period:] - values[:-period])
+        usual = float(np.nanmean(differences)) if np.isfinite(differences).any() else 0.0
+        return mean, usual if usual > 0 else std
+    return mean, std
 
 
 def all_train_rows(data: PanelData) -> tuple[np.ndarray, np.ndarray]:
@@ -206,7 +212,7 @@ def writable(data: PanelData, dataset: PanelWindows) -> tuple[PanelData, PanelWi
         return data, dataset
     if isinstance(values, np.memmap) and isinstance(values.base, mmap.mmap):
         where = {"dtype": values.dtype, "offset": values.offset, "shape": values.shape}
-        private: np.ndarray = np.memmap(values.filename, mode="c", **where)  # type: ignore[arg-type, call-overload]
+        private: np.ndarray = np.memmap(values.filename, mode="c", **where)
     else:
         private = values.copy()
     again = replace(data, frame=replace(data.frame, values=private))
@@ -214,9 +220,7 @@ def writable(data: PanelData, dataset: PanelWindows) -> tuple[PanelData, PanelWi
 
 
 @contextmanager
-def noise_after(
-    data: PanelData, dataset: PanelWindows, window: int, generator: np.random.Generator
-) -> Iterator[None]:
+def noise_after(data: PanelData, dataset: PanelWindows, window: int, generator: np.random.Generator) -> Iterator[None]:
     """Noise in place of what lies after the origin of a window, in its own series and, to NOISY_CELLS, in others."""
     rows = later_rows(data, dataset, window)
     values, series = data.frame.values, np.searchsorted(data.frame.offsets, rows, side="right") - 1

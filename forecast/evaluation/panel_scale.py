@@ -1,34 +1,7 @@
-"""By what MASE and RMSSE of a panel are scaled: how far each series is, on average, from what it was a season before."""
+"""By what MASE and RMSSE of a panel are scaled."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
-
-from forecast.data.panel.frame import IntArray, PanelFrame
+from forecast.data.panel.differences import SeasonalDifferences, differences_before
 from forecast.data.panel.prepare import PanelData
-from forecast.data.panel.scaling import sums
-
-FloatArray = npt.NDArray[np.float64]
-ROWS = 1_000_000  # about so many are looked at together: float64 would else take twice the memory of the panel
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SeasonalDifferences:
-    """Mean absolute and mean squared difference (S, T), original units, between a row of a series and that `period`
-    before.
-
-    Zero where a series repeats itself exactly, or has no such pair of measured rows: it has no MASE there.
-    """
-
-    period: int
-    absolute: FloatArray
-    squared: FloatArray
-
-    def without(self, columns: Sequence[str]) -> list[str]:
-        """The target columns that no series has a MASE of."""
-        return [name for name, some in zip(columns, (self.absolute > 0).any(0), strict=True) if not some]
 
 
 def seasonal_differences(data: PanelData, split: str, period: int) -> SeasonalDifferences:
@@ -37,36 +10,3 @@ def seasonal_differences(data: PanelData, split: str, period: int) -> SeasonalDi
     period: the season that the seasonal naive forecast repeats; 1 where that repeats the last value.
     """
     return differences_before(data.frame, data.origins(split).first, period=period, targets=data.targets)
-
-
-def differences_before(
-    frame: PanelFrame, stop: IntArray, *, period: int, targets: Sequence[int]
-) -> SeasonalDifferences:
-    """Over the measured rows of each series s that lie before row stop[s] of the panel. targets: T of its columns."""
-    columns = list(targets)
-    absolute, squared = (np.zeros((len(frame), len(columns))) for _ in range(2))
-    for some in pieces(frame, ROWS):
-        low, high = int(frame.offsets[some.start]), int(frame.offsets[some.stop])
-        values = frame.values[low:high, columns].astype(np.float64)
-        difference = np.zeros_like(values)
-        difference[period:] = np.abs(values[period:] - values[:-period])
-        both = np.ones(values.shape)
-        if frame.measured is not None:
-            known = frame.measured[low:high, columns]
-            both[period:] = known[period:] & known[:-period]
-            difference *= both
-        # pairs whose earlier row belongs to the series before are those of the first `period` rows, which are left out
-        edges = frame.offsets[:-1][some] + period - low, np.minimum(stop[some], frame.offsets[1:][some]) - low
-        edges = np.minimum(edges[0], high - low), edges[1]
-        pairs = np.maximum(1.0, sums(both, *edges))
-        absolute[some] = sums(difference, *edges) / pairs
-        squared[some] = sums(difference**2, *edges) / pairs
-    return SeasonalDifferences(period=period, absolute=absolute, squared=squared)
-
-
-def pieces(frame: PanelFrame, rows: int) -> Iterator[slice]:
-    """The series in order, so many at a time that they have about `rows` rows; one at least."""
-    start = 0
-    while start < len(frame):
-        stop = int(np.searchsorted(frame.offsets, frame.offsets[start] + rows, side="right")) - 1
-        yield slice(start, start := max(start + 1, stop))

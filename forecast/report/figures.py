@@ -54,7 +54,8 @@ def forecast_figure(
 
     past (W, L, T), truth, forecast, baseline (W, P, T) in original units; timestamps: for each window L + P,
     ascending. first: the column that is drawn above the others. names: of the series of each window, where they have
-    any. Only the end of the past is drawn, and `max_columns` columns: the title says how many are left out. Raises ValueError when timestamps or columns do not match the arrays.
+    any. Only the end of the past is drawn, and `max_columns` columns: the title says how many are left out. Raises
+    ValueError when timestamps or columns do not match the arrays.
     """
     windows, length, drawn = len(past), past.shape[1] + forecast.shape[1], min(len(columns), max_columns)
     if (lengths := [len(index) for index in timestamps]) != [length] * windows:

@@ -68,7 +68,7 @@ def series_table(metrics: Mapping[str, Any], split: str) -> Table | None:
     block = metrics[split].get("series")
     if not block:
         return None
-    caption = f"{block['evaluated']} of {block['count']} series evaluated, {block['without_mase']} of them without a MASE"
+    caption = f"{block['evaluated']} of {block['count']} series evaluated, {block['without_mase']} without a MASE"
     result = _table("The worst and the best series", caption)
     result.add_column("", overflow="fold")
     for heading in ("MASE", "RMSSE", "sMAPE %", "WAPE"):

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from forecast.attention.base import Mechanism
 from forecast.bounds import Positive
-from forecast.data.prepare import window_values
 from forecast.evaluation.evaluate import evenly_spaced
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.loggers import DRAWING, log_figure, log_histogram
@@ -50,11 +49,12 @@ class Figures(Callback):
         with recorded_inputs(module) as inputs, torch.random.fork_rng(), trainer.precision_plugin.forward_context():
             forecast = module(batch.past, batch.past_known, batch.future_known)
         logger, step = trainer.logger, trainer.global_step
-        values, timestamps = window_values(data, windows.starts[numbers])
+        values, timestamps = data.shown("val", numbers)
+        series = None if batch.series is None else batch.series.cpu().numpy()
         figure = forecast_figure(
             past=values[:, : data.seq_len],
             truth=values[:, data.seq_len :],
-            forecast=data.original(forecast.float().cpu().numpy()),
+            forecast=data.original(forecast.float().cpu().numpy(), series),
             timestamps=[pd.DatetimeIndex(row) for row in timestamps],
             columns=data.target_names,
             title="validation windows",

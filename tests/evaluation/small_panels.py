@@ -1,7 +1,5 @@
 """Small panels made by hand: unequal, short and gappy series."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 
@@ -15,7 +13,7 @@ L, P = 11, 5
 
 
 def panel(lengths=LENGTHS, columns=COLUMNS, *, gaps=0.0, seed=0, freq="h", values=None):
-    """Random walks of other levels and scales; series s begins 3 s steps after the first. gaps: share of made-up cells."""
+    """Random walks of other levels and scales; series s begins 3 s steps after the first. gaps: share of cells."""
     draws, n = np.random.default_rng(seed), sum(lengths)
     which = np.repeat(np.arange(len(lengths)), lengths)
     if values is None:
@@ -36,7 +34,7 @@ def panel(lengths=LENGTHS, columns=COLUMNS, *, gaps=0.0, seed=0, freq="h", value
 
 def prepared(frame, *, seq_len=L, pred_len=P, targets=(0, 2), pad=False, scaling="series", split=None, season=7):
     """Scaled; by default the last two horizons of each series are test, the two before them val."""
-    data = prepare_panel(
+    return prepare_panel(
         frame,
         split=split or LastSplit(horizon=pred_len, val=2, test=2),
         targets=targets,
@@ -45,5 +43,5 @@ def prepared(frame, *, seq_len=L, pred_len=P, targets=(0, 2), pad=False, scaling
         encoding="timeF",
         pad=pad,
         scaling=scaling,
+        season=season,
     )
-    return replace(data, season=season)

@@ -20,16 +20,15 @@ from forecast.data.prepare import prepare
 from forecast.data.scaling import Scaler
 from forecast.data.split import ShareSplit, split_rows
 from forecast.errors import UserError
-from forecast.evaluation import leakage
+from forecast.evaluation import leakage, leakage_windows
 from forecast.evaluation.leakage import (
-    NothingShown,
     check_borders,
     check_forecasts,
     check_leakage,
     check_scaler,
     check_splits,
-    check_training_outputs,
 )
+from forecast.evaluation.leakage_windows import NothingShown, affordable_windows, check_training_outputs
 from forecast.models.base import ForecastModel
 
 N, L, P = 131, 19, 5  # L and P are those of models.small
@@ -194,19 +193,19 @@ def large_model(weights):
 )
 def test_a_training_waits_for_as_many_windows_as_take_a_second_or_two(weights, seq_len, pred_len, windows):
     lengths = SimpleNamespace(seq_len=seq_len, pred_len=pred_len)
-    assert leakage.affordable_windows(large_model(weights), lengths) == windows
+    assert affordable_windows(large_model(weights), lengths) == windows
 
 
 @pytest.mark.parametrize("kind", [kind for kind in LEAKS if "first window" not in kind])
 def test_of_a_large_model_the_last_window_finds_the_same_leaks(kind, data, monkeypatch):
-    monkeypatch.setattr(leakage, "MOST_WORK", 0)
+    monkeypatch.setattr(leakage_windows, "MOST_WORK", 0)
     message = LEAKS[kind][1].replace(FIRST, LAST)
     assert re.search(message, leak(Leaky(data, LEAKS[kind][0]).train(), data, check_leakage))
 
 
 def test_a_leak_in_another_window_alone_is_left_to_the_command(data, monkeypatch):
     model = Leaky(data, in_window(0))
-    monkeypatch.setattr(leakage, "MOST_WORK", 0)
+    monkeypatch.setattr(leakage_windows, "MOST_WORK", 0)
     check_leakage(model, data, device=CPU)
     assert f"origin at {FIRST} " in leak(model, data)
 

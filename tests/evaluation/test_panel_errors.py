@@ -1,6 +1,7 @@
 """Errors on a panel: against a loop over cells and an independent library, whatever is missing, for any batches."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from utilsforecast import losses
 
+from forecast.data.panel.differences import differences_before
+from forecast.data.panel.splits import PanelRows
+from forecast.data.split import LastSplit
 from forecast.evaluation.panel_errors import UNIT_FREE, PanelErrors
-from forecast.evaluation.panel_scale import differences_before, seasonal_differences
+from forecast.evaluation.panel_scale import seasonal_differences
 
 SEASON = 7
 
@@ -125,8 +129,6 @@ LOSSES = {
 @pytest.mark.parametrize("metric", LOSSES)
 def test_one_window_a_series_has_the_figures_of_an_independent_library(metric):
     """M4's case: the whole history is the scale, the last horizon the test."""
-    from forecast.data.split import LastSplit
-
     data = prepared(panel(columns=("y",)), targets=(0,), split=LastSplit(horizon=P), pad=True)
     forecast = drawn(data)
     naive = seasonal_differences(data, "test", SEASON)
@@ -199,7 +201,7 @@ def test_a_period_longer_than_a_series_gives_it_no_scale():
 def test_scales_are_the_same_however_many_rows_are_looked_at_together(monkeypatch):
     frame = panel(gaps=0.3)
     whole = differences_before(frame, frame.offsets[1:] - 3, period=SEASON, targets=(1, 2))
-    monkeypatch.setattr("forecast.evaluation.panel_scale.ROWS", 50)
+    monkeypatch.setattr("forecast.data.panel.differences.ROWS", 50)
     parts = differences_before(frame, frame.offsets[1:] - 3, period=SEASON, targets=(1, 2))
     np.testing.assert_allclose(whole.absolute, parts.absolute, rtol=1e-13)
 
@@ -213,3 +215,15 @@ def test_shapes_that_differ_are_refused():
         sums.update(batch, torch.zeros(3, 1, 2))
 
 
+def test_scaled_by_seasonal_differences_the_mae_of_a_series_is_its_mase():
+    """Up to the rows between its train rows and its first test forecast, here none."""
+    frame = panel()
+    split = LastSplit(horizon=P)
+    data = prepared(frame, scaling="season", split=split, pad=True)
+    rows = data.splits["train"]
+    data = replace(data, splits=data.splits | {"test": PanelRows(rows.stop, data.splits["test"].stop)})
+    naive = seasonal_differences(data, "test", SEASON)
+    table = errors_of(data, drawn(data)).series(naive)
+    known = ~np.isnan(table["mase"])
+    assert known.all(1).tolist() == [length - 2 * P > SEASON for length in LENGTHS]
+    np.testing.assert_allclose(table["mae"][known], table["mase"][known], rtol=1e-12)

@@ -8,11 +8,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.findings import Findings, quoted
-from forecast.data.panel.csv_rows import whole_numbers
 from forecast.data.panel.frame import IntArray
+from forecast.data.panel.names import nanoseconds, whole_numbers
 from forecast.data.reading.columnar import texts_of
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS
+from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import read_timestamps
 from forecast.errors import UserError
 
@@ -35,25 +36,40 @@ class Words:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if pa.types.is_floating(column.type):  # ids and steps beside a missing one
-            whole = column.cast(pa.int64())
-            column = whole
+        if pa.types.is_floating(column.type) and not pc.any(pc.not_equal(pc.floor(column), column)).as_py():
+            column = column.cast(pa.int64())  # as pandas stores whole numbers beside a missing one
         encoded = column if isinstance(column, pa.DictionaryArray) else None
         if encoded is None:
             encoded = pc.dictionary_encode(column if _is_simple(column.type) else texts_of(column))
         words = texts_of(encoded.dictionary).to_pylist()
         numbers = self._numbers
         known = np.array([numbers.setdefault(word or "", len(numbers)) for word in words], dtype=np.int64)
-        if encoded.null_count == 0:
-            return known[encoded.indices.to_numpy(zero_copy_only=False)]
-        missing = numbers.setdefault("", len(numbers))
-        return np.append(known, missing)[pc.fill_null(encoded.indices, len(known)).to_numpy(zero_copy_only=False)]
+        indices = encoded.indices
+        if encoded.null_count:
+            indices, known = pc.fill_null(indices, len(known)), np.append(known, numbers.setdefault("", len(numbers)))
+        codes: IntArray = np.take(known, indices.to_numpy())
+        return codes
 
 
 def _is_simple(kind: Any) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def nameless(column: Any) -> npt.NDArray[np.bool_]:
+    """Which cells (n,) are missing or an empty text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column.null_count:
+        return np.asarray(column.is_null())
+    if isinstance(column, pa.DictionaryArray):
+        missing: npt.NDArray[np.bool_] = np.take(nameless(column.dictionary), column.indices.to_numpy())
+        return missing
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return np.asarray(pc.equal(column, ""))
+    return np.zeros(len(column), dtype=bool)
 
 
 def text_kind(kind: Any) -> str | None:
@@ -126,7 +142,8 @@ class Times:
         self._is_whole = alone is not None and pa.types.is_integer(alone) and layout.time_format is None
         self._of_codes: IntArray | None = None
         self._faults: dict[int, str] = {}
-        self.stepped, self.time_format = False, None
+        self.stepped = False
+        self.time_format: str | None = None
 
     def collect(self, columns: Sequence[Any], where: Callable[[int], str]) -> IntArray:
         """What stands for the times of some rows (n,) until they are decided on; UserError for a missing one."""
@@ -137,7 +154,13 @@ class Times:
                 row = int(np.asarray(column.is_null()).argmax())
                 raise UserError(f"{where(row)}: the timestamp is missing. Fill it in or drop the row.")
         if self._is_time:
-            return self._instants(columns[0])
+            try:
+                return self._instants(columns[0])
+            except pa.ArrowInvalid as error:
+                raise UserError(
+                    f"{where(0)} or one behind it has a time outside of the years {YEARS[0]} to {YEARS[-1]}, which can "
+                    "be read. Correct it, or drop the row if it marks an open end."
+                ) from error
         if self._is_whole:
             values = columns[0].cast(pa.int64()).to_numpy(zero_copy_only=False)
             self._numbers.update(pd.unique(values).tolist())
@@ -148,10 +171,7 @@ class Times:
         """Finds how all that was collected is written; UserError, AmbiguousTime as `read_timestamps`."""
         if self._is_time:
             return
-        if self._is_whole:
-            cells = [[str(number) for number in sorted(self._numbers)]]
-        else:
-            cells = self._joint.cells()
+        cells = [list(map(str, sorted(self._numbers)))] if self._is_whole else self._joint.cells()
         texts = dict(zip(self._layout.time_columns, cells, strict=True))
         self.stepped = len(cells) == 1 and self._layout.time_format is None and whole_numbers(cells[0], self._layout)
         if self.stepped and not self._is_whole:
@@ -164,7 +184,7 @@ class Times:
             read = read_timestamps(texts, missing=missing, time_format=time_format, time_zone=time_zone)
         except UserError as error:
             raise UserError(f"{findings.path}: {error}") from error
-        self._of_codes = read.stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
+        self._of_codes = nanoseconds(read.stamps)
         self._faults = {code: " ".join(column[code] for column in cells) for code in read.faults}
         if read.how:
             findings.say(f"The time is read as {read.how}.")
@@ -192,4 +212,4 @@ class Times:
         if zone is None or self._layout.time_zone is None:
             return stamps
         local = pd.DatetimeIndex(stamps.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(self._layout.time_zone)
-        return local.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
+        return nanoseconds(local.tz_localize(None))

@@ -9,11 +9,11 @@ import numpy as np
 
 from forecast.data import catalog
 from forecast.data.findings import Findings, quoted
-from forecast.data.panel.columnar_cells import Joint, Times, Words, numbers_of, text_kind
+from forecast.data.panel.columnar_cells import Joint, Times, Words, nameless, numbers_of, text_kind
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.names import JOINT, check_ids, counted_times, id_columns, known_time, layout_of
 from forecast.data.panel.rows import Float32, PanelRows, as_float32
-from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, columns_of
+from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, UNNAMED, columns_of
 from forecast.data.reading.layout import STEP, STEPS, Layout
 from forecast.data.reading.numbers import NumberStyle, number_in
 from forecast.data.reading.table import TableSpec
@@ -51,12 +51,18 @@ class ColumnarFile:
         """A row of the file in words."""
         return f"{self.path}: row {row + 1}"
 
+    def check_rows(self, count: int) -> None:
+        """UserError where there are none."""
+        if not count:
+            raise UserError(f"{self.path} holds no rows. Name a file with rows: data.path=my.parquet")
+
     def batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """The rows that data.where chooses, with some of the columns; what pyarrow raises for a damaged file."""
         asked = self.layout.where or {}
         places = {name: self.places[name] for name in dict.fromkeys([*names, *asked])}
-        start, found = 0, {name: False for name in asked}
-        for batch in self._stored(list(places.values())):
+        start, found = 0, dict.fromkeys(asked, False)
+        stored = self._stored(list(places.values()))
+        while (batch := self._next(stored)) is not None:
             columns = dict(zip(places, batch.columns, strict=True))
             chosen = np.ones(batch.num_rows, dtype=bool)
             for name, value in asked.items():
@@ -76,6 +82,10 @@ class ColumnarFile:
                     "cell that stands there."
                 )
 
+    def _next(self, stored: Iterator[Any]) -> Any:
+        with damaged(self.path, KINDS[self.kind]):
+            return next(stored, None)
+
     def _stored(self, places: list[int]) -> Iterator[Any]:
         import pyarrow as pa
         import pyarrow.parquet
@@ -93,14 +103,15 @@ class ColumnarFile:
                 batch.validate(full=True)  # its offsets are those of a stranger
                 yield pa.RecordBatch.from_arrays([batch.column(place) for place in places], list(map(str, places)))
 
-
     def timing(self) -> Times:
         """What reads the time columns."""
         return Times([self.schema.types[self.places[name]] for name in self.layout.time_columns], self.layout)
 
     def times(self, batch: Batch, timing: Times) -> IntArray:
         """What stands for the times of some rows (n,)."""
-        return timing.collect([batch.columns[name] for name in self.layout.time_columns], of_rows(self.where, batch.rows))
+        return timing.collect(
+            [batch.columns[name] for name in self.layout.time_columns], of_rows(self.where, batch.rows)
+        )
 
     def numbers(self, batch: Batch) -> Float32:
         """The values (n, C) of some rows."""
@@ -112,7 +123,7 @@ class ColumnarFile:
         """The number of the series of some rows (n,); UserError for a missing id."""
         columns = [batch.columns[name] for name in self.ids]
         for name, column in zip(self.ids, columns, strict=True):
-            missing = np.asarray(column.is_null()) if column.null_count else _equal(column, "")
+            missing = nameless(column)
             if missing.any():
                 raise UserError(
                     f"{self.where(int(batch.rows[missing.argmax()]))}: the id in the column {label(name)} is missing. "
@@ -137,14 +148,14 @@ def columnar_rows(path: Path, kind: bytes, source: CsvSource) -> PanelRows:
     """The rows of a long panel; UserError as `csv_rows.long_rows`, and for a damaged file."""
     check_installed(path, KINDS[kind], "parquet", ("pyarrow",))
     findings = Findings(str(path), strict=True)
-    with damaged(path, KINDS[kind]):
-        return _rows(opened(path, kind, source, findings), findings)
+    return _rows(opened(path, kind, source, findings), findings)
 
 
 def opened(path: Path, kind: bytes, source: CsvSource, findings: Findings) -> ColumnarFile:
     """A file and its columns; those that hold no numbers are left out, in one line."""
-    schema = _schema(path, kind)
-    header, places = columns_of(schema)
+    with damaged(path, KINDS[kind]):
+        schema = _schema(path, kind)
+    header, places = _columns(schema)
     ids = id_columns(source, header, str(path))
     layout = known_time(layout_of(source), header)
     layout.check()
@@ -189,6 +200,19 @@ def _schema(path: Path, kind: bytes) -> Any:
         return pa.ipc.open_file(file).schema
 
 
+def _columns(schema: Any) -> tuple[list[str], list[int]]:
+    """The names of the columns and their places in the schema, less a stored index without a name that is no time."""
+    import pyarrow as pa
+
+    header, places = columns_of(schema)
+    kept = [
+        number
+        for number, place in enumerate(places)
+        if not UNNAMED.fullmatch(schema.names[place]) or pa.types.is_timestamp(schema.types[place])
+    ]
+    return [header[number] for number in kept], [places[number] for number in kept]
+
+
 def _of_numbers(names: Sequence[str], kinds: dict[str, Any], findings: Findings) -> list[str]:
     """The columns of numbers; the others are named in one line. UserError where there are none."""
     out = {name: what for name in names if (what := text_kind(kinds[name])) is not None}
@@ -213,8 +237,7 @@ def _rows(file: ColumnarFile, findings: Findings) -> PanelRows:
             times.append(file.times(batch, timing))
         values.append(file.numbers(batch))
         rows.append(batch.rows)
-    if not rows:
-        raise UserError(f"{path} holds no rows. Name a file with rows: data.path=my.parquet")
+    file.check_rows(len(rows))
     where = of_rows(file.where, np.concatenate(rows))
     series, names = np.concatenate(codes), joint_names(ids)
     check_ids(names, len(series), file.ids, path)

@@ -1,31 +1,36 @@
 """The rows of panels that are text: long, and a column a series."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from forecast.data.findings import Findings, quoted
 from forecast.data.guessing.train_command import hydra_value
+from forecast.data.panel.csv_quick import LongColumns, quick_long
 from forecast.data.panel.frame import IntArray
-from forecast.data.panel.names import check_ids, counted_times, id_columns, joint_ids, known_time, layout_of
+from forecast.data.panel.names import (
+    check_ids,
+    counted_times,
+    id_columns,
+    joint_ids,
+    known_time,
+    layout_of,
+    nanoseconds,
+    whole_numbers,
+)
 from forecast.data.panel.rows import PanelRows, as_float32
 from forecast.data.reading.cells import RawFile, read_raw, table_of
 from forecast.data.reading.csv_columns import check_signs, quick_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import STEPS, Layout
-from forecast.data.reading.numbers import MISSING_SPELLINGS
 from forecast.data.reading.rows import Rows, merged, resampled
 from forecast.data.reading.table import Table, TableSpec
-from forecast.data.reading.timestamps import read_timestamps
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
 from forecast.text.terminal import label
 
-WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
 VALUE = "value"  # what the column is called of a panel whose columns, or lines, are series
 
 
@@ -61,28 +66,43 @@ def long_rows(path: Path, source: CsvSource) -> PanelRows:
     spec = TableSpec.of(header, bare, str(path), gaps="mask")
     check_signs(text, spec, findings)
     places = [header.index(name) for name in ids]
-    words = [*spec.times, *places, *map(header.index, layout.where or ())]
-    raw = read_raw(text, spec, findings, words=words)
-    times = steps_in(raw, spec)
-    table = table_of(raw, spec if times is None else _untimed(spec), findings)
-    where = line_of(table)
-    taken = slice(None) if table.origin is None else table.origin
-    parts = [(raw.columns[place].codes[taken] - 1, raw.columns[place].words) for place in places]
-    _refuse_nameless(parts, ids, where)
-    series, names_of_series = joint_ids(parts)
+    quick = quick_long(text, spec, places, findings) or _slow_long(text, spec, places, ids, findings)
+    series, names_of_series = joint_ids(quick.ids)
     check_ids(names_of_series, len(series), ids, str(path))
     return PanelRows(
         series=series,
-        times=_times(table, layout, series) if times is None else times[taken],
-        values=as_float32(table.values, where, table.columns),
+        times=quick.times if layout.time_columns else counted_times(layout, series),
+        values=as_float32(quick.values, quick.where, quick.columns),
         ids=names_of_series,
-        columns=table.columns,
-        stepped=times is not None or layout.freq == STEPS,
-        where=where,
+        columns=quick.columns,
+        stepped=quick.stepped or layout.freq == STEPS,
+        where=quick.where,
         id_column="/".join(ids),
         time_column=_time_name(layout),
         checksum=checksum_of(text),
+        time_format=quick.time_format,
+    )
+
+
+def _slow_long(
+    text: CsvText, spec: TableSpec, places: Sequence[int], ids: Sequence[str], findings: Findings
+) -> LongColumns:
+    """The rows of a file cell by cell."""
+    words = [*spec.times, *places, *map(spec.header.index, spec.layout.where or ())]
+    raw = read_raw(text, spec, findings, words=words)
+    times = steps_in(raw, spec)
+    table = table_of(raw, spec if times is None else _untimed(spec), findings)
+    taken = slice(None) if table.origin is None else table.origin
+    parts = [(raw.columns[place].codes[taken].astype(np.int64) - 1, raw.columns[place].words) for place in places]
+    _refuse_nameless(parts, ids, line_of(table))
+    return LongColumns(
+        ids=parts,
+        times=nanoseconds(table.timestamps) if times is None else times[taken],
+        stepped=times is not None,
         time_format=table.time_format,
+        values=table.values,
+        columns=table.columns,
+        where=line_of(table),
     )
 
 
@@ -109,10 +129,12 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
         times = times if times is None or table.origin is None else times[table.origin]
     if layout.resample is not None and layout.aggregate is not None:
         _refuse_resampling(layout, stepped=times is not None)
-        rows = resampled(merged(Rows(table.timestamps, table.values), layout.duplicates), layout.resample, layout.aggregate)
+        rows = resampled(
+            merged(Rows(table.timestamps, table.values), layout.duplicates), layout.resample, layout.aggregate
+        )
         table = replace(table, timestamps=rows.timestamps, values=rows.values, origin=rows.origin)
     where = line_of(table)
-    stamps = _nanoseconds(table.timestamps) if times is None else times
+    stamps = nanoseconds(table.timestamps) if times is None else times
     series, places = np.nonzero(~np.isnan(table.values.T))
     values = as_float32(table.values, where, table.columns).T[series, places]
     return PanelRows(
@@ -140,14 +162,6 @@ def steps_in(raw: RawFile, spec: TableSpec) -> IntArray | None:
     return np.array([int(float(word)) for word in column.words], dtype=np.int64)[column.codes - 1]
 
 
-def whole_numbers(words: Sequence[str], layout: Layout) -> bool:
-    """Whether all of these are whole numbers, and not all of them dates written so, as 2016 and 20160701 are."""
-    if not words or not all(WHOLE.fullmatch(word) for word in words):
-        return False
-    read = read_timestamps({"": words}, missing=MISSING_SPELLINGS)
-    return bool(read.faults) or bool(read.stamps.hasnans)
-
-
 def checksum_of(text: CsvText) -> str:
     """The MD5 of the bytes that were read."""
     assert text.content is not None
@@ -168,14 +182,6 @@ def _untimed(spec: TableSpec) -> TableSpec:
 
 def _time_name(layout: Layout) -> str:
     return layout.time_column if isinstance(layout.time_column, str) else "step" if layout.freq == STEPS else "date"
-
-
-def _times(table: Table, layout: Layout, series: IntArray) -> IntArray:
-    return _nanoseconds(table.timestamps) if layout.time_columns else counted_times(layout, series)
-
-
-def _nanoseconds(stamps: pd.DatetimeIndex) -> IntArray:
-    return stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
 
 
 def _refuse_resampling(layout: Layout, *, stepped: bool = True) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from forecast.data.findings import quoted
 from forecast.data.panel.csv_rows import VALUE, checksum_of, opened
 from forecast.data.panel.frame import IntArray
-from forecast.data.panel.names import KNOWN_IDS, check_ids, layout_of
+from forecast.data.panel.names import KNOWN_IDS, check_ids, layout_of, nanoseconds
 from forecast.data.panel.rows import PanelRows, as_float32
 from forecast.data.reading.cell_faults import CellFaults
 from forecast.data.reading.cells import counted_stamps
@@ -21,13 +21,14 @@ from forecast.data.reading.raw_columns import RawColumns
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
 
+_ID_NAMES = {"", "id", "ids", "name", "series", "v1", *KNOWN_IDS}  # of the first cell of a header that counts
 _LINES = 1_000  # read at a time
 
 
 def line_rows(path: Path, source: CsvSource) -> PanelRows:
     """The values of all lines, one series after the other; steps, unless data.freq and data.start say when they were.
 
-    A first line without numbers, or that counts, is a header. UserError for a cell that is no number, and a file
+    A first line without numbers, or that counts them, is a header. UserError for a cell that is no number, and a file
     without any.
     """
     layout = _layout(source)
@@ -64,7 +65,7 @@ def line_rows(path: Path, source: CsvSource) -> PanelRows:
     stepped = layout.freq == STEPS
     if not stepped:
         stamps = counted_stamps(layout, int(counts.max(initial=0)))
-        steps = stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)[steps]
+        steps = nanoseconds(stamps)[steps]
     return PanelRows(
         series=np.repeat(np.arange(len(ids)), counts),
         times=steps,
@@ -93,12 +94,13 @@ def _layout(source: CsvSource) -> Layout:
 
 
 def _is_header(names: Sequence[str], style: NumberStyle) -> bool:
-    """Whether the first line names what the others hold: no number stands in it, or 1, 2, 3."""
+    """Whether the first line names what the others hold: no number stands in it, or 1, 2, 3 behind a word for id."""
     cells = [cell.strip(BLANKS) for cell in names[1:]]
     numbers = [number_in(cell, style.decimal, style.thousands) for cell in cells if cell]
     if all(number is None for number in numbers):
         return True
-    return numbers in (list(range(len(cells))), list(range(1, len(cells) + 1)))
+    counts = numbers in (list(range(len(cells))), list(range(1, len(cells) + 1)))
+    return counts and names[0].strip(BLANKS).lower() in _ID_NAMES
 
 
 def _series_of(offsets: IntArray, row: int) -> int:

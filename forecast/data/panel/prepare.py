@@ -95,6 +95,11 @@ class PanelData:
         """The same data with batches on a device; the panel stays in the host's memory."""
         return replace(self, device=device)
 
+    def shown(self, split: str, windows: Sequence[int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.datetime64]]:
+        """Target values (W, L + P, T), original units, and timestamps (W, L + P) of windows of a split."""
+        served = self.windows(split)
+        return series_windows(self, served.series_of(windows).numpy(), served.origins_of(windows).numpy())
+
     def original(self, scaled: npt.NDArray[np.float64], series: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Target values (W, P, T) of windows of these series (W,) in original units."""
         return self.scaler.original(scaled, series, self.targets)
@@ -118,6 +123,32 @@ class PanelData:
         return found
 
 
+def series_windows(
+    data: PanelData, series: Sequence[int] | npt.NDArray[np.int64], origins: Sequence[int] | npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.datetime64]]:
+    """Target values (W, L + P, T), original units, and timestamps (W, L + P) of windows, to be looked at.
+
+    series, origins (W,): as `PanelWindows` has them. NaN before a series begins, and where no file held a value.
+    """
+    frame, columns = data.frame, list(data.targets)
+    values = np.full((len(series), data.seq_len + data.pred_len, len(columns)), np.nan)
+    stamps = []
+    for one, s, origin in zip(values, series, origins, strict=True):
+        begin = int(frame.offsets[s])
+        first = max(begin, int(origin) - data.seq_len)
+        rows = slice(first, int(origin) + data.pred_len)
+        found = frame.values[rows, columns].astype(np.float64)
+        if frame.measured is not None:
+            found[~frame.measured[rows, columns]] = np.nan
+        missing = len(one) - len(found)
+        one[missing:] = found
+        step = int(first - begin + frame.steps[s])
+        known = pd.date_range(frame.first, periods=step + len(found), freq=frame.freq)[step:]
+        before = pd.date_range(end=known[0], periods=missing + 1, freq=frame.freq)[:missing]
+        stamps.append(before.append(known).to_numpy().astype("datetime64[ns]"))
+    return values, np.array(stamps)
+
+
 def prepare_panel(
     frame: PanelFrame,
     *,
@@ -128,11 +159,15 @@ def prepare_panel(
     encoding: CalendarEncoding,
     pad: bool,
     scaling: How,
+    season: int | None = None,
 ) -> PanelData:
-    """Cuts, scales and adds the calendar. UserError where a split holds no window of any series."""
+    """Cuts, scales and adds the calendar. UserError where a split holds no window of any series.
+
+    season: as `PanelData` has it; scaling="season" needs one.
+    """
     rows = panel_cuts(split, frame)
     context = 1 if pad else seq_len
-    scaler = PanelScaler.fit(frame, scaling, rows["train"], context=seq_len)
+    scaler = PanelScaler.fit(frame, scaling, rows["train"], context=seq_len, period=season)
     lengths: dict[str, Any] = {"seq_len": seq_len, "pred_len": pred_len}
     data = PanelData(
         frame=frame,
@@ -142,6 +177,7 @@ def prepare_panel(
         encoding=encoding,
         pad=pad,
         calendar=panel_calendar(frame, encoding, more=pred_len),
+        season=season,
         **lengths,
     )
     needs = "1 row before them, since data.short=pad," if pad else f"seq_len {seq_len}"

@@ -12,25 +12,30 @@ import pandas as pd
 import torch
 
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.scaling import FloatArray, How, PanelScaler, cell_means, spread
+from forecast.data.panel.scaling import FloatArray, How, PanelScaler, cell_means, seasonal_spread, spread
 
+EACH = ("series", "season")  # of these each series has a scale of its own
 _ESCAPED = {"\\": r"\\", "\n": r"\n"}  # in ids: a line end parts them
 
 
 @dataclass(frozen=True, eq=False)
 class SavedScale:
-    """What a training scaled its series `ids` (S,) by; mean, std (S, C) float64, or (1, C): the same for all."""
+    """What a training scaled its series `ids` (S,) by; mean, std (S, C) float64, or (1, C): the same for all.
+
+    period: as `PanelScaler` has it.
+    """
 
     how: How
     ids: npt.NDArray[np.str_]
     mean: FloatArray
     std: FloatArray
+    period: int | None = None
 
     @classmethod
     def of(cls, scaler: PanelScaler, ids: npt.NDArray[np.str_]) -> "SavedScale":
         """Of a scaler of the series `ids` (S,)."""
-        rows = slice(None) if scaler.how == "series" else slice(1)
-        return cls(scaler.how, ids, scaler.mean[rows], scaler.std[rows])
+        rows = slice(None) if scaler.how in EACH else slice(1)
+        return cls(scaler.how, ids, scaler.mean[rows], scaler.std[rows], scaler.period)
 
     def state(self) -> dict[str, Any]:
         """Plain values and tensors, for a checkpoint: a million ids are one tensor of bytes."""
@@ -40,6 +45,7 @@ class SavedScale:
             "ids": torch.frombuffer(bytearray(text), dtype=torch.uint8) if text else torch.empty(0, dtype=torch.uint8),
             "mean": torch.from_numpy(self.mean.copy()),
             "std": torch.from_numpy(self.std.copy()),
+            "period": self.period,
         }
 
     @classmethod
@@ -55,12 +61,15 @@ class SavedScale:
             raise ValueError("holds ids that are no UTF-8") from None
         ids = np.array([_unescaped(name) for name in text.split("\n")], dtype=np.str_)
         mean, std = state["mean"].numpy(), state["std"].numpy()
-        rows = len(ids) if state["how"] == "series" else 1
+        rows = len(ids) if state["how"] in EACH else 1
         if mean.ndim != 2 or mean.shape != std.shape or len(mean) != rows:
             raise ValueError(f"has the shapes {mean.shape} and {std.shape} for {len(ids)} ids")
         if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
             raise ValueError("must hold finite means, and finite deviations above 0")
-        return cls(state["how"], ids, mean, std)
+        period = state.get("period")
+        if state["how"] == "season" and not (type(period) is int and period > 0):
+            raise ValueError(f"has the period {period!r}, which must be a number of steps")
+        return cls(state["how"], ids, mean, std, period)
 
     @cached_property
     def _index(self) -> pd.Index:
@@ -77,7 +86,7 @@ class SavedScale:
         `context` rows; None: in all, where all lie before the forecast.
         """
         count = len(frame)
-        if self.how != "series":
+        if self.how not in EACH:
             mean, std = (np.tile(part, (count, 1)) for part in (self.mean, self.std))
             return PanelScaler(self.how, mean, std, np.zeros(count, dtype=np.bool_))
         places = self._index.get_indexer(pd.Index(frame.ids.astype(object)))
@@ -86,8 +95,11 @@ class SavedScale:
             begin, end = frame.offsets[:-1], frame.offsets[1:]
             stop = end if context is None else np.minimum(begin + context, end)
             _, means, variances = cell_means(frame, begin, np.where(own, stop, begin))
-            mean[own], std[own] = means[own], spread(variances, means)[own]
-        return PanelScaler(self.how, mean, std, own)
+            found = spread(variances, means)
+            if self.period is not None:
+                found = seasonal_spread(frame, np.where(own, stop, begin), self.period, found)
+            mean[own], std[own] = means[own], found[own]
+        return PanelScaler(self.how, mean, std, own, self.period)
 
 
 def _escaped(name: str) -> str:

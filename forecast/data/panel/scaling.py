@@ -1,4 +1,4 @@
-"""Scaling a panel: by the train rows of each series, by those of all, or not at all."""
+"""Scaling a panel: by the train rows of each series, by those of all, by seasonal differences, or not at all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from forecast.data.panel.differences import ROWS, differences_before, pieces, sums
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.splits import PanelRows
 
 FloatArray = npt.NDArray[np.float64]
-How = Literal["series", "global", "none"]
-_SERIES = 4096  # at a time: sums in float64 would else take twice the memory of the panel
+How = Literal["series", "season", "global", "none"]
 # A standard deviation below this share of the mean is rounding of float32.
 _CONSTANT = 1e-6
 
@@ -21,21 +21,26 @@ _CONSTANT = 1e-6
 class PanelScaler:
     """scaled = (original - mean) / std; mean, std (S, C) float64 in the units of the columns.
 
-    std is the population's, and 1 where the rows are constant up to rounding. own: the series (S,) whose rows before
-    the first forecast stand for train rows, of which they have none.
+    std is the population's, and 1 where the rows are constant up to rounding. With how="season" it is the mean absolute
+    difference from the value `period` steps before, by which MASE is scaled: errors of all series then weigh as in
+    that; of a series that repeats itself exactly it stays the deviation. own: the series (S,) whose rows before the
+    first forecast stand for train rows, of which they have none.
     """
 
     how: How
     mean: FloatArray
     std: FloatArray
     own: npt.NDArray[np.bool_]
+    period: int | None = None
 
     @classmethod
-    def fit(cls, frame: PanelFrame, how: How, train: PanelRows, *, context: int) -> "PanelScaler":
+    def fit(
+        cls, frame: PanelFrame, how: How, train: PanelRows, *, context: int, period: int | None = None
+    ) -> "PanelScaler":
         """The scaler of measured cells in train rows alone; later rows would leak.
 
         context: the rows before its first forecast, by which a series is scaled that has fewer measured train rows
-        than two.
+        than two. period: steps in a season, which how="season" needs.
         """
         n, c = len(frame), len(frame.columns)
         none = np.zeros(n, dtype=np.bool_)
@@ -47,13 +52,18 @@ class PanelScaler:
             whole = (count * mean).sum(0) / np.maximum(1, counts)
             square = (count * (square + (mean - whole) ** 2)).sum(0) / np.maximum(1, counts)
             return cls(how, np.tile(whole, (n, 1)), np.tile(spread(square, whole), (n, 1)), none)
-        few = (count < 2).any(axis=1)
+        few = np.asarray((count < 2).any(axis=1))
         if few.any():
             begin = frame.offsets[:-1]
             stop = np.where(few, np.minimum(begin + context, frame.offsets[1:]), begin)
             for found, more in zip((mean, square), cell_means(frame, begin, stop)[1:], strict=True):
                 found[few] = more[few]
-        return cls(how, mean, spread(square, mean), few)
+        std = spread(square, mean)
+        if how == "season":
+            assert period is not None
+            stop = np.where(few, np.minimum(frame.offsets[:-1] + context, frame.offsets[1:]), train.stop)
+            std = seasonal_spread(frame, stop, period, std)
+        return cls(how, mean, std, few, period)
 
     def original(self, scaled: FloatArray, series: npt.NDArray[np.int64], targets: Sequence[int]) -> FloatArray:
         """Target values (W, P, T) of these series (W,) in original units."""
@@ -67,28 +77,26 @@ def cell_means(
     """Of the measured cells in rows first[s] to stop[s] of each series: how many, mean and variance (S, C)."""
     shape = len(frame), len(frame.columns)
     count, mean, variance = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    for start in range(0, len(frame), _SERIES):
-        some = slice(start, start + _SERIES)
-        low, high = int(frame.offsets[start]), int(frame.offsets[min(start + _SERIES, len(frame))])
+    for some in pieces(frame, ROWS):
+        low, high = int(frame.offsets[some.start]), int(frame.offsets[some.stop])
         values = frame.values[low:high].astype(np.float64)
         known = np.ones(values.shape, dtype=np.bool_) if frame.measured is None else frame.measured[low:high]
-        pieces = first[some] - low, stop[some] - low
-        count[some] = sums(known.astype(np.float64), *pieces)
+        rows = first[some] - low, stop[some] - low
+        count[some] = sums(known.astype(np.float64), *rows)
         cells = np.maximum(1, count[some])
-        mean[some] = sums(np.where(known, values, 0.0), *pieces) / cells
+        mean[some] = sums(np.where(known, values, 0.0), *rows) / cells
         values -= np.repeat(mean[some], frame.lengths[some], axis=0)
-        variance[some] = sums(np.where(known, values**2, 0.0), *pieces) / cells
+        variance[some] = sums(np.where(known, values**2, 0.0), *rows) / cells
     return count, mean, variance
-
-
-def sums(cells: FloatArray, first: npt.NDArray[np.int64], stop: npt.NDArray[np.int64]) -> FloatArray:
-    """Of the rows first[s] to stop[s] of cells (N, C), in order and none shared: (S, C), 0 of no rows."""
-    edges = np.stack([first, np.maximum(first, stop)], axis=1).ravel()
-    total: FloatArray = np.add.reduceat(np.concatenate([cells, np.zeros((1, cells.shape[1]))]), edges, axis=0)[::2]
-    return np.where((first < stop)[:, None], total, 0.0)
 
 
 def spread(variance: FloatArray, mean: FloatArray) -> FloatArray:
     """The standard deviation, 1 where it is nothing but rounding."""
     std = np.sqrt(variance)
     return np.where(std > _CONSTANT * np.abs(mean), std, 1.0)
+
+
+def seasonal_spread(frame: PanelFrame, stop: npt.NDArray[np.int64], period: int, std: FloatArray) -> FloatArray:
+    """The seasonal differences (S, C) of the rows of each series before stop[s]; `std` where there are none."""
+    found = differences_before(frame, stop, period=period, targets=range(len(frame.columns))).absolute
+    return np.where(found > 0, found, std)

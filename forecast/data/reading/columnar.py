@@ -12,7 +12,7 @@ PARQUET, FEATHER = b"PAR1", b"ARROW1"
 KINDS = {PARQUET: "a Parquet file", FEATHER: "a Feather file"}
 _ROWS = 4096  # written at a time: a small file can say one long text a million times
 _LONGEST = 40  # characters of the name of a type
-_UNNAMED = re.compile(r"__index_level_\d+__")  # of an index, as pandas and pyarrow store it
+UNNAMED = re.compile(r"__index_level_\d+__")  # of an index, as pandas and pyarrow store it
 _LINE_ENDS = r"[\r\n]+"
 
 
@@ -68,7 +68,7 @@ def columns_of(schema: Any) -> tuple[list[str], list[int]]:
     names, places = [], []
     for place in order:
         name, kind = schema.names[place], schema.types[place]
-        if name in index and _UNNAMED.fullmatch(name):
+        if name in index and UNNAMED.fullmatch(name):
             if pa.types.is_integer(kind):
                 continue
             name = "" if "date" in schema.names else "date"  # as data.time_column has it

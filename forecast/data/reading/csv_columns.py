@@ -17,8 +17,8 @@ from forecast.errors import UserError
 
 FloatArray = npt.NDArray[np.float64]
 _PANDAS = tuple(map(int, pd.__version__.split(".")[:2]))
-_ROUNDS = _PANDAS < (3, 1)  # the last bit of a number; from 3.1 on it is exact
-_DROPS = _PANDAS < (3, 0)  # surplus cells in the first row of a chunk, in silence: the file must be one chunk
+ROUNDS = _PANDAS < (3, 1)  # the last bit of a number; from 3.1 on it is exact
+DROPS = _PANDAS < (3, 0)  # surplus cells in the first row of a chunk, in silence: the file must be one chunk
 UNCLOSED = "EOF inside string"  # in the words of pandas
 
 
@@ -89,7 +89,7 @@ def _quick_chunks(
             file,
             sep=text.separator,
             decimal=spec.style.decimal,
-            float_precision="round_trip" if _ROUNDS else None,
+            float_precision="round_trip" if ROUNDS else None,
             header=0,
             names=list(range(width)),
             # All columns are parsed, not `usecols`: with it pandas drops surplus cells in silence, as of 1,5
@@ -98,7 +98,7 @@ def _quick_chunks(
             skipinitialspace=True,
             keep_default_na=False,
             na_values=sorted(MISSING_SPELLINGS),
-            chunksize=text.content.lines + 1 if _DROPS else spec.chunk_rows,
+            chunksize=text.content.lines + 1 if DROPS else spec.chunk_rows,
         ) as chunks,
     ):
         for chunk in chunks:

@@ -132,7 +132,7 @@ def test_series_without_a_value_or_with_most_missing_are_left_out_and_named(tmp_
     path.write_text("\n".join(["unique_id,ds,y", *lines]) + "\n")
     frame = read(path, id_column="unique_id", gaps="mask")
     assert frame.ids.tolist() == ["full"]
-    assert [names for names in frame.left_out.values()] == [["none"], ["sparse"]]
+    assert list(frame.left_out.values()) == [["none"], ["sparse"]]
     assert "1 series left out, most of its rows missing: sparse" in caplog.text
 
 
@@ -204,6 +204,9 @@ def test_a_stored_index_is_no_column_of_values(tmp_path):
     assert read(tmp_path / "index.parquet", id_column="unique_id").columns == ("y",)
     table.set_index(pd.Index(range(7, 7 + len(table)), name="number")).to_parquet(tmp_path / "named.parquet")
     assert read(tmp_path / "named.parquet", id_column="unique_id").columns == ("y",)
+    texts = table.set_index(pd.Index([f"{n}" for n in range(len(table))]))  # what R writes
+    texts.to_parquet(tmp_path / "texts.parquet")
+    assert held(read(tmp_path / "texts.parquet", id_column="unique_id")) == truth(panel)
     table.set_index(["unique_id", "ds"]).to_parquet(tmp_path / "both.parquet")
     assert held(read(tmp_path / "both.parquet", id_column="unique_id")) == held(
         read(tmp_path / "index.parquet", id_column="unique_id")
@@ -245,11 +248,18 @@ def test_where_drop_columns_and_missing_choose_as_for_one_series(tmp_path, kind,
 
 def test_texts_are_read_as_for_one_series(tmp_path):
     path = tmp_path / "my.csv"
-    lines = [f"{shop};{day:02}.03.2021;{hour:02}:00;1.234,{hour}" for shop in "ab" for day in (9, 25) for hour in range(24)]
+    lines = [
+        f"{shop};{day:02}.03.2021;{hour:02}:00;1.234,{hour}" for shop in "ab" for day in (9, 25) for hour in range(24)
+    ]
     kept = [line for line in lines if ";09." in line]
     path.write_text("\n".join(["shop;date;time;sales", *kept]) + "\n")
     frame = read(
-        path, id_column="shop", time_column=["date", "time"], separator=";", decimal=",", thousands=".",
+        path,
+        id_column="shop",
+        time_column=["date", "time"],
+        separator=";",
+        decimal=",",
+        thousands=".",
         time_format="%d.%m.%Y %H:%M",
     )
     assert (frame.first, frame.freq, frame.time_column) == (pd.Timestamp("2021-03-09"), "h", "date")
@@ -289,7 +299,11 @@ def test_the_m4_file_holds_414_series_of_two_lengths():
 @needs_panels
 def test_the_nn5_file_holds_111_daily_series_with_gaps():
     frame = read(
-        SHARED / "nn5_daily.csv", panel="columns", time_column="Day", separator="\t", gaps="mask",
+        SHARED / "nn5_daily.csv",
+        panel="columns",
+        time_column="Day",
+        separator="\t",
+        gaps="mask",
     )
     assert (len(frame), frame.freq) == (111, "D")
     table = pd.read_csv(SHARED / "nn5_daily.csv", sep="\t").iloc[:, 1:]
@@ -297,17 +311,26 @@ def test_the_nn5_file_holds_111_daily_series_with_gaps():
     assert int(frame.measured.sum()) == table.size - 1677
     for number in (0, 57, 110):
         known = table[str(frame.ids[number])].dropna().to_numpy(np.float32)
-        assert frame.rows(number)[frame.measured[frame.offsets[number] : frame.offsets[number + 1], 0], 0].tolist() == known.tolist()
+        assert (
+            frame.rows(number)[frame.measured[frame.offsets[number] : frame.offsets[number + 1], 0], 0].tolist()
+            == known.tolist()
+        )
 
 
 @needs_panels
 def test_the_orange_juice_file_holds_913_weekly_series_with_holes():
     pytest.importorskip("pyarrow")
     table = pd.read_parquet(SHARED / "orange_juice.parquet")
-    time = next(name for name in table.columns if name.lower() == "week")
-    frame = read(SHARED / "orange_juice.parquet", id_column=["store", "brand"], time_column=time, gaps="mask")
+    keys = {"id_column": ["store", "brand"], "columns": ["y", "price", "deal", "feat"], "gaps": "mask"}
+    frame = read(SHARED / "orange_juice.parquet", time_column="t", **keys)
     assert (len(frame), frame.freq) == (913, "ms")
     assert int(frame.measured.all(axis=1).sum()) == len(table)
+    assert [frame.lengths.min() <= 121, frame.lengths.max()] == [True, 121]
+    numbers, rows = frame.id_numbers, table.groupby(["store", "brand"])["y"]
+    for (store, brand), values in rows:
+        series = numbers[f"{store}/{brand}"]
+        measured = frame.measured[frame.offsets[series] : frame.offsets[series + 1], 0]
+        assert frame.rows(series)[measured, 0].tolist() == values.to_numpy(np.float32).tolist()
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

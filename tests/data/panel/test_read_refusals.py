@@ -17,7 +17,9 @@ def written(request, tmp_path):
 
     def write(table, name="my"):
         path = tmp_path / f"{name}.{request.param}"
-        getattr(table.reset_index(drop=True), f"to_{request.param}")(path, **({"index": False} if request.param == "csv" else {}))
+        getattr(table.reset_index(drop=True), f"to_{request.param}")(
+            path, **({"index": False} if request.param == "csv" else {})
+        )
         return path
 
     return write
@@ -34,8 +36,11 @@ def stacked(*tables):
 
 def test_an_id_column_that_is_not_there(written):
     path = written(hourly("a", range(5)))
-    assert re.search(r"no column 'unique_ID' \(data.id_column\) among unique_id, ds, y. Did you mean 'unique_id'\? Set "
-                     "data.id_column=NAME", refusal(path, id_column="unique_ID"))
+    assert re.search(
+        r"no column 'unique_ID' \(data.id_column\) among unique_id, ds, y. Did you mean 'unique_id'\? Set "
+        "data.id_column=NAME",
+        refusal(path, id_column="unique_ID"),
+    )
     assert "no column 'brand'" in refusal(path, id_column=["unique_id", "brand"])
     other = written(hourly("a", range(5)).rename(columns={"unique_id": "shop"}), "other")
     assert re.search("no column is called unique_id or item_id among shop, ds, y", refusal(other, panel="long"))
@@ -49,8 +54,10 @@ def test_a_time_column_that_is_not_there(written):
 
 def test_an_id_that_is_unique_for_every_row(written):
     table = hourly("a", range(5)).assign(row=[f"r{n}" for n in range(5)])
-    assert re.search(r"each of the 5 rows has another id in data.id_column=row, so none is a series",
-                     refusal(written(table), id_column="row"))
+    assert re.search(
+        r"each of the 5 rows has another id in data.id_column=row, so none is a series",
+        refusal(written(table), id_column="row"),
+    )
 
 
 def test_an_id_that_is_missing(written):
@@ -60,7 +67,10 @@ def test_an_id_that_is_missing(written):
 
 
 def test_one_series_in_two_files(written, tmp_path):
-    first, second = written(stacked(hourly("a", range(5)), hourly("b", range(5))), "x1"), written(hourly("b", range(5, 9)), "x2")
+    first, second = (
+        written(stacked(hourly("a", range(5)), hourly("b", range(5))), "x1"),
+        written(hourly("b", range(5, 9)), "x2"),
+    )
     text = refusal(tmp_path / f"*{first.suffix}", **LONG)
     assert text.startswith(f"The series 'b' stands in {first} and in {second}.")
 
@@ -78,7 +88,9 @@ def test_series_of_different_frequencies(written):
         text = refusal(written(table), **LONG)
         assert re.search(f"'slow' has rows at the frequency '{other}', and the series 'fast' at 'h'", text)
     weeks = stacked(hourly("a", range(40), "W-SUN"), hourly("b", range(20), "W-MON", "2021-03-02"))
-    assert re.search("'b' has rows at the frequency 'W-MON', and the series 'a' at 'W-SUN'", refusal(written(weeks), **LONG))
+    assert re.search(
+        "'b' has rows at the frequency 'W-MON', and the series 'a' at 'W-SUN'", refusal(written(weeks), **LONG)
+    )
 
 
 def test_a_series_between_the_steps_of_the_others(written):
@@ -118,7 +130,9 @@ def test_a_gap_names_the_series_its_place_and_the_fix_works(written):
 def test_a_repeated_time_names_the_series_and_the_fix_works(written):
     table = stacked(hourly("a", range(9)), hourly("b", range(9)), hourly("b", [3]))
     text = refusal(written(table), **LONG)
-    assert re.search(r"(line 20|row 19): the series 'b' has 2021-03-01 03:00:00 already \((line 14|row 13)\); 1 of 19 rows", text)
+    assert re.search(
+        r"(line 20|row 19): the series 'b' has 2021-03-01 03:00:00 already \((line 14|row 13)\); 1 of 19 rows", text
+    )
     assert len(read(written(table), duplicates="mean", **LONG)) == 2
 
 
@@ -126,7 +140,9 @@ def test_numbers_that_single_precision_does_not_hold(written):
     for value, what in ((1e39, "is larger than 3.4e.38"), (float("inf"), "is not a finite number")):
         table = hourly("a", range(5))
         table.loc[2, "y"] = value
-        assert re.search(f"(line 4|row 3), column 'y': '?{value!r}'? {what}".replace("+", r"\+"), refusal(written(table), **LONG))
+        assert re.search(
+            f"(line 4|row 3), column 'y': '?{value!r}'? {what}".replace("+", r"\+"), refusal(written(table), **LONG)
+        )
 
 
 def test_an_empty_panel(written, tmp_path):

@@ -1,0 +1,175 @@
+"""A long panel that is a plain CSV file, as pandas reads it: some rows at a time, each different time once."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from forecast.data.findings import Findings
+from forecast.data.guessing.column_guess import column_kind
+from forecast.data.panel.frame import IntArray
+from forecast.data.panel.names import nanoseconds, whole_numbers
+from forecast.data.reading.cells import LEFT_OUT
+from forecast.data.reading.csv_columns import DROPS, ROUNDS
+from forecast.data.reading.csv_text import BLANKS, CsvText
+from forecast.data.reading.numbers import MISSING_SPELLINGS
+from forecast.data.reading.raw_columns import RawColumns
+from forecast.data.reading.table import TableSpec
+from forecast.data.reading.timestamps import TimeReading, read_timestamps
+from forecast.errors import UserError
+from forecast.text.terminal import label
+
+_SAMPLE = 2_000  # rows that tell which columns hold numbers
+
+
+@dataclass(eq=False)
+class TextColumn:
+    """A column of text that is being read: the code of each row so far, and the words that the codes stand for."""
+
+    parts: list[IntArray] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def add(self, cells: "pd.Series[str]") -> None:
+        """Appends the cells of some rows; ValueError for a missing one, and for one with blanks around it."""
+        codes, words = pd.factorize(cells)
+        for word in words:
+            if not word or word.strip(BLANKS) != word:
+                raise ValueError("a cell is not plain")
+        numbers = self.numbers
+        self.parts.append(np.array([numbers.setdefault(word, len(numbers)) for word in words], dtype=np.int64)[codes])
+
+    @property
+    def codes(self) -> IntArray:
+        """Those of all rows (N,)."""
+        return np.concatenate(self.parts)
+
+    @property
+    def words(self) -> list[str]:
+        """The different cells."""
+        return list(self.numbers)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LongColumns:
+    """N rows of a long panel.
+
+    ids: of each id column the codes (N,) and their words. times (N,), stepped, time_format, where: as in PanelRows.
+    values (N, C): NaN where one is missing.
+    """
+
+    ids: list[tuple[IntArray, list[str]]]
+    times: IntArray
+    stepped: bool
+    time_format: str | None
+    values: npt.NDArray[np.float64]
+    columns: tuple[str, ...]
+    where: Callable[[int], str]
+
+
+def quick_long(text: CsvText, spec: TableSpec, ids: Sequence[int], findings: Findings) -> LongColumns | None:
+    """The rows of a plain file; None for any in which pandas might read a cell otherwise than `read_cells` does.
+
+    ids: the places of the id columns in the header.
+    """
+    if not spec.is_plain or spec.style.decimal == text.separator or text.quoting:
+        return None
+    try:
+        return _quick_long(text, spec, ids, findings)
+    except UserError:
+        return None  # said by the slower reader, which knows the line
+    except ValueError:
+        return None
+
+
+def _quick_long(text: CsvText, spec: TableSpec, ids: Sequence[int], findings: Findings) -> LongColumns | None:
+    (time,) = spec.times
+    words = _places_of_words(text, spec)
+    places = [place for place in spec.candidates if place not in words]
+    columns = {place: TextColumn() for place in (time, *ids)}
+    others = RawColumns([spec.header[place] for place in words])
+    values = []
+    for chunk in _chunks(text, spec, places):
+        for place, column in columns.items():
+            column.add(chunk[place])
+        if words:
+            others.add(chunk[words].to_numpy(dtype=object).tolist())
+        numbers = chunk[places].to_numpy(dtype=np.float64)
+        if np.isinf(numbers).any():
+            return None
+        values.append(numbers)
+    kinds = [column_kind(column, spec.style) for column in others.columns()]
+    whole = np.concatenate(values)
+    if not places or set(kinds) - {"text"} or (spec.numbers is None and np.isnan(whole).all(axis=0).any()):
+        return None
+    written = columns[time].words
+    read = None if whole_numbers(written, spec.layout) else _times(written, spec)
+    if read is not None and read.faults:
+        return None
+    _say(spec, words, read, findings)
+    steps = (
+        np.array([int(float(word)) for word in written], dtype=np.int64) if read is None else nanoseconds(read.stamps)
+    )
+    return LongColumns(
+        ids=[(columns[place].codes, columns[place].words) for place in ids],
+        times=steps[columns[time].codes],
+        stepped=read is None,
+        time_format=None if read is None else read.settings.get("data.time_format"),
+        values=whole,
+        columns=tuple(spec.header[place] for place in places),
+        where=lambda row: f"{text.path}: line {text.records_of([row])[row][0]}",
+    )
+
+
+def _times(written: list[str], spec: TableSpec) -> TimeReading:
+    return read_timestamps({spec.layout.time_columns[0]: written}, missing=MISSING_SPELLINGS)
+
+
+def _places_of_words(text: CsvText, spec: TableSpec) -> list[int]:
+    """The columns that are read only to see that they hold words, going by the first rows."""
+    if spec.numbers is not None:
+        return []
+    sample = RawColumns(spec.header)
+    sample.add([cells for _, cells in islice(text.rows(), _SAMPLE)])
+    columns = sample.columns()
+    return [place for place in spec.candidates if column_kind(columns[place], spec.style) == "text"]
+
+
+def _chunks(text: CsvText, spec: TableSpec, places: Sequence[int]) -> Iterator[pd.DataFrame]:
+    """All columns of some rows at a time, as `csv_columns` has them read; ValueError for a faulty cell."""
+    assert text.content is not None
+    width, numeric = len(spec.header), set(places)
+    na_values: Any = {place: sorted(MISSING_SPELLINGS) for place in numeric}  # a series may be called NA
+    if len(next(text.rows())[1]) > width:  # pandas would take the first column for an index, in silence
+        raise ValueError("surplus cells")
+    with (
+        text.open() as file,
+        pd.read_csv(
+            file,
+            sep=text.separator,
+            decimal=spec.style.decimal,
+            float_precision="round_trip" if ROUNDS else None,
+            header=0,
+            names=list(range(width)),
+            dtype={place: np.float64 if place in numeric else str for place in range(width)},
+            skipinitialspace=True,
+            keep_default_na=False,
+            na_values=na_values,
+            chunksize=text.content.lines + 1 if DROPS else spec.chunk_rows,
+        ) as chunks,
+    ):
+        yield from chunks
+
+
+def _say(spec: TableSpec, words: Sequence[int], read: TimeReading | None, findings: Findings) -> None:
+    """What `read_cells` says of such a file."""
+    if words:
+        out = ", ".join(f"{label(spec.header[place])} ({LEFT_OUT['text']})" for place in words)
+        findings.say(f"Left out, as they hold no numbers of the series: {out}.")
+    if read is not None and read.how:
+        findings.say(f"The time is read as {read.how}.")
+    for note in read.notes if read is not None else ():
+        findings.say(note)

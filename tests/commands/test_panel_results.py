@@ -1,0 +1,135 @@
+"""What an evaluation of a panel leaves: the files of a run with errors by series beside them, as the report reads them."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from program import TINY, call, refusal
+
+from forecast.comparison.rows import comparisons, mse_difference, read_folder
+from forecast.run_folder import SERIES_ERRORS, read_run, sha256, torn
+
+HOURS = {"shop 0": 300, "[bold]": 170, "shop 2": 260, "flat": 120, "short": 20, "shop 5": 210}
+DATA = [
+    *("data=csv", "data.id_column=unique_id", "data.time_column=ds", "seq_len=19", "label_len=7", "pred_len=5"),
+    *("data/split=last", "data.split.horizon=5", "data.split.val=2", "data.split.test=3", "data.season=24"),
+]
+RIDGE = ["model=ridge", "logger=none"]
+
+
+@pytest.fixture(scope="module")
+def panel_csv(tmp_path_factory):
+    draws, parts = np.random.default_rng(0), []
+    for s, (name, hours) in enumerate(HOURS.items()):
+        values = np.sin(np.arange(hours) * 2 * np.pi / 24) + 0.1 * draws.normal(size=hours).cumsum() + s
+        times = pd.date_range("2021-01-01", periods=hours, freq="h") + pd.Timedelta(hours=5 * s)
+        y = np.full(hours, 3.0) if name == "flat" else 10.0 ** (s % 3) * values
+        parts.append(pd.DataFrame({"unique_id": name, "ds": times, "y": y.round(4)}))
+    path = tmp_path_factory.mktemp("panel") / "shops.csv"
+    pd.concat(parts).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def runs(panel_csv, tmp_path_factory):
+    """Two trainings: a ridge and a seasonal naive."""
+    folder = tmp_path_factory.mktemp("runs")
+    call("train", *DATA, f"data.path={panel_csv}", *RIDGE, f"hydra.run.dir={folder}/ridge")
+    call("train", *DATA, f"data.path={panel_csv}", "model=last_value", "logger=none", f"hydra.run.dir={folder}/last")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def metrics(runs):
+    return json.loads((runs / "ridge" / "metrics.json").read_text())
+
+
+def test_metrics_json_has_the_shape_of_any_run_and_the_series(metrics):
+    test = metrics["test"]
+    assert test["windows"] == 5 * 11 and test["skill"] > 0.5 and test["flat"] == []
+    assert test["series"]["count"] == 6 and test["series"]["evaluated"] == 5 and test["series"]["without_mase"] == 1
+    assert {row["id"] for row in test["series"]["worst"] + test["series"]["best"]} == set(HOURS) - {"short", "flat"}
+    assert test["columns"]["y"]["series_without_mase"] == 1
+    assert metrics["mase_scale"] == {"period": 24, "columns_without": [], "by_series": True}
+    assert set(metrics["baselines"]) == {"last_value", "seasonal_naive", "closed_form_nlinear", "ridge"}
+    assert metrics["baselines"]["seasonal_naive"]["period"] == 24
+    assert metrics["val"]["windows"] == 5 * 6 and 0 < metrics["val"]["mase"]
+    assert metrics["training"]["windows"] == sum(hours - 25 - 19 - 5 + 1 for hours in HOURS.values() if hours > 20)
+    assert 0 < test["wape"] < metrics["baselines"]["last_value"]["wape"] < 1
+    for key in ("mse", "mae"):  # the model is the best of the baselines, on the same windows
+        assert test["scaled"][key] == metrics["baselines"]["ridge"]["scaled"][key]
+
+
+def test_errors_by_series_average_to_the_metrics(runs, metrics):
+    table = pd.read_csv(runs / "ridge" / SERIES_ERRORS)
+    assert table["unique_id"].tolist() == [name for name in HOURS if name != "short"]
+    assert table["windows"].tolist() == [11] * 5
+    assert table.columns.tolist()[2:] == ["mse_scaled", "mae_scaled", "mase", "rmsse", "smape", "wape"]
+    assert table["mase"].isna().tolist() == [False, False, False, True, False]
+    for key in ("mase", "rmsse", "smape"):
+        assert table[key].mean() == pytest.approx(metrics["test"][key], abs=2e-6)
+    assert table["mse_scaled"].mean() == pytest.approx(metrics["test"]["scaled"]["mse"], abs=2e-6)  # as many windows
+    with np.load(runs / "ridge" / "errors_by_window.npz") as errors:
+        assert errors["series"].tolist() == table["unique_id"].tolist() and errors["start"].tolist() == [0, 1, 2, 3, 5]
+        np.testing.assert_allclose(errors["squared_scaled"][:, 0], table["mse_scaled"], atol=1e-6)
+
+
+def test_forecasts_are_of_the_worst_and_the_best_series(runs, metrics, panel_csv):
+    rows = pd.read_csv(panel_csv, parse_dates=["ds"]).set_index("unique_id")
+    with np.load(runs / "ridge" / "forecasts.npz") as saved:
+        named = [row["id"] for row in metrics["test"]["series"]["worst"] + metrics["test"]["series"]["best"]]
+        assert saved["series"].tolist() == named
+        for place, name in enumerate(named):
+            own = rows.loc[name]
+            np.testing.assert_allclose(saved["truth"][place, :, 0], own["y"].tail(5), rtol=1e-6)
+            np.testing.assert_allclose(saved["past"][place, :, 0], own["y"].iloc[-24:-5], rtol=1e-6)
+            assert saved["timestamps"][place].tolist() == own["ds"].tail(24).to_numpy("datetime64[ns]").tolist()
+            error = np.abs(saved["forecast"][place, :, 0] - own["y"].tail(5))
+            assert error.mean() < np.abs(saved["last_value"][place, :, 0] - own["y"].tail(5)).mean()
+    assert (runs / "ridge" / "forecast.png").stat().st_size > 10_000
+
+
+def test_a_file_that_was_exchanged_is_noticed(runs, tmp_path, metrics):
+    folder = runs / "ridge"
+    assert set(metrics["files"]) == {path.name for path in folder.iterdir()} & set(metrics["files"])
+    assert metrics["files"][SERIES_ERRORS] == sha256(folder / SERIES_ERRORS)
+    for name in metrics["files"]:
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    assert torn(tmp_path, metrics) is None
+    (tmp_path / SERIES_ERRORS).write_text("")
+    assert torn(tmp_path, metrics) == SERIES_ERRORS
+    assert read_run(folder).state == "finished"
+
+
+def test_the_report_shows_mase_and_wape_and_the_series(runs, panel_csv, tmp_path, capsys):
+    best = runs / "ridge" / "checkpoints" / "best.ckpt"
+    call("evaluate", f"ckpt_path={best}", f"hydra.run.dir={tmp_path}/again", "device=cpu")
+    text = capsys.readouterr().out
+    assert "WAPE" in text and "sMAPE" in text and "seasonal naive (24 steps)" in text
+    assert "The worst and the best series" in text and "[bold]" in text
+    assert "5 of 6 series evaluated, 1 without a MASE" in text
+    first, again = (json.loads((path / "metrics.json").read_text()) for path in (runs / "ridge", tmp_path / "again"))
+    assert first["test"] == again["test"] and first["baselines"] == again["baselines"]
+
+
+def test_two_runs_are_compared_by_their_series(runs):
+    (comparison,) = comparisons(read_folder(runs))
+    last, ridge = sorted(comparison.rows, key=lambda row: row.first("model"))
+    interval = mse_difference(last, ridge)
+    assert interval.blocks == 5 and interval.difference > 0
+
+
+def test_offsets_are_refused_before_a_training(panel_csv, tmp_path, capsys):
+    offsets = ["protocol.horizon_offsets=[3]", f"hydra.run.dir={tmp_path}"]
+    text = refusal(capsys, "train", *DATA, f"data.path={panel_csv}", *RIDGE, *offsets)
+    assert "a panel is forecast right after its windows" in text
+
+
+def test_any_model_can_be_checked_for_leaks(panel_csv, tmp_path, capsys):
+    tiny = [change for change in TINY if not change.startswith(("data", "seq_len", "label_len", "pred_len"))]
+    call("train", *DATA, f"data.path={panel_csv}", *tiny, "model=informer", f"hydra.run.dir={tmp_path}")
+    capsys.readouterr()
+    call("check-leakage", tmp_path / "checkpoints" / "best.ckpt")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["ok    scaler", "ok    splits", "ok    forecasts", "ok    training"]
