@@ -154,5 +154,6 @@ class PanelForecaster:
         end = self.frame.offsets[1:]
         first = np.maximum(self.frame.offsets[:-1], end - self.seq_len)
         counts, _, _ = cell_means(self.frame, first, end)
-        made_up = (counts < (1 - MOST_MISSING) * (end - first)[:, None]).any(axis=1)
-        return self.series[made_up[self.series]]
+        made_up = np.any(counts < (1 - MOST_MISSING) * (end - first)[:, None], axis=1)
+        found: IntArray = self.series[made_up[self.series]]
+        return found
