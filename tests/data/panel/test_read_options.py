@@ -1,4 +1,4 @@
-"""The keys that say how a file of one series is read say so for a panel too; a plain file is read faster, not otherwise."""
+"""The keys that say how a file of one series is read count for a panel too; a plain file is read as any other."""
 
 import numpy as np
 import pandas as pd
