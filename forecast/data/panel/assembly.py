@@ -38,10 +38,8 @@ def frame_of(found: Regular, rows: PanelRows, grid: Grid, name: str, *, counted:
     offsets = np.concatenate([[0], np.cumsum(found.lengths)]).astype(np.int64)
     shape = (int(offsets[-1]), len(rows.columns))
     return PanelFrame(
-        # columns are read one by one, and windows are views of rows
-        values=np.ascontiguousarray(found.values)
-        if len(found.values)
-        else np.broadcast_to(np.float32(0), shape),
+        # columns are read one by one, and windows are views of rows; zeros that nobody touches take no memory
+        values=np.ascontiguousarray(found.values) if len(found.values) else np.zeros(shape, dtype=np.float32),
         offsets=offsets,
         steps=found.steps - begin,
         ids=np.array([ids[number] for number in found.kept.tolist()], dtype=np.str_),

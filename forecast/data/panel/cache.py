@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 _VERSION = 1  # of the files below; another one is converted anew
 _ENDS = 1 << 20  # bytes at the beginning and at the end of a source that tell whether it has changed
 _VALUES, _MEASURED, _ARRAYS, _META = "values.f32", "measured.bool", "arrays.npz", "meta.json"
-_PLAIN = ("freq", "columns", "id_column", "time_column", "left_out", "checksum", "time_format")
+_PLAIN = ("freq", "columns", "numbers", "id_column", "time_column", "left_out", "checksum", "time_format")
 
 
 @dataclass(frozen=True)
