@@ -23,6 +23,7 @@ NOT_CORE = (
     "config/test_lock.py",
     "test_torch_is_to_use_large_pages_unless_the_user_says_otherwise",
     "test_an_ablation_without_m_is_refused",
+    "test_after_a_kill_in_the_midst_of_a_conversion_it_begins_again",
     "test_a_forecast_does_not_import_lightning_to_look_at_a_config",
     "test_a_training_goes_on_from_it_to_the_same_weights_and_figures",
     "test_every_file_of_a_run_is_read_without_pickle",

@@ -77,8 +77,8 @@ def _check_order(table: Table, findings: Findings) -> None:
     if repeats.mean() > _MANY_REPEATS:
         findings.error(
             f"{what}; {some} repeat one. This looks like several series in one file, "
-            f"{int(stamps.value_counts().max())} below each other: choose one, as data.where='{{region: Albany}}', read "
-            "all as a panel, as data.id_column=region, or set data.duplicates=mean or sum."
+            f"{int(stamps.value_counts().max())} below each other: choose one, as data.where='{{region: Albany}}', "
+            "read all as a panel, as data.id_column=region, or set data.duplicates=mean or sum."
         )
     else:
         findings.error(f"{what}. Set data.duplicates=mean, sum, first or last ({some}).")

@@ -175,9 +175,9 @@ class CsvSource(FileSource):
     panel: how several series stand in it: long, a row for each series and time, with its `id_column`, one name or
     several; columns, a column a series; rows, a line a series, its id first. None: one series, or long with an
     id_column. path: of a panel also a pattern such as shops/*.parquet. short: what becomes of series too short for a
-    window. scaling: by the train rows of each series, by its seasonal
-    differences there, by the train rows of all, or not. windows_per_epoch: drawn anew for each epoch,
-    None: all; sampling: each window alike, or each series.
+    window. scaling: by the train rows of each series, by its seasonal differences there, by the train rows of all, or
+    not. windows_per_epoch: drawn anew for each epoch, None: all; sampling: each window alike, or each series. cache: a
+    folder into which a panel is converted once, to be read from there as an array on disk; None: it is held in memory.
     """
 
     name: str = "csv"
@@ -188,6 +188,7 @@ class CsvSource(FileSource):
     scaling: Scaling = "series"
     windows_per_epoch: Positive | None = None
     sampling: Sampling = "windows"
+    cache: Text | None = None
 
     def __post_init__(self) -> None:
         if not self.path:

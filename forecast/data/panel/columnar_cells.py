@@ -8,8 +8,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.findings import Findings, quoted
-from forecast.data.panel.names import nanoseconds, whole_numbers
 from forecast.data.panel.frame import IntArray
+from forecast.data.panel.names import nanoseconds, whole_numbers
 from forecast.data.reading.columnar import texts_of
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS
@@ -36,19 +36,19 @@ class Words:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if pa.types.is_floating(column.type):  # ids and steps beside a missing one
-            whole = column.cast(pa.int64())
-            column = whole
+        if pa.types.is_floating(column.type) and not pc.any(pc.not_equal(pc.floor(column), column)).as_py():
+            column = column.cast(pa.int64())  # as pandas stores whole numbers beside a missing one
         encoded = column if isinstance(column, pa.DictionaryArray) else None
         if encoded is None:
             encoded = pc.dictionary_encode(column if _is_simple(column.type) else texts_of(column))
         words = texts_of(encoded.dictionary).to_pylist()
         numbers = self._numbers
         known = np.array([numbers.setdefault(word or "", len(numbers)) for word in words], dtype=np.int64)
-        if encoded.null_count == 0:
-            return known[encoded.indices.to_numpy(zero_copy_only=False)]
-        missing = numbers.setdefault("", len(numbers))
-        return np.append(known, missing)[pc.fill_null(encoded.indices, len(known)).to_numpy(zero_copy_only=False)]
+        indices = encoded.indices
+        if encoded.null_count:
+            indices, known = pc.fill_null(indices, len(known)), np.append(known, numbers.setdefault("", len(numbers)))
+        codes: IntArray = np.take(known, indices.to_numpy())
+        return codes
 
 
 def _is_simple(kind: Any) -> bool:
@@ -65,7 +65,8 @@ def nameless(column: Any) -> npt.NDArray[np.bool_]:
     if column.null_count:
         return np.asarray(column.is_null())
     if isinstance(column, pa.DictionaryArray):
-        return np.asarray(nameless(column.dictionary))[column.indices.to_numpy(zero_copy_only=False)]
+        missing: npt.NDArray[np.bool_] = np.take(nameless(column.dictionary), column.indices.to_numpy())
+        return missing
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return np.asarray(pc.equal(column, ""))
     return np.zeros(len(column), dtype=bool)
@@ -141,7 +142,8 @@ class Times:
         self._is_whole = alone is not None and pa.types.is_integer(alone) and layout.time_format is None
         self._of_codes: IntArray | None = None
         self._faults: dict[int, str] = {}
-        self.stepped, self.time_format = False, None
+        self.stepped = False
+        self.time_format: str | None = None
 
     def collect(self, columns: Sequence[Any], where: Callable[[int], str]) -> IntArray:
         """What stands for the times of some rows (n,) until they are decided on; UserError for a missing one."""
@@ -169,10 +171,7 @@ class Times:
         """Finds how all that was collected is written; UserError, AmbiguousTime as `read_timestamps`."""
         if self._is_time:
             return
-        if self._is_whole:
-            cells = [[str(number) for number in sorted(self._numbers)]]
-        else:
-            cells = self._joint.cells()
+        cells = [list(map(str, sorted(self._numbers)))] if self._is_whole else self._joint.cells()
         texts = dict(zip(self._layout.time_columns, cells, strict=True))
         self.stepped = len(cells) == 1 and self._layout.time_format is None and whole_numbers(cells[0], self._layout)
         if self.stepped and not self._is_whole:

@@ -51,11 +51,16 @@ class ColumnarFile:
         """A row of the file in words."""
         return f"{self.path}: row {row + 1}"
 
+    def check_rows(self, count: int) -> None:
+        """UserError where there are none."""
+        if not count:
+            raise UserError(f"{self.path} holds no rows. Name a file with rows: data.path=my.parquet")
+
     def batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """The rows that data.where chooses, with some of the columns; what pyarrow raises for a damaged file."""
         asked = self.layout.where or {}
         places = {name: self.places[name] for name in dict.fromkeys([*names, *asked])}
-        start, found = 0, {name: False for name in asked}
+        start, found = 0, dict.fromkeys(asked, False)
         stored = self._stored(list(places.values()))
         while (batch := self._next(stored)) is not None:
             columns = dict(zip(places, batch.columns, strict=True))
@@ -232,8 +237,7 @@ def _rows(file: ColumnarFile, findings: Findings) -> PanelRows:
             times.append(file.times(batch, timing))
         values.append(file.numbers(batch))
         rows.append(batch.rows)
-    if not rows:
-        raise UserError(f"{path} holds no rows. Name a file with rows: data.path=my.parquet")
+    file.check_rows(len(rows))
     where = of_rows(file.where, np.concatenate(rows))
     series, names = np.concatenate(codes), joint_names(ids)
     check_ids(names, len(series), file.ids, path)

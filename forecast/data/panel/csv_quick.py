@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -141,6 +142,7 @@ def _chunks(text: CsvText, spec: TableSpec, places: Sequence[int]) -> Iterator[p
     """All columns of some rows at a time, as `csv_columns` has them read; ValueError for a faulty cell."""
     assert text.content is not None
     width, numeric = len(spec.header), set(places)
+    na_values: Any = {place: sorted(MISSING_SPELLINGS) for place in numeric}  # a series may be called NA
     if len(next(text.rows())[1]) > width:  # pandas would take the first column for an index, in silence
         raise ValueError("surplus cells")
     with (
@@ -155,7 +157,7 @@ def _chunks(text: CsvText, spec: TableSpec, places: Sequence[int]) -> Iterator[p
             dtype={place: np.float64 if place in numeric else str for place in range(width)},
             skipinitialspace=True,
             keep_default_na=False,
-            na_values={place: sorted(MISSING_SPELLINGS) for place in numeric},  # a series may be called NA
+            na_values=na_values,
             chunksize=text.content.lines + 1 if DROPS else spec.chunk_rows,
         ) as chunks,
     ):

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from forecast.data.findings import Findings, quoted
 from forecast.data.guessing.train_command import hydra_value

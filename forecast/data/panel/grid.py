@@ -12,7 +12,7 @@ from pandas.tseries.offsets import Day, Tick
 from forecast.data.findings import quoted
 from forecast.data.frequency import first_deviation, grid_frequency, infer_frequency, is_exact, is_frequency
 from forecast.data.panel.frame import STEP_FREQ, IntArray
-from forecast.data.panel.rows import SortedRows
+from forecast.data.panel.rows import SortedRows, said
 from forecast.errors import UserError
 
 _VOTERS = 64  # series that a frequency is inferred from
@@ -65,17 +65,11 @@ class Grid:
 
     def stamp(self, position: int) -> pd.Timestamp:
         """The timestamp of a step; of those without a calendar each is a millisecond, the first one 0."""
-        if self.stepped:
-            return pd.Timestamp(0)
-        return pd.Timestamp(int(self.times(np.array([position]))[0]))
+        stamp: pd.Timestamp = pd.Timestamp(0 if self.stepped else int(self.times(np.array([position]))[0]))
+        return stamp
 
 
-def said(time: int, *, stepped: bool) -> str:
-    """A time in words: a timestamp, or the number of a step."""
-    return f"step {time}" if stepped else str(pd.Timestamp(time))
-
-
-def panel_grid(rows: SortedRows, ids: list[str], name: str, *, stepped: bool, trained_on: str | None) -> Grid:
+def panel_grid(rows: SortedRows, *, stepped: bool, trained_on: str | None) -> Grid:
     """The grid on which all rows lie.
 
     trained_on: the frequency of a training, which the rows must have; None infers one. UserError, naming a series, for
@@ -83,17 +77,17 @@ def panel_grid(rows: SortedRows, ids: list[str], name: str, *, stepped: bool, tr
     """
     if trained_on is not None and (stepped != (trained_on == STEP_FREQ) or not is_frequency(trained_on)):
         raise UserError(
-            f"{name} has {'steps without a calendar' if stepped else 'dates'}; the model was trained on the frequency "
-            f"{quoted(trained_on)}. Forecast from rows of that frequency, or train on this file."
+            f"{rows.name} has {'steps without a calendar' if stepped else 'dates'}; the model was trained on the "
+            f"frequency {quoted(trained_on)}. Forecast from rows of that frequency, or train on this file."
         )
-    grid = _steps(rows) if stepped else _calendar(rows, ids, name, trained_on)
+    grid = _steps(rows) if stepped else _calendar(rows, trained_on)
     for first, block in rows.blocks():
         positions = grid.positions(block.times)
         if (positions < 0).any():
             row = int(rows.offsets[first]) + int((positions < 0).argmax())
-            raise _misfit(rows, ids, name, grid, row, trained_on)
+            raise _misfit(rows, grid, row, trained_on)
         for series, own in _coarser(block, positions, grid):
-            raise _different(rows, ids, name, grid, first + series, own)
+            raise _different(rows, grid, first + series, own)
     return grid
 
 
@@ -112,7 +106,7 @@ def _inside(rows: SortedRows, distances: IntArray) -> IntArray:
     return distances[~between[1:]]
 
 
-def _calendar(rows: SortedRows, ids: list[str], name: str, trained_on: str | None) -> Grid:
+def _calendar(rows: SortedRows, trained_on: str | None) -> Grid:
     votes: Counter[str] = Counter()
     anchors: dict[str, int] = {}
     for series in _voters(rows):
@@ -121,8 +115,8 @@ def _calendar(rows: SortedRows, ids: list[str], name: str, trained_on: str | Non
             found = trained_on if is_exact(stamps, trained_on) else infer_frequency(stamps)
             if found not in (trained_on, None):
                 raise UserError(
-                    f"{name}: the series {quoted(ids[series])} has the frequency '{found}'; the model was trained on "
-                    f"'{trained_on}'. Resample the file, or train on this frequency."
+                    f"{rows.name}: the series {quoted(rows.ids[series])} has the frequency '{found}'; the model was "
+                    f"trained on '{trained_on}'. Resample the file, or train on this frequency."
                 )
             found = trained_on
         else:
@@ -135,26 +129,26 @@ def _calendar(rows: SortedRows, ids: list[str], name: str, trained_on: str | Non
         return _grid_of(freq, anchors[freq], rows.times)
     if trained_on is not None:
         return _grid_of(trained_on, int(rows.times[0]), rows.times)
-    return _without_votes(rows, ids, name)
+    return _without_votes(rows)
 
 
-def _without_votes(rows: SortedRows, ids: list[str], name: str) -> Grid:
+def _without_votes(rows: SortedRows) -> Grid:
     """From the times of all series together, where none has three; UserError where no series is regular."""
     longest = int(rows.lengths.argmax())
     if rows.lengths[longest] >= 3:
         stamps = _stamps(rows, longest)
         row, usual, expected = first_deviation(stamps)
         raise UserError(
-            f"{rows.where(int(rows.offsets[longest]) + row)}: the times of the series {quoted(ids[longest])} are not "
-            f"regular: {stamps[row]} follows {stamps[row - 1]}, where the usual step '{usual}' expects {expected}. "
+            f"{rows.where(int(rows.offsets[longest]) + row)}: the times of the series {quoted(rows.ids[longest])} are "
+            f"not regular: {stamps[row]} follows {stamps[row - 1]}, where the usual step '{usual}' expects {expected}. "
             "Resample the file to one frequency."
         )
     stamps = pd.DatetimeIndex(np.unique(rows.times).astype("datetime64[ns]"))
     freq = infer_frequency(stamps) or grid_frequency(stamps) if len(stamps) >= 3 else None
     if freq is None:
         raise UserError(
-            f"{name}: {len(ids)} series of at most {int(rows.lengths.max())} rows are too short to infer a frequency. "
-            "At least 3 rows of one are needed to read the file, and far more to train."
+            f"{rows.name}: {len(rows.ids)} series of at most {int(rows.lengths.max())} rows are too short to infer a "
+            "frequency. At least 3 rows of one are needed to read the file, and far more to train."
         )
     return _grid_of(freq, int(rows.times[0]), rows.times)
 
@@ -169,7 +163,9 @@ def _voters(rows: SortedRows) -> list[int]:
 
 def _stamps(rows: SortedRows, series: int) -> pd.DatetimeIndex:
     start, stop = rows.offsets[series : series + 2].tolist()
-    return pd.DatetimeIndex(rows.times[start : min(stop, start + _VOTER_ROWS)].astype("datetime64[ns]"))
+    times = rows.times[start : min(stop, start + _VOTER_ROWS)]
+    stamps: pd.DatetimeIndex = pd.DatetimeIndex(np.asarray(times).astype("datetime64[ns]"))
+    return stamps
 
 
 def _grid_of(freq: str, anchor: int, times: IntArray) -> Grid:
@@ -190,10 +186,10 @@ def _grid_of(freq: str, anchor: int, times: IntArray) -> Grid:
     return Grid(freq, int(stamps[0]), None, stamps)
 
 
-def _misfit(rows: SortedRows, ids: list[str], name: str, grid: Grid, row: int, trained_on: str | None) -> UserError:
+def _misfit(rows: SortedRows, grid: Grid, row: int, trained_on: str | None) -> UserError:
     """What to say of a row between the steps of the grid."""
-    series = int(rows.series_of(np.array([row]))[0])
-    what, time = quoted(ids[series]), grid.said(int(rows.times[row]))
+    series = rows.series_of(row)
+    what, time = quoted(rows.ids[series]), grid.said(int(rows.times[row]))
     if grid.stepped:
         return UserError(
             f"{rows.where(row)}: the series {what} has {time}, where all series have every {grid.unit}th step and the "
@@ -202,18 +198,16 @@ def _misfit(rows: SortedRows, ids: list[str], name: str, grid: Grid, row: int, t
     stamps = _stamps(rows, series)
     own = infer_frequency(stamps) or grid_frequency(stamps) if len(stamps) >= 3 else None
     if own is not None and own != grid.freq:
-        return (
-            _different(rows, ids, name, grid, series, own)
-            if trained_on is None
-            else UserError(
-                f"{name}: the series {what} has the frequency '{own}'; the model was trained on '{trained_on}'. Resample "
-                "the file, or train on this frequency."
-            )
+        if trained_on is None:
+            return _different(rows, grid, series, own)
+        return UserError(
+            f"{rows.name}: the series {what} has the frequency '{own}'; the model was trained on '{trained_on}'. "
+            "Resample the file, or train on this frequency."
         )
     return UserError(
         f"{rows.where(row)}: the series {what} has a row at {time}, which is between the steps of '{grid.freq}' that "
-        f"{'other series have' if len(ids) > 1 else 'its other rows have'}, counted from {grid.said(grid.first)}. Round "
-        "the times, or resample the file to one frequency."
+        f"{'other series have' if len(rows.ids) > 1 else 'its other rows have'}, counted from {grid.said(grid.first)}. "
+        "Round the times, or resample the file to one frequency."
     )
 
 
@@ -236,14 +230,14 @@ def _coarser(rows: SortedRows, positions: IntArray, grid: Grid) -> Iterator[tupl
             yield int(held[place]), own
 
 
-def _different(rows: SortedRows, ids: list[str], name: str, grid: Grid, series: int, own: str) -> UserError:
+def _different(rows: SortedRows, grid: Grid, series: int, own: str) -> UserError:
     usual = "every step" if grid.stepped else f"'{grid.freq}'"
     own = own if grid.stepped else f"'{own}'"
     other = next((s for s in _voters(rows) if s != series and _has(rows, s, grid)), None)
-    others = "the others" if other is None else f"the series {quoted(ids[other])}"
+    others = "the others" if other is None else f"the series {quoted(rows.ids[other])}"
     return UserError(
-        f"{name}: the series {quoted(ids[series])} has rows at the frequency {own}, and {others} at {usual}. Bring all "
-        "series to one frequency, or write those of each into a file of their own."
+        f"{rows.name}: the series {quoted(rows.ids[series])} has rows at the frequency {own}, and {others} at {usual}. "
+        "Bring all series to one frequency, or write those of each into a file of their own."
     )
 
 

@@ -3,14 +3,15 @@
 import glob
 from pathlib import Path
 
-import numpy as np
-
+from forecast.data.panel.assembly import frame_of, times_are_counted
+from forecast.data.panel.cache import Unfinished, cached_panel
 from forecast.data.panel.columnar_rows import columnar_kind, columnar_rows
+from forecast.data.panel.conversion import can_be_converted, convert_columnar
 from forecast.data.panel.csv_rows import long_rows, wide_rows
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.grid import panel_grid, said
+from forecast.data.panel.grid import panel_grid
 from forecast.data.panel.line_rows import line_rows
-from forecast.data.panel.regular import regular, say_left_out
+from forecast.data.panel.regular import regular
 from forecast.data.panel.rows import PanelRows, in_order, joined
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
@@ -23,11 +24,28 @@ def read_panel(source: CsvSource, *, freq: str | None = None) -> PanelFrame:
     column, value and fix, for a file that is no such panel.
     """
     files = panel_files(source)
+    if source.cache is None or not all(path.is_file() for path in files):  # which is refused with a reason
+        return _read(source, files, freq)
+    return cached_panel(source, files, freq, lambda home: _convert(source, files, freq, home))
+
+
+def _convert(source: CsvSource, files: list[Path], freq: str | None, home: Unfinished) -> None:
+    if can_be_converted(source, files):
+        convert_columnar(source, files, freq, home)
+        return
+    frame = _read(source, files, freq)
+    home.add(frame.values, frame.measured)
+    home.finish(frame)
+
+
+def _read(source: CsvSource, files: list[Path], freq: str | None) -> PanelFrame:
     rows = joined([(str(path), _rows_of(path, source)) for path in files])
     name = str(source.path)
     if not len(rows):
         raise UserError(f"{name}: the panel holds no series with a value. Name a file with rows: data.path=my.csv")
-    return _frame_of(rows, source, name, freq)
+    ordered = in_order(rows, source.duplicates, name)
+    grid = panel_grid(ordered, stepped=rows.stepped, trained_on=freq)
+    return frame_of(regular(ordered, grid, source.gaps), rows, grid, name, counted=times_are_counted(source))
 
 
 def panel_files(source: CsvSource) -> list[Path]:
@@ -37,7 +55,8 @@ def panel_files(source: CsvSource) -> list[Path]:
         if Path(path).is_dir():
             raise UserError(f"{path} is a folder. Name the files in it by a pattern, as data.path='{path}/*.csv'")
         return [Path(path)]
-    files = sorted(Path(name) for name in glob.glob(path, recursive=True) if not Path(name).is_dir())
+    # A Path would glob relative patterns alone.
+    files = sorted(Path(name) for name in glob.glob(path, recursive=True) if not Path(name).is_dir())  # noqa: PTH207
     if not files:
         raise UserError(f"{path}: no file is called so. Check the pattern; a relative one starts at {Path.cwd()}.")
     return files
@@ -50,39 +69,3 @@ def _rows_of(path: Path, source: CsvSource) -> PanelRows:
         return line_rows(path, source)
     kind = columnar_kind(path)
     return long_rows(path, source) if kind is None else columnar_rows(path, kind, source)
-
-
-def _frame_of(rows: PanelRows, source: CsvSource, name: str, freq: str | None) -> PanelFrame:
-    """The frame of the rows of all files; UserError for what is no regular panel."""
-    ids = list(rows.ids)
-    ordered = in_order(rows, source.duplicates, lambda time: said(time, stepped=rows.stepped))
-    grid = panel_grid(ordered, ids, name, stepped=rows.stepped, trained_on=freq)
-    found = regular(ordered, grid, source.gaps, ids, rows.columns)
-    left_out = {reason: [ids[number] for number in numbers] for reason, numbers in found.left_out.items()}
-    if not found.kept.size:
-        reasons = ", ".join(f"{len(names)} with {reason}" for reason, names in left_out.items())
-        raise UserError(
-            f"{name}: none of {len(ids)} series can be used: {reasons}. Name columns that all rows have: "
-            "data.columns=[NAME]"
-        )
-    say_left_out(name, left_out, found.repair)
-    begin = int(found.steps.min())
-    counted = source.panel_form == "rows" or not source.time_columns  # the first row of a series is its first step
-    return PanelFrame(
-        values=np.ascontiguousarray(found.values),  # columns are read one by one, and windows are views of rows
-        offsets=np.concatenate([[0], np.cumsum(found.lengths)]).astype(np.int64),
-        steps=found.steps - begin,
-        ids=np.array([ids[number] for number in found.kept.tolist()], dtype=np.str_),
-        first=grid.stamp(begin),
-        freq=grid.freq,
-        columns=rows.columns,
-        name=name,
-        measured=found.measured,
-        id_column=rows.id_column,
-        time_column=rows.time_column,
-        numbers=(begin + 1, 1) if counted or not grid.stepped else grid.number(begin),
-        repair=found.repair,
-        left_out=left_out,
-        checksum=rows.checksum,
-        time_format=rows.time_format,
-    )

@@ -1,7 +1,7 @@
 """Series on one grid of time as one array: their ends cut to what was measured, their gaps refused or filled."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from forecast.errors import UserError
 from forecast.text.terminal import listed
 
 _log = logging.getLogger(__name__)
+Flags = npt.NDArray[np.bool_]
 _NAMED = 8  # series named in a line
 _FIX = "data.gaps=interpolate, data.gaps=forward_fill or data.gaps=mask"
 NO_VALUE, MOSTLY_MISSING = "no row with a value in each column", "most of its rows missing"
@@ -30,7 +31,7 @@ class Regular:
     """
 
     values: Float32
-    measured: npt.NDArray[np.bool_] | None
+    measured: Flags | None
     kept: IntArray
     lengths: IntArray
     steps: IntArray
@@ -38,25 +39,25 @@ class Regular:
     left_out: dict[str, IntArray]
 
 
-def regular(rows: SortedRows, grid: Grid, policy: Gaps, ids: Sequence[str], columns: Sequence[str]) -> Regular:
+def regular(rows: SortedRows, grid: Grid, policy: Gaps) -> Regular:
     """Every series from its first to its last whole row, without gaps.
 
     mask and forward_fill fill with the value before, interpolate on the line in time between neighbours. UserError,
     naming the first gap, where `policy` is refuse.
     """
-    missing = np.isnan(rows.values)
+    missing: Flags = np.isnan(rows.values)
     holes = bool(missing.any())
-    first, last = _ends(rows, ~missing.any(axis=1) if holes else None)
+    first, last = _ends(rows, ~np.logical_or.reduce(missing, axis=1) if holes else None)
     held = first <= last
     positions = grid.positions(rows.times)
     steps, ends = positions[np.where(held, first, 0)], positions[np.where(held, last, 0)]
     lengths = np.where(held, ends - steps + 1, 0)
     counts = np.where(held, last - first + 1, 0)
     empty = _counts(missing.sum(axis=1), first, last) if holes else np.zeros_like(counts)
-    gaps = (lengths - counts) * len(columns) + empty
+    gaps = (lengths - counts) * len(rows.columns) + empty
     if policy == "refuse" and gaps.any():
-        raise _gap(rows, grid, ids, columns, gaps, first, last)
-    sparse = gaps > MOST_MISSING * lengths * len(columns)
+        raise _gap(rows, grid, gaps, first, last)
+    sparse = gaps > MOST_MISSING * lengths * len(rows.columns)
     kept = np.flatnonzero(held & ~sparse)
     reasons = {NO_VALUE: np.flatnonzero(~held), MOSTLY_MISSING: np.flatnonzero(held & sparse)}
     left_out = {reason: series for reason, series in reasons.items() if series.size}
@@ -65,9 +66,8 @@ def regular(rows: SortedRows, grid: Grid, policy: Gaps, ids: Sequence[str], colu
     unknown = np.isnan(values) if gaps[kept].any() else None
     repair = Repair(policy)
     if unknown is not None:
-        starts = np.concatenate([[0], np.cumsum(lengths[kept])])[:-1]
-        _fill(values, unknown, policy, grid, starts, steps[kept])
-        repair = Repair(policy, absent, int(empty[kept].sum()), _longest_run(unknown.any(axis=1)))
+        _fill(values, unknown, _times(grid, lengths[kept], steps[kept]) if policy == "interpolate" else None)
+        repair = Repair(policy, absent, int(empty[kept].sum()), _longest_run(np.logical_or.reduce(unknown, axis=1)))
     return Regular(
         values=values,
         measured=None if unknown is None else ~unknown,
@@ -89,7 +89,7 @@ def say_left_out(name: str, left_out: dict[str, list[str]], repair: Repair) -> N
         _log.info("%s: data.gaps=%s %s; longest gap in rows: %d", name, repair.policy, does, repair.longest_run)
 
 
-def _ends(rows: SortedRows, whole: npt.NDArray[np.bool_] | None) -> tuple[IntArray, IntArray]:
+def _ends(rows: SortedRows, whole: Flags | None) -> tuple[IntArray, IntArray]:
     """The first and the last row (S,) of each series with a value in each column; none where the last is before."""
     starts, stops = rows.offsets[:-1], rows.offsets[1:]
     if whole is None:
@@ -105,7 +105,8 @@ def _ends(rows: SortedRows, whole: npt.NDArray[np.bool_] | None) -> tuple[IntArr
 def _counts(cells: IntArray, first: IntArray, last: IntArray) -> IntArray:
     """The sum of the cells (N,) of each series, from its first to its last row."""
     before = np.concatenate([[0], np.cumsum(cells)])
-    return before[np.maximum(last + 1, first)] - before[first]
+    counts: IntArray = before[np.maximum(last + 1, first)] - before[first]
+    return counts
 
 
 def _placed(rows: SortedRows, positions: IntArray, first: IntArray, counts: IntArray, lengths: IntArray) -> Float32:
@@ -116,49 +117,48 @@ def _placed(rows: SortedRows, positions: IntArray, first: IntArray, counts: IntA
     starts = np.concatenate([[0], np.cumsum(counts)])
     taken = np.repeat(first - starts[:-1], counts) + np.arange(starts[-1])
     if size == starts[-1]:
-        return rows.values[taken]
+        return np.take(rows.values, taken, axis=0)
     offsets = np.concatenate([[0], np.cumsum(lengths)])[:-1]
     values = np.full((size, rows.values.shape[1]), np.nan, dtype=np.float32)
     values[np.repeat(offsets - positions[first], counts) + positions[taken]] = rows.values[taken]
     return values
 
 
-def _fill(
-    values: Float32, unknown: npt.NDArray[np.bool_], policy: Gaps, grid: Grid, starts: IntArray, steps: IntArray
-) -> None:
+def _times(grid: Grid, lengths: IntArray, steps: IntArray) -> Callable[[IntArray], IntArray]:
+    """What tells the times of some rows of series one after another, of these lengths, from these steps on."""
+    starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]
+
+    def times(rows: IntArray) -> IntArray:
+        series = np.searchsorted(starts, rows, side="right") - 1
+        return grid.times(steps[series] + rows - starts[series])
+
+    return times
+
+
+def _fill(values: Float32, unknown: Flags, when: Callable[[IntArray], IntArray] | None) -> None:
     """Fills the unknown cells of values (N, C); the first and the last row of each series hold all theirs.
 
-    starts, steps (S,): the first row of each series, and its step on the grid.
+    when: the times of some rows, to draw a line between neighbours; None for the value before.
     """
     numbers = np.arange(len(values))
     for column, gone in zip(values.T, unknown.T, strict=True):
         cells = np.flatnonzero(gone)
         before = np.maximum.accumulate(np.where(gone, 0, numbers))[cells]
-        if policy != "interpolate":
+        if when is None:
             column[cells] = column[before]
             continue
         after = np.minimum.accumulate(np.where(gone, len(values), numbers)[::-1])[::-1][cells]
-        series = np.searchsorted(starts, cells, side="right") - 1
-        first, here, last = (grid.times(steps[series] + rows - starts[series]) for rows in (before, cells, after))
-        share = (here - first) / (last - first)
+        share = (when(cells) - when(before)) / (when(after) - when(before))
         column[cells] = column[before] + share * (column[after].astype(np.float64) - column[before])
 
 
-def _longest_run(flags: npt.NDArray[np.bool_]) -> int:
+def _longest_run(flags: Flags) -> int:
     """The most flags (N,) that are set in succession."""
     edges = np.flatnonzero(np.diff(flags, prepend=False, append=False))
     return int((edges[1::2] - edges[::2]).max(initial=0))
 
 
-def _gap(
-    rows: SortedRows,
-    grid: Grid,
-    ids: Sequence[str],
-    columns: Sequence[str],
-    gaps: IntArray,
-    first: IntArray,
-    last: IntArray,
-) -> UserError:
+def _gap(rows: SortedRows, grid: Grid, gaps: IntArray, first: IntArray, last: IntArray) -> UserError:
     """What to say of the first gap of the first series with one."""
     series = int((gaps > 0).argmax())
     start, stop = int(first[series]), int(last[series]) + 1
@@ -167,11 +167,12 @@ def _gap(
     missing = np.isnan(rows.values[start:stop])
     row = int((absent | missing.any(axis=1)).argmax())
     if missing[row].any():
-        what = f"{rows.where(start + row)}: the series {quoted(ids[series])} has no value at "
-        what += f"{grid.said(int(rows.times[start + row]))} in the column {quoted(columns[int(missing[row].argmax())])}"
+        column, time = rows.columns[int(missing[row].argmax())], grid.said(int(rows.times[start + row]))
+        what = f"{rows.where(start + row)}: the series {quoted(rows.ids[series])} has no value at {time} in the column "
+        what += quoted(column)
     else:
         lacking = int(positions[row + 1] - positions[row] - 1)
-        what = f"{rows.where(start + row + 1)}: before it the series {quoted(ids[series])} lacks "
+        what = f"{rows.where(start + row + 1)}: before it the series {quoted(rows.ids[series])} lacks "
         what += f"{counted(lacking, 'row')}, from {grid.said(int(grid.times(positions[row : row + 1] + 1)[0]))} on"
     count = int((gaps > 0).sum())
-    return UserError(f"{what}; {count} of {len(ids)} series {'has' if count == 1 else 'have'} gaps. Set {_FIX}.")
+    return UserError(f"{what}; {count} of {len(rows.ids)} series {'has' if count == 1 else 'have'} gaps. Set {_FIX}.")

@@ -8,6 +8,7 @@ from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from forecast.data.findings import counted, quoted
 from forecast.data.panel.frame import IntArray
@@ -29,7 +30,7 @@ class PanelRows:
     "my.csv: line 7". checksum: of all bytes that were read. time_format: see `Table`.
     """
 
-    series: npt.NDArray[np.int32] | IntArray
+    series: IntArray
     times: IntArray
     values: Float32
     ids: Sequence[str]
@@ -43,6 +44,11 @@ class PanelRows:
 
     def __len__(self) -> int:
         return len(self.times)
+
+
+def said(time: int, *, stepped: bool) -> str:
+    """A time in words: a timestamp, or the number of a step."""
+    return f"step {time}" if stepped else str(pd.Timestamp(time))
 
 
 def as_float32(values: npt.NDArray[np.float64], where: Callable[[int], str], columns: Sequence[str]) -> Float32:
@@ -94,10 +100,10 @@ def joined(parts: Sequence[tuple[str, PanelRows]]) -> PanelRows:
         part = bisect_right(rows_before, row) - 1
         return parts[part][1].where(row - rows_before[part])
 
-    series = [rows.series.astype(np.int64) + before for (_, rows), before in zip(parts, ids_before, strict=False)]
+    numbers = [rows.series + before for (_, rows), before in zip(parts, ids_before, strict=False)]
     return replace(
         first,
-        series=np.concatenate(series),
+        series=np.concatenate(numbers),
         times=np.concatenate([rows.times for _, rows in parts]),
         values=np.concatenate([rows.values for _, rows in parts]),
         ids=list(homes),
@@ -116,85 +122,101 @@ class SortedRows:
     """The rows of S series one after another, each in the order of time and each time once.
 
     offsets (S + 1,): series s has the rows offsets[s] to offsets[s + 1], of which there may be none. times (N,),
-    values (N, C) as in PanelRows. where: a row in words.
+    values (N, C), where, ids (S,), columns (C,) as in PanelRows. name: of the panel, for messages.
     """
 
     offsets: IntArray
     times: IntArray
     values: Float32
     where: Callable[[int], str]
+    ids: Sequence[str]
+    columns: tuple[str, ...]
+    name: str
 
     @property
     def lengths(self) -> IntArray:
         """The rows of each series (S,)."""
         return np.diff(self.offsets)
 
-    def blocks(self, most: int = BLOCK_ROWS) -> Iterator[tuple[int, "SortedRows"]]:
-        """The first series and the rows of each of several parts, of at most so many rows where no series has more."""
+    def blocks(self) -> Iterator[tuple[int, "SortedRows"]]:
+        """The first series and the rows of each of several parts, of `BLOCK_ROWS` at most where no series has more."""
         offsets, first, count = self.offsets, 0, len(self.offsets) - 1
         while first < count:
-            stop = max(int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1, first + 1)
+            stop = max(int(np.searchsorted(offsets, offsets[first] + BLOCK_ROWS, side="right")) - 1, first + 1)
             begin, end = int(offsets[first]), int(offsets[stop])
-            yield (
-                first,
-                SortedRows(
-                    offsets=offsets[first : stop + 1] - begin,
-                    times=np.asarray(self.times[begin:end]),
-                    values=np.asarray(self.values[begin:end]),
-                    where=_shifted(self.where, begin),
-                ),
+            block = replace(
+                self,
+                offsets=offsets[first : stop + 1] - begin,
+                times=np.asarray(self.times[begin:end]),
+                values=np.asarray(self.values[begin:end]),
+                where=_shifted(self.where, begin),
+                ids=self.ids[first:stop],
             )
+            yield first, block
             first = stop
 
-    def series_of(self, rows: IntArray) -> IntArray:
-        """The series of some rows."""
-        return np.searchsorted(self.offsets, rows, side="right") - 1
+    def series_of(self, row: int) -> int:
+        """The series of a row."""
+        return int(np.searchsorted(self.offsets, row, side="right")) - 1
 
 
-def in_order(rows: PanelRows, how: Duplicates, said: Callable[[int], str]) -> SortedRows:
+def in_order(rows: PanelRows, how: Duplicates, name: str) -> SortedRows:
     """Rows sorted by series and time, repeated ones made one as `rows.merged` does for a single series.
 
-    said: a time in words. UserError for repeated rows where `how` is error.
+    name: of the panel. UserError for repeated rows where `how` is error.
     """
-    series, times, values, where = rows.series, rows.times, rows.values, rows.where
-    if not _is_sorted(series, times):
-        order = _order(series, times)
-        series, times, values = series[order], times[order], values[order]
-        where = _through(order, where)
-    again = np.concatenate([[False], (series[1:] == series[:-1]) & (times[1:] == times[:-1])])
+    if not _is_sorted(rows):
+        rows = _taken(rows, _order(rows))
+    again = np.concatenate([[False], (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] == rows.times[:-1])])
     if again.any():
         if how == "error":
-            raise _repeated(rows, int(again.argmax()), int(again.sum()), series, times, where, said)
+            raise _repeated(rows, int(again.argmax()), int(again.sum()))
         starts = np.flatnonzero(~again)
-        kept = np.append(starts[1:], len(again)) - 1 if how == "last" else starts
-        values = values[kept] if how in ("first", "last") else _made_one(values, starts, how)
-        series, times, where = series[kept], times[kept], _through(kept, where)
-    counts = np.bincount(series, minlength=len(rows.ids))
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return SortedRows(offsets=offsets, times=times, values=values, where=where)
+        made_one = None if how in ("first", "last") else _made_one(rows.values, starts, how)
+        rows = _taken(rows, np.append(starts[1:], len(again)) - 1 if how == "last" else starts)
+        rows = rows if made_one is None else replace(rows, values=made_one)
+    counts = np.bincount(rows.series, minlength=len(rows.ids))
+    return SortedRows(
+        offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        times=rows.times,
+        values=rows.values,
+        where=rows.where,
+        ids=rows.ids,
+        columns=rows.columns,
+        name=name,
+    )
 
 
-def _is_sorted(series: IntArray, times: IntArray) -> bool:
-    same = series[1:] == series[:-1]
-    return bool(((series[1:] > series[:-1]) | (same & (times[1:] >= times[:-1]))).all())
+def _is_sorted(rows: PanelRows) -> bool:
+    same = rows.series[1:] == rows.series[:-1]
+    return bool(((rows.series[1:] > rows.series[:-1]) | (same & (rows.times[1:] >= rows.times[:-1]))).all())
 
 
-def _order(series: IntArray, times: IntArray) -> IntArray:
+def _order(rows: PanelRows) -> IntArray:
     """Sorts rows by series and time; those of one time stay in the order of the file."""
+    times = rows.times
     unit = max(int(np.gcd.reduce(times - times[0])), 1)
     steps = (times - times.min()) // unit
     span = int(steps.max()) + 1
-    if span * (int(series.max()) + 1) >= np.iinfo(np.int64).max:
-        return np.lexsort((times, series))
-    return np.argsort(series.astype(np.int64) * span + steps, kind="stable")  # one sort in place of two
+    if span * len(rows.ids) >= np.iinfo(np.int64).max:
+        return np.lexsort((times, rows.series))
+    return np.argsort(rows.series * span + steps, kind="stable")  # one sort in place of two
+
+
+def _taken(rows: PanelRows, order: IntArray) -> PanelRows:
+    """Some rows, in this order."""
+    where = rows.where
+    return replace(
+        rows,
+        series=rows.series[order],
+        times=rows.times[order],
+        values=rows.values[order],
+        where=lambda row: where(int(order[row])),
+    )
 
 
 def _shifted(where: Callable[[int], str], begin: int) -> Callable[[int], str]:
     return lambda row: where(row + begin)
-
-
-def _through(order: IntArray, where: Callable[[int], str]) -> Callable[[int], str]:
-    return lambda row: where(int(order[row]))
 
 
 def _made_one(values: Float32, starts: IntArray, how: Duplicates) -> Float32:
@@ -206,18 +228,10 @@ def _made_one(values: Float32, starts: IntArray, how: Duplicates) -> Float32:
     return np.where(counts > 0, made, np.nan).astype(np.float32)
 
 
-def _repeated(
-    rows: PanelRows,
-    row: int,
-    count: int,
-    series: IntArray,
-    times: IntArray,
-    where: Callable[[int], str],
-    said: Callable[[int], str],
-) -> UserError:
-    name = quoted(rows.ids[series[row]])
+def _repeated(rows: PanelRows, row: int, count: int) -> UserError:
+    name, before = quoted(rows.ids[rows.series[row]]), rows.where(row - 1).rpartition(": ")[2]
     return UserError(
-        f"{where(row)}: the series {name} has {said(int(times[row]))} already ({where(row - 1).rpartition(': ')[2]}); "
-        f"{count} of {counted(len(rows), 'row')} repeat a time of their series. Name all columns that tell series "
-        "apart, as data.id_column=[store,brand], or set data.duplicates=mean, sum, first or last."
+        f"{rows.where(row)}: the series {name} has {said(int(rows.times[row]), stepped=rows.stepped)} already "
+        f"({before}); {count} of {counted(len(rows), 'row')} repeat a time of their series. Name all columns that tell "
+        "series apart, as data.id_column=[store,brand], or set data.duplicates=mean, sum, first or last."
     )

@@ -132,7 +132,7 @@ def test_series_without_a_value_or_with_most_missing_are_left_out_and_named(tmp_
     path.write_text("\n".join(["unique_id,ds,y", *lines]) + "\n")
     frame = read(path, id_column="unique_id", gaps="mask")
     assert frame.ids.tolist() == ["full"]
-    assert [names for names in frame.left_out.values()] == [["none"], ["sparse"]]
+    assert list(frame.left_out.values()) == [["none"], ["sparse"]]
     assert "1 series left out, most of its rows missing: sparse" in caplog.text
 
 

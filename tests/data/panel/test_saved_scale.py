@@ -104,6 +104,7 @@ def test_a_million_series_take_no_list_of_parts():
     state = SavedScale.of(fitted(frame), frame.ids).state()
     assert {name: type(part).__name__ for name, part in state.items()} == {
         "how": "str",
+        "period": "NoneType",
         **dict.fromkeys(("ids", "mean", "std"), "Tensor"),
     }
 

@@ -1,0 +1,154 @@
+"""A panel as files of numbers in a folder, mapped into memory: converted once, written whole or not at all."""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import pandas as pd
+from filelock import FileLock
+
+from forecast.data.gaps import Repair
+from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.rows import Float32
+from forecast.data.reading.layout import Layout
+from forecast.data.sources import CsvSource
+from forecast.errors import UserError
+from forecast.files import sync, write_text
+
+_log = logging.getLogger(__name__)
+_VERSION = 1  # of the files below; another one is converted anew
+_ENDS = 1 << 20  # bytes at the beginning and at the end of a source that tell whether it has changed
+_VALUES, _MEASURED, _ARRAYS, _META = "values.f32", "measured.bool", "arrays.npz", "meta.json"
+_PLAIN = ("freq", "columns", "numbers", "id_column", "time_column", "left_out", "checksum", "time_format")
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """The folder of a panel that is being written: its rows one after another, then `finish`."""
+
+    folder: Path
+    _all_measured: list[bool] = field(default_factory=list)
+
+    def add(self, values: Float32, measured: np.ndarray | None) -> None:
+        """Appends rows; measured: None for all."""
+        with (self.folder / _VALUES).open("ab") as file:
+            np.ascontiguousarray(values, dtype="<f4").tofile(file)
+        with (self.folder / _MEASURED).open("ab") as file:
+            (np.ones(values.shape, dtype=bool) if measured is None else np.ascontiguousarray(measured)).tofile(file)
+        self._all_measured.append(measured is None)
+
+    def finish(self, frame: PanelFrame) -> None:
+        """Writes all but the rows, of a frame whose values need not be those that were added."""
+        if all(self._all_measured):
+            (self.folder / _MEASURED).unlink()
+        with (self.folder / _ARRAYS).open("wb") as file:
+            np.savez(file, offsets=frame.offsets, steps=frame.steps, ids=frame.ids)
+        plain = {name: getattr(frame, name) for name in _PLAIN}
+        meta = {"version": _VERSION, "first": int(frame.first.value), "repair": asdict(frame.repair), **plain}
+        write_text(self.folder / _META, json.dumps(meta))
+        for path in self.folder.iterdir():
+            sync(path)
+        sync(self.folder)
+
+
+def cached_panel(
+    source: CsvSource, files: Sequence[Path], freq: str | None, convert: Callable[[Unfinished], None]
+) -> PanelFrame:
+    """The panel of a source from its folder `data.cache`, where `convert` writes it when it is not there yet.
+
+    What a killed process has left is removed; of two processes that convert the same one waits for the other.
+    UserError for a folder that cannot be written.
+    """
+    folder = Path(str(source.cache))
+    name = f"panel-{_fingerprint(source, files, freq)[:20]}"
+    home = folder / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / f".{name}.lock"):
+            frame = _opened(home, str(source.path))
+            if frame is None:
+                _write(home, convert)
+                frame = _opened(home, str(source.path))
+                assert frame is not None, "it was written whole"
+                size = sum(path.stat().st_size for path in home.iterdir()) / 1e9
+                _log.info("%s: converted into %s, %.3g GB, from which it is read from now on.", source.path, home, size)
+            else:
+                _log.info("%s: read from %s, into which it was converted before.", source.path, home)
+    except OSError as error:
+        raise UserError(
+            f"data.cache={folder}: the panel cannot be written there: {error.strerror or error}. Name another folder, "
+            "or set data.cache=null to hold it in memory."
+        ) from error
+    return frame
+
+
+def _write(home: Path, convert: Callable[[Unfinished], None]) -> None:
+    """Writes a panel beside its place, and moves it there once it is whole."""
+    for left in (home, *home.parent.glob(f".{home.name}.*.part")):
+        if left.exists():
+            shutil.rmtree(left)
+    part = home.parent / f".{home.name}.{os.getpid()}.part"
+    part.mkdir()
+    try:
+        convert(Unfinished(part))
+        part.replace(home)
+        sync(home.parent)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def _opened(home: Path, name: str) -> PanelFrame | None:
+    """The panel in a folder, its rows mapped into memory; None where it is not there, or not as it was written."""
+    try:
+        meta: dict[str, Any] = json.loads((home / _META).read_text(encoding="utf-8"))
+        if meta.pop("version") != _VERSION:
+            return None
+        with np.load(BytesIO((home / _ARRAYS).read_bytes()), allow_pickle=False) as arrays:
+            offsets, steps, ids = arrays["offsets"], arrays["steps"], arrays["ids"]
+        shape = (int(offsets[-1]), len(meta["columns"]))
+        cells = shape[0] * shape[1]
+        measured = home / _MEASURED
+        if (home / _VALUES).stat().st_size != 4 * cells or (measured.exists() and measured.stat().st_size != cells):
+            return None
+        return PanelFrame(
+            values=np.memmap(home / _VALUES, dtype=np.dtype("<f4"), mode="r", shape=shape),
+            measured=np.memmap(measured, dtype=np.bool_, mode="r", shape=shape) if measured.exists() else None,
+            offsets=offsets,
+            steps=steps,
+            ids=ids,
+            name=name,
+            first=pd.Timestamp(meta.pop("first")),
+            repair=Repair(**meta.pop("repair")),
+            columns=tuple(meta.pop("columns")),
+            numbers=tuple(meta.pop("numbers")),
+            **meta,
+        )
+    except (OSError, ValueError, KeyError, TypeError, BadZipFile):
+        return None
+
+
+def _fingerprint(source: CsvSource, files: Sequence[Path], freq: str | None) -> str:
+    """What changes with the files, and with the keys that say how they are read."""
+    keys = [*(key.name for key in fields(Layout)), "path", "panel", "id_column"]
+    read = {key: repr(getattr(source, key)) for key in keys}
+    known = [_VERSION, freq, read, [_of_file(path) for path in files]]
+    return hashlib.md5(json.dumps(known, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
+
+
+def _of_file(path: Path) -> list[Any]:
+    state = path.stat()
+    with path.open("rb") as file:
+        ends = hashlib.md5(file.read(_ENDS), usedforsecurity=False)
+        file.seek(max(0, state.st_size - _ENDS))
+        ends.update(file.read(_ENDS))
+    return [str(path.resolve()), state.st_size, state.st_mtime_ns, ends.hexdigest()]
