@@ -41,6 +41,7 @@ def describe_panel(data: PanelData, source: dict[str, str | None]) -> dict[str, 
         },
         "splits": {},
         "windows": {name: len(data.origins(name)) for name in data.splits},
+        "scaling": data.scaler.how,
         "trained_until": str(frame.calendar()[max(0, int(ends.max()) - 1)]),
         "gaps": asdict(frame.repair),
         "series": {
