@@ -62,7 +62,9 @@ class PanelFrame:
 
     def calendar(self, more: int = 0) -> pd.DatetimeIndex:
         """The timestamp of each step from `first` to the last row of any series, and of `more` steps after it."""
-        return pd.date_range(self.first, periods=int((self.steps + self.lengths).max()) + more, freq=self.freq)
+        steps = int((self.steps + self.lengths).max()) + more
+        calendar: pd.DatetimeIndex = pd.date_range(self.first, periods=steps, freq=self.freq)
+        return calendar
 
     def timestamps(self, series: int, more: int = 0) -> pd.DatetimeIndex:
         """The timestamps of the rows of one series, and of `more` steps after it."""
