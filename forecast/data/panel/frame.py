@@ -69,7 +69,8 @@ class PanelFrame:
     def timestamps(self, series: int, more: int = 0) -> pd.DatetimeIndex:
         """The timestamps of the rows of one series, and of `more` steps after it."""
         steps = int(self.steps[series])
-        return self.calendar(more)[steps : steps + int(self.lengths[series]) + more]
+        timestamps: pd.DatetimeIndex = self.calendar(more)[steps : steps + int(self.lengths[series]) + more]
+        return timestamps
 
     def rows(self, series: int) -> npt.NDArray[np.float32]:
         """The values (n, C) of one series."""
