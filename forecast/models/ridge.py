@@ -105,7 +105,7 @@ class Ridge(FittedModel):
             raise ValueError(
                 f"model.naive={self.options['naive']} with a season of {rows.period} and model.strength="
                 f"{self.options['strength']}: no look-back tried is longer than the season, or the strength is too "
-                "small for these rows. Leave both out."
+                "small for these rows. Set model.naive=null model.strength=null to let both be chosen."
             )
         return mean_map(self.best(candidates))
 
@@ -161,8 +161,8 @@ class Ridge(FittedModel):
         if given := self.options["look_back"]:
             if not len(rows.origins("train", given)):
                 raise ValueError(
-                    f"model.look_back={given}: no window of the train rows reads back so far. Leave it out, or take "
-                    "fewer rows."
+                    f"model.look_back={given}: no window of the train rows reads back so far. Set model.look_back=null to "
+                    "let it be chosen, or give fewer rows."
                 )
             return [given]
         longest, enough = LONGEST, len(rows.origins("val", 1)) / 2
