@@ -124,7 +124,9 @@ def test_letters_for_a_time_zone_are_refused_with_a_setting_that_reads_the_clock
     digits = text.replace(" CET", "+01:00")
     assert str(read(tmp_path, digits).timestamps[0]) == "2016-06-30 23:00:00"
     for other in ("CEST", "", "CET 2"):  # no one format reads them
-        refused(tmp_path, text.replace("02:00 CET", f"02:00 {other}"), r"letters\. Write all .*leave all of them out\.$")
+        refused(
+            tmp_path, text.replace("02:00 CET", f"02:00 {other}"), r"letters\. Write all .*leave all of them out\.$"
+        )
 
 
 def test_descending_rows_are_sorted_and_that_is_said(tmp_path, caplog):
