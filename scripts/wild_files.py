@@ -1,7 +1,8 @@
-"""Tries the program on files as people have them. Usage: python scripts/wild_files.py [--run FOLDER [--informer] | --check]
+"""Tries the program on files as people have them. Usage: python scripts/wild_files.py [--run FOLDER | --check]
 
-With --run every CSV file of it gets `forecast check-data` and the command that this prints; what came of it is
-recorded in results/wild.json; with --informer too the Informer that check-data advises. From there, and from the reasons in results/wild_notes.yaml, the table in docs/wild.md.
+With --run every CSV file of it gets `forecast check-data` and the command that this prints; with --informer the
+Informer that it advises, too. What came of it is recorded in results/wild.json. From there, and from the reasons in
+results/wild_notes.yaml, the table in docs/wild.md.
 """
 
 import argparse

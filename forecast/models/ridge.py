@@ -34,9 +34,9 @@ class Ridge(FittedModel):
 
     Look-backs in steps of STEP up to LONGEST, or to what the train rows allow, and the naive forecasts that a map is
     shrunk towards (see `ops.ridge.naive_forecast`) each give one map, at the strength that errs least on the val
-    windows. The model is a mean of those maps, in which each has the share exp(-excess / `tolerance`); its excess is how
-    far its error there lies above the least, as a share of that: what the val rows can hardly tell apart is not chosen
-    among. That mean is a linear map itself.
+    windows. The model is a mean of those maps, in which each has the share exp(-excess / `tolerance`); the excess is
+    how far its error there lies above the least, in times of that: what the val rows can hardly tell apart is not
+    chosen among. That mean is a linear map itself.
 
     window: the data's sizes; a map may read further back than seq_len. look_back, naive, strength: None tries those
     above, a value takes that alone; seen by `fit`. columns: shared, one map for all targets; each, one for every
@@ -162,8 +162,8 @@ class Ridge(FittedModel):
         if given := self.options["look_back"]:
             if not len(rows.origins("train", given)):
                 raise ValueError(
-                    f"model.look_back={given}: no window of the train rows reads back so far. Set model.look_back=null to "
-                    "let it be chosen, or give fewer rows."
+                    f"model.look_back={given}: no window of the train rows reads back so far. Set "
+                    "model.look_back=null to let it be chosen, or give fewer rows."
                 )
             return [given]
         longest, enough = LONGEST, len(rows.origins("val", 1)) / 2

@@ -44,7 +44,7 @@ def record_informers(folder: Path, path: Path, *, only: Collection[str] | None =
 
 
 def csv_files(folder: Path, only: Collection[str] | None) -> dict[str, Path]:
-    """The CSV files of a folder by name, smallest first, or some of them. Raises UserError for one that is not there."""
+    """The CSV files of a folder by name, smallest first, or some. Raises UserError for one that is not there."""
     files = {file.name: file for file in sorted(folder.glob("*.csv"), key=lambda file: file.stat().st_size)}
     for name in only or files or ["*.csv"]:
         if name not in files:

@@ -65,10 +65,10 @@ class CellFaults:
             return fault_words(kind, fault.cell, self.style)
         if kind == "letters":
             time_format = format_with_zone_name(fault.words) if fault.count == rows else None
-            clock = (
-                f", or set {typed('data.time_format', time_format)}, which reads the clock alone" if time_format else ""
-            )
-            return f"{cell} names its time zone by letters", f"{_DIGITS}{clock or ', or leave all of them out'}."
+            other = "leave all of them out"
+            if time_format is not None:
+                other = f"set {typed('data.time_format', time_format)}, which reads the clock alone"
+            return f"{cell} names its time zone by letters", f"{_DIGITS}, or {other}."
         return {
             "surplus": (
                 f"has {fault.cell} cells, the header names {len(self.header)} columns",

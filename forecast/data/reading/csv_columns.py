@@ -162,8 +162,8 @@ def _quick_chunks(
     width = len(spec.header)
     if len(next(text.rows())[1]) > width:  # pandas would take the first column for an index, in silence
         raise ValueError("surplus cells")
-    kinds: dict[int, Any] = {place: str for place in range(width)}
-    kinds |= {place: np.float64 for place in places} | {place: "category" for place in words}
+    kinds: dict[Any, Any] = dict.fromkeys(range(width), str)
+    kinds |= dict.fromkeys(places, np.float64) | dict.fromkeys(words, "category")
     missing = sorted(MISSING_SPELLINGS)
     (time,) = spec.times
     with (

@@ -37,9 +37,8 @@ class TimeReading:
 
     stamps (N,) naive, NaT where a cell cannot be read. how: in words for one line, "" for plain ISO 8601. settings:
     data.KEY -> VALUE that say the same as was decided, {} where nothing need be said. faults: row -> "no timestamp",
-    "year", "letters" (a zone by its name), "zone" (an offset where the others have none), "no zone" (none where the others
-    have one) or "unreadable".
-    notes: sentences.
+    "year", "letters" (a zone by its name), "zone" (an offset where the others have none), "no zone" (none where the
+    others have one) or "unreadable". notes: sentences.
     """
 
     stamps: pd.DatetimeIndex
