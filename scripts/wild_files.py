@@ -1,7 +1,8 @@
 """Tries the program on files as people have them. Usage: python scripts/wild_files.py [--run FOLDER | --check]
 
-With --run every CSV file of it gets `forecast check-data` and the command that this prints; what came of it is
-recorded in results/wild.json. From there, and from the reasons in results/wild_notes.yaml, the table in docs/wild.md.
+With --run every CSV file of it gets `forecast check-data` and the command that this prints; with --informer the
+Informer that it advises, too. What came of it is recorded in results/wild.json. From there, and from the reasons in
+results/wild_notes.yaml, the table in docs/wild.md.
 """
 
 import argparse
@@ -25,11 +26,13 @@ def main() -> None:
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--run", metavar="FOLDER", type=Path, help="run the CSV files of this folder, record and write")
     action.add_argument("--check", action="store_true", help="write nothing; exit status 1 when the page is stale")
+    parser.add_argument("--informer", action="store_true", help="add the Informer's command to what is recorded")
     parser.add_argument("--only", nargs="+", metavar="FILE", help="of the folder, by name; the others stay as recorded")
     arguments = parser.parse_args()
     try:
         if arguments.run:
-            wild_runs.record(arguments.run, RECORD, only=arguments.only)
+            record = wild_runs.record_informers if arguments.informer else wild_runs.record
+            record(arguments.run, RECORD, only=arguments.only)
         wild_page.write(DOCUMENT, wild_runs.read(RECORD), wild_page.read_notes(NOTES), check=arguments.check)
     except UserError as error:
         sys.exit(str(error))

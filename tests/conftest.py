@@ -5,13 +5,17 @@ import io
 import multiprocessing
 import os
 import subprocess
+import sys
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
-import torch
-from config.composed import fast_hydra
+
+# Images of containers often forbid bytecode. Without it each process compiles all tests and the program anew, which in
+# a fast run takes twenty seconds of a processor. __pycache__ is in .gitignore.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Folders and files of `pytest -m core`, less what is slow and NOT_CORE: it trains, starts a process or takes long.
 CORE = (
@@ -24,7 +28,6 @@ NOT_CORE = (
     "test_torch_is_to_use_large_pages_unless_the_user_says_otherwise",
     "test_an_ablation_without_m_is_refused",
     "test_after_a_kill_in_the_midst_of_a_conversion_it_begins_again",
-    "test_a_forecast_does_not_import_lightning_to_look_at_a_config",
     "test_a_training_goes_on_from_it_to_the_same_weights_and_figures",
     "test_every_file_of_a_run_is_read_without_pickle",
     "test_every_program_says_that_the_weights_do_not_fit[train]",  # git is asked for the commit
@@ -54,11 +57,6 @@ def pytest_addoption(parser):
     """--golden=DIR: other reference tensors than our own copy (`pytest tests --golden=DIR`)."""
     own = Path(__file__).parent / "golden"
     parser.addoption("--golden", default=str(own), metavar="DIR", help="folder of reference tensors (NAME.npz)")
-
-
-def pytest_configure(config):
-    # two threads beside another busy process are many times slower than one
-    torch.set_num_threads(1)
 
 
 def places(path):
@@ -97,6 +95,14 @@ def no_process_in_core(request, monkeypatch):
     starters = [(subprocess, "Popen"), (multiprocessing.process.BaseProcess, "start"), (os, "fork")]
     for place, name in starters:
         monkeypatch.setattr(place, name, refuse)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Two threads beside another busy process are many times slower than one."""
+    import torch  # here and not above: with -n 2 a third process reads this file, and the two wait for it
+
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -141,6 +147,8 @@ def small_pictures(request):
 @pytest.fixture(scope="session", autouse=True)
 def fast_configs(small_pictures):
     """Hydra reads and composes nothing twice, and the garbage collector leaves alone what has been imported."""
+    from config.composed import fast_hydra
+
     gc.collect()
     gc.freeze()
     with fast_hydra():

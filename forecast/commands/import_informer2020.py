@@ -13,7 +13,7 @@ from torch import Tensor
 from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import build_model, load_checkpoint
 from forecast.commands.outputs import keep_inputs, keep_others
-from forecast.commands.train import read_data, with_absolute_paths
+from forecast.commands.train import read_series, with_absolute_paths
 from forecast.config import resolvers
 from forecast.config.build import build
 from forecast.config.check import check_config
@@ -55,7 +55,7 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
     source: FileSource = build(config["data"])
     keep_inputs([arguments.output], [("the file of the data", source.path_used())], key="OUTPUT")
     check_target(arguments, source)
-    data = read_data(source, config)
+    data = read_series(source, config)
     check_columns(arguments, data)
     described = describe_data(config, source, data)
     model = build_model(config, described)

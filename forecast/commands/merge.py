@@ -30,7 +30,9 @@ def main(arguments: argparse.Namespace) -> None:
     keep_inputs((output, beside(output)), inputs, key=key)
     said = read_part(output)
     fix = "choose another name, or remove it"
-    keep_others((output, beside(output)), ours=said is not None and said.whole, key=key, like="a whole forecast", fix=fix)
+    keep_others(
+        (output, beside(output)), ours=said is not None and said.whole, key=key, like="a whole forecast", fix=fix
+    )
     run, head = parts[0][1].run, parts[0][1].head
     with written_or_refused(output), together(output.parent) as place:
         said_at, rows = place(beside(output).name), place(output.name)
@@ -46,7 +48,7 @@ def said_of(path: Path) -> Part:
     part = read_part(path)
     if part is None:
         raise UserError(
-            f"{path} is no part of a forecast: {beside(path)}, which `forecast predict shard=i/n` writes with it, is not "
-            "there or not readable. Name the parts, each with its .json beside it."
+            f"{path} is no part of a forecast: {beside(path)}, which `forecast predict shard=i/n` writes with it, is "
+            "not there or not readable. Name the parts, each with its .json beside it."
         )
     return part

@@ -1,4 +1,4 @@
-"""What a checkpoint of a panel forecasts with: the history of another panel, its scale, and how the rows are written."""
+"""What a checkpoint of a panel forecasts with: the history of a panel, its scale, and how the rows are written."""
 
 import logging
 from dataclasses import replace
@@ -68,8 +68,8 @@ def check_unseen(checkpoint: Checkpoint, frame: PanelFrame, *, refuse: bool) -> 
     if count and refuse:
         raise UserError(
             f"{frame.name}: {count} of {len(frame)} series were not in the training, the first is "
-            f"'{label(str(frame.ids[int(unseen.argmax())]))}', and unseen=refuse. Leave them out of the file, train with "
-            "them, or let them be forecast: unseen=scale"
+            f"'{label(str(frame.ids[int(unseen.argmax())]))}', and unseen=refuse. Leave them out of the file, train "
+            "with them, or let them be forecast: unseen=scale"
         )
     if count:
         how = checkpoint.panel_scale.how

@@ -94,7 +94,9 @@ def check_one_series(settings: PredictSettings, output: Path) -> None:
     """Raises UserError for what only the forecast of a panel can be."""
     for key, value, usual in (("shard", settings.shard, None), ("unseen", settings.unseen, "scale")):
         if value != usual:
-            raise UserError(f"{key}={value} is for a panel, and the checkpoint was trained on one series. Leave it out.")
+            raise UserError(
+                f"{key}={value} is for a panel, and the checkpoint was trained on one series. Leave it out."
+            )
     if output.suffix != CSV:
         raise UserError(f"output={output}: the forecast of one series is a CSV, so its name must end in .csv")
 

@@ -2,8 +2,9 @@
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from forecast.text.terminal import label, say
 
 log = logging.getLogger(__name__)
 
-PIECE = 80 * BATCH  # series of a file that a killed command finds finished when it is run again
+PIECE = 320 * BATCH  # series of a file that a killed command finds finished when it is run again
 FEW_ROWS = 1000  # which --json prints
 
 
@@ -51,8 +52,8 @@ def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Pat
     for path in panel_files(source):
         if (part := read_part(path)) is not None and not part.whole:
             raise UserError(
-                f"{path} is part {part.shard[0]} of {part.shard[1]} of a forecast, and no history to forecast from. Name "
-                "the panel itself: data.path=FILE"
+                f"{path} is part {part.shard[0]} of {part.shard[1]} of a forecast, and no history to forecast from. "
+                "Name the panel itself: data.path=FILE"
             )
     said = read_part(output)
     ours = settings.overwrite or (said is not None and said.shard == shard)
@@ -77,7 +78,7 @@ def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Pat
         "ending": output.suffix,
     }
     with written_or_refused(output):
-        part = write_part(output, ends, table, run, shard, picture)
+        part = Scoring(ends=ends, table=table, run=run, shard=shard).write(output, picture)
     first = f" part {shard[0]} of {shard[1]}," if picture is None else ""
     say(
         f"{part.stop - part.first} series,{first} {ends.pred_len} steps after the end of each, are in {output}"
@@ -106,7 +107,9 @@ def shard_of(text: str | None) -> tuple[int, int]:
         return 1, 1
     numbers = [int(number) for number in re.findall(r"\d+", text)] if re.fullmatch(r"\d{1,9}(/\d{1,9})+", text) else []
     if len(numbers) > 2:
-        raise UserError(f"shard={text}: a part is not divided again. Make more parts, as shard=1/{np.prod(numbers[1:])}")
+        raise UserError(
+            f"shard={text}: a part is not divided again. Make more parts, as shard=1/{np.prod(numbers[1:])}"
+        )
     if len(numbers) != 2 or not 1 <= numbers[0] <= numbers[1]:
         most = numbers[1] if len(numbers) == 2 and numbers[1] else 3
         raise UserError(
@@ -117,62 +120,66 @@ def shard_of(text: str | None) -> tuple[int, int]:
 
 
 def series_of(shard: tuple[int, int], series: int) -> tuple[int, int]:
-    """The first and the end of the series of a part: it has whole batches, so that each series has the same beside it."""
+    """The first and the end of the series of a part, which has whole batches: each series has the same beside it."""
     batches = -(-series // BATCH)
     first, stop = (batches * number // shard[1] * BATCH for number in (shard[0] - 1, shard[0]))
     return min(first, series), min(stop, series)
 
 
-def write_part(
-    output: Path, ends: PanelForecaster, table: LongTable, run: dict[str, Any], shard: tuple[int, int], picture: Path | None
-) -> Part:
-    """Writes the forecasts of a shard by way of pieces, of which those that a killed command has left are used."""
-    folder = output.with_name(f"{output.name}.parts")
-    first, stop = series_of(shard, len(ends.series))
-    pieces = []
-    for start in range(first, stop, PIECE) or [first]:
-        end = min(stop, start + PIECE)
-        path = folder / f"{start:010}-{end:010}{output.suffix}"
-        pieces.append((path, _piece(path, ends, table, run, (start, end))))
-        if stop - first > PIECE:
-            log.info("%d of %d series", end - first, stop - first)
-    with together(output.parent) as place:
-        said, rows = place(beside(output).name), place(output.name)
-        join(rows, output.suffix, pieces)
-        part = Part(
-            run=run,
-            shard=shard,
-            first=first,
-            stop=stop,
-            rows=(stop - first) * ends.pred_len,
-            head=pieces[0][1].head,
-            md5=file_md5(rows),
-        )
-        said.write_text(part.text(), encoding="utf-8")
-        if picture is not None:
-            draw_ends(place(picture.name), ends, table)
-    for path, _ in pieces:
-        for gone in (path, beside(path)):
-            gone.unlink(missing_ok=True)
-            remove_unfinished(gone)
-    with suppress(OSError):  # of another command, or of a stranger
-        folder.rmdir()
-    return part
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """The forecasts of one part, on their way into a file. run: what all parts have alike, see `Part`."""
 
+    ends: PanelForecaster
+    table: LongTable
+    run: Mapping[str, Any]
+    shard: tuple[int, int]
 
-def _piece(path: Path, ends: PanelForecaster, table: LongTable, run: dict[str, Any], series: tuple[int, int]) -> Part:
-    """The forecasts of some series in a file of their own: there already, or written now."""
-    said = read_part(path)
-    if said is not None and (said.run, (said.first, said.stop)) == (run, series) and is_unchanged(path, said):
-        return said
-    path.parent.mkdir(exist_ok=True)
-    with together(path.parent) as place:
-        rows = place(path.name)
-        count = write_rows(rows, path.suffix, table, ends.blocks(*series))
-        head = len(table.header_text().encode()) if path.suffix == CSV else 0
-        part = Part(run=run, shard=(1, 1), first=series[0], stop=series[1], rows=count, head=head, md5=file_md5(rows))
-        place(beside(path).name).write_text(part.text(), encoding="utf-8")
-    return part
+    def write(self, output: Path, picture: Path | None) -> Part:
+        """Writes them by way of pieces, of which those that a killed command has left are used; and the picture."""
+        folder, ends = output.with_name(f"{output.name}.parts"), self.ends
+        first, stop = series_of(self.shard, len(ends.series))
+        pieces = []
+        for start in range(first, stop, PIECE) or [first]:
+            end = min(stop, start + PIECE)
+            path = folder / f"{start:010}-{end:010}{output.suffix}"
+            pieces.append((path, self._piece(path, start, end)))
+            if stop - first > PIECE:
+                log.info("%d of %d series", end - first, stop - first)
+        with together(output.parent) as place:
+            said, rows = place(beside(output).name), place(output.name)
+            join(rows, output.suffix, pieces)
+            part = self._part(rows, first, stop, head=pieces[0][1].head)
+            said.write_text(part.text(), encoding="utf-8")
+            if picture is not None:
+                draw_ends(place(picture.name), ends, self.table)
+        for path, _ in pieces:
+            for gone in (path, beside(path)):
+                gone.unlink(missing_ok=True)
+                remove_unfinished(gone)
+        with suppress(OSError):  # of another command, or of a stranger
+            folder.rmdir()
+        return part
+
+    def _piece(self, path: Path, first: int, stop: int) -> Part:
+        """The forecasts of some series in a file of their own: there already, or written now."""
+        said = read_part(path)
+        ours = said is not None and (said.run, said.first, said.stop) == (self.run, first, stop)
+        if said is not None and ours and is_unchanged(path, said):
+            return said
+        path.parent.mkdir(exist_ok=True)
+        with together(path.parent) as place:
+            rows = place(path.name)
+            write_rows(rows, path.suffix, self.table, self.ends.blocks(first, stop))
+            head = len(self.table.header_text().encode()) if path.suffix == CSV else 0
+            part = self._part(rows, first, stop, head=head)
+            place(beside(path).name).write_text(part.text(), encoding="utf-8")
+        return part
+
+    def _part(self, written: Path, first: int, stop: int, *, head: int) -> Part:
+        rows = (stop - first) * self.ends.pred_len
+        series = {"first": first, "stop": stop, "rows": rows}
+        return Part(run=self.run, shard=self.shard, **series, head=head, md5=file_md5(written))
 
 
 def draw_ends(path: Path, ends: PanelForecaster, table: LongTable) -> None:
@@ -203,8 +210,7 @@ def json_rows(ends: PanelForecaster, table: LongTable) -> list[dict[str, Any]]:
     time = ends.frame.time_column
     if not ends.frame.without_calendar:
         whole = whole.assign(**{time: whole[time].astype(str)})
-    rows: list[dict[str, Any]] = whole.to_dict("records")
-    return rows
+    return [{str(name): value for name, value in row.items()} for row in whole.to_dict("records")]
 
 
 @contextmanager

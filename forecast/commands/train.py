@@ -230,6 +230,11 @@ def read_data(source: Source, config: dict[str, Any]) -> PreparedData | PanelDat
     """The data of a training, scaled by their train rows."""
     if isinstance(source, CsvSource) and source.panel_form:
         return training_panel(source, config)
+    return read_series(source, config)
+
+
+def read_series(source: Source, config: dict[str, Any]) -> PreparedData:
+    """`read_data` of one series."""
     frame = source.frame()
     lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
     splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)

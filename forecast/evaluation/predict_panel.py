@@ -25,8 +25,8 @@ from forecast.text.terminal import label
 
 # Windows of one call of the model: the last digits of a product depend on its size, and no forecast may depend on how
 # many series are beside it.
-BATCH = 256
-_GATHERED = 8  # batches whose windows are gathered at once
+BATCH = 64
+_GATHERED = 32  # batches whose windows are gathered at once
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -154,5 +154,6 @@ class PanelForecaster:
         end = self.frame.offsets[1:]
         first = np.maximum(self.frame.offsets[:-1], end - self.seq_len)
         counts, _, _ = cell_means(self.frame, first, end)
-        made_up = (counts < (1 - MOST_MISSING) * (end - first)[:, None]).any(axis=1)
-        return self.series[made_up[self.series]]
+        made_up = np.any(counts < (1 - MOST_MISSING) * (end - first)[:, None], axis=1)
+        found: IntArray = self.series[made_up[self.series]]
+        return found

@@ -1,6 +1,7 @@
 """Ridge regression on a long past, as a model."""
 
 import functools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -16,6 +17,7 @@ from forecast.ops.window_sums import WindowSums
 
 LONGEST = 1008  # rows: six weeks of hours; the cost grows with their cube
 STEP = 1.5  # each look-back tried is so many times the next shorter one
+LEAST = 1e-3  # share in the mean, in those of the best map: less would ask for rows that hardly count
 ABOVE_ZERO = Bound(lambda value: value > 0, "must be greater than 0")
 MOST_COLUMNS = 16  # that are given a map each: every one costs as much as the shared map
 
@@ -32,12 +34,14 @@ class Ridge(FittedModel):
 
     Look-backs in steps of STEP up to LONGEST, or to what the train rows allow, and the naive forecasts that a map is
     shrunk towards (see `ops.ridge.naive_forecast`) each give one map, at the strength that errs least on the val
-    windows. The model is the mean of those maps whose error there is at most `tolerance` above the least: what the val
-    rows can hardly tell apart is not chosen among. That mean is a linear map itself.
+    windows. The model is a mean of those maps, in which each has the share exp(-excess / `tolerance`); the excess is
+    how far its error there lies above the least, in times of that: what the val rows can hardly tell apart is not
+    chosen among. That mean is a linear map itself.
 
     window: the data's sizes; a map may read further back than seq_len. look_back, naive, strength: None tries those
     above, a value takes that alone; seen by `fit`. columns: shared, one map for all targets; each, one for every
-    target; None joins the two for every target by the same rule, with more than MOST_COLUMNS targets shared.
+    target; None joins the two for every target by the same rule, with more than MOST_COLUMNS targets shared. tolerance:
+    0 takes the best map alone.
     """
 
     def __init__(
@@ -72,13 +76,11 @@ class Ridge(FittedModel):
         found = self.candidates(rows, parts, together=columns is None)
         if columns is None:
             *own, together = found
-            shared = self.mean_of_best(rows, together)
+            shared = self.mean(rows, together)
             maps = [self.joined(rows, *one, shared) for one in zip(parts, own, strict=True)]
-            maps = [shared] if all(one is shared for one in maps) else maps
         else:
-            maps = [self.mean_of_best(rows, one) for one in found]
-        whole = mean_map(maps)  # for the length
-        self.rows = whole.weight.shape[1]
+            maps = [self.mean(rows, one) for one in found]
+        self.rows = max(one.weight.shape[1] for one in maps)
         weights = [nn.functional.pad(one.weight, (self.rows - one.weight.shape[1], 0)) for one in maps]
         self.weight = nn.Parameter(torch.stack(weights).float())
         self.bias = nn.Parameter(torch.stack([one.bias for one in maps]).float())
@@ -87,27 +89,26 @@ class Ridge(FittedModel):
     def joined(
         self, rows: FittingRows, column: Float[Tensor, "N 1"], found: Sequence[Candidate], shared: LinearMap
     ) -> LinearMap:
-        """The mean of a column's own map and the shared one, or that of the two which errs clearly less."""
-        own = self.mean_of_best(rows, found)
+        """The mean of a column's own map and the shared one."""
+        own = self.mean(rows, found)
         reach = max(own.weight.shape[1], shared.weight.shape[1])
         val = rows.sums(column, rows.origins("val", reach) - reach, reach + self.window.pred_len)
-        kept = self.best([Candidate(one, mean_squared_error(val, one)) for one in (shared, own)])
-        return shared if len(kept) == 1 and kept[0] is shared else mean_map(kept)
+        return self.mean(rows, [Candidate(one, mean_squared_error(val, one)) for one in (shared, own)])
 
-    def best(self, candidates: Sequence[Candidate]) -> list[LinearMap]:
-        """Those whose error is at most `tolerance` above the least."""
-        most = (1 + self.options["tolerance"]) * min(candidate.error for candidate in candidates)
-        return [candidate.linear for candidate in candidates if candidate.error <= most]
-
-    def mean_of_best(self, rows: FittingRows, candidates: Sequence[Candidate]) -> LinearMap:
-        """The mean of the best maps."""
+    def mean(self, rows: FittingRows, candidates: Sequence[Candidate]) -> LinearMap:
+        """The mean of maps, each with its share; see the class."""
         if not candidates:
             raise ValueError(
                 f"model.naive={self.options['naive']} with a season of {rows.period} and model.strength="
                 f"{self.options['strength']}: no look-back tried is longer than the season, or the strength is too "
-                "small for these rows. Leave both out."
+                "small for these rows. Set model.naive=null model.strength=null to let both be chosen."
             )
-        return mean_map(self.best(candidates))
+        least = min(candidate.error for candidate in candidates)
+        one = self.options["tolerance"] * least  # what costs a map all but 1 / e of its share
+        excess = [candidate.error - least for candidate in candidates]
+        shares = [math.exp(-more / one) if one > 0 else float(more == 0) for more in excess]
+        kept = [(candidate.linear, share) for candidate, share in zip(candidates, shares, strict=True) if share > LEAST]
+        return mean_map(*zip(*kept, strict=True))
 
     def candidates(
         self, rows: FittingRows, parts: Sequence[Float[Tensor, "N T"]], *, together: bool = False
@@ -161,8 +162,8 @@ class Ridge(FittedModel):
         if given := self.options["look_back"]:
             if not len(rows.origins("train", given)):
                 raise ValueError(
-                    f"model.look_back={given}: no window of the train rows reads back so far. Leave it out, or take "
-                    "fewer rows."
+                    f"model.look_back={given}: no window of the train rows reads back so far. Set "
+                    "model.look_back=null to let it be chosen, or give fewer rows."
                 )
             return [given]
         longest, enough = LONGEST, rows.val_share * len(rows.origins("val", 1))

@@ -201,5 +201,6 @@ def require_statsforecast() -> None:
         import statsforecast.models  # noqa: F401
     except ImportError as error:
         raise UserError(
-            f"statsforecast cannot be imported ({error}). Install it: pip install 'forecast[stats]'"
+            f"statsforecast cannot be imported ({error}). Install it: pip install 'forecast[stats]', or choose "
+            "model=ridge or model=seasonal_naive"
         ) from error

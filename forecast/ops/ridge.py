@@ -81,8 +81,12 @@ def mean_squared_error(sums: WindowSums, linear: LinearMap) -> float:
     return max(0.0, float(squares)) / (n * n_steps)
 
 
-def mean_map(maps: Sequence[LinearMap]) -> LinearMap:
-    """The map whose forecast is the mean of theirs; rows that one does not read weigh nothing in it."""
+def mean_map(maps: Sequence[LinearMap], shares: Sequence[float]) -> LinearMap:
+    """The map whose forecast is the mean of theirs, each with its share; rows that one does not read add nothing."""
     longest = max(one.weight.shape[1] for one in maps)
-    weights = [torch.nn.functional.pad(one.weight, (longest - one.weight.shape[1], 0)) for one in maps]
-    return LinearMap(torch.stack(weights).mean(0), torch.stack([one.bias for one in maps]).mean(0))
+    weight = maps[0].weight.new_zeros(len(maps[0].weight), longest)
+    bias = torch.zeros_like(maps[0].bias)
+    for one, share in zip(maps, shares, strict=True):
+        weight[:, longest - one.weight.shape[1] :] += share / sum(shares) * one.weight
+        bias += share / sum(shares) * one.bias
+    return LinearMap(weight, bias)

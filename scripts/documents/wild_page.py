@@ -17,6 +17,7 @@ MAKER = "scripts/wild_files.py"
 # The goal: the model's MASE, in times that of the baseline that is best on the test rows.
 NEAR, MOST = 1.02, 1.15
 COMPARED = ("last_value", "seasonal_naive", "closed_form_nlinear", "ridge")
+ROWS, SECONDS = 50_000, 180  # up to so many rows the Informer's command takes so many seconds at most
 SHARE_NEAR = 11 / 14  # of the files; MOST is for all
 
 
@@ -62,6 +63,7 @@ def lines(results: Mapping[str, Any], notes: Mapping[str, str]) -> list[str]:
             "model",
             *map(baseline_name, COMPARED),
             "times best",
+            "Informer",
         ]
     ]
     table += [row(name, result, ratios[name]) for name, result in results.items()]
@@ -69,6 +71,7 @@ def lines(results: Mapping[str, Any], notes: Mapping[str, str]) -> list[str]:
     found = [
         f"At most {NEAR} times the best baseline: {near} of {len(results)} files ({goal}).",
         f"At most {MOST} times: {within} of {len(results)} (goal: all).",
+        *informer_line(results),
         "Rows are those after gaps were filled and rows resampled.",
         f"Made by: {'; '.join(made)}.",
     ]
@@ -76,12 +79,30 @@ def lines(results: Mapping[str, Any], notes: Mapping[str, str]) -> list[str]:
     return [*found, "", *markdown(table), "", *sections][:-1]
 
 
+def informer_line(results: Mapping[str, Any]) -> list[str]:
+    """The longest training of an Informer by check-data's command, on files of at most ROWS rows."""
+    seconds = [
+        one["informer"]["seconds"] for one in results.values() if "informer" in one and one.get("rows", 0) <= ROWS
+    ]
+    if not seconds:
+        return []
+    return [f"The Informer's command, files of at most {ROWS:,} rows: {max(seconds):.0f} s at most (goal: {SECONDS})."]
+
+
 def row(name: str, result: Mapping[str, Any], times: float | None) -> list[str]:
     """A file's line of the table."""
     sizes = [result.get(key) for key in ("rows", "columns", "season")] + result.get("lengths", [None, None])
     errors = [result.get("mase"), *(result.get("baselines", {}).get(baseline) for baseline in COMPARED), times]
+    errors.append(result.get("informer", {}).get("mase"))
     cells = ["-" if size is None else f"{size:,}" for size in sizes]
     return [f"`{name}`", *cells, *("-" if error is None else f"{error:.3f}" for error in errors)]
+
+
+def informer_words(informer: Mapping[str, Any]) -> str:
+    """What came of the Informer's command."""
+    if informer["mase"] is None:
+        return as_markdown(informer["verdict"].rstrip("."))
+    return f"MASE {informer['mase']:.3f}"
 
 
 def section(name: str, result: Mapping[str, Any], note: str | None) -> list[str]:
@@ -92,4 +113,6 @@ def section(name: str, result: Mapping[str, Any], note: str | None) -> list[str]
     text.append(f"- check-data, {result['check_seconds']} s: {as_markdown(said.rstrip('.'))}.{as_markdown(first)}")
     if "train_seconds" in result:
         text.append(f"- train, {result['train_seconds']} s: {as_markdown(result['verdict'])}")
+    if informer := result.get("informer"):
+        text.append(f"- the Informer's command, {informer['seconds']} s: {informer_words(informer)}.")
     return [*text, *([f"- A miss. {note}"] if note else []), ""]

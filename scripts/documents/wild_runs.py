@@ -2,11 +2,11 @@
 
 import json
 import os
+import resource
 import shlex
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,40 @@ def record(folder: Path, path: Path, *, only: Collection[str] | None = None) -> 
 
     only: the names of some; the rest of `path` stays. Raises UserError for a folder without one of them.
     """
+    files = csv_files(folder, only)
+    kept = read(path) if only else {}
+    for name, file in files.items():
+        kept[name] = measure(file)
+        print(f"{name}: {kept[name]['verdict']}", flush=True)
+        write(path, kept)
+
+
+def record_informers(folder: Path, path: Path, *, only: Collection[str] | None = None) -> None:
+    """Runs the Informer that check-data advises for files whose results are there, and keeps its seconds and MASE.
+
+    only: as `record`. Raises UserError for a file without results, too.
+    """
+    files, kept = csv_files(folder, only), read(path)
+    for name, file in files.items():
+        if not kept.get(name, {}).get("train"):
+            raise UserError(f"{path.name} has no training of {name}: record it first, without --informer")
+        kept[name]["informer"] = measure_informer(file, kept[name])
+        print(f"{name}: {kept[name]['informer']}", flush=True)
+        write(path, kept)
+
+
+def csv_files(folder: Path, only: Collection[str] | None) -> dict[str, Path]:
+    """The CSV files of a folder by name, smallest first, or some. Raises UserError for one that is not there."""
     files = {file.name: file for file in sorted(folder.glob("*.csv"), key=lambda file: file.stat().st_size)}
     for name in only or files or ["*.csv"]:
         if name not in files:
             raise UserError(f"{folder} has no {name}: name a folder of CSV files, and files of it.")
-    kept = read(path) if only else {}
-    for name in only or files:
-        kept[name] = measure(files[name])
-        print(f"{name}: {kept[name]['verdict']}", flush=True)
-        write_text(path, json.dumps(dict(sorted(kept.items())), indent=1, ensure_ascii=False) + "\n")
+    return {name: file for name, file in files.items() if not only or name in only}
+
+
+def write(path: Path, results: dict[str, Any]) -> None:
+    """Keeps results at a path, by file name."""
+    write_text(path, json.dumps(dict(sorted(results.items())), indent=1, ensure_ascii=False) + "\n")
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -60,15 +85,34 @@ def measure(file: Path) -> dict[str, Any]:
         return result | figures(next(folder.rglob("metrics.json")).parent) | {"verdict": " ".join(verdict[-1:])}
 
 
+def measure_informer(file: Path, result: dict[str, Any]) -> dict[str, Any]:
+    """The command of an Informer that check-data prints for the reading of a result, its seconds and its MASE on test.
+
+    mase: None for a training that failed, with its last words.
+    """
+    reading = [word for word in shlex.split(result["train"]) if word.startswith("data.")] if result["reading"] else []
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / file.name).symlink_to(file.resolve())
+        known = [word for word in reading if not word.startswith("data.path=")]
+        command = json.loads(run(["check-data", file.name, *known, "--json"], folder)[0].stdout)["informer_command"]
+        done, seconds = run(command[1:], folder)
+        said = {"made_by": made_by(), "command": shlex.join(command), "seconds": seconds}
+        if done.returncode:
+            return said | {"mase": None, "verdict": last_line(done.stderr)}
+        return said | {"mase": figures(next(folder.rglob("metrics.json")).parent)["mase"]}
+
+
 def run(arguments: Sequence[str], folder: Path) -> tuple[subprocess.CompletedProcess[str], float]:
-    """`forecast` of this checkout on one thread, and its seconds."""
+    """`forecast` of this checkout on one thread, and its seconds on the processor: others may be at work beside it."""
     environment = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
     command = [sys.executable, "-m", "forecast", *arguments]
-    began = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False
     )
-    return done, round(time.perf_counter() - began, 1)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return done, round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1)
 
 
 def advice(answer: dict[str, Any]) -> dict[str, Any]:

@@ -183,6 +183,7 @@ def test_an_interpolation_in_a_saved_config_is_refused(tmp_path, content, place)
     assert f"{place}=${{oc.env:HOME}}: a saved config holds plain values" in refused(saved(tmp_path, content))
 
 
+@pytest.mark.slow
 def test_a_forecast_does_not_import_lightning_to_look_at_a_config(best):
     code = (
         f"import sys; from forecast.checkpoint.load import load_checkpoint; load_checkpoint({str(best)!r}).model(); "

@@ -216,7 +216,7 @@ def made_checkpoint(folder, *options, trained):
 @pytest.mark.parametrize("freq", ["MS", "100ms", "YS-JAN", "W-WED", "B", "7min", "D", "QE-DEC"])
 def test_any_frequency_goes_all_the_way_from_a_csv_to_a_forecast(tmp_path, freq):
     write_csv(tmp_path / "own.csv", rows=170, start="1901-01-01", freq=freq)
-    forecast = predicted(tmp_path, made_checkpoint(tmp_path, trained=freq in ("MS", "100ms")))
+    forecast = predicted(tmp_path, made_checkpoint(tmp_path, trained=freq == "100ms"))
     expected = pd.date_range("1901-01-01", periods=175, freq=freq)[-5:]
     assert pd.DatetimeIndex(pd.to_datetime(forecast["when"])).tolist() == expected.tolist()
 

@@ -53,6 +53,13 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch, request):
+    """Pictures take most of the time of a forecast; one test looks at a real one."""
+    if "picture" not in request.node.name:
+        monkeypatch.setattr(command, "draw_ends", lambda path, *_: path.write_bytes(b"a picture"))
+
+
 @pytest.fixture
 def small(monkeypatch):
     """Batches of three series, files of two batches: as many of both as a panel of millions has."""
@@ -81,7 +88,12 @@ def test_every_series_goes_on_in_the_order_and_names_of_the_file(folder, tmp_pat
     assert found["day"].tolist() == [end + pd.Timedelta(days=p) for end in ends for p in range(5)]
     level = found.groupby("shop", sort=False)["sold"].mean().to_numpy()
     assert (np.abs(level - 100 * np.array(HELD)) < 4 * (1 + np.array(HELD))).all()  # original units
-    assert (tmp_path / "f.png").stat().st_size > 0
+
+
+def test_a_picture_shows_some_series(folder, tmp_path):
+    for checkpoint in ("c", "padded"):
+        predict(folder / f"{checkpoint}.ckpt", tmp_path / f"{checkpoint}.csv")
+        assert (tmp_path / f"{checkpoint}.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_forecast_is_the_models_own_of_the_last_rows(folder, tmp_path):

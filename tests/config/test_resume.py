@@ -255,7 +255,7 @@ def test_no_argument_of_the_trainer_takes_a_path_or_an_address_from_a_checkpoint
 
 @pytest.mark.parametrize(
     "text",
-    ["devices=1000000", "devices='1000000'", f"devices={list(range(5000))}", "num_nodes=2", "num_nodes=1000000"],
+    ["devices=1000000", "devices='1000000'", f"devices={list(range(500))}", "num_nodes=2", "num_nodes=1000000"],
     ids=lambda text: text[:20],
 )
 def test_a_checkpoint_alone_starts_no_more_processes_than_there_are_processors(text):

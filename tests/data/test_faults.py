@@ -108,7 +108,7 @@ STAMPS = {
     "-0": "'-0' is no timestamp",  # to pandas the year 0
     "2016-07-01 02:00:00Z": "'2016-07-01 02:00:00Z' has an offset from UTC, other timestamps have none ... or none",
     "2016-07-01T02:00+02:00": "'2016-07-01T02:00+02:00' has an offset from UTC",
-    "2016-07-01 02:00 CET": "'2016-07-01 02:00 CET' has an offset from UTC",
+    "2016-07-01 02:00 CET": "'2016-07-01 02:00 CET' names its time zone by letters. Write all offsets",
     **{stamp: f"{stamp!r} is not in the years 1678 to 2261, which can be read" for stamp in OUT_OF_REACH},
 }
 for stamp, says in STAMPS.items():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from forecast.data.findings import Findings
 from forecast.data.frame import read_frame
 from forecast.data.reading.cells import read_cells
-from forecast.data.reading.csv_columns import read_table
+from forecast.data.reading.csv_columns import quick_table, read_table
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import TableSpec
@@ -114,6 +114,19 @@ def test_instants_are_brought_to_the_zone_asked_for(tmp_path):
     assert str(read(tmp_path, text).timestamps[0]) == "2016-07-01 00:00:00"
     assert str(read(tmp_path, text, time_zone="Europe/Berlin").timestamps[0]) == "2016-07-01 02:00:00"
     refused(tmp_path, text, r"'Europe/Berln' is no time zone\. Did you mean 'Europe/Berlin'", time_zone="Europe/Berln")
+
+
+def test_letters_for_a_time_zone_are_refused_with_a_setting_that_reads_the_clock_alone(tmp_path):
+    text = rows("date,a", "2016-07-01 00:00 CET,1", "2016-07-01 01:00 CET,2", "2016-07-01 02:00 CET,3")
+    fix = r"letters\. Write all offsets from UTC in digits, as in .*, or set data\.time_format=\"'%Y-%m-%d %H:%M CET'\""
+    refused(tmp_path, text, fix)
+    assert str(read(tmp_path, text, time_format="%Y-%m-%d %H:%M CET").timestamps[0]) == "2016-07-01 00:00:00"
+    digits = text.replace(" CET", "+01:00")
+    assert str(read(tmp_path, digits).timestamps[0]) == "2016-06-30 23:00:00"
+    for other in ("CEST", "", "CET 2"):  # no one format reads them
+        refused(
+            tmp_path, text.replace("02:00 CET", f"02:00 {other}"), r"letters\. Write all .*leave all of them out\.$"
+        )
 
 
 def test_descending_rows_are_sorted_and_that_is_said(tmp_path, caplog):
@@ -335,6 +348,48 @@ def test_a_plain_file_is_read_alike_by_pandas_and_cell_by_cell(tmp_path_factory,
     path = write(tmp_path_factory.mktemp("plain"), hourly("a,b", *lines))
     quick, by_cells = both_ways(path, Layout(gaps="mask" if gaps else "refuse"))
     assert quick == by_cells
+
+
+WORDS = st.sampled_from(["rain", '"fog, thick"', " clear\t", '"a ""b"""', "NA", "", "None", "ñ", "1x", "12%"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(cells=st.lists(st.tuples(WORDS, NUMBERS, WORDS), min_size=3, max_size=11), short=st.booleans())
+def test_columns_of_words_are_left_out_alike_by_pandas_and_cell_by_cell(tmp_path_factory, cells, short):
+    lines = [",".join(row[:2] if short and row is cells[-1] else row) for row in cells]
+    path = write(tmp_path_factory.mktemp("words"), hourly("a,b,c", *lines))
+    layout, read = Layout(gaps="mask"), []
+    for read_by in (read_table, lambda text, spec, findings: read_cells(text, spec, findings, unclosed=False)):
+        findings = Findings(str(path), strict=False)
+        text = CsvText(path, ",").verified(findings)
+        spec = TableSpec.of(text.header(("date",), findings), layout, str(path))
+        table = read_by(text, spec, findings)
+        read.append((table.columns, table.timestamps.tolist(), table.values.tobytes("F"), list(findings)))
+    assert read[0] == read[1]
+
+
+WEATHER = ["rain"] * 130
+
+
+@pytest.mark.parametrize(
+    ("weather", "quick"),
+    [
+        (WEATHER, True),
+        ([*WEATHER, "NA", ""], True),
+        ([*WEATHER, "7"], False),  # a number: the cells say what the column is
+        ([*WEATHER, '"rain\nsnow"'], False),  # no cell goes over the end of its line
+    ],
+)
+def test_pandas_reads_a_file_with_columns_of_words_alone(tmp_path, weather, quick):
+    path = write(tmp_path, hourly("a,weather", *(f"{row / 8},{cell}" for row, cell in enumerate(weather))))
+    text = CsvText(path, ",").verified(findings := Findings(str(path), strict=True))
+    spec = TableSpec.of(text.header(("date",), findings), Layout(gaps="mask"), str(path))
+    read = quick_table(text, spec)
+    assert (read.table is not None) == quick
+    if quick:
+        assert [column.name for column in read.words] == ["weather"]
+        assert read.words[0].cells(range(len(weather))) == weather
+        assert (read.table.columns, read.table.values[:, 0].tolist()) == (("a",), [n / 8 for n in range(len(weather))])
 
 
 @pytest.mark.parametrize(

@@ -56,21 +56,23 @@ def test_the_record_has_no_paths_and_a_result_for_each_file():
 def test_the_table_measures_the_model_by_the_baseline_that_is_best_on_test():
     results = {
         "a.csv": result(1.02, last_value=4.0, seasonal_naive=1.0, ridge=1.02),
-        "b.csv": result(1.5, last_value=2.0, seasonal_naive=None, ridge=1.25),
+        "b.csv": result(1.5, last_value=2.0, seasonal_naive=None, ridge=1.25)
+        | {"informer": {"seconds": 91.4, "mase": 1.4}},
     }
     text = wild_page.lines(results, {"b.csv": "Its level jumps."})
     assert text[0] == "At most 1.02 times the best baseline: 1 of 2 files (goal: 2)."
     assert text[1] == "At most 1.15 times: 1 of 2 (goal: all)."
-    assert "| `a.csv` | 1,009 | 3 | 24 | 96 | 24 | 1.020 | 4.000 | 1.000 | - | 1.020 | 1.020 |" in text
-    assert "| `b.csv` | 1,009 | 3 | 24 | 96 | 24 | 1.500 | 2.000 | - | - | 1.250 | 1.200 |" in text
-    assert text[-1] == "- A miss. Its level jumps."
+    assert "| `a.csv` | 1,009 | 3 | 24 | 96 | 24 | 1.020 | 4.000 | 1.000 | - | 1.020 | 1.020 | - |" in text
+    assert "| `b.csv` | 1,009 | 3 | 24 | 96 | 24 | 1.500 | 2.000 | - | - | 1.250 | 1.200 | 1.400 |" in text
+    assert text[2] == "The Informer's command, files of at most 50,000 rows: 91 s at most (goal: 180)."
+    assert text[-2:] == ["- the Informer's command, 91.4 s: MASE 1.400.", "- A miss. Its level jumps."]
 
 
 def test_a_command_that_failed_is_a_miss_with_its_last_words():
     failed = {"made_by": "commit 1a2b3c4", "check": "forecast check-data a.csv", "check_seconds": 2.5, "train": None}
     text = wild_page.lines({"a.csv": failed | {"verdict": "No rows."}}, {"a.csv": "It is empty."})
     assert text[0].startswith("At most 1.02 times the best baseline: 0 of 1")
-    assert "| `a.csv` | - | - | - | - | - | - | - | - | - | - | - |" in text
+    assert "| `a.csv` | - | - | - | - | - | - | - | - | - | - | - | - |" in text
     assert "- check-data, 2.5 s: No rows." in text
 
 
@@ -122,4 +124,9 @@ def test_each_file_gets_the_two_commands(tmp_path):
     assert whole["mase"] <= 1.02 * min(whole["baselines"].values())
     assert two["reading"] == "here" and "place" in two["train"] and two["mase"] > 0
     assert words["train"] is None and words["verdict"]
+    with pytest.raises(UserError, match=r"wild\.json has no training of words\.csv: record it first, without --inf"):
+        wild_runs.record_informers(folder, path, only=["words.csv"])
+    wild_runs.record_informers(folder, path, only=["two below.csv"])
+    informer = json.loads(path.read_text())["two below.csv"]["informer"]
+    assert "model=informer" in informer["command"] and "place: here" in informer["command"] and informer["mase"] > 0
     assert str(tmp_path) not in path.read_text()

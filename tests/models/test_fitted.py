@@ -160,6 +160,24 @@ def test_without_tolerance_it_is_the_one_that_errs_least_on_val():
     assert len({candidate.linear.weight.shape[1] for candidate in candidates}) > 3
 
 
+@pytest.mark.parametrize("tolerance", [0.01, 0.1, 1.0])
+def test_the_share_of_a_map_falls_with_its_error_on_val(tolerance):
+    series = season(13, noise=0.5)
+    model = Ridge(window=window((0,), n_columns=1), tolerance=tolerance)
+    model.fit(rows(series, 13))
+    (candidates,) = model.candidates(rows(series, 13), [series])
+    errors = np.array([candidate.error for candidate in candidates])
+    shares = np.exp(-(errors / errors.min() - 1) / tolerance)
+    shares[shares <= 1e-3] = 0
+    past = series[:91, 0]
+    forecasts = [one.weight @ past[-one.weight.shape[1] :] + one.bias for one, _ in candidates]
+    expected = sum(share * one for share, one in zip(shares / shares.sum(), forecasts, strict=True))
+    torch.testing.assert_close(
+        forecast(model, past[-model.look_back :].float()[None, :, None])[0, :, 0], expected.float()
+    )
+    assert np.count_nonzero(shares) > 1 and model.look_back <= 91
+
+
 def test_look_backs_hold_whole_seasons_and_no_more_rows_than_there_are_windows():
     model = Ridge(window=window((0,), n_columns=1))
     assert model.look_backs(rows(season(13, noise=0.5), 13)) == [91, 52, 39, 26, 13]
@@ -170,7 +188,10 @@ def test_look_backs_hold_whole_seasons_and_no_more_rows_than_there_are_windows()
 def test_a_season_that_fits_into_no_look_back_is_refused():
     model = Ridge(window=window((0,), n_columns=1), naive="season", look_back=9)
     with pytest.raises(
-        ValueError, match=re.escape("model.naive=season with a season of 13 and model.strength=None: no look-")
+        ValueError,
+        match=re.escape("model.naive=season with a season of 13 and model.strength=None: no look-")
+        + ".*"
+        + re.escape("Set model.naive=null model.strength=null"),
     ):
         model.fit(rows(season(13, noise=0.5), 13))
 

@@ -88,8 +88,14 @@ def forecast_of(cfg):
         return model(*inputs(model)[:3])
 
 
+# A slot of each kind, and one that is read row by row; the ways of the other models are below.
+EACH_SLOT = ("informer", "gpt")
+
+
 @pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("model", ATTENDING)
+@pytest.mark.parametrize(
+    "model", [pytest.param(name, marks=[pytest.mark.slow] * (name not in EACH_SLOT)) for name in ATTENDING]
+)
 def test_a_model_with_an_attention_forecasts_there_what_it_does_on_a_cpu(model, attention):
     cfg = config(model)
     if not any(serves(attention, slot, cfg) for slot in slots(cfg)):

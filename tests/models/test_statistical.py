@@ -147,7 +147,9 @@ def test_an_order_is_judged_on_val_and_by_nothing_after_it(repeating, monkeypatc
 def test_without_the_package_a_forecast_is_refused_with_the_command_that_installs_it(monkeypatch):
     for name in ("statsforecast", "statsforecast.models"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UserError, match=r"^statsforecast cannot be imported .* pip install 'forecast\[stats\]'$"):
+    with pytest.raises(
+        UserError, match=r"^statsforecast cannot .* pip install 'forecast\[stats\]', or choose model=ri"
+    ):
         Theta(window=WINDOW, look_back=L).extend(past(L))
 
 

@@ -71,8 +71,8 @@ def test_a_shifted_window_is_forecast_shifted(naive):
 def test_the_mean_of_maps_of_unequal_length_forecasts_the_mean():
     short = LinearMap(torch.randn(P, 3, dtype=torch.float64), torch.randn(P, dtype=torch.float64))
     long = LinearMap(torch.randn(P, L, dtype=torch.float64), torch.randn(P, dtype=torch.float64))
-    both = mean_map([short, long])
-    expected = (short.weight @ PAST[0, -3:] + short.bias + long.weight @ PAST[0] + long.bias) / 2
+    both = mean_map([short, long], [0.3, 0.1])
+    expected = 0.75 * (short.weight @ PAST[0, -3:] + short.bias) + 0.25 * (long.weight @ PAST[0] + long.bias)
     torch.testing.assert_close(both.weight @ PAST[0] + both.bias, expected)
 
 

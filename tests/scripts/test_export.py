@@ -206,7 +206,8 @@ def test_dynamic_is_any_number_of_windows_as_without_the_option(linear, tmp_path
 MORE = ["model.embedding=fixed", "data.features=MS", "data.target=load"]
 
 
-@pytest.mark.parametrize("changes", [[], pytest.param(MORE, marks=pytest.mark.slow)], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", [[], MORE], ids=str)
 def test_without_this_package_the_folder_forecasts_as_predict_does(tmp_path, changes):
     write_csv(tmp_path / "own.csv")
     trained = [*LAYOUT, f"data.path={tmp_path}/own.csv", *LENGTHS, *changes]

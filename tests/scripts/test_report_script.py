@@ -11,6 +11,20 @@ import pytest
 from comparison.folders import edit_json, make_run, make_runs, wave
 from script import call_script
 
+from forecast.report.figures import blank_figure
+
+# They read what the pictures are made of; what is on them: tests/comparison/test_pictures.py.
+DRAWN = {"test_a_sweep_becomes_a_table_a_csv_and_pictures", "test_odd_files_cost_a_picture_and_not_the_report"}
+
+
+@pytest.fixture(autouse=True)
+def blank_pictures(request, monkeypatch):
+    """To draw the four takes as long as all else of a report."""
+    names = ("errors.png", "cost.png", "steps.png", "forecasts.png")
+    if request.node.originalname not in DRAWN:
+        blank = {name: blank_figure(1.0, 1.0, name) for name in names}
+        monkeypatch.setattr("forecast.commands.report.comparison_figures", lambda comparison: blank)
+
 
 @pytest.fixture
 def sweep(tmp_path):

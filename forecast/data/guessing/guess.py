@@ -12,8 +12,8 @@ from forecast.data.guessing.column_guess import AmbiguousStyle, guess_style
 from forecast.data.guessing.guess_numbers import decide_numbers, mark_missing, style_reason
 from forecast.data.guessing.guess_rows import decided_rows, looks_stacked
 from forecast.data.guessing.guess_time import Names, choose_time, likely_times, usual_time
-from forecast.data.reading.cells import RawFile, read_raw, table_of
-from forecast.data.reading.csv_columns import UNCLOSED, check_signs, quick_table
+from forecast.data.reading.cells import RawFile, read_raw, say_left_out, table_of
+from forecast.data.reading.csv_columns import UNCLOSED, QuickRead, check_signs, quick_table
 from forecast.data.reading.csv_text import CsvText, guess_separator, valid_separator
 from forecast.data.reading.layout import STEPS, USUAL, Layout
 from forecast.data.reading.numbers import NumberStyle
@@ -82,12 +82,13 @@ def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings)
     if len(candidates) == 1 and len(candidates[0]) == 1:
         decimal, reason = _decimal(opened, candidates[0][0], guess, given)
         plain = _plain_table(opened, candidates[0], replace(guess.layout, decimal=decimal), findings)
-        if plain is not None:
+        if plain is not None and plain.table is not None:
             if reason:
                 guess.set(reason, decimal=decimal)
             _say_time(guess, candidates[0], given)
-            plain = mark_missing(plain, guess, given)
-            return _finished(opened, decided_rows(plain, [], guess, given), guess)
+            say_left_out([(column.name, "text") for column in plain.words], findings)
+            table = mark_missing(plain.table, guess, given)
+            return _finished(opened, decided_rows(table, plain.words, guess, given), guess)
     raw = _raw(opened, candidates, guess.layout)
     columns = {column.name: column for column in raw.columns}
     _decide_time(columns, candidates, guess, given)
@@ -96,7 +97,7 @@ def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings)
     decide_numbers(columns, guess, given)
     spec = TableSpec.of(opened.header, guess.layout, str(opened.text.path), gaps="mask")
     check_signs(opened.text, spec, findings)
-    if spec.is_plain and opened.tried != guess.layout and UNCLOSED in quick_table(opened.text, spec)[1]:
+    if spec.is_plain and opened.tried != guess.layout and UNCLOSED in quick_table(opened.text, spec).reason:
         opened.raw, opened.unclosed = None, True
         raw = _raw(opened, candidates, guess.layout)
     findings.extend(opened.raw_findings)
@@ -132,20 +133,20 @@ def _decimal(opened: Opened, time: str, guess: Guess, given: Given) -> tuple[str
     return ",", style_reason(style)
 
 
-def _plain_table(opened: Opened, names: Names, layout: Layout, findings: Findings) -> Table | None:
-    """The table as pandas reads it, where nothing but the time column has to be said; None where it cannot."""
+def _plain_table(opened: Opened, names: Names, layout: Layout, findings: Findings) -> QuickRead | None:
+    """The file as pandas reads it, where nothing but the time column has to be said; None where it cannot."""
     opened.tried = replace(layout, time_column=names[0])
     opened.tried.check()
     spec = TableSpec.of(opened.header, opened.tried, str(opened.text.path), gaps="mask")
     if spec.style.decimal == opened.text.separator:
         return None
     opened.text.check_nul()
-    table, reason = quick_table(opened.text, spec)
-    opened.unclosed = UNCLOSED in reason
-    if table is None or looks_stacked(table.timestamps):
+    read = quick_table(opened.text, spec)
+    opened.unclosed = UNCLOSED in read.reason
+    if read.table is None or looks_stacked(read.table.timestamps):
         return None
     opened.text.header(names, findings)
-    return table
+    return read
 
 
 def _raw(opened: Opened, candidates: Sequence[Names], layout: Layout) -> RawFile:

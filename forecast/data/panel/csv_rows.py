@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from forecast.data.findings import Findings, quoted
 from forecast.data.guessing.train_command import hydra_value
@@ -20,7 +21,7 @@ from forecast.data.panel.names import (
     nanoseconds,
     whole_numbers,
 )
-from forecast.data.panel.rows import PanelRows, as_float32
+from forecast.data.panel.rows import PanelRows, as_float32, said
 from forecast.data.reading.cells import RawFile, read_raw, table_of
 from forecast.data.reading.csv_columns import check_signs, quick_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
@@ -135,6 +136,13 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
         table = replace(table, timestamps=rows.timestamps, values=rows.values, origin=rows.origin)
     where = line_of(table)
     stamps = nanoseconds(table.timestamps) if times is None else times
+    again = pd.Series(stamps).duplicated()
+    if layout.duplicates == "error" and again.any():
+        raise UserError(
+            f"{where(int(again.argmax()))}: the time {said(int(stamps[again.argmax()]), stepped=times is not None)} "
+            "stands in a line before, and in a panel of columns each has one line. For a row for each series and time "
+            "set data.panel=long data.id_column=NAME, else data.duplicates=mean, sum, first or last."
+        )
     series, places = np.nonzero(~np.isnan(table.values.T))
     values = as_float32(table.values, where, table.columns).T[series, places]
     return PanelRows(

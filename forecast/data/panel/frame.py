@@ -62,12 +62,15 @@ class PanelFrame:
 
     def calendar(self, more: int = 0) -> pd.DatetimeIndex:
         """The timestamp of each step from `first` to the last row of any series, and of `more` steps after it."""
-        return pd.date_range(self.first, periods=int((self.steps + self.lengths).max()) + more, freq=self.freq)
+        steps = int((self.steps + self.lengths).max()) + more
+        calendar: pd.DatetimeIndex = pd.date_range(self.first, periods=steps, freq=self.freq)
+        return calendar
 
     def timestamps(self, series: int, more: int = 0) -> pd.DatetimeIndex:
         """The timestamps of the rows of one series, and of `more` steps after it."""
         steps = int(self.steps[series])
-        return self.calendar(more)[steps : steps + int(self.lengths[series]) + more]
+        timestamps: pd.DatetimeIndex = self.calendar(more)[steps : steps + int(self.lengths[series]) + more]
+        return timestamps
 
     def rows(self, series: int) -> npt.NDArray[np.float32]:
         """The values (n, C) of one series."""
@@ -79,7 +82,8 @@ class PanelFrame:
             return self
         places = [self.columns.index(name) for name in columns]
         measured = None if self.measured is None else self.measured[:, places]
-        return replace(self, values=np.ascontiguousarray(self.values[:, places]), columns=tuple(columns), measured=measured)
+        values = np.ascontiguousarray(self.values[:, places])
+        return replace(self, values=values, columns=tuple(columns), measured=measured)
 
     @property
     def without_calendar(self) -> bool:

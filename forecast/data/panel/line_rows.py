@@ -1,6 +1,6 @@
 """The rows of a panel of one series a line: its id, then its values, shorter lines padded with empty cells."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -8,33 +8,37 @@ from pathlib import Path
 import numpy as np
 
 from forecast.data.findings import quoted
+from forecast.data.frequency import infer_frequency
 from forecast.data.panel.csv_rows import VALUE, checksum_of, opened
 from forecast.data.panel.frame import IntArray
-from forecast.data.panel.names import KNOWN_IDS, check_ids, layout_of, nanoseconds
+from forecast.data.panel.names import KNOWN_IDS, check_ids, layout_of, nanoseconds, whole_numbers
 from forecast.data.panel.rows import PanelRows, as_float32
 from forecast.data.reading.cell_faults import CellFaults
 from forecast.data.reading.cells import counted_stamps
 from forecast.data.reading.csv_text import BLANKS
-from forecast.data.reading.layout import STEP, STEPS, Layout
-from forecast.data.reading.numbers import NumberStyle, number_in, read_numbers
+from forecast.data.reading.layout import STEP, STEPS, USUAL, Layout
+from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle, number_in, read_numbers
 from forecast.data.reading.raw_columns import RawColumns
+from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
 
 _ID_NAMES = {"", "id", "ids", "name", "series", "v1", *KNOWN_IDS}  # of the first cell of a header that counts
+_FEWEST_DATES = 3  # that make a first line one of times
 _LINES = 1_000  # read at a time
 
 
 def line_rows(path: Path, source: CsvSource) -> PanelRows:
-    """The values of all lines, one series after the other; steps, unless data.freq and data.start say when they were.
+    """The values of all lines, one series after the other.
 
-    A first line without numbers, or that counts them, is a header. UserError for a cell that is no number, and a file
-    without any.
+    They are steps, unless data.freq and data.start, or dates in the first line, say when they were. A first line
+    without numbers, or that counts them, is a header. UserError for a cell that is no number, and a file without any.
     """
     layout = _layout(source)
     text, findings, names = opened(path, source)
     style = NumberStyle(layout.decimal, layout.thousands, tuple(layout.missing))
-    header = _is_header(names, style)
+    dates = _dates(names[1:]) if source.freq is None and source.start is None else None
+    header = dates is not None or _is_header(names, style)
     read, ids, lines, lengths = RawColumns([VALUE]), [], [], []
     records = islice(text.records(), int(header), None)
     while chunk := list(islice(records, _LINES)):
@@ -62,8 +66,10 @@ def line_rows(path: Path, source: CsvSource) -> PanelRows:
 
     counts = np.diff(offsets)
     steps = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
-    stepped = layout.freq == STEPS
-    if not stepped:
+    stepped = layout.freq == STEPS and dates is None
+    if dates is not None:
+        steps = dates[_checked_steps(steps, len(dates), where)]
+    elif not stepped:
         stamps = counted_stamps(layout, int(counts.max(initial=0)))
         steps = nanoseconds(stamps)[steps]
     return PanelRows(
@@ -91,6 +97,26 @@ def _layout(source: CsvSource) -> Layout:
             )
     layout.check()
     return replace(layout, duplicates="error")
+
+
+def _dates(cells: Sequence[str]) -> IntArray | None:
+    """The times that the first line has above the values; None where it has none."""
+    if len(cells) < _FEWEST_DATES or whole_numbers(cells, USUAL):
+        return None
+    try:
+        read = read_timestamps({"": [cell.strip(BLANKS) for cell in cells]}, missing=MISSING_SPELLINGS)
+    except AmbiguousTime:
+        return None
+    whole = not read.faults and infer_frequency(read.stamps) is not None
+    return nanoseconds(read.stamps) if whole else None
+
+
+def _checked_steps(steps: IntArray, most: int, where: Callable[[int], str]) -> IntArray:
+    """The places of values below the first line; UserError for one behind its end."""
+    if (steps >= most).any():
+        row = int((steps >= most).argmax())
+        raise UserError(f"{where(row)} stands behind the {most} times in line 1. Write a time above each value.")
+    return steps
 
 
 def _is_header(names: Sequence[str], style: NumberStyle) -> bool:

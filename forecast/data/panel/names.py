@@ -59,6 +59,11 @@ def id_columns(source: CsvSource, header: Sequence[str], path: str) -> tuple[str
                 f"{path}: there is no column '{name}' (data.id_column) among {listed(header)}.{closest(name, header)} "
                 "Set data.id_column=NAME, or several: data.id_column=[NAME, NAME]"
             )
+        if name in (source.columns or ()):
+            raise UserError(
+                f"{path}: the column '{name}' is in data.columns, to be read as numbers, and in data.id_column. Name "
+                "it once."
+            )
     if not names or len(set(names)) < len(names):
         raise UserError(
             f"data.id_column={hydra_value(list(names))} must name each column once. Set data.id_column=NAME"

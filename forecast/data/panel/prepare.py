@@ -100,8 +100,11 @@ class PanelData:
         served = self.windows(split)
         return series_windows(self, served.series_of(windows).numpy(), served.origins_of(windows).numpy())
 
-    def original(self, scaled: npt.NDArray[np.float64], series: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def original(
+        self, scaled: npt.NDArray[np.float64], series: npt.NDArray[np.int64] | None
+    ) -> npt.NDArray[np.float64]:
         """Target values (W, P, T) of windows of these series (W,) in original units."""
+        assert series is not None
         return self.scaler.original(scaled, series, self.targets)
 
     def origin_times(self, split: str, windows: Sequence[int]) -> pd.DatetimeIndex:

@@ -73,7 +73,8 @@ class SavedScale:
 
     @cached_property
     def _index(self) -> pd.Index:
-        return pd.Index(self.ids.astype(object))
+        index: pd.Index = pd.Index(self.ids.astype(object))
+        return index
 
     def unseen(self, ids: npt.NDArray[np.str_]) -> npt.NDArray[np.bool_]:
         """Which of the series were not trained on."""

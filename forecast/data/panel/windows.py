@@ -114,7 +114,7 @@ class PanelWindows(Dataset[Batch]):
         """The windows `indices` in batches of `size`, the last one with the rest; gathered at once."""
         whole = self.__getitems__(indices)
         count = -(-len(whole.target) // size)
-        parts = [[None] * count if part is None else part.split(size) for part in whole]
+        parts = [[None] * count if part is None else torch.split(part, size) for part in whole]
         return [Batch(*batch) for batch in zip(*parts, strict=True)]
 
     def __getitem__(self, index: int) -> Batch:

@@ -81,7 +81,8 @@ class LongTable:
         ids = [np.repeat(cells[series], self.pred_len) for cells in self._ids.values()]
         columns = [*ids, self._stamps[self._steps(series)], *values.reshape(-1, len(self.targets)).T]
         names = [*self._ids, self.frame.time_column, *self.targets]
-        return pd.DataFrame(dict(zip(names, columns, strict=True)))
+        rows: pd.DataFrame = pd.DataFrame(dict(zip(names, columns, strict=True)))
+        return rows
 
     def columns(self, series: IntArray, values: FloatArray) -> Any:
         """The rows of forecasts (B, P, T) of series (B,) as a table of pyarrow's."""

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from forecast.data.findings import GAPS_FIX, Findings, counted, quoted
+from forecast.data.guessing.train_command import typed
 from forecast.data.reading.numbers import STYLE_FAULTS, NumberStyle, fault_words
-from forecast.data.reading.time_formats import YEARS
+from forecast.data.reading.time_formats import YEARS, format_with_zone_name
 
+_DIGITS = "Write all offsets from UTC in digits, as in 2016-07-01 00:00+01:00"
 MOST_TEXT = 0.5  # share of the cells: beyond it a column holds words, below it some cells are damaged
 
 
@@ -47,7 +49,7 @@ class CellFaults:
             where = f"{self.path}: line {fault.line}"
             if kind != "surplus":
                 where += f", column {quoted(self.header[place])}:"
-            what, fix = self._words(kind, place, fault)
+            what, fix = self._words(kind, place, fault, rows)
             if not findings.strict:
                 row = kind == "surplus" or place in self.times
                 what += f"; {counted(fault.count, 'such row' if row else 'such cell')} of {rows}"
@@ -56,11 +58,17 @@ class CellFaults:
                     fix = "Drop the column, or train on one other: data.features=S data.target=NAME."
             findings.error(f"{where} {what}. {fix}")
 
-    def _words(self, kind: str, place: int, fault: Fault) -> tuple[str, str]:
-        """What is wrong with the cells of a fault, and the fix."""
+    def _words(self, kind: str, place: int, fault: Fault, rows: int) -> tuple[str, str]:
+        """What is wrong with the cells of a fault in a file of so many rows, and the fix."""
         cell = quoted(fault.cell)
         if kind in STYLE_FAULTS or kind == "sign":
             return fault_words(kind, fault.cell, self.style)
+        if kind == "letters":
+            time_format = format_with_zone_name(fault.words) if fault.count == rows else None
+            other = "leave all of them out"
+            if time_format is not None:
+                other = f"set {typed('data.time_format', time_format)}, which reads the clock alone"
+            return f"{cell} names its time zone by letters", f"{_DIGITS}, or {other}."
         return {
             "surplus": (
                 f"has {fault.cell} cells, the header names {len(self.header)} columns",

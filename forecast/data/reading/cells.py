@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.findings import Findings, quoted
-from forecast.data.guessing.column_guess import column_kind
+from forecast.data.guessing.column_guess import Kind, column_kind
 from forecast.data.reading.cell_faults import CellFaults
 from forecast.data.reading.csv_text import BLANKS, CsvText
 from forecast.data.reading.layout import STEPS, Layout
@@ -25,7 +25,7 @@ from forecast.errors import UserError, closest
 from forecast.text.terminal import label
 
 Rows = npt.NDArray[np.intp]
-LEFT_OUT = {"text": "text", "empty": "empty", "index": "row numbers"}
+LEFT_OUT: dict[Kind, str] = {"text": "text", "empty": "empty", "index": "row numbers"}
 
 _Records = list[tuple[int, list[str]]]  # (line, cells) of each
 
@@ -167,16 +167,22 @@ def _is(word: str, value: str | float, spec: TableSpec) -> bool:
 def _numeric(columns: list[RawColumn], spec: TableSpec, findings: Findings) -> list[int]:
     """The columns that hold numbers; the others are named in one sentence. UserError when there are none."""
     kinds = {place: column_kind(columns[place], spec.style, first=place == 0) for place in spec.candidates}
-    out = [f"{label(spec.header[place])} ({LEFT_OUT[kind]})" for place, kind in kinds.items() if kind in LEFT_OUT]
-    if out:
-        findings.say(f"Left out, as they hold no numbers of the series: {', '.join(out)}.")
+    out = say_left_out([(spec.header[place], kind) for place, kind in kinds.items()], findings)
     places = [place for place, kind in kinds.items() if kind not in LEFT_OUT]
     if not places:
         raise UserError(
-            f"{findings.path}: there is no column of numbers beside the time: {', '.join(out) or 'no other column'}. "
+            f"{findings.path}: there is no column of numbers beside the time: {out or 'no other column'}. "
             "Name the columns to read all the same: data.columns=[NAME]"
         )
     return places
+
+
+def say_left_out(kinds: Sequence[tuple[str, Kind]], findings: Findings) -> str:
+    """Says which of the columns, by name, hold no numbers of the series; returns their list, "" without one."""
+    out = ", ".join(f"{label(name)} ({LEFT_OUT[kind]})" for name, kind in kinds if kind in LEFT_OUT)
+    if out:
+        findings.say(f"Left out, as they hold no numbers of the series: {out}.")
+    return out
 
 
 def _values(column: RawColumn, place: int, lines: list[int], spec: TableSpec, faults: CellFaults) -> FloatArray:

@@ -1,16 +1,21 @@
 """The columns of a CSV file as timestamps and numbers."""
 
+import contextlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.findings import Findings
-from forecast.data.reading.cells import read_cells
-from forecast.data.reading.csv_text import CsvText
-from forecast.data.reading.numbers import MISSING_SPELLINGS
+from forecast.data.guessing.column_guess import column_kind
+from forecast.data.reading.cells import read_cells, say_left_out
+from forecast.data.reading.csv_text import BLANKS, CsvText
+from forecast.data.reading.numbers import FLAGS, MISSING_SPELLINGS
+from forecast.data.reading.raw_columns import RawColumn, RawColumns
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import CLOCK, YEARS
 from forecast.errors import UserError
@@ -20,6 +25,19 @@ _PANDAS = tuple(map(int, pd.__version__.split(".")[:2]))
 ROUNDS = _PANDAS < (3, 1)  # the last bit of a number; from 3.1 on it is exact
 DROPS = _PANDAS < (3, 0)  # surplus cells in the first row of a chunk, in silence: the file must be one chunk
 UNCLOSED = "EOF inside string"  # in the words of pandas
+_SAMPLE_ROWS = 100  # that show which columns hold words; all of their cells must
+
+
+class QuickRead(NamedTuple):
+    """A plain file as pandas reads it.
+
+    table: None, with pandas' reason, where that is not what we would read. words: of the table's rows, the columns that
+    it leaves out, as they hold words alone.
+    """
+
+    table: Table | None
+    reason: str = ""
+    words: Sequence[RawColumn] = ()
 
 
 def read_table(text: CsvText, spec: TableSpec, findings: Findings) -> Table:
@@ -29,8 +47,11 @@ def read_table(text: CsvText, spec: TableSpec, findings: Findings) -> Table:
     cell by cell.
     """
     check_signs(text, spec, findings)
-    table, reason = quick_table(text, spec)
-    return table or read_cells(text, spec, findings, unclosed=UNCLOSED in reason)
+    read = quick_table(text, spec)
+    if read.table is None:
+        return read_cells(text, spec, findings, unclosed=UNCLOSED in read.reason)
+    say_left_out([(column.name, "text") for column in read.words], findings)
+    return read.table
 
 
 def check_signs(text: CsvText, spec: TableSpec, findings: Findings) -> None:
@@ -43,46 +64,108 @@ def check_signs(text: CsvText, spec: TableSpec, findings: Findings) -> None:
     text.check_nul()
 
 
-def quick_table(text: CsvText, spec: TableSpec) -> tuple[Table | None, str]:
-    """A plain file as pandas reads it; None, with pandas' reason, where that is not what we would read."""
+def quick_table(text: CsvText, spec: TableSpec) -> QuickRead:
+    """A plain file, and the columns of words in it; see `QuickRead`."""
     if not spec.is_plain or spec.style.decimal == text.separator:
-        return None, ""
+        return QuickRead(None)
     try:
-        return _quick_table(text, spec), ""
+        return _quick_table(text, spec)
     except UserError:
         raise
     except ValueError as error:
-        return None, str(error)
+        return QuickRead(None, str(error))
 
 
-def _quick_table(text: CsvText, spec: TableSpec) -> Table:
+def _quick_table(text: CsvText, spec: TableSpec) -> QuickRead:
     """As pandas reads it; ValueError where it cannot, or where a column is empty."""
     assert text.content is not None
-    places = spec.candidates
+    words = {place: _Words(spec.header[place]) for place in _places_of_words(text, spec)}
+    places = [place for place in spec.candidates if place not in words]
     # Column by column as pandas lays them: sums over the rows round the same, whatever the size of a chunk.
     values = np.empty((text.content.lines, len(places)), order="F")
     stamps: list[pd.DatetimeIndex] = []
     row = 0
-    for numbers, times in _quick_chunks(text, spec, places):
-        values[row : row + len(times)] = numbers
+    for chunk, times in _quick_chunks(text, spec, places, words):
+        values[row : row + len(times)] = chunk[places].to_numpy(dtype=np.float64)
         stamps.append(times)
         row += len(times)
+        for place, column in words.items():
+            column.add(chunk[place])
     values = values[:row]
     if not places or (spec.numbers is None and np.isnan(values).all(axis=0).any()):
         raise ValueError("a column is empty")
     columns = tuple(spec.header[place] for place in places)
-    return Table(text, columns, places, pd.DatetimeIndex(stamps[0].append(stamps[1:])), values)
+    table = Table(text, columns, places, pd.DatetimeIndex(stamps[0].append(stamps[1:])), values)
+    return QuickRead(table, words=[column.whole() for column in words.values()])
+
+
+def _places_of_words(text: CsvText, spec: TableSpec) -> list[int]:
+    """Of columns that nobody has named, those that hold no number in the first rows, but words."""
+    rows: list[list[str]] = []
+    if spec.numbers is None:
+        with contextlib.suppress(UserError):  # of a quote that is never closed: pandas finds it, too
+            rows = [cells for _, cells in islice(text.rows(), _SAMPLE_ROWS)]
+    found = []
+    for place in spec.candidates if rows else ():
+        cells = (row[place].strip(BLANKS) for row in rows if place < len(row))
+        kinds = {_is_word(cell) for cell in cells if cell not in MISSING_SPELLINGS}
+        if kinds == {True}:
+            found.append(place)
+    return found
+
+
+def _is_word(cell: str) -> bool:
+    if cell in FLAGS:
+        return False
+    try:
+        float(cell.replace(",", "."))
+    except ValueError:
+        return True
+    return False
+
+
+class _Words:
+    """A column of words that is being read."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._codes: dict[str, int] = {}
+        self._parts: list[npt.NDArray[np.int32]] = []
+
+    def add(self, cells: "pd.Series[str]") -> None:
+        """Appends categorical cells; what a short row lacks is ''."""
+        known = [cell.strip(BLANKS) for cell in cells.cat.categories]
+        places = np.array([self._codes.setdefault(cell, len(self._codes)) for cell in [*known, ""]], dtype=np.int32)
+        self._parts.append(places[cells.cat.codes])  # -1: what is missing, at the end
+
+    def whole(self) -> RawColumn:
+        """All cells; ValueError where some are no words, or go over the end of their line."""
+        if any("\n" in word for word in self._codes):
+            raise ValueError("a cell goes over the end of its line")
+        read = RawColumns([self._name])
+        read.add([[word] for word in self._codes])
+        (different,) = read.columns()
+        column = different.take(np.concatenate(self._parts).astype(np.intp))
+        if not np.isnan(different.numbers).all() or column_kind(column) != "text":
+            raise ValueError("a column of words holds numbers")
+        return column
 
 
 def _quick_chunks(
-    text: CsvText, spec: TableSpec, places: Sequence[int]
-) -> Iterator[tuple[FloatArray, pd.DatetimeIndex]]:
-    """Values (n, C) and timestamps (n,), some rows at a time; ValueError before the first chunk with a faulty cell."""
+    text: CsvText, spec: TableSpec, places: Sequence[int], words: Collection[int]
+) -> Iterator[tuple[pd.DataFrame, pd.DatetimeIndex]]:
+    """Rows and their timestamps (n,), some at a time; ValueError before the first of them with a faulty cell.
+
+    places: columns of numbers; words: columns whose cells come as categories.
+    """
     assert text.content is not None
     width = len(spec.header)
     if len(next(text.rows())[1]) > width:  # pandas would take the first column for an index, in silence
         raise ValueError("surplus cells")
-    numeric, (time,) = set(places), spec.times
+    kinds: dict[Any, Any] = dict.fromkeys(range(width), str)
+    kinds |= dict.fromkeys(places, np.float64) | dict.fromkeys(words, "category")
+    missing = sorted(MISSING_SPELLINGS)
+    (time,) = spec.times
     with (
         text.open() as file,
         pd.read_csv(
@@ -94,10 +177,10 @@ def _quick_chunks(
             names=list(range(width)),
             # All columns are parsed, not `usecols`: with it pandas drops surplus cells in silence, as of 1,5
             # without quotes.
-            dtype={place: np.float64 if place in numeric else str for place in range(width)},
+            dtype=kinds,
             skipinitialspace=True,
             keep_default_na=False,
-            na_values=sorted(MISSING_SPELLINGS),
+            na_values={place: missing for place in kinds if place not in words},
             chunksize=text.content.lines + 1 if DROPS else spec.chunk_rows,
         ) as chunks,
     ):
@@ -116,4 +199,4 @@ def _quick_chunks(
                     raise ValueError(str(warning)) from warning
             if stamps.tz is not None or stamps.hasnans or {stamps.min().year, stamps.max().year} - set(YEARS):
                 raise ValueError("a timestamp cannot be read")
-            yield numbers, stamps
+            yield chunk, stamps

@@ -2,9 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 import pandas as pd
@@ -81,6 +81,7 @@ _TAIL = re.compile(
     r"(?:(?P<pgap> ?)(?P<p>[AaPp][Mm]))?(?:(?P<zgap> ?)(?:[Zz]|[+-]\d\d:?\d\d))?",
     re.ASCII,
 )
+ZONE_NAME = re.compile(r"\d[T :]\d\d.*?( ?\b[A-Z]{3,4})$", re.ASCII)
 _SAMPLE = 1_000  # cells from which the formats to be tried are collected; all cells decide between them
 _SHAPES = 5  # formats of so many different writings are tried, the commonest first
 
@@ -89,6 +90,17 @@ def possible_formats(cells: Sequence[str]) -> list[str]:
     """The formats that the cells (U,) may have, ISO 8601 first; `read_cells` tells which they do have."""
     shapes = Counter(tuple(_formats_of(cells[i])) for i in spread(len(cells)))
     return list(dict.fromkeys([ISO, *chain.from_iterable(shape for shape, _ in shapes.most_common(_SHAPES))]))
+
+
+def format_with_zone_name(cells: Collection[str]) -> str | None:
+    """The format of times that all end in the letters of one zone, as 2016-07-01 00:00 CET; None without one."""
+    names = {match and match[1] for match in map(ZONE_NAME.search, cells)}
+    name = names.pop()
+    if names or name is None:
+        return None
+    formats = {tuple(_formats_of(cell.removesuffix(name))) for cell in islice(cells, _SAMPLE)}
+    ((*known,), *others) = formats
+    return known[0] + name if len(known) == 1 and not others else None
 
 
 def spread(size: int) -> list[int]:

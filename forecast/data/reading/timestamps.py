@@ -19,6 +19,7 @@ from forecast.data.reading.time_formats import (
     ISO,
     UNIX,
     YEARS,
+    ZONE_NAME,
     check_format,
     possible_formats,
     read_cells,
@@ -27,7 +28,6 @@ from forecast.data.reading.time_formats import (
 from forecast.errors import UserError, closest
 
 _OFFSET = re.compile(r"\d[T :]\d\d.*?(Z|[+-]\d\d?(?::?\d\d)?)$", re.ASCII | re.IGNORECASE)
-_ZONE_NAME = re.compile(r"\d[T :]\d\d.*?\b[A-Z]{3,4}$", re.ASCII)
 _A_YEAR = re.compile(r"(?<![\d:])(-?\d{4})(?!\d)|^(\d{4})(?=(?:\d\d){1,2}$)", re.ASCII)
 
 
@@ -37,8 +37,8 @@ class TimeReading:
 
     stamps (N,) naive, NaT where a cell cannot be read. how: in words for one line, "" for plain ISO 8601. settings:
     data.KEY -> VALUE that say the same as was decided, {} where nothing need be said. faults: row -> "no timestamp",
-    "year", "zone" (one where the others have none), "no zone" (none where the others have one) or "unreadable".
-    notes: sentences.
+    "year", "letters" (a zone by its name), "zone" (an offset where the others have none), "no zone" (none where the
+    others have one) or "unreadable". notes: sentences.
     """
 
     stamps: pd.DatetimeIndex
@@ -205,7 +205,7 @@ def _fault(text: str, time_format: str) -> str:
     year = _A_YEAR.search(text)
     if time_format not in UNIX and year and int(year[1] or year[2]) not in YEARS:
         return "year"
-    return "zone" if _ZONE_NAME.search(text) or _OFFSET.search(text) else "unreadable"
+    return "letters" if ZONE_NAME.search(text) else "zone" if _OFFSET.search(text) else "unreadable"
 
 
 def _in_words(time_format: str) -> str:

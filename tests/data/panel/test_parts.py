@@ -1,6 +1,7 @@
 """Forecasts of a panel as files: in the input's names, and the same bytes whatever parts they are made in."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -44,7 +45,7 @@ def part_of(path, table, first, stop, shard, **changes):
 def divided(folder, ending, cuts, table=None):
     edges = [0, *cuts, 31]
     n = len(edges) - 1
-    pairs = enumerate(zip(edges, edges[1:]), start=1)
+    pairs = enumerate(pairwise(edges), start=1)
     return [part_of(folder / f"{n}-{i}{ending}", table or table_of(), *edge, (i, n)) for i, edge in pairs]
 
 
@@ -157,6 +158,9 @@ def test_parts_that_are_not_one_forecast_are_refused(tmp_path, message):
 
 
 def test_parts_that_end_early_are_refused(tmp_path):
-    pairs = [part_of(tmp_path / "a.csv", table_of(), 0, 8, (1, 2)), part_of(tmp_path / "b.csv", table_of(), 8, 30, (2, 2))]
+    pairs = [
+        part_of(tmp_path / "a.csv", table_of(), 0, 8, (1, 2)),
+        part_of(tmp_path / "b.csv", table_of(), 8, 30, (2, 2)),
+    ]
     with pytest.raises(UserError, match="the parts hold 30 of 31 series"):
         check_parts(pairs)

@@ -188,6 +188,24 @@ def test_a_line_without_an_id_and_one_that_stands_twice(tmp_path):
     assert "line 3: the series 'a' stands already in line 1" in refusal(path, panel="rows")
 
 
+def test_a_long_panel_that_is_read_as_columns(tmp_path):
+    path = tmp_path / "my.csv"
+    stacked(hourly("a", range(5)), hourly("b", range(5))).to_csv(path, index=False)
+    text = refusal(path, panel="columns")
+    assert re.search("line 7: the time 2021-03-01 00:00:00 stands in a line before.* data.panel=long data.id_col", text)
+
+
+def test_a_column_that_is_an_id_and_a_number(written):
+    text = refusal(written(hourly(1, range(5))), columns=["y", "unique_id"], **LONG)
+    assert "the column 'unique_id' is in data.columns, to be read as numbers, and in data.id_column" in text
+
+
+def test_a_value_behind_the_dates_of_line_1(tmp_path):
+    path = tmp_path / "my.csv"
+    path.write_text("id,2021-03-01,2021-03-02,2021-03-03\na,1,2,3\nb,1,2,3,4\n")
+    assert "line 3, value 4 stands behind the 3 times in line 1" in refusal(path, panel="rows")
+
+
 def test_keys_that_do_not_go_with_a_form(tmp_path):
     path = tmp_path / "my.csv"
     path.write_text("a,1,2\nb,3,4\n")

@@ -104,11 +104,8 @@ def test_where_all_have_one_scale_a_new_series_has_it_too_and_is_known_as_new():
 def test_a_million_series_take_no_list_of_parts():
     frame = panel(["x", "y", "z"])
     state = SavedScale.of(fitted(frame), frame.ids).state()
-    assert {name: type(part).__name__ for name, part in state.items()} == {
-        "how": "str",
-        "period": "NoneType",
-        **dict.fromkeys(("ids", "mean", "std"), "Tensor"),
-    }
+    assert all(isinstance(part, torch.Tensor | str | int | None) for part in state.values())
+    assert {name for name, part in state.items() if isinstance(part, torch.Tensor)} == {"ids", "mean", "std"}
 
 
 DAMAGES = {

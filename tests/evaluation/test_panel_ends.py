@@ -1,6 +1,7 @@
-"""The steps after the end of every series: the model's own, whatever stands beside a series and however they are cut."""
+"""The steps after the end of every series: the model's own, whatever stands beside it and however they are cut."""
 
 from decimal import Decimal
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -46,7 +47,7 @@ def forecaster(frame, *, model=None, pad=False, targets=(0, 1, 2), scale=True):
 def all_ends(ends, *cuts):
     """Series and values of all blocks between the cuts."""
     edges = [0, *cuts, len(ends.series)]
-    blocks = [block for first, stop in zip(edges, edges[1:]) for block in ends.blocks(first, stop)]
+    blocks = [block for first, stop in pairwise(edges) for block in ends.blocks(first, stop)]
     return np.concatenate([b.series for b in blocks]), np.concatenate([b.values for b in blocks])
 
 
@@ -150,7 +151,7 @@ def test_a_series_without_a_finite_forecast_is_named():
 
     frame = made_panel(columns="abc", seed=3)
     window = informer(n_columns=3, n_known=N_KNOWN, seq_len=SEQ_LEN, pred_len=PRED_LEN).window
-    with pytest.raises(UserError, match="made.csv, series 's2': the forecasts are not finite numbers: the training"):
+    with pytest.raises(UserError, match=r"made\.csv, series 's2': the forecasts are not finite numbers: the training"):
         all_ends(forecaster(frame, model=Diverged(window)))
 
 
