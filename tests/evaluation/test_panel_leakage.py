@@ -13,7 +13,7 @@ from forecast.errors import UserError
 from forecast.evaluation import panel_leakage
 from forecast.evaluation.baselines import window_shape
 from forecast.evaluation.leakage import check_leakage
-from forecast.evaluation.panel_leakage import check_panel_scaler, later_rows
+from forecast.evaluation.panel_leakage import check_panel_forecasts, check_panel_scaler, later_rows
 from forecast.models.base import ForecastModel
 from forecast.models.dlinear import DLinear
 from forecast.models.naive import LastValue
@@ -42,10 +42,10 @@ class Honest(ForecastModel):
 
 
 class OtherSeries(Honest):
-    """Reads the last row of another series, which lies later than most origins."""
+    """Reads the last row of the longest series, which lies later than all origins of others."""
 
     def leak(self, past, *_):
-        return self.values[-1, 0]
+        return self.values[self.data.frame.offsets[4] - 1, 0]
 
 
 class OwnSeries(Honest):
@@ -77,6 +77,16 @@ def test_a_model_that_reads_the_future_is_found(kind, split):
     with pytest.raises(UserError, match=LEAKS[kind]):
         checked(kind(data), data, split=split)
     assert np.array_equal(data.frame.values, before)
+
+
+@pytest.mark.parametrize("split", ["train", "val", "test"])
+def test_another_series_alone_gives_it_away(split):
+    """The window that is looked at, the last one, is not of the series that leaks."""
+    data = prepared(panel())
+    windows = data.windows(split)
+    assert int(windows.series_of([len(windows) - 1])) == 5
+    with pytest.raises(UserError, match="reads the future, of this series or of another one"):
+        check_panel_forecasts(OtherSeries(data).eval(), data, device=CPU, split=split, windows=1)
 
 
 def test_a_model_that_reads_the_other_windows_of_its_batch_is_found():
