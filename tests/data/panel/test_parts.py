@@ -134,6 +134,10 @@ REFUSALS = {
         one[0],
         other_run(two[1]),
     ],
+    "threads is 4, there 1. Make it anew with as many threads: OMP_NUM_THREADS=1 forecast predict": lambda one, two: [
+        two[0],
+        (two[1][0], replace(two[1][1], run={**RUN, "threads": 4})),
+    ],
     "is part 1 of 3, and .* is one of 2. Name parts of one division: shard=1/2 to shard=2/2": lambda one, two: [
         two[0],
         one[0],
