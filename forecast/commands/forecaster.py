@@ -223,8 +223,8 @@ class Forecaster:
 
         table: other rows than those trained on, all of whose windows count; None: the test rows of the data trained on.
         split: train, val, test, tail or new in place of that; new: the rows that came after the training. reading: as
-        in `predict`. Columns: mse and mae in scaled units, mase, rmsse and smape; of one target column also
-        mse_original and mae_original. NaN: not known.
+        in `predict`. Columns: mse and mae in scaled units, mase, rmsse and smape; of a panel also wape; of one target
+        column also mse_original and mae_original. NaN: not known.
         """
         split = split or ("test" if table is None else WHOLE_FILE)
         source = self.source()
@@ -235,7 +235,8 @@ class Forecaster:
             f"{name}_baseline" if name == model else name: baselines[name] for name in baselines
         }
         original = [f"{error}_original" for error in ("mse", "mae") if "original" in metrics[split]]
-        names = ("mse_scaled", "mae_scaled", *UNIT_FREE, *original)
+        of_panel = ["wape"] if "wape" in metrics[split] else []
+        names = ("mse_scaled", "mae_scaled", *UNIT_FREE, *of_panel, *original)
         places = {name: tuple(reversed(name.split("_"))) for name in names}
         compared: pd.DataFrame = pd.DataFrame(
             {name: [at(errors, place) for errors in rows.values()] for name, place in places.items()},

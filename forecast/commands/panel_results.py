@@ -1,5 +1,8 @@
 """The end of every evaluation of a panel: its part of metrics.json, errors by series, some forecasts, their picture."""
 
+import csv
+import io
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -113,11 +116,18 @@ def save_series_errors(path: Path, evaluation: PanelEvaluation, data: PanelData)
 def series_csv(evaluation: PanelEvaluation, data: PanelData) -> str:
     """A line for each evaluated series: its id, its windows, its errors, means over the targets that have one."""
     errors, evaluated = evaluation.errors, evaluation.errors.evaluated()
-    rows = pd.DataFrame({"windows": errors.windows.numpy(), **errors.table(evaluation.naive)})[evaluated]
-    rows = rows.rename(columns={"mse": "mse_scaled", "mae": "mae_scaled"})
-    rows.insert(0, data.frame.id_column, data.frame.ids[evaluated], allow_duplicates=True)
-    text: str = rows.to_csv(index=False, float_format=f"%.{DECIMALS}f", lineterminator="\n")
-    return text
+    table = {
+        f"{name}_scaled" if name in ("mse", "mae") else name: v for name, v in errors.table(evaluation.naive).items()
+    }
+    columns = [data.frame.ids[evaluated].tolist(), errors.windows.numpy()[evaluated].tolist()]
+    for values in table.values():
+        rounded = values[evaluated].round(DECIMALS).tolist()
+        columns.append(["" if math.isnan(value) else value for value in rounded])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")  # pandas takes twice as long
+    writer.writerow([data.frame.id_column, "windows", *table])
+    writer.writerows(zip(*columns, strict=True))
+    return text.getvalue()
 
 
 def example_series(evaluation: PanelEvaluation, data: PanelData) -> dict[str, np.ndarray]:

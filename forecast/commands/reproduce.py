@@ -90,7 +90,8 @@ def requested_jobs(arguments: argparse.Namespace) -> Iterator[Job]:
     if arguments.table == TABLE:
         named: Any = {"rows": rows, "models": models, "seeds": seeds, "extra": arguments.set}
         return panel_jobs(arguments.root, arguments.runs, **named)
-    return jobs(cells(tables(arguments.table), read_published(), rows=rows, models=models), seeds=seeds, extra=arguments.set)
+    chosen = cells(tables(arguments.table), read_published(), rows=rows, models=models)
+    return jobs(chosen, seeds=seeds, extra=arguments.set)
 
 
 def tables(name: str) -> list[PublishedTable]:

@@ -23,6 +23,8 @@ UNNAMED = (*NOT_IDENTITY, "callbacks.figures")
 # Overrides that name the data, and the beginnings of those that decide what is forecast.
 DATA = ("data", "data.path", "data.name")
 TASK = ("data", "pred_len", "protocol", "experiment")
+# Of `data` in run.json: what is alike where window errors may be compared; the last two are of panels.
+COMPARED = ("checksum", "targets", "splits", "gaps", "windows", "scaling")
 # What reading a NumPy archive of any origin can raise.
 ODD = (OSError, ValueError, KeyError, TypeError, IndexError, MemoryError, zipfile.BadZipFile)
 
@@ -110,9 +112,7 @@ def comparisons(runs: Sequence[Run]) -> list[Comparison]:
     for run in runs:
         if run.state == "finished":
             # window errors may be compared for the same columns of the same rows, scaled alike
-            data = {
-                key: at(run.run_info, ("data", key)) for key in ("checksum", "targets", "splits", "windows", "gaps")
-            }
+            data = {key: at(run.run_info, ("data", key)) for key in COMPARED}
             task = [run.metrics[key] for key in ("data", "features", "pred_len", "protocol")]
             tables.setdefault(json.dumps([task, data], sort_keys=True), []).append(run)
     for run in runs:

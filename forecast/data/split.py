@@ -84,7 +84,7 @@ class DateSplit(Split):
 
 @dataclass(frozen=True, kw_only=True)
 class LastSplit(Split):
-    """The last rows for the test, those before them for validation, in horizons of `horizon` steps (M4: one of each)."""
+    """The last rows for the test, those before them for validation: horizons of `horizon` steps (M4: one of each)."""
 
     horizon: Positive
     val: Positive = 1

@@ -132,7 +132,7 @@ class PanelErrors:
             blocks[name] = {
                 "scaled": _errors(*scaled),
                 "original": _errors(*original),
-                **{key: _mean(by_series[key][:, i]) for key in ("mase", "rmsse", "smape")},
+                **{key: _known_mean(by_series[key][:, i]) for key in ("mase", "rmsse", "smape")},
                 "wape": _over((errors[1] * scale).sum(), self.total("truth")[:, i].sum()),
                 "series_without_mase": int(none.sum()),
             }
@@ -169,8 +169,14 @@ def _over(value: float, by: float) -> float | None:
 
 def _mean(values: Iterable[float | None]) -> float | None:
     """Of those that are known; None without one."""
-    known = [float(value) for value in values if value is not None and not math.isnan(value)]
+    known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
+
+
+def _known_mean(values: FloatArray) -> float | None:
+    """Of the numbers among (S,); None without one."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
 
 
 def _errors(mse: float | None, mae: float | None, bias: float | None) -> dict[str, float | None]:

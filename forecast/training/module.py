@@ -146,7 +146,7 @@ def without_made_up(truth: Tensor, forecast: Tensor, measured: Tensor) -> Tensor
     if truth.shape != measured.shape:
         raise UserError(
             "this model also learns from the rows before the forecast, some of which were filled in: it cannot leave "
-            "them out of its loss. Choose a model that forecasts all steps at once, such as model=informer, or fill the "
-            "gaps in the file."
+            "them out of its loss. Choose a model that forecasts all steps at once, such as model=informer, or fill "
+            "the gaps in the file."
         )
     return torch.where(measured, truth, forecast.detach().to(truth.dtype))

@@ -23,7 +23,8 @@ def describe_panel(data: PanelData, source: dict[str, str | None]) -> dict[str, 
     frame, left_out = data.frame, data.left_out()
     for reason, names in left_out.items():
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        log.warning("%d of %d series left out (%s): %s%s", len(names), len(frame), reason, ", ".join(names[:NAMED]), more)
+        first = ", ".join(names[:NAMED]) + more
+        log.warning("%d of %d series left out (%s): %s", len(names), len(frame), reason, first)
     ends = data.splits["train"].stop - frame.offsets[:-1] + frame.steps
     known = [*feature_names(frame.freq, data.encoding), *(["padded"] if data.pad else [])]
     return {
@@ -41,6 +42,7 @@ def describe_panel(data: PanelData, source: dict[str, str | None]) -> dict[str, 
         },
         "splits": {},
         "windows": {name: len(data.origins(name)) for name in data.splits},
+        "scaling": data.scaler.how,
         "trained_until": str(frame.calendar()[max(0, int(ends.max()) - 1)]),
         "gaps": asdict(frame.repair),
         "series": {

@@ -79,7 +79,8 @@ class PanelFrame:
             return self
         places = [self.columns.index(name) for name in columns]
         measured = None if self.measured is None else self.measured[:, places]
-        return replace(self, values=np.ascontiguousarray(self.values[:, places]), columns=tuple(columns), measured=measured)
+        values = np.ascontiguousarray(self.values[:, places])
+        return replace(self, values=values, columns=tuple(columns), measured=measured)
 
     @property
     def without_calendar(self) -> bool:

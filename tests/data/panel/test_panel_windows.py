@@ -113,9 +113,7 @@ def test_windows_are_scaled_by_measured_train_rows_alone(scaling):
     s = int(batch.series)
     expected = (frame.values[first : first + SEQ_LEN] - data.scaler.mean[s]) / data.scaler.std[s]
     np.testing.assert_allclose(batch.past[0], expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(
-        batch.measured[0], measured[first + SEQ_LEN : first + SEQ_LEN + PRED_LEN, :1]
-    )
+    np.testing.assert_array_equal(batch.measured[0], measured[first + SEQ_LEN : first + SEQ_LEN + PRED_LEN, :1])
 
 
 def test_a_series_of_great_numbers_leaves_the_scale_of_its_neighbour_exact():

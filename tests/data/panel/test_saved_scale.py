@@ -1,11 +1,13 @@
 """The scale of a panel in a checkpoint: kept to the bit, and given to known series; others have their own."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from panels import made_panel
 
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.saved_scale import SavedScale
@@ -124,3 +126,26 @@ def test_a_damaged_scale_is_refused_with_what_is_wrong(message):
     state = SavedScale.of(fitted(frame), frame.ids).state()
     with pytest.raises(ValueError, match=message):
         SavedScale.from_state({**state, **DAMAGES[message]})
+
+
+def test_scaled_by_seasonal_differences_an_unseen_series_has_its_own():
+    """Of a series that rises by one each row the difference from 3 rows before is 3."""
+    frame = made_panel()
+    rows = PanelRows(frame.offsets[:-1], frame.offsets[1:])
+    scaler = PanelScaler.fit(frame, "season", rows, context=11, period=3)
+    assert scaler.std[:4].tolist() == [[3.0]] * 4 and scaler.std[4] == 0.5  # of two rows: their deviation
+    saved = SavedScale.from_state(SavedScale.of(scaler, frame.ids).state())
+    assert saved.how == "season" and saved.period == 3
+    other = replace(frame, ids=np.array(["new", *frame.ids[1:]]), values=2 * frame.values)
+    found = saved.scaler(other, context=7)
+    assert found.own.tolist() == [True, False, False, False, False]
+    assert found.std[0] == 6.0 and np.array_equal(found.std[1:], scaler.std[1:]) and found.period == 3
+
+
+def test_a_saved_season_must_be_a_number_of_steps():
+    frame = made_panel()
+    rows = PanelRows(frame.offsets[:-1], frame.offsets[1:])
+    state = SavedScale.of(PanelScaler.fit(frame, "season", rows, context=11, period=3), frame.ids).state()
+    for period in (None, 0, "3"):
+        with pytest.raises(ValueError, match=r"has the period .*, which must be a number of steps"):
+            SavedScale.from_state(state | {"period": period})
