@@ -11,10 +11,12 @@ import torch
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.inputs import read_source
 from forecast.commands.panels import panel_history
+from forecast.data.panel.columnar_rows import columnar_kind
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.read import panel_files
+from forecast.data.panel.saved_scale import EACH
 from forecast.data.panel.writing import LongTable
-from forecast.data.reading.columnar import KINDS
+from forecast.data.reading.columnar import PARQUET
 from forecast.data.sources import CsvSource, Source
 from forecast.data.writing import PLAIN, Writing
 from forecast.errors import UserError
@@ -73,8 +75,8 @@ def check_unseen(checkpoint: Checkpoint, frame: PanelFrame, *, refuse: bool) -> 
         )
     if count:
         how = checkpoint.panel_scale.how
-        by = {"series": "their own history", "global": "the rows of those trained on", "none": "nothing"}[how]
-        log.warning("%d of %d series were not in the training: scaled by %s.", count, len(frame), by)
+        by = "scaled by their own history" if how in EACH else "scaled as those that were"
+        log.warning("%d of %d series were not in the training: %s.", count, len(frame), by)
     return count
 
 
@@ -107,16 +109,26 @@ def long_table(checkpoint: Checkpoint, source: CsvSource, frame: PanelFrame, *, 
         targets=checkpoint.data["targets"],
         pred_len=checkpoint.config["pred_len"],
         id_names=() if names is None or isinstance(names, str) else tuple(names),
+        whole=_whole_numbers(panel_files(source)[0]),
         writing=_writing(source, frame),
         safe=safe,
     )
 
 
+def _whole_numbers(path: Path) -> list[str]:
+    """The columns of a Parquet file that hold whole numbers: as ids they stay numbers in another one."""
+    if columnar_kind(path) != PARQUET:
+        return []
+    import pyarrow.parquet as pq
+    from pyarrow import types
+
+    return [str(field.name) for field in pq.read_schema(path) if types.is_integer(field.type)]
+
+
 def _writing(source: CsvSource, frame: PanelFrame) -> Writing:
     path = panel_files(source)[0]
-    with path.open("rb") as file:
-        if file.read(8).startswith(tuple(KINDS)):
-            return PLAIN
+    if columnar_kind(path) is not None:
+        return PLAIN
     if source.panel_form == "rows" or frame.without_calendar:
         return Writing.of(path, replace(source, time_column=None), None)
     found = len(source.time_columns) == 1  # under its usual name, where another was not named

@@ -72,7 +72,7 @@ def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Pat
         "pred_len": ends.pred_len,
         "batch": BATCH,
         "threads": torch.get_num_threads(),
-        "device": str(ends.device),
+        "device": device_name(ends.device),
         "torch": str(torch.__version__),
         "columns": table.header,
         "ending": output.suffix,
@@ -99,6 +99,13 @@ def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Pat
             "rows": json_rows(ends, table) if few else None,
         }
     )
+
+
+def device_name(device: torch.device) -> str:
+    """What computes, as far as the last digits depend on it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{device.type} {torch.backends.cpu.get_cpu_capability()}"
 
 
 def shard_of(text: str | None) -> tuple[int, int]:

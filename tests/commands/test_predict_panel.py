@@ -18,6 +18,7 @@ from forecast.commands import predict_panel as command
 from forecast.data.panel.parts import beside
 from forecast.evaluation import predict_panel as core
 
+pytest.importorskip("pyarrow")
 LENGTHS = [60, 80, 45, 10, 90, 70, 22, 31, 40, 55, 33, 28, 64]
 WINDOW = ["seq_len=22", "label_len=11", "pred_len=5", "data/split=last", "data=csv"]
 HELD = [s for s, n in enumerate(LENGTHS) if n >= 22]
@@ -196,6 +197,18 @@ def test_a_series_that_was_not_trained_on_is_scaled_by_its_own_rows_and_counted(
     predict(folder / "c.ckpt", tmp_path / "g.csv", "unseen=refuse")
 
 
+@pytest.mark.parametrize(
+    ("scaling", "words"), [("global", "scaled as those that were"), ("season", "scaled by their own history")]
+)
+def test_a_new_series_is_counted_however_the_others_are_scaled(folder, tmp_path, capsys, scaling, words):
+    keys = [f"data.path={folder}/p.csv", "data.id_column=shop", "data.time_column=day", "data.target=sold"]
+    write_untrained(tmp_path / "c.ckpt", *WINDOW, *keys, f"data.scaling={scaling}", "data.season=7")
+    pd.concat([long_table(), long_table([60], name="new{}")]).to_csv(tmp_path / "more.csv", index=False)
+    found = predict(tmp_path / "c.ckpt", tmp_path / "f.csv", f"data.path={tmp_path}/more.csv")
+    assert f"1 of 14 series were not in the training: {words}." in capsys.readouterr().out
+    assert found["shop"].iloc[-1] == "new0" and np.isfinite(found["sold"]).all()
+
+
 def test_a_short_series_is_left_out_and_counted_or_padded_as_in_training(folder, tmp_path, capsys):
     predict(folder / "c.ckpt", tmp_path / "f.csv")
     said = capsys.readouterr().out
@@ -240,6 +253,17 @@ def test_a_wide_file_and_several_id_columns_are_answered_in_long_format(tmp_path
     found = predict(tmp_path / "two.ckpt", tmp_path / "t.csv")
     assert found.columns.tolist() == ["city", "shop", "day", "sold", "price"]
     assert set(found["city"]) == {"Ulm"} and found["shop"].unique().tolist() == ["s0", "s1", "s2"]
+
+
+def test_ids_that_are_numbers_in_a_parquet_file_stay_numbers_in_one(tmp_path):
+    table = long_table([30, 40, 50], name="{}").astype({"shop": "int32"})
+    table.to_parquet(tmp_path / "p.parquet")
+    keys = [f"data.path={tmp_path}/p.parquet", "data.id_column=shop", "data.time_column=day", "data.target=sold"]
+    write_untrained(tmp_path / "c.ckpt", *WINDOW, *keys)
+    for ending in ENDINGS:
+        found = predict(tmp_path / "c.ckpt", tmp_path / f"f{ending}", "overwrite=true")
+        assert found["shop"].tolist() == [s for s in range(3) for _ in range(5)]
+    assert found.merge(table, on="shop").shape[0] == 5 * (30 + 40 + 50)
 
 
 def test_gaps_are_filled_as_in_training(tmp_path):

@@ -129,9 +129,12 @@ def check_parts(parts: Sequence[tuple[Path, Part]]) -> list[tuple[Path, Part]]:
         for key in {**said.run, **part.run}:
             one, other = said.run.get(key), part.run.get(key)
             if one != other:
+                fix = "Name parts made from the same checkpoint, data and settings"
+                if key == "threads":
+                    fix = f"Make it anew with as many threads: OMP_NUM_THREADS={one} forecast predict ..."
                 raise UserError(
                     f"{path} is no part of the same forecast as {first}: its {_WORDS.get(key, key)} is {other}, there "
-                    f"{one}. Name parts of one command, with the same files and number of threads."
+                    f"{one}. {fix}"
                 )
         if part.shard[1] != said.shard[1]:
             raise UserError(
@@ -173,4 +176,9 @@ def _each_once(parts: Sequence[tuple[Path, Part]], number: int) -> list[tuple[Pa
 
 
 # Of what a run says, where a key alone would not tell.
-_WORDS = {"checkpoint": "checkpoint's checksum", "data": "data's checksum", "series": "number of series"}
+_WORDS = {
+    "threads": "number of threads",
+    "checkpoint": "checkpoint's checksum",
+    "data": "data's checksum",
+    "series": "number of series",
+}

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -36,14 +36,16 @@ class LongTable:
     """How the steps after the end of the series of a panel are written, in the names of its file.
 
     targets: the names of the T target columns. id_names: of the columns whose cells, joined by `JOINT`, are the ids;
-    none: one as the frame calls it. writing: how the panel's file writes, as far as it is a CSV. safe: for a
-    spreadsheet, which would take a text that begins with = for a formula.
+    none: one as the frame calls it. whole: columns that hold whole numbers, which ids of a Parquet file stay. writing:
+    how the panel's file writes, as far as it is a CSV. safe: for a spreadsheet, which would take a text that begins
+    with = for a formula.
     """
 
     frame: PanelFrame
     targets: Sequence[str]
     pred_len: int
     id_names: Sequence[str] = ()
+    whole: Collection[str] = ()
     writing: Writing = PLAIN
     safe: bool = False
 
@@ -89,7 +91,9 @@ class LongTable:
         import pyarrow as pa
 
         places = pa.array(np.repeat(np.arange(len(series)), self.pred_len))
-        ids = [pa.array(cells[series], pa.string()).take(places) for cells in self._ids.values()]
+        texts = [pa.array(cells[series], pa.string()) for cells in self._ids.values()]
+        kinds = self.schema().types
+        ids = [text.cast(kind).take(places) for text, kind in zip(texts, kinds, strict=False)]
         times = pa.array(self._stamps[self._steps(series)])
         targets = [pa.array(np.ascontiguousarray(part)) for part in values.reshape(-1, len(self.targets)).T]
         return pa.Table.from_arrays([*ids, times, *targets], schema=self.schema())
@@ -99,7 +103,8 @@ class LongTable:
         import pyarrow as pa
 
         time = pa.int64() if self.frame.without_calendar else pa.timestamp("ns")
-        fields = [*((name, pa.string()) for name in self._ids), (self.frame.time_column, time)]
+        ids = [(name, pa.int64() if name in self.whole else pa.string()) for name in self._ids]
+        fields = [*ids, (self.frame.time_column, time)]
         return pa.schema([*fields, *((name, pa.float64()) for name in self.targets)])
 
     @property

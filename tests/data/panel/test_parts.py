@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 from panels import made_panel
 
@@ -16,6 +15,7 @@ from forecast.data.writing import Writing
 from forecast.data.written_times import TimeWriter
 from forecast.errors import UserError
 
+pq = pytest.importorskip("pyarrow.parquet")
 PRED_LEN = 3
 LENGTHS = tuple(range(2, 33))
 RUN = {"checkpoint": "c1", "data": "d1", "series": 31, "pred_len": PRED_LEN, "threads": 1}
@@ -133,6 +133,10 @@ REFUSALS = {
     r"2-2.csv is no part of the same forecast as .*: its checkpoint's checksum is c2, there c1": lambda one, two: [
         one[0],
         other_run(two[1]),
+    ],
+    "threads is 4, there 1. Make it anew with as many threads: OMP_NUM_THREADS=1 forecast predict": lambda one, two: [
+        two[0],
+        (two[1][0], replace(two[1][1], run={**RUN, "threads": 4})),
     ],
     "is part 1 of 3, and .* is one of 2. Name parts of one division: shard=1/2 to shard=2/2": lambda one, two: [
         two[0],
