@@ -22,7 +22,7 @@ from forecast.data.panel.names import (
     whole_numbers,
 )
 from forecast.data.panel.rows import PanelRows, as_float32, said
-from forecast.data.reading.cells import RawFile, read_raw, table_of
+from forecast.data.reading.cells import RawFile, read_raw, say_left_out, table_of
 from forecast.data.reading.csv_columns import check_signs, quick_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import STEPS, Layout
@@ -121,7 +121,10 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
     header = text.header(layout.time_columns, findings)
     spec = TableSpec.of(header, layout, str(path), gaps="mask")
     check_signs(text, spec, findings)
-    table, _ = quick_table(text, spec)
+    read = quick_table(text, spec)
+    table = read.table
+    if table is not None:
+        say_left_out([(column.name, "text") for column in read.words], findings)
     times = None
     if table is None:
         raw = read_raw(text, spec, findings, words=[*spec.times, *map(header.index, layout.where or ())])
