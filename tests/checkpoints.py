@@ -5,7 +5,7 @@ from config.composed import composed
 from omegaconf import OmegaConf
 
 from forecast.checkpoint.load import build_model
-from forecast.commands.train import read_series
+from forecast.commands.train import read_data
 from forecast.config import resolvers
 from forecast.config.build import build
 from forecast.config.compose import without_hydra
@@ -24,7 +24,7 @@ def write_untrained(path, *overrides, sizes=SIZES):
     config = OmegaConf.to_container(cfg, resolve=True)
     config["model"] |= {key: value for key, value in sizes.items() if key in config["model"]}
     source = build(config["data"])
-    data = read_series(source, config)
+    data = read_data(source, config)
     record = make_record(config, choices, source, data, fit_baselines(data))
     torch.manual_seed(3)
     model = build_model(config, record["data"])

@@ -12,7 +12,10 @@ from forecast.config.values import PACKAGE
 
 # No number of a training comes out of these: pictures, tables, words, other commands, exported files.
 LEFT_OUT = ("__main__.py", "text", "report", "comparison", "reproduction", "export", "commands", "conf", "results")
-COMMANDS = tuple(f"commands/{name}.py" for name in ("train", "inputs", "outputs", "results", "description", "growth"))
+COMMANDS = tuple(
+    f"commands/{name}.py"
+    for name in ("train", "inputs", "outputs", "results", "panels", "panel_results", "description", "growth")
+)
 # Whose versions a sweep's job is told by too, as run.json has them.
 LIBRARIES = ("torch", "lightning", "numpy", "pandas")
 
