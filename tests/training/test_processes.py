@@ -100,7 +100,7 @@ def test_two_processes_end_where_one_ends_with_batches_twice_as_large(how, reque
     two, one = metrics(run), metrics(tmp_path / "one")
     assert two["test"]["windows"] == one["test"]["windows"] == 136
     for split in ("test", "val"):
-        assert two[split]["scaled"] == pytest.approx(one[split]["scaled"], abs=1e-6)
+        assert two[split]["scaled"] == pytest.approx(one[split]["scaled"], abs=2e-6)  # both are rounded to six decimals
 
 
 def test_the_validation_error_that_chooses_the_best_is_that_over_all_windows(by_torchrun):
