@@ -74,6 +74,11 @@ class Checkpoint:
         return cast(dict[str, Any], self.record["data"])
 
     @property
+    def covariates(self) -> tuple[str, ...]:
+        """The columns that are known in advance: the last of the columns."""
+        return tuple(name for name in self.data.get("covariates") or () if name in self.data["columns"])
+
+    @property
     def scaler(self) -> Scaler:
         """Fitted on the rows trained on."""
         return Scaler.from_state(self.data["scaler"])
@@ -194,11 +199,12 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
 
     Raises UserError for a class that is no ForecastModel, and as `build` does.
     """
-    columns = list(data["columns"])
+    columns, covariates = list(data["columns"]), data.get("covariates") or {}
     window = WindowShape(
-        n_columns=len(columns),
+        n_columns=len(columns) - sum(name in covariates for name in columns),
         targets=tuple(columns.index(name) for name in data["targets"]),
         n_known=len(data["known"]),
+        covariates=tuple(len(categories) + 1 if categories else 0 for categories in covariates.values()),
         seq_len=config["seq_len"],
         label_len=config["label_len"],
         pred_len=config["pred_len"],

@@ -201,6 +201,7 @@ def evaluated_data(
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
         encoding=checkpoint.encoding,
         scaler=checkpoint.scaler,
+        covariates=checkpoint.covariates,
         **lengths,
     )
     return replace(data, season=checkpoint.data.get("season"))

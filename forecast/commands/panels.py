@@ -28,6 +28,7 @@ def training_panel(source: CsvSource, config: dict[str, Any]) -> PanelData:
         "pad": source.short == "pad",
         "seq_len": config["seq_len"],
         "pred_len": config["pred_len"],
+        "covariates": source.covariates(frame),
     }
     data = prepare_panel(frame, scaling="none" if source.scaling == "season" else source.scaling, **options)
     data = replace(data, season=source.season or panel_season(data))
@@ -38,7 +39,9 @@ def training_panel(source: CsvSource, config: dict[str, Any]) -> PanelData:
 
 
 def used_columns(source: CsvSource, frame: PanelFrame) -> PanelFrame:
-    """The target alone for data.features=S, else all columns."""
+    """The target alone for data.features=S, else all columns; with roles in the order of `Columns`."""
+    if source.has_roles:
+        return frame.of(source.by_role(frame.columns, frame.name).all)
     if source.features != "S":
         return frame
     (target,) = source.target_columns(frame)
@@ -66,6 +69,7 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
         split=source.split,
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
         encoding=checkpoint.encoding,
+        covariates=checkpoint.covariates,
         pad=source.short == "pad",
         scaling="none",  # replaced by that of the training
         **lengths,

@@ -238,5 +238,12 @@ def read_series(source: Source, config: dict[str, Any]) -> PreparedData:
     frame = source.frame()
     lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
     splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)
-    data = prepare(frame, splits=splits, targets=targets, encoding=calendar_encoding(config), **lengths)
+    data = prepare(
+        frame,
+        splits=splits,
+        targets=targets,
+        encoding=calendar_encoding(config),
+        covariates=source.covariates(frame),
+        **lengths,
+    )
     return replace(data, season=source.season or train_season(data))

@@ -31,7 +31,8 @@ class PreparedData:
 
     splits: the target rows of each split. targets: the numbers of the T target columns. encoding: of the calendar.
     series (N, C + F) float32: scaled values, then known features. device: where batches are wanted, None: where the
-    series lives. season: steps in a season of the targets, None where they have none that is known.
+    series lives. season: steps in a season of the targets, None where they have none that is known. covariates: the
+    names of the last of the frame's columns, which are known in advance: the last known features, none of the C.
     """
 
     frame: SeriesFrame
@@ -44,11 +45,17 @@ class PreparedData:
     series: Tensor
     device: torch.device | None = None
     season: int | None = None
+    covariates: tuple[str, ...] = ()
 
     @property
     def n_columns(self) -> int:
         """C."""
-        return len(self.frame.columns)
+        return len(self.frame.columns) - len(self.covariates)
+
+    @property
+    def covariate_sizes(self) -> tuple[int, ...]:
+        """What the covariates are, see `WindowShape.covariates`."""
+        return (0,) * len(self.covariates)
 
     @property
     def n_known(self) -> int:
@@ -145,11 +152,13 @@ def prepare(
     pred_len: int,
     encoding: CalendarEncoding,
     scaler: Scaler | None = None,
+    covariates: tuple[str, ...] = (),
 ) -> PreparedData:
     """Fills the gaps of a frame within its splits, scales it and adds its calendar.
 
     scaler: None fits one on the train rows; a checkpoint's scaler is used as it is, whatever the frame.
-    encoding: how the calendar is given, see `time_features`. UserError for values with which no model can compute.
+    encoding: how the calendar is given, see `time_features`. covariates: the names of the frame's last columns, where
+    these are known in advance. UserError for values with which no model can compute.
     """
     frame = frame.filled_within(splits)
     if scaler is None:
@@ -158,11 +167,15 @@ def prepare(
         except UserError as error:
             raise UserError(f"{frame.name}: {error}") from error
     # Some rows at a time: whole, the steps between would take several times the memory of the series.
+    assert not covariates or frame.columns[-len(covariates) :] == covariates
+    n_columns = len(frame.columns) - len(covariates)
     series = torch.empty((len(frame), len(frame.columns) + len(feature_names(frame.freq, encoding))))
     for start in range(0, len(frame), _ROWS):
         rows = slice(start, start + _ROWS)
         known = time_features(frame.timestamps[rows], frame.freq, encoding=encoding)
-        series[rows] = stack_series(scaled_rows(frame, scaler, rows), known)
+        scaled = scaled_rows(frame, scaler, rows)
+        known = np.concatenate([known, scaled[:, n_columns:]], axis=1)
+        series[rows] = stack_series(scaled[:, :n_columns], known)
     return PreparedData(
         frame=frame,
         splits=splits,
@@ -172,6 +185,7 @@ def prepare(
         pred_len=pred_len,
         encoding=encoding,
         series=series,
+        covariates=covariates,
     )
 
 

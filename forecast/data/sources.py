@@ -16,6 +16,7 @@ from forecast.data.findings import Gaps
 from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.reading.layout import STEP, STEPS, Layout
+from forecast.data.roles import Columns, Roles, columns_by_role
 from forecast.data.split import Split
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
@@ -40,7 +41,7 @@ class Source(ABC):
     name: str
     split: Split
     features: Features = "M"
-    target: Text | None = "OT"
+    target: Text | Sequence[Text] | None = "OT"
     batch_size: Positive = 32
     season: Positive | None = None
 
@@ -85,6 +86,11 @@ class Source(ABC):
         target = self._target(frame.columns, frame.name)
         return tuple(range(len(frame.columns))) if self.features == "M" else (frame.columns.index(target),)
 
+    def covariates(self, frame: SeriesFrame | PanelFrame) -> tuple[str, ...]:
+        """Which columns of `frame()` are known in advance: the names of its last ones."""
+        del frame
+        return ()
+
     def checksum_of(self, frame: SeriesFrame | PanelFrame) -> str:
         """`checksum` of what a frame of this source was read from, which may have changed since."""
         return frame.checksum or self.checksum()
@@ -96,6 +102,8 @@ class Source(ABC):
 
     def _target(self, columns: Sequence[str], where: str) -> str:
         target = columns[-1] if self.target is None else self.target
+        if not isinstance(target, str):
+            raise UserError(f"data.target={list(target)}: several targets are for data=csv data.path=FILE. Name one.")
         if target not in columns:
             raise UserError(
                 f"{where}: there is no column '{target}' (data.target) among {listed(columns)}."
@@ -169,9 +177,11 @@ class SavedCatalogSource(CatalogSource):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CsvSource(FileSource):
+class CsvSource(Roles, FileSource):
     """A file of the user's own, or several that are a panel together.
 
+    target: also several names. As soon as that is a list, or columns have roles, the targets are `target` alone, and
+    the others are observed columns; see `Roles`. `features` says what is what where no role is named.
     panel: how several series stand in it: long, a row for each series and time, with its `id_column`, one name or
     several; columns, a column a series; rows, a line a series, its id first. None: one series, or long with an
     id_column. path: of a panel also a pattern such as shops/*.parquet. short: what becomes of series too short for a
@@ -211,9 +221,36 @@ class CsvSource(FileSource):
         """How several series stand in the file; None for one series."""
         return "long" if self.panel is None and self.id_column is not None else self.panel
 
+    @property
+    def has_roles(self) -> bool:
+        """Whether columns have roles, or `target` is several."""
+        return bool(self.named) or not isinstance(self.target, str | None)
+
+    def by_role(self, columns: Sequence[str], where: str) -> Columns:
+        """The columns of a file by role. UserError as `columns_by_role`."""
+        targets = (self._target(columns, where),) if isinstance(self.target, str | None) else tuple(self.target)
+        return columns_by_role(columns, self, targets, where)
+
+    def target_columns(self, frame: SeriesFrame | PanelFrame) -> tuple[int, ...]:
+        """Which columns of `frame()` are forecast: T indices into its columns."""
+        if not self.has_roles:
+            return super().target_columns(frame)
+        return tuple(range(len(self.by_role(frame.columns, frame.name).targets)))
+
+    def covariates(self, frame: SeriesFrame | PanelFrame) -> tuple[str, ...]:
+        """Which columns of `frame()` are known in advance: the names of its last ones."""
+        return self.by_role(frame.columns, frame.name).known if self.has_roles else ()
+
     def path_used(self) -> Path:
         """`path`."""
         return Path(self.path or "")
+
+    def frame(self) -> SeriesFrame:
+        """The series in the file, with roles in the order of `Columns`; errors as `read_frame`, and for roles."""
+        if not self.has_roles:
+            return super().frame()
+        frame = read_frame(self.path_used(), self)
+        return frame.of(self.by_role(frame.columns, frame.name).all)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,7 +65,8 @@ def as_weight(linear: LinearMap) -> Float[Tensor, "P L"]:
 def window_shape(data: PreparedData | PanelData) -> WindowShape:
     """The sizes of the data's windows, for models without a start token."""
     lengths = {"seq_len": data.seq_len, "label_len": 0, "pred_len": data.pred_len}
-    return WindowShape(n_columns=data.n_columns, targets=tuple(data.targets), n_known=data.n_known, **lengths)
+    sizes = {"n_columns": data.n_columns, "n_known": data.n_known, **lengths}
+    return WindowShape(targets=tuple(data.targets), covariates=data.covariate_sizes, **sizes)
 
 
 def season(data: PreparedData | PanelData) -> int | None:

@@ -137,7 +137,7 @@ def made_anew(data: PreparedData, split: str, noise: np.random.Generator) -> dic
     }
     sizes: dict[str, Any] = {"seq_len": data.seq_len, "pred_len": data.pred_len, "targets": data.targets}
     scaler = None if split == "train" else data.scaler
-    anew = prepare(frame, splits=splits, scaler=scaler, encoding=data.encoding, **sizes)
+    anew = prepare(frame, splits=splits, scaler=scaler, encoding=data.encoding, covariates=data.covariates, **sizes)
     values = {"the scaled value": anew.series[:border, : data.n_columns]}
     if split != "train":
         return values
@@ -211,10 +211,16 @@ def with_noise(data: PreparedData, first: int, generator: np.random.Generator) -
     clean = prepared_again(data, rows, data.frame.values[rows])
     values = data.frame.values[rows].copy()
     late = values[data.seq_len :]
-    late[:] = data.scaler.mean + NOISE * data.scaler.std * generator.normal(size=late.shape)
+    noise = data.scaler.mean + NOISE * data.scaler.std * generator.normal(size=late.shape)
+    horizon = slice(data.n_columns, None), slice(0, data.pred_len)
+    noise[horizon[1], horizon[0]] = late[horizon[1], horizon[0]]  # known in advance
+    late[:] = noise
     noisy = prepared_again(data, rows, values)
-    expected = clean.clone()  # nothing but the values after the past may change
+    expected = clean.clone()  # nothing but the values after the past may change, and what is known after the horizon
     expected[data.seq_len :, : data.n_columns] = noisy[data.seq_len :, : data.n_columns]
+    if covariates := len(data.covariates):
+        beyond = data.seq_len + data.pred_len
+        expected[beyond:, -covariates:] = noisy[beyond:, -covariates:]
     origin = data.frame.timestamps[first + data.seq_len - 1]
     stale = first_change(data.series[rows], clean)
     if change := stale or first_change(expected, noisy):
@@ -235,4 +241,5 @@ def prepared_again(data: PreparedData, rows: slice, values: np.ndarray) -> Tenso
     timestamps = pd.DatetimeIndex(data.frame.timestamps[rows])
     frame = replace(data.frame, values=values, timestamps=timestamps, missing=None)
     sizes: dict[str, Any] = {"seq_len": data.seq_len, "pred_len": data.pred_len, "targets": data.targets}
-    return prepare(frame, splits={}, scaler=data.scaler, encoding=data.encoding, **sizes).series
+    sizes |= {"encoding": data.encoding, "covariates": data.covariates}
+    return prepare(frame, splits={}, scaler=data.scaler, **sizes).series

@@ -76,6 +76,7 @@ class PanelForecaster:
             std=std,
             calendar=self.calendar,
             targets=self.targets,
+            n_columns=len(self.frame.columns),
             seq_len=self.seq_len,
             pred_len=0,
             look_back=max(self.seq_len, self.model.look_back),

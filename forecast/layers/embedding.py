@@ -1,7 +1,7 @@
 """How the values of a window and its calendar become the model's sequence."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
@@ -68,11 +68,35 @@ class FixedCalendarEmbedding(nn.Module):
         return torch.stack([self.get_buffer(f"table_{i}")[rows[i]] for i in range(self.n_known)]).sum(0)
 
 
+class CovariateEmbedding(nn.Module):
+    """Columns that are known in advance, and facts of a series: (B, L, K) -> (B, L, D).
+
+    Numbers by one linear map, categories by a table each, summed. sizes (K,): 0 for a number, else how many categories.
+    Category 0, any that the training did not see, adds nothing.
+    """
+
+    def __init__(self, sizes: Sequence[int], d_model: int) -> None:
+        super().__init__()
+        self.n_numbers = sum(size == 0 for size in sizes)
+        self.order = sorted(range(len(sizes)), key=lambda i: sizes[i] > 0)  # numbers first; a sort keeps the order
+        self.numbers = nn.Linear(self.n_numbers, d_model, bias=False) if self.n_numbers else None
+        self.tables = nn.ModuleList(nn.Embedding(size, d_model, padding_idx=0) for size in sizes if size)
+
+    def forward(self, covariates: Float[Tensor, "B L K"]) -> Float[Tensor, "B L D"]:
+        """Numbers in scaled units and the numbers of categories, held as floats (B, L, K) -> (B, L, D)."""
+        in_order = covariates[..., self.order]
+        numbers, categories = in_order[..., : self.n_numbers], in_order[..., self.n_numbers :].long()
+        parts = [] if self.numbers is None else [self.numbers(numbers)]
+        parts += [table(categories[..., i]) for i, table in enumerate(self.tables)]
+        return torch.stack(parts).sum(0)
+
+
 class DataEmbedding(nn.Module):
-    """Values, position in the window and calendar, each as a (B, L, D) sequence, summed.
+    """Values, position in the window, calendar and covariates, each as a (B, L, D) sequence, summed.
 
     n_columns: C. n_known: F, 0 when the frequency has no calendar features. max_len: longest sequence.
-    encoding: what the known features hold, see forecast.data.time_features.
+    encoding: what the calendar holds, see forecast.data.time_features. covariates (K,): what the last K of the F are,
+    see `CovariateEmbedding`.
     """
 
     tokens: Callable[[int, int], nn.Module] = TokenEmbedding
@@ -86,15 +110,18 @@ class DataEmbedding(nn.Module):
         max_len: int,
         dropout: float,
         encoding: CalendarEncoding,
+        covariates: Sequence[int] = (),
     ) -> None:
         super().__init__()
         self.values = type(self).tokens(n_columns, d_model)
         # a formula, not a weight: not in the state dict
         self.register_buffer("positions", sinusoid_table(max_len, d_model), persistent=False)
         self.calendar: nn.Module | None = None
-        if n_known:
+        if n_calendar := n_known - len(covariates):
             fixed = encoding == "fixed"
-            self.calendar = FixedCalendarEmbedding(n_known, d_model) if fixed else nn.Linear(n_known, d_model)
+            self.calendar = FixedCalendarEmbedding(n_calendar, d_model) if fixed else nn.Linear(n_calendar, d_model)
+        self.n_calendar = n_calendar
+        self.covariates = CovariateEmbedding(covariates, d_model) if covariates else None
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "B L C"], known: Float[Tensor, "B L F"]) -> Float[Tensor, "B L D"]:
@@ -105,6 +132,8 @@ class DataEmbedding(nn.Module):
         """Embedded values (B, L, D), position and calendar summed; first: the position of the first row."""
         embedded = values + self.get_buffer("positions")[first : first + values.shape[1]]
         if self.calendar is not None:
-            embedded = embedded + self.calendar(known)
+            embedded = embedded + self.calendar(known[..., : self.n_calendar])
+        if self.covariates is not None:
+            embedded = embedded + self.covariates(known[..., self.n_calendar :])
         dropped: Tensor = self.dropout(embedded)
         return dropped

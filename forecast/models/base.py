@@ -22,6 +22,8 @@ class WindowShape:
 
     n_columns: C. targets: the numbers of the T forecast columns among the C. n_known: F. seq_len, label_len, pred_len:
     L, S, P; a decoder with a start token begins with the last S of the L known steps, the other models ignore S.
+    covariates (K,): what the last K of the known features are, the others being the calendar: 0 for a number, n for
+    one of n categories by its number, of which 0 stands for any that the training did not see.
     """
 
     n_columns: int
@@ -30,6 +32,7 @@ class WindowShape:
     seq_len: int
     label_len: int
     pred_len: int
+    covariates: tuple[int, ...] = ()
 
     @property
     def n_targets(self) -> int:
@@ -42,9 +45,9 @@ class WindowShape:
         return columns if everything else columns[:, :, list(self.targets)]
 
     @property
-    def widths(self) -> dict[str, int]:
-        """C and F, as an embedding takes them."""
-        return {"n_columns": self.n_columns, "n_known": self.n_known}
+    def widths(self) -> dict[str, Any]:
+        """C, F and what the last of the F are, as an embedding takes them."""
+        return {"n_columns": self.n_columns, "n_known": self.n_known, "covariates": self.covariates}
 
 
 class ForecastModel(nn.Module):

@@ -26,12 +26,13 @@ def describe_panel(data: PanelData, source: dict[str, str | None]) -> dict[str, 
         first = ", ".join(names[:NAMED]) + more
         log.warning("%d of %d series left out (%s): %s", len(names), len(frame), reason, first)
     ends = data.splits["train"].stop - frame.offsets[:-1] + frame.steps
-    known = [*feature_names(frame.freq, data.encoding), *(["padded"] if data.pad else [])]
+    known = [*feature_names(frame.freq, data.encoding), *(["padded"] if data.pad else []), *data.covariates]
     return {
         **source,
         "columns": list(frame.columns),
         "targets": data.target_names,
         "known": known,
+        **({"covariates": dict.fromkeys(data.covariates)} if data.covariates else {}),
         "freq": frame.freq,
         "time_format": frame.time_format,
         "season": data.season,

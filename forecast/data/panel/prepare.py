@@ -26,7 +26,8 @@ class PanelData:
 
     splits: the target rows of each. targets: the numbers of the T target columns. pad: whether a window may begin
     before its series, whose first row is then repeated. calendar (steps, F) float32. season: steps in a season of the
-    targets, None where they have none that is known. device: where batches are wanted.
+    targets, None where they have none that is known. covariates: the names of the last of the frame's columns, which
+    are known in advance: the last of the known features. device: where batches are wanted.
     """
 
     frame: PanelFrame
@@ -39,17 +40,23 @@ class PanelData:
     pad: bool
     calendar: Tensor
     season: int | None = None
+    covariates: tuple[str, ...] = ()
     device: torch.device | None = None
 
     @property
     def n_columns(self) -> int:
         """C."""
-        return len(self.frame.columns)
+        return len(self.frame.columns) - len(self.covariates)
 
     @property
     def n_known(self) -> int:
-        """F, the flag of padded rows included."""
-        return self.calendar.shape[1] + self.pad
+        """F, the flag of padded rows and the covariates included."""
+        return self.calendar.shape[1] + self.pad + len(self.covariates)
+
+    @property
+    def covariate_sizes(self) -> tuple[int, ...]:
+        """What the covariates are, see `WindowShape.covariates`."""
+        return (0,) * len(self.covariates)
 
     @property
     def target_names(self) -> list[str]:
@@ -84,6 +91,7 @@ class PanelData:
             std=std,
             calendar=self.calendar,
             targets=self.targets,
+            n_columns=self.n_columns,
             seq_len=self.seq_len,
             pred_len=self.pred_len,
             look_back=look_back,
@@ -163,14 +171,16 @@ def prepare_panel(
     pad: bool,
     scaling: How,
     season: int | None = None,
+    covariates: tuple[str, ...] = (),
 ) -> PanelData:
     """Cuts, scales and adds the calendar. UserError where a split holds no window of any series.
 
-    season: as `PanelData` has it; scaling="season" needs one.
+    season, covariates: as `PanelData` has them; scaling="season" needs a season.
     """
+    assert not covariates or frame.columns[-len(covariates) :] == covariates
     rows = panel_cuts(split, frame)
     context = 1 if pad else seq_len
-    scaler = PanelScaler.fit(frame, scaling, rows["train"], context=seq_len, period=season)
+    scaler = PanelScaler.fit(frame, scaling, rows["train"], context=seq_len, period=season, together=len(covariates))
     lengths: dict[str, Any] = {"seq_len": seq_len, "pred_len": pred_len}
     data = PanelData(
         frame=frame,
@@ -181,6 +191,7 @@ def prepare_panel(
         pad=pad,
         calendar=panel_calendar(frame, encoding, more=pred_len),
         season=season,
+        covariates=covariates,
         **lengths,
     )
     needs = "1 row before them, since data.short=pad," if pad else f"seq_len {seq_len}"

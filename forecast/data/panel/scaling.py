@@ -35,23 +35,31 @@ class PanelScaler:
 
     @classmethod
     def fit(
-        cls, frame: PanelFrame, how: How, train: PanelRows, *, context: int, period: int | None = None
+        cls,
+        frame: PanelFrame,
+        how: How,
+        train: PanelRows,
+        *,
+        context: int,
+        period: int | None = None,
+        together: int = 0,
     ) -> "PanelScaler":
         """The scaler of measured cells in train rows alone; later rows would leak.
 
         context: the rows before its first forecast, by which a series is scaled that has fewer measured train rows
-        than two. period: steps in a season, which how="season" needs.
+        than two. period: steps in a season, which how="season" needs. together: so many of the last columns, which are
+        known in advance, are scaled by all series: a degree, or a price, is the same in each.
         """
         n, c = len(frame), len(frame.columns)
         none = np.zeros(n, dtype=np.bool_)
         if how == "none":
             return cls(how, np.zeros((n, c)), np.ones((n, c)), none)
         count, mean, square = cell_means(frame, train.first, train.stop)
+        counts = np.maximum(1, count.sum(0))
+        whole = (count * mean).sum(0) / counts
+        whole_std = spread((count * (square + (mean - whole) ** 2)).sum(0) / counts, whole)
         if how == "global":
-            counts = count.sum(0)
-            whole = (count * mean).sum(0) / np.maximum(1, counts)
-            square = (count * (square + (mean - whole) ** 2)).sum(0) / np.maximum(1, counts)
-            return cls(how, np.tile(whole, (n, 1)), np.tile(spread(square, whole), (n, 1)), none)
+            return cls(how, np.tile(whole, (n, 1)), np.tile(whole_std, (n, 1)), none)
         few = np.asarray((count < 2).any(axis=1))
         if few.any():
             begin = frame.offsets[:-1]
@@ -63,6 +71,8 @@ class PanelScaler:
             assert period is not None
             stop = np.where(few, np.minimum(frame.offsets[:-1] + context, frame.offsets[1:]), train.stop)
             std = seasonal_spread(frame, stop, period, std)
+        if together:
+            mean[:, -together:], std[:, -together:] = whole[-together:], whole_std[-together:]
         return cls(how, mean, std, few, period)
 
     def original(self, scaled: FloatArray, series: npt.NDArray[np.int64], targets: Sequence[int]) -> FloatArray:

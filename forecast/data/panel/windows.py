@@ -31,6 +31,7 @@ class PanelWindows(Dataset[Batch]):
         std: Tensor,
         calendar: Tensor,
         targets: Sequence[int],
+        n_columns: int,
         seq_len: int,
         pred_len: int,
         look_back: int | None = None,
@@ -40,7 +41,8 @@ class PanelWindows(Dataset[Batch]):
     ) -> None:
         """mean, std (S, C) float32. calendar (steps, F): the known features of each step, up to the last target's.
 
-        look_back: rows of the past in a batch, None: seq_len. offset: rows between past and targets. padded: whether
+        n_columns: C; the columns of the frame after them are known in advance. look_back: rows of the past in a batch,
+        None: seq_len. offset: rows between past and targets. padded: whether
         the known features end with one that is 1 where a row was repeated. device: where batches are wanted; the panel
         stays in the host's memory.
         """
@@ -49,7 +51,7 @@ class PanelWindows(Dataset[Batch]):
         self.origins, self.frame = origins, frame
         self.look_back = look_back or seq_len
         assert self.look_back >= seq_len
-        self._values = _as_tensor(frame.values)
+        self._values, self._n_columns = _as_tensor(frame.values), n_columns
         self._measured = None if frame.measured is None else _as_tensor(frame.measured)
         self._mean, self._std, self._calendar, self._padded = mean, std, calendar, padded
         self._offsets, self._steps = torch.from_numpy(frame.offsets), torch.from_numpy(frame.steps)
@@ -62,7 +64,7 @@ class PanelWindows(Dataset[Batch]):
         self._whole &= not offset and len(self._values) >= length
         self._views = [_rows_of(part, length) for part in (self._values, calendar)] if self._whole else None
         columns = list(targets)
-        self._targets = None if columns == list(range(len(frame.columns))) else torch.tensor(columns)
+        self._targets = None if columns == list(range(n_columns)) else torch.tensor(columns)
 
     def __len__(self) -> int:
         return len(self.origins)
@@ -101,6 +103,9 @@ class PanelWindows(Dataset[Batch]):
             flag = torch.zeros(*known.shape[:2], 1) if self._views is not None else before.unsqueeze(2).float()
             known = torch.cat([known, flag], dim=2)
         values = (values - self._mean[series][:, None]) / self._std[series][:, None]
+        if self._n_columns < values.shape[2]:
+            known = torch.cat([known, values[..., self._n_columns :]], dim=2)
+            values = values[..., : self._n_columns]
         past, future = values[:, : self.look_back], values[:, self.look_back :]
         target = future if self._targets is None else future[..., self._targets]
         measured = None
