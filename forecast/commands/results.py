@@ -20,6 +20,7 @@ from forecast.evaluation.evaluate import (
     MODEL,
     Evaluation,
     Protocol,
+    all_metrics,
     baseline_metrics,
     evaluate,
     evenly_spaced,
@@ -79,10 +80,11 @@ def evaluate_checkpoint(
     naive = saved_naive_errors(checkpoint, data if source is not None else None)
     blocks = {}
     for name in brief:
-        errors = evaluate(model, data, split=name, fitted=None, **common).errors
-        blocks[name] = {"windows": errors.windows, **errors.overall(naive)}
+        found = evaluate(model, data, split=name, fitted=None, **common)
+        overall, _ = all_metrics(found.errors, data, naive, (found.own_scale or {}).get(MODEL))
+        blocks[name] = {"windows": found.errors.windows, **overall}
     evaluation = evaluate(model, data, split=split, fitted=fitted, **common)
-    baselines = baseline_metrics(evaluation.baselines, data, naive)
+    baselines = baseline_metrics(evaluation.baselines, data, naive, evaluation.own_scale)
     for key, weight in fitted.items():
         baselines[WEIGHTS[key]]["look_back"] = weight.shape[1]
     best_mse = best_reachable(source, data)

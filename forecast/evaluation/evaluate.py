@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from forecast.data.windows import Batch, WindowDataset
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines, season
 from forecast.evaluation.metrics import ErrorSums
-from forecast.evaluation.naive_errors import NaiveErrors
+from forecast.evaluation.naive_errors import NaiveErrors, OwnScale, errors_before, scaled_by
 from forecast.models.base import FittedModel, ForecastModel
 
 log = logging.getLogger(__name__)
@@ -42,10 +42,19 @@ class Protocol:
     latest windows of the split.
     horizon_offsets: steps between a window and its forecast. Beside the forecasts that begin right after their windows,
     which always count, the evaluated split is forecast once more for each offset; see `offset_metrics`.
+    stride: of these every so-manieth, from the first on; pred_len leaves none that overlap. mase_scale: MASE and RMSSE
+    are scaled by the seasonal differences of the train rows, or for each window of all rows before its forecast.
     Raises UserError when an offset is named twice.
     """
 
-    def __init__(self, *, drop_last_of: Positive | None = None, horizon_offsets: Sequence[Positive] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        drop_last_of: Positive | None = None,
+        horizon_offsets: Sequence[Positive] = (),
+        stride: Positive = 1,
+        mase_scale: Literal["train", "before"] = "train",
+    ) -> None:
         twice = [offset for offset in horizon_offsets if horizon_offsets.count(offset) > 1]
         if twice:
             raise UserError(
@@ -53,10 +62,12 @@ class Protocol:
             )
         self.drop_last_of = drop_last_of
         self.horizon_offsets = tuple(horizon_offsets)
+        self.stride, self.mase_scale = stride, mase_scale
 
     def count(self, windows: int) -> int:
-        """How many of a split's first windows count."""
-        return windows if self.drop_last_of is None else windows - windows % self.drop_last_of
+        """How many of a split's windows count: the first, and every `stride`-th after it."""
+        whole = windows if self.drop_last_of is None else windows - windows % self.drop_last_of
+        return -(-whole // self.stride)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +76,7 @@ class Evaluation:
 
     starts (N,): the row of each window's first past step. squared, absolute (N, T): each window's error by column,
     mean over steps, scaled units. examples (W,): the windows whose forecasts (W, P, T), scaled units, are kept.
+    own_scale: where each window has a scale of its own, MASE and RMSSE (T,) of each forecaster.
     """
 
     errors: ErrorSums
@@ -74,14 +86,15 @@ class Evaluation:
     absolute: np.ndarray
     examples: np.ndarray
     forecasts: dict[str, np.ndarray]
+    own_scale: dict[str, OwnScale] | None = None
 
 
 def batches(
-    windows: WindowDataset, batch_size: int, *, count: int, device: torch.device, chunk: int = CHUNK
+    windows: WindowDataset, batch_size: int, *, count: int, device: torch.device, chunk: int = CHUNK, stride: int = 1
 ) -> Iterator[Batch]:
-    """The first `count` windows in order on the device, `chunk` at a time; about `batch_size` are gathered at once."""
+    """`count` windows in order on the device, every `stride`-th, `chunk` at a time; about `batch_size` at once."""
     gathered = max(1, round(batch_size / chunk)) * chunk
-    for numbers in torch.split(torch.arange(count, device=windows.home), gathered):
+    for numbers in torch.split(torch.arange(count, device=windows.home) * stride, gathered):
         for batch in windows.in_batches(numbers, chunk):
             yield batch.to(device)
 
@@ -132,12 +145,18 @@ def evaluate(
     if isinstance(model, FittedModel) and model.fits_each_window:
         log.info("%d windows of %d targets: %d fits", count, len(data.targets), count * len(data.targets))
     chunk = max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK
-    every = batches(windows, batch_size, count=count, device=device, chunk=chunk)
+    every = batches(windows, batch_size, count=count, device=device, chunk=chunk, stride=protocol.stride)
     scored = score(forecasters, data, every, count=count, examples=examples)
+    starts = windows.starts[:: protocol.stride][:count]
+    own_scale = None
+    if protocol.mase_scale == "before":
+        before = errors_before(data, starts + data.seq_len, season(data) or 1)
+        own_scale = {name: scaled_by(before, scores.squared, scores.absolute) for name, scores in scored.items()}
     return Evaluation(
         errors=scored[MODEL].errors,
         baselines={name: scores.errors for name, scores in scored.items() if name != MODEL},
-        starts=windows.starts[:count],
+        starts=starts,
+        own_scale=own_scale,
         squared=scored[MODEL].squared,
         absolute=scored[MODEL].absolute,
         examples=np.array(examples),
@@ -231,24 +250,42 @@ def check_finite(forecast: Tensor, past: Tensor) -> None:
 
 def split_metrics(evaluation: Evaluation, data: PreparedData, naive: NaiveErrors | None = None) -> dict[str, Any]:
     """The block of metrics.json for the evaluated split. naive: by what MASE and RMSSE are scaled."""
-    overall = evaluation.errors.overall(naive)
+    own = evaluation.own_scale or {}
+    overall, columns = all_metrics(evaluation.errors, data, naive, own.get(MODEL))
     reference = evaluation.baselines["seasonal_naive"].overall()["scaled"]["mse"]
     return {
         "windows": evaluation.errors.windows,
         **overall,
         "skill": 1.0 - overall["scaled"]["mse"] / reference if reference else None,
         "flat": evaluation.errors.flat(data.target_names),
-        "columns": evaluation.errors.columns(data.target_names, naive),
+        "columns": columns,
     }
+
+
+def all_metrics(
+    errors: ErrorSums, data: PreparedData, naive: NaiveErrors | None, own: OwnScale | None
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Of a forecaster the metrics overall and by column. own: MASE and RMSSE by each window's own scale, or None."""
+    overall, columns = errors.overall(naive), errors.columns(data.target_names, naive)
+    if own is not None:
+        for block, mase, rmsse in zip(columns.values(), own.mase, own.rmsse, strict=True):
+            block |= {"mase": mase, "rmsse": rmsse}
+        for key in ("mase", "rmsse"):
+            known = [block[key] for block in columns.values() if block[key] is not None]
+            overall[key] = sum(known) / len(known) if known else None
+    return overall, columns
 
 
 def baseline_metrics(
-    baselines: Mapping[str, ErrorSums], data: PreparedData, naive: NaiveErrors | None = None
+    baselines: Mapping[str, ErrorSums],
+    data: PreparedData,
+    naive: NaiveErrors | None = None,
+    own: Mapping[str, OwnScale] | None = None,
 ) -> dict[str, Any]:
-    """The block `baselines` of metrics.json, from the errors of each. naive: as in `split_metrics`."""
-    blocks: dict[str, Any] = {
-        name: {**sums.overall(naive), "columns": sums.columns(data.target_names, naive)}
-        for name, sums in baselines.items()
-    }
+    """The block `baselines` of metrics.json, from the errors of each. naive: as in `split_metrics`; own: of each."""
+    blocks: dict[str, Any] = {}
+    for name, sums in baselines.items():
+        overall, columns = all_metrics(sums, data, naive, (own or {}).get(name))
+        blocks[name] = {**overall, "columns": columns}
     blocks["seasonal_naive"] = {"period": season(data), **blocks["seasonal_naive"]}
     return blocks

@@ -27,6 +27,12 @@ def check_offsets(data: PreparedData | PanelData, split: str, protocol: Protocol
     A panel has no offsets.
     """
     if isinstance(data, PanelData):
+        if protocol.stride > 1 or protocol.mase_scale != "train":
+            raise UserError(
+                f"{data.frame.name}: protocol.stride={protocol.stride} and protocol.mase_scale={protocol.mase_scale} "
+                "are for one series. Of a panel all windows count, scaled by what lies before the split: set "
+                "protocol=all_windows."
+            )
         if protocol.horizon_offsets:
             raise UserError(
                 f"{data.frame.name}: protocol.horizon_offsets={list(protocol.horizon_offsets)}: a panel is forecast "
@@ -89,7 +95,8 @@ def offset_metrics(
         forecasters = {MODEL: model, **make_baselines(data, offset=offset)}
         windows = data.windows_at(split, offset, look_back=longest_look_back(forecasters.values(), data))
         count = protocol.count(len(windows))
-        scored = score(forecasters, data, batches(windows, batch_size, count=count, device=device), count=count)
+        every = batches(windows, batch_size, count=count, device=device, stride=protocol.stride)
+        scored = score(forecasters, data, every, count=count)
         errors = {name: one.errors for name, one in scored.items()}
         own = errors.pop(MODEL)
         blocks[str(offset)] = {
