@@ -16,6 +16,7 @@ from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData, window_values
 from forecast.data.sources import DemoSource, Source
 from forecast.evaluation.baselines import WEIGHTS, season
+from forecast.evaluation.column_use import column_use
 from forecast.evaluation.evaluate import (
     MODEL,
     Evaluation,
@@ -33,6 +34,7 @@ from forecast.files import DECIMALS, json_text, rounded, save_arrays, together
 from forecast.report.forecasters import best_baseline
 from forecast.run_folder import FILES, FORECASTS, METRICS, PICTURE, STEP_ERRORS, WINDOW_ERRORS, sha256
 
+ROLES = ("known", "past", "static")  # keys of the group data
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
 
@@ -73,6 +75,7 @@ def evaluate_checkpoint(
         options: Any = {"split": split, "protocol": protocol, "batch_size": batch_size, "device": device}
         blocks, of_panel, by_step = panel_blocks(checkpoint, data, brief=brief, **options)
         metrics = {"status": "finished", **description(checkpoint, protocol_name), **blocks}
+        metrics[split] |= use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
         return Result(rounded(metrics), of_panel, data, by_step)
     model, data = checkpoint.model().to(device), data.on(device)
     common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
@@ -99,7 +102,21 @@ def evaluate_checkpoint(
         **offset_metrics(model, data, split=split, naive=naive, **common),
         **blocks,
     }
+    metrics[split] |= use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
     return Result(rounded(metrics), evaluation, data, step_errors(evaluation, best_mse))
+
+
+def use_of_columns(
+    checkpoint: Checkpoint, data: PreparedData | PanelData, *, split: str, protocol: Protocol, device: torch.device
+) -> dict[str, Any]:
+    """The entry `covariates`, see `column_use`; nothing where the training named no roles."""
+    named, target = checkpoint.config["data"], checkpoint.config["data"].get("target")
+    if not any(named.get(key) for key in ROLES) and isinstance(target, str | None):
+        return {}
+    values = data.frame.columns[: data.n_columns]
+    roles = {name: "past" for name in values if name not in data.target_names} | dict.fromkeys(data.covariates, "known")
+    model = checkpoint.model().to(device)
+    return {"covariates": column_use(model, data.on(device), split=split, protocol=protocol, roles=roles)}
 
 
 def saved_naive_errors(checkpoint: Checkpoint, data: PreparedData | None) -> NaiveErrors | None:

@@ -79,6 +79,23 @@ def series_table(metrics: Mapping[str, Any], split: str) -> Table | None:
     return result
 
 
+def covariates_table(metrics: Mapping[str, Any], split: str) -> Table | None:
+    """What each column beside the targets is worth to the model; None where none was named."""
+    found = metrics[split].get("covariates")
+    if not found:
+        return None
+    result = _table("What the other columns are worth", "when windows exchange the column, scaled")
+    result.add_column("", overflow="fold")
+    result.add_column("role")
+    for heading in ("change of the\nforecast", "MAE grows by\n", "+-\n"):
+        result.add_column(heading, justify="right", no_wrap=True)
+    result.add_column("")
+    for name, row in found.items():
+        figures = (short_number(row[key]) for key in ("change", "importance", "error"))
+        result.add_row(Text(label(name)), row["role"], *figures, row["use"])
+    return result
+
+
 def steps_table(by_step: Mapping[str, Sequence[float]]) -> Table:
     """How the error grows: the MSE, scaled units, of every forecaster at a few of the P steps.
 

@@ -12,7 +12,15 @@ from rich.text import Text
 
 from forecast.report.cures import cures
 from forecast.report.forecasters import BOUND, Forecaster, forecasters
-from forecast.report.tables import columns_table, offsets_table, scores_table, series_table, short_number, steps_table
+from forecast.report.tables import (
+    columns_table,
+    covariates_table,
+    offsets_table,
+    scores_table,
+    series_table,
+    short_number,
+    steps_table,
+)
 from forecast.text.terminal import harmless, listed
 
 LOG_WIDTH = 100
@@ -67,6 +75,8 @@ def print_report(
         console.print(by_column)
     if (by_series := series_table(metrics, split)) is not None:
         console.print(by_series)
+    if (by_role := covariates_table(metrics, split)) is not None:
+        console.print(by_role)
     if by_step is not None:
         console.print(steps_table(by_step))
     if "offsets" in metrics:
