@@ -51,23 +51,27 @@ def check_panel_leakage(model: ForecastModel, data: PanelData, *, device: torch.
 def check_panel_scaler(data: PanelData) -> None:
     """Each series is scaled by the mean and the standard deviation of its own train rows, or all by those of all.
 
-    A series with fewer than two of them by the rows before its first forecast. Of many series CHECKED_SERIES are
+    A series with fewer than two of them by the rows before its first forecast; what is known in advance by the train
+    rows of all. Of many series CHECKED_SERIES are
     looked at.
     """
     frame, scaler = data.frame, data.scaler
     series = range(0, len(frame), max(1, len(frame) // CHECKED_SERIES))
     means, stds = np.zeros(len(frame.columns)), np.ones(len(frame.columns))
-    if scaler.how == "global":
+    if scaler.how == "global" or data.covariates:
         means, stds = all_train_rows(data)
+    if scaler.how == "none":
+        means[:], stds[:] = 0.0, 1.0
     for s in series:
         for column, name in enumerate(frame.columns):
-            if scaler.how in ("series", "season"):
+            if scaler.how in ("series", "season") and column < data.n_columns:
                 means[column], stds[column] = own_scale(data, s, column)
             mean, std = float(means[column]), float(stds[column])
             std = std if std > CLOSE * abs(mean) else 1.0
             for what, expected, actual in (("mean", mean, scaler.mean[s, column]), ("std", std, scaler.std[s, column])):
                 if not abs(actual - expected) <= CLOSE * (std + abs(mean)):
-                    whose = "all series" if scaler.how == "global" else f"series '{frame.ids[s]}'"
+                    together = scaler.how == "global" or column >= data.n_columns
+                    whose = "all series" if together else f"series '{frame.ids[s]}'"
                     raise UserError(
                         f"leakage check, scaler: the {what} of column '{name}' of series '{frame.ids[s]}' is "
                         f"{actual:.9g}, but that of the train rows of {whose} is {expected:.9g}: it was computed from "
@@ -221,13 +225,20 @@ def writable(data: PanelData, dataset: PanelWindows) -> tuple[PanelData, PanelWi
 
 @contextmanager
 def noise_after(data: PanelData, dataset: PanelWindows, window: int, generator: np.random.Generator) -> Iterator[None]:
-    """Noise in place of what lies after the origin of a window, in its own series and, to NOISY_CELLS, in others."""
+    """Noise in place of what lies after the origin of a window, in its own series and, to NOISY_CELLS, in others.
+
+    What is known of its own forecast steps in advance stays; after them it becomes noise, too.
+    """
     rows = later_rows(data, dataset, window)
     values, series = data.frame.values, np.searchsorted(data.frame.offsets, rows, side="right") - 1
     before = values[rows]
     noise = NOISE * generator.normal(size=before.shape)
     try:
         values[rows] = data.scaler.mean[series] + data.scaler.std[series] * noise
+        if data.covariates:
+            origin = int(dataset.origins_of([window]))
+            horizon = (rows >= origin) & (rows < origin + data.pred_len)
+            values[rows[horizon], data.n_columns :] = before[horizon, data.n_columns :]
         yield
     finally:
         values[rows] = before

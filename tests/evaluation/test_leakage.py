@@ -465,3 +465,48 @@ def test_rows_far_after_the_origin_are_not_made_anew(monkeypatch, plain, data):
         check_forecasts(plain, data, device=CPU)
     assert {len(call.args[0]) for call in prepare_again.call_args_list} == {L + 7}
     assert "reads the future" in leak(Leaky(data, future), data)
+
+
+# columns known in advance
+
+
+def known_in_advance(**changes):
+    data = made_data(targets=(0,), covariates=COLUMNS[1:], **changes)
+    sizes = {"n_columns": 1, "targets": (0,), "n_known": data.n_known, "covariates": data.covariate_sizes}
+    return data, sizes
+
+
+def test_a_model_that_reads_what_is_known_of_its_forecast_steps_passes():
+    data, sizes = known_in_advance()
+    model = small_model("informer", window=sizes)
+    check_leakage(model, data, device=CPU)
+    batch = data.windows("train")[3]
+    later = batch.future_known.clone()
+    later[:, -1, -1] += 1
+    assert not torch.equal(model.eval()(*batch[:3]), model(*batch[:2], later)), "it does read them"
+
+
+def test_what_is_known_of_steps_after_the_horizon_has_no_part():
+    data, sizes = known_in_advance()
+
+    class Peeking(ForecastModel):
+        def forecast(self, past, past_known, future_known):
+            row = int((data.series[:, :1] == past[0, -1]).flatten().nonzero()[0])
+            return future_known[..., -1:] + data.series[min(row + P + 1, N - 1), -1]
+
+    assert "the rows after it become noise" in leak(Peeking(window_shape(**sizes)), data)
+
+
+def test_a_known_column_that_is_smoothed_with_later_rows_is_caught(monkeypatch, plain):
+    data, _ = known_in_advance()
+    honest = preparing.scaled_rows
+
+    def smoothed(frame, scaler, rows):
+        scaled = honest(frame, scaler, rows)
+        scaled[:-1, 2] = (scaled[:-1, 2] + scaled[1:, 2]) / 2
+        return scaled
+
+    monkeypatch.setattr(preparing, "scaled_rows", smoothed)
+    data, sizes = known_in_advance()
+    model = small_model("informer", window=sizes)
+    assert "changes with the rows after it" in leak(model, data)

@@ -188,3 +188,42 @@ def test_of_a_large_panel_some_of_the_later_rows_become_noise_its_own_among_them
         s = int(windows.series_of([window]))
         own = np.arange(int(windows.origins_of([window])), data.frame.offsets[s + 1])
         assert set(own) <= set(rows) and len(rows) < len(data.frame.values) / 2
+
+
+# columns known in advance
+
+
+class Known(Honest):
+    """Reads what is known of its last forecast step."""
+
+    def leak(self, past, past_known, future_known):
+        return future_known[:, -1:, -1:]
+
+
+class KnownLater(Honest):
+    """Finds its own window in the panel and reads what will be known of the step after its forecast."""
+
+    def leak(self, past, past_known, future_known):
+        known = self.values[:, 2]
+        place = (known.unfold(0, L, 1)[None] - past_known[:, None, :, -1]).square().sum(2).argmin(1)
+        return known[(place + L + P).clamp(max=len(known) - 1)][:, None, None]
+
+
+@pytest.mark.parametrize("scaling", ["series", "season", "global", "none"])
+def test_what_is_known_of_the_forecast_steps_may_be_read(scaling):
+    data = prepared(panel(), targets=(0,), covariates=("x",), scaling=scaling)
+    for split in ("train", "test"):
+        checked(Known(data), data, split=split)
+
+
+def test_what_is_known_of_later_steps_may_not():
+    data = prepared(panel(), targets=(0,), covariates=("x",), scaling="none")
+    with pytest.raises(UserError, match="reads the future"):
+        checked(KnownLater(data), data, split="train")
+
+
+def test_a_known_column_that_is_scaled_by_each_series_is_found():
+    data = prepared(panel(), targets=(0,), covariates=("x",))
+    own = PanelScaler.fit(data.frame, "series", data.splits["train"], context=L)
+    with pytest.raises(UserError, match=r"column 'x'.*train rows of all series"):
+        check_panel_scaler(replace(data, scaler=own))
