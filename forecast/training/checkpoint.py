@@ -4,7 +4,7 @@ import io
 import math
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lightning.pytorch as pl
 import torch
@@ -18,25 +18,32 @@ from forecast.errors import UserError
 from forecast.files import replacing
 from forecast.run_folder import checkpoint_path
 
-MONITOR = "val/mse_scaled"
+Monitor = Literal["mse", "mae"]
+
+
+def monitored(error: Monitor) -> str:
+    """What the module logs of a validation error."""
+    return f"val/{error}_scaled"
 
 
 class CheckpointFiles(Checkpoint):
-    """Keeps two files in RUN/checkpoints: best.ckpt, of the lowest validation MSE, and last.ckpt.
+    """Keeps two files in RUN/checkpoints: best.ckpt, of the lowest validation error, and last.ckpt.
 
-    best.ckpt is written after a validation only, and only for a finite, strictly lower MSE. last.ckpt is written every
+    monitor: that error, scaled units. best.ckpt is written after a validation only, and only for a finite, strictly
+    lower one. last.ckpt is written every
     `every_n_train_steps` steps (one later at the end of an epoch), after each validation and at the end, always where a
     run that goes on from it ends as if it had never stopped.
     """
 
-    def __init__(self, *, every_n_train_steps: Positive = 500) -> None:
+    def __init__(self, *, every_n_train_steps: Positive = 500, monitor: Monitor = "mse") -> None:
+        self.monitor = monitored(monitor)
         self.every_n_train_steps = every_n_train_steps
-        self.best_mse = math.inf
+        self.best_mse = math.inf  # or MAE: its name in checkpoints is older
         self.saved_step = 0
         self.due = False
 
     def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
-        """Forgets the best MSE of another run: there is no best.ckpt of this one yet."""
+        """Forgets the best error of another run: there is no best.ckpt of this one yet."""
         self.saved_step = trainer.global_step
         if not checkpoint_path(trainer.default_root_dir, "best").exists():
             self.best_mse = math.inf
@@ -53,12 +60,12 @@ class CheckpointFiles(Checkpoint):
             save_checkpoint(trainer, "last")
 
     def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Writes best.ckpt when the validation MSE is the lowest yet, and last.ckpt."""
+        """Writes best.ckpt when the validation error is the lowest yet, and last.ckpt."""
         if trainer.sanity_checking:
             return
-        mse = float(trainer.callback_metrics.get(MONITOR, math.nan))
-        if mse < self.best_mse:  # never true for NaN
-            self.best_mse = mse
+        error = float(trainer.callback_metrics.get(self.monitor, math.nan))
+        if error < self.best_mse:  # never true for NaN
+            self.best_mse = error
             module.best_step = trainer.global_step  # type: ignore[assignment]
             save_checkpoint(trainer, "best")
         self.due = trainer.fit_loop._should_accumulate()  # gathered gradients are in no checkpoint
@@ -75,7 +82,7 @@ class CheckpointFiles(Checkpoint):
         return {"best_mse": self.best_mse}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues with the best MSE of the run that is resumed."""
+        """Continues with the best error of the run that is resumed."""
         self.best_mse = state_dict["best_mse"]
 
 

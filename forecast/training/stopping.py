@@ -13,17 +13,17 @@ from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
 
 from forecast.bounds import Positive
 from forecast.errors import Terminated, UserError
-from forecast.training.checkpoint import MONITOR, is_between_batches, resume_hint, save_checkpoint
+from forecast.training.checkpoint import Monitor, is_between_batches, monitored, resume_hint, save_checkpoint
 
 log = logging.getLogger(__name__)
 
 
 class EarlyStop(EarlyStopping):
-    """Ends the training when `patience` validations in a row did not lower the validation MSE, or it is not finite."""
+    """Ends the training when `patience` validations in a row did not lower the error `monitor`, or it is not finite."""
 
-    def __init__(self, *, patience: Positive = 3) -> None:
+    def __init__(self, *, patience: Positive = 3, monitor: Monitor = "mse") -> None:
         # not at the end of an epoch: without validations there is nothing to stop on
-        super().__init__(MONITOR, patience=patience, check_on_train_epoch_end=False)
+        super().__init__(monitored(monitor), patience=patience, check_on_train_epoch_end=False)
 
     def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
         """Keeps a run that had stopped from training again."""
