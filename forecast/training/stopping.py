@@ -13,17 +13,27 @@ from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
 
 from forecast.bounds import Positive
 from forecast.errors import Terminated, UserError
-from forecast.training.checkpoint import Monitor, is_between_batches, monitored, resume_hint, save_checkpoint
+from forecast.training.checkpoint import CheckpointFiles, is_between_batches, monitored, resume_hint, save_checkpoint
 
 log = logging.getLogger(__name__)
 
 
 class EarlyStop(EarlyStopping):
-    """Ends the training when `patience` validations in a row did not lower the error `monitor`, or it is not finite."""
+    """Ends the training when `patience` validations in a row did not lower the error that chooses best.ckpt.
 
-    def __init__(self, *, patience: Positive = 3, monitor: Monitor = "mse") -> None:
+    Or when that is not finite.
+    """
+
+    def __init__(self, *, patience: Positive = 3) -> None:
         # not at the end of an epoch: without validations there is nothing to stop on
-        super().__init__(monitored(monitor), patience=patience, check_on_train_epoch_end=False)
+        super().__init__(monitored("mse"), patience=patience, check_on_train_epoch_end=False)
+
+    def setup(self, trainer: pl.Trainer, *args: Any, **more: Any) -> None:
+        """Takes the error from what writes best.ckpt."""
+        for other in trainer.checkpoint_callbacks:
+            if isinstance(other, CheckpointFiles):
+                self.monitor = other.monitor
+        super().setup(trainer, *args, **more)
 
     def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
         """Keeps a run that had stopped from training again."""

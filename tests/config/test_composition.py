@@ -78,12 +78,14 @@ def test_every_option_passes_the_check(choice, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("experiment", EVERY)
-def test_an_experiment_passes_the_check_and_its_own_keys_survive(experiment):
+def test_an_experiment_passes_the_check_and_its_own_keys_survive(experiment, tmp_path):
     content = yaml.safe_load((FOLDER / f"{experiment}.yaml").read_text())
     own = {k: v for k, v in content.items() if isinstance(v, int | float | str)}
     assert own or experiment.startswith("ablation/"), "an experiment without keys of its own proves nothing here"
     cfg = composed(f"experiment={experiment}")
     assert {key: cfg[key] for key in own} == own
+    if cfg.data.get("path", "") is None:  # the user's to name
+        cfg.data.path = str(tmp_path)
     check_config(cfg)
 
 

@@ -277,3 +277,20 @@ def test_the_schedule_gives_the_authors_six_rates(tmp_path):
     with quiet_lightning():
         pl.Trainer(max_epochs=6, **quiet).fit(module, loader, loader)
     assert rates == pytest.approx([1e-4, 1e-4, 5e-5, 2.5e-5, 1.25e-5, 6.25e-6])
+
+
+def test_the_error_that_chooses_best_also_ends_the_training(tmp_path, monkeypatch):
+    """The MAE of the second epoch is the least, while the MSE goes on falling."""
+    errors = iter([(9.0, 5.0), (8.0, 4.0), (7.0, 6.0), (6.0, 7.0)])
+
+    def log_next(module):
+        for name, error in zip(("mse", "mae"), next(errors), strict=True):
+            module.log(f"val/{name}_scaled", torch.tensor(error))
+        module.validation_errors = None
+
+    monkeypatch.setattr(ForecastModule, "on_validation_epoch_end", log_next)
+    small = ["model.d_model=8", "model.n_heads=2", "model.d_ff=8", "data.rows=400", "checks.leakage=false"]
+    by_mae = ["callbacks.checkpoint.monitor=mae", "callbacks.early_stopping.patience=1", "trainer.max_epochs=4"]
+    call("train", "experiment=quickstart", *small, *by_mae, f"hydra.run.dir={tmp_path}")
+    best, last = (load_checkpoint(tmp_path / f"checkpoints/{name}.ckpt") for name in ("best", "last"))
+    assert (best.epoch, last.epoch) == (2, 3)
