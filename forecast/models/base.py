@@ -24,7 +24,8 @@ class WindowShape:
     L, S, P; a decoder with a start token begins with the last S of the L known steps, the other models ignore S.
     covariates (K,): what the last K of the known features are, the others being the calendar: 0 for a number, n for
     one of n categories by its number, of which 0 stands for any that the training did not see. facts: the numbers of
-    those among the K that are the same at all steps of a window, as facts of a series are.
+    those among the K that are the same at all steps of a window, as facts of a series are. observed: the numbers of the
+    columns, of the C, that stand beside the targets by their role; none where no column has a role.
     """
 
     n_columns: int
@@ -35,6 +36,7 @@ class WindowShape:
     pred_len: int
     covariates: tuple[int, ...] = ()
     facts: tuple[int, ...] = ()
+    observed: tuple[int, ...] = ()
 
     @property
     def n_targets(self) -> int:
@@ -59,7 +61,12 @@ class ForecastModel(nn.Module):
 
     instance_norm: each window's columns are brought to mean 0 and standard deviation 1 before the model sees them, and
     the forecast is brought back. Kim et al. 2022, "Reversible Instance Normalization", without its learned scale.
+
+    roles: of the columns beside the targets, those that it can use: known, among the known features; past, among the C
+    columns; static, as known features that do not change.
     """
+
+    roles: frozenset[str] = frozenset({"known", "past", "static"})
 
     def __init__(self, window: WindowShape, *, instance_norm: bool = False) -> None:
         super().__init__()
@@ -167,6 +174,7 @@ class FittedModel(ForecastModel):
     fits_each_window: whether a forecast is itself a fit, which takes time and which no program can hold.
     """
 
+    roles = frozenset()
     fits_each_window = False
 
     def fit(self, rows: FittingRows) -> dict[str, Any]:

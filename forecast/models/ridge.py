@@ -50,6 +50,8 @@ class Ridge(FittedModel):
     of its own, chosen on the val windows too; every target has its map then, unless columns=shared.
     """
 
+    roles = frozenset({"known", "static"})
+
     def __init__(
         self,
         *,
