@@ -28,6 +28,7 @@ from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.build import build
 from forecast.config.values import check_is_plain, walk
 from forecast.data.panel.saved_scale import SavedScale
+from forecast.data.roles import names_roles
 from forecast.data.scaling import Scaler
 from forecast.errors import UserError
 from forecast.models.base import ForecastModel, WindowShape
@@ -200,9 +201,12 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
     Raises UserError for a class that is no ForecastModel, and as `build` does.
     """
     columns, covariates = list(data["columns"]), data.get("covariates") or {}
+    n_columns = len(columns) - sum(name in covariates for name in columns)
+    targets = tuple(columns.index(name) for name in data["targets"])
     window = WindowShape(
-        n_columns=len(columns) - sum(name in covariates for name in columns),
-        targets=tuple(columns.index(name) for name in data["targets"]),
+        n_columns=n_columns,
+        targets=targets,
+        observed=tuple(i for i in range(n_columns) if i not in targets) if names_roles(config["data"]) else (),
         n_known=len(data["known"]),
         covariates=tuple(len(categories) + 1 if categories else 0 for categories in covariates.values()),
         seq_len=config["seq_len"],

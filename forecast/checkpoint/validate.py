@@ -83,6 +83,8 @@ def check_content(path: Path, content: Any) -> None:
         _check_baseline(record, "nlinear_weight", rows=config["seq_len"])
         if "ridge_weight" in record:
             _check_baseline(record, "ridge_weight", rows=None)
+        if "ridge_effect" in record:
+            _check_baseline(record, "ridge_effect", rows=None)
     except _WrongEntry as error:
         raise UserError(
             f"ckpt_path={path} is damaged, or was made or changed by other means: its entry {error}."
@@ -181,11 +183,15 @@ def _check_types(content: dict[str, Any]) -> None:
 
 
 def _check_baseline(record: dict[str, Any], key: str, *, rows: int | None) -> None:
-    """A matrix (pred_len, rows); None: any number of rows."""
+    """A matrix (pred_len, rows), None: any number; of a ridge with covariates one, or one a target."""
     weight, where = record[key], f"{RECORD}.{key}"
     _require(isinstance(weight, Tensor), where, f"is a {type(weight).__name__}; it must be Tensor")
     _require(weight.dtype in FLOATS, where, f"is of {weight.dtype} instead of a floating-point number")
-    expected, shape = (record["config"]["pred_len"], rows or max(1, weight.shape[-1])), tuple(weight.shape)
+    shape = tuple(weight.shape)
+    expected: tuple[int, ...] = (record["config"]["pred_len"], rows or max(1, *shape[-1:]))
+    if key != "nlinear_weight" and "ridge_effect" in record:
+        maps = len(record["data"]["targets"])
+        expected = (1 if shape[:1] == (1,) else maps, *expected)
     _require(shape == expected, where, f"has the shape {shape} instead of {expected}")
 
 

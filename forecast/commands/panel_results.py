@@ -14,7 +14,7 @@ import torch
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.panel.prepare import PanelData, series_windows
 from forecast.data.panel.scaling import cell_means
-from forecast.evaluation.baselines import WEIGHTS
+from forecast.evaluation.baselines import WEIGHTS, saved_fits
 from forecast.evaluation.evaluate import MODEL, Protocol
 from forecast.evaluation.panel_evaluate import (
     PanelEvaluation,
@@ -43,15 +43,15 @@ def panel_blocks(
     """
     model = checkpoint.model().to(device)
     common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
-    fitted = {key: checkpoint.record[key] for key in WEIGHTS if key in checkpoint.record}
+    fitted = saved_fits(checkpoint.record)
     blocks = {}
     for name in brief:
         other = evaluate_panel(model, data, split=name, fitted=None, **common)
         blocks[name] = {"windows": other.errors.n_windows, **other.errors.overall(other.naive)}
     evaluation = evaluate_panel(model, data, split=split, fitted=fitted, **common)
     baselines = panel_baseline_metrics(evaluation, data)
-    for key, weight in fitted.items():
-        baselines[WEIGHTS[key]]["look_back"] = weight.shape[1]
+    for key in fitted.keys() & WEIGHTS.keys():
+        baselines[WEIGHTS[key]]["look_back"] = fitted[key].shape[-1]
     metrics = {
         split: {**panel_metrics(evaluation, data), "level_shift": panel_level_shift(data, split)},
         "baselines": baselines,

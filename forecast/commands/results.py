@@ -15,7 +15,7 @@ from forecast.commands.panel_results import panel_blocks, write_series
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData, window_values
 from forecast.data.sources import DemoSource, Source
-from forecast.evaluation.baselines import WEIGHTS, season
+from forecast.evaluation.baselines import WEIGHTS, saved_fits, season
 from forecast.evaluation.column_use import column_use
 from forecast.evaluation.evaluate import (
     MODEL,
@@ -79,7 +79,7 @@ def evaluate_checkpoint(
         return Result(rounded(metrics), of_panel, data, by_step)
     model, data = checkpoint.model().to(device), data.on(device)
     common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
-    fitted = {key: checkpoint.record[key] for key in WEIGHTS if key in checkpoint.record}
+    fitted = saved_fits(checkpoint.record)
     naive = saved_naive_errors(checkpoint, data if source is not None else None)
     blocks = {}
     for name in brief:
@@ -88,8 +88,8 @@ def evaluate_checkpoint(
         blocks[name] = {"windows": found.errors.windows, **overall}
     evaluation = evaluate(model, data, split=split, fitted=fitted, **common)
     baselines = baseline_metrics(evaluation.baselines, data, naive, evaluation.own_scale)
-    for key, weight in fitted.items():
-        baselines[WEIGHTS[key]]["look_back"] = weight.shape[1]
+    for key in fitted.keys() & WEIGHTS.keys():
+        baselines[WEIGHTS[key]]["look_back"] = fitted[key].shape[-1]
     best_mse = best_reachable(source, data)
     if best_mse is not None:
         baselines["best_reachable"] = {"scaled": {"mse": float(best_mse.mean())}}

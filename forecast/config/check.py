@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config import rules
 from forecast.config.allow_list import SPECIAL, is_allowed, other_kind, resolve_target
 from forecast.config.annotations import as_annotated, bound, expected, literals_of, matches, parameters
+from forecast.config.model_roles import check_roles
 from forecast.config.settings import TrainSettings
 from forecast.config.slots import check_slots, has_slots
 from forecast.config.values import CONF, Problems, chosen_groups, options, read_values, select
@@ -49,6 +50,7 @@ def check_config(cfg: DictConfig) -> None:
             path, value = next((pair for pair in pairs if "_target_" not in pair[0]), pairs[0])
             problems.add(path, value, rule.message.format(*operands))
     check_slots(values, problems)
+    check_roles(values, problems)
     problems.report()
 
 

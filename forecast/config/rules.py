@@ -111,12 +111,6 @@ RULES: tuple[Rule, ...] = (
         lambda decode, label: decode != "autoregressive" or label != 0,
         "the first step is made from the start token: label_len must be at least 1",
     ),
-    Rule(
-        ("model.decode", "data.features"),
-        lambda decode, features: decode != "autoregressive" or features != "MS",
-        "each forecast step is fed back as an input, which needs all columns, and data.features=MS forecasts one: "
-        "say data.features=M or S, or model.decode=one_shot",
-    ),
     *(
         Rule(
             (f"{attention}.mechanism.heads", "model.n_heads"),

@@ -1,7 +1,8 @@
 """What the columns of a file are to a forecast: targets, known in advance, observed, facts of a series."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from forecast.bounds import Text
 from forecast.errors import UserError, closest
@@ -26,6 +27,12 @@ class Roles:
         """The columns of each role that has any, by its key."""
         roles = {field.name: tuple(getattr(self, field.name)) for field in fields(Roles)}
         return {key: names for key, names in roles.items() if names}
+
+
+def names_roles(config: Mapping[str, Any]) -> bool:
+    """Whether the keys of a source give columns roles, or name several targets."""
+    roles = [config.get(field.name) for field in fields(Roles)]
+    return any(roles) or not isinstance(config.get("target"), str | None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,12 @@
 """The forecasts that every model is compared with: last value, seasonal naive, and two linear maps fitted at once.
 
-Each is a model of the group `model` too, or what it computes. They see the targets' own past alone; a look-back longer
-than seq_len reaches into earlier rows, of any split.
+Each is a model of the group `model` too, or what it computes. They see the targets' own past alone, the ridge the
+columns that are known in advance too; a look-back longer than seq_len reaches into earlier rows, of any split.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,9 @@ from torch import Tensor
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.data.seasonality import best_period, seasonal_period
-from forecast.evaluation.panel_baselines import panel_fitting_rows
-from forecast.models.base import FittingRows, ForecastModel, WindowShape
+from forecast.evaluation.panel_baselines import gathered, panel_fitting_rows
+from forecast.models.base import FittingRows, ForecastModel, WholeWindows, WindowShape
+from forecast.models.covariates import CovariateRegressors
 from forecast.models.naive import LastValue, SeasonalNaive
 from forecast.models.ridge import Ridge, as_rows
 from forecast.ops.ridge import LinearMap, ridge_maps
@@ -26,29 +28,46 @@ from forecast.ops.ridge import LinearMap, ridge_maps
 NLINEAR_STRENGTH = 1e-3
 # What a checkpoint keeps of the fitted ones, so that an evaluation needs no train rows, and what they are called.
 WEIGHTS = {"nlinear_weight": "closed_form_nlinear", "ridge_weight": "ridge"}
+RIDGE_EFFECT = "ridge_effect"  # of the covariates, where there are any
+
+
+def saved_fits(record: Mapping[str, Any]) -> dict[str, Tensor]:
+    """What the record of a checkpoint holds of the fitted baselines, for `make_baselines`."""
+    return {key: record[key] for key in (*WEIGHTS, RIDGE_EFFECT) if key in record}
 
 
 class FittedLinear(ForecastModel):
     """One linear map of a column less its last value, which is added to the forecast; shared by the columns.
 
     window: the data's sizes. weight (P, L) float64: the first L - 1 columns weigh the past less its last value, the
-    last one is the intercept.
+    last one is the intercept. With covariates (maps, P, L): one map for all columns, or one each; effect (maps, P, M)
+    float64 weighs what `CovariateRegressors` makes of them.
     """
 
-    def __init__(self, window: WindowShape, *, weight: Float[Tensor, "P L"]) -> None:
+    def __init__(
+        self,
+        window: WindowShape,
+        *,
+        weight: Float[Tensor, "*maps P L"],
+        effect: Float[Tensor, "maps P M"] | None = None,
+    ) -> None:
         super().__init__(window)
         self.register_buffer("weight", weight, persistent=False)
+        self.register_buffer("effect", effect, persistent=False)
+        self.regressors = None if effect is None else CovariateRegressors(window)
 
     @property
     def look_back(self) -> int:
-        """L, which need not be seq_len."""
-        return self.get_buffer("weight").shape[1]
+        """L, which need not be seq_len, or the rows of the covariates, where these are more."""
+        rows = self.get_buffer("weight").shape[-1]
+        return rows if self.regressors is None else max(rows, self.regressors.rows)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
-        """(B, L, C) -> (B, P, T); the known features are not used."""
-        del past_known, future_known
+        """(B, L, C) -> (B, P, T); of the known features the covariates are used, where it has their weights."""
+        if self.regressors is not None:
+            return self.with_effects(past, past_known, future_known, self.regressors)
         regressors = as_rows(self.window.target_columns(past), torch.float64)
         last = regressors[..., -1:].clone()
         regressors -= last
@@ -56,16 +75,33 @@ class FittedLinear(ForecastModel):
         forecast = regressors @ self.get_buffer("weight").to(regressors.device).T + last
         return forecast.transpose(1, 2).to(past.dtype)
 
+    def with_effects(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+        of: CovariateRegressors,
+    ) -> Float[Tensor, "B P T"]:
+        """`forecast` with the covariates."""
+        weight, effect = (self.get_buffer(name).to(past.device) for name in ("weight", "effect"))
+        columns = as_rows(self.window.target_columns(past[:, -weight.shape[-1] :]), torch.float64)
+        last = columns[..., -1:].clone()
+        columns -= last
+        columns[..., -1] = 1.0
+        forecast = torch.einsum("btl,tpl->btp", columns, weight.expand(columns.shape[1], -1, -1)) + last
+        forecast += torch.einsum("bm,tpm->btp", of.of(past_known, future_known).double(), effect)
+        return forecast.transpose(1, 2).to(past.dtype)
+
 
 def as_weight(linear: LinearMap) -> Float[Tensor, "P L"]:
     """A map whose rows sum to one, as `FittedLinear` has it."""
-    return torch.cat([linear.weight[:, :-1], linear.bias.unsqueeze(1)], dim=1)
+    return torch.cat([linear.weight[..., :-1], linear.bias.unsqueeze(-1)], dim=-1)
 
 
 def window_shape(data: PreparedData | PanelData) -> WindowShape:
     """The sizes of the data's windows, for models without a start token."""
     lengths = {"seq_len": data.seq_len, "label_len": 0, "pred_len": data.pred_len}
-    sizes = {"n_columns": data.n_columns, "n_known": data.n_known, **lengths}
+    sizes: dict[str, Any] = {"n_columns": data.n_columns, "n_known": data.n_known, **lengths}
     return WindowShape(targets=tuple(data.targets), covariates=data.covariate_sizes, **sizes)
 
 
@@ -89,8 +125,16 @@ def fitting_rows(data: PreparedData | PanelData) -> FittingRows:
     def origins(split: str, look_back: int) -> npt.NDArray[np.int64]:
         return replace(data, seq_len=look_back).windows_at(split, 0).starts + look_back
 
+    def windows(split: str, look_back: int) -> WholeWindows:
+        served = replace(data, seq_len=look_back, device=None).windows_at(split, 0)
+        return WholeWindows(
+            np.arange(len(served)), lambda some: gathered(served.__getitems__(torch.from_numpy(some)), data.targets)
+        )
+
     series = data.series[:, list(data.targets)].cpu().double()
-    return FittingRows(series=series, origins=origins, period=season(data))
+    return FittingRows(
+        series=series, origins=origins, period=season(data), windows=windows if data.covariates else None
+    )
 
 
 def fit_nlinear(data: PreparedData | PanelData, rows: FittingRows | None = None) -> Float[Tensor, "P L"]:
@@ -107,16 +151,19 @@ def fit_nlinear(data: PreparedData | PanelData, rows: FittingRows | None = None)
 
 
 def fit_baselines(data: PreparedData | PanelData) -> dict[str, Tensor]:
-    """The weights of the fitted baselines, by their names in a checkpoint: the keys of WEIGHTS.
+    """The weights of the fitted baselines, by their names in a checkpoint: the keys of WEIGHTS, and RIDGE_EFFECT.
 
     Without NLinear for a panel in which no train window lies whole in its series.
     """
     rows = fitting_rows(data)
-    ridge = Ridge(window=window_shape(data), columns="shared")
+    ridge = Ridge(window=window_shape(data), columns=None if data.covariates else "shared")
     ridge.fit(rows)
-    linear = LinearMap(ridge.weight[0].detach().double(), ridge.bias[0].detach().double())
+    linear = LinearMap(ridge.weight.detach().double(), ridge.bias.detach().double())
     whole = len(rows.origins("train", data.seq_len)) > 0
-    return {**({"nlinear_weight": fit_nlinear(data, rows)} if whole else {}), "ridge_weight": as_weight(linear)}
+    nlinear = {"nlinear_weight": fit_nlinear(data, rows)} if whole else {}
+    if ridge.regressors is None:
+        return {**nlinear, "ridge_weight": as_weight(linear)[0]}
+    return {**nlinear, "ridge_weight": as_weight(linear), RIDGE_EFFECT: ridge.effect.detach().double()}
 
 
 def make_baselines(
@@ -124,13 +171,15 @@ def make_baselines(
 ) -> dict[str, ForecastModel]:
     """The baselines for forecasts that begin `offset` steps after their windows, by their names in metrics.json.
 
-    fitted: weights by the keys of WEIGHTS; those that are missing have no baseline. An unknown season makes the
+    fitted: as `fit_baselines` gives them; those that are missing have no baseline. An unknown season makes the
     seasonal one a last value.
     """
     window = window_shape(data)
     seasonal = SeasonalNaive(window=window, period=season(data))
     seasonal.offset = offset
     baselines: dict[str, ForecastModel] = {"last_value": LastValue(window=window), "seasonal_naive": seasonal}
-    for key, weight in (fitted or {}).items():
-        baselines[WEIGHTS[key]] = FittedLinear(window, weight=weight)
+    fitted = fitted or {}
+    for key in (key for key in WEIGHTS if key in fitted):
+        effect = fitted.get(RIDGE_EFFECT) if key == "ridge_weight" else None
+        baselines[WEIGHTS[key]] = FittedLinear(window, weight=fitted[key], effect=effect)
     return baselines

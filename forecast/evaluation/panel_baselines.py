@@ -2,6 +2,8 @@
 
 import logging
 from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +12,8 @@ import torch
 from forecast.data.panel.frame import IntArray, PanelFrame
 from forecast.data.panel.prepare import PanelData
 from forecast.data.seasonality import best_period
-from forecast.models.base import FittingRows
+from forecast.data.windows import Batch
+from forecast.models.base import FittingRows, Gathered, WholeWindows
 from forecast.ops.run_sums import run_sums
 
 log = logging.getLogger(__name__)
@@ -41,8 +44,37 @@ def panel_fitting_rows(data: PanelData, *, period: int | None) -> FittingRows:
         return starts
 
     return FittingRows(
-        series=torch.from_numpy(values), origins=origins, period=period, sums=run_sums, val_share=VAL_SHARE
+        series=torch.from_numpy(values),
+        origins=origins,
+        period=period,
+        sums=run_sums,
+        val_share=VAL_SHARE,
+        windows=whole_windows(data) if data.covariates else None,
     )
+
+
+def whole_windows(data: PanelData) -> Callable[[str, int], WholeWindows]:
+    """From a split and a look-back to the windows of all series in which no target was made up."""
+    frame, made_up = data.frame, None
+    if frame.measured is not None:
+        made_up = np.cumsum(~frame.measured[:, list(data.targets)].all(1))
+        made_up = np.concatenate([[0], made_up])
+
+    def windows(split: str, look_back: int) -> WholeWindows:
+        long = replace(data, seq_len=look_back, device=None)
+        served = long.windows_of(data.origins(split, context=look_back))
+        numbers = np.arange(len(served))
+        if made_up is not None:
+            begin = served.origins_of(torch.from_numpy(numbers)).numpy()
+            numbers = numbers[made_up[begin + data.pred_len] == made_up[begin - look_back]]
+        return WholeWindows(numbers, lambda some: gathered(served.__getitems__(torch.from_numpy(some)), data.targets))
+
+    return windows
+
+
+def gathered(batch: Batch, targets: Sequence[int]) -> Gathered:
+    """What a map with covariates is fitted to, of some windows."""
+    return Gathered(batch.past[:, :, list(targets)], batch.past_known, batch.future_known, batch.target)
 
 
 def fitted_series(frame: PanelFrame, n_targets: int) -> IntArray:

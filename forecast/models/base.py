@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,9 @@ class WindowShape:
     n_columns: C. targets: the numbers of the T forecast columns among the C. n_known: F. seq_len, label_len, pred_len:
     L, S, P; a decoder with a start token begins with the last S of the L known steps, the other models ignore S.
     covariates (K,): what the last K of the known features are, the others being the calendar: 0 for a number, n for
-    one of n categories by its number, of which 0 stands for any that the training did not see.
+    one of n categories by its number, of which 0 stands for any that the training did not see. facts: the numbers of
+    those among the K that are the same at all steps of a window, as facts of a series are. observed: the numbers of the
+    columns, of the C, that stand beside the targets by their role; none where no column has a role.
     """
 
     n_columns: int
@@ -33,6 +35,8 @@ class WindowShape:
     label_len: int
     pred_len: int
     covariates: tuple[int, ...] = ()
+    facts: tuple[int, ...] = ()
+    observed: tuple[int, ...] = ()
 
     @property
     def n_targets(self) -> int:
@@ -57,7 +61,12 @@ class ForecastModel(nn.Module):
 
     instance_norm: each window's columns are brought to mean 0 and standard deviation 1 before the model sees them, and
     the forecast is brought back. Kim et al. 2022, "Reversible Instance Normalization", without its learned scale.
+
+    roles: of the columns beside the targets, those that it can use: known, among the known features; past, among the C
+    columns; static, as known features that do not change.
     """
+
+    roles: frozenset[str] = frozenset({"known", "past", "static"})
 
     def __init__(self, window: WindowShape, *, instance_norm: bool = False) -> None:
         super().__init__()
@@ -119,6 +128,24 @@ class ForecastModel(nn.Module):
         return ()
 
 
+class Gathered(NamedTuple):
+    """Some windows: past (B, L, T) and target (B, P, T) of the target columns; past_known (B, L, F), future_known
+    (B, P, F).
+    """
+
+    past: Tensor
+    past_known: Tensor
+    future_known: Tensor
+    target: Tensor
+
+
+class WholeWindows(NamedTuple):
+    """The numbers (W,) of windows in which every target was measured, and what gathers some of them."""
+
+    numbers: npt.NDArray[np.int64]
+    gather: Callable[[npt.NDArray[np.int64]], Gathered]
+
+
 @dataclass(frozen=True, kw_only=True)
 class FittingRows:
     """What a fitted model is fitted to.
@@ -127,7 +154,8 @@ class FittingRows:
     ascending, at which a forecast may begin: they and the pred_len - 1 after them lie in that split, so many before
     them may be read. period: steps in a season, None without one. sums: of the windows of D rows that begin at rows
     (W,) of (N, T), as `window_sums` gives them. val_share: of the val windows at least so many must have the rows that
-    a look-back reads.
+    a look-back reads. windows: from a split and a look-back to whole windows, covariates included; None: there are no
+    covariates.
     """
 
     series: Float[Tensor, "N T"]
@@ -135,6 +163,7 @@ class FittingRows:
     period: int | None
     sums: Callable[[Tensor, npt.NDArray[np.int64], int], WindowSums] = window_sums
     val_share: float = 0.5
+    windows: Callable[[str, int], WholeWindows] | None = None
 
 
 class FittedModel(ForecastModel):
@@ -145,6 +174,7 @@ class FittedModel(ForecastModel):
     fits_each_window: whether a forecast is itself a fit, which takes time and which no program can hold.
     """
 
+    roles = frozenset()
     fits_each_window = False
 
     def fit(self, rows: FittingRows) -> dict[str, Any]:

@@ -51,8 +51,14 @@ class Decoder(nn.Module):
             for i in range(n_layers)
         )
         self.norm: nn.Module = nn.LayerNorm(sizes.d_model)
-        self.head = nn.Linear(sizes.d_model, window.n_targets)
+        self.window = window
+        self.head = nn.Linear(sizes.d_model, len(self.columns))
         self.check(window)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The numbers of the columns, of the C, that its rows are of: the T targets."""
+        return self.window.targets
 
     def check(self, window: WindowShape) -> None:
         """Raises ValueError, or NotCacheable with the slot's name, where it cannot decode in its way."""
@@ -79,7 +85,7 @@ class Decoder(nn.Module):
         future: Float[Tensor, "B P C"],
         encoded: Float[Tensor, "B M D"],
     ) -> Float[Tensor, "B P T"]:
-        """The P steps (B, P, T) on which training takes the loss; here the forecast, without `future`.
+        """The P steps (B, P, T), of `columns`, on which training takes the loss; here the forecast, without `future`.
 
         future (B, P, C): the true steps, for a decoder that learns each step from those before it.
         """
@@ -121,6 +127,8 @@ class AutoregressiveDecoder(Decoder, CausalDecoder):
     A row holds the calendar of the step that it predicts. It is trained on the true steps in one pass, and forecasts
     with a cache: each row is computed once, and so are the keys and values of the encoder's output.
 
+    As a row holds all C columns, it predicts and learns all of them, and returns the targets.
+
     Zhou et al. 2021, section 5 and Table 6, where the one-shot decoder is compared with it; the authors' code has no
     such decoder. The convolution of the decoder's values is causal here.
     """
@@ -131,18 +139,18 @@ class AutoregressiveDecoder(Decoder, CausalDecoder):
     supports_horizon_offset = False  # a step is made from the one right before it
     cached_slots = ("decoder_attention", "cross_attention")
 
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """All C."""
+        return tuple(range(self.window.n_columns))
+
     def check(self, window: WindowShape) -> None:
-        """See `Decoder.check`: a row to start from, all columns forecast, and rows that need no later ones."""
+        """See `Decoder.check`: a row to start from, and rows that need no later ones."""
         super().check(window)
         if window.label_len == 0:
             raise ValueError(
                 "decode=autoregressive with label_len=0 has no row to start from: set label_len=1 or more, or "
                 "decode=one_shot"
-            )
-        if window.targets != tuple(range(window.n_columns)):
-            raise ValueError(
-                f"decode=autoregressive feeds each forecast step back, which needs all {window.n_columns} columns, and "
-                f"{window.n_targets} of them is forecast: set data.features=M or S, or decode=one_shot"
             )
         for layer in self.layers:
             check_cacheable("decoder_attention", layer.self_attention)
@@ -158,7 +166,7 @@ class AutoregressiveDecoder(Decoder, CausalDecoder):
         """See `Decoder.forecast`; without gradient."""
         start = past.shape[1] - self.label_len
         known = target_calendar(past_known[:, start:], future_known)
-        return roll_out(self.new_step(encoded), past[:, start:], known)
+        return self.window.target_columns(roll_out(self.new_step(encoded), past[:, start:], known))
 
     def training_rows(
         self,
@@ -167,8 +175,8 @@ class AutoregressiveDecoder(Decoder, CausalDecoder):
         future_known: Float[Tensor, "B P F"],
         future: Float[Tensor, "B P C"],
         encoded: Float[Tensor, "B M D"],
-    ) -> Float[Tensor, "B P T"]:
-        """Each of the P steps (B, P, T) as predicted from the true steps before it.
+    ) -> Float[Tensor, "B P C"]:
+        """Each of the P steps, of all columns (B, P, C), as predicted from the true steps before it.
 
         Rows inside the start token predict steps too, but are left out of the loss: a forecast always begins after the
         whole start token, as in the one-shot decoder.

@@ -20,6 +20,8 @@ class DLinear(ForecastModel):
     Raises ValueError for an even kernel_size.
     """
 
+    roles = frozenset()
+
     def __init__(self, *, window: WindowShape, kernel_size: Positive) -> None:
         super().__init__(window)
         if kernel_size % 2 == 0:

@@ -95,17 +95,20 @@ class Informer(ForecastModel):
         future_known: Float[Tensor, "B P F"],
         future: Float[Tensor, "B P C"],
     ) -> tuple[Float[Tensor, "B R N"], Float[Tensor, "B R N"]]:
-        """The forecast steps as they are made in training, and their truth, (B, P, T) each, scaled units."""
-        decode, targets = self.decoder.training_rows, self.window.targets
+        """The forecast steps as they are made in training, and their truth, (B, P, T) each, scaled units.
+
+        Of all C columns where the decoder feeds them back.
+        """
+        decode, columns = self.decoder.training_rows, self.decoder.columns
         predicted = instance_normed_rows(
             self,
             # a lambda: the tests' shape checks would wrap a function at each call, which torch.compile refuses
             lambda past, future: decode(past, past_known, future_known, future, self.encode(past, past_known)),
             past,
             future,
-            columns=targets,
+            columns=columns,
         )
-        return predicted, future[:, :, list(targets)]
+        return predicted, future[:, :, list(columns)]
 
     def encode(self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"]) -> Float[Tensor, "B M D"]:
         """The encoder's output (B, M, D) for the window: past (B, L, C), past_known (B, L, F)."""

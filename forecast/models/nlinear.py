@@ -16,6 +16,8 @@ class NLinear(ForecastModel):
     window: the data's sizes.
     """
 
+    roles = frozenset()
+
     def __init__(self, *, window: WindowShape) -> None:
         super().__init__(window)
         self.map = nn.Linear(window.seq_len, window.pred_len)

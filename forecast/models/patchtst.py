@@ -10,6 +10,7 @@ from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes, EncoderLayer
 from forecast.layers.dropout import Dropout
 from forecast.layers.feed_forward import Activation
+from forecast.layers.patches import ColumnsBeside, count_patches, cut_patches
 from forecast.models.base import ForecastModel, WindowShape
 
 # Learned positions start between minus this and this.
@@ -28,7 +29,12 @@ class PatchTST(ForecastModel):
     neither takes nor returns scores. Dropout falls on the attention weights and once on the layer's output; where
     theirs falls was not compared.
 
-    The known features and label_len are not used. seq_len may be any that has a patch: from patch_len - stride on.
+    With covariates, or columns that are observed by their role, a target's patches hold those of these columns too,
+    each kind by a linear map of its own, and the known features at the forecast steps are further patches, whose values
+    are 0; the targets alone are forecast then. See `ColumnsBeside`; the paper has no such columns.
+
+    Without covariates the known features are not used; label_len never is. seq_len may be any that has a patch: from
+    patch_len - stride on.
 
     window: the data's sizes. instance_norm: see `ForecastModel`; the paper has it.
     patch_len: steps in a patch. stride: steps from the start of a patch to that of the next.
@@ -54,6 +60,18 @@ class PatchTST(ForecastModel):
         super().__init__(window, instance_norm=instance_norm)
         self.patch_len, self.stride = patch_len, stride
         n_patches = count_patches(window.seq_len, patch_len, stride)
+        self.beside = None
+        if window.covariates or window.observed:
+            self.beside = ColumnsBeside(
+                n_observed=len(window.observed),
+                n_known=window.n_known,
+                covariates=window.covariates,
+                pred_len=window.pred_len,
+                patch_len=patch_len,
+                stride=stride,
+                d_model=d_model,
+            )
+            n_patches += self.beside.n_future
         sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
 
         self.embedding = nn.Linear(patch_len, d_model)
@@ -67,8 +85,10 @@ class PatchTST(ForecastModel):
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
-        """Past (B, L, C) -> forecast (B, P, T); the known features are not used."""
-        del past_known, future_known
+        """Past (B, L, C) -> forecast (B, P, T); the known features (B, L + P, F) are used with covariates alone."""
+        if self.beside is not None:
+            beside = self.beside(past[:, :, list(self.window.observed)], past_known, future_known)
+            return self.with_columns_beside(self.window.target_columns(past), beside)
         columns = past.transpose(1, 2).flatten(0, 1)  # (B * C, L)
         patches = self.embedding(cut_patches(columns, self.patch_len, self.stride))  # (B * C, N, D)
         encoded = self.encoder(self.dropout(patches + self.positions))
@@ -76,26 +96,16 @@ class PatchTST(ForecastModel):
         by_column = forecast.reshape(past.shape[0], -1, self.window.pred_len)  # (B, C, P)
         return by_column[:, list(self.window.targets)].transpose(1, 2)
 
-
-def count_patches(seq_len: int, patch_len: int, stride: int) -> int:
-    """How many patches `cut_patches` makes. Raises ValueError when there is none."""
-    if patch_len > seq_len + stride:
-        raise ValueError(
-            f"model.patch_len ({patch_len}) must be at most seq_len ({seq_len}) + model.stride ({stride}), the window "
-            f"with its padding: set model.patch_len={seq_len + stride} or lower, or seq_len={patch_len - stride} or "
-            "higher"
-        )
-    return (seq_len + stride - patch_len) // stride + 1
-
-
-def cut_patches(columns: Float[Tensor, "S L"], patch_len: int, stride: int) -> Float[Tensor, "S N W"]:
-    """S series of L steps into N patches of W = patch_len: (S, L) -> (S, N, W).
-
-    Each series is lengthened by `stride` repetitions of its last value, and a patch starts at every stride-th step as
-    long as it fits; what is left over at the end is padding.
-    """
-    padded = F.pad(columns.unsqueeze(1), (0, stride), mode="replicate").squeeze(1)
-    return padded.unfold(1, patch_len, stride)
+    def with_columns_beside(
+        self, targets: Float[Tensor, "B L T"], beside: Float[Tensor, "B N D"]
+    ) -> Float[Tensor, "B P T"]:
+        """The targets (B, L, T), with what stands beside their patches (B, N, D) -> forecast (B, P, T)."""
+        patches = self.embedding(cut_patches(targets.transpose(1, 2).flatten(0, 1), self.patch_len, self.stride))
+        patches = F.pad(patches, (0, 0, 0, beside.shape[1] - patches.shape[1]))
+        tokens = patches + beside.repeat_interleave(targets.shape[2], 0)  # (B * T, N, D)
+        encoded = self.encoder(self.dropout(tokens + self.positions))
+        forecast: Tensor = self.head(encoded.flatten(1))  # (B * T, P)
+        return forecast.reshape(targets.shape[0], -1, self.window.pred_len).transpose(1, 2)
 
 
 class BatchNorm(nn.Module):

@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from forecast.bounds import Bound, Positive, at_least
 from forecast.models.base import FittedModel, FittingRows, WindowShape
+from forecast.models.covariates import CovariateRegressors, joint_candidate, joint_sums
 from forecast.ops.ridge import STRENGTHS, LinearMap, Naive, mean_map, mean_squared_error, ridge_maps
 from forecast.ops.window_sums import WindowSums
 
@@ -19,6 +21,7 @@ LONGEST = 1008  # rows: six weeks of hours; the cost grows with their cube
 STEP = 1.5  # each look-back tried is so many times the next shorter one
 LEAST = 1e-3  # share in the mean, in those of the best map: less would ask for rows that hardly count
 ABOVE_ZERO = Bound(lambda value: value > 0, "must be greater than 0")
+MOST_NUMBERS = 2_500  # of a window with covariates that a map is fitted to
 MOST_COLUMNS = 16  # that are given a map each: every one costs as much as the shared map
 
 
@@ -42,7 +45,12 @@ class Ridge(FittedModel):
     above, a value takes that alone; seen by `fit`. columns: shared, one map for all targets; each, one for every
     target; None joins the two for every target by the same rule, with more than MOST_COLUMNS targets shared. tolerance:
     0 takes the best map alone.
+
+    With covariates a map also reads the regressors that `CovariateRegressors` makes of them, whose ridge has a strength
+    of its own, chosen on the val windows too; every target has its map then, unless columns=shared.
     """
+
+    roles = frozenset({"known", "static"})
 
     def __init__(
         self,
@@ -61,17 +69,25 @@ class Ridge(FittedModel):
         maps = 1 if columns == "shared" else window.n_targets
         self.weight = nn.Parameter(torch.zeros(maps, window.pred_len, self.rows))
         self.bias = nn.Parameter(torch.zeros(maps, window.pred_len))
+        self.regressors = CovariateRegressors(window) if window.covariates else None
+        if self.regressors is not None:
+            self.effect = nn.Parameter(torch.zeros(maps, window.pred_len, self.regressors.count))
 
     @property
     def look_back(self) -> int:
-        """Rows of the longest map."""
-        return self.rows
+        """Rows of the longest map, or those of the covariates, where these are more."""
+        return self.rows if self.regressors is None else max(self.rows, self.regressors.rows)
 
     def fit(self, rows: FittingRows) -> dict[str, Any]:
         """Fits all maps, and returns the options with the look-back and the columns as chosen."""
         columns, n_targets = self.options["columns"], rows.series.shape[1]
         if n_targets == 1 or (columns is None and n_targets > MOST_COLUMNS):
             columns = "shared"
+        if self.regressors is not None:
+            maps = [
+                self.mean(rows, one) for one in self.with_covariates(rows, self.regressors, shared=columns == "shared")
+            ]
+            return self.take(maps)
         parts = [rows.series] if columns == "shared" else torch.split(rows.series, 1, dim=1)
         found = self.candidates(rows, parts, together=columns is None)
         if columns is None:
@@ -80,10 +96,16 @@ class Ridge(FittedModel):
             maps = [self.joined(rows, *one, shared) for one in zip(parts, own, strict=True)]
         else:
             maps = [self.mean(rows, one) for one in found]
+        return self.take(maps)
+
+    def take(self, maps: Sequence[LinearMap]) -> dict[str, Any]:
+        """Takes the weights of maps; returns the options as they are then."""
         self.rows = max(one.weight.shape[1] for one in maps)
         weights = [nn.functional.pad(one.weight, (self.rows - one.weight.shape[1], 0)) for one in maps]
         self.weight = nn.Parameter(torch.stack(weights).float())
         self.bias = nn.Parameter(torch.stack([one.bias for one in maps]).float())
+        if effects := [one.effect for one in maps if one.effect is not None]:
+            self.effect = nn.Parameter(torch.stack(effects).float())
         return self.options | {"look_back": self.rows, "columns": "each" if len(maps) > 1 else "shared"}
 
     def joined(
@@ -153,7 +175,34 @@ class Ridge(FittedModel):
                 tried = [Candidate(one, mean_squared_error(val, one)) for one in maps]
                 yield from sorted(tried, key=lambda one: one.error)[:1]
 
-    def look_backs(self, rows: FittingRows) -> list[int]:
+    def with_covariates(
+        self, rows: FittingRows, regressors: CovariateRegressors, *, shared: bool
+    ) -> Iterator[list[Candidate]]:
+        """Of each target, or of all together, the maps for each look-back and naive forecast."""
+        windows, pred_len = rows.windows, self.window.pred_len
+        assert windows is not None
+        counted = replace(rows, origins=lambda split, look_back: windows(split, look_back).numbers)
+        most = max(1, MOST_NUMBERS - pred_len - regressors.count)
+        look_backs = self.look_backs(counted, longest=min(LONGEST, most))
+        train, val = (
+            joint_sums(windows(split, max(look_backs[0], regressors.rows)), regressors, look_backs[0], shared=shared)
+            for split in ("train", "val")
+        )
+        naive, strength = self.options["naive"], self.options["strength"]
+        for pair in zip(train, val, strict=True):
+            yield [
+                Candidate(*one)
+                for look_back in look_backs
+                for name in naives(look_back, rows.period)
+                if naive in (None, name)
+                for one in joint_candidate(
+                    [sums.last(look_back + pred_len + regressors.count) for sums in pair],
+                    {"look_back": look_back, "pred_len": pred_len, "naive": name, "period": rows.period},
+                    strengths=STRENGTHS if strength is None else (strength,),
+                )
+            ]
+
+    def look_backs(self, rows: FittingRows, *, longest: int = LONGEST) -> list[int]:
         """The look-backs to be tried, longest first, whole seasons where they hold one.
 
         A map is fitted to no fewer windows than it reads rows, and keeps `rows.val_share` of the val windows: where
@@ -166,7 +215,7 @@ class Ridge(FittedModel):
                     "model.look_back=null to let it be chosen, or give fewer rows."
                 )
             return [given]
-        longest, enough = LONGEST, rows.val_share * len(rows.origins("val", 1))
+        enough = rows.val_share * len(rows.origins("val", 1))
         while longest > 1 and (
             len(rows.origins("train", longest)) < longest or len(rows.origins("val", longest)) < enough
         ):
@@ -177,6 +226,16 @@ class Ridge(FittedModel):
             lengths.append(int(length) // season * season or int(length))
             length /= STEP
         return list(dict.fromkeys(lengths))
+
+    def forecast(
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
+    ) -> Float[Tensor, "B P T"]:
+        """Past (B, L, C), L = look_back -> forecast (B, P, T); of the known features the covariates are used."""
+        targets = self.window.target_columns(past)
+        if self.regressors is None:
+            return self.extend(targets)
+        numbers = self.regressors.of(past_known, future_known)
+        return self.extend(targets[:, -self.rows :]) + torch.einsum("bm,tpm->bpt", numbers, self.effect)
 
     def extend(self, past: Float[Tensor, "B L T"]) -> Float[Tensor, "B P T"]:
         """(B, L, T) -> (B, P, T). The rows of a map sum to one: so large values cost float32 no digits."""

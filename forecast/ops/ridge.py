@@ -15,10 +15,14 @@ STRENGTHS = tuple(10.0**k for k in range(-4, 3))
 
 
 class LinearMap(NamedTuple):
-    """weight (P, L), bias (P,): from L rows of a column to the P after them. Each row of the weight sums to one."""
+    """weight (P, L), bias (P,): from L rows of a column to the P after them. Each row of the weight sums to one.
+
+    effect (P, M): of M further regressors, see `joint_ridge`; None without any.
+    """
 
     weight: Tensor
     bias: Tensor
+    effect: Tensor | None = None
 
 
 def naive_forecast(
@@ -72,7 +76,7 @@ def ridge_maps(
 
 def mean_squared_error(sums: WindowSums, linear: LinearMap) -> float:
     """The error of a map over the windows of `sums`, mean over windows and steps: as if it had forecast each."""
-    weight, bias = linear
+    weight, bias, _ = linear
     n_steps, n_rows = weight.shape
     past, future = slice(-n_rows - n_steps, -n_steps), slice(-n_steps, None)
     gram, total, n = sums.gram, sums.total, sums.n
@@ -89,4 +93,7 @@ def mean_map(maps: Sequence[LinearMap], shares: Sequence[float]) -> LinearMap:
     for one, share in zip(maps, shares, strict=True):
         weight[:, longest - one.weight.shape[1] :] += share / sum(shares) * one.weight
         bias += share / sum(shares) * one.bias
-    return LinearMap(weight, bias)
+    effects = [
+        share / sum(shares) * one.effect for one, share in zip(maps, shares, strict=True) if one.effect is not None
+    ]
+    return LinearMap(weight, bias, torch.stack(effects).sum(0) if effects else None)

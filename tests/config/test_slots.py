@@ -22,10 +22,6 @@ REFUSED = {
     "model.decode=autoregressive attention=full attention@model.cross_attention=prob": (
         f"{SLOT}=prob cannot serve this slot: {WHOLE}. These can: full, single_head, topk"
     ),
-    "model.decode=autoregressive attention=full data.features=MS": (
-        "model.decode=autoregressive: each forecast step is fed back as an input, which needs all columns, and "
-        "data.features=MS forecasts one"
-    ),
     "model.decode=autoregressive attention=full model.mix=true": "autoregressive: mixed heads are not causal",
     "model.decode=autoregressive attention=full label_len=0": (
         "model.decode=autoregressive: the first step is made from the start token: label_len must be at least 1"

@@ -33,16 +33,7 @@ def panel(lengths=LENGTHS, columns=COLUMNS, *, gaps=0.0, seed=0, freq="h", value
 
 
 def prepared(
-    frame,
-    *,
-    seq_len=L,
-    pred_len=P,
-    targets=(0, 2),
-    pad=False,
-    scaling="series",
-    split=None,
-    season=7,
-    covariates=(),
+    frame, *, seq_len=L, pred_len=P, targets=(0, 2), pad=False, scaling="series", split=None, season=7, covariates=()
 ):
     """Scaled; by default the last two horizons of each series are test, the two before them val."""
     return prepare_panel(

@@ -136,7 +136,6 @@ def test_an_attention_that_looks_at_the_whole_sequence_is_refused(attention):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"targets": (2,)}, r"needs all 3 columns, and 1 of them is forecast: set data\.features=M or S"),
         ({"label_len": 0}, "label_len=0 has no row to start from: set label_len=1 or more"),
         ({"mix": True}, "mixed heads let a row see later steps: set mix=false"),
         ({"cross_attention": PROB}, "cross_attention: ProbAttention cannot serve"),

@@ -60,17 +60,15 @@ def with_attention(cfg, attention):
     return cfg
 
 
-def build_small(cfg):
-    stepwise = cfg.model.get("decode") == "autoregressive"  # it feeds back what it forecasts: all columns
-    targets = tuple(range(WINDOW["n_columns"])) if stepwise else WINDOW["targets"]
+def build_small(cfg, **roles):
     torch.manual_seed(1)
-    return build(cfg.model, window=window_shape(**{**WINDOW, "targets": targets}))
+    return build(cfg.model, window=window_shape(**{**WINDOW, **roles}))
 
 
-def on_other_device(cfg):
+def on_other_device(cfg, **roles):
     """A step of training, then a forecast in evaluation, with their gradients -> the forecast, on the CPU."""
     with other_device():
-        model = build_small(cfg).to(META)
+        model = build_small(cfg, **roles).to(META)
         past, past_known, future_known, future = (part.to(META) for part in inputs(model))
         forecast = model.eval()(past, past_known, future_known)
         assert forecast.device == META and forecast.shape == (len(past), WINDOW["pred_len"], model.window.n_targets)
@@ -82,8 +80,8 @@ def on_other_device(cfg):
         return forecast.cpu()
 
 
-def forecast_of(cfg):
-    model = build_small(cfg).eval()
+def forecast_of(cfg, **roles):
+    model = build_small(cfg, **roles).eval()
     with torch.no_grad():
         return model(*inputs(model)[:3])
 
@@ -115,6 +113,13 @@ def test_a_model_takes_its_other_ways_there(model):
         cfg = with_attention(cfg, "full") if "decode" in new else cfg
         actual, expected = on_other_device(cfg), forecast_of(cfg)
         torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5, msg=lambda m, new=new: f"{new}: {m}")
+
+
+@pytest.mark.parametrize("model", ["informer", "gpt", "patchtst"])  # with an embedding each
+def test_columns_of_every_role_stay_there(model):
+    roles = {"n_known": 7, "covariates": (0, 4, 0), "facts": (2,), "observed": (0, 2, 4)}
+    actual, expected = on_other_device(config(model), **roles), forecast_of(config(model), **roles)
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("variant", options("variant"))

@@ -66,6 +66,10 @@ def inputs(model, seed=0, batch=B):
     w, generator = model.window, torch.Generator().manual_seed(seed)
     series = torch.randn(batch, w.seq_len + w.pred_len, w.n_columns, generator=generator).cumsum(1)
     known = torch.rand(batch, w.seq_len + w.pred_len, w.n_known, generator=generator) - 0.5
+    for i, size in enumerate(w.covariates):
+        if size:
+            numbers = torch.randint(size, known.shape[:2], generator=generator)
+            known[..., w.n_known - len(w.covariates) + i] = numbers.float()
     return series[:, : w.seq_len], known[:, : w.seq_len], known[:, w.seq_len :], series[:, w.seq_len :]
 
 

@@ -7,8 +7,9 @@ import torch
 from models.inputs import batch
 from models.small import FULL, window_shape
 
+from forecast.layers.patches import count_patches, cut_patches
 from forecast.models.base import ForecastModel
-from forecast.models.patchtst import BatchNorm, PatchTST, count_patches, cut_patches
+from forecast.models.patchtst import BatchNorm, PatchTST
 
 SIZES = {"d_model": 14, "n_heads": 2, "d_ff": 23, "encoder_layers": 2, "dropout": 0.0, "activation": "gelu"}
 PAPER = {"d_model": 16, "n_heads": 4, "d_ff": 128, "encoder_layers": 3, "patch_len": 16, "stride": 8}

@@ -1,0 +1,59 @@
+"""A role that a model cannot use is refused before data are read, with the models that can."""
+
+import re
+
+import pytest
+from config.composed import composed
+
+from forecast.config.check import check_config
+from forecast.config.model_roles import ROLES
+from forecast.config.values import options
+from forecast.errors import UserError
+
+CSV = ["data=csv", "data.path=README.md"]
+ATTENDING = "gpt, informer, informer2020, informer_stack, logtrans, patchtst, reformer"
+ALONE = ("dlinear", "nlinear", "last_value", "seasonal_naive", "theta", "ets", "arima")
+REFUSED = {
+    **{(name, role): "columns" if role != "static" else "facts of a series" for name in ALONE for role in ROLES},
+    ("ridge", "past"): "columns that are observed beside the targets",
+}
+MODELS = options("model")
+
+
+def refusal(model, *keys):
+    try:
+        check_config(composed(*CSV, f"model={model}", *keys))
+    except UserError as error:
+        return [line for line in str(error).splitlines() if "statsforecast" not in line]
+    return []
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_each_model_takes_a_role_or_names_those_that_do(model):
+    for role in ROLES:
+        found = refusal(model, f"data.{role}=[a,b]")
+        assert bool(found) == ((model, role) in REFUSED)
+        if found:
+            (line,) = (line for line in found if f"data.{role}" in line)
+            assert f"model={model} cannot use {REFUSED[model, role]}" in line and "['a', 'b']" in line
+            can = re.search(r"These can: (.*)$", line)[1].split(", ")
+            assert can == [name for name in MODELS if (name, role) not in REFUSED]
+
+
+def test_what_is_advised_is_accepted():
+    assert ATTENDING in refusal("dlinear", "data.past=[a]")[-1]
+    assert not refusal("patchtst", "data.past=[a]")
+    assert not refusal("dlinear", "data.known=[]", "data.target=[a,b]")
+
+
+def test_stepwise_decoding_takes_one_target_of_several():
+    assert not refusal("informer", "model.decode=autoregressive", "attention=full", "data.features=MS")
+
+
+def test_a_class_of_the_users_own_takes_every_role_unless_it_says_otherwise():
+    from forecast.models.base import ForecastModel
+
+    class Own(ForecastModel):
+        pass
+
+    assert Own.roles == set(ROLES)
