@@ -79,6 +79,11 @@ class Checkpoint:
         return tuple(name for name in self.data.get("covariates") or () if name in self.data["columns"])
 
     @property
+    def told(self) -> tuple[str, ...]:
+        """Those whose values at the forecast steps someone must say."""
+        return self.covariates
+
+    @property
     def scaler(self) -> Scaler:
         """Fitted on the rows trained on."""
         return Scaler.from_state(self.data["scaler"])

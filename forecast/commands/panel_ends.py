@@ -9,6 +9,7 @@ import pandas as pd
 import torch
 
 from forecast.checkpoint.load import Checkpoint
+from forecast.commands.future import panel_future
 from forecast.commands.inputs import read_source
 from forecast.commands.panels import panel_history
 from forecast.data.panel.columnar_rows import columnar_kind
@@ -36,8 +37,13 @@ def history_source(
     return replace(other, columns=checkpoint.data["columns"], drop=()) if other.panel_form == "long" else other
 
 
-def panel_forecaster(checkpoint: Checkpoint, source: CsvSource, *, device: torch.device) -> PanelForecaster:
-    """The model and the series that it continues. UserError where none is long enough."""
+def panel_forecaster(
+    checkpoint: Checkpoint, source: CsvSource, *, device: torch.device, future: CsvSource | None = None
+) -> PanelForecaster:
+    """The model and the series that it continues. UserError where none is long enough.
+
+    future: what is known in advance, see `panel_future`.
+    """
     frame = panel_history(checkpoint, source)
     scaler = checkpoint.panel_scale.scaler(frame)
     assert checkpoint.panel is not None
@@ -60,7 +66,9 @@ def panel_forecaster(checkpoint: Checkpoint, source: CsvSource, *, device: torch
             f"longest, '{label(str(frame.ids[longest]))}', has {frame.lengths[longest]}. Give longer ones, or train "
             "with data.short=pad or a shorter seq_len."
         )
-    return forecaster
+    if not checkpoint.covariates:
+        return forecaster
+    return replace(forecaster, future=panel_future(checkpoint, source, frame, forecaster.series, future))
 
 
 def check_unseen(checkpoint: Checkpoint, frame: PanelFrame, *, refuse: bool) -> int:

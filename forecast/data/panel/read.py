@@ -38,11 +38,22 @@ def _convert(source: CsvSource, files: list[Path], freq: str | None, home: Unfin
     home.finish(frame)
 
 
-def _read(source: CsvSource, files: list[Path], freq: str | None) -> PanelFrame:
+def panel_rows(source: CsvSource) -> PanelRows:
+    """The rows of all files of a source, before they are sorted; UserError as `read_panel`."""
+    return _all_rows(source, panel_files(source))
+
+
+def _all_rows(source: CsvSource, files: list[Path]) -> PanelRows:
     rows = joined([(str(path), _rows_of(path, source)) for path in files])
-    name = str(source.path)
     if not len(rows):
-        raise UserError(f"{name}: the panel holds no series with a value. Name a file with rows: data.path=my.csv")
+        raise UserError(
+            f"{source.path}: the panel holds no series with a value. Name a file with rows: data.path=my.csv"
+        )
+    return rows
+
+
+def _read(source: CsvSource, files: list[Path], freq: str | None) -> PanelFrame:
+    rows, name = _all_rows(source, files), str(source.path)
     ordered = in_order(rows, source.duplicates, name)
     grid = panel_grid(ordered, stepped=rows.stepped, trained_on=freq)
     return frame_of(regular(ordered, grid, source.gaps), rows, grid, name, counted=times_are_counted(source))
