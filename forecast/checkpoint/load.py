@@ -79,6 +79,13 @@ class Checkpoint:
         return tuple(name for name in self.data.get("covariates") or () if name in self.data["columns"])
 
     @property
+    def features(self) -> str:
+        """The data's features: S, M or MS, or `roles` where columns have roles, or several names are the target."""
+        config = self.config["data"]
+        named = any(config.get(key) for key in ("known", "past", "static", "static_path", "categorical", "holidays"))
+        return "roles" if named or isinstance(config.get("target"), list | tuple) else str(config["features"])
+
+    @property
     def told(self) -> tuple[str, ...]:
         """Those whose values at the forecast steps someone must say."""
         return self.covariates

@@ -208,6 +208,8 @@ class CsvSource(Roles, FileSource):
                 f"data.id_column={self.id_column} is of a panel in long format, and data.panel={self.panel}. Leave one "
                 "of them out."
             )
+        if self.has_roles:
+            self._check_roles()
         usual = {field.name: field.default for field in fields(CsvSource)}
         for key in ("short", "scaling", "windows_per_epoch", "sampling"):
             if self.panel_form is None and getattr(self, key) != usual[key]:
@@ -225,6 +227,26 @@ class CsvSource(Roles, FileSource):
     def has_roles(self) -> bool:
         """Whether columns have roles, or `target` is several."""
         return bool(self.named) or not isinstance(self.target, str | None)
+
+    def _check_roles(self) -> None:
+        """UserError for what does not go together with roles."""
+        if self.features != "M":
+            raise UserError(
+                f"data.features={self.features} says what is what where no role is named, and here are roles "
+                f"({', '.join(f'data.{key}' for key in self.named) or 'data.target of several'}): the targets are "
+                "data.target alone. Leave data.features out."
+            )
+        if self.panel_form in ("columns", "rows"):
+            raise UserError(
+                f"data.{next(iter(self.named), 'target')} names columns beside the target, and in a panel with "
+                f"data.panel={self.panel} each is a series. Write a row for each series and time: data.panel=long "
+                "data.id_column=NAME"
+            )
+        if self.static and self.panel_form is None:
+            raise UserError(
+                f"data.static={list(self.static)}: facts tell series from each other, and the data are one. Leave them "
+                "out, or name the panel: data.id_column=NAME"
+            )
 
     def by_role(self, columns: Sequence[str], where: str) -> Columns:
         """The columns of a file by role. UserError as `columns_by_role`."""

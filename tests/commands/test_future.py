@@ -116,9 +116,8 @@ def test_every_series_of_a_panel_is_told_its_own(folder, tmp_path, kind):
     expected = data.original(forecast, np.arange(len(DAYS)))
     np.testing.assert_allclose(found["sold"].to_numpy().reshape(len(DAYS), 5), expected[..., 0], rtol=1e-5)
     table, last = days(), days().groupby("shop").cumcount(ascending=False) < 5
-    python = Forecaster.load(folder / "p.ckpt", device="cpu").predict(
-        table[~last.to_numpy()], future=table[last.to_numpy()]
-    )
+    forecaster, last = Forecaster.load(folder / "p.ckpt", device="cpu"), last.to_numpy()
+    python = forecaster.predict(table[~last], future=table[last])
     np.testing.assert_allclose(python["sold"], found["sold"], atol=1e-3)
 
 
@@ -135,14 +134,37 @@ def test_parts_of_a_panel_with_a_future_are_joined_to_the_same_bytes(folder, tmp
 
 
 ONE = {
-    "a hole": (lambda t: t.drop(index=t.index[2]), r"has no row for 2024-03-06 17:00:00; the forecast needs the columns promo, temp at the 5 steps from 2024-03-06 15:00:00 to 2024-03-06 19:00:00"),
-    "an end before the horizon": (lambda t: t[:-2], r"has no row for 2024-03-06 18:00:00 and 1 more steps"),
-    "the history": (lambda t: hours()[-6:], r"line 2: 2024-03-06 14:00:00 lies in the history, which ends at 2024-03-06 14:00:00: .*Leave such rows out, 1 of 6"),
-    "an empty cell": (lambda t: t.assign(temp=t["temp"].where(t.index < t.index[3])), r"line 5, column 'temp': there is no value at 2024-03-06 18:00:00"),
-    "no column": (lambda t: t.drop(columns="promo"), r"there is no column 'promo' among temp, sold, wind"),
-    "between steps": (lambda t: t.assign(date=t["date"] + pd.Timedelta("30min")), r"is between the steps of 'h'"),
-    "a row twice": (lambda t: pd.concat([t, t[-1:]]), r"2024-03-06 19:00:00 stands in a row before"),
-}  # fmt: skip
+    "a hole": (
+        lambda t: t.drop(index=t.index[2]),
+        r"has no row for 2024-03-06 17:00:00; the forecast needs the columns promo, temp at the 5 steps "
+        r"from 2024-03-06 15:00:00 to 2024-03-06 19:00:00",
+    ),
+    "an end before the horizon": (
+        lambda t: t[:-2],
+        r"has no row for 2024-03-06 18:00:00 and 1 more steps",
+    ),
+    "the history": (
+        lambda t: hours()[-6:],
+        r"line 2: 2024-03-06 14:00:00 lies in the history, which ends at 2024-03-06 14:00:00: .*Leave "
+        r"such rows out, 1 of 6",
+    ),
+    "an empty cell": (
+        lambda t: t.assign(temp=t["temp"].where(t.index < t.index[3])),
+        r"line 5, column 'temp': there is no value at 2024-03-06 18:00:00",
+    ),
+    "no column": (
+        lambda t: t.drop(columns="promo"),
+        r"there is no column 'promo' among temp, sold, wind",
+    ),
+    "between steps": (
+        lambda t: t.assign(date=t["date"] + pd.Timedelta("30min")),
+        r"is between the steps of 'h'",
+    ),
+    "a row twice": (
+        lambda t: pd.concat([t, t[-1:]]),
+        r"2024-03-06 19:00:00 stands in a row before",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", ONE)
@@ -157,13 +179,33 @@ def test_a_future_of_one_series_that_lacks_something_is_refused(folder, tmp_path
 
 
 PANEL = {
-    "a series": (lambda t: t[t["shop"] != "s2"], r"has no row of 1 of 4 series, the first is 's2'; the forecast needs the columns promo, temp at the 5 steps from 2024-02-12 00:00:00 to 2024-02-16 00:00:00"),
-    "a row": (lambda t: t[(t["shop"] != "s1") | (t["day"] != "2024-03-18")], r"has no row of the series 's1' for 2024-03-18 00:00:00; the"),
-    "a value": (lambda t: t.assign(temp=t["temp"].where(t["shop"] != "s3")), r"column 'temp' has no value for the series 's3' at 2024-03-09"),
-    "the history": (lambda t: pd.concat([days()[50:54], t]), r"line 2: 2024-02-20 00:00:00 lies in the history of the series 's0': .*Leave such rows out, 4 of 24"),
-    "a column": (lambda t: t.drop(columns="temp"), r"there is no column 'temp'"),
-    "a row twice": (lambda t: pd.concat([t, t[-1:]]), r"the series 's3' has .* already"),
-}  # fmt: skip
+    "a series": (
+        lambda t: t[t["shop"] != "s2"],
+        r"has no row of 1 of 4 series, the first is 's2'; the forecast needs the columns promo, temp at "
+        r"the 5 steps from 2024-02-12 00:00:00 to 2024-02-16 00:00:00",
+    ),
+    "a row": (
+        lambda t: t[(t["shop"] != "s1") | (t["day"] != "2024-03-18")],
+        r"has no row of the series 's1' for 2024-03-18 00:00:00; the",
+    ),
+    "a value": (
+        lambda t: t.assign(temp=t["temp"].where(t["shop"] != "s3")),
+        r"column 'temp' has no value for the series 's3' at 2024-03-09",
+    ),
+    "the history": (
+        lambda t: pd.concat([days()[50:54], t]),
+        r"line 2: 2024-02-20 00:00:00 lies in the history of the series 's0': .*Leave such rows out, 4 "
+        r"of 24",
+    ),
+    "a column": (
+        lambda t: t.drop(columns="temp"),
+        r"there is no column 'temp'",
+    ),
+    "a row twice": (
+        lambda t: pd.concat([t, t[-1:]]),
+        r"the series 's3' has .* already",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", PANEL)

@@ -88,7 +88,7 @@ def read_panel_future(
     _check_steps(step, owners, known, after)
     used = step < steps
     values[owners[used], step[used]], there[owners[used], step[used]] = known.values[used], True
-    _check_whole(values, there, series, str(source.path), after, columns)
+    _check_whole(values, there, series, str(source.path), after=after, columns=columns)
     return values
 
 
@@ -115,7 +115,7 @@ def _check_steps(step: IntArray, owners: IntArray, rows: SortedRows, after: Step
 
 
 def _check_whole(
-    values: Float32, there: np.ndarray, series: IntArray, path: str, after: StepsAfter, columns: Sequence[str]
+    values: Float32, there: np.ndarray, series: IntArray, path: str, *, after: StepsAfter, columns: Sequence[str]
 ) -> None:
     """UserError for the first series that is missing, for a step, or for a value."""
     absent = series[~there[series].any(axis=1)]
