@@ -9,12 +9,16 @@ import numpy.typing as npt
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.inputs import read_source
+from forecast.data.categories import in_numbers_of
 from forecast.data.frame import SeriesFrame
+from forecast.data.frequency import future_timestamps
 from forecast.data.future import Wanted, read_future, wanted_after
+from forecast.data.holidays import holiday_flags
 from forecast.data.panel.assembly import times_are_counted
 from forecast.data.panel.frame import IntArray, PanelFrame
 from forecast.data.panel.future import StepsAfter, read_panel_future
 from forecast.data.panel.rows import Float32
+from forecast.data.roles import HOLIDAY
 from forecast.data.sources import CsvSource, Source
 from forecast.errors import UserError
 
@@ -45,11 +49,15 @@ def future_values(
     check_future(checkpoint, path)
     columns, steps = checkpoint.told, checkpoint.config["pred_len"]
     values = np.zeros((steps, len(checkpoint.covariates)))
+    if checkpoint.holidays is not None:
+        after = future_timestamps(frame.timestamps[-1], frame.freq, steps)
+        values[:, checkpoint.covariates.index(HOLIDAY)] = holiday_flags(after, checkpoint.holidays)
     if columns:
         if path is None:
             raise _needed(wanted_after(frame, columns, steps))
-        file = read_source(source, path, reading)
-        told = read_future(path, file, columns=columns, history=frame, steps=steps)
+        file, book = read_source(source, path, reading), checkpoint.codebook(source)
+        told = read_future(path, file, columns=columns, history=frame, steps=steps, book=book)
+        told = in_numbers_of(checkpoint.categories, told, columns, book, str(path))
         values[:, [checkpoint.covariates.index(name) for name in columns]] = told
     return values
 
@@ -63,10 +71,16 @@ def panel_future(
     """
     columns, steps = checkpoint.told, checkpoint.config["pred_len"]
     values = np.zeros((len(frame), steps, len(checkpoint.covariates)), dtype=np.float32)
+    if checkpoint.holidays is not None:
+        flags = holiday_flags(frame.calendar(steps), checkpoint.holidays)
+        after = (frame.steps + frame.lengths)[:, None] + np.arange(steps)
+        values[..., checkpoint.covariates.index(HOLIDAY)] = flags[after]
     if columns:
         if future is None:
             raise _needed(StepsAfter(frame, steps, times_are_counted(source)).wanted(int(series[0]), columns))
-        told = read_panel_future(future, columns=columns, history=frame, series=series, steps=steps)
+        book = checkpoint.codebook(source)
+        told = read_panel_future(future, columns=columns, history=frame, series=series, steps=steps, book=book)
+        told = in_numbers_of(checkpoint.categories, told, columns, book, str(future.path))
         values[..., [checkpoint.covariates.index(name) for name in columns]] = told
     return values
 

@@ -11,6 +11,7 @@ import pandas as pd
 from forecast.data.findings import Findings, quoted
 from forecast.data.frame import SeriesFrame, one_series
 from forecast.data.frequency import future_timestamps
+from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import Layout
@@ -46,19 +47,19 @@ def wanted_after(history: SeriesFrame, columns: Sequence[str], steps: int) -> Wa
 
 
 def read_future(
-    path: Path | str, layout: Layout, *, columns: Sequence[str], history: SeriesFrame, steps: int
+    path: Path | str, layout: Layout, *, columns: Sequence[str], history: SeriesFrame, steps: int, book: Codebook
 ) -> FloatArray:
     """The values (P, K) of K columns at the P steps after a history, from a file that `layout` says how to read.
 
-    Rows of a file without a time column are the next steps. Later rows than are forecast are left alone. UserError for
-    a row of the history, a step without a row and a cell without a value.
+    book: which columns hold categories. Rows of a file without a time column are the next steps. Later rows than are
+    forecast are left alone. UserError for a row of the history, a step without a row and a cell without a value.
     """
     try:
-        table = _table(Path(path), layout, columns)
+        table = _table(Path(path), layout, columns, book)
     except AmbiguousTime as error:  # few rows may not tell day from month, as those of the history did
         if {"data.time_format": history.time_format} not in error.candidates:
             raise
-        table = _table(Path(path), replace(layout, time_format=history.time_format), columns)
+        table = _table(Path(path), replace(layout, time_format=history.time_format), columns, book)
     expected = future_timestamps(history.timestamps[-1], history.freq, steps)
     wanted = wanted_after(history, columns, steps)
     if not layout.time_columns:
@@ -79,13 +80,13 @@ def read_future(
     return _whole(table.values[places], expected, table, places.tolist(), wanted)
 
 
-def _table(path: Path, layout: Layout, columns: Sequence[str]) -> Table:
+def _table(path: Path, layout: Layout, columns: Sequence[str], book: Codebook) -> Table:
     """The rows of a file in the order of time, NaN where a value is missing."""
     layout.check()
     findings = Findings(str(path), strict=True)
     text = CsvText(path, valid_separator(layout.separator)).verified(findings, layout.sheet)
     header = text.header(layout.time_columns, findings)
-    spec = TableSpec.of(header, layout, str(path), columns=columns, gaps="mask")
+    spec = TableSpec.of(header, layout, str(path), columns=columns, gaps="mask", codebook=book)
     table = read_table(text, spec, findings)
     return one_series(table, layout, findings) if layout.time_columns else table
 

@@ -36,7 +36,8 @@ class PanelForecaster:
 
     mean, std (S, C): the scale of each series. targets: the numbers of the T target columns. pad: whether a look-back
     may begin before its series, whose first row is then repeated, and the model is told so. future (S, P, K): what is
-    known of the steps to come, the last K columns of the frame, in original units.
+    known of the steps to come, the last K columns of the frame, in original units. facts (S, G): of the
+    series, scaled.
     """
 
     model: ForecastModel
@@ -50,6 +51,7 @@ class PanelForecaster:
     pad: bool
     device: torch.device
     future: npt.NDArray[np.float32] | None = None
+    facts: Tensor | None = None
 
     @property
     def needed(self) -> int:
@@ -102,6 +104,7 @@ class PanelForecaster:
             pred_len=0,
             look_back=max(self.seq_len, self.model.look_back),
             padded=self.pad,
+            facts=self.facts,
         )
 
     def blocks(self, first: int, stop: int) -> Iterator[Ends]:
@@ -131,6 +134,8 @@ class PanelForecaster:
                 if self.pad:
                     future = torch.cat([future, future.new_zeros(*future.shape[:2], 1)], dim=2)
                 future = torch.cat([future, self._told[batch.series]], dim=2)
+                if self.facts is not None:
+                    future = torch.cat([future, self.facts[batch.series][:, None].expand(-1, len(after), -1)], dim=2)
                 parts.append(self._forecast(batch, future).numpy())
         series = self.series[places[:count].numpy()]
         return Ends(series, self._original(np.concatenate(parts)[:count].astype(np.float64), series))

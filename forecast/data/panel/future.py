@@ -12,6 +12,7 @@ from forecast.data.panel.frame import IntArray, PanelFrame
 from forecast.data.panel.names import nanoseconds
 from forecast.data.panel.read import panel_rows
 from forecast.data.panel.rows import Float32, SortedRows, in_order, said
+from forecast.data.reading.codebook import Codebook
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
 
@@ -66,14 +67,15 @@ class StepsAfter:
 
 
 def read_panel_future(
-    source: CsvSource, *, columns: Sequence[str], history: PanelFrame, series: IntArray, steps: int
+    source: CsvSource, *, columns: Sequence[str], history: PanelFrame, series: IntArray, steps: int, book: Codebook
 ) -> Float32:
     """The values (S, P, K) of K columns at the P steps after each series; NaN for those that no forecast needs.
 
-    source: the files, read as those of the history. series (M,): those that are forecast. UserError for a row of the
+    source: the files, read as those of the history. series (M,): those that are forecast. book: which columns hold
+    categories. UserError for a row of the
     history, for a series or a step without a row, and for a cell without a value.
     """
-    rows = panel_rows(replace(source, columns=list(columns), drop=(), cache=None))
+    rows = panel_rows(replace(source, columns=list(columns), drop=(), cache=None), book)
     after = StepsAfter(history, steps, times_are_counted(source))
     if not after.counted and rows.stepped != history.without_calendar:
         kinds = ["steps without a calendar" if one else "dates" for one in (rows.stepped, history.without_calendar)]
