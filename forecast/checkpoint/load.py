@@ -22,6 +22,7 @@ from torch.nn.parameter import is_lazy
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.formats import PANEL, RECORD, rename_weights
+from forecast.checkpoint.trained_roles import TrainedRoles
 from forecast.checkpoint.validate import FLOATS, check_content, epoch
 from forecast.config.aliases import current_choices, current_config
 from forecast.config.allow_list import resolve_target, target_nodes
@@ -48,7 +49,7 @@ LARGEST_TABLE = 10**9  # numbers: a width of the model times its lengths, such a
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(TrainedRoles):
     """A checkpoint's content.
 
     record: our part, see `training.record.complete_record`. epoch: the last one begun, counted from 1. step: how many
@@ -73,11 +74,6 @@ class Checkpoint:
     def data(self) -> dict[str, Any]:
         """What is known of the data: name, path, checksum, columns, targets, freq, scaler, split rows."""
         return cast(dict[str, Any], self.record["data"])
-
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """The columns that are known in advance: the last of the columns."""
-        return tuple(name for name in self.data.get("covariates") or () if name in self.data["columns"])
 
     @property
     def scaler(self) -> Scaler:
@@ -208,7 +204,7 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
         targets=targets,
         observed=tuple(i for i in range(n_columns) if i not in targets) if names_roles(config["data"]) else (),
         n_known=len(data["known"]),
-        covariates=tuple(len(categories) + 1 if categories else 0 for categories in covariates.values()),
+        covariates=tuple(0 if words is None else len(words) + 1 for words in covariates.values()),
         seq_len=config["seq_len"],
         label_len=config["label_len"],
         pred_len=config["pred_len"],

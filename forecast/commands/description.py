@@ -1,6 +1,6 @@
 """What metrics.json says of a run beside its errors: what was run, how it was trained, on which data."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from forecast.run_folder import SAME_DATA
 def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, Any]:
     """What was run, in the user's names; a model of a class of the user's own by that class, a file of theirs by name.
 
-    trial: only of a run with trainer.fast_dev_run. target: data.target as it was set.
+    trial: only of a run with trainer.fast_dev_run. target: data.target as it was set, of several the first. features:
+    `roles` in place of M, S and MS where columns have roles.
     """
     config, choices = checkpoint.config, checkpoint.record["choices"]
     target = config["model"]["_target_"]
@@ -26,8 +27,8 @@ def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, 
         "attention": choices["attention"] if slots else None,
         "attention_slots": slots,
         "data": data_name(checkpoint),
-        "features": config["data"]["features"],
-        "target": config["data"].get("target"),
+        "features": checkpoint.features,
+        "target": first_target(config["data"].get("target")),
         "protocol": protocol_name,
         **{key: config[key] for key in ("seed", "seq_len", "label_len", "pred_len")},
         **({"trial": True} if _section(config, "trainer").get("fast_dev_run") else {}),
@@ -36,6 +37,11 @@ def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, 
         "training": training(checkpoint),
         SAME_DATA: same_data(checkpoint),
     }
+
+
+def first_target(target: str | Sequence[str] | None) -> str | None:
+    """The first of the names of data.target."""
+    return target if isinstance(target, str | None) else target[0]
 
 
 def data_name(checkpoint: Checkpoint) -> str:

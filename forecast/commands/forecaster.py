@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import torch
 from omegaconf import DictConfig
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.commands.future import future_source, future_values
 from forecast.commands.inputs import WHOLE_FILE, check_horizon, evaluated_data, find_device, history, trained_source
 from forecast.commands.panel_ends import (
     check_unseen,
@@ -161,7 +164,12 @@ class Forecaster:
         return trained_source(self.checkpoint, root=self.root)
 
     def predict(
-        self, table: Table | None = None, *, pred_len: int | None = None, reading: Mapping[str, Any] | None = None
+        self,
+        table: Table | None = None,
+        *,
+        future: Table | None = None,
+        pred_len: int | None = None,
+        reading: Mapping[str, Any] | None = None,
     ) -> pd.DataFrame:
         """The pred_len steps after the last row of a table, original units: a column of time, then the targets.
 
@@ -169,36 +177,57 @@ class Forecaster:
 
         pred_len: that of the training; UserError for another one, with the command that trains for it.
         table: at least seq_len rows of the columns trained on, a DataFrame or a CSV file; None: the data trained on.
+        future: of a model with columns that are known in advance: their values at these steps, of each series.
         reading: how a file is written where it differs from the one trained on, {"separator": ";"}; the keys of
         data=csv.
         """
         check_horizon(self.checkpoint, pred_len)
         source = self.source()
         if self.checkpoint.panel is not None:
-            return self._panel_continued(table, source, reading)
-        with as_file(table, source, reading) as (path, layout):
+            return self._panel_continued(table, source, reading, future)
+        with as_file(table, source, reading) as (path, layout), as_file(future, source) as (told, of_told):
             frame = history(self.checkpoint, source, path, layout)
-            return self.continued(frame, time_column=source.time_name)
+            known = self.known_after(source, frame, told, of_told if isinstance(future, pd.DataFrame) else reading)
+            return self.continued(frame, time_column=source.time_name, future=known)
+
+    @with_own_classes
+    def known_after(
+        self,
+        source: Source,
+        frame: SeriesFrame,
+        path: Path | str | None,
+        reading: Mapping[str, Any] | None = None,
+    ) -> npt.NDArray[np.float64]:
+        """What is known in advance of the steps after a history; see `future_values`."""
+        return future_values(self.checkpoint, source, frame, path, reading)
 
     @with_own_classes
     def _panel_continued(
-        self, table: Table | None, source: Source, reading: Mapping[str, Any] | None = None
+        self,
+        table: Table | None,
+        source: Source,
+        reading: Mapping[str, Any] | None = None,
+        future: Table | None = None,
     ) -> pd.DataFrame:
         """What `predict` gives for the series of a panel."""
-        with as_file(table, source, reading) as (path, layout):
+        with as_file(table, source, reading) as (path, layout), as_file(future, source) as (told, of_told):
             panel = history_source(self.checkpoint, source, path, dict(layout))
-            ends = panel_forecaster(self.checkpoint, panel, device=self.torch_device)
+            of_future = of_told if isinstance(future, pd.DataFrame) else reading
+            after = future_source(self.checkpoint, source, told, of_future)
+            ends = panel_forecaster(self.checkpoint, panel, device=self.torch_device, future=after)
             check_unseen(self.checkpoint, ends.frame, refuse=False)
             report_left_out(ends)
             return whole_table(ends, long_table(self.checkpoint, panel, ends.frame))
 
     @with_own_classes
-    def continued(self, frame: SeriesFrame, *, time_column: str = "date") -> pd.DataFrame:
-        """What `predict` gives, for a series that has been read."""
+    def continued(
+        self, frame: SeriesFrame, *, time_column: str = "date", future: npt.NDArray[np.float64] | None = None
+    ) -> pd.DataFrame:
+        """What `predict` gives, for a series that has been read. future: see `known_after`."""
         checkpoint, device = self.checkpoint, find_device(self.device)
         names = checkpoint.data["targets"]
         model = checkpoint.model().to(device)
-        future, values = predict(
+        times, values = predict(
             model,
             frame,
             scaler=checkpoint.scaler,
@@ -207,13 +236,14 @@ class Forecaster:
             device=device,
             look_back=model.look_back,
             pred_len=checkpoint.config["pred_len"],
+            future=future,
         )
         # The model computes in standard deviations: more digits of them are not its own.
         std = checkpoint.scaler.std[[frame.columns.index(name) for name in names]]
         digits = {name: digits_of(one, None) for name, one in zip(names, std, strict=True)}
         table: pd.DataFrame = pd.DataFrame(values, columns=names).round(digits)
-        numbers = (future - pd.Timestamp(0)) // pd.Timedelta(1, "ms") + 1  # see `layout.STEPS`
-        table.insert(0, time_column, numbers if time_column == STEP and frame.freq == "ms" else future)
+        numbers = (times - pd.Timestamp(0)) // pd.Timedelta(1, "ms") + 1  # see `layout.STEPS`
+        table.insert(0, time_column, numbers if time_column == STEP and frame.freq == "ms" else times)
         return table
 
     def evaluate(

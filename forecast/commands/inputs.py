@@ -14,9 +14,11 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.commands.growth import NEW_ROWS, has_grown, new_rows, train_again, what_now
 from forecast.commands.panels import evaluated_panel, trained_columns
 from forecast.config.build import build
+from forecast.data.categories import with_categories
 from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.gaps import Side
 from forecast.data.guessing.train_command import typed
+from forecast.data.holidays import with_holidays
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
@@ -120,7 +122,8 @@ def history(
     reading: keys of a `Layout` in which that file differs from the one trained on. open_ends: see `gaps.fill`.
     UserError for a missing column and for another frequency than the one trained on.
     """
-    columns: list[str] = checkpoint.data["columns"]
+    columns, read_columns = list(checkpoint.data["columns"]), checkpoint.read_columns
+    book = checkpoint.codebook(source)
     if path is None and not isinstance(source, FileSource):
         frame = source.frame()
         if list(frame.columns) != columns:
@@ -133,20 +136,25 @@ def history(
     path = other.path_used()
 
     def trained_columns(names: Sequence[str]) -> list[str]:
-        unused = [name for name in names if name not in columns and name not in (other.where or ())]
+        unused = [name for name in names if name not in read_columns and name not in (other.where or ())]
         if unused and other is not source:
             log.info("%s: the model was not trained on the columns %s; they are not read.", path, listed(unused))
-        return columns
+        return read_columns
 
     read = partial(read_frame, path, columns=trained_columns, freq=checkpoint.data["freq"], open_ends=open_ends)
+
+    def made(layout: FileSource) -> SeriesFrame:
+        frame = with_holidays(read(layout, codebook=book), checkpoint.holidays)
+        return with_categories(frame, checkpoint.categories)
+
     try:
-        return read(other)
+        return made(other)
     except AmbiguousTime as error:
         found = checkpoint.data.get("time_format")  # few rows may not tell day from month, as those trained on did
         if {"data.time_format": found} not in error.candidates:
             raise
         log.info("%s: the time is read as in training, data.time_format=%r.", path, found)
-        return read(replace(other, time_format=found))
+        return made(replace(other, time_format=found))
 
 
 def evaluated_data(
@@ -202,6 +210,7 @@ def evaluated_data(
         encoding=checkpoint.encoding,
         scaler=checkpoint.scaler,
         covariates=checkpoint.covariates,
+        hidden=checkpoint.hidden,
         **lengths,
     )
     return replace(data, season=checkpoint.data.get("season"))

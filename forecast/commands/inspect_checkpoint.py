@@ -46,7 +46,7 @@ def make_card(checkpoint: Checkpoint) -> dict[str, Any]:
         "imported": record.get("imported"),
         "best_step": record["best_step"],
         "data": {
-            "features": config["data"]["features"],
+            "features": checkpoint.features,
             **{key: value for key, value in data.items() if key not in ("scaler", "gaps")},
         },
         "gaps": data.get("gaps"),
@@ -75,9 +75,10 @@ def next_commands(checkpoint: Checkpoint) -> list[str]:
     last = checkpoint.path.with_name("last.ckpt")
     going_on = last if last.is_file() else checkpoint.path
     epochs = (checkpoint.config.get("trainer") or {}).get("max_epochs") or checkpoint.epoch
+    told = " future=FILE" if checkpoint.told else ""
     commands = [
         f"forecast evaluate {as_typed()}{typed('ckpt_path', str(checkpoint.path))} split=test",
-        f"forecast predict {as_typed()}{typed('ckpt_path', str(checkpoint.path))} output=forecast.csv",
+        f"forecast predict {as_typed()}{typed('ckpt_path', str(checkpoint.path))} output=forecast.csv{told}",
         f"forecast train {as_typed()}{typed('ckpt_path', str(going_on))} trainer.max_epochs={epochs + 1}",
     ]
     return commands[:2] if "imported" in checkpoint.record else commands  # it has no optimizer to go on with

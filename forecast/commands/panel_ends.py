@@ -9,9 +9,11 @@ import pandas as pd
 import torch
 
 from forecast.checkpoint.load import Checkpoint
+from forecast.commands.future import panel_future
 from forecast.commands.inputs import read_source
-from forecast.commands.panels import panel_history
+from forecast.commands.panels import panel_history, trained_columns
 from forecast.data.panel.columnar_rows import columnar_kind
+from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.read import panel_files
 from forecast.data.panel.saved_scale import EACH
@@ -32,14 +34,18 @@ def history_source(
     """The panel that a forecast goes on from: another file, written as that of the training but for `reading`."""
     other = read_source(source, path, reading)
     assert isinstance(other, CsvSource)
-    # Of a long file no other column is read; else a column, or a cell of a line, is no name of a target.
-    return replace(other, columns=checkpoint.data["columns"], drop=()) if other.panel_form == "long" else other
+    return trained_columns(checkpoint, other)
 
 
-def panel_forecaster(checkpoint: Checkpoint, source: CsvSource, *, device: torch.device) -> PanelForecaster:
-    """The model and the series that it continues. UserError where none is long enough."""
+def panel_forecaster(
+    checkpoint: Checkpoint, source: CsvSource, *, device: torch.device, future: CsvSource | None = None
+) -> PanelForecaster:
+    """The model and the series that it continues. UserError where none is long enough.
+
+    future: what is known in advance, see `panel_future`.
+    """
     frame = panel_history(checkpoint, source)
-    scaler = checkpoint.panel_scale.scaler(frame)
+    scaler = checkpoint.panel_scale.scaler(frame, together=len(checkpoint.covariates))
     assert checkpoint.panel is not None
     forecaster = PanelForecaster(
         model=checkpoint.model().to(device),
@@ -52,6 +58,7 @@ def panel_forecaster(checkpoint: Checkpoint, source: CsvSource, *, device: torch
         encoding=checkpoint.encoding,
         pad=checkpoint.panel["pad"],
         device=device,
+        facts=scaled_facts(frame.facts, checkpoint.fact_scale),
     )
     if not forecaster.series.size:
         longest = int(frame.lengths.argmax())
@@ -60,7 +67,9 @@ def panel_forecaster(checkpoint: Checkpoint, source: CsvSource, *, device: torch
             f"longest, '{label(str(frame.ids[longest]))}', has {frame.lengths[longest]}. Give longer ones, or train "
             "with data.short=pad or a shorter seq_len."
         )
-    return forecaster
+    if not checkpoint.covariates:
+        return forecaster
+    return replace(forecaster, future=panel_future(checkpoint, source, frame, forecaster.series, future))
 
 
 def check_unseen(checkpoint: Checkpoint, frame: PanelFrame, *, refuse: bool) -> int:

@@ -5,9 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from forecast.checkpoint.load import Checkpoint, calendar_encoding
+from forecast.data.categories import told_facts, with_categories, with_train_categories
+from forecast.data.holidays import with_holidays
+from forecast.data.panel.fact_scale import fitted_facts
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.prepare import PanelData, prepare_panel
 from forecast.data.panel.read import read_panel
+from forecast.data.panel.splits import panel_cuts
+from forecast.data.roles import covariates_of
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError, closest
 from forecast.evaluation.baselines import season
@@ -20,7 +25,9 @@ SPLITS = ("train", "val", "test")
 
 def training_panel(source: CsvSource, config: dict[str, Any]) -> PanelData:
     """The panel of a training, each series scaled by its train rows. UserError as `read_panel`."""
-    frame = used_columns(source, read_panel(source))
+    frame = used_columns(source, with_holidays(read_panel(source), source.holidays))
+    if source.has_roles:
+        frame = with_train_categories(frame, panel_cuts(source.split, frame)["train"])
     options: dict[str, Any] = {
         "split": source.split,
         "targets": source.target_columns(frame),
@@ -28,7 +35,8 @@ def training_panel(source: CsvSource, config: dict[str, Any]) -> PanelData:
         "pad": source.short == "pad",
         "seq_len": config["seq_len"],
         "pred_len": config["pred_len"],
-        "covariates": source.covariates(frame),
+        **covariates_of(source.roles(frame)),
+        "fact_scale": None if frame.facts is None else fitted_facts(frame.facts),
     }
     data = prepare_panel(frame, scaling="none" if source.scaling == "season" else source.scaling, **options)
     data = replace(data, season=source.season or panel_season(data))
@@ -41,7 +49,7 @@ def training_panel(source: CsvSource, config: dict[str, Any]) -> PanelData:
 def used_columns(source: CsvSource, frame: PanelFrame) -> PanelFrame:
     """The target alone for data.features=S, else all columns; with roles in the order of `Columns`."""
     if source.has_roles:
-        return frame.of(source.by_role(frame.columns, frame.name).all)
+        return frame.of(source.by_role(frame).all)
     if source.features != "S":
         return frame
     (target,) = source.target_columns(frame)
@@ -70,11 +78,14 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
         encoding=checkpoint.encoding,
         covariates=checkpoint.covariates,
+        hidden=checkpoint.hidden,
+        fact_scale=checkpoint.fact_scale,
         pad=source.short == "pad",
         scaling="none",  # replaced by that of the training
         **lengths,
     )
-    scaler = checkpoint.panel_scale.scaler(frame, context=config["seq_len"])
+    together = len(checkpoint.covariates)
+    scaler = checkpoint.panel_scale.scaler(frame, context=config["seq_len"], together=together)
     if count := int(scaler.own.sum()):
         log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
     return replace(data, scaler=scaler, season=checkpoint.data["season"])
@@ -83,14 +94,16 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
 def panel_history(checkpoint: Checkpoint, source: CsvSource) -> PanelFrame:
     """The checkpoint's columns of all series of a source. UserError for one that is missing."""
     columns = checkpoint.data["columns"]
-    frame = read_panel(source, freq=checkpoint.data["freq"])
+    frame = read_panel(source, freq=checkpoint.data["freq"], book=checkpoint.codebook(source))
+    frame = with_holidays(frame, source.holidays)
     for name in columns:
         if name not in frame.columns:
             raise UserError(
                 f"{frame.name}: there is no column '{name}' among {listed(frame.columns)}, which the model was trained "
                 f"on.{closest(name, frame.columns)}"
             )
-    return frame.of(columns)
+    frame = with_categories(frame.of(columns), checkpoint.categories)
+    return frame if frame.facts is None else replace(frame, facts=told_facts(frame, checkpoint.categories))
 
 
 def trained_columns(checkpoint: Checkpoint, source: CsvSource) -> CsvSource:
@@ -100,4 +113,4 @@ def trained_columns(checkpoint: Checkpoint, source: CsvSource) -> CsvSource:
     """
     if source.panel_form != "long":
         return source
-    return replace(source, columns=checkpoint.data["columns"], drop=())
+    return replace(source, columns=[*checkpoint.read_columns, *checkpoint.fact_columns], drop=())

@@ -10,6 +10,7 @@ from omegaconf import DictConfig
 
 from forecast.commands import Answer
 from forecast.commands.forecaster import Forecaster
+from forecast.commands.future import FUTURE
 from forecast.commands.inputs import check_horizon, files_read, find_device, history, read_source
 from forecast.commands.outputs import is_forecast, keep_inputs, keep_others
 from forecast.commands.predict_panel import predict_panel
@@ -42,6 +43,7 @@ def predict(cfg: DictConfig) -> Answer:
     check_one_series(settings, output)
     checkpoint, source = forecaster.checkpoint, forecaster.source()
     keep = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
+    keep += [(FUTURE, settings.future)]
     keep_inputs((output, picture), keep, key=f"output={output}")
     frame = history(checkpoint, source, settings.data.path, reading)
     file = (
@@ -55,7 +57,8 @@ def predict(cfg: DictConfig) -> Answer:
     headers = [header, [source.time_name, *targets]]  # the second has no look at the file, as forecasts had before
     ours = settings.overwrite or any(is_forecast(output, columns=names, steps=steps) for names in headers)
     keep_others((output, picture), ours=ours, key=f"output={output}", like="a forecast of this checkpoint")
-    table = forecaster.continued(frame, time_column=source.time_name)
+    known = forecaster.known_after(source, frame, settings.future, reading)
+    table = forecaster.continued(frame, time_column=source.time_name, future=known)
     std = checkpoint.scaler.std[[frame.columns.index(name) for name in targets]]
     text = writing.text(
         [as_cell(name) for name in header] if settings.output_safe else header, writing.cells(table, std)

@@ -13,6 +13,7 @@ import torch
 
 from forecast.commands import Answer
 from forecast.commands.forecaster import Forecaster
+from forecast.commands.future import FUTURE, future_source
 from forecast.commands.inputs import files_read
 from forecast.commands.outputs import keep_inputs, keep_others
 from forecast.commands.panel_ends import (
@@ -48,6 +49,8 @@ def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Pat
     outputs = [path for path in (output, beside(output), picture) if path is not None]
     inputs = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
     inputs += [("the history itself (data.path)", path) for path in panel_files(source)]
+    future = future_source(checkpoint, forecaster.source(), settings.future, settings.data.reading())
+    inputs += [(FUTURE, path) for path in (panel_files(future) if future else ())]
     keep_inputs(outputs, inputs, key=f"output={output}")
     for path in panel_files(source):
         if (part := read_part(path)) is not None and not part.whole:
@@ -59,13 +62,14 @@ def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Pat
     ours = settings.overwrite or (said is not None and said.shard == shard)
     like = "a forecast of a panel" if shard == (1, 1) else f"part {shard[0]} of {shard[1]} of a forecast"
     keep_others(outputs, ours=ours, key=f"output={output}", like=like)
-    ends = panel_forecaster(checkpoint, source, device=forecaster.torch_device)
+    ends = panel_forecaster(checkpoint, source, device=forecaster.torch_device, future=future)
     unseen = check_unseen(checkpoint, ends.frame, refuse=settings.unseen == "refuse")
     short = report_left_out(ends)
     table = long_table(checkpoint, source, ends.frame, safe=settings.output_safe)
     run = {
         "checkpoint": file_md5(checkpoint.path),
         "data": ends.frame.checksum,
+        **({} if future is None else {"future": [file_md5(path) for path in panel_files(future)]}),
         "series": len(ends.series),
         "left_out": short,
         "unseen": unseen,

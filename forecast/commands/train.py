@@ -22,8 +22,10 @@ from forecast.config.commit import commit
 from forecast.config.distributed import check_restarts, rank
 from forecast.config.entry import choices, in_sweep, job_number, run_folder, task_overrides
 from forecast.config.resume import resumed_config
+from forecast.data.categories import with_train_categories
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData, prepare
+from forecast.data.roles import covariates_of
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import split_rows
 from forecast.errors import Terminated, UserError
@@ -238,12 +240,8 @@ def read_series(source: Source, config: dict[str, Any]) -> PreparedData:
     frame = source.frame()
     lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
     splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)
-    data = prepare(
-        frame,
-        splits=splits,
-        targets=targets,
-        encoding=calendar_encoding(config),
-        covariates=source.covariates(frame),
-        **lengths,
-    )
+    frame = with_train_categories(frame, splits["train"])
+    roles: dict[str, Any] = covariates_of(source.roles(frame))
+    encoding = calendar_encoding(config)
+    data = prepare(frame, splits=splits, targets=targets, encoding=encoding, **roles, **lengths)
     return replace(data, season=source.season or train_season(data))

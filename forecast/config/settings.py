@@ -87,6 +87,7 @@ class PredictSettings:
     output: str
     output_safe: bool
     overwrite: bool
+    future: str | None
     shard: str | None
     unseen: Literal["scale", "refuse"]
     device: str

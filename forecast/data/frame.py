@@ -12,6 +12,7 @@ import pandas as pd
 
 from forecast.data.findings import GAPS_FIX, Findings, Gaps
 from forecast.data.gaps import Repair, Side, check_gaps, fill, filled_cells
+from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import USUAL, Layout
@@ -28,7 +29,7 @@ class SeriesFrame:
     equal to date_range(timestamps[0], periods=N, freq=freq); columns the C names; freq a pandas alias; name
     for messages: the file's path, or "demo". missing (N, C): the cells that no file held, None for none; repair: by
     which rule they were filled, see `gaps`. time_format: see `Table`. checksum: the MD5 of the bytes it was read from,
-    None for made-up data.
+    None for made-up data. categories: of columns whose values are numbers of words, from 1 on, the words; 0 is another.
     """
 
     values: npt.NDArray[np.float64]
@@ -40,6 +41,7 @@ class SeriesFrame:
     repair: Repair = field(default_factory=Repair)
     checksum: str | None = None
     time_format: str | None = None
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         assert self.values.shape == (len(self.timestamps), len(self.columns))
@@ -54,13 +56,20 @@ class SeriesFrame:
         """(N,): the rows that hold a value which no file held; None for none."""
         return None if self.missing is None else np.logical_or.reduce(self.missing, axis=1)
 
+    def size_of(self, column: str) -> int:
+        """0 for a column of numbers, else how many numbers its categories have, that of another one among them."""
+        return len(self.categories[column]) + 1 if column in self.categories else 0
+
     def of(self, columns: Sequence[str]) -> "SeriesFrame":
         """Some columns alone, in this order."""
         if tuple(columns) == self.columns:
             return self
         places = [self.columns.index(name) for name in columns]
         missing = None if self.missing is None else self.missing[:, places]
-        return replace(self, values=self.values[:, places], columns=tuple(columns), missing=missing)
+        categories = {name: words for name, words in self.categories.items() if name in columns}
+        return replace(
+            self, values=self.values[:, places], columns=tuple(columns), missing=missing, categories=categories
+        )
 
     def tail(self, rows: int) -> "SeriesFrame":
         """The last rows alone."""
@@ -99,11 +108,12 @@ def read_frame(
     columns: Choice | None = None,
     freq: str | None = None,
     open_ends: Collection[Side] = (),
+    codebook: Codebook | None = None,
 ) -> SeriesFrame:
     """Read a file: a header line, the time, and columns of numbers, as `layout` says.
 
     columns: the C columns to read, in this order, or what chooses them from all but the time; None those of the layout,
-    or all that hold numbers, in file order.
+    or all that hold numbers, in file order. codebook: which hold categories.
     freq: the pandas alias that a model was trained on, which the rows must have, however few they are; None infers it,
     and any that pandas can name is accepted. open_ends: see `gaps.fill`. UserError, naming file, line, column, value
     and fix, for everything else.
@@ -112,10 +122,11 @@ def read_frame(
     findings = Findings(str(path), strict=True)
     text = CsvText(Path(path), valid_separator(layout.separator)).verified(findings, layout.sheet)
     header = text.header(layout.time_columns, findings)
-    spec = TableSpec.of(header, layout, str(path), columns=columns, freq=freq)
+    spec = TableSpec.of(header, layout, str(path), columns=columns, freq=freq, codebook=codebook)
     table, actual = read_series(text, spec, findings)
     assert actual is not None, "the strict reader raises the first error"
-    return table_to_frame(table, actual, layout.gaps, open_ends)
+    frame = table_to_frame(table, actual, layout.gaps, open_ends)
+    return replace(frame, categories=spec.codebook.words(frame.columns))
 
 
 def read_series(text: CsvText, spec: TableSpec, findings: Findings) -> tuple[Table, str | None]:

@@ -33,6 +33,7 @@ class PreparedData:
     series (N, C + F) float32: scaled values, then known features. device: where batches are wanted, None: where the
     series lives. season: steps in a season of the targets, None where they have none that is known. covariates: the
     names of the last of the frame's columns, which are known in advance: the last known features, none of the C.
+    hidden: the last of these, which are observed: at the steps to come a model finds 0 there.
     """
 
     frame: SeriesFrame
@@ -46,6 +47,7 @@ class PreparedData:
     device: torch.device | None = None
     season: int | None = None
     covariates: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
     @property
     def n_columns(self) -> int:
@@ -55,7 +57,7 @@ class PreparedData:
     @property
     def covariate_sizes(self) -> tuple[int, ...]:
         """What the covariates are, see `WindowShape.covariates`."""
-        return (0,) * len(self.covariates)
+        return tuple(map(self.frame.size_of, self.covariates))
 
     @property
     def n_known(self) -> int:
@@ -106,6 +108,7 @@ class PreparedData:
             chosen=usable_windows(self.frame, rows, **lengths),
             look_back=look_back,
             device=self.device,
+            hidden=len(self.hidden),
             **lengths,
         )
 
@@ -143,6 +146,18 @@ def fitted_rows(frame: SeriesFrame, splits: dict[str, range]) -> slice | npt.NDA
     return whole if len(whole) > least else slice(train.start, train.stop)
 
 
+def fitted_scaler(frame: SeriesFrame, splits: dict[str, range]) -> Scaler:
+    """The scaler of the train rows, which leaves the numbers of categories as they are; UserError as `Scaler.fit`."""
+    scaler = Scaler.fit(frame.values[fitted_rows(frame, splits)], frame.columns)
+    if not frame.categories:
+        return scaler
+    coded = np.array([name in frame.categories for name in frame.columns])
+    constant = tuple(name for name in scaler.constant if name not in frame.categories)
+    return replace(
+        scaler, mean=np.where(coded, 0.0, scaler.mean), std=np.where(coded, 1.0, scaler.std), constant=constant
+    )
+
+
 def prepare(
     frame: SeriesFrame,
     *,
@@ -153,17 +168,18 @@ def prepare(
     encoding: CalendarEncoding,
     scaler: Scaler | None = None,
     covariates: tuple[str, ...] = (),
+    hidden: tuple[str, ...] = (),
 ) -> PreparedData:
     """Fills the gaps of a frame within its splits, scales it and adds its calendar.
 
     scaler: None fits one on the train rows; a checkpoint's scaler is used as it is, whatever the frame.
     encoding: how the calendar is given, see `time_features`. covariates: the names of the frame's last columns, where
-    these are known in advance. UserError for values with which no model can compute.
+    these are known in advance, or `hidden`. UserError for values with which no model can compute.
     """
     frame = frame.filled_within(splits)
     if scaler is None:
         try:
-            scaler = Scaler.fit(frame.values[fitted_rows(frame, splits)], frame.columns)
+            scaler = fitted_scaler(frame, splits)
         except UserError as error:
             raise UserError(f"{frame.name}: {error}") from error
     # Some rows at a time: whole, the steps between would take several times the memory of the series.
@@ -186,6 +202,7 @@ def prepare(
         encoding=encoding,
         series=series,
         covariates=covariates,
+        hidden=hidden,
     )
 
 

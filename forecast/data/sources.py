@@ -14,7 +14,9 @@ from forecast.bounds import Bound, Positive, Seed, Text
 from forecast.data import catalog, demo
 from forecast.data.findings import Gaps
 from forecast.data.frame import SeriesFrame, read_frame
+from forecast.data.holidays import with_holidays
 from forecast.data.panel.frame import PanelFrame
+from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.layout import STEP, STEPS, Layout
 from forecast.data.roles import Columns, Roles, columns_by_role
 from forecast.data.split import Split
@@ -86,10 +88,10 @@ class Source(ABC):
         target = self._target(frame.columns, frame.name)
         return tuple(range(len(frame.columns))) if self.features == "M" else (frame.columns.index(target),)
 
-    def covariates(self, frame: SeriesFrame | PanelFrame) -> tuple[str, ...]:
-        """Which columns of `frame()` are known in advance: the names of its last ones."""
+    def roles(self, frame: SeriesFrame | PanelFrame) -> Columns | None:
+        """The roles of the columns of `frame()`; None where no column has any."""
         del frame
-        return ()
+        return None
 
     def checksum_of(self, frame: SeriesFrame | PanelFrame) -> str:
         """`checksum` of what a frame of this source was read from, which may have changed since."""
@@ -208,6 +210,8 @@ class CsvSource(Roles, FileSource):
                 f"data.id_column={self.id_column} is of a panel in long format, and data.panel={self.panel}. Leave one "
                 "of them out."
             )
+        if self.has_roles:
+            self._check_roles()
         usual = {field.name: field.default for field in fields(CsvSource)}
         for key in ("short", "scaling", "windows_per_epoch", "sampling"):
             if self.panel_form is None and getattr(self, key) != usual[key]:
@@ -226,20 +230,42 @@ class CsvSource(Roles, FileSource):
         """Whether columns have roles, or `target` is several."""
         return bool(self.named) or not isinstance(self.target, str | None)
 
-    def by_role(self, columns: Sequence[str], where: str) -> Columns:
-        """The columns of a file by role. UserError as `columns_by_role`."""
+    def _check_roles(self) -> None:
+        """UserError for what does not go together with roles."""
+        if self.features != "M":
+            raise UserError(
+                f"data.features={self.features} says what is what where no role is named, and here are roles "
+                f"({', '.join(f'data.{key}' for key in self.named) or 'data.target of several'}): the targets are "
+                "data.target alone. Leave data.features out."
+            )
+        if self.panel_form in ("columns", "rows"):
+            raise UserError(
+                f"data.{next(iter(self.named), 'target')} names columns beside the target, and in a panel with "
+                f"data.panel={self.panel} each is a series. Write a row for each series and time: data.panel=long "
+                "data.id_column=NAME"
+            )
+        self.check_facts(panel=self.panel_form is not None)
+
+    def codebook(self) -> Codebook:
+        """Which columns are read as categories: those that are named so, and with a role where they hold words."""
+        perhaps = [*self.known, *self.past, *self.static, *(self.static_on or ())]
+        return Codebook(self.categorical, perhaps, self.missing)
+
+    def by_role(self, frame: SeriesFrame | PanelFrame) -> Columns:
+        """The columns of a frame by role. UserError as `columns_by_role`."""
+        columns, where = frame.columns, frame.name
         targets = (self._target(columns, where),) if isinstance(self.target, str | None) else tuple(self.target)
-        return columns_by_role(columns, self, targets, where)
+        return columns_by_role(columns, self, targets, where, frame.categories)
 
     def target_columns(self, frame: SeriesFrame | PanelFrame) -> tuple[int, ...]:
         """Which columns of `frame()` are forecast: T indices into its columns."""
         if not self.has_roles:
             return super().target_columns(frame)
-        return tuple(range(len(self.by_role(frame.columns, frame.name).targets)))
+        return tuple(range(len(self.by_role(frame).targets)))
 
-    def covariates(self, frame: SeriesFrame | PanelFrame) -> tuple[str, ...]:
-        """Which columns of `frame()` are known in advance: the names of its last ones."""
-        return self.by_role(frame.columns, frame.name).known if self.has_roles else ()
+    def roles(self, frame: SeriesFrame | PanelFrame) -> Columns | None:
+        """The roles of the columns of `frame()`; None where no column has any."""
+        return self.by_role(frame) if self.has_roles else None
 
     def path_used(self) -> Path:
         """`path`."""
@@ -249,8 +275,9 @@ class CsvSource(Roles, FileSource):
         """The series in the file, with roles in the order of `Columns`; errors as `read_frame`, and for roles."""
         if not self.has_roles:
             return super().frame()
-        frame = read_frame(self.path_used(), self)
-        return frame.of(self.by_role(frame.columns, frame.name).all)
+        frame = read_frame(self.path_used(), self, codebook=self.codebook())
+        frame = with_holidays(frame, self.holidays)
+        return frame.of(self.by_role(frame).all)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -80,6 +80,7 @@ class WindowDataset(Dataset[Batch]):
         look_back: int | None = None,
         chosen: npt.NDArray[np.int64] | None = None,
         device: torch.device | None = None,
+        hidden: int = 0,
     ) -> None:
         """Windows of a series (N, C + F) made by `stack_series`, on any device.
 
@@ -87,11 +88,13 @@ class WindowDataset(Dataset[Batch]):
         look_back: rows of the past in a batch, None: seq_len.
         chosen (W,): the numbers of the windows that are served, counted from the first row; None serves all.
         device: where batches are wanted, None: where the series lives; they are gathered there and copied to it.
+        hidden: how many of the last known features are 0 at the forecast steps, where nobody knows them.
         """
         assert series.ndim == 2 and series.is_contiguous()
         assert rows.start >= 0 and rows.stop <= len(series) and rows.step == 1
         assert targets and all(0 <= t < n_columns <= series.shape[1] for t in targets)
         assert offset >= 0
+        self._hidden = hidden
         self.home = series.device
         self.device = series.device if device is None else device
         self._look_back = look_back = look_back or seq_len
@@ -169,4 +172,8 @@ class WindowDataset(Dataset[Batch]):
         target = columns = future[..., :c]
         if targets != slice(0, c):
             target = future[..., targets] if isinstance(targets, slice) else future.index_select(2, targets)
-        return past[..., :c], past[..., c:], future[..., c:], target, columns
+        known = future[..., c:]
+        if self._hidden:
+            known = known.clone()
+            known[..., -self._hidden :] = 0
+        return past[..., :c], past[..., c:], known, target, columns

@@ -28,9 +28,11 @@ def predict(
     pred_len: int,
     encoding: CalendarEncoding,
     device: torch.device,
+    future: npt.NDArray[np.float64] | None = None,
 ) -> tuple[pd.DatetimeIndex, npt.NDArray[np.float64]]:
     """Timestamps (P,) and values (P, T), original units, of the `pred_len` steps after the frame's last row.
 
+    future (P, K): what is known of these steps, the last K columns of the frame, original units.
     Reads the last `look_back` rows alone, and warns of values that were filled in there and of a size unknown to the
     training. Raises UserError when there are fewer rows, when most of a column is missing in them, or when the forecast
     is not finite.
@@ -42,12 +44,17 @@ def predict(
         )
     report_filled(frame, seq_len=look_back)
     report_far(frame.values[-look_back:], scaler, where=f"{frame.name}, the last {look_back} rows")
-    future = future_timestamps(frame.timestamps[-1], frame.freq, pred_len)
+    steps = future_timestamps(frame.timestamps[-1], frame.freq, pred_len)
     past = scaled_rows(frame, scaler, slice(-look_back, None))
-    known = time_features(frame.timestamps[-look_back:].append(future), frame.freq, encoding=encoding)
+    known = time_features(frame.timestamps[-look_back:].append(steps), frame.freq, encoding=encoding)
+    if future is not None and future.shape[1]:
+        columns = len(frame.columns) - future.shape[1]
+        told = scaler.transform(np.concatenate([np.zeros((pred_len, columns)), future], axis=1))
+        known = np.concatenate([known, np.concatenate([past, told])[:, columns:]], axis=1)
+        past = past[:, :columns]
     inputs = (past, known[:look_back], known[look_back:])
     batch = [torch.from_numpy(part.astype(np.float32)).unsqueeze(0).to(device) for part in inputs]
     with exact_float32():
         forecast = model(*batch)
     check_finite(forecast, batch[0])
-    return future, scaler.inverse(forecast[0].double().cpu().numpy(), targets)
+    return steps, scaler.inverse(forecast[0].double().cpu().numpy(), targets)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -34,7 +35,9 @@ class PanelForecaster:
     """A model, in evaluation mode and on the device, and the panel whose series it continues.
 
     mean, std (S, C): the scale of each series. targets: the numbers of the T target columns. pad: whether a look-back
-    may begin before its series, whose first row is then repeated, and the model is told so.
+    may begin before its series, whose first row is then repeated, and the model is told so. future (S, P, K): what is
+    known of the steps to come, the last K columns of the frame, in original units. facts (S, G): of the
+    series, scaled.
     """
 
     model: ForecastModel
@@ -47,6 +50,8 @@ class PanelForecaster:
     encoding: CalendarEncoding
     pad: bool
     device: torch.device
+    future: npt.NDArray[np.float32] | None = None
+    facts: Tensor | None = None
 
     @property
     def needed(self) -> int:
@@ -63,12 +68,30 @@ class PanelForecaster:
         """The known features (steps, F) of all steps, those of the longest forecast among them."""
         return panel_calendar(self.frame, self.encoding, more=self.pred_len)
 
+    @property
+    def n_columns(self) -> int:
+        """C."""
+        return len(self.frame.columns) - (0 if self.future is None else self.future.shape[2])
+
+    @cached_property
+    def _scale(self) -> tuple[Tensor, Tensor]:
+        mean, std = (torch.from_numpy(part.astype(np.float32)) for part in (self.mean, self.std))
+        return mean, std
+
+    @cached_property
+    def _told(self) -> Tensor:
+        """What is known of the steps to come (S, P, K), scaled."""
+        if self.future is None:
+            return torch.zeros(len(self.frame), self.pred_len, 0)
+        mean, std = (part[:, None, self.n_columns :] for part in self._scale)
+        return (torch.from_numpy(self.future) - mean) / std
+
     @cached_property
     def _windows(self) -> PanelWindows:
         """A window a series, without rows to come: none of another series is read in their place."""
         counts = np.zeros(len(self.frame), dtype=np.int64)
         counts[self.series] = 1
-        mean, std = (torch.from_numpy(part.astype(np.float32)) for part in (self.mean, self.std))
+        mean, std = self._scale
         return PanelWindows(
             self.frame,
             Origins(self.frame.offsets[1:], counts, np.cumsum(counts)),
@@ -76,11 +99,12 @@ class PanelForecaster:
             std=std,
             calendar=self.calendar,
             targets=self.targets,
-            n_columns=len(self.frame.columns),
+            n_columns=self.n_columns,
             seq_len=self.seq_len,
             pred_len=0,
             look_back=max(self.seq_len, self.model.look_back),
             padded=self.pad,
+            facts=self.facts,
         )
 
     def blocks(self, first: int, stop: int) -> Iterator[Ends]:
@@ -109,6 +133,9 @@ class PanelForecaster:
                 future = self.calendar[self._ends_at[batch.series][:, None] + after]
                 if self.pad:
                     future = torch.cat([future, future.new_zeros(*future.shape[:2], 1)], dim=2)
+                future = torch.cat([future, self._told[batch.series]], dim=2)
+                if self.facts is not None:
+                    future = torch.cat([future, self.facts[batch.series][:, None].expand(-1, len(after), -1)], dim=2)
                 parts.append(self._forecast(batch, future).numpy())
         series = self.series[places[:count].numpy()]
         return Ends(series, self._original(np.concatenate(parts)[:count].astype(np.float64), series))

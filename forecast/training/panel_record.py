@@ -9,6 +9,7 @@ import numpy as np
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.saved_scale import SavedScale
 from forecast.data.time_features import feature_names
+from forecast.training.told_columns import told_columns
 
 log = logging.getLogger(__name__)
 NAMED = 5  # of the series that were left out
@@ -27,12 +28,13 @@ def describe_panel(data: PanelData, source: dict[str, str | None]) -> dict[str, 
         log.warning("%d of %d series left out (%s): %s", len(names), len(frame), reason, first)
     ends = data.splits["train"].stop - frame.offsets[:-1] + frame.steps
     known = [*feature_names(frame.freq, data.encoding), *(["padded"] if data.pad else []), *data.covariates]
+    known += [] if frame.facts is None else frame.facts.names
     return {
         **source,
         "columns": list(frame.columns),
         "targets": data.target_names,
         "known": known,
-        **({"covariates": dict.fromkeys(data.covariates)} if data.covariates else {}),
+        **told_columns(data),
         "freq": frame.freq,
         "time_format": frame.time_format,
         "season": data.season,

@@ -27,6 +27,7 @@ from forecast.data.time_features import feature_names
 from forecast.evaluation.baselines import season
 from forecast.evaluation.naive_errors import naive_errors
 from forecast.training.panel_record import describe_panel, panel_entry
+from forecast.training.told_columns import told_columns
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ def describe_data(config: dict[str, Any], source: Source, data: PreparedData) ->
         "columns": list(data.frame.columns),
         "targets": data.target_names,
         "known": [*feature_names(data.frame.freq, calendar_encoding(config)), *data.covariates],
-        **({"covariates": dict.fromkeys(data.covariates)} if data.covariates else {}),
+        **told_columns(data),
         "freq": data.frame.freq,
         "time_format": data.frame.time_format,
         "season": data.season,

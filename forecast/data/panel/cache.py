@@ -17,7 +17,7 @@ import pandas as pd
 from filelock import FileLock
 
 from forecast.data.gaps import Repair
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.frame import Facts, PanelFrame
 from forecast.data.panel.rows import Float32
 from forecast.data.reading.layout import Layout
 from forecast.data.sources import CsvSource
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 _VERSION = 1  # of the files below; another one is converted anew
 _ENDS = 1 << 20  # bytes at the beginning and at the end of a source that tell whether it has changed
 _VALUES, _MEASURED, _ARRAYS, _META = "values.f32", "measured.bool", "arrays.npz", "meta.json"
-_PLAIN = ("freq", "columns", "numbers", "id_column", "time_column", "left_out", "checksum", "time_format")
+_PLAIN = ("freq", "columns", "numbers", "id_column", "time_column", "left_out", "checksum", "time_format", "categories")
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,13 @@ class Unfinished:
         if all(self._all_measured):
             (self.folder / _MEASURED).unlink()
         with (self.folder / _ARRAYS).open("wb") as file:
-            np.savez(file, offsets=frame.offsets, steps=frame.steps, ids=frame.ids)
+            arrays: dict[str, Any] = {"offsets": frame.offsets, "steps": frame.steps, "ids": frame.ids}
+            arrays |= {} if frame.facts is None else {"facts": frame.facts.values}
+            np.savez(file, **arrays)
         plain = {name: getattr(frame, name) for name in _PLAIN}
+        if frame.facts is not None:
+            plain["facts"] = {"names": frame.facts.names, "categories": frame.facts.categories}
+            plain["facts"] |= {"columns": frame.facts.columns}
         meta = {"version": _VERSION, "first": int(frame.first.value), "repair": asdict(frame.repair), **plain}
         write_text(self.folder / _META, json.dumps(meta))
         for path in self.folder.iterdir():
@@ -115,6 +120,11 @@ def _opened(home: Path, name: str) -> PanelFrame | None:
             return None
         with np.load(BytesIO((home / _ARRAYS).read_bytes()), allow_pickle=False) as arrays:
             offsets, steps, ids = arrays["offsets"], arrays["steps"], arrays["ids"]
+            known = arrays.get("facts", None)
+        said = meta.pop("facts", None)
+        facts = None
+        if known is not None:
+            facts = Facts(tuple(said["names"]), known, said["categories"], tuple(said["columns"]))
         shape = (int(offsets[-1]), len(meta["columns"]))
         cells = shape[0] * shape[1]
         measured = home / _MEASURED
@@ -131,6 +141,7 @@ def _opened(home: Path, name: str) -> PanelFrame | None:
             repair=Repair(**meta.pop("repair")),
             columns=tuple(meta.pop("columns")),
             numbers=tuple(meta.pop("numbers")),
+            facts=facts,
             **meta,
         )
     except (OSError, ValueError, KeyError, TypeError, BadZipFile):
@@ -141,6 +152,7 @@ def _fingerprint(source: CsvSource, files: Sequence[Path], freq: str | None) -> 
     """What changes with the files, and with the keys that say how they are read."""
     keys = [*(key.name for key in fields(Layout)), "path", "panel", "id_column"]
     read = {key: repr(getattr(source, key)) for key in keys}
+    read |= {key: repr(value) for key, value in source.named.items()}
     known = [_VERSION, freq, read, [_of_file(path) for path in files]]
     return hashlib.md5(json.dumps(known, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 

@@ -1,11 +1,12 @@
 """The rows of a long panel in a Parquet or Feather file: its typed columns, some rows at a time, and no text."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from forecast.data import catalog
 from forecast.data.findings import Findings, quoted
@@ -13,6 +14,7 @@ from forecast.data.panel.columnar_cells import Joint, Times, Words, nameless, nu
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.names import JOINT, check_ids, counted_times, id_columns, known_time, layout_of
 from forecast.data.panel.rows import Float32, PanelRows, as_float32
+from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, UNNAMED, columns_of
 from forecast.data.reading.layout import STEP, STEPS, Layout
 from forecast.data.reading.numbers import NumberStyle, number_in
@@ -36,7 +38,8 @@ class Batch(NamedTuple):
 class ColumnarFile:
     """A file of typed columns, and those of them that make the panel.
 
-    schema: of pyarrow. places: in it, of the columns by the names that the user knows. values: the C columns.
+    schema: of pyarrow. places: in it, of the columns by the names that the user knows. values: the C columns;
+    coded: those of categories, whose words are in the book.
     """
 
     path: Path
@@ -46,6 +49,8 @@ class ColumnarFile:
     ids: tuple[str, ...]
     layout: Layout
     values: tuple[str, ...]
+    coded: tuple[str, ...]
+    book: Codebook
 
     def where(self, row: int) -> str:
         """A row of the file in words."""
@@ -116,8 +121,18 @@ class ColumnarFile:
     def numbers(self, batch: Batch) -> Float32:
         """The values (n, C) of some rows."""
         marks = NumberStyle(missing=tuple(self.layout.missing)).missing_marks()[1]
-        values = np.stack([numbers_of(batch.columns[name], marks) for name in self.values], axis=1)
+        columns = [
+            self._codes(name, batch.columns[name]) if name in self.coded else numbers_of(batch.columns[name], marks)
+            for name in self.values
+        ]
+        values = np.stack(columns, axis=1)
         return as_float32(values, of_rows(self.where, batch.rows), self.values)
+
+    def _codes(self, name: str, column: Any) -> npt.NDArray[np.float64]:
+        words = Words()
+        codes = words.codes(column)
+        found: npt.NDArray[np.float64] = self.book.codes(name, words.words)[codes]
+        return found
 
     def id_codes(self, batch: Batch, ids: Joint) -> IntArray:
         """The number of the series of some rows (n,); UserError for a missing id."""
@@ -144,14 +159,14 @@ def columnar_kind(path: Path) -> bytes | None:
     return next((kind for kind in (PARQUET, FEATHER) if beginning.startswith(kind)), None)
 
 
-def columnar_rows(path: Path, kind: bytes, source: CsvSource) -> PanelRows:
+def columnar_rows(path: Path, kind: bytes, source: CsvSource, book: Codebook) -> PanelRows:
     """The rows of a long panel; UserError as `csv_rows.long_rows`, and for a damaged file."""
     check_installed(path, KINDS[kind], "parquet", ("pyarrow",))
     findings = Findings(str(path), strict=True)
-    return _rows(opened(path, kind, source, findings), findings)
+    return _rows(opened(path, kind, source, findings, book), findings)
 
 
-def opened(path: Path, kind: bytes, source: CsvSource, findings: Findings) -> ColumnarFile:
+def opened(path: Path, kind: bytes, source: CsvSource, findings: Findings, book: Codebook) -> ColumnarFile:
     """A file and its columns; those that hold no numbers are left out, in one line."""
     with damaged(path, KINDS[kind]):
         schema = _schema(path, kind)
@@ -173,10 +188,13 @@ def opened(path: Path, kind: bytes, source: CsvSource, findings: Findings) -> Co
     kinds = {name: schema.types[place] for name, place in zip(header, places, strict=True)}
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     chosen = [header[place] for place in spec.candidates if header[place] not in ids]
+    coded = [
+        name for name in chosen if name in book.named or (name in book.perhaps and text_kind(kinds[name]) == "text")
+    ]
     if layout.columns is None:
-        chosen = _of_numbers([name for name in chosen if name not in index], kinds, findings)
+        chosen = _of_numbers([name for name in chosen if name not in index], kinds, findings, coded)
     for name in chosen:
-        if (held := text_kind(kinds[name])) is not None:
+        if name not in coded and (held := text_kind(kinds[name])) is not None:
             raise UserError(f"{path}: the column '{name}' (data.columns) holds {held}, no numbers. Name another one.")
     return ColumnarFile(
         path=path,
@@ -186,6 +204,8 @@ def opened(path: Path, kind: bytes, source: CsvSource, findings: Findings) -> Co
         ids=ids,
         layout=layout,
         values=tuple(chosen),
+        coded=tuple(coded),
+        book=book,
     )
 
 
@@ -213,9 +233,9 @@ def _columns(schema: Any) -> tuple[list[str], list[int]]:
     return [header[number] for number in kept], [places[number] for number in kept]
 
 
-def _of_numbers(names: Sequence[str], kinds: dict[str, Any], findings: Findings) -> list[str]:
-    """The columns of numbers; the others are named in one line. UserError where there are none."""
-    out = {name: what for name in names if (what := text_kind(kinds[name])) is not None}
+def _of_numbers(names: Sequence[str], kinds: dict[str, Any], findings: Findings, coded: Collection[str]) -> list[str]:
+    """The columns of numbers or categories (coded); the others are named in one line. UserError without any."""
+    out = {name: what for name in names if name not in coded and (what := text_kind(kinds[name])) is not None}
     some = ", ".join(f"{label(name)} ({what})" for name, what in out.items())
     if out:
         findings.say(f"Left out, as they hold no numbers of the series: {some}.")
@@ -258,6 +278,7 @@ def _rows(file: ColumnarFile, findings: Findings) -> PanelRows:
         time_column=time_name(layout),
         checksum=catalog.file_md5(path),
         time_format=timing.time_format,
+        id_cells=dict(zip(file.ids, ids.cells(), strict=True)),
     )
 
 

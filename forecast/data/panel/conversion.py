@@ -17,6 +17,7 @@ from forecast.data.panel.grid import panel_grid
 from forecast.data.panel.names import check_ids
 from forecast.data.panel.regular import Regular, regular
 from forecast.data.panel.rows import PanelRows, SortedRows, in_order, joined
+from forecast.data.reading.codebook import Codebook
 from forecast.data.sources import CsvSource
 
 _TIMES, _ROWS = "times.i64", "rows.f32"  # in the order of series, until they are regular
@@ -40,18 +41,21 @@ def can_be_converted(source: CsvSource, files: Sequence[Path]) -> bool:
     """Whether all files hold typed columns and rows of a long panel with their times."""
     return (
         source.panel_form == "long"
+        and not source.has_facts
         and source.time_column is not None
         and all(columnar_kind(path) is not None for path in files)
     )
 
 
-def convert_columnar(source: CsvSource, files: Sequence[Path], freq: str | None, home: Unfinished) -> None:
+def convert_columnar(
+    source: CsvSource, files: Sequence[Path], freq: str | None, home: Unfinished, book: Codebook
+) -> None:
     """Writes the panel of files: rows are counted by series, put beside those of theirs, sorted, made regular.
 
     UserError as `read_panel`.
     """
     name = str(source.path)
-    parts = [_counted(path, source) for path in files]
+    parts = [_counted(path, source, book) for path in files]
     whole = joined([(str(part.file.path), part.bare) for part in parts])
     rows = _sorted(_placed(parts, whole, name, home.folder), source, whole)
     grid = panel_grid(rows, stepped=whole.stepped, trained_on=freq)
@@ -63,15 +67,16 @@ def convert_columnar(source: CsvSource, files: Sequence[Path], freq: str | None,
         found.append(replace(one, values=one.values[:0], measured=None, kept=one.kept + first, left_out=left_out))
     for scratch in (_TIMES, _ROWS):
         (home.folder / scratch).unlink()
-    home.finish(frame_of(taken_series(found), whole, grid, name, counted=times_are_counted(source)))
+    frame = frame_of(taken_series(found), whole, grid, name, counted=times_are_counted(source))
+    home.finish(replace(frame, categories=book.words(frame.columns)))
 
 
-def _counted(path: Path, source: CsvSource) -> Counted:
+def _counted(path: Path, source: CsvSource, book: Codebook) -> Counted:
     """The first reading, of ids and times alone."""
     kind = columnar_kind(path)
     assert kind is not None
     findings = Findings(str(path), strict=True)
-    file = opened(path, kind, source, findings)
+    file = opened(path, kind, source, findings, book)
     ids, timing, counts = Joint(len(file.ids)), file.timing(), np.zeros(0, dtype=np.int64)
     for batch in file.batches([*file.ids, *file.layout.time_columns]):
         codes = file.id_codes(batch, ids)

@@ -88,8 +88,10 @@ def quick_long(text: CsvText, spec: TableSpec, ids: Sequence[int], findings: Fin
 def _quick_long(text: CsvText, spec: TableSpec, ids: Sequence[int], findings: Findings) -> LongColumns | None:
     (time,) = spec.times
     words = _places_of_words(text, spec)
-    places = [place for place in spec.candidates if place not in words]
-    columns = {place: TextColumn() for place in (time, *ids)}
+    coded = {*spec.named(), *(place for place in words if place in spec.perhaps())}
+    words = [place for place in words if place not in coded]
+    places = [place for place in spec.candidates if place not in words and place not in coded]
+    columns = {place: TextColumn() for place in (time, *ids, *coded)}
     others = RawColumns([spec.header[place] for place in words])
     values = []
     for chunk in _chunks(text, spec, places):
@@ -103,6 +105,9 @@ def _quick_long(text: CsvText, spec: TableSpec, ids: Sequence[int], findings: Fi
         values.append(numbers)
     kinds = [column_kind(column, spec.style) for column in others.columns()]
     whole = np.concatenate(values)
+    if coded:
+        cells = {place: columns[place] for place in coded}
+        whole, places = _with_codes(whole, places, cells, spec)
     if not places or set(kinds) - {"text"} or (spec.numbers is None and np.isnan(whole).all(axis=0).any()):
         return None
     written = columns[time].words
@@ -124,18 +129,30 @@ def _quick_long(text: CsvText, spec: TableSpec, ids: Sequence[int], findings: Fi
     )
 
 
+def _with_codes(
+    values: npt.NDArray[np.float64], places: list[int], coded: dict[int, TextColumn], spec: TableSpec
+) -> tuple[npt.NDArray[np.float64], list[int]]:
+    """Values (N, C) and the places of the columns, those of categories among them, in the order of the candidates."""
+    parts = dict(zip(places, values.T, strict=True))
+    for place, column in coded.items():
+        parts[place] = spec.codebook.codes(spec.header[place], column.words)[column.codes]
+    order = [place for place in spec.candidates if place in parts]
+    return np.stack([parts[place] for place in order], axis=1), order
+
+
 def _times(written: list[str], spec: TableSpec) -> TimeReading:
     return read_timestamps({spec.layout.time_columns[0]: written}, missing=MISSING_SPELLINGS)
 
 
 def _places_of_words(text: CsvText, spec: TableSpec) -> list[int]:
     """The columns that are read only to see that they hold words, going by the first rows."""
-    if spec.numbers is not None:
+    candidates = spec.candidates if spec.numbers is None else spec.perhaps()
+    if not candidates:
         return []
     sample = RawColumns(spec.header)
     sample.add([cells for _, cells in islice(text.rows(), _SAMPLE)])
     columns = sample.columns()
-    return [place for place in spec.candidates if column_kind(columns[place], spec.style) == "text"]
+    return [place for place in candidates if column_kind(columns[place], spec.style) == "text"]
 
 
 def _chunks(text: CsvText, spec: TableSpec, places: Sequence[int]) -> Iterator[pd.DataFrame]:

@@ -23,6 +23,7 @@ from forecast.data.panel.names import (
 )
 from forecast.data.panel.rows import PanelRows, as_float32, said
 from forecast.data.reading.cells import RawFile, read_raw, say_left_out, table_of
+from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import check_signs, quick_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import STEPS, Layout
@@ -52,7 +53,7 @@ def opened(path: Path, source: CsvSource) -> tuple[CsvText, Findings, list[str]]
     return text, findings, next((cells for _, cells in text.records()), [])
 
 
-def long_rows(path: Path, source: CsvSource) -> PanelRows:
+def long_rows(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
     """The rows of a long panel; UserError as `read_frame` for what is wrong in the text."""
     text, findings, names = opened(path, source)
     ids = id_columns(source, names, str(path)) if names else ()
@@ -64,7 +65,7 @@ def long_rows(path: Path, source: CsvSource) -> PanelRows:
         if name in layout.time_columns:
             raise UserError(f"{path}: the column '{name}' is in data.id_column and in data.time_column. Name it once.")
     bare = replace(layout, drop=[*layout.drop, *(name for name in ids if name not in layout.drop)])
-    spec = TableSpec.of(header, bare, str(path), gaps="mask")
+    spec = TableSpec.of(header, bare, str(path), gaps="mask", codebook=book)
     check_signs(text, spec, findings)
     places = [header.index(name) for name in ids]
     quick = quick_long(text, spec, places, findings) or _slow_long(text, spec, places, ids, findings)
@@ -82,14 +83,25 @@ def long_rows(path: Path, source: CsvSource) -> PanelRows:
         time_column=_time_name(layout),
         checksum=checksum_of(text),
         time_format=quick.time_format,
+        id_cells=_cells_of(quick.ids, ids, series) if source.has_facts else {},
     )
+
+
+def _cells_of(
+    parts: Sequence[tuple[IntArray, Sequence[str]]], ids: Sequence[str], series: IntArray
+) -> dict[str, list[str]]:
+    """What each id column says of each series, which are numbered as they come."""
+    firsts = np.unique(series, return_index=True)[1]
+    return {
+        name: [words[code] for code in codes[firsts].tolist()] for name, (codes, words) in zip(ids, parts, strict=True)
+    }
 
 
 def _slow_long(
     text: CsvText, spec: TableSpec, places: Sequence[int], ids: Sequence[str], findings: Findings
 ) -> LongColumns:
     """The rows of a file cell by cell."""
-    words = [*spec.times, *places, *map(spec.header.index, spec.layout.where or ())]
+    words = [*spec.times, *places, *map(spec.header.index, spec.layout.where or ()), *spec.named()]
     raw = read_raw(text, spec, findings, words=words)
     times = steps_in(raw, spec)
     table = table_of(raw, spec if times is None else _untimed(spec), findings)

@@ -14,6 +14,32 @@ from forecast.data.reading.layout import STEPS
 IntArray = npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """G facts of S series, one value for each: a number, or the number of a word, from 1 on.
+
+    values (S, G). categories: the words of those that are none but words; 0 is another one. columns: those of the
+    panel's files that they were read or joined from.
+    """
+
+    names: tuple[str, ...]
+    values: npt.NDArray[np.float64]
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+
+    def size_of(self, name: str) -> int:
+        """As `PanelFrame.size_of`."""
+        return len(self.categories[name]) + 1 if name in self.categories else 0
+
+    def column(self, name: str) -> npt.NDArray[np.float64]:
+        """One of them (S,)."""
+        return self.values[:, self.names.index(name)]
+
+    def of(self, series: IntArray) -> "Facts":
+        """Those of some series."""
+        return replace(self, values=self.values[series])
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PanelFrame:
     """S regular series, none empty; `read_panel` has checked them, so nothing after it does.
@@ -25,7 +51,8 @@ class PanelFrame:
     freq: a pandas alias, "ms" for steps without a calendar as in `layout.STEPS`. id_column, time_column: what a
     forecast calls them. numbers: of steps without a calendar that of the step `first`, and how far apart they are in
     the file. repair: by which rule cells were filled. left_out: ids of series that were not taken, by the
-    reason. checksum: of all bytes that were read. time_format: see `Table`.
+    reason. checksum: of all bytes that were read. time_format: see `Table`. categories: of columns whose values are
+    numbers of words, from 1 on, the words; 0 is another one. facts: of the series.
     """
 
     values: npt.NDArray[np.float32]
@@ -44,6 +71,8 @@ class PanelFrame:
     left_out: Mapping[str, list[str]] = field(default_factory=dict)
     checksum: str | None = None
     time_format: str | None = None
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    facts: Facts | None = None
 
     def __post_init__(self) -> None:
         assert self.values.dtype == np.float32 and self.values.shape == (self.offsets[-1], len(self.columns))
@@ -76,6 +105,10 @@ class PanelFrame:
         """The values (n, C) of one series."""
         return self.values[self.offsets[series] : self.offsets[series + 1]]
 
+    def size_of(self, column: str) -> int:
+        """0 for a column of numbers, else how many numbers its categories have, that of another one among them."""
+        return len(self.categories[column]) + 1 if column in self.categories else 0
+
     def of(self, columns: Sequence[str]) -> "PanelFrame":
         """Some columns alone, in this order."""
         if tuple(columns) == self.columns:
@@ -83,7 +116,8 @@ class PanelFrame:
         places = [self.columns.index(name) for name in columns]
         measured = None if self.measured is None else self.measured[:, places]
         values = np.ascontiguousarray(self.values[:, places])
-        return replace(self, values=values, columns=tuple(columns), measured=measured)
+        categories = {name: words for name, words in self.categories.items() if name in columns}
+        return replace(self, values=values, columns=tuple(columns), measured=measured, categories=categories)
 
     @property
     def without_calendar(self) -> bool:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
+from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.scaling import How, PanelScaler
 from forecast.data.panel.splits import Origins, PanelRows, check_enough, panel_cuts
@@ -27,7 +28,8 @@ class PanelData:
     splits: the target rows of each. targets: the numbers of the T target columns. pad: whether a window may begin
     before its series, whose first row is then repeated. calendar (steps, F) float32. season: steps in a season of the
     targets, None where they have none that is known. covariates: the names of the last of the frame's columns, which
-    are known in advance: the last of the known features. device: where batches are wanted.
+    are known in advance: the last of the known features but for the facts of the series. hidden: see `PreparedData`.
+    fact_scale (2, G): mean and deviation of the frame's facts. device: where batches are wanted.
     """
 
     frame: PanelFrame
@@ -41,6 +43,8 @@ class PanelData:
     calendar: Tensor
     season: int | None = None
     covariates: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    fact_scale: npt.NDArray[np.float64] | None = None
     device: torch.device | None = None
 
     @property
@@ -50,13 +54,14 @@ class PanelData:
 
     @property
     def n_known(self) -> int:
-        """F, the flag of padded rows and the covariates included."""
-        return self.calendar.shape[1] + self.pad + len(self.covariates)
+        """F, the flag of padded rows, the covariates and the facts included."""
+        return self.calendar.shape[1] + self.pad + len(self.covariate_sizes)
 
     @property
     def covariate_sizes(self) -> tuple[int, ...]:
-        """What the covariates are, see `WindowShape.covariates`."""
-        return (0,) * len(self.covariates)
+        """What the covariates and the facts are, see `WindowShape.covariates`."""
+        facts = () if self.frame.facts is None else map(self.frame.facts.size_of, self.frame.facts.names)
+        return (*map(self.frame.size_of, self.covariates), *facts)
 
     @property
     def target_names(self) -> list[str]:
@@ -72,6 +77,10 @@ class PanelData:
     def _scale(self) -> tuple[Tensor, Tensor]:
         mean, std = (torch.from_numpy(part.astype(np.float32)) for part in (self.scaler.mean, self.scaler.std))
         return mean, std
+
+    @cached_property
+    def _facts(self) -> Tensor | None:
+        return scaled_facts(self.frame.facts, self.fact_scale)
 
     def origins(self, split: str, *, context: int | None = None) -> Origins:
         """Where the forecasts of a split begin. context: rows that must lie before them, None: as this panel's."""
@@ -96,6 +105,8 @@ class PanelData:
             pred_len=self.pred_len,
             look_back=look_back,
             padded=self.pad,
+            hidden=len(self.hidden),
+            facts=self._facts,
             device=self.device,
         )
 
@@ -172,10 +183,12 @@ def prepare_panel(
     scaling: How,
     season: int | None = None,
     covariates: tuple[str, ...] = (),
+    hidden: tuple[str, ...] = (),
+    fact_scale: npt.NDArray[np.float64] | None = None,
 ) -> PanelData:
     """Cuts, scales and adds the calendar. UserError where a split holds no window of any series.
 
-    season, covariates: as `PanelData` has them; scaling="season" needs a season.
+    season, covariates, hidden, fact_scale: as `PanelData` has them; scaling="season" needs a season.
     """
     assert not covariates or frame.columns[-len(covariates) :] == covariates
     rows = panel_cuts(split, frame)
@@ -192,6 +205,8 @@ def prepare_panel(
         calendar=panel_calendar(frame, encoding, more=pred_len),
         season=season,
         covariates=covariates,
+        hidden=hidden,
+        fact_scale=fact_scale,
         **lengths,
     )
     needs = "1 row before them, since data.short=pad," if pad else f"seq_len {seq_len}"

@@ -1,6 +1,7 @@
 """A panel as people have it, as one array: long, wide or a line a series, in one file or several."""
 
 import glob
+from dataclasses import replace
 from pathlib import Path
 
 from forecast.data.panel.assembly import frame_of, times_are_counted
@@ -8,44 +9,65 @@ from forecast.data.panel.cache import Unfinished, cached_panel
 from forecast.data.panel.columnar_rows import columnar_kind, columnar_rows
 from forecast.data.panel.conversion import can_be_converted, convert_columnar
 from forecast.data.panel.csv_rows import long_rows, wide_rows
+from forecast.data.panel.facts import facts_of
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.grid import panel_grid
 from forecast.data.panel.line_rows import line_rows
 from forecast.data.panel.regular import regular
 from forecast.data.panel.rows import PanelRows, in_order, joined
+from forecast.data.reading.codebook import Codebook
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
 
 
-def read_panel(source: CsvSource, *, freq: str | None = None) -> PanelFrame:
+def read_panel(source: CsvSource, *, freq: str | None = None, book: Codebook | None = None) -> PanelFrame:
     """All series of a source whose `panel_form` is set, in the order of their ids' first appearance.
 
-    freq: that of a training, which the series must have; None infers it, one for all. UserError, naming file, line,
+    freq: that of a training, which the series must have; None infers it, one for all. book: which columns hold
+    categories; None: those of the source. UserError, naming file, line,
     column, value and fix, for a file that is no such panel.
     """
-    files = panel_files(source)
+    files, book = panel_files(source), book or source.codebook()
     if source.cache is None or not all(path.is_file() for path in files):  # which is refused with a reason
-        return _read(source, files, freq)
-    return cached_panel(source, files, freq, lambda home: _convert(source, files, freq, home))
+        return _read(source, files, freq, book)
+    return cached_panel(source, files, freq, lambda home: _convert(source, files, freq, home, book))
 
 
-def _convert(source: CsvSource, files: list[Path], freq: str | None, home: Unfinished) -> None:
+def _convert(source: CsvSource, files: list[Path], freq: str | None, home: Unfinished, book: Codebook) -> None:
     if can_be_converted(source, files):
-        convert_columnar(source, files, freq, home)
+        convert_columnar(source, files, freq, home, book)
         return
-    frame = _read(source, files, freq)
+    frame = _read(source, files, freq, book)
     home.add(frame.values, frame.measured)
     home.finish(frame)
 
 
-def _read(source: CsvSource, files: list[Path], freq: str | None) -> PanelFrame:
-    rows = joined([(str(path), _rows_of(path, source)) for path in files])
-    name = str(source.path)
+def panel_rows(source: CsvSource, book: Codebook) -> PanelRows:
+    """The rows of all files of a source, before they are sorted; UserError as `read_panel`."""
+    return _all_rows(source, panel_files(source), book)
+
+
+def _all_rows(source: CsvSource, files: list[Path], book: Codebook) -> PanelRows:
+    rows = joined([(str(path), _rows_of(path, source, book)) for path in files])
     if not len(rows):
-        raise UserError(f"{name}: the panel holds no series with a value. Name a file with rows: data.path=my.csv")
+        raise UserError(
+            f"{source.path}: the panel holds no series with a value. Name a file with rows: data.path=my.csv"
+        )
+    return rows
+
+
+def _read(source: CsvSource, files: list[Path], freq: str | None, book: Codebook) -> PanelFrame:
+    rows, name = _all_rows(source, files, book), str(source.path)
     ordered = in_order(rows, source.duplicates, name)
+    facts = None
+    if source.has_facts:
+        facts, ordered = facts_of(source, rows, ordered, book)
+        rows = replace(rows, columns=ordered.columns)
     grid = panel_grid(ordered, stepped=rows.stepped, trained_on=freq)
-    return frame_of(regular(ordered, grid, source.gaps), rows, grid, name, counted=times_are_counted(source))
+    found = regular(ordered, grid, source.gaps)
+    frame = frame_of(found, rows, grid, name, counted=times_are_counted(source))
+    facts = None if facts is None else facts.of(found.kept)
+    return replace(frame, categories=book.words(frame.columns), facts=facts)
 
 
 def panel_files(source: CsvSource) -> list[Path]:
@@ -62,10 +84,10 @@ def panel_files(source: CsvSource) -> list[Path]:
     return files
 
 
-def _rows_of(path: Path, source: CsvSource) -> PanelRows:
+def _rows_of(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
     if source.panel_form == "columns":
         return wide_rows(path, source)
     if source.panel_form == "rows":
         return line_rows(path, source)
     kind = columnar_kind(path)
-    return long_rows(path, source) if kind is None else columnar_rows(path, kind, source)
+    return long_rows(path, source, book) if kind is None else columnar_rows(path, kind, source, book)

@@ -2,8 +2,8 @@
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 import numpy as np
@@ -27,7 +27,8 @@ class PanelRows:
 
     series (N,): the number of the series, by the first appearance of its id. times (N,): nanoseconds since 1970, or
     steps that no calendar counts where `stepped`. values (N, C): NaN where one is missing. where: a row in words, as
-    "my.csv: line 7". checksum: of all bytes that were read. time_format: see `Table`.
+    "my.csv: line 7". checksum: of all bytes that were read. time_format: see `Table`. id_cells: of a panel with
+    facts what each id column says of each series (S,).
     """
 
     series: IntArray
@@ -41,6 +42,7 @@ class PanelRows:
     time_column: str
     checksum: str
     time_format: str | None = None
+    id_cells: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.times)
@@ -107,6 +109,7 @@ def joined(parts: Sequence[tuple[str, PanelRows]]) -> PanelRows:
         times=np.concatenate([rows.times for _, rows in parts]),
         values=np.concatenate([rows.values for _, rows in parts]),
         ids=list(homes),
+        id_cells={name: [cell for _, rows in parts for cell in rows.id_cells[name]] for name in first.id_cells},
         where=where,
         checksum=checksum_of([rows.checksum for _, rows in parts]),
     )

@@ -80,11 +80,12 @@ class SavedScale:
         """Which of the series were not trained on."""
         return np.asarray(self._index.get_indexer(pd.Index(ids.astype(object))) < 0)
 
-    def scaler(self, frame: PanelFrame, *, context: int | None = None) -> PanelScaler:
+    def scaler(self, frame: PanelFrame, *, context: int | None = None, together: int = 0) -> PanelScaler:
         """The scale of each series of a frame.
 
         Where each series has its own, one that was not trained on has that of its measured cells: in its first
-        `context` rows; None: in all, where all lie before the forecast.
+        `context` rows; None: in all, where all lie before the forecast. together: so many of the last columns have one
+        scale for all series.
         """
         count = len(frame)
         if self.how not in EACH:
@@ -100,6 +101,8 @@ class SavedScale:
             if self.period is not None:
                 found = seasonal_spread(frame, np.where(own, stop, begin), self.period, found)
             mean[own], std[own] = means[own], found[own]
+            if together:
+                mean[:, -together:], std[:, -together:] = self.mean[0, -together:], self.std[0, -together:]
         return PanelScaler(self.how, mean, std, own, self.period)
 
 

@@ -50,6 +50,16 @@ class PanelScaler:
         than two. period: steps in a season, which how="season" needs. together: so many of the last columns, which are
         known in advance, are scaled by all series: a degree, or a price, is the same in each.
         """
+        scaler = cls._fit(frame, how, train, context=context, period=period, together=together)
+        for name in frame.categories:  # their numbers stay
+            column = frame.columns.index(name)
+            scaler.mean[:, column], scaler.std[:, column] = 0, 1
+        return scaler
+
+    @classmethod
+    def _fit(
+        cls, frame: PanelFrame, how: How, train: PanelRows, *, context: int, period: int | None, together: int
+    ) -> "PanelScaler":
         n, c = len(frame), len(frame.columns)
         none = np.zeros(n, dtype=np.bool_)
         if how == "none":

@@ -36,21 +36,25 @@ class PanelWindows(Dataset[Batch]):
         pred_len: int,
         look_back: int | None = None,
         padded: bool = False,
+        hidden: int = 0,
+        facts: Tensor | None = None,
         offset: int = 0,
         device: torch.device | None = None,
     ) -> None:
         """mean, std (S, C) float32. calendar (steps, F): the known features of each step, up to the last target's.
 
         n_columns: C; the columns of the frame after them are known in advance. look_back: rows of the past in a batch,
-        None: seq_len. offset: rows between past and targets. padded: whether
-        the known features end with one that is 1 where a row was repeated. device: where batches are wanted; the panel
-        stays in the host's memory.
+        None: seq_len. offset: rows between past and targets. padded: whether the calendar is followed by a
+        feature that is 1 where a row was repeated. hidden: how many of the last columns are 0 at the forecast steps.
+        facts (S, G): the last known features of each step of a series, held once. device: where batches are wanted; the
+        panel stays in the host's memory.
         """
         self.home = torch.device("cpu")
         self.device = self.home if device is None else device
         self.origins, self.frame = origins, frame
         self.look_back = look_back or seq_len
         assert self.look_back >= seq_len
+        self._hidden, self._facts = hidden, facts
         self._values, self._n_columns = _as_tensor(frame.values), n_columns
         self._measured = None if frame.measured is None else _as_tensor(frame.measured)
         self._mean, self._std, self._calendar, self._padded = mean, std, calendar, padded
@@ -72,7 +76,7 @@ class PanelWindows(Dataset[Batch]):
     @property
     def window_bytes(self) -> int:
         """What one gathered window takes."""
-        known = self._calendar.shape[1] + self._padded
+        known = self._calendar.shape[1] + self._padded + (0 if self._facts is None else self._facts.shape[1])
         return len(self._shift) * (self._values.shape[1] + known) * self._values.element_size()
 
     def series_of(self, indices: Sequence[int] | Tensor) -> Tensor:
@@ -106,12 +110,16 @@ class PanelWindows(Dataset[Batch]):
         if self._n_columns < values.shape[2]:
             known = torch.cat([known, values[..., self._n_columns :]], dim=2)
             values = values[..., : self._n_columns]
+            if self._hidden:
+                known[:, self.look_back :, -self._hidden :] = 0
+        if self._facts is not None:
+            known = torch.cat([known, self._facts[series][:, None].expand(-1, len(self._shift), -1)], dim=2)
         past, future = values[:, : self.look_back], values[:, self.look_back :]
         target = future if self._targets is None else future[..., self._targets]
         measured = None
         if self._measured is not None:
             measured = self._measured[origin[:, None] + self._shift[self.look_back :]]
-            measured = measured if self._targets is None else measured[..., self._targets]
+            measured = measured[..., : self._n_columns] if self._targets is None else measured[..., self._targets]
         batch = Batch(past, known[:, : self.look_back], known[:, self.look_back :], target, future, series, measured)
         return batch if self.device == self.home else batch.to(self.device)
 

@@ -51,7 +51,7 @@ def read_cells(text: CsvText, spec: TableSpec, findings: Findings, *, unclosed: 
     unclosed: pandas has found a quote that is never closed. A finding for each fault; AmbiguousTime as
     `read_timestamps`, and other UserError, where no table can be made.
     """
-    words = [*spec.times, *map(spec.header.index, spec.layout.where or ())]
+    words = [*spec.times, *map(spec.header.index, spec.layout.where or ()), *spec.named()]
     return table_of(read_raw(text, spec, findings, words=words, unclosed=unclosed), spec, findings)
 
 
@@ -80,10 +80,14 @@ def table_of(raw: RawFile, spec: TableSpec, findings: Findings) -> Table:
     if origin is not None:
         columns = [column.take(origin) for column in columns]
         lines = [lines[row] for row in origin]
-    places = spec.candidates if spec.numbers is not None else _numeric(columns, spec, findings)
+    coded = coded_places(columns, spec)
+    places = spec.candidates if spec.numbers is not None else _numeric(columns, spec, findings, coded)
     values = np.empty((len(lines), len(places)), order="F")
     for number, place in enumerate(places):
-        values[:, number] = _values(columns[place], place, lines, spec, faults)
+        if place in coded:
+            values[:, number] = _codes(columns[place], place, lines, spec, faults)
+        else:
+            values[:, number] = _values(columns[place], place, lines, spec, faults)
     stamps, time_format = _timestamps(columns, lines, spec, faults, findings)
     faults.report(len(lines), findings)
     names = tuple(spec.header[place] for place in places)
@@ -164,9 +168,15 @@ def _is(word: str, value: str | float, spec: TableSpec) -> bool:
     return number_in(word, spec.style.decimal, spec.style.thousands) == value
 
 
-def _numeric(columns: list[RawColumn], spec: TableSpec, findings: Findings) -> list[int]:
-    """The columns that hold numbers; the others are named in one sentence. UserError when there are none."""
-    kinds = {place: column_kind(columns[place], spec.style, first=place == 0) for place in spec.candidates}
+def _numeric(columns: list[RawColumn], spec: TableSpec, findings: Findings, coded: Collection[int]) -> list[int]:
+    """The columns that hold numbers, or categories (coded); the others are named in one sentence.
+
+    UserError when there are none.
+    """
+    kinds: dict[int, Kind] = {
+        place: "numbers" if place in coded else column_kind(columns[place], spec.style, first=place == 0)
+        for place in spec.candidates
+    }
     out = say_left_out([(spec.header[place], kind) for place, kind in kinds.items()], findings)
     places = [place for place, kind in kinds.items() if kind not in LEFT_OUT]
     if not places:
@@ -175,6 +185,25 @@ def _numeric(columns: list[RawColumn], spec: TableSpec, findings: Findings) -> l
             "Name the columns to read all the same: data.columns=[NAME]"
         )
     return places
+
+
+def coded_places(columns: list[RawColumn], spec: TableSpec) -> set[int]:
+    """The columns that hold categories."""
+    words = [place for place in spec.perhaps() if column_kind(columns[place], spec.style) == "text"]
+    return {*spec.named(), *words}
+
+
+def _codes(column: RawColumn, place: int, lines: list[int], spec: TableSpec, faults: CellFaults) -> FloatArray:
+    """The numbers (N,) of categories, NaN for a missing cell."""
+    values = np.full(len(column), np.nan)
+    is_word = column.codes > 0
+    values[is_word] = spec.codebook.codes(column.name, column.words)[column.codes[is_word] - 1]
+    numbers = np.flatnonzero(~is_word)
+    values[numbers] = spec.codebook.codes(column.name, column.cells(numbers.tolist()))
+    if spec.gaps == "refuse":
+        for row in np.flatnonzero(np.isnan(values)).tolist():
+            faults.add("missing", place, lines[row], column.cells([row])[0])
+    return values
 
 
 def say_left_out(kinds: Sequence[tuple[str, Kind]], findings: Findings) -> str:

@@ -13,6 +13,7 @@ import pandas as pd
 from forecast.data.findings import Findings
 from forecast.data.guessing.column_guess import column_kind
 from forecast.data.reading.cells import read_cells, say_left_out
+from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_text import BLANKS, CsvText
 from forecast.data.reading.numbers import FLAGS, MISSING_SPELLINGS
 from forecast.data.reading.raw_columns import RawColumn, RawColumns
@@ -79,19 +80,22 @@ def quick_table(text: CsvText, spec: TableSpec) -> QuickRead:
 def _quick_table(text: CsvText, spec: TableSpec) -> QuickRead:
     """As pandas reads it; ValueError where it cannot, or where a column is empty."""
     assert text.content is not None
-    words = {place: _Words(spec.header[place]) for place in _places_of_words(text, spec)}
-    places = [place for place in spec.candidates if place not in words]
+    words = {place: _Words(spec.header[place]) for place in [*_places_of_words(text, spec), *spec.named()]}
+    coded = {place: words.pop(place) for place in (*spec.named(), *spec.perhaps()) if place in words}
+    places = [place for place in spec.candidates if place not in words and place not in coded]
     # Column by column as pandas lays them: sums over the rows round the same, whatever the size of a chunk.
     values = np.empty((text.content.lines, len(places)), order="F")
     stamps: list[pd.DatetimeIndex] = []
     row = 0
-    for chunk, times in _quick_chunks(text, spec, places, words):
+    for chunk, times in _quick_chunks(text, spec, places, {*words, *coded}):
         values[row : row + len(times)] = chunk[places].to_numpy(dtype=np.float64)
         stamps.append(times)
         row += len(times)
-        for place, column in words.items():
+        for place, column in (*words.items(), *coded.items()):
             column.add(chunk[place])
     values = values[:row]
+    if coded:
+        values, places = _with_codes(values, places, coded, spec)
     if not places or (spec.numbers is None and np.isnan(values).all(axis=0).any()):
         raise ValueError("a column is empty")
     columns = tuple(spec.header[place] for place in places)
@@ -99,14 +103,28 @@ def _quick_table(text: CsvText, spec: TableSpec) -> QuickRead:
     return QuickRead(table, words=[column.whole() for column in words.values()])
 
 
+def _with_codes(
+    values: FloatArray, places: Sequence[int], coded: dict[int, "_Words"], spec: TableSpec
+) -> tuple[FloatArray, list[int]]:
+    """Values (N, C) and the places of the columns, those of categories among them, in the order of the candidates."""
+    parts = dict(zip(places, values.T, strict=True))
+    parts |= {place: column.codes(spec.codebook) for place, column in coded.items()}
+    order = [place for place in spec.candidates if place in parts]
+    whole = np.asfortranarray(np.stack([parts[place] for place in order], axis=1))
+    if spec.gaps == "refuse" and np.isnan(whole).any():
+        raise ValueError("a category is missing")
+    return whole, order
+
+
 def _places_of_words(text: CsvText, spec: TableSpec) -> list[int]:
-    """Of columns that nobody has named, those that hold no number in the first rows, but words."""
+    """Of columns that nobody has named as numbers, those that hold no number in the first rows, but words."""
     rows: list[list[str]] = []
-    if spec.numbers is None:
+    candidates = spec.candidates if spec.numbers is None else spec.perhaps()
+    if candidates:
         with contextlib.suppress(UserError):  # of a quote that is never closed: pandas finds it, too
             rows = [cells for _, cells in islice(text.rows(), _SAMPLE_ROWS)]
     found = []
-    for place in spec.candidates if rows else ():
+    for place in candidates if rows else ():
         cells = (row[place].strip(BLANKS) for row in rows if place < len(row))
         kinds = {_is_word(cell) for cell in cells if cell not in MISSING_SPELLINGS}
         if kinds == {True}:
@@ -137,6 +155,13 @@ class _Words:
         known = [cell.strip(BLANKS) for cell in cells.cat.categories]
         places = np.array([self._codes.setdefault(cell, len(self._codes)) for cell in [*known, ""]], dtype=np.int32)
         self._parts.append(places[cells.cat.codes])  # -1: what is missing, at the end
+
+    def codes(self, book: Codebook) -> FloatArray:
+        """The numbers of categories (N,); ValueError where a cell goes over the end of its line."""
+        if any("\n" in word for word in self._codes):
+            raise ValueError("a cell goes over the end of its line")
+        found: FloatArray = book.codes(self._name, self._codes)[np.concatenate(self._parts)]
+        return found
 
     def whole(self) -> RawColumn:
         """All cells; ValueError where some are no words, or go over the end of their line."""

@@ -1,7 +1,7 @@
 """The rows of a file before anything is made of them: which columns to read and how, and what was read."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +9,7 @@ import pandas as pd
 
 from forecast.data.findings import Gaps
 from forecast.data.guessing.column_guess import is_index_name
+from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.numbers import NumberStyle
@@ -31,7 +32,8 @@ class TableSpec:
     """Which columns of a file to read, by their places in the header, and how.
 
     times: those that make the time. numbers: None for all others that hold numbers. gaps: unless refuse, rows and
-    numbers may be missing. freq: the pandas alias that a model was trained on, or None.
+    numbers may be missing. freq: the pandas alias that a model was trained on, or None. codebook: which of them hold
+    categories, and their words.
     """
 
     header: Sequence[str]
@@ -39,6 +41,7 @@ class TableSpec:
     numbers: Sequence[int] | None = None
     gaps: Gaps = "refuse"
     freq: str | None = None
+    codebook: Codebook = field(default_factory=Codebook)
 
     @classmethod
     def of(
@@ -50,6 +53,7 @@ class TableSpec:
         columns: Choice | None = None,
         freq: str | None = None,
         gaps: Gaps | None = None,
+        codebook: Codebook | None = None,
     ) -> "TableSpec":
         """What a layout reads of a file with this header. UserError for a name that the header does not have.
 
@@ -75,7 +79,8 @@ class TableSpec:
                 other = "data.time_column" if name in layout.time_columns else "data.drop"
                 raise UserError(f"{path}: the column '{name}' is to be read as numbers, and in {other}. Name it once.")
         numbers = None if chosen is None else [header.index(name) for name in chosen]
-        return cls(header=header, layout=layout, numbers=numbers, freq=freq, gaps=gaps or layout.gaps)
+        book = codebook or Codebook()
+        return cls(header=header, layout=layout, numbers=numbers, freq=freq, gaps=gaps or layout.gaps, codebook=book)
 
     @property
     def times(self) -> list[int]:
@@ -104,6 +109,14 @@ class TableSpec:
         if self.numbers is not None:
             return self.numbers
         return [place for place in range(len(self.header)) if place not in self.left_out]
+
+    def named(self) -> list[int]:
+        """The candidates that hold categories whatever stands in them."""
+        return [place for place in self.candidates if self.header[place] in self.codebook.named]
+
+    def perhaps(self) -> list[int]:
+        """The candidates that hold categories where they hold words."""
+        return [place for place in self.candidates if self.header[place] in self.codebook.perhaps]
 
     @property
     def is_plain(self) -> bool:

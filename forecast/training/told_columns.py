@@ -1,0 +1,27 @@
+"""What a checkpoint holds of the columns that are known in advance, and of the facts of the series."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from forecast.data.panel.prepare import PanelData
+from forecast.data.prepare import PreparedData
+
+
+def told_columns(data: PreparedData | PanelData) -> dict[str, Any]:
+    """Nothing where there are none. covariates: of each None for a number, or its words; hidden, facts."""
+    frame, found = data.frame, dict[str, Any]()
+    said = {name: _words(frame.categories.get(name)) for name in data.covariates}
+    if isinstance(data, PanelData) and data.frame.facts is not None:
+        facts, scale = data.frame.facts, data.fact_scale
+        assert scale is not None
+        said |= {name: _words(facts.categories.get(name)) for name in facts.names}
+        found["facts"] = {"columns": list(facts.columns), "mean": scale[0].tolist(), "std": scale[1].tolist()}
+    return {
+        **({"covariates": said} if said else {}),
+        **({"hidden": list(data.hidden)} if data.hidden else {}),
+        **found,
+    }
+
+
+def _words(words: Sequence[str] | None) -> list[str] | None:
+    return None if words is None else list(words)
