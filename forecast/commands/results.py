@@ -14,9 +14,10 @@ from forecast.commands.description import description
 from forecast.commands.panel_results import panel_blocks, write_series
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData, window_values
+from forecast.data.roles import names_roles
 from forecast.data.sources import DemoSource, Source
 from forecast.evaluation.baselines import WEIGHTS, saved_fits, season
-from forecast.evaluation.column_use import column_use
+from forecast.evaluation.column_use import column_use, roles_of
 from forecast.evaluation.evaluate import (
     MODEL,
     Evaluation,
@@ -34,7 +35,6 @@ from forecast.files import DECIMALS, json_text, rounded, save_arrays, together
 from forecast.report.forecasters import best_baseline
 from forecast.run_folder import FILES, FORECASTS, METRICS, PICTURE, STEP_ERRORS, WINDOW_ERRORS, sha256
 
-ROLES = ("known", "past", "static")  # keys of the group data
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
 
@@ -110,11 +110,9 @@ def use_of_columns(
     checkpoint: Checkpoint, data: PreparedData | PanelData, *, split: str, protocol: Protocol, device: torch.device
 ) -> dict[str, Any]:
     """The entry `covariates`, see `column_use`; nothing where the training named no roles."""
-    named, target = checkpoint.config["data"], checkpoint.config["data"].get("target")
-    if not any(named.get(key) for key in ROLES) and isinstance(target, str | None):
+    if not names_roles(checkpoint.config["data"]):
         return {}
-    values = data.frame.columns[: data.n_columns]
-    roles = {name: "past" for name in values if name not in data.target_names} | dict.fromkeys(data.covariates, "known")
+    roles = roles_of(data)
     model = checkpoint.model().to(device)
     return {"covariates": column_use(model, data.on(device), split=split, protocol=protocol, roles=roles)}
 

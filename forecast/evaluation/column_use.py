@@ -81,11 +81,27 @@ def exchanged(batch: Batch, data: PreparedData | PanelData, name: str, order: Te
         changed[..., column] = values[order.to(values.device)][..., column]
         return changed
 
-    if name in data.covariates:
-        column = data.n_known - len(data.covariates) + data.covariates.index(name)
+    known = (*data.covariates, *facts_of(data))
+    if name in known:
+        column = data.n_known - len(known) + known.index(name)
         past_known, future_known = (with_column(part, column) for part in (batch.past_known, batch.future_known))
         return batch._replace(past_known=past_known, future_known=future_known)
     return batch._replace(past=with_column(batch.past, data.frame.columns.index(name)))
+
+
+def roles_of(data: PreparedData | PanelData) -> dict[str, str]:
+    """The role of each column beside the targets, by its name."""
+    observed = [name for name in data.frame.columns[: data.n_columns] if name not in data.target_names]
+    return {
+        **dict.fromkeys(observed, "past"),
+        **{name: "past" if name in data.hidden else "known" for name in data.covariates},
+        **dict.fromkeys(facts_of(data), "static"),
+    }
+
+
+def facts_of(data: PreparedData | PanelData) -> tuple[str, ...]:
+    """The facts of the series of a panel: the last known features."""
+    return data.frame.facts.names if isinstance(data, PanelData) and data.frame.facts is not None else ()
 
 
 def _exchange(count: int, generator: torch.Generator) -> Tensor:

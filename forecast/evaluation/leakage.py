@@ -66,6 +66,8 @@ def check_scaler(data: PreparedData) -> None:
     numbers = range(len(frame))[rows] if isinstance(rows, slice) else rows
     assert train.start <= numbers[0] and numbers[-1] < train.stop
     for i, name in enumerate(frame.columns):
+        if frame.size_of(name):  # categories have no scale
+            continue
         column = frame.values[rows, i]
         mean, std = float(column.mean()), float(column.std())
         rounding = EPSILON * abs(mean)
@@ -137,7 +139,8 @@ def made_anew(data: PreparedData, split: str, noise: np.random.Generator) -> dic
     }
     sizes: dict[str, Any] = {"seq_len": data.seq_len, "pred_len": data.pred_len, "targets": data.targets}
     scaler = None if split == "train" else data.scaler
-    anew = prepare(frame, splits=splits, scaler=scaler, encoding=data.encoding, covariates=data.covariates, **sizes)
+    sizes |= {"encoding": data.encoding, "covariates": data.covariates, "hidden": data.hidden}
+    anew = prepare(frame, splits=splits, scaler=scaler, **sizes)
     values = {"the scaled value": anew.series[:border, : data.n_columns]}
     if split != "train":
         return values
@@ -212,15 +215,19 @@ def with_noise(data: PreparedData, first: int, generator: np.random.Generator) -
     values = data.frame.values[rows].copy()
     late = values[data.seq_len :]
     noise = data.scaler.mean + NOISE * data.scaler.std * generator.normal(size=late.shape)
-    horizon = slice(data.n_columns, None), slice(0, data.pred_len)
-    noise[horizon[1], horizon[0]] = late[horizon[1], horizon[0]]  # known in advance
+    in_advance = slice(data.n_columns, len(data.frame.columns) - len(data.hidden))
+    noise[: data.pred_len, in_advance] = late[: data.pred_len, in_advance]
     late[:] = noise
     noisy = prepared_again(data, rows, values)
     expected = clean.clone()  # nothing but the values after the past may change, and what is known after the horizon
-    expected[data.seq_len :, : data.n_columns] = noisy[data.seq_len :, : data.n_columns]
-    if covariates := len(data.covariates):
-        beyond = data.seq_len + data.pred_len
-        expected[beyond:, -covariates:] = noisy[beyond:, -covariates:]
+    beyond = data.seq_len + data.pred_len
+    covariates, hidden = (expected.shape[1] - len(names) for names in (data.covariates, data.hidden))
+    for first_row, changed in (
+        (data.seq_len, slice(0, data.n_columns)),
+        (data.seq_len, slice(hidden, None)),
+        (beyond, slice(covariates, None)),
+    ):
+        expected[first_row:, changed] = noisy[first_row:, changed]
     origin = data.frame.timestamps[first + data.seq_len - 1]
     stale = first_change(data.series[rows], clean)
     if change := stale or first_change(expected, noisy):
@@ -241,5 +248,5 @@ def prepared_again(data: PreparedData, rows: slice, values: np.ndarray) -> Tenso
     timestamps = pd.DatetimeIndex(data.frame.timestamps[rows])
     frame = replace(data.frame, values=values, timestamps=timestamps, missing=None)
     sizes: dict[str, Any] = {"seq_len": data.seq_len, "pred_len": data.pred_len, "targets": data.targets}
-    sizes |= {"encoding": data.encoding, "covariates": data.covariates}
+    sizes |= {"encoding": data.encoding, "covariates": data.covariates, "hidden": data.hidden}
     return prepare(frame, splits={}, scaler=data.scaler, **sizes).series

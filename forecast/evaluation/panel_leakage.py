@@ -64,6 +64,8 @@ def check_panel_scaler(data: PanelData) -> None:
         means[:], stds[:] = 0.0, 1.0
     for s in series:
         for column, name in enumerate(frame.columns):
+            if frame.size_of(name):  # categories have no scale
+                continue
             if scaler.how in ("series", "season") and column < data.n_columns:
                 means[column], stds[column] = own_scale(data, s, column)
             mean, std = float(means[column]), float(stds[column])
@@ -238,7 +240,8 @@ def noise_after(data: PanelData, dataset: PanelWindows, window: int, generator: 
         if data.covariates:
             origin = int(dataset.origins_of([window]))
             horizon = (rows >= origin) & (rows < origin + data.pred_len)
-            values[rows[horizon], data.n_columns :] = before[horizon, data.n_columns :]
+            in_advance = slice(data.n_columns, values.shape[1] - len(data.hidden))
+            values[rows[horizon], in_advance] = before[horizon, in_advance]
         yield
     finally:
         values[rows] = before
