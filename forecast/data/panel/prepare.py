@@ -70,11 +70,14 @@ class PanelData:
         """Where the forecasts of a split begin. context: rows that must lie before them, None: as this panel's."""
         return Origins.of(self.splits[split], self.frame, context=context or self.context, pred_len=self.pred_len)
 
-    def windows(self, split: str, *, look_back: int | None = None) -> PanelWindows:
-        """All windows whose targets lie in the rows of a split. look_back: rows of the past where more than seq_len."""
-        return self.windows_of(self.origins(split), look_back=look_back)
+    def windows(self, split: str, *, look_back: int | None = None, masked: bool = False) -> PanelWindows:
+        """All windows whose targets lie in the rows of a split. look_back: rows of the past where more than seq_len.
 
-    def windows_of(self, origins: Origins, *, look_back: int | None = None) -> PanelWindows:
+        masked: whether their batches also say which cells of the past were measured, see `Batch.learnt`.
+        """
+        return self.windows_of(self.origins(split), look_back=look_back, masked=masked)
+
+    def windows_of(self, origins: Origins, *, look_back: int | None = None, masked: bool = False) -> PanelWindows:
         """The windows whose forecasts begin there."""
         mean, std = self._scale
         return PanelWindows(
@@ -88,6 +91,7 @@ class PanelData:
             pred_len=self.pred_len,
             look_back=look_back,
             padded=self.pad,
+            masked=masked,
             device=self.device,
         )
 

@@ -35,14 +35,15 @@ class PanelWindows(Dataset[Batch]):
         pred_len: int,
         look_back: int | None = None,
         padded: bool = False,
+        masked: bool = False,
         offset: int = 0,
         device: torch.device | None = None,
     ) -> None:
         """mean, std (S, C) float32. calendar (steps, F): the known features of each step, up to the last target's.
 
         look_back: rows of the past in a batch, None: seq_len. offset: rows between past and targets. padded: whether
-        the known features end with one that is 1 where a row was repeated. device: where batches are wanted; the panel
-        stays in the host's memory.
+        the known features end with one that is 1 where a row was repeated. masked: whether batches have `learnt`.
+        device: where batches are wanted; the panel stays in the host's memory.
         """
         self.home = torch.device("cpu")
         self.device = self.home if device is None else device
@@ -52,6 +53,7 @@ class PanelWindows(Dataset[Batch]):
         self._values = _as_tensor(frame.values)
         self._measured = None if frame.measured is None else _as_tensor(frame.measured)
         self._mean, self._std, self._calendar, self._padded = mean, std, calendar, padded
+        self._masked = masked
         self._offsets, self._steps = torch.from_numpy(frame.offsets), torch.from_numpy(frame.steps)
         self._first = torch.from_numpy(origins.first - (origins.ends - origins.counts))
         self._ends = torch.from_numpy(origins.ends)
@@ -100,6 +102,7 @@ class PanelWindows(Dataset[Batch]):
         if self._padded:
             flag = torch.zeros(*known.shape[:2], 1) if self._views is not None else before.unsqueeze(2).float()
             known = torch.cat([known, flag], dim=2)
+        learnt = self._learnt(None if self._views is not None else before, origin) if self._masked else None
         values = (values - self._mean[series][:, None]) / self._std[series][:, None]
         past, future = values[:, : self.look_back], values[:, self.look_back :]
         target = future if self._targets is None else future[..., self._targets]
@@ -108,7 +111,18 @@ class PanelWindows(Dataset[Batch]):
             measured = self._measured[origin[:, None] + self._shift[self.look_back :]]
             measured = measured if self._targets is None else measured[..., self._targets]
         batch = Batch(past, known[:, : self.look_back], known[:, self.look_back :], target, future, series, measured)
+        batch = batch._replace(learnt=learnt)
         return batch if self.device == self.home else batch.to(self.device)
+
+    def _learnt(self, before: Tensor | None, origin: Tensor) -> Tensor | None:
+        """`Batch.learnt` of windows with origins (B,). before (B, L + P): the rows that lie before their series."""
+        if before is None and self._measured is None:
+            return None
+        inside = torch.ones(1, 1, 1, dtype=torch.bool) if before is None else ~before.unsqueeze(2)
+        if self._measured is None:
+            return inside.expand(-1, -1, self._values.shape[1])
+        rows = (origin[:, None] + self._shift).clamp_(min=0)
+        return self._measured[rows] & inside
 
     def in_batches(self, indices: Sequence[int] | Tensor, size: int) -> list[Batch]:
         """The windows `indices` in batches of `size`, the last one with the rest; gathered at once."""
