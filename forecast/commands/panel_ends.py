@@ -11,7 +11,7 @@ import torch
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.inputs import read_source
 from forecast.commands.panels import panel_history
-from forecast.data.panel.columnar_rows import columnar_kind
+from forecast.data.panel.columnar_files import columnar_kind
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.read import panel_files
 from forecast.data.panel.saved_scale import EACH
