@@ -89,4 +89,4 @@ class ReadRows:
 
     @staticmethod
     def _sums(arrays: tuple[np.ndarray, np.ndarray, np.ndarray]) -> list[int]:
-        return [zlib.crc32(np.ascontiguousarray(array)) for array in arrays]
+        return [zlib.crc32(np.ascontiguousarray(array).data) for array in arrays]
