@@ -134,3 +134,28 @@ def test_any_model_can_be_checked_for_leaks(panel_csv, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     claims = [line.split(":")[0] for line in lines]
     assert claims == ["ok    scaler", "ok    splits", "ok    forecasts", "ok    training"]
+
+
+def test_series_all_shorter_than_seq_len_are_trained_on_judged_and_continued(panel_csv, tmp_path):
+    """No train window lies whole in its series, so there is no closed-form NLinear beside the model."""
+    few = [change for change in DATA if not change.startswith("seq_len")]
+    run = tmp_path / "run"
+    call("train", *few, "seq_len=400", "data.short=pad", f"data.path={panel_csv}", *RIDGE, f"hydra.run.dir={run}")
+    call("evaluate", f"ckpt_path={run}/checkpoints/best.ckpt", f"hydra.run.dir={tmp_path}/again", "device=cpu")
+    first, again = (json.loads((path / "metrics.json").read_text()) for path in (run, tmp_path / "again"))
+    assert first["test"] == again["test"] and "closed_form_nlinear" not in again["baselines"]
+    call("predict", f"ckpt_path={run}/checkpoints/best.ckpt", f"output={tmp_path}/f.csv", "device=cpu")
+    assert len(pd.read_csv(tmp_path / "f.csv")) == 5 * len(HOURS)
+
+
+def test_files_that_a_pattern_names_are_one_panel(panel_csv, tmp_path, capsys):
+    table = pd.read_csv(panel_csv)
+    for number, (_, rows) in enumerate(table.groupby("unique_id", sort=False)):
+        rows.to_csv(tmp_path / f"part{number}.csv", index=False)
+    run = tmp_path / "run"
+    call("train", *DATA, f"data.path='{tmp_path}/part*.csv'", *RIDGE, f"hydra.run.dir={run}")
+    assert json.loads((run / "metrics.json").read_text())["test"]["series"]["count"] == len(HOURS)
+    call("predict", f"ckpt_path={run}/checkpoints/best.ckpt", f"output={tmp_path}/f.csv", "device=cpu")
+    assert len(pd.read_csv(tmp_path / "f.csv")) == 5 * (len(HOURS) - 0)
+    text = refusal(capsys, "train", *DATA, f"data.path='{tmp_path}/none*.csv'", *RIDGE, f"hydra.run.dir={run}2")
+    assert "no file is called so. Check the pattern" in text

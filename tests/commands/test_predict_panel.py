@@ -318,6 +318,18 @@ def test_from_python_a_long_table_goes_in_and_a_long_table_comes_out(folder, tmp
         pd.testing.assert_frame_equal(forecaster.predict(table), written, check_dtype=False)
 
 
+def test_merge_answers_in_json_what_it_has_joined(folder, tmp_path, capsys, small):
+    parts = [tmp_path / f"{i}.csv" for i in (1, 2)]
+    for i, part in enumerate(parts, start=1):
+        predict(folder / "c.ckpt", part, f"shard={i}/2")
+    capsys.readouterr()
+    call("merge", *parts[::-1], "--output", tmp_path / "f.csv", "--json")
+    assert json.loads(capsys.readouterr().out) == {
+        "output": f"{tmp_path}/f.csv", "parts": [str(part) for part in parts],
+        "series": 12, "left_out": 1, "unseen": 0, "row_count": 60,
+    }  # fmt: skip
+
+
 SHARDS = {
     "0/3": "shard=0/3: it must say which part of how many, the first being 1. Say one of shard=1/3 to shard=3/3",
     "4/3": "Say one of shard=1/3 to shard=3/3",

@@ -193,6 +193,7 @@ def prepare_panel(
         frame,
         needed=context + pred_len,
         lengths=f"{needs} + pred_len {pred_len}",
+        pad=pad,
     )
     return data
 
