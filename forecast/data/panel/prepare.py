@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
+from forecast.data.panel.borders import filled_within
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.scaling import How, PanelScaler
 from forecast.data.panel.splits import Origins, PanelRows, check_enough, panel_cuts
@@ -174,19 +175,9 @@ def prepare_panel(
     """
     rows = panel_cuts(split, frame)
     context = 1 if pad else seq_len
-    scaler = PanelScaler.fit(frame, scaling, rows["train"], context=seq_len, period=season)
     lengths: dict[str, Any] = {"seq_len": seq_len, "pred_len": pred_len}
-    data = PanelData(
-        frame=frame,
-        splits=rows,
-        scaler=scaler,
-        targets=targets,
-        encoding=encoding,
-        pad=pad,
-        calendar=panel_calendar(frame, encoding, more=pred_len),
-        season=season,
-        **lengths,
-    )
+    options: dict[str, Any] = {"targets": targets, "encoding": encoding, "pad": pad, "season": season, **lengths}
+    data = made_panel(frame, rows, scaling=scaling, **options)
     needs = "1 row before them, since data.short=pad," if pad else f"seq_len {seq_len}"
     check_enough(
         {name: data.origins(name) for name in rows},
@@ -196,6 +187,17 @@ def prepare_panel(
         pad=pad,
     )
     return data
+
+
+def made_panel(
+    frame: PanelFrame, splits: dict[str, PanelRows], *, scaling: How, season: int | None, seq_len: int, **options: Any
+) -> PanelData:
+    """A panel that was cut: filled within its splits, and scaled. options: the rest of `PanelData`."""
+    frame = filled_within(frame, splits.values())
+    scaler = PanelScaler.fit(frame, scaling, splits["train"], context=seq_len, period=season)
+    calendar = panel_calendar(frame, options["encoding"], more=options["pred_len"])
+    known: dict[str, Any] = {"season": season, "seq_len": seq_len, **options}
+    return PanelData(frame=frame, splits=splits, scaler=scaler, calendar=calendar, **known)
 
 
 def panel_calendar(frame: PanelFrame, encoding: CalendarEncoding, *, more: int) -> Tensor:
