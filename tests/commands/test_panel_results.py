@@ -159,3 +159,15 @@ def test_files_that_a_pattern_names_are_one_panel(panel_csv, tmp_path, capsys):
     assert len(pd.read_csv(tmp_path / "f.csv")) == 5 * (len(HOURS) - 0)
     text = refusal(capsys, "train", *DATA, f"data.path='{tmp_path}/none*.csv'", *RIDGE, f"hydra.run.dir={run}2")
     assert "no file is called so. Check the pattern" in text
+
+
+@pytest.mark.parametrize(
+    ("scaling", "words"), [("series", "in deviations of each series"), ("none", "in the units of the file, so that")]
+)
+def test_the_table_says_what_the_verdict_of_a_panel_is_by(panel_csv, tmp_path, capsys, scaling, words):
+    run = tmp_path / "run"
+    changes = [f"data.path={panel_csv}", f"data.scaling={scaling}", *RIDGE, f"hydra.run.dir={run}"]
+    call("train", *DATA, *changes)
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"MSE, MAE: over the cells of all series, {words}" in text and "the verdict is by MSE" in text
+    assert json.loads((run / "metrics.json").read_text())["panel_scaling"] == scaling
