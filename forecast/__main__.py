@@ -36,7 +36,7 @@ PLAIN = {
 COMMANDS = CONFIGURED | PLAIN
 # They build what a config or a checkpoint names.
 WITH_TRUST = (*CONFIGURED, "check-leakage", "export", "inspect-checkpoint")
-WITH_JSON = ("evaluate", "predict", "check-data", "inspect-checkpoint", "report")
+WITH_JSON = ("evaluate", "predict", "merge", "check-data", "inspect-checkpoint", "report")
 USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 SIGNALLED = 128  # and the number of the signal, as shells have it
 

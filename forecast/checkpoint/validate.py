@@ -29,7 +29,6 @@ KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     RECORD: {
         **dict.fromkeys(("versions", "config", "choices", "data"), (dict,)),
         "format": (int,),
-        "nlinear_weight": (Tensor,),
         "parameters": (int, NONE),
         "best_step": (int, NONE),
     },
@@ -80,11 +79,11 @@ def check_content(path: Path, content: Any) -> None:
             where = f"{RECORD}.config.{key}"
             _require(config[key] >= least, where, f"is {config[key]}; it must be at least {least}")
         _check_data(record["data"], f"{RECORD}.data")
-        _check_baseline(record, "nlinear_weight", rows=config["seq_len"])
-        if "ridge_weight" in record:
-            _check_baseline(record, "ridge_weight", rows=None)
-        if "ridge_effect" in record:
-            _check_baseline(record, "ridge_effect", rows=None)
+        # of a panel whose series are all shorter than seq_len there is no NLinear
+        _require("nlinear_weight" in record or record.get(PANEL) is not None, f"{RECORD}.nlinear_weight", "is missing")
+        for key, rows in (("nlinear_weight", config["seq_len"]), ("ridge_weight", None), ("ridge_effect", None)):
+            if key in record:
+                _check_baseline(record, key, rows=rows)
     except _WrongEntry as error:
         raise UserError(
             f"ckpt_path={path} is damaged, or was made or changed by other means: its entry {error}."

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from forecast.commands import Answer
 from forecast.commands.outputs import keep_inputs, keep_others
 from forecast.commands.predict import checked_output
 from forecast.commands.predict_panel import written_or_refused
@@ -14,7 +15,7 @@ from forecast.files import together
 from forecast.text.terminal import say
 
 
-def main(arguments: argparse.Namespace) -> None:
+def main(arguments: argparse.Namespace) -> Answer:
     """Checks that the parts are all of one forecast, and writes their rows into one file."""
     output: Path = checked_output(arguments.output, key="--output ")
     parts = check_parts([(path, said_of(path)) for path in arguments.parts])
@@ -41,6 +42,8 @@ def main(arguments: argparse.Namespace) -> None:
         whole = Part(run=run, shard=(1, 1), first=0, stop=run["series"], rows=count, head=head, md5=file_md5(rows))
         said_at.write_text(whole.text(), encoding="utf-8")
     say(f"{len(parts)} parts, {run['series']} series in {count} rows, are joined in {output}.")
+    counts = {key: run[key] for key in ("series", "left_out", "unseen")}
+    return Answer({"output": str(output), "parts": [str(path) for path, _ in parts], **counts, "row_count": count})
 
 
 def said_of(path: Path) -> Part:

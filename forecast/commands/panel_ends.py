@@ -12,7 +12,7 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.commands.future import panel_future
 from forecast.commands.inputs import read_source
 from forecast.commands.panels import panel_history, trained_columns
-from forecast.data.panel.columnar_rows import columnar_kind
+from forecast.data.panel.columnar_files import columnar_kind
 from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.read import panel_files

@@ -60,6 +60,7 @@ def panel_blocks(
             "columns_without": evaluation.naive.without(data.target_names),
             "by_series": True,
         },
+        "panel_scaling": data.scaler.how,
         **blocks,
     }
     return metrics, evaluation, panel_step_errors(evaluation)

@@ -1,5 +1,6 @@
 """What a config's values must satisfy beyond their types: a table of ranges, and one of rules between keys."""
 
+import glob
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping
@@ -61,7 +62,7 @@ def _has_start_token(target: object) -> bool:
 
 def _file(path: object) -> bool:
     try:
-        return not isinstance(path, str) or Path(path).exists()
+        return not isinstance(path, str) or glob.has_magic(path) or Path(path).exists()  # of patterns the reader speaks
     except OSError:  # a folder that may not be looked into: the reader says so
         return True
 

@@ -20,7 +20,8 @@ class Batch(NamedTuple):
 
     past (B, L, C); past_known (B, L, F); future_known (B, P, F); target (B, P, T); future (B, P, C): all columns of the
     forecast steps, for models that learn each step from the true steps before it. Of a panel also series (B,), their
-    numbers, and measured (B, P, T), False where a target was made up; None: none was.
+    numbers, and measured (B, P, T), False where a target was made up; None: none was. learnt (B, L + P, C), for models
+    that learn the steps of the past too: False in what was made up and before a series begins; None: nowhere.
     """
 
     past: Tensor
@@ -30,6 +31,7 @@ class Batch(NamedTuple):
     future: Tensor
     series: Tensor | None = None
     measured: Tensor | None = None
+    learnt: Tensor | None = None
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device; where it is there already, the very same tensors."""

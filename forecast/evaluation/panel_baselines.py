@@ -25,7 +25,11 @@ SEED = 0
 
 
 def panel_fitting_rows(data: PanelData, *, period: int | None) -> FittingRows:
-    """The scaled targets of all series as one array, or of some that are drawn, and where a forecast may begin."""
+    """The scaled targets of all series as one array, or of some that are drawn, and where a forecast may begin.
+
+    Not where a target was made up: a map would learn how gaps are filled. Where a split has no other window, all of its
+    windows are taken.
+    """
     frame, columns = data.frame, list(data.targets)
     chosen = fitted_series(frame, len(columns))
     lengths, begin = frame.lengths[chosen], frame.offsets[:-1][chosen]
@@ -37,12 +41,24 @@ def panel_fitting_rows(data: PanelData, *, period: int | None) -> FittingRows:
     values -= np.repeat(data.scaler.mean[chosen][:, columns], lengths, axis=0)
     values /= np.repeat(data.scaler.std[chosen][:, columns], lengths, axis=0)
 
+    chosen_by_gaps: list[str] = []  # the splits of which windows with a made-up target are left out
+    whole_rows = np.ones(len(rows), dtype=np.int64)
+    if frame.measured is not None:
+        whole_rows = frame.measured[rows][:, columns].all(axis=1).astype(np.int64)
+    before = np.concatenate([[0], np.cumsum(whole_rows)])
+
     def origins(split: str, look_back: int) -> npt.NDArray[np.int64]:
         found = data.origins(split, context=look_back)
         first, counts = found.first[chosen] - begin + own, found.counts[chosen]
         starts: IntArray = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-        return starts
+        whole = before[starts + data.pred_len] - before[starts] == data.pred_len
+        return starts[whole] if split in chosen_by_gaps else starts
 
+    for split in () if frame.measured is None else ("train", "val"):
+        chosen_by_gaps.append(split)
+        if not len(origins(split, data.context)):
+            chosen_by_gaps.remove(split)
+            log.warning("Each %s window has a target that was filled in: linear maps are fitted to such windows", split)
     return FittingRows(
         series=torch.from_numpy(values),
         origins=origins,

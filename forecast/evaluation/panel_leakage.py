@@ -4,7 +4,6 @@ As `leakage`, whose checks of one series these are; each raises UserError that s
 """
 
 import itertools
-import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from forecast.data.panel.borders import private
 from forecast.data.panel.differences import ROWS, pieces
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.prepare import PanelData
@@ -32,6 +32,7 @@ from forecast.evaluation.leakage_windows import (
     origin_name,
     refuse_not_finite,
 )
+from forecast.evaluation.panel_borders import check_panel_borders
 from forecast.evaluation.restoring import first_change, repeatable, restored
 from forecast.models.base import ForecastModel
 
@@ -43,6 +44,7 @@ def check_panel_leakage(model: ForecastModel, data: PanelData, *, device: torch.
     """All checks, on windows of a split, as `leakage.check_leakage`; the model and the data are left as they were."""
     check_panel_scaler(data)
     check_panel_splits(data)
+    check_panel_borders(data)
     few = affordable_windows(model, data)
     check_panel_forecasts(model, data, device=device, split=split, windows=few)
     check_training_outputs(model, data, device=device, split=split, windows=few)
@@ -216,12 +218,7 @@ def writable(data: PanelData, dataset: PanelWindows) -> tuple[PanelData, PanelWi
     values = data.frame.values
     if values.flags.writeable:
         return data, dataset
-    if isinstance(values, np.memmap) and isinstance(values.base, mmap.mmap):
-        where = {"dtype": values.dtype, "offset": values.offset, "shape": values.shape}
-        private: np.ndarray = np.memmap(values.filename, mode="c", **where)
-    else:
-        private = values.copy()
-    again = replace(data, frame=replace(data.frame, values=private))
+    again = replace(data, frame=replace(data.frame, values=private(values)))
     return again, again.windows_of(dataset.origins, look_back=dataset.look_back)
 
 

@@ -67,6 +67,7 @@ class ForecastModel(nn.Module):
     """
 
     roles: frozenset[str] = frozenset({"known", "past", "static"})
+    trains_on_past = False  # whether `training_outputs` has steps of the past beside those of the forecast
 
     def __init__(self, window: WindowShape, *, instance_norm: bool = False) -> None:
         super().__init__()
@@ -100,7 +101,8 @@ class ForecastModel(nn.Module):
         """What a training step makes equal: the forecast and its truth, (B, P, T) each, scaled units.
 
         The only method that takes the future, all its columns (B, P, C). A model that learns each step from the true
-        steps before it overrides it, with rows and columns of its own.
+        steps before it overrides it, with rows and columns of its own; one whose rows are the last of the window, the
+        past's among them, in all columns, says so with `trains_on_past`: then a panel's made-up cells are left out.
         """
         return self(past, past_known, future_known), future[:, :, list(self.window.targets)]
 

@@ -37,6 +37,7 @@ class DecoderOnly(ForecastModel, CausalDecoder):
     """
 
     layer: type[CausalLayer]  # of the stack
+    trains_on_past = True
 
     def __init__(
         self,

@@ -14,6 +14,13 @@ from forecast.report.forecasters import Forecaster, baseline_name, best_baseline
 from forecast.text.terminal import label
 
 STEP_MSE = "mse_scaled"
+# What a panel's errors are measured in, by data.scaling.
+PANEL_UNITS = {
+    "series": "in deviations of each series",
+    "season": "in seasonal differences of each series",
+    "global": "in one deviation for all, so that large series decide",
+    "none": "in the units of the file, so that large series decide",
+}
 MOST_COLUMNS = 8  # of a table with a line for each target column
 
 
@@ -155,7 +162,9 @@ def _caption(metrics: Mapping[str, Any]) -> str:
         return skill
     if scale.get("by_series"):
         before = f"mean difference from {scale['period']} steps before, in the rows before the first forecast"
-        return f"{skill}\nMASE: of each series MAE / {before}"
+        units = PANEL_UNITS.get(metrics.get("panel_scaling", ""))
+        judged = f"MSE, MAE: over the cells of all series, {units}; the verdict is by MSE\n" if units else ""
+        return f"{judged}{skill}\nMASE: of each series MAE / {before}"
     return f"{skill}\nMASE: MAE / MAE over the train rows of the value {scale['period']} steps before"
 
 

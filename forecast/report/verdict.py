@@ -105,13 +105,20 @@ def _against_baselines(
     else:
         gap = _percent(mse, _mse(best))
         sentences = [f"The model beats all baselines: its MSE is {gap} below the best of them, {best.name}."]
-    # the rivals for which MAE names another winner than MSE
-    mae = model.error("scaled", "mae")
-    by_mae = [(row, error) for row in rivals if (error := row.error("scaled", "mae")) is not None]
-    wins = [row.name for row, error in by_mae if mae is not None and _mse(row) <= mse and mae < error]
-    losses = [row.name for row, error in by_mae if mae is not None and mse < _mse(row) and error < mae]
+    sentences += _otherwise(model, rivals, "MAE", "scaled", "mae")
+    if "series" in metrics[split]:  # in which each series of a panel counts alike, whatever it is scaled by
+        sentences += _otherwise(model, rivals, "MASE", "mase")
+    return sentences
+
+
+def _otherwise(model: Forecaster, rivals: Sequence[Forecaster], name: str, *place: str) -> list[str]:
+    """The rivals for which another metric names another winner than MSE; nothing where there are none."""
+    mse, own = _mse(model), model.error(*place)
+    theirs = [(row, error) for row in rivals if (error := row.error(*place)) is not None]
+    wins = [row.name for row, error in theirs if own is not None and _mse(row) <= mse and own < error]
+    losses = [row.name for row, error in theirs if own is not None and mse < _mse(row) and error < own]
     parts = [f"{verb} {_and(names)}" for verb, names in (("wins against", wins), ("loses to", losses)) if names]
-    return [*sentences, f"MAE says otherwise: by MAE it {_and(parts)}."] if parts else sentences
+    return [f"{name} says otherwise: by {name} it {_and(parts)}."] if parts else []
 
 
 def _mse(row: Forecaster) -> float:

@@ -21,7 +21,7 @@ class ForecastDataModule(pl.LightningDataModule):
     The series is moved to the device that trains once, when it fits there, and batches are gathered on it in the main
     process: workers would only copy them about. Several processes share the windows, `batch_size` is that of each.
     A panel stays in the host's memory. windows_per_epoch: so many of its windows are drawn for each epoch, None: all;
-    sampling: each window alike, or each series.
+    sampling: each window alike, or each series. masked: whether batches of a panel have `learnt`.
     """
 
     def __init__(
@@ -32,10 +32,12 @@ class ForecastDataModule(pl.LightningDataModule):
         seed: int,
         windows_per_epoch: int | None = None,
         sampling: Sampling = "windows",
+        masked: bool = False,
     ) -> None:
         super().__init__()
         self.data = data
         self.batch_size = batch_size
+        self.masked = masked
         windows = data.windows("train")
         self.order = EpochOrder(len(windows), seed=seed)
         if isinstance(windows, PanelWindows) and (windows_per_epoch or sampling == "series"):
@@ -90,4 +92,6 @@ class ForecastDataModule(pl.LightningDataModule):
         if self.device_data is None:
             device = torch.device("cpu") if self.trainer is None else self.trainer.strategy.root_device
             self.device_data = self.data.on(device)
+        if isinstance(self.device_data, PanelData):
+            return self.device_data.windows(split, masked=self.masked and split == "train")
         return self.device_data.windows(split)

@@ -88,8 +88,9 @@ def fit(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any], thro
     Ctrl-C before there is a checkpoint is KeyboardInterrupt. Raises UserError when nothing was trained.
     """
     config = plan.config
+    model = checked_model(plan, data, record)
     module = ForecastModule(
-        checked_model(plan, data, record),
+        model,
         optimizer=build(config["optim"]),
         schedule=build(config["schedule"]),
         loss=build(config["loss"]),
@@ -97,7 +98,8 @@ def fit(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any], thro
         compiled=config["compile"],
     )
     drawn = {key: config["data"][key] for key in ("windows_per_epoch", "sampling") if key in config["data"]}
-    datamodule = ForecastDataModule(data, batch_size=config["data"]["batch_size"], seed=config["seed"], **drawn)
+    drawn |= {"batch_size": config["data"]["batch_size"], "seed": config["seed"], "masked": model.trains_on_past}
+    datamodule = ForecastDataModule(data, **drawn)
     with quiet_lightning(), errors_for_users(plan.folder):
         trainer = make_trainer(plan, throughput)
     finished = True

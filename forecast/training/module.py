@@ -66,11 +66,12 @@ class ForecastModule(pl.LightningModule):
     def training_step(self, batch: Batch) -> Tensor:
         """The loss of a batch, a scalar."""
         forecast, truth = self.training_outputs(batch.past, batch.past_known, batch.future_known, batch.future)
-        if batch.measured is None:
+        known = batch.measured if batch.learnt is None else batch.learnt[:, -truth.shape[1] :]
+        if known is None:
             loss: Tensor = self.criterion(forecast, truth)
         else:
-            loss = self.criterion(forecast, without_made_up(truth, forecast, batch.measured))
-            loss = loss * (batch.measured.numel() / batch.measured.sum().clamp(min=1))
+            loss = self.criterion(forecast, without_made_up(truth, forecast, known))
+            loss = loss * (known.numel() / known.sum().clamp(min=1))
         name = "train/mse_scaled" if isinstance(self.criterion, nn.MSELoss) else "train/loss_scaled"
         self.log(name, loss, prog_bar=True, batch_size=len(batch.target))
         self.loss = loss.detach()
@@ -139,14 +140,14 @@ class ForecastModule(pl.LightningModule):
 
 
 def without_made_up(truth: Tensor, forecast: Tensor, measured: Tensor) -> Tensor:
-    """A truth (B, P, T) that errs nowhere where no file held it: its cells add nothing to a loss or a gradient.
+    """A truth (B, R, N) that errs nowhere where no file held it: its cells add nothing to a loss or a gradient.
 
-    Raises UserError where a model learns from other rows than those of the forecast, of which nothing is known here.
+    Raises UserError where a model of somebody's own learns from other rows, of which nothing is known here.
     """
     if truth.shape != measured.shape:
         raise UserError(
-            "this model also learns from the rows before the forecast, some of which were filled in: it cannot leave "
-            "them out of its loss. Choose a model that forecasts all steps at once, such as model=informer, or fill "
-            "the gaps in the file."
+            f"data.gaps: some cells were filled in, and the model learns rows of its own, {tuple(truth.shape)} where "
+            f"the forecast has {tuple(measured.shape)}: they cannot be left out of its loss. Choose model=informer, or "
+            "fill the gaps in the file."
         )
     return torch.where(measured, truth, forecast.detach().to(truth.dtype))

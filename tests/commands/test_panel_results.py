@@ -134,3 +134,53 @@ def test_any_model_can_be_checked_for_leaks(panel_csv, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     claims = [line.split(":")[0] for line in lines]
     assert claims == ["ok    scaler", "ok    splits", "ok    forecasts", "ok    training"]
+
+
+def test_series_all_shorter_than_seq_len_are_trained_on_judged_and_continued(panel_csv, tmp_path):
+    """No train window lies whole in its series, so there is no closed-form NLinear beside the model."""
+    few = [change for change in DATA if not change.startswith("seq_len")]
+    run = tmp_path / "run"
+    call("train", *few, "seq_len=400", "data.short=pad", f"data.path={panel_csv}", *RIDGE, f"hydra.run.dir={run}")
+    call("evaluate", f"ckpt_path={run}/checkpoints/best.ckpt", f"hydra.run.dir={tmp_path}/again", "device=cpu")
+    first, again = (json.loads((path / "metrics.json").read_text()) for path in (run, tmp_path / "again"))
+    assert first["test"] == again["test"] and "closed_form_nlinear" not in again["baselines"]
+    call("predict", f"ckpt_path={run}/checkpoints/best.ckpt", f"output={tmp_path}/f.csv", "device=cpu")
+    assert len(pd.read_csv(tmp_path / "f.csv")) == 5 * len(HOURS)
+
+
+def test_files_that_a_pattern_names_are_one_panel(panel_csv, tmp_path, capsys):
+    table = pd.read_csv(panel_csv)
+    for number, (_, rows) in enumerate(table.groupby("unique_id", sort=False)):
+        rows.to_csv(tmp_path / f"part{number}.csv", index=False)
+    run = tmp_path / "run"
+    call("train", *DATA, f"data.path='{tmp_path}/part*.csv'", *RIDGE, f"hydra.run.dir={run}")
+    assert json.loads((run / "metrics.json").read_text())["test"]["series"]["count"] == len(HOURS)
+    call("predict", f"ckpt_path={run}/checkpoints/best.ckpt", f"output={tmp_path}/f.csv", "device=cpu")
+    assert len(pd.read_csv(tmp_path / "f.csv")) == 5 * (len(HOURS) - 0)
+    text = refusal(capsys, "train", *DATA, f"data.path='{tmp_path}/none*.csv'", *RIDGE, f"hydra.run.dir={run}2")
+    assert "no file is called so. Check the pattern" in text
+
+
+def test_the_command_that_check_data_gives_for_a_panel_trains_on_all_series(panel_csv, tmp_path, capsys):
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        call("check-data", panel_csv, "--json")
+    panel, *single = json.loads(capsys.readouterr().out)["commands"]
+    assert panel["reading"] == "all series, as a panel" and single[0]["reading"] == "shop 0"
+    program, name, *changes = panel["command"]
+    assert (program, name) == ("forecast", "train")
+    call("train", *changes, "logger=none", f"hydra.run.dir={tmp_path}/run")
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["test"]["series"]["count"] == len(HOURS) and metrics["test"]["series"]["evaluated"] >= 4
+
+
+@pytest.mark.parametrize(
+    ("scaling", "words"), [("series", "in deviations of each series"), ("none", "in the units of the file, so that")]
+)
+def test_the_table_says_what_the_verdict_of_a_panel_is_by(panel_csv, tmp_path, capsys, scaling, words):
+    run = tmp_path / "run"
+    changes = [f"data.path={panel_csv}", f"data.scaling={scaling}", *RIDGE, f"hydra.run.dir={run}"]
+    call("train", *DATA, *changes)
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"MSE, MAE: over the cells of all series, {words}" in text and "the verdict is by MSE" in text
+    assert json.loads((run / "metrics.json").read_text())["panel_scaling"] == scaling

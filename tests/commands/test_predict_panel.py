@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 
 import numpy as np
 import pandas as pd
@@ -127,39 +126,53 @@ def test_one_two_or_three_parts_are_joined_to_the_same_bytes(folder, tmp_path, s
     assert not list(tmp_path.glob("*.parts"))
 
 
+# Where a scoring is killed, the so manieth time that it comes there, and the pieces that it makes afterwards.
+KILLS = {
+    "before its first piece": ("write_rows", 1, [(0, 6), (6, 12)]),
+    "in its second piece": ("write_rows", 2, [(6, 12)]),
+    "while pieces are joined": ("join", 1, []),
+    "while the whole is described": ("Part", 3, []),
+}
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_killed_scoring_goes_on_with_the_pieces_it_has(folder, tmp_path, small, monkeypatch, ending):
+@pytest.mark.parametrize("place", KILLS)
+@pytest.mark.usefixtures("small")
+def test_a_killed_scoring_goes_on_with_the_pieces_it_has(folder, tmp_path, monkeypatch, ending, place):
     whole, output = tmp_path / f"whole{ending}", tmp_path / f"f{ending}"
     predict(folder / "c.ckpt", whole)
+    name, call_number, pieces = KILLS[place]
     process = os.fork()
     if not process:
-        real = core.PanelForecaster.blocks
-        monkeypatch.setattr(
-            core.PanelForecaster,
-            "blocks",
-            lambda self, first, stop: time.sleep(600) if first >= 6 else real(self, first, stop),
-        )
+        real, calls = getattr(command, name), []
+
+        def killing(*given, **named):
+            done = real(*given, **named)  # its files are written, under names of their own
+            calls.append(given)
+            if len(calls) == call_number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return done
+
         try:
+            monkeypatch.setattr(command, name, killing)
             predict(folder / "c.ckpt", output)
         finally:
             os._exit(1)
-    piece = tmp_path / f"f{ending}.parts" / f"0000000000-0000000006{ending}.json"
-    until = time.monotonic() + 60
-    while not piece.exists() and time.monotonic() < until:
-        time.sleep(0.01)
-    time.sleep(0.1)
-    os.kill(process, signal.SIGKILL)
-    os.waitpid(process, 0)
-    assert piece.exists() and not output.exists()
-    made = []
-    real = core.PanelForecaster.blocks
-    monkeypatch.setattr(
-        core.PanelForecaster, "blocks", lambda self, *edges: (made.append(edges), real(self, *edges))[1]
-    )
+    assert os.waitpid(process, 0)[1] == signal.SIGKILL, "it came to the place"
+    assert not output.exists()
+    made, real = [], command.write_rows
+
+    def write_rows(path, ending, table, ends):
+        ends = list(ends)
+        made.append((HELD.index(ends[0].series[0]), HELD.index(ends[-1].series[-1]) + 1))
+        return real(path, ending, table, ends)
+
+    monkeypatch.setattr(command, "write_rows", write_rows)
     predict(folder / "c.ckpt", output)
-    assert made[0] == (6, 12)  # then all, for --json
+    assert made == pieces
     assert output.read_bytes() == whole.read_bytes()
-    assert not piece.parent.exists()
+    assert beside(output).read_bytes() == beside(whole).read_bytes()
+    assert not (tmp_path / f"f{ending}.parts").exists()
 
 
 def test_pieces_of_another_run_and_damaged_ones_are_made_anew(folder, tmp_path, small):
@@ -303,6 +316,18 @@ def test_from_python_a_long_table_goes_in_and_a_long_table_comes_out(folder, tmp
     written = predict(folder / "c.ckpt", tmp_path / "f.csv")
     for table in (None, long_table(), folder / "p.parquet"):
         pd.testing.assert_frame_equal(forecaster.predict(table), written, check_dtype=False)
+
+
+def test_merge_answers_in_json_what_it_has_joined(folder, tmp_path, capsys, small):
+    parts = [tmp_path / f"{i}.csv" for i in (1, 2)]
+    for i, part in enumerate(parts, start=1):
+        predict(folder / "c.ckpt", part, f"shard={i}/2")
+    capsys.readouterr()
+    call("merge", *parts[::-1], "--output", tmp_path / "f.csv", "--json")
+    assert json.loads(capsys.readouterr().out) == {
+        "output": f"{tmp_path}/f.csv", "parts": [str(part) for part in parts],
+        "series": 12, "left_out": 1, "unseen": 0, "row_count": 60,
+    }  # fmt: skip
 
 
 SHARDS = {

@@ -213,8 +213,10 @@ def test_series_below_each_other_are_recognised_and_not_taken_for_disorder(path)
         "3 series stand below one another: 194 of 291 rows repeat a timestamp, and 'place' tells them apart. "
         'Choose one with "data.where={place: a}", or read all as a panel with data.id_column=place.'
     )
-    assert [one.reading for one in check.choices] == ["a", "b", "c"]
-    assert 'data.where="{place: b}"' in check.choices[1].command
+    assert [one.reading for one in check.choices] == ["all series, as a panel", "a", "b", "c"]
+    assert 'data.where="{place: b}"' in check.choices[2].command
+    panel = check.choices[0].command
+    assert "data.id_column=place" in panel and "data.where" not in panel and "data.gaps=interpolate" in panel
 
 
 def test_a_file_without_timestamps_is_described(path):

@@ -210,6 +210,35 @@ def test_no_window_that_a_map_is_fitted_to_reaches_over_the_border_of_its_series
             assert origins.tolist() == expected
 
 
+def test_linear_maps_learn_from_no_target_that_was_made_up(caplog):
+    data = prepared(panel(gaps=0.05))
+    rows = panel_fitting_rows(data, period=SEASON)
+    for split in ("train", "val"):
+        every = data.origins(split, context=3).rows()
+        whole = [o for o in every if data.frame.measured[o : o + P][:, [0, 2]].all()]
+        assert rows.origins(split, 3).tolist() == whole and 0 < len(whole) < len(every)
+    assert "linear maps are fitted to such windows" not in caplog.text
+    none = prepared(panel(gaps=0.9))
+    assert len(panel_fitting_rows(none, period=SEASON).origins("train", 3)) == len(none.origins("train", context=3))
+    assert "Each train window has a target that was filled in: linear maps are fitted to such windows" in caplog.text
+
+
+def test_the_map_of_a_planted_law_does_not_depend_on_what_a_gap_was_filled_with():
+    """The last P train rows of each series were made up: no window has them in its past."""
+    weights = []
+    for filled in (None, 1000.0, -50.0):
+        frame = panel(columns=("y",))
+        data = prepared(frame, targets=(0,), scaling="none")
+        measured = np.ones_like(frame.values, dtype=bool)
+        if filled is not None:
+            for s in range(len(frame)):
+                gap = slice(max(frame.offsets[s], data.splits["train"].stop[s] - P), data.splits["train"].stop[s])
+                frame.values[gap], measured[gap] = filled, False
+            data = prepared(replace(frame, measured=measured), targets=(0,), scaling="none")
+        weights.append(fit_baselines(data)["nlinear_weight"])
+    assert torch.equal(weights[1], weights[2]) and not torch.equal(weights[0], weights[1])
+
+
 def test_of_a_large_panel_whole_series_are_drawn(monkeypatch, caplog):
     data = prepared(panel())
     monkeypatch.setattr("forecast.evaluation.panel_baselines.FITTED_CELLS", 2 * 130)

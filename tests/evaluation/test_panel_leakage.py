@@ -7,10 +7,12 @@ import pytest
 import torch
 from evaluation.small_panels import LENGTHS, L, P, panel, prepared
 
+from forecast.data.gaps import Repair
+from forecast.data.panel import prepare
 from forecast.data.panel.scaling import PanelScaler
 from forecast.data.panel.splits import PanelRows
 from forecast.errors import UserError
-from forecast.evaluation import panel_leakage
+from forecast.evaluation import panel_borders, panel_leakage
 from forecast.evaluation.baselines import window_shape
 from forecast.evaluation.leakage import check_leakage
 from forecast.evaluation.panel_leakage import check_panel_forecasts, check_panel_scaler, later_rows
@@ -227,3 +229,77 @@ def test_a_known_column_that_is_scaled_by_each_series_is_found():
     own = PanelScaler.fit(data.frame, "series", data.splits["train"], context=L)
     with pytest.raises(UserError, match=r"column 'x'.*train rows of all series"):
         check_panel_scaler(replace(data, scaler=own))
+
+
+@pytest.mark.parametrize("scaling", ["series", "season", "global", "none"])
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+@pytest.mark.parametrize("policy", ["interpolate", "forward_fill"])
+def test_an_honest_panel_owes_nothing_to_later_rows(scaling, gaps, policy):
+    for pad in (False, True):
+        data = prepared(gappy(gaps, policy), scaling=scaling, pad=pad)
+        before = data.frame.values.copy()
+        panel_borders.check_panel_borders(data)
+        np.testing.assert_array_equal(data.frame.values, before)
+
+
+def gappy(gaps, policy="interpolate"):
+    frame = panel(gaps=gaps)
+    if frame.measured is not None:
+        frame.measured[frame.offsets[:-1]] = frame.measured[frame.offsets[1:] - 1] = True
+    return panel_borders.refilled(replace(frame, repair=Repair(policy)))
+
+
+def later(rows):
+    """Train rows that reach three rows into those of val."""
+    return PanelRows(rows.first, rows.stop + 3)
+
+
+def leaking_scale(monkeypatch):
+    fit = PanelScaler.fit
+    monkeypatch.setattr(PanelScaler, "fit", lambda frame, how, train, **named: fit(frame, how, later(train), **named))
+
+
+def leaking_season(monkeypatch):
+    found = lambda data: int(np.abs(data.frame.values).sum()) % 1000  # noqa: E731
+    monkeypatch.setattr(panel_borders, "panel_season", found)
+
+
+def leaking_baseline(monkeypatch):
+    fit = panel_borders.fit_nlinear
+    reaching = lambda data: fit(replace(data, splits={**data.splits, "train": later(data.splits["train"])}))  # noqa: E731
+    monkeypatch.setattr(panel_borders, "fit_nlinear", reaching)
+
+
+def leaking_fill(monkeypatch):
+    monkeypatch.setattr(prepare, "filled_within", lambda frame, _: frame)
+
+
+@pytest.mark.parametrize(
+    ("plant", "what"),
+    [
+        (leaking_scale, "the scale's mean"),
+        (leaking_season, "the season"),
+        (leaking_baseline, "the closed-form NLinear"),
+        (leaking_fill, "a value"),
+    ],
+)
+def test_what_is_made_of_rows_after_the_train_rows_is_found(monkeypatch, plant, what):
+    data = prepared(gappy(0.3), targets=(0, 1, 2))
+    plant(monkeypatch)
+    with pytest.raises(
+        UserError, match=f"leakage check, borders: {what} changes when the rows of all series after train"
+    ):
+        checked(LastValue(window=window_shape(data)), data)
+
+
+def test_a_gap_over_the_end_of_a_split_is_filled_from_before_and_nothing_else_is():
+    frame = gappy(0.3)
+    data = prepared(frame)
+    changed = np.argwhere(data.frame.values != frame.values)
+    assert len(changed)
+    ends = {int(stop) - 1 for name in ("train", "val") for stop in data.splits[name].stop}
+    for row, column in changed:
+        stop = next(end for end in range(row, row + 40) if frame.measured[end + 1, column] or end in ends)
+        assert stop in ends and not frame.measured[row : stop + 1, column].any()
+        known = next(place for place in range(row, -1, -1) if frame.measured[place, column])
+        assert data.frame.values[row, column] == frame.values[known, column]

@@ -378,3 +378,11 @@ def test_foreign_names_in_the_tables_and_the_verdict_are_seen_and_not_obeyed():
         "... (600 characters) are",
     )
     assert all(word.replace(" ", "") in text.replace("\n", "").replace(" ", "") for word in words)
+
+
+def test_of_a_panel_mase_may_name_another_winner_than_mse():
+    metrics = make(0.44)
+    metrics["test"]["mase"], metrics["baselines"]["closed_form_nlinear"]["mase"] = 1.0, 0.9
+    assert not any("MASE says" in sentence for sentence in verdict(metrics, "test"))
+    metrics["test"]["series"] = {"count": 3}
+    assert any(sentence.startswith("MASE says otherwise: by MASE it loses to") for sentence in verdict(metrics, "test"))

@@ -8,6 +8,7 @@ import torch
 from program import TINY, call
 
 from forecast.data.windows import Batch
+from forecast.errors import UserError
 from forecast.training.module import ForecastModule
 from forecast.training.schedule import constant
 
@@ -39,6 +40,39 @@ def test_the_module_trains_on_its_loss_and_logs_it_by_a_name_that_is_true(loss, 
     batch = Batch(*(TRUTH for _ in range(5)))
     assert float(module.training_step(batch)) == value
     assert logged == {name: value}
+
+
+L, C = 4, 3
+
+
+class OfThePast(torch.nn.Module):
+    """Forecasts 0 for each step of a window but the first, all columns."""
+
+    def training_outputs(self, past, _, __, future):
+        truth = torch.cat([past[:, 1:], future], dim=1)
+        return torch.zeros_like(truth, requires_grad=True), truth
+
+
+@pytest.mark.parametrize(("loss", "power"), [(None, 2), (torch.nn.L1Loss(), 1)])
+def test_cells_of_the_past_that_nobody_measured_count_in_no_loss(loss, power):
+    module = ForecastModule(OfThePast(), optimizer=torch.optim.Adam, schedule=constant, record={}, loss=loss)
+    module._trainer, module.log = SimpleNamespace(datamodule=None), lambda *_, **__: None
+    draws = torch.Generator().manual_seed(0)
+    window, learnt = torch.randn(B, L + P, C, generator=draws), torch.rand(B, L + P, C, generator=draws) > 0.3
+    measured = learnt[:, L:, :T]
+    batch = Batch(window[:, :L], TRUTH, TRUTH, window[:, L:, :T], window[:, L:], None, measured, learnt)
+    cells = [
+        abs(float(window[b, row, c])) ** power
+        for b in range(B)
+        for row in range(1, L + P)
+        for c in range(C)
+        if learnt[b, row, c]
+    ]
+    assert float(module.training_step(batch).detach()) == pytest.approx(sum(cells) / len(cells), rel=1e-6)
+    with pytest.raises(
+        UserError, match=r"some cells were filled in, and the model learns rows of its own, \(3, 8, 3\)"
+    ):
+        module.training_step(batch._replace(learnt=None))
 
 
 def trained(folder, *changes):

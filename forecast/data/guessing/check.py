@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from forecast.errors import UserError, closest
 
 LONG_GAP = 0.5  # of a season or of pred_len: a line drawn over more of it is no guess any more
 _MOST_COMMANDS = 12
+
+
+_PANEL = "all series, as a panel"
 
 
 class Choice(NamedTuple):
@@ -127,7 +130,22 @@ def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecide
         one = _checked(one, opened, {**given, **settings})
         found += [Choice(what, one.command)] if one.command is not None else []
         found += [Choice(f"{what}, {reading}", command) for reading, command in one.choices]
+        if undecided.ids and one.command is not None and found[0].reading != _PANEL:
+            found.insert(0, Choice(_PANEL, _panel_command(one, undecided.ids)))
     return found[:_MOST_COMMANDS]
+
+
+def _panel_command(one: FileCheck, ids: Sequence[str]) -> str:
+    """The training on all series, read as the one that was looked at; in others there may be gaps."""
+    kept = {
+        key: tuple(name for name in getattr(one.layout, key) or () if name not in ids) for key in ("columns", "drop")
+    }
+    layout = replace(one.layout, where=None, columns=kept["columns"] or None, drop=kept["drop"])
+    gaps = "interpolate" if layout.gaps == "refuse" else layout.gaps
+    assert one.lengths is not None
+    lengths = {key: value for key, value in one.lengths._asdict().items() if key != "label_len"}
+    settings = {**_settings(one, replace(layout, gaps=gaps)), "data.id_column": ids[0] if len(ids) == 1 else list(ids)}
+    return train_command("ridge", one.path, {**settings, **lengths})
 
 
 def _read(check: FileCheck, opened: Opened, guess: Guess, given: Given) -> None:
@@ -170,19 +188,25 @@ def _advise(check: FileCheck, given: Given) -> None:
     frame = _without_gaps(check, given)
     splits = ShareSplit().rows(frame)
     check.drift = find_drift(frame.values, frame.columns, train=splits["train"], val=splits["val"])
-    settings = {f"data.{key}": value for key, value in settings_of(check.layout).items()}
-    if settings.get("data.separator") == "\t":
-        settings["data.separator"] = r"\t"
-    if (features := check.features or ("S" if check.target is not None else None)) is not None:
-        settings["data.features"] = features
-    if check.target is not None:
-        settings["data.target"] = check.target
+    settings = _settings(check, check.layout)
     assert check.lengths is not None
     lengths = check.lengths._asdict()
     sizes = informer_settings(check.windows, check.lengths, drifts=check.drift is not None)
     check.informer_command = train_command("informer", check.path, {**settings, **lengths, **sizes})
     lengths.pop("label_len")  # of a decoder
     check.command = train_command("ridge", check.path, {**settings, **lengths})
+
+
+def _settings(check: FileCheck, layout: Layout) -> dict[str, Any]:
+    """The keys that choose a layout, and what is forecast."""
+    settings = {f"data.{key}": value for key, value in settings_of(layout).items()}
+    if settings.get("data.separator") == "\t":
+        settings["data.separator"] = r"\t"
+    if (features := check.features or ("S" if check.target is not None else None)) is not None:
+        settings["data.features"] = features
+    if check.target is not None:
+        settings["data.target"] = check.target
+    return settings
 
 
 def _without_gaps(check: FileCheck, given: Given) -> SeriesFrame:

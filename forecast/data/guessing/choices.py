@@ -18,11 +18,14 @@ class Reading(NamedTuple):
 
 
 class Undecided(UserError):
-    """Several readings of a file give different data."""
+    """Several readings of a file give different data.
 
-    def __init__(self, message: str, readings: Sequence[Reading]) -> None:
+    ids: the columns that tell series below one another apart, which can also be read together, as a panel.
+    """
+
+    def __init__(self, message: str, readings: Sequence[Reading], *, ids: Sequence[str] = ()) -> None:
         super().__init__(message)
-        self.readings = readings
+        self.readings, self.ids = readings, tuple(ids)
 
 
 @dataclass

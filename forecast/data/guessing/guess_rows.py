@@ -77,6 +77,7 @@ def _decide_series(table: Table, columns: Sequence[RawColumn], guess: Guess, giv
             f'them apart. Choose one with "data.where={hydra_value(ids.examples[0])}", or read all as a panel with '
             f"{typed('data.id_column', ids.columns[0] if len(ids.columns) == 1 else list(ids.columns))}.",
             [Reading(", ".join(map(str, example.values())), {"where": example}) for example in ids.examples],
+            ids=ids.columns,
         )
     if stacked:
         raise Undecided(

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -18,6 +17,7 @@ from filelock import FileLock
 
 from forecast.data.gaps import Repair
 from forecast.data.panel.frame import Facts, PanelFrame
+from forecast.data.panel.progress import FILES
 from forecast.data.panel.rows import Float32
 from forecast.data.reading.layout import Layout
 from forecast.data.sources import CsvSource
@@ -61,7 +61,8 @@ class Unfinished:
         meta = {"version": _VERSION, "first": int(frame.first.value), "repair": asdict(frame.repair), **plain}
         write_text(self.folder / _META, json.dumps(meta))
         for path in self.folder.iterdir():
-            sync(path)
+            if path.name not in FILES:
+                sync(path)
         sync(self.folder)
 
 
@@ -70,7 +71,8 @@ def cached_panel(
 ) -> PanelFrame:
     """The panel of a source from its folder `data.cache`, where `convert` writes it when it is not there yet.
 
-    What a killed process has left is removed; of two processes that convert the same one waits for the other.
+    What a killed process has left is used as far as `convert` can; of two processes that convert the same one waits
+    for the other.
     UserError for a folder that cannot be written.
     """
     folder = Path(str(source.cache))
@@ -98,16 +100,20 @@ def cached_panel(
 
 def _write(home: Path, convert: Callable[[Unfinished], None]) -> None:
     """Writes a panel beside its place, and moves it there once it is whole."""
-    for left in (home, *home.parent.glob(f".{home.name}.*.part")):
-        if left.exists():
-            shutil.rmtree(left)
-    part = home.parent / f".{home.name}.{os.getpid()}.part"
-    part.mkdir()
+    if home.exists():
+        shutil.rmtree(home)
+    part = home.parent / f".{home.name}.part"
+    part.mkdir(exist_ok=True)
+    for left in part.iterdir():
+        if left.name not in FILES:
+            left.unlink()
     try:
         convert(Unfinished(part))
+        for name in FILES:
+            (part / name).unlink(missing_ok=True)
         part.replace(home)
         sync(home.parent)
-    except BaseException:
+    except Exception:  # not Ctrl-C, after which as after a kill the next conversion goes on
         shutil.rmtree(part, ignore_errors=True)
         raise
 

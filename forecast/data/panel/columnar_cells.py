@@ -12,7 +12,7 @@ from forecast.data.panel.frame import IntArray
 from forecast.data.panel.names import nanoseconds, whole_numbers
 from forecast.data.reading.columnar import texts_of
 from forecast.data.reading.layout import Layout
-from forecast.data.reading.numbers import MISSING_SPELLINGS
+from forecast.data.reading.numbers import MISSING_SPELLINGS, number_in
 from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import read_timestamps
 from forecast.errors import UserError
@@ -213,3 +213,18 @@ class Times:
             return stamps
         local = pd.DatetimeIndex(stamps.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(self._layout.time_zone)
         return nanoseconds(local.tz_localize(None))
+
+
+def equal_cells(column: Any, value: str | float) -> np.ndarray:
+    """Which cells (n,) are what data.where asks for: a number by its value, text letter by letter."""
+    words = Words()
+    codes = words.codes(column)
+    same = [word == value if isinstance(value, str) else number_in(word, ".", None) == value for word in words.words]
+    return np.array(same, dtype=bool)[codes]
+
+
+def as_column(rows: IntArray) -> Any:
+    """(n,) as pyarrow has it."""
+    import pyarrow as pa
+
+    return pa.array(rows)

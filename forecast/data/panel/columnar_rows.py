@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,14 +11,24 @@ import numpy.typing as npt
 
 from forecast.data import catalog
 from forecast.data.findings import Findings, quoted
-from forecast.data.panel.columnar_cells import Joint, Times, Words, nameless, numbers_of, text_kind
+from forecast.data.panel.columnar_cells import (
+    Joint,
+    Times,
+    Words,
+    as_column,
+    equal_cells,
+    nameless,
+    numbers_of,
+    text_kind,
+)
+from forecast.data.panel.columnar_files import group_sizes, known_columns, schema_of
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.names import JOINT, check_ids, counted_times, id_columns, known_time, layout_of
 from forecast.data.panel.rows import Float32, PanelRows, as_float32
 from forecast.data.reading.codebook import Codebook
-from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, UNNAMED, columns_of
+from forecast.data.reading.columnar import KINDS, PARQUET
 from forecast.data.reading.layout import STEP, STEPS, Layout
-from forecast.data.reading.numbers import NumberStyle, number_in
+from forecast.data.reading.numbers import NumberStyle
 from forecast.data.reading.table import TableSpec
 from forecast.data.reading.unpacked import check_installed, damaged
 from forecast.data.sources import CsvSource
@@ -32,6 +43,13 @@ class Batch(NamedTuple):
 
     rows: IntArray
     columns: dict[str, Any]
+
+
+class Part(NamedTuple):
+    """Some row groups of a file, or record batches of a Feather file, and the number of their first row."""
+
+    first: int
+    groups: range
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,27 +79,41 @@ class ColumnarFile:
         if not count:
             raise UserError(f"{self.path} holds no rows. Name a file with rows: data.path=my.parquet")
 
-    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
-        """The rows that data.where chooses, with some of the columns; what pyarrow raises for a damaged file."""
+    def parts(self) -> list[Part]:
+        """The file in parts of about BATCH rows, each of whole row groups."""
+        with damaged(self.path, KINDS[self.kind]):
+            sizes = group_sizes(self.path, self.kind)
+        found, first, begin = [], 0, 0
+        for group, end in enumerate(accumulate(sizes)):
+            if end - first >= BATCH or group == len(sizes) - 1:
+                found.append(Part(first, range(begin, group + 1)))
+                first, begin = end, group + 1
+        return found
+
+    def batches(self, names: Sequence[str], part: Part | None = None) -> Iterator[Batch]:
+        """The rows that data.where chooses, with some of the columns; what pyarrow raises for a damaged file.
+
+        part: of the file, None: all of it, in which a cell of data.where must then stand.
+        """
         asked = self.layout.where or {}
         places = {name: self.places[name] for name in dict.fromkeys([*names, *asked])}
-        start, found = 0, dict.fromkeys(asked, False)
-        stored = self._stored(list(places.values()))
+        start, found = 0 if part is None else part.first, dict.fromkeys(asked, False)
+        stored = self._stored(list(places.values()), None if part is None else part.groups)
         while (batch := self._next(stored)) is not None:
             columns = dict(zip(places, batch.columns, strict=True))
             chosen = np.ones(batch.num_rows, dtype=bool)
             for name, value in asked.items():
-                same = _equal(columns[name], value)
+                same = equal_cells(columns[name], value)
                 found[name] |= bool(same.any())
                 chosen &= same
             rows = np.flatnonzero(chosen)
             if len(rows) < batch.num_rows:
-                columns = {name: column.take(_array(rows)) for name, column in columns.items()}
+                columns = {name: column.take(as_column(rows)) for name, column in columns.items()}
             if len(rows):
                 yield Batch(rows + start, columns)
             start += batch.num_rows
         for name, there in found.items():
-            if not there and start:
+            if part is None and not there and start:
                 raise UserError(
                     f"{self.path}: data.where: no row has {quoted(str(asked[name]))} in the column '{name}'. Choose a "
                     "cell that stands there."
@@ -91,19 +123,20 @@ class ColumnarFile:
         with damaged(self.path, KINDS[self.kind]):
             return next(stored, None)
 
-    def _stored(self, places: list[int]) -> Iterator[Any]:
+    def _stored(self, places: list[int], groups: range | None) -> Iterator[Any]:
         import pyarrow as pa
         import pyarrow.parquet
 
         if self.kind == PARQUET:
             names = [self.schema.names[place] for place in places]
             with pa.parquet.ParquetFile(self.path, memory_map=True) as parquet:
-                for batch in parquet.iter_batches(batch_size=BATCH, columns=names, use_threads=False):
+                chosen = None if groups is None else list(groups)
+                for batch in parquet.iter_batches(BATCH, row_groups=chosen, columns=names, use_threads=False):
                     yield batch.select(names)
             return
         with pa.memory_map(str(self.path)) as file:
             ipc = pa.ipc.open_file(file)
-            for number in range(ipc.num_record_batches):
+            for number in range(ipc.num_record_batches) if groups is None else groups:
                 batch = ipc.get_batch(number)
                 batch.validate(full=True)  # its offsets are those of a stranger
                 yield pa.RecordBatch.from_arrays([batch.column(place) for place in places], list(map(str, places)))
@@ -147,18 +180,6 @@ class ColumnarFile:
         return ids.codes(columns)
 
 
-def columnar_kind(path: Path) -> bytes | None:
-    """The first bytes of a Parquet or Feather file; None for others, and for what cannot be read."""
-    try:
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            beginning = file.read(8)
-    except OSError:
-        return None
-    return next((kind for kind in (PARQUET, FEATHER) if beginning.startswith(kind)), None)
-
-
 def columnar_rows(path: Path, kind: bytes, source: CsvSource, book: Codebook) -> PanelRows:
     """The rows of a long panel; UserError as `csv_rows.long_rows`, and for a damaged file."""
     check_installed(path, KINDS[kind], "parquet", ("pyarrow",))
@@ -169,8 +190,8 @@ def columnar_rows(path: Path, kind: bytes, source: CsvSource, book: Codebook) ->
 def opened(path: Path, kind: bytes, source: CsvSource, findings: Findings, book: Codebook) -> ColumnarFile:
     """A file and its columns; those that hold no numbers are left out, in one line."""
     with damaged(path, KINDS[kind]):
-        schema = _schema(path, kind)
-    header, places = _columns(schema)
+        schema = schema_of(path, kind)
+    header, places = known_columns(schema)
     ids = id_columns(source, header, str(path))
     layout = known_time(layout_of(source), header)
     layout.check()
@@ -207,30 +228,6 @@ def opened(path: Path, kind: bytes, source: CsvSource, findings: Findings, book:
         coded=tuple(coded),
         book=book,
     )
-
-
-def _schema(path: Path, kind: bytes) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    if kind == PARQUET:
-        with pa.parquet.ParquetFile(path) as parquet:
-            return parquet.schema_arrow
-    with pa.memory_map(str(path)) as file:
-        return pa.ipc.open_file(file).schema
-
-
-def _columns(schema: Any) -> tuple[list[str], list[int]]:
-    """The names of the columns and their places in the schema, less a stored index without a name that is no time."""
-    import pyarrow as pa
-
-    header, places = columns_of(schema)
-    kept = [
-        number
-        for number, place in enumerate(places)
-        if not UNNAMED.fullmatch(schema.names[place]) or pa.types.is_timestamp(schema.types[place])
-    ]
-    return [header[number] for number in kept], [places[number] for number in kept]
 
 
 def _of_numbers(names: Sequence[str], kinds: dict[str, Any], findings: Findings, coded: Collection[str]) -> list[str]:
@@ -295,17 +292,3 @@ def time_name(layout: Layout) -> str:
 def of_rows(where: Callable[[int], str], rows: IntArray) -> Callable[[int], str]:
     """Those of the rows of a part, in words."""
     return lambda row: where(int(rows[row]))
-
-
-def _equal(column: Any, value: str | float) -> np.ndarray:
-    """Which cells (n,) are what data.where asks for: a number by its value, text letter by letter."""
-    words = Words()
-    codes = words.codes(column)
-    same = [word == value if isinstance(value, str) else number_in(word, ".", None) == value for word in words.words]
-    return np.array(same, dtype=bool)[codes]
-
-
-def _array(rows: IntArray) -> Any:
-    import pyarrow as pa
-
-    return pa.array(rows)

@@ -125,6 +125,11 @@ def _join_columns(paths: Sequence[Path], file: IO[bytes]) -> None:
 def check_parts(parts: Sequence[tuple[Path, Part]]) -> list[tuple[Path, Part]]:
     """The parts of a forecast in its order; UserError unless they are all, each once, of one run."""
     first, said = parts[0]
+    for path, part in parts:
+        if part.shard == (1, 1) and len(parts) > 1:
+            raise UserError(
+                f"{path} holds all series already, and needs no merging. Name the parts of one division alone."
+            )
     for path, part in parts[1:]:
         for key in {**said.run, **part.run}:
             one, other = said.run.get(key), part.run.get(key)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
+from forecast.data.panel.borders import filled_within
 from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.scaling import How, PanelScaler
@@ -86,11 +87,14 @@ class PanelData:
         """Where the forecasts of a split begin. context: rows that must lie before them, None: as this panel's."""
         return Origins.of(self.splits[split], self.frame, context=context or self.context, pred_len=self.pred_len)
 
-    def windows(self, split: str, *, look_back: int | None = None) -> PanelWindows:
-        """All windows whose targets lie in the rows of a split. look_back: rows of the past where more than seq_len."""
-        return self.windows_of(self.origins(split), look_back=look_back)
+    def windows(self, split: str, *, look_back: int | None = None, masked: bool = False) -> PanelWindows:
+        """All windows whose targets lie in the rows of a split. look_back: rows of the past where more than seq_len.
 
-    def windows_of(self, origins: Origins, *, look_back: int | None = None) -> PanelWindows:
+        masked: whether their batches also say which cells of the past were measured, see `Batch.learnt`.
+        """
+        return self.windows_of(self.origins(split), look_back=look_back, masked=masked)
+
+    def windows_of(self, origins: Origins, *, look_back: int | None = None, masked: bool = False) -> PanelWindows:
         """The windows whose forecasts begin there."""
         mean, std = self._scale
         return PanelWindows(
@@ -107,6 +111,7 @@ class PanelData:
             padded=self.pad,
             hidden=len(self.hidden),
             facts=self._facts,
+            masked=masked,
             device=self.device,
         )
 
@@ -193,30 +198,31 @@ def prepare_panel(
     assert not covariates or frame.columns[-len(covariates) :] == covariates
     rows = panel_cuts(split, frame)
     context = 1 if pad else seq_len
-    scaler = PanelScaler.fit(frame, scaling, rows["train"], context=seq_len, period=season, together=len(covariates))
     lengths: dict[str, Any] = {"seq_len": seq_len, "pred_len": pred_len}
-    data = PanelData(
-        frame=frame,
-        splits=rows,
-        scaler=scaler,
-        targets=targets,
-        encoding=encoding,
-        pad=pad,
-        calendar=panel_calendar(frame, encoding, more=pred_len),
-        season=season,
-        covariates=covariates,
-        hidden=hidden,
-        fact_scale=fact_scale,
-        **lengths,
-    )
+    options: dict[str, Any] = {"targets": targets, "encoding": encoding, "pad": pad, "season": season, **lengths}
+    options |= {"covariates": covariates, "hidden": hidden, "fact_scale": fact_scale}
+    data = made_panel(frame, rows, scaling=scaling, **options)
     needs = "1 row before them, since data.short=pad," if pad else f"seq_len {seq_len}"
     check_enough(
         {name: data.origins(name) for name in rows},
         frame,
         needed=context + pred_len,
         lengths=f"{needs} + pred_len {pred_len}",
+        pad=pad,
     )
     return data
+
+
+def made_panel(
+    frame: PanelFrame, splits: dict[str, PanelRows], *, scaling: How, season: int | None, seq_len: int, **options: Any
+) -> PanelData:
+    """A panel that was cut: filled within its splits, and scaled. options: the rest of `PanelData`."""
+    frame = filled_within(frame, splits.values())
+    together = len(options["covariates"])
+    scaler = PanelScaler.fit(frame, scaling, splits["train"], context=seq_len, period=season, together=together)
+    calendar = panel_calendar(frame, options["encoding"], more=options["pred_len"])
+    known: dict[str, Any] = {"season": season, "seq_len": seq_len, **options}
+    return PanelData(frame=frame, splits=splits, scaler=scaler, calendar=calendar, **known)
 
 
 def panel_calendar(frame: PanelFrame, encoding: CalendarEncoding, *, more: int) -> Tensor:

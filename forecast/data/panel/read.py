@@ -6,7 +6,8 @@ from pathlib import Path
 
 from forecast.data.panel.assembly import frame_of, times_are_counted
 from forecast.data.panel.cache import Unfinished, cached_panel
-from forecast.data.panel.columnar_rows import columnar_kind, columnar_rows
+from forecast.data.panel.columnar_files import columnar_kind
+from forecast.data.panel.columnar_rows import columnar_rows
 from forecast.data.panel.conversion import can_be_converted, convert_columnar
 from forecast.data.panel.csv_rows import long_rows, wide_rows
 from forecast.data.panel.facts import facts_of

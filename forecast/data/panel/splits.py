@@ -87,13 +87,16 @@ class Origins:
         return np.repeat(self.first - (self.ends - self.counts), self.counts) + np.arange(len(self))
 
 
-def check_enough(origins: Mapping[str, Origins], frame: PanelFrame, *, needed: int, lengths: str) -> None:
-    """UserError where a split of train, val and test has no window in any series. needed: rows of one window."""
+def check_enough(origins: Mapping[str, Origins], frame: PanelFrame, *, needed: int, lengths: str, pad: bool) -> None:
+    """UserError where a split of train, val and test has no window in any series.
+
+    needed: rows of one window. pad: whether windows may begin before their series.
+    """
     for name in ANYWHERE:
         if not len(origins[name]):
             longest = int(frame.lengths.argmax())
             raise UserError(
                 f"{frame.name}: no series has a window for {PARTS[name]}: one needs {needed} rows ({lengths}), and the "
                 f"longest of the {len(frame)} series, '{frame.ids[longest]}', has {frame.lengths[longest]} in all. Set "
-                "data.short=pad, a shorter seq_len or pred_len, or another data/split."
+                f"{'a shorter' if pad else 'data.short=pad, a shorter seq_len or'} pred_len, or another data/split."
             )

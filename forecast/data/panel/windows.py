@@ -38,6 +38,7 @@ class PanelWindows(Dataset[Batch]):
         padded: bool = False,
         hidden: int = 0,
         facts: Tensor | None = None,
+        masked: bool = False,
         offset: int = 0,
         device: torch.device | None = None,
     ) -> None:
@@ -46,8 +47,8 @@ class PanelWindows(Dataset[Batch]):
         n_columns: C; the columns of the frame after them are known in advance. look_back: rows of the past in a batch,
         None: seq_len. offset: rows between past and targets. padded: whether the calendar is followed by a
         feature that is 1 where a row was repeated. hidden: how many of the last columns are 0 at the forecast steps.
-        facts (S, G): the last known features of each step of a series, held once. device: where batches are wanted; the
-        panel stays in the host's memory.
+        facts (S, G): the last known features of each step of a series, held once. masked: whether batches have
+        `learnt`. device: where batches are wanted; the panel stays in the host's memory.
         """
         self.home = torch.device("cpu")
         self.device = self.home if device is None else device
@@ -58,6 +59,7 @@ class PanelWindows(Dataset[Batch]):
         self._values, self._n_columns = _as_tensor(frame.values), n_columns
         self._measured = None if frame.measured is None else _as_tensor(frame.measured)
         self._mean, self._std, self._calendar, self._padded = mean, std, calendar, padded
+        self._masked = masked
         self._offsets, self._steps = torch.from_numpy(frame.offsets), torch.from_numpy(frame.steps)
         self._first = torch.from_numpy(origins.first - (origins.ends - origins.counts))
         self._ends = torch.from_numpy(origins.ends)
@@ -106,6 +108,7 @@ class PanelWindows(Dataset[Batch]):
         if self._padded:
             flag = torch.zeros(*known.shape[:2], 1) if self._views is not None else before.unsqueeze(2).float()
             known = torch.cat([known, flag], dim=2)
+        learnt = self._learnt(None if self._views is not None else before, origin) if self._masked else None
         values = (values - self._mean[series][:, None]) / self._std[series][:, None]
         if self._n_columns < values.shape[2]:
             known = torch.cat([known, values[..., self._n_columns :]], dim=2)
@@ -121,7 +124,18 @@ class PanelWindows(Dataset[Batch]):
             measured = self._measured[origin[:, None] + self._shift[self.look_back :]]
             measured = measured[..., : self._n_columns] if self._targets is None else measured[..., self._targets]
         batch = Batch(past, known[:, : self.look_back], known[:, self.look_back :], target, future, series, measured)
+        batch = batch._replace(learnt=learnt)
         return batch if self.device == self.home else batch.to(self.device)
+
+    def _learnt(self, before: Tensor | None, origin: Tensor) -> Tensor | None:
+        """`Batch.learnt` of windows with origins (B,). before (B, L + P): the rows that lie before their series."""
+        if before is None and self._measured is None:
+            return None
+        inside = torch.ones(1, 1, 1, dtype=torch.bool) if before is None else ~before.unsqueeze(2)
+        if self._measured is None:
+            return inside.expand(-1, -1, self._n_columns)
+        rows = (origin[:, None] + self._shift).clamp_(min=0)
+        return self._measured[rows][..., : self._n_columns] & inside
 
     def in_batches(self, indices: Sequence[int] | Tensor, size: int) -> list[Batch]:
         """The windows `indices` in batches of `size`, the last one with the rest; gathered at once."""

@@ -3,18 +3,15 @@
 import logging
 import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from data.panel.panel_files import Series, held, long_table, planted, read, refusal
 
-from forecast.data.panel import columnar_rows, rows
+from forecast.data.panel import cache as cache_module
+from forecast.data.panel import columnar_rows, conversion, progress, rows
 
-ROOT = Path(__file__).parents[3]
 KEYS = {"id_column": "unique_id", "gaps": "interpolate"}
 
 
@@ -117,32 +114,106 @@ def test_a_cache_that_was_damaged_is_written_anew(tmp_path, damage):
     assert held(read(path, **keys)) == expected
 
 
-KILLED = """
-import os, signal, sys
-from data.panel.panel_files import read
-from forecast.data.panel import columnar_rows, conversion, rows
-columnar_rows.BATCH, rows.BLOCK_ROWS = 17, 40
-real, calls = conversion.regular, []
-def regular(*given):
-    calls.append(given)
-    if len(calls) == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return real(*given)
-conversion.regular = regular
-read(sys.argv[1], cache=sys.argv[2], id_column="unique_id", gaps="interpolate")
-"""
+PART = 50  # rows of a row group, and of a part of a conversion
 
 
-def test_after_a_kill_in_the_midst_of_a_conversion_it_begins_again(tmp_path, small_parts):
-    path, cache = written(tmp_path), tmp_path / "cache"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    done = subprocess.run([sys.executable, "-c", KILLED, path, cache], env=environment, cwd=ROOT, check=False)
-    assert done.returncode == -signal.SIGKILL
+def in_row_groups(folder):
+    """Shuffled rows in two files of several row groups."""
+    pytest.importorskip("pyarrow")
+    table = long_table(*gappy(), shuffle=4).reset_index(drop=True)
+    for number in range(2):
+        mine = table[table["unique_id"].map(lambda name, number=number: len(name) % 2 == number)]
+        mine.to_parquet(folder / f"part{number}.parquet", row_group_size=PART)
+    return folder / "part*.parquet"
+
+
+def killed_at(monkeypatch, path, cache, place, call):
+    """A conversion that is killed when it comes to a place for the so manieth time."""
+    process = os.fork()
+    if not process:
+        owner, name = place
+        real, calls = getattr(owner, name), []
+
+        def killing(*given, **named):
+            calls.append(given)
+            if len(calls) == call:
+                if name == "add":  # its rows are written, the line that says so is not
+                    monkeypatch.setattr(progress.json, "dumps", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+                else:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return real(*given, **named)
+
+        try:
+            monkeypatch.setattr(owner, name, killing)
+            read(path, cache=str(cache), **KEYS)
+        finally:
+            os._exit(1)
+    assert os.waitpid(process, 0)[1] == signal.SIGKILL, "it came to the place"
+
+
+def bytes_of(cache):
+    (home,) = cache.glob("panel-*")
+    return {path.name: path.read_bytes() for path in home.iterdir()}
+
+
+@pytest.fixture
+def read_parts(monkeypatch):
+    """The parts that a conversion reads from now on."""
+    monkeypatch.setattr(columnar_rows, "BATCH", PART)
+    monkeypatch.setattr(rows, "BLOCK_ROWS", 40)
+    made, real = [], progress.ReadRows.add
+    monkeypatch.setattr(
+        progress.ReadRows, "add", lambda self, name, *given: (made.append(name), real(self, name, *given))
+    )
+    return made
+
+
+PLACES = {
+    "the first part": ((progress.ReadRows, "add"), 1, 0),
+    "the third part": ((progress.ReadRows, "add"), 3, 2),
+    "counting": ((conversion, "_counted"), 2, 0),
+    "placing": ((conversion, "_placed"), 1, None),
+    "sorting": ((conversion, "in_order"), 3, None),
+    "making regular": ((conversion, "regular"), 3, None),
+    "finishing": ((cache_module, "write_text"), 1, None),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_killed_conversion_goes_on_after_the_parts_it_has_read_to_the_same_bytes(
+    tmp_path, monkeypatch, read_parts, place
+):
+    path = in_row_groups(tmp_path)
+    read(path, cache=str(tmp_path / "whole"), **KEYS)
+    every = list(read_parts)
+    assert len(every) > 5 and len({name.split(",")[0] for name in every}) == 2
+    where, call, kept = PLACES[place]
+    killed_at(monkeypatch, path, tmp_path / "cache", where, call)
+    assert list((tmp_path / "cache").glob("panel-*")) == []
+    read_parts.clear()
+    found = read(path, cache=str(tmp_path / "cache"), **KEYS)
+    assert read_parts == every[kept if kept is not None else len(every) :]
+    assert_equal(found, read(path, **KEYS))
+    assert bytes_of(tmp_path / "cache") == bytes_of(tmp_path / "whole")
+    assert list((tmp_path / "cache").glob("*.part")) == []
+
+
+@pytest.mark.parametrize("name", progress.FILES)
+@pytest.mark.parametrize("end", [False, True])
+def test_parts_that_are_not_as_they_were_written_are_read_again(tmp_path, monkeypatch, read_parts, name, end):
+    path, cache = in_row_groups(tmp_path), tmp_path / "cache"
+    read(path, cache=str(tmp_path / "whole"), **KEYS)
+    every = list(read_parts)
+    killed_at(monkeypatch, path, cache, (conversion, "regular"), 2)
     (left,) = cache.glob(".panel-*.part")
-    assert (left / "values.f32").stat().st_size > 0, "it was killed in the midst"
-    assert list(cache.glob("panel-*")) == []
-    assert_equal(read(path, cache=str(cache), **KEYS), read(path, **KEYS))
-    assert list(cache.glob(".panel-*.part")) == []
+    content = bytearray((left / name).read_bytes())
+    place = -3 if end else len(content) // 2
+    content[place] ^= 1
+    (left / name).write_bytes(content)
+    read_parts.clear()
+    read(path, cache=str(cache), **KEYS)
+    assert 0 < len(read_parts) < len(every) and read_parts == every[-len(read_parts) :]
+    assert bytes_of(cache) == bytes_of(tmp_path / "whole")
 
 
 def test_a_conversion_that_fails_leaves_nothing(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from panels import made_panel
+from panels import LENGTHS, made_panel
 
 from forecast.data.panel.prepare import prepare_panel
 from forecast.data.split import DateSplit, LastSplit, RowSplit, ShareSplit
@@ -72,6 +72,25 @@ def test_every_window_is_that_of_a_slow_reader(split, part, pad, look_back):
         if pad:
             assert batch.past_known[i, :, 3].tolist() == [float(flag) for flag in flags]
             assert not batch.future_known[i, :, 3].any()
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("pad", [False, True])
+def test_a_masked_window_tells_what_of_its_past_was_measured(pad, gaps):
+    measured = np.random.default_rng(3).random((sum(LENGTHS), 2)) > 0.2 if gaps else None
+    data = prepared(made_panel(seed=2, columns=("a", "b"), measured=measured), pad=pad)
+    windows = data.windows("train", masked=True)
+    learnt = windows.__getitems__(range(len(windows))).learnt
+    assert data.windows("train").__getitems__([0]).learnt is None
+    if not pad and not gaps:
+        assert learnt is None
+        return
+    for window in range(len(windows)):
+        series, origin = int(windows.series_of([window])), int(windows.origins_of([window]))
+        for place, row in enumerate(range(origin - SEQ_LEN, origin + PRED_LEN)):
+            inside = row >= data.frame.offsets[series]
+            expected = [inside and (measured is None or bool(measured[row, c])) for c in range(2)]
+            assert learnt[window, place].tolist() == expected
 
 
 def test_batches_gathered_together_are_those_gathered_alone():
@@ -144,6 +163,10 @@ def test_a_panel_without_a_long_series_is_refused():
     """One sentence with what is needed, what is there and what to set."""
     with pytest.raises(UserError, match=r"needs 103 rows \(seq_len 100 \+ pred_len 3\).*'s2', has 53.*data.short=pad"):
         prepared(made_panel(), seq_len=100)
+    with pytest.raises(
+        UserError, match=r"needs 61 rows \(1 row before them, .*has 53 in all. Set a shorter pred_len, or"
+    ):
+        prepared(made_panel(), pad=True, pred_len=60)
 
 
 def test_a_step_panel_cannot_be_cut_at_dates():

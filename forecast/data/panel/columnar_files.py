@@ -1,0 +1,57 @@
+"""What a Parquet or Feather file says of itself: its kind, its columns, its row groups."""
+
+from pathlib import Path
+from typing import Any
+
+from forecast.data.reading.columnar import FEATHER, PARQUET, UNNAMED, columns_of
+
+
+def columnar_kind(path: Path) -> bytes | None:
+    """The first bytes of a Parquet or Feather file; None for others, and for what cannot be read."""
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            beginning = file.read(8)
+    except OSError:
+        return None
+    return next((kind for kind in (PARQUET, FEATHER) if beginning.startswith(kind)), None)
+
+
+def schema_of(path: Path, kind: bytes) -> Any:
+    """Of pyarrow; what it raises for a damaged file."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    if kind == PARQUET:
+        with pa.parquet.ParquetFile(path) as parquet:
+            return parquet.schema_arrow
+    with pa.memory_map(str(path)) as file:
+        return pa.ipc.open_file(file).schema
+
+
+def group_sizes(path: Path, kind: bytes) -> list[int]:
+    """The rows of each row group, or record batch; what pyarrow raises for a damaged file."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    if kind == PARQUET:
+        with pa.parquet.ParquetFile(path) as parquet:
+            said = parquet.metadata
+            return [said.row_group(number).num_rows for number in range(said.num_row_groups)]
+    with pa.memory_map(str(path)) as file:
+        ipc = pa.ipc.open_file(file)
+        return [ipc.get_batch(number).num_rows for number in range(ipc.num_record_batches)]
+
+
+def known_columns(schema: Any) -> tuple[list[str], list[int]]:
+    """The names of the columns and their places in the schema, less a stored index without a name that is no time."""
+    import pyarrow as pa
+
+    header, places = columns_of(schema)
+    kept = [
+        number
+        for number, place in enumerate(places)
+        if not UNNAMED.fullmatch(schema.names[place]) or pa.types.is_timestamp(schema.types[place])
+    ]
+    return [header[number] for number in kept], [places[number] for number in kept]
