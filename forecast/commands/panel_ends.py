@@ -10,7 +10,7 @@ import torch
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.inputs import read_source
-from forecast.commands.panels import panel_history
+from forecast.commands.panels import panel_history, trained_columns
 from forecast.data.panel.columnar_files import columnar_kind
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.read import panel_files
@@ -32,8 +32,7 @@ def history_source(
     """The panel that a forecast goes on from: another file, written as that of the training but for `reading`."""
     other = read_source(source, path, reading)
     assert isinstance(other, CsvSource)
-    # Of a long file no other column is read; else a column, or a cell of a line, is no name of a target.
-    return replace(other, columns=checkpoint.data["columns"], drop=()) if other.panel_form == "long" else other
+    return trained_columns(checkpoint, other)
 
 
 def panel_forecaster(checkpoint: Checkpoint, source: CsvSource, *, device: torch.device) -> PanelForecaster:
