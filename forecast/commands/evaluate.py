@@ -13,7 +13,7 @@ from forecast.commands.outputs import check_evaluation_folder
 from forecast.commands.results import write_results
 from forecast.config.build import build
 from forecast.config.check import read_settings
-from forecast.config.entry import chosen, run_folder
+from forecast.config.job import chosen, run_folder
 from forecast.config.settings import EvaluateSettings
 from forecast.data.prepare import PreparedData
 from forecast.evaluation.memory import PeakMemory

@@ -26,7 +26,8 @@ from forecast.commands.panel_ends import (
 from forecast.commands.results import Result, evaluate_checkpoint
 from forecast.commands.tables import Table, as_file, check_table, keep_table, time_column_of
 from forecast.comparison.rows import at
-from forecast.config.entry import call, run_folder
+from forecast.config.entry import call
+from forecast.config.job import run_folder
 from forecast.config.trust import trusting
 from forecast.data.frame import SeriesFrame
 from forecast.data.guessing.train_command import hydra_value

@@ -20,7 +20,7 @@ from forecast.config.check import check_config
 from forecast.config.code_hash import code_hash
 from forecast.config.commit import commit
 from forecast.config.distributed import check_restarts, rank
-from forecast.config.entry import choices, in_sweep, job_number, run_folder, task_overrides
+from forecast.config.job import choices, in_sweep, job_number, run_folder, task_overrides
 from forecast.config.resume import resumed_config
 from forecast.data.categories import with_train_categories
 from forecast.data.panel.prepare import PanelData

@@ -18,17 +18,18 @@ from hydra._internal.utils import get_args_parser
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
-from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config import distributed, early, hydra_errors, recipes, resolvers
 from forecast.config.aliases import current_override, with_current_names
-from forecast.config.compose import compose_config, groups, own_choices
+from forecast.config.compose import compose_config, groups
+from forecast.config.job import choices, chosen, in_sweep, run_folder
 from forecast.config.trust import OPTION, trusted, trusting
 from forecast.config.values import CONF, natural
 from forecast.errors import UsageError, UserError, closest
-from forecast.run_folder import FolderHeld, hold, read_run, release, write_run_info
+from forecast.run_folder import read_run, write_run_info
+from forecast.run_folder.lock import FolderHeld, hold, release
 from forecast.text.terminal import guard, say
 
 Main = Callable[[DictConfig], None]
@@ -269,33 +270,3 @@ def help_text(config_name: str) -> str:
         options = ", ".join(sorted((name for name in names if name != "inherit"), key=natural))
         lines.append(textwrap.fill(f"{label}: {options}", 110, subsequent_indent="    ", break_on_hyphens=False))
     return Template(str(template)).safe_substitute(APP_CONFIG_GROUPS="\n".join(lines))
-
-
-def choices() -> dict[str, str | None]:
-    """The chosen option of every group of ours: {"model": "informer", ...}."""
-    return own_choices(HydraConfig.get().runtime.choices)
-
-
-def chosen(name: str) -> str | None:
-    """The chosen option of one group; None when nothing, or no such group, was chosen."""
-    return choices().get(name)
-
-
-def in_sweep() -> bool:
-    """Whether this run is one of a sweep's (-m)."""
-    return bool(HydraConfig.get().mode == RunMode.MULTIRUN)
-
-
-def job_number() -> int | None:
-    """The number of this run in its sweep, None outside one."""
-    return int(HydraConfig.get().job.num) if in_sweep() else None
-
-
-def run_folder() -> Path:
-    """Where this run writes."""
-    return Path(HydraConfig.get().runtime.output_dir)
-
-
-def task_overrides() -> list[str]:
-    """The overrides of the command line, those of hydra.* left out."""
-    return [str(override) for override in HydraConfig.get().overrides.task]

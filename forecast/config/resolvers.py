@@ -19,7 +19,8 @@ from forecast.config.sweeps import sweep_dir
 from forecast.config.trust import own_code, trusted
 from forecast.config.values import select
 from forecast.errors import UserError
-from forecast.run_folder import LOCK, METRICS, NOT_IDENTITY, OVERRIDES, RUN_INFO, checkpoint_path, hold, run_of
+from forecast.run_folder import METRICS, NOT_IDENTITY, OVERRIDES, RUN_INFO, checkpoint_path, run_of
+from forecast.run_folder.lock import LOCK, hold
 
 # One of these is in each folder in which a command of this program has written .hydra.
 OURS = (LOCK, RUN_INFO, METRICS)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from forecast.data.guessing.train_command import hydra_value
 from forecast.reproduction.tables import Job
-from forecast.run_folder import OUTPUT, Run, checkpoint_path, in_use, read_run
+from forecast.run_folder import OUTPUT, Run, checkpoint_path, read_run
+from forecast.run_folder.lock import in_use
 
 
 def run_all(

@@ -16,7 +16,7 @@ from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.load import Checkpoint, build_model
 from forecast.config.build import build
 from forecast.config.distributed import rank
-from forecast.config.entry import in_sweep
+from forecast.config.job import in_sweep
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import Source

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from forecast.__main__ import exit_status
 from forecast.config.distributed import LARGE_PAGES
-from forecast.config.entry import choices, chosen, run, run_folder, task_overrides
+from forecast.config.entry import run
+from forecast.config.job import choices, chosen, run_folder, task_overrides
 
 
 def main(cfg):

@@ -12,7 +12,8 @@ import pytest
 from config.test_entry import STUB, reports
 from program import refusal
 
-from forecast.run_folder import FolderHeld, hold, in_use, read_run, release
+from forecast.run_folder import read_run
+from forecast.run_folder.lock import FolderHeld, hold, in_use, release
 
 
 @contextlib.contextmanager
@@ -91,7 +92,7 @@ def test_the_same_process_may_hold_a_folder_again_and_lets_it_go(tmp_path):
     hold(tmp_path)
     hold(tmp_path)
     with contextlib.ExitStack() as undo:
-        child = f"from pathlib import Path; from forecast.run_folder import hold; hold(Path({str(tmp_path)!r}))"
+        child = f"from pathlib import Path; from forecast.run_folder.lock import hold; hold(Path({str(tmp_path)!r}))"
         refused = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=False)
         undo.callback(release, tmp_path)
         assert f"FolderHeld: {tmp_path} is in use: process {os.getpid()} on" in refused.stderr

@@ -1,18 +1,12 @@
-"""A run folder, without torch: the names of its files, the lock that keeps a second training out, and reading a run.
+"""A run folder, without torch: the names of its files, and reading a run.
 
 Reading says whether a run has finished, with which overrides, and how well it did. The folder's own name is made in
 `forecast.config.resolvers`.
 """
 
-import contextlib
-import datetime
-import errno
 import hashlib
-import json
 import logging
 import math
-import os
-import socket
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,15 +14,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from filelock import FileLock, Timeout
 
-from forecast.errors import UserError
+from forecast.run_folder.documents import read_json, read_text
+from forecast.run_folder.lock import running_or_killed
 
 log = logging.getLogger(__name__)
 
 State = Literal["finished", "failed", "interrupted", "unfinished", "foreign"]
 
-LOCK, HOLDER = ".lock", ".lock.holder"
 METRICS, RUN_INFO, OVERRIDES = "metrics.json", "run.json", ".hydra/overrides.yaml"
 # In metrics.json: the name of each file that was written with it -> its SHA-256.
 FILES = "files"
@@ -40,8 +33,6 @@ PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.csv"
 SERIES_ERRORS = "errors_by_series.csv"  # of a panel alone
 # What an evaluation writes, all at once; metrics.json last.
 RESULTS = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS, PICTURE, METRICS)
-
-DEEPEST = 50  # levels of a JSON file; ours have seven
 
 # What may differ between two runs that are one experiment: loggers, paths, the progress bar.
 NOT_IDENTITY = (
@@ -83,92 +74,6 @@ class Run:
     run_info: Mapping[str, Any] = field(default_factory=dict)
 
 
-class FolderHeld(UserError):
-    """Another process is at work in a run folder; the text says which one."""
-
-
-# None: on a file system without locks.
-_locks: dict[Path, FileLock | None] = {}
-# What a file system without locks answers, beside ENOSYS; NFS without its lock service, for one.
-NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)
-
-
-def hold(folder: Path) -> None:
-    """Keeps all other processes out of a run folder, until `release` or the end of this process, however it ends.
-
-    A second call by the same process does nothing. Raises FolderHeld where another one has it. The lock is the
-    operating system's (flock, in FOLDER/.lock), which a killed process loses with its life. On a network file system it
-    holds as far as that passes flock on: NFS between Linux machines does, others may do so on one machine only. Where
-    there are no locks, nothing is kept out, and a warning says so; where the system call itself is missing (ENOSYS),
-    filelock warns and makes a file in place of the lock, which a process killed with SIGKILL leaves behind.
-    """
-    path = folder.absolute()
-    if path in _locks:
-        return
-    lock = FileLock(path / LOCK)
-    try:
-        lock.acquire(timeout=0.2, poll_interval=0.02)  # `in_use` of another process has it for a moment
-    except Timeout:
-        raise FolderHeld(
-            f"{folder} is in use: {_holder(path) or 'another process'} is at work there; wait for its end, stop it, or "
-            "train elsewhere with hydra.run.dir=FOLDER"
-        ) from None
-    except (OSError, NotImplementedError) as error:
-        if isinstance(error, OSError) and error.errno not in NO_LOCKS:
-            raise
-        _locks[path] = None
-        log.warning(
-            "%s is on a file system without locks: see that nothing else trains there, or train elsewhere with "
-            "hydra.run.dir=FOLDER",
-            folder,
-        )
-        return
-    _locks[path] = lock
-    now = datetime.datetime.now().isoformat(" ", "seconds")
-    (path / HOLDER).write_text(f"process {os.getpid()} on {socket.gethostname()}, since {now},")
-
-
-def release(folder: Path) -> None:
-    """Lets others into the folder again, where this process holds it."""
-    lock = _locks.pop(folder.absolute(), None)
-    if lock is not None:
-        with contextlib.suppress(OSError):  # the folder became read-only meanwhile
-            (folder / HOLDER).unlink(missing_ok=True)
-        lock.release()
-
-
-def in_use(folder: Path) -> bool:
-    """Whether another process holds the folder at this moment; no, where that cannot be found out. Writes nothing."""
-    path = folder.absolute()
-    if path in _locks or not (path / LOCK).is_file():
-        return False
-    lock = FileLock(path / LOCK)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return True
-    except (OSError, NotImplementedError):  # of another user, or no locks
-        return False
-    lock.release()
-    return False
-
-
-def _holder(folder: Path) -> str:
-    """The process that holds, or was killed when it held, the folder; empty where none has written itself down."""
-    with contextlib.suppress(OSError):
-        return (folder / HOLDER).read_text()
-    return ""
-
-
-def _running_or_killed(folder: Path) -> str:
-    """What has become of a run that run.json calls running, as far as its lock tells."""
-    holder = _holder(folder)
-    if in_use(folder):
-        return f"it is running: {holder.rstrip(',') or 'another process'}"
-    # a lock of another machine may not be seen from here
-    return "it was killed" if f" on {socket.gethostname()}, " in holder else "it is running, or was killed"
-
-
 def checkpoint_path(folder: str | Path, name: str) -> Path:
     """RUN/checkpoints/best.ckpt or last.ckpt."""
     return Path(folder) / "checkpoints" / f"{name}.ckpt"
@@ -195,7 +100,7 @@ def write_run_info(folder: Path, info: dict[str, Any]) -> None:
 def read_run(folder: Path) -> Run:
     """The run in `folder`, whatever state it is in."""
     try:
-        info, metrics = _json(folder / RUN_INFO), _json(folder / METRICS)
+        info, metrics = read_json(folder / RUN_INFO), read_json(folder / METRICS)
         overrides, job = _overrides_and_job(folder, info)
     except RecursionError:
         return Run(path=folder, state="foreign", reason="one of its files is nested too deeply")
@@ -246,7 +151,7 @@ def _state(folder: Path, metrics: Mapping[str, Any], info: Mapping[str, Any]) ->
         return "interrupted", str(error or "Ctrl-C, or a signal")
     missing = [f"there is no {name}" for name, content in ((RUN_INFO, info), (METRICS, metrics)) if not content]
     if status == "running":
-        missing = [_running_or_killed(folder)]
+        missing = [running_or_killed(folder)]
     elif not missing and not zipfile.is_zipfile(folder / WINDOW_ERRORS):
         missing = [f"{WINDOW_ERRORS} is missing or cut off"]
     elif not missing and (other := torn(folder, metrics)):
@@ -273,46 +178,17 @@ def _overrides_and_job(folder: Path, info: Mapping[str, Any]) -> tuple[dict[str,
     if not isinstance(lines, list):
         if not (folder / OVERRIDES).is_file():
             raise ValueError(f"there is no {OVERRIDES}: no run of forecast train")
-        lines = yaml.safe_load(_text(folder / OVERRIDES, most=1))
+        lines = yaml.safe_load(read_text(folder / OVERRIDES, most=1))
     if not isinstance(lines, list):
         raise ValueError(f"{OVERRIDES} is not a list")
     if not all(isinstance(line, str) for line in lines):  # a list of aliases could be written out for hours
         raise ValueError("its overrides are not a list of texts")
     if "job" not in info:
         file = folder / ".hydra" / "hydra.yaml"
-        job = yaml.safe_load(_text(file, most=1)) if file.is_file() else None
+        job = yaml.safe_load(read_text(file, most=1)) if file.is_file() else None
         for key in ("hydra", "job", "num"):
             job = job.get(key) if isinstance(job, Mapping) else None
     if not isinstance(job, int):
         job = 0
     pairs = (line.partition("=") for line in lines)
     return {key.lstrip("+"): value for key, _, value in pairs}, job
-
-
-def _json(path: Path) -> dict[str, Any]:
-    """Empty when there is no such file. Raises ValueError for anything but an object, RecursionError for a deep one."""
-    if not path.is_file():
-        return {}
-    content = json.loads(_text(path, most=50), parse_int=_integer)
-    if not isinstance(content, dict):
-        raise ValueError(f"{path.name} is not an object")
-    level: list[Any] = [content]
-    for _ in range(DEEPEST):
-        parts = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
-        level = [value for values in parts for value in values]
-    if level:
-        raise RecursionError
-    return content
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > 20:
-        raise ValueError(f"it holds a number of {len(digits)} digits")
-    return int(digits)
-
-
-def _text(path: Path, *, most: int) -> str:
-    """Raises ValueError for a file of more than `most` MB."""
-    if (size := path.stat().st_size / 1e6) > most:
-        raise ValueError(f"{path.name} has {size:.0f} MB; no run writes more than {most}")
-    return path.read_text()
