@@ -180,7 +180,7 @@ def warn_of_other_bits(start: Checkpoint) -> None:
 def with_absolute_paths(config: Any) -> dict[str, Any]:
     """The config with data.path and data.root absolute: a checkpoint is used from other folders too."""
     data = config["data"]
-    paths = {key: str(Path(data[key]).absolute()) for key in ("path", "root") if data.get(key)}
+    paths = {key: str(Path(data[key]).absolute()) for key in ("path", "root", "static_path") if data.get(key)}
     return {**config, "data": {**data, **paths}}
 
 

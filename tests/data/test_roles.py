@@ -1,41 +1,283 @@
-"""Columns by role: who is forecast, who is known in advance, who is merely observed; and what cannot be."""
+"""Roles of columns: categories, facts of series and holidays, as every reader gives them; and bad input."""
 
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
 import pytest
+import torch
 
-from forecast.data.roles import Roles, columns_by_role
+from forecast.commands.panels import training_panel
+from forecast.commands.train import read_data
+from forecast.data.categories import with_categories
+from forecast.data.panel.read import read_panel
+from forecast.data.sources import CsvSource
+from forecast.data.split import LastSplit, ShareSplit
 from forecast.errors import UserError
 
-FILE = ("load", "wind", "sun", "price", "promo")
+CONFIG = {"seq_len": 11, "pred_len": 3, "model": {}}
+SHARES = ShareSplit(train=0.7, test=0.2)
+WORDS = ["sun", "rain", "fog"]
 
 
-def roles(targets=("price",), **named):
-    return columns_by_role(FILE, Roles(**named), targets, "own.csv")
+def series(rows=90, *, seed=5):
+    draws = np.random.default_rng(seed)
+    weather = np.array(WORDS)[draws.integers(0, 3, rows)]
+    weather[-2] = "hail"  # in no train row
+    return pd.DataFrame(
+        {
+            "date": pd.date_range("2024-12-20", periods=rows, freq="D"),
+            "load": draws.normal(9, 2, rows).round(3),
+            "weather": weather,
+            "shift": draws.integers(1, 4, rows),
+            "note": "text",
+        }
+    )
 
 
-def test_the_frame_has_targets_then_observed_columns_then_those_known_in_advance():
-    found = roles(known=["promo", "wind"])
-    assert (found.targets, found.past, found.known) == (("price",), ("load", "sun"), ("wind", "promo"))
-    assert found.all == ("price", "load", "sun", "wind", "promo")
+def panel(shops=("a", "b", "c"), rows=40, *, seed=6):
+    draws = np.random.default_rng(seed)
+    return pd.concat(
+        pd.DataFrame(
+            {
+                "shop": shop,
+                "date": pd.date_range("2024-01-01", periods=rows),
+                "sold": draws.normal(10 * s, 1, rows).round(3),
+                "promo": np.array(["no", "yes"])[draws.integers(0, 2, rows)],
+                "size": 100 + s,
+                "region": "north" if s % 2 else "south",
+                "number": s + 1,
+            }
+        )
+        for s, shop in enumerate(shops)
+    )
 
 
-def test_columns_without_a_role_are_observed_after_those_that_are_named_so():
-    assert roles(past=["sun"]).past == ("sun", "load", "wind", "promo")
+def written(table, folder, kind):
+    path = folder / f"t.{kind}"
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+        table.to_parquet(path, index=False)
+    elif kind == "xlsx":
+        pytest.importorskip("openpyxl")
+        table.to_excel(path, index=False)
+    else:
+        table.to_csv(path, index=False, sep=";" if kind == "slow.csv" else ",", quoting=2 if kind == "slow.csv" else 0)
+    return path
 
 
-def test_several_targets_keep_their_order():
-    assert roles(targets=("sun", "load"), known=["promo"]).all == ("sun", "load", "wind", "price", "promo")
+def source(path, **keys):
+    separator = ";" if str(path).endswith("slow.csv") else ","
+    slow = {"missing": ["-"]} if str(path).endswith("slow.csv") else {}  # which pandas does not read as we do
+    return CsvSource(path=str(path), split=SHARES, separator=separator, **{"target": "load", **slow, **keys})
 
 
-@pytest.mark.parametrize(
-    ("named", "words"),
-    [
-        ({"known": ["price"]}, r"'price' is a target \(data.target\).*cannot be known in advance \(data.known\)"),
-        ({"known": ["wind"], "past": ["wind"]}, "'wind' is named as data.known and as data.past. Give it one role"),
-        ({"known": ["wind", "wind"]}, "'wind' stands twice in data.known. Name it once"),
-        ({"known": ["winds"]}, r"no column 'winds' \(data.known\) among .*Did you mean 'wind'"),
-        ({"targets": ("prize",)}, r"no column 'prize' \(data.target\) among .*Did you mean 'price'"),
-    ],
-)
-def test_what_cannot_be(named, words):
-    with pytest.raises(UserError, match=words):
-        roles(**named)
+@pytest.mark.parametrize("kind", ["csv", "slow.csv", "parquet", "xlsx"])
+def test_every_reader_gives_the_same_categories_of_one_series(tmp_path, kind, caplog):
+    table = series()
+    keys = {"known": ["weather"], "past": ["shift"], "categorical": ["shift"]}
+    data = read_data(source(written(table, tmp_path, kind), **keys), CONFIG)
+    assert data.frame.columns == ("load", "weather", "shift")
+    assert data.frame.categories == {"weather": ("fog", "rain", "sun"), "shift": ("1", "2", "3")}
+    assert (data.covariates, data.hidden, data.covariate_sizes) == (("weather", "shift"), ("shift",), (4, 4))
+    codes = [("fog", "rain", "sun").index(word) + 1 if word != "hail" else 0 for word in table["weather"]]
+    np.testing.assert_array_equal(data.frame.values[:, 1], codes)
+    np.testing.assert_array_equal(data.series[:, -2:].numpy(), np.stack([codes, table["shift"]], axis=1))  # unscaled
+    assert "column 'weather' has in 1 rows categories that the training did not have, hail" in caplog.text
+
+
+def test_observed_categories_are_hidden_at_the_steps_to_come(tmp_path):
+    keys = {"known": ["weather"], "past": ["shift"], "categorical": ["shift"]}
+    data = read_data(source(written(series(), tmp_path, "csv"), **keys), CONFIG)
+    windows = data.windows("train")
+    for batch in (windows[4], windows.in_batches([4], 1)[0]):
+        assert (batch.past_known[..., -1] > 0).all() and (batch.future_known[..., -1] == 0).all()
+        assert (batch.future_known[..., -2] > 0).all()
+    assert (data.series[:, -1] > 0).all()  # a copy was changed
+
+
+def test_gaps_in_categories_are_unknown_ones(tmp_path):
+    table = series()
+    table.loc[[20, 21], "weather"] = None
+    read = source(written(table.drop(index=30), tmp_path, "csv"), known=["weather"], gaps="interpolate")
+    data = read_data(read, CONFIG)
+    assert np.flatnonzero(data.frame.values[:, -1] == 0).tolist() == [20, 21, 30, 88]
+    assert set(np.unique(data.series[:, -1])) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("kind", ["csv", "slow.csv", "parquet"])
+def test_every_reader_gives_the_same_panel_with_categories_and_facts(tmp_path, kind):
+    keys = {"target": "sold", "known": ["promo"], "static": ["size", "region", "number"], "categorical": ["number"]}
+    read = source(written(panel(), tmp_path, kind), **keys, id_column="shop")
+    data = training_panel(read, CONFIG)
+    frame, facts = data.frame, data.frame.facts
+    assert frame.columns == ("sold", "promo") and frame.categories == {"promo": ("no", "yes")}
+    assert facts.categories == {"region": ("north", "south"), "number": ("1", "2", "3")}
+    np.testing.assert_array_equal(facts.values, [[100, 2, 1], [101, 1, 2], [102, 2, 3]])
+    assert data.covariate_sizes == (3, 0, 3, 4)
+    windows = data.windows("train")
+    batch = windows.__getitems__(torch.arange(len(windows)))
+    scaled = (np.array([100, 101, 102]) - 101) / np.std([100, 101, 102])
+    expected = np.stack([scaled, [2, 1, 2], [1, 2, 3]], axis=1)[batch.series]
+    for part in (batch.past_known, batch.future_known):
+        np.testing.assert_allclose(part[..., -3:], np.repeat(expected[:, None], part.shape[1], axis=1), rtol=1e-6)
+        assert set(np.unique(part[..., -4])) == {1, 2}
+    assert data.n_known == batch.past_known.shape[2]
+    assert windows._facts.shape == (3, 3)  # once a series, whatever its rows
+
+
+def test_ids_and_another_file_are_facts(tmp_path):
+    table = panel(("7", "8", "9")).rename(columns={"shop": "store"}).assign(brand="x")
+    shops = pd.DataFrame({"STORE": [9.0, 8.0, 7.0, 1.0], "area": [90.5, 80.5, 70.5, 1.0], "type": ["p", "q", "p", "r"]})
+    shops.to_csv(tmp_path / "shops.csv", index=False)
+    keys = {"target": "sold", "id_column": ["store", "brand"], "known": ["promo"], "static": ["brand", "area", "type"]}
+    keys |= {"static_path": str(tmp_path / "shops.csv"), "static_on": {"store": "STORE"}}
+    read = source(written(table, tmp_path, "csv"), **keys, columns=["sold", "promo"])
+    facts = training_panel(read, CONFIG).frame.facts
+    assert facts.categories == {"brand": ("x",), "type": ("p", "q")}
+    np.testing.assert_array_equal(facts.values, [[1, 70.5, 1], [1, 80.5, 2], [1, 90.5, 1]])
+    every = training_panel(replace(read, static=[]), CONFIG).frame.facts
+    assert every.names == ("area", "type")
+
+
+def test_facts_come_back_from_a_cache(tmp_path):
+    keys = {"target": "sold", "known": ["promo"], "static": ["region", "size"], "id_column": "shop"}
+    read = source(written(panel(), tmp_path, "csv"), **keys, cache=str(tmp_path / "cache"))
+    first, again, plain = read_panel(read), read_panel(read), read_panel(replace(read, cache=None))
+    for frame in (first, again):
+        np.testing.assert_array_equal(frame.facts.values, plain.facts.values)
+        assert frame.facts.names == plain.facts.names and dict(frame.categories).keys() == {"promo"}
+        assert {name: tuple(words) for name, words in frame.facts.categories.items()} == plain.facts.categories
+
+
+def test_a_category_of_another_file_has_the_number_of_the_training(tmp_path, caplog):
+    read = source(written(series(), tmp_path, "csv"), known=["weather"])
+    frame = with_categories(read.frame(), {"weather": ["rain", "sun"]})
+    table = series()
+    expected = [{"rain": 1, "sun": 2}.get(word, 0) for word in table["weather"]]
+    np.testing.assert_array_equal(frame.values[:, frame.columns.index("weather")], expected)
+    assert f"{(np.array(expected) == 0).sum()} rows categories that the training did not have, fog, hail" in caplog.text
+
+
+def test_text_without_a_role_is_left_out(tmp_path):
+    assert source(written(series(), tmp_path, "csv")).frame().columns == ("load", "shift")
+    assert source(written(series(), tmp_path, "csv"), known=["shift"]).frame().columns == ("load", "shift")
+
+
+def test_holidays_are_known_in_advance(tmp_path):
+    pytest.importorskip("holidays")
+    data = read_data(source(written(series(), tmp_path, "csv"), holidays="DE"), CONFIG)
+    days = data.frame.timestamps[data.frame.values[:, -1] == 1]
+    assert data.covariates == ("holiday",)
+    assert [str(day.date()) for day in days] == ["2024-12-25", "2024-12-26", "2025-01-01"]
+    many = source(written(panel(), tmp_path, "csv"), target="sold", id_column="shop", holidays="DE")
+    frame = training_panel(many, CONFIG).frame
+    assert frame.values[:, frame.columns.index("holiday")].reshape(3, 40).tolist() == [[1] + [0] * 39] * 3
+
+
+ONE = {
+    "twice in a role": ({"known": ["shift", "shift"]}, r"'shift' stands twice in data.known. Name it once"),
+    "two roles": ({"known": ["shift"], "past": ["shift"]}, r"named as data.known and as data.past. Give it one role"),
+    "a target known": ({"known": ["load"]}, r"'load' is a target .*: it cannot be known in advance"),
+    "no column": ({"known": ["shaft"]}, r"no column 'shaft' \(data.known\) among load, shift.* 'shift'"),
+    "a category as target": ({"target": "shift", "categorical": ["shift"]}, r"is a target .*numbers, no categories"),
+    "no category": ({"categorical": ["shaft"]}, r"no column 'shaft' \(data.categorical\)"),
+    "a country": ({"holidays": "DEU1"}, r"data.holidays=DEU1: the package holidays knows no such country"),
+    "facts of one": ({"static": ["shift"]}, r"data.static=\[shift\]: facts tell series .*the data are one"),
+    "features": ({"features": "S", "known": ["shift"]}, r"data.features=S .*\(data.known\).* Leave data.features out"),
+    "columns": ({"panel": "columns", "known": ["shift"]}, r"data.panel=columns each is a series.*data.panel=long"),
+}
+
+
+@pytest.mark.parametrize("case", ONE)
+def test_roles_of_one_series_that_cannot_be_are_refused(tmp_path, case):
+    keys, match = ONE[case]
+    if case == "a country":
+        pytest.importorskip("holidays")
+    with pytest.raises(UserError, match=match):
+        read_data(source(written(series(), tmp_path, "csv"), **keys), CONFIG)
+
+
+def test_holidays_need_a_calendar_a_package_and_a_free_name(tmp_path, monkeypatch):
+    pytest.importorskip("holidays")
+    table = series().assign(holiday=0)
+    with pytest.raises(UserError, match=r"column 'holiday' already.*data.drop=\[holiday\]"):
+        read_data(source(written(table, tmp_path, "csv"), holidays="DE"), CONFIG)
+    steps = series().drop(columns="date")
+    with pytest.raises(UserError, match="steps that no calendar counts, which have no holidays"):
+        read_data(source(written(steps, tmp_path, "csv"), holidays="DE", time_column=None, freq="steps"), CONFIG)
+    monkeypatch.setitem(__import__("sys").modules, "holidays", None)
+    with pytest.raises(UserError, match=r"needs the package holidays: pip install"):
+        read_data(source(written(series(), tmp_path, "csv"), holidays="DE"), CONFIG)
+
+
+SHOPS = "STORE,area\n100,5\n101,6\n102,7\n"
+FACTS = {
+    "a change": (
+        lambda t: t.assign(size=t["size"].where(np.arange(len(t)) != 50, 9)),
+        {"static": ["size"]},
+        SHOPS,
+        r"t.csv: line 52: the fact 'size' .* of the series 'b' is 9, and was 101 before \(line 42\)",
+    ),
+    "a word that changes": (
+        lambda t: t.assign(region=t["region"].where(np.arange(len(t)) != 50, "east")),
+        {"static": ["region"]},
+        SHOPS,
+        r"line 52: the fact 'region' .* is east, and was north before",
+    ),
+    "no value": (
+        lambda t: t.assign(size=t["size"].where(t["shop"] != "b")),
+        {"static": ["size"]},
+        SHOPS,
+        r"t.csv: the series 'b' has no value of the fact 'size'",
+    ),
+    "no column": (lambda t: t, {"static": ["sizes"]}, SHOPS, r"no column 'sizes' \(data.static\).* 'size'"),
+    "a file without on": (lambda t: t, {"static_path": "F"}, SHOPS, r"which row is of which series\?.*data.static_on="),
+    "on without a file": (lambda t: t, {"static_on": {"size": "STORE"}}, SHOPS, r"joins a file, and none is named"),
+    "no such key": (
+        lambda t: t,
+        {"static_path": "F", "static_on": {"size": "STOR"}},
+        SHOPS,
+        r"no column 'STOR' \(data.static_on\) among STORE, area",
+    ),
+    "no such column": (
+        lambda t: t,
+        {"static_path": "F", "static_on": {"sizes": "STORE"}},
+        SHOPS,
+        r"no column 'sizes' \(data.static_on\)",
+    ),
+    "no row": (
+        lambda t: t,
+        {"static_path": "F", "static_on": {"size": "STORE"}},
+        SHOPS.replace("101,6\n", ""),
+        r"has no row for 1 of 3 series, the first is 'b' with size 101",
+    ),
+    "two rows": (
+        lambda t: t,
+        {"static_path": "F", "static_on": {"size": "STORE"}},
+        SHOPS + "101,7\n",
+        r"line 5: size|line 5: STORE 101 stands in line 3 already",
+    ),
+    "an empty fact": (
+        lambda t: t,
+        {"static_path": "F", "static_on": {"size": "STORE"}},
+        SHOPS.replace("101,6", "101,"),
+        r"shops.csv: the series 'b' has no value of the fact 'area'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FACTS)
+def test_facts_that_cannot_be_are_refused(tmp_path, case):
+    change, keys, shops, match = FACTS[case]
+    (tmp_path / "shops.csv").write_text(shops)
+    keys = {key: str(tmp_path / "shops.csv") if value == "F" else value for key, value in keys.items()}
+    path = written(change(panel()), tmp_path, "csv")
+    with pytest.raises(UserError, match=match):
+        training_panel(source(path, target="sold", id_column="shop", **keys), CONFIG)
+
+
+def test_the_end_of_each_series_is_cut_with_facts_too(tmp_path):
+    read = source(written(panel(), tmp_path, "csv"), target="sold", id_column="shop", static=["size"])
+    data = training_panel(replace(read, split=LastSplit(val=1, test=1, horizon=3)), CONFIG)
+    assert len(data.windows("test")) == 3

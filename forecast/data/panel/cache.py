@@ -159,7 +159,8 @@ def _fingerprint(source: CsvSource, files: Sequence[Path], freq: str | None) -> 
     keys = [*(key.name for key in fields(Layout)), "path", "panel", "id_column"]
     read = {key: repr(getattr(source, key)) for key in keys}
     read |= {key: repr(value) for key, value in source.named.items()}
-    known = [_VERSION, freq, read, [_of_file(path) for path in files]]
+    others = [] if source.static_path is None else [Path(source.static_path)]
+    known = [_VERSION, freq, read, [_of_file(path) for path in [*files, *others]]]
     return hashlib.md5(json.dumps(known, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
 

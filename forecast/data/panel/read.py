@@ -4,6 +4,7 @@ import glob
 from dataclasses import replace
 from pathlib import Path
 
+from forecast.data.catalog import file_md5
 from forecast.data.panel.assembly import frame_of, times_are_counted
 from forecast.data.panel.cache import Unfinished, cached_panel
 from forecast.data.panel.columnar_files import columnar_kind
@@ -15,7 +16,7 @@ from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.grid import panel_grid
 from forecast.data.panel.line_rows import line_rows
 from forecast.data.panel.regular import regular
-from forecast.data.panel.rows import PanelRows, in_order, joined
+from forecast.data.panel.rows import PanelRows, checksum_of, in_order, joined
 from forecast.data.reading.codebook import Codebook
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
@@ -64,6 +65,8 @@ def _read(source: CsvSource, files: list[Path], freq: str | None, book: Codebook
     if source.has_facts:
         facts, ordered = facts_of(source, rows, ordered, book)
         rows = replace(rows, columns=ordered.columns)
+        if source.static_path is not None:  # a change of theirs is a change of the data
+            rows = replace(rows, checksum=checksum_of([rows.checksum, file_md5(Path(source.static_path))]))
     grid = panel_grid(ordered, stepped=rows.stepped, trained_on=freq)
     found = regular(ordered, grid, source.gaps)
     frame = frame_of(found, rows, grid, name, counted=times_are_counted(source))

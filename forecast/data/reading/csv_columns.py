@@ -151,10 +151,11 @@ class _Words:
         self._parts: list[npt.NDArray[np.int32]] = []
 
     def add(self, cells: "pd.Series[str]") -> None:
-        """Appends categorical cells; what a short row lacks is ''."""
-        known = [cell.strip(BLANKS) for cell in cells.cat.categories]
+        """Appends cells; what a short row lacks is ''."""
+        coded = cells.astype("category").cat
+        known = [cell.strip(BLANKS) for cell in coded.categories]
         places = np.array([self._codes.setdefault(cell, len(self._codes)) for cell in [*known, ""]], dtype=np.int32)
-        self._parts.append(places[cells.cat.codes])  # -1: what is missing, at the end
+        self._parts.append(places[coded.codes])  # -1: what is missing, at the end
 
     def codes(self, book: Codebook) -> FloatArray:
         """The numbers of categories (N,); ValueError where a cell goes over the end of its line."""
@@ -189,6 +190,7 @@ def _quick_chunks(
         raise ValueError("surplus cells")
     kinds: dict[Any, Any] = dict.fromkeys(range(width), str)
     kinds |= dict.fromkeys(places, np.float64) | dict.fromkeys(words, "category")
+    kinds |= dict.fromkeys(spec.named(), str)  # as categories numbers would lose how they are written
     missing = sorted(MISSING_SPELLINGS)
     (time,) = spec.times
     with (
