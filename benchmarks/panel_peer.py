@@ -13,6 +13,7 @@ from benchmarks.panel_training import panel_training
 from benchmarks.panels import LENGTHS, ROUNDS, ROWS, apart
 from benchmarks.setting import Figures, Setting, print_now
 from forecast.errors import UserError
+from forecast.evaluation.memory import PeakMemory
 
 PEER = "neuralforecast"
 SCRIPT = Path(__file__).with_name("neuralforecast_panel.py")
@@ -82,7 +83,7 @@ def ours_on(setting: Setting, *, panel: str, folder: str) -> Figures:
     from forecast.commands.inputs import saved_source
     from forecast.commands.panel_ends import history_source, long_table, panel_forecaster, whole_table
 
-    memory = timing.PeakMemory()
+    memory = PeakMemory()
     command = overrides(panel, sizes_of(setting, **LENGTHS), f"trainer.max_steps={setting.steps}")
     stages = panel_training(setting, command=[*command, "trainer.max_epochs=-1", f"hydra.run.dir='{folder}'"])
     start = time.perf_counter()

@@ -11,6 +11,7 @@ from forecast.checkpoint.load import build_model  # noqa: F401 - imported before
 from forecast.commands.train import make_plan, read_data
 from forecast.config import entry
 from forecast.evaluation.baselines import fit_baselines
+from forecast.evaluation.memory import PeakMemory
 from forecast.training.fit import fit
 from forecast.training.record import make_record
 from forecast.training.throughput import Throughput
@@ -22,7 +23,7 @@ def panel_training(setting: Setting, *, command: Sequence[str]) -> Figures:
     opened: from the file, or its cache, to splits and scales. baselines: fitted, which nobody else does. started: model
     and trainer made, the leakage check. trained: all steps.
     """
-    memory, figures = timing.PeakMemory(), dict[str, Figures]()
+    memory, figures = PeakMemory(), dict[str, Figures]()
     begun = highest = 0.0
 
     def stage(name: str) -> None:

@@ -18,6 +18,7 @@ from benchmarks.panel_files import overrides, sizes_of, write_panel
 from benchmarks.panel_training import panel_training
 from benchmarks.setting import Figures, Setting, Sizes, print_now
 from forecast.errors import UserError
+from forecast.evaluation.memory import PeakMemory
 
 ROWS, PREDICTED_ROWS = 100, 200
 LENGTHS = {"seq_len": 48, "label_len": 24, "pred_len": 12}  # a hundred rows hold windows of three splits
@@ -84,7 +85,7 @@ def converted(setting: Setting, *, command: Sequence[str]) -> Figures:
     from forecast.data.panel.read import read_panel
 
     source = build(ours.values(*command)["data"])
-    memory, start = timing.PeakMemory(), time.perf_counter()
+    memory, start = PeakMemory(), time.perf_counter()
     read_panel(source)
     return {"seconds": time.perf_counter() - start, "megabytes": timing.whole_peak(memory)}
 
@@ -103,7 +104,7 @@ def windows_alone(setting: Setting, *, command: Sequence[str]) -> Figures:
     module = ForecastDataModule(
         data, batch_size=given["batch_size"], seed=config["seed"], windows_per_epoch=given["windows_per_epoch"]
     )
-    memory, counted = timing.PeakMemory(), []
+    memory, counted = PeakMemory(), []
 
     def epoch() -> None:
         counted.append(sum(len(batch.target) for batch in module.train_dataloader()))

@@ -22,6 +22,20 @@ def series(tmp_path_factory):
     return write_series(tmp_path_factory.mktemp("benchmark") / "series.csv")
 
 
+def measure_here(monkeypatch):
+    """What has processes of its own runs in this one, and as shortly as can be."""
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "0")
+    monkeypatch.setattr(timing, "machine_rates", functools.partial(timing.machine_rates, side=64))
+    monkeypatch.setattr(timing, "LEAST_SECONDS", 0.0)
+
+    def here(function, setting, *, as_train=False, **arguments):
+        return json.loads(json.dumps(function(setting, **json.loads(json.dumps(arguments)))))
+
+    monkeypatch.setattr(timing, "in_own_process", here)
+
+
 @pytest.fixture
 def call(tmp_path, monkeypatch, capsys, series):
     """Runs a part in this process, with what has processes of its own, beside a peer of that scale.
@@ -35,16 +49,7 @@ def call(tmp_path, monkeypatch, capsys, series):
     for name in of_the_peer():
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(sys, "argv", sys.argv)
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
-    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "0")
-    monkeypatch.setattr(timing, "machine_rates", functools.partial(timing.machine_rates, side=64))
-    monkeypatch.setattr(timing, "LEAST_SECONDS", 0.0)
-
-    def here(function, setting, *, as_train=False, **arguments):
-        return json.loads(json.dumps(function(setting, **json.loads(json.dumps(arguments)))))
-
-    monkeypatch.setattr(timing, "in_own_process", here)
+    measure_here(monkeypatch)
 
     def run(part, *arguments, scale=1.0):
         peer = write_peer(tmp_path / "peer", scale=scale)
@@ -172,7 +177,7 @@ echo '{"prepare": 3.0, "train": 5.0, "predict": 7.0, "megabytes": 11.0, "rows": 
 def of_panels(tmp_path, monkeypatch, capsys):
     """Runs the part on small panels beside a peer that says it has forecast so many rows; without it none."""
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr(timing, "machine_rates", functools.partial(timing.machine_rates, side=64))
+    measure_here(monkeypatch)
     small = ["--series", 60, "--windows", 500, "--predicted", 70, "--compared", 40, "--steps", 2, "--rounds", 1]
 
     def run(rows):
