@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.setting import Setting, print_now
 
 # The name of a part is that of its module: what it measures, and what `all` measures less of, so that it ends within
-# 25 minutes on two cores.
+# 25 minutes on two cores; `panels` is as large there as alone, and takes as long again.
 PARTS = {
     "data": ("windows per second of a shuffled epoch", "--budget 15"),
     "attention": (
@@ -26,6 +26,7 @@ PARTS = {
     "epoch": ("from the CSV file to the first validation metric", "--rounds 1 --fraction 0.15"),
     "evaluation": ("the ETTh1 test split by the same weights", "--rounds 2"),
     "predict": ("predict.py from the shell to the CSV", ""),
+    "panels": ("a million series opened, trained on and forecast; 10,000 beside neuralforecast", ""),
 }
 # The options that change `Sizes`.
 SIZES = ("seq_len", "label_len", "pred_len", "batch", "factor", "d_model", "n_heads", "d_ff")
@@ -44,7 +45,8 @@ def main() -> None:
     from forecast.errors import UserError
 
     try:
-        for peer in vars(arguments).get("peers", ()):  # before the first part, which takes minutes
+        # before the first part, which takes minutes; `panels` has its peer in another process
+        for peer in vars(arguments).get("peers", ()) if arguments.part != "panels" else ():
             load_peer(peer)
         for options in parts:
             measure(**vars(options))
@@ -61,11 +63,12 @@ def measure(part: str, json: Path | None = None, **options: Any) -> None:
     from benchmarks import record, timing
     from benchmarks.document import machine_line, print_table, rates_lines
     from benchmarks.peers import load_peer
+    from forecast.config.code_hash import code_hash
 
     sizes = {name: options.pop(name) for name in SIZES if name in options}
     setting = Setting(**{"threads": torch.get_num_threads(), **options, "sizes": sizes})
     timing.prepare_process(setting)
-    for note in (load_peer(peer).note for peer in setting.peers):
+    for note in (load_peer(peer).note for peer in setting.peers if part != "panels"):
         print_now(*([f"Mind: {note}."] if note else []))
     machine = record.describe(setting)
     if json and json.exists():
@@ -73,10 +76,11 @@ def measure(part: str, json: Path | None = None, **options: Any) -> None:
     print_now(f"\n== {part} ==", machine_line(machine))
     before = timing.machine_rates(setting)
     figures = importlib.import_module(f"benchmarks.{part}").run(setting)
-    for key in figures.keys() - {"step", "duel"}:  # these have printed each row when it was measured
-        print_table(key, figures[key])
+    for key in figures:
+        if key not in ("step", "duel"):  # these have printed each row when it was measured
+            print_table(key, figures[key])
     rates = {"before": before, "after": timing.machine_rates(setting)}
-    stamped = {**rates, "date": machine["date"], "commit": machine["commit"]}
+    stamped = {**rates, "date": machine["date"], "commit": machine["commit"], "code": code_hash()}
     machine["rates"] = dict.fromkeys(figures, stamped)
     print_now("", *rates_lines(machine, next(iter(figures))))
     if json:
@@ -110,12 +114,24 @@ def make_parser() -> argparse.ArgumentParser:
             part.add_argument("--lengths", nargs="+", type=int, metavar="L", help="of each attention")
             part.add_argument("--limit", type=float, help="seconds after which longer ones are left out")
             continue
+        if name == "panels":
+            add_panels(part)
         for option in SIZES:
             part.add_argument(f"--{option}", type=int, help="of the model and its batches, both sides alike")
         if name == "epoch":
             part.add_argument("--fraction", type=float, metavar="F", help="of the batches of an epoch")
     parts.add_parser("all", help="all of them, shortened", parents=[shared])
     return parser
+
+
+def add_panels(part: argparse.ArgumentParser) -> None:
+    """The options of the part `panels`."""
+    part.add_argument("--series", type=int, help="of the large panel, 100 rows each")
+    part.add_argument("--windows", type=int, help="of an epoch of it")
+    part.add_argument("--predicted", type=int, help="series that are forecast, 200 rows each")
+    part.add_argument("--compared", type=int, help="series beside the peer")
+    part.add_argument("--steps", type=int, help="of the training beside the peer")
+    part.add_argument("--python", metavar="FILE", help="that has neuralforecast, where this one has not")
 
 
 def check_arguments(parser: argparse.ArgumentParser, values: dict[str, Any]) -> None:

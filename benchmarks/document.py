@@ -22,7 +22,10 @@ SECTIONS = {
     "epoch": ("An epoch", "From the CSV file to the first validation metric"),
     "evaluation": ("Evaluation", "Every test window of ETTh1, by the same weights"),
     "predict": ("predict.py", "From the shell to the CSV file, a full-size checkpoint"),
+    "panels": ("Many series", ""),
+    "panel_peer": ("Many series beside neuralforecast", ""),
 }
+NOT_RUN = {"panels": "python scripts/benchmark.py panels --peer neuralforecast --json results/performance/cpu.json"}
 
 
 def document_lines(files: Mapping[str, Figures]) -> list[str]:
@@ -34,12 +37,47 @@ def document_lines(files: Mapping[str, Figures]) -> list[str]:
         if summary := summary_lines(parts):
             note = "Times the authors' code, medians; spreads are in the tables below."
             lines += ["### In short", "", note, "", *summary, ""]
-        for part in (part for part in SECTIONS if part in parts):
-            (title, text), fraction = SECTIONS[part], parts["epoch"]["fraction"] if part == "epoch" else 1.0
-            share = f", {fraction:.0%} of its batches" if fraction < 1.0 else ""
-            lines += [f"### {title}", "", f"{text}{share}.", "", *part_table(part, parts[part]), ""]
-            lines += rates_lines(machine, part)
+        for part, (title, _) in SECTIONS.items():
+            if part in parts:
+                text = described(part, parts[part])
+                lines += [f"### {title}", "", f"{text}.", "", *part_table(part, parts[part]), ""]
+                lines += rates_lines(machine, part)
+            elif part in NOT_RUN and kind == "cpu":
+                lines += [f"### {title}", "", f"Not run yet: `{NOT_RUN[part]}`.", ""]
     return lines[:-1] or ["Nothing has been measured yet."]
+
+
+def described(part: str, figures: Any) -> str:
+    """What was measured, with the sizes that it was measured with."""
+    text = SECTIONS[part][1]
+    if part == "epoch" and figures["fraction"] < 1.0:
+        return f"{text}, {figures['fraction']:.0%} of its batches"
+    if part == "panels":
+        windows, predicted = figures["windows"], figures["predicted"]
+        lengths = "/".join(str(figures[f"predicted_{name}"]) for name in ("seq_len", "label_len", "pred_len"))
+        return (
+            f"{figures['series']:,} made-up daily series of {figures['rows']} rows in one Parquet file, `data.cache`, "
+            f"an Informer of {widths(figures)}, windows of {size(figures).replace(' x', ' in batches of')}. converted: "
+            "once, into the cache. opened: from there to splits and scales. baselines: fitted. an epoch: of "
+            f"{windows:,} windows. windows alone: as many, with no model, one thread. predict: {predicted:,} series of "
+            f"{figures['predicted_rows']} rows at {lengths}, in two processes with a thread each, from the shell to "
+            "the merged CSV. memory: of a whole process, mapped pages of files among it"
+        )
+    if part == "panel_peer":
+        row = figures[0]
+        return (
+            f"{row['series']:,} made-up daily series of {row['rows']} rows, an Informer of {widths(row)} on both "
+            f"sides, {row['steps']} steps of {row['batch']} windows {size(row).partition(' ')[0]}, series scaled one "
+            "by one. prepare: from the file to the first step; train: the steps; predict: every series, as a table; "
+            "memory: of the whole process. Ours reads the calendar too, which theirs is not given, looks for leaks and "
+            "writes a checkpoint; its baselines are not counted"
+        )
+    return text
+
+
+def widths(figures: Figures) -> str:
+    """The model's sizes."""
+    return f"d_model {figures['d_model']}, {figures['n_heads']} heads, d_ff {figures['d_ff']}"
 
 
 def print_table(part: str, figures: Any) -> None:
@@ -71,7 +109,8 @@ def part_table(part: str, figures: Any) -> list[str]:
     before, after = COLUMNS.get(part, ({}, {}))
     ratios = [contender.get("ratios", {}) for row in rows for contender in row["contenders"].values()]
     references = list(dict.fromkeys(name for names in ratios for name in names))
-    cells = [[*before, "whose", "time", *(f"times {name}" for name in references), *after]]
+    whose = "what" if part == "panels" else "whose"
+    cells = [[*before, whose, "time", *(f"times {name}" for name in references), *after]]
     for row in rows:
         for name, contender in row["contenders"].items():
             own = [contender.get("ratios", {}).get(other) for other in references]
@@ -146,7 +185,7 @@ def rates_lines(machine: Figures, part: str) -> list[str]:
     if not rates:
         return []
     pairs = [f"{rates['before'][name]:.0f} and {rates['after'][name]:.0f} in {name}" for name in rates["before"]]
-    measured = f"{rates['date']}, commit {rates['commit'] or '-'}"
+    measured = f"{rates['date']}, commit {rates['commit'] or '-'}{', code ' + rates['code'] if 'code' in rates else ''}"
     return [f"Matrix products before and after, GFLOP/s: {', '.join(pairs)}. {measured}.", ""]
 
 
@@ -168,6 +207,11 @@ def memory(figures: Figures) -> str:
     return "-" if figures.get("megabytes") is None else f"{figures['megabytes']:,.0f} MB"
 
 
+def rate(figures: Figures) -> str:
+    """How many windows or series a second."""
+    return f"{figures['rate']:,.0f} {figures['of']}/s" if "rate" in figures else "-"
+
+
 # The columns before name, time and ratios, of a row, and after them, of a contender.
 COLUMNS: Mapping[str, tuple[Columns, Columns]] = {
     "step": (
@@ -178,5 +222,7 @@ COLUMNS: Mapping[str, tuple[Columns, Columns]] = {
         {"form": lambda row: "causal" if row["causal"] else "not causal", "L": lambda row: str(row["L"])},
         {"memory": memory},
     ),
+    "panels": ({}, {"rate": rate, "memory": memory}),
+    "panel_peer": ({"stage": lambda row: str(row["stage"])}, {"memory": memory}),
     "data": ({}, {"windows/s": lambda figures: f"{figures['windows_per_second']:,.0f}"}),
 }

@@ -33,6 +33,14 @@ class Setting:
     only: Sequence[str] = ()
     lengths: Sequence[int] = (96, 192, 336, 720, 1024, 2048, 4096, 8192, 16384)
     limit: float = 60.0
+    # of the part `panels`: series of the large panel, windows of its epoch, series that are forecast, series and
+    # training steps beside a peer, and the Python that has this peer, None: this one
+    series: int = 1_000_000
+    windows: int = 100_000
+    predicted: int = 100_000
+    compared: int = 10_000
+    steps: int = 200
+    python: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -144,6 +144,11 @@ def available_memory() -> float:
     return int(match[1]) * 1024 / 1e9 if match else math.inf
 
 
+def whole_peak(memory: PeakMemory) -> float | None:
+    """The 10^6 bytes that this process has taken at most since `memory` was made, or another one after it."""
+    return memory.megabytes(torch.device("cpu"))
+
+
 def peak_above(run: Callable[[], object], setting: Setting) -> float:
     """The 10^6 bytes that a call takes at its peak, above what was there before."""
     memory = PeakMemory()

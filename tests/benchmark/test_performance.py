@@ -84,6 +84,32 @@ def test_the_tables_stand_between_the_marks_and_what_is_written_by_hand_stays(fo
     assert "GFLOP/s: 211 and 199 in fp32. today, commit abc." in text
 
 
+def test_a_part_that_was_not_run_is_named_with_its_command(folder):
+    text = folder.DOCUMENT.read_text()
+    command = "python scripts/benchmark.py panels --peer neuralforecast --json results/performance/cpu.json"
+    assert f"### Many series\n\nNot run yet: `{command}`." in text
+    assert "Many series beside neuralforecast" not in text
+
+
+def test_the_panels_table_says_what_was_measured_and_with_which_sizes():
+    sizes = {"seq_len": 13, "label_len": 7, "pred_len": 5, "batch": 3, "d_model": 22, "n_heads": 2, "d_ff": 23}
+    predicted = {f"predicted_{name}": value for name, value in {"seq_len": 29, "label_len": 17, "pred_len": 11}.items()}
+    sample = {"series": 1234, "rows": 101, "windows": 5678, "predicted": 4321, "predicted_rows": 211}
+    epoch = contender(0.5, rate=98765.4, of="windows", megabytes=1500.0)
+    figures = {**sizes, **predicted, **sample, "contenders": {"an epoch": epoch}}
+    text = document.described("panels", figures)
+    for part in ("1,234 made-up", "of 101 rows", "13/7/5 in batches of 3", "5,678 windows", "4,321 series of 211 rows"):
+        assert part in text
+    assert "at 29/17/11" in text and "d_model 22, 2 heads, d_ff 23" in text
+    assert document.part_table("panels", figures)[-1] == "| an epoch | 0.5 s | 98,765 windows/s | 1,500 MB |"
+    ratio = {"neuralforecast": {"median": 1.75, "low": 1.5, "high": 2.25}}
+    both = {"ours": contender(0.2, ratios=ratio), "neuralforecast": contender(0.35)}
+    rows = [{**sizes, "stage": "train", "series": 1234, "rows": 101, "steps": 7, "contenders": both}]
+    assert "1,234 made-up daily series of 101 rows" in document.described("panel_peer", rows)
+    assert "7 steps of 3 windows 13/7/5" in document.described("panel_peer", rows)
+    assert document.part_table("panel_peer", rows)[2] == "| train | ours | 0.2 s | 1.75 (1.50 to 2.25) | - |"
+
+
 def test_writing_twice_changes_nothing(folder):
     before = folder.DOCUMENT.read_text(), folder.PICTURE.read_bytes()
     folder.work(check=False)

@@ -5,7 +5,7 @@ import torch
 
 from forecast.layers.causal_embedding import CausalDataEmbedding, CausalTokenEmbedding, PointDataEmbedding
 from forecast.layers.circular_conv import CircularConv
-from forecast.layers.distil import Distil
+from forecast.layers.distil import Distil, pooled
 from forecast.layers.embedding import DataEmbedding, FixedCalendarEmbedding, TokenEmbedding, sinusoid_table
 from forecast.layers.feed_forward import FeedForward
 from forecast.layers.projections import StandardProjection
@@ -76,6 +76,15 @@ def test_formulas_are_not_saved_as_weights():
 )
 def test_distilling_halves_a_length_rounding_up(length, halved):
     assert Distil(D).eval()(torch.randn(B, length, D)).shape == (B, halved, D)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 12, 13])
+def test_pooling_gives_the_same_bits_with_and_without_gradients(length):
+    x = torch.randn(B, length, D)
+    x[0, 0, 0] = torch.nan
+    with torch.no_grad():
+        without = pooled(x)
+    torch.testing.assert_close(without, pooled(x.requires_grad_()).detach(), rtol=0, atol=0, equal_nan=True)
 
 
 def test_distilling_convolves_normalises_activates_and_pools_in_this_order():

@@ -22,6 +22,20 @@ def series(tmp_path_factory):
     return write_series(tmp_path_factory.mktemp("benchmark") / "series.csv")
 
 
+def measure_here(monkeypatch):
+    """What has processes of its own runs in this one, and as shortly as can be."""
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "0")
+    monkeypatch.setattr(timing, "machine_rates", functools.partial(timing.machine_rates, side=64))
+    monkeypatch.setattr(timing, "LEAST_SECONDS", 0.0)
+
+    def here(function, setting, *, as_train=False, **arguments):
+        return json.loads(json.dumps(function(setting, **json.loads(json.dumps(arguments)))))
+
+    monkeypatch.setattr(timing, "in_own_process", here)
+
+
 @pytest.fixture
 def call(tmp_path, monkeypatch, capsys, series):
     """Runs a part in this process, with what has processes of its own, beside a peer of that scale.
@@ -35,16 +49,7 @@ def call(tmp_path, monkeypatch, capsys, series):
     for name in of_the_peer():
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(sys, "argv", sys.argv)
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
-    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "0")
-    monkeypatch.setattr(timing, "machine_rates", functools.partial(timing.machine_rates, side=64))
-    monkeypatch.setattr(timing, "LEAST_SECONDS", 0.0)
-
-    def here(function, setting, *, as_train=False, **arguments):
-        return json.loads(json.dumps(function(setting, **json.loads(json.dumps(arguments)))))
-
-    monkeypatch.setattr(timing, "in_own_process", here)
+    measure_here(monkeypatch)
 
     def run(part, *arguments, scale=1.0):
         peer = write_peer(tmp_path / "peer", scale=scale)
@@ -162,7 +167,59 @@ def test_predict_runs_the_program_itself(measured):
     assert content["parts"]["predict"]["contenders"]["predict.py"]["seconds"] > 0
 
 
+FAKE = """#!/bin/sh
+[ "$1" = -c ] && exit 0
+echo '{"prepare": 3.0, "train": 5.0, "predict": 7.0, "megabytes": 11.0, "rows": ROWS}'
+"""
+
+
+@pytest.fixture
+def of_panels(tmp_path, monkeypatch, capsys):
+    """Runs the part on small panels beside a peer that says it has forecast so many rows; without it none."""
+    pytest.importorskip("pyarrow")
+    measure_here(monkeypatch)
+    small = ["--series", 60, "--windows", 500, "--predicted", 70, "--compared", 40, "--steps", 2, "--rounds", 1]
+
+    def run(rows):
+        python = tmp_path / "python"
+        python.write_text(FAKE.replace("ROWS", str(rows)))
+        python.chmod(0o755)
+        options = ["--peer", "neuralforecast", "--python", python, "--json", tmp_path / "figures.json"]
+        return call_script(capsys, "benchmark", "panels", *small, *TINY[:-2], *options, "--threads", 1)
+
+    return run
+
+
+@pytest.mark.slow
+def test_panels_are_opened_trained_on_and_forecast_beside_the_peer(of_panels, tmp_path):
+    status, printed, error = of_panels(40 * 12)
+    assert status == 0, error
+    parts = json.loads((tmp_path / "figures.json").read_text())["parts"]
+    found = parts["panels"]["contenders"]
+    alone = ["windows alone, data.short=drop", "windows alone, data.short=pad"]
+    assert list(found) == ["converted", "opened", "baselines", "an epoch", *alone, "predict"]
+    assert all(figures["seconds"] > 0 and figures["megabytes"] > 100 for figures in found.values())
+    assert found["an epoch"]["rate"] == pytest.approx(500 / found["an epoch"]["seconds"], rel=1e-4)
+    assert found["predict"]["rate"] == pytest.approx(70 / found["predict"]["seconds"], rel=1e-4)
+    assert found["predict"]["cpu_seconds"] > 0
+    rows = {row["stage"]: row["contenders"] for row in parts["panel_peer"]}
+    assert list(rows) == ["prepare", "train", "predict", "all"]
+    assert rows["all"]["neuralforecast"]["seconds"] == 15.0
+    assert rows["all"]["neuralforecast"]["megabytes"] == 11.0
+    ours = [rows[stage]["ours"]["seconds"] for stage in ("prepare", "train", "predict")]
+    assert rows["all"]["ours"]["seconds"] == pytest.approx(sum(ours), rel=1e-4)
+    assert "| stage | whose | time | times neuralforecast | memory |" in printed
+
+
+def test_a_python_without_the_peer_is_refused_before_a_panel_is_made(capsys):
+    options = ["--peer", "neuralforecast", "--python", "no/python", "--threads", "1"]
+    status, printed, error = call_script(capsys, "benchmark", "panels", *options)
+    assert status == 1 and "write_panel" not in printed
+    assert "no/python does not import it" in error and "--python FOLDER/bin/python" in error
+
+
 REFUSED = {
+    "no series": (["panels", "--series", "0"], "--series 0: must be at least 1"),
     "a size below 1": (["attention", "--lengths", "16", "0"], "--lengths 0: must be at least 1"),
     "a model size below 1": (["step", "--d_ff", "0"], "--d_ff 0: must be at least 1"),
     "heads that do not fit": (["step", "--d_model", "7"], "--d_model 7: must be a multiple of --n_heads 8"),

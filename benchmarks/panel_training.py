@@ -1,0 +1,58 @@
+"""A training on a panel as train.py does it, up to the end of its last step, by its stages."""
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks import timing
+from benchmarks.setting import Figures, Setting
+from forecast.checkpoint.load import build_model  # noqa: F401 - imported before the clock starts
+from forecast.commands.train import make_plan, read_data
+from forecast.config import entry
+from forecast.evaluation.baselines import fit_baselines
+from forecast.evaluation.memory import PeakMemory
+from forecast.training.fit import fit
+from forecast.training.record import make_record
+from forecast.training.throughput import Throughput
+
+
+def panel_training(setting: Setting, *, command: Sequence[str]) -> Figures:
+    """Stage -> {"seconds", "megabytes"}: the peak of the process so far.
+
+    opened: from the file, or its cache, to splits and scales. baselines: fitted, which nobody else does. started: model
+    and trainer made, the leakage check. trained: all steps.
+    """
+    memory, figures = PeakMemory(), dict[str, Figures]()
+    begun = highest = 0.0
+
+    def stage(name: str) -> None:
+        nonlocal begun, highest
+        highest = max(highest, timing.whole_peak(memory) or 0.0)  # `Throughput` begins anew
+        figures[name] = {"seconds": time.perf_counter() - begun, "megabytes": highest or None}
+        begun = time.perf_counter()
+
+    class Stages(Throughput):
+        """Notes when the first step begins and the last one has ended."""
+
+        def on_train_start(self, trainer: Any, *rest: Any) -> None:
+            super().on_train_start(trainer, *rest)
+            stage("started")
+
+        def on_train_end(self, *rest: Any) -> None:
+            super().on_train_end(*rest)
+            stage("trained")
+
+    def main(cfg: Any) -> None:
+        nonlocal begun
+        plan = make_plan(cfg)
+        begun = time.perf_counter()
+        data = read_data(plan.source, plan.config)
+        stage("opened")
+        fitted = fit_baselines(data)
+        stage("baselines")
+        fit(plan, data, make_record(plan.config, plan.choices, plan.source, data, fitted), Stages())
+
+    sys.argv = ["train.py", *command]  # what Hydra reads; this process is ours alone
+    entry.run(main, config_name="train")
+    return figures
