@@ -199,12 +199,14 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
     columns, covariates = list(data["columns"]), data.get("covariates") or {}
     n_columns = len(columns) - sum(name in covariates for name in columns)
     targets = tuple(columns.index(name) for name in data["targets"])
+    n_facts = len((data.get("facts") or {}).get("mean", ()))
     window = WindowShape(
         n_columns=n_columns,
         targets=targets,
         observed=tuple(i for i in range(n_columns) if i not in targets) if names_roles(config["data"]) else (),
         n_known=len(data["known"]),
         covariates=tuple(0 if words is None else len(words) + 1 for words in covariates.values()),
+        facts=tuple(range(len(covariates)))[len(covariates) - n_facts :],
         seq_len=config["seq_len"],
         label_len=config["label_len"],
         pred_len=config["pred_len"],

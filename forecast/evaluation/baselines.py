@@ -102,7 +102,9 @@ def window_shape(data: PreparedData | PanelData) -> WindowShape:
     """The sizes of the data's windows, for models without a start token."""
     lengths = {"seq_len": data.seq_len, "label_len": 0, "pred_len": data.pred_len}
     sizes: dict[str, Any] = {"n_columns": data.n_columns, "n_known": data.n_known, **lengths}
-    return WindowShape(targets=tuple(data.targets), covariates=data.covariate_sizes, **sizes)
+    covariates = data.covariate_sizes
+    facts = tuple(range(len(data.covariates), len(covariates)))
+    return WindowShape(targets=tuple(data.targets), covariates=covariates, facts=facts, **sizes)
 
 
 def season(data: PreparedData | PanelData) -> int | None:
@@ -156,7 +158,7 @@ def fit_baselines(data: PreparedData | PanelData) -> dict[str, Tensor]:
     Without NLinear for a panel in which no train window lies whole in its series.
     """
     rows = fitting_rows(data)
-    ridge = Ridge(window=window_shape(data), columns=None if data.covariates else "shared")
+    ridge = Ridge(window=window_shape(data), columns=None if data.covariate_sizes else "shared")
     ridge.fit(rows)
     linear = LinearMap(ridge.weight.detach().double(), ridge.bias.detach().double())
     whole = len(rows.origins("train", data.seq_len)) > 0

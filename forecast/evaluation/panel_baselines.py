@@ -65,7 +65,7 @@ def panel_fitting_rows(data: PanelData, *, period: int | None) -> FittingRows:
         period=period,
         sums=run_sums,
         val_share=VAL_SHARE,
-        windows=whole_windows(data) if data.covariates else None,
+        windows=whole_windows(data) if data.covariate_sizes else None,
     )
 
 

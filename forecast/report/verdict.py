@@ -24,6 +24,9 @@ from forecast.report.tables import (
 from forecast.text.terminal import harmless, listed
 
 LOG_WIDTH = 100
+# Keys of roles that the baselines refuse as models: the ridge, and the others.
+REFUSED = {"ridge": ("data.past=",)}
+REFUSED_ELSE = ("data.known=", "data.past=", "data.static", "data.holidays=")
 FLAT_COLUMNS_NAMED = 8
 TRAIN = "forecast train"
 # key of a baseline: the option of the group model that is that forecaster, or a better one of its kind
@@ -137,12 +140,24 @@ def _above(mse: float, rival: Forecaster) -> str:
 def _advice(metrics: Mapping[str, Any], split: str, best: Forecaster) -> list[str]:
     """The best baseline as a command where one is known, and what may help the model."""
     data, option = metrics.get("same_data"), MODELS.get(best.key, best.key)
-    command = f": {TRAIN} {' '.join([f'model={option}', *data])}" if data and option != metrics.get("model") else "."
+    same = bool(data) and option != metrics.get("model")
+    command = f": {TRAIN} {' '.join([f'model={option}', *without_roles(option, data or ())])}" if same else "."
     sentences = [f"A practitioner should use {best.name} instead{command}"]
     for number, cure in enumerate(cures(metrics, split)):
         likeliest = "Also" if number else "The likeliest cure for the model"
         sentences.append(f"{likeliest}: {cure.overrides}, as {cure.reason}.")
     return sentences
+
+
+def without_roles(option: str, data: Sequence[str]) -> list[str]:
+    """The keys of the data less the roles that a baseline refuses; without any left, and one target, it alone is read.
+
+    A target among several columns without roles is what data.features=S reads.
+    """
+    refused = REFUSED.get(option, REFUSED_ELSE)
+    kept = [word for word in data if not word.lstrip("'\"").startswith(refused)]
+    roles = any(word.lstrip("'\"").startswith((*REFUSED_ELSE, "data.target=[")) for word in kept)
+    return kept if roles or len(kept) == len(data) else [*kept, "data.features=S"]
 
 
 def _beyond(value: float, reference: float, of: str) -> str:
