@@ -6,18 +6,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from forecast.data import catalog
 from forecast.data.findings import Findings, quoted
-from forecast.data.panel.columnar_cells import Joint, Times, Words, nameless, numbers_of, text_kind
+from forecast.data.panel.columnar_cells import Joint, Times, codes_of, equal_cells, nameless, numbers_of, text_kind
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.names import JOINT, check_ids, counted_times, id_columns, known_time, layout_of
 from forecast.data.panel.rows import Float32, PanelRows, as_float32
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, UNNAMED, columns_of
 from forecast.data.reading.layout import STEP, STEPS, Layout
-from forecast.data.reading.numbers import NumberStyle, number_in
+from forecast.data.reading.numbers import NumberStyle
 from forecast.data.reading.table import TableSpec
 from forecast.data.reading.unpacked import check_installed, damaged
 from forecast.data.sources import CsvSource
@@ -71,7 +70,7 @@ class ColumnarFile:
             columns = dict(zip(places, batch.columns, strict=True))
             chosen = np.ones(batch.num_rows, dtype=bool)
             for name, value in asked.items():
-                same = _equal(columns[name], value)
+                same = equal_cells(columns[name], value)
                 found[name] |= bool(same.any())
                 chosen &= same
             rows = np.flatnonzero(chosen)
@@ -122,17 +121,13 @@ class ColumnarFile:
         """The values (n, C) of some rows."""
         marks = NumberStyle(missing=tuple(self.layout.missing)).missing_marks()[1]
         columns = [
-            self._codes(name, batch.columns[name]) if name in self.coded else numbers_of(batch.columns[name], marks)
+            codes_of(batch.columns[name], name, self.book)
+            if name in self.coded
+            else numbers_of(batch.columns[name], marks)
             for name in self.values
         ]
         values = np.stack(columns, axis=1)
         return as_float32(values, of_rows(self.where, batch.rows), self.values)
-
-    def _codes(self, name: str, column: Any) -> npt.NDArray[np.float64]:
-        words = Words()
-        codes = words.codes(column)
-        found: npt.NDArray[np.float64] = self.book.codes(name, words.words)[codes]
-        return found
 
     def id_codes(self, batch: Batch, ids: Joint) -> IntArray:
         """The number of the series of some rows (n,); UserError for a missing id."""
@@ -295,14 +290,6 @@ def time_name(layout: Layout) -> str:
 def of_rows(where: Callable[[int], str], rows: IntArray) -> Callable[[int], str]:
     """Those of the rows of a part, in words."""
     return lambda row: where(int(rows[row]))
-
-
-def _equal(column: Any, value: str | float) -> np.ndarray:
-    """Which cells (n,) are what data.where asks for: a number by its value, text letter by letter."""
-    words = Words()
-    codes = words.codes(column)
-    same = [word == value if isinstance(value, str) else number_in(word, ".", None) == value for word in words.words]
-    return np.array(same, dtype=bool)[codes]
 
 
 def _array(rows: IntArray) -> Any:

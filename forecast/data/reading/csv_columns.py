@@ -152,10 +152,10 @@ class _Words:
 
     def add(self, cells: "pd.Series[str]") -> None:
         """Appends cells; what a short row lacks is ''."""
-        cells = cells.astype("category")
-        known = [cell.strip(BLANKS) for cell in cells.cat.categories]
+        coded = cells.astype("category").cat
+        known = [cell.strip(BLANKS) for cell in coded.categories]
         places = np.array([self._codes.setdefault(cell, len(self._codes)) for cell in [*known, ""]], dtype=np.int32)
-        self._parts.append(places[cells.cat.codes])  # -1: what is missing, at the end
+        self._parts.append(places[coded.codes])  # -1: what is missing, at the end
 
     def codes(self, book: Codebook) -> FloatArray:
         """The numbers of categories (N,); ValueError where a cell goes over the end of its line."""
