@@ -52,6 +52,8 @@ KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 OPTIONAL_KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     f"{RECORD}.imported": {"file": (str,)},
     f"{RECORD}.data.gaps": {},
+    f"{RECORD}.data.covariates": {},
+    f"{RECORD}.data.facts": dict.fromkeys(("columns", "mean", "std"), (list,)),
     f"{RECORD}.data.naive": {"period": (int,), "absolute": (list,), "squared": (list,)},
     f"{RECORD}.{PANEL}": {"scale": (dict,), "id_column": (str,), "time_column": (str,)},
     f"{RECORD}.{PANEL}.scale": {"how": (str,), "ids": (Tensor,), "mean": (Tensor,), "std": (Tensor,)},
@@ -223,6 +225,21 @@ def _check_data(data: dict[str, Any], where: str) -> None:
     for key in ("absolute", "squared"):
         fits = len(naive[key]) == len(targets) and all(math.isfinite(one) and one >= 0 for one in naive[key])
         _require(fits, f"{where}.naive.{key}", f"must be {len(targets)} finite numbers from 0 on, one a target")
+    told = data.get("covariates") or {}
+    for name, words in told.items():
+        named = words is None or (isinstance(words, list) and all(isinstance(word, str) for word in words))
+        _require(named, f"{where}.covariates.{name}", "must be null, or the words of its categories")
+    facts, hidden = data.get("facts") or {"columns": (), "mean": (), "std": ()}, data.get("hidden") or []
+    own = [name for name in told if name in columns]
+    _require(columns[len(columns) - len(own) :] == own, f"{where}.covariates", f"is {own}; the last columns are others")
+    ok = isinstance(hidden, list) and hidden == own[len(own) - len(hidden) :]
+    _require(ok, f"{where}.hidden", f"is {hidden!r}; it must be the last of the covariates {own}")
+    for key in ("mean", "std"):
+        numbers = [one for one in facts[key] if isinstance(one, int | float) and math.isfinite(one)]
+        fits = len(numbers) == len(facts[key]) == len(told) - len(own) and (
+            key == "mean" or min(numbers, default=1) > 0
+        )
+        _require(fits, f"{where}.facts.{key}", f"must be {len(told) - len(own)} finite numbers, one a fact")
     for name, rows in data["splits"].items():
         ok = isinstance(rows, list) and len(rows) == 2 and all(type(n) is int for n in rows) and 0 <= rows[0] <= rows[1]
         _require(ok, f"{where}.splits.{name}", f"is {rows!r}; it must be two row numbers, the first and the end")

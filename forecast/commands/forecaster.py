@@ -193,22 +193,14 @@ class Forecaster:
 
     @with_own_classes
     def known_after(
-        self,
-        source: Source,
-        frame: SeriesFrame,
-        path: Path | str | None,
-        reading: Mapping[str, Any] | None = None,
+        self, source: Source, frame: SeriesFrame, path: Path | str | None, reading: Mapping[str, Any] | None
     ) -> npt.NDArray[np.float64]:
         """What is known in advance of the steps after a history; see `future_values`."""
         return future_values(self.checkpoint, source, frame, path, reading)
 
     @with_own_classes
     def _panel_continued(
-        self,
-        table: Table | None,
-        source: Source,
-        reading: Mapping[str, Any] | None = None,
-        future: Table | None = None,
+        self, table: Table | None, source: Source, reading: Mapping[str, Any] | None, future: Table | None
     ) -> pd.DataFrame:
         """What `predict` gives for the series of a panel."""
         with as_file(table, source, reading) as (path, layout), as_file(future, source) as (told, of_told):

@@ -41,26 +41,6 @@ class Roles:
         """Whether the series have facts."""
         return bool(self.static or self.static_path)
 
-    def check_facts(self, *, panel: bool) -> None:
-        """UserError for what does not go together."""
-        of_file = f"data.static_path={self.static_path}"
-        what = f"data.static={hydra_value(list(self.static))}" if self.static else of_file
-        if self.has_facts and not panel:
-            raise UserError(
-                f"{what}: facts tell series from each other, and the data are one. Leave them out, or name the panel: "
-                "data.id_column=NAME"
-            )
-        if self.static_path and not self.static_on:
-            raise UserError(
-                f"{of_file}: which row is of which series? Name a column of the panel and the one that it is in that "
-                "file: 'data.static_on={store: STORE}'"
-            )
-        if self.static_on and not self.static_path:
-            raise UserError(
-                f"data.static_on={hydra_value(dict(self.static_on))} joins a file, and none is named. Add "
-                "data.static_path=FILE."
-            )
-
 
 def names_roles(config: Mapping[str, Any]) -> bool:
     """Whether the keys of a source give columns roles, or name several targets."""
@@ -89,6 +69,44 @@ class Columns:
     def covariates(self) -> tuple[str, ...]:
         """Those that stand among the known features."""
         return self.known + self.hidden
+
+
+def check_roles(roles: Roles, *, features: str, panel: str | None) -> None:
+    """UserError for what does not go together with roles. panel: how several series stand in the file."""
+    if features != "M":
+        raise UserError(
+            f"data.features={features} says what is what where no role is named, and here are roles "
+            f"({', '.join(f'data.{key}' for key in roles.named) or 'data.target of several'}): the targets are "
+            "data.target alone. Leave data.features out."
+        )
+    if panel in ("columns", "rows"):
+        raise UserError(
+            f"data.{next(iter(roles.named), 'target')} names columns beside the target, and in a panel with "
+            f"data.panel={panel} each is a series. Write a row for each series and time: data.panel=long "
+            "data.id_column=NAME"
+        )
+    _check_facts(roles, panel=panel is not None)
+
+
+def _check_facts(roles: Roles, *, panel: bool) -> None:
+    """UserError for what does not go together."""
+    of_file = f"data.static_path={roles.static_path}"
+    what = f"data.static={hydra_value(list(roles.static))}" if roles.static else of_file
+    if roles.has_facts and not panel:
+        raise UserError(
+            f"{what}: facts tell series from each other, and the data are one. Leave them out, or name the panel: "
+            "data.id_column=NAME"
+        )
+    if roles.static_path and not roles.static_on:
+        raise UserError(
+            f"{of_file}: which row is of which series? Name a column of the panel and the one that it is in that "
+            "file: 'data.static_on={store: STORE}'"
+        )
+    if roles.static_on and not roles.static_path:
+        raise UserError(
+            f"data.static_on={hydra_value(dict(roles.static_on))} joins a file, and none is named. Add "
+            "data.static_path=FILE."
+        )
 
 
 def columns_by_role(

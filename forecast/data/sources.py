@@ -18,7 +18,7 @@ from forecast.data.holidays import with_holidays
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.layout import STEP, STEPS, Layout
-from forecast.data.roles import Columns, Roles, columns_by_role
+from forecast.data.roles import Columns, Roles, check_roles, columns_by_role
 from forecast.data.split import Split
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
@@ -211,7 +211,7 @@ class CsvSource(Roles, FileSource):
                 "of them out."
             )
         if self.has_roles:
-            self._check_roles()
+            check_roles(self, features=self.features, panel=self.panel_form)
         usual = {field.name: field.default for field in fields(CsvSource)}
         for key in ("short", "scaling", "windows_per_epoch", "sampling"):
             if self.panel_form is None and getattr(self, key) != usual[key]:
@@ -229,22 +229,6 @@ class CsvSource(Roles, FileSource):
     def has_roles(self) -> bool:
         """Whether columns have roles, or `target` is several."""
         return bool(self.named) or not isinstance(self.target, str | None)
-
-    def _check_roles(self) -> None:
-        """UserError for what does not go together with roles."""
-        if self.features != "M":
-            raise UserError(
-                f"data.features={self.features} says what is what where no role is named, and here are roles "
-                f"({', '.join(f'data.{key}' for key in self.named) or 'data.target of several'}): the targets are "
-                "data.target alone. Leave data.features out."
-            )
-        if self.panel_form in ("columns", "rows"):
-            raise UserError(
-                f"data.{next(iter(self.named), 'target')} names columns beside the target, and in a panel with "
-                f"data.panel={self.panel} each is a series. Write a row for each series and time: data.panel=long "
-                "data.id_column=NAME"
-            )
-        self.check_facts(panel=self.panel_form is not None)
 
     def codebook(self) -> Codebook:
         """Which columns are read as categories: those that are named so, and with a role where they hold words."""

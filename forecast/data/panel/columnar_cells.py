@@ -10,6 +10,7 @@ import pandas as pd
 from forecast.data.findings import Findings, quoted
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.names import nanoseconds, whole_numbers
+from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.columnar import texts_of
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS, number_in
@@ -49,6 +50,21 @@ class Words:
             indices, known = pc.fill_null(indices, len(known)), np.append(known, numbers.setdefault("", len(numbers)))
         codes: IntArray = np.take(known, indices.to_numpy())
         return codes
+
+
+def equal_cells(column: Any, value: str | float) -> np.ndarray:
+    """Which cells (n,) are what data.where asks for: a number by its value, text letter by letter."""
+    words = Words()
+    codes = words.codes(column)
+    same = [word == value if isinstance(value, str) else number_in(word, ".", None) == value for word in words.words]
+    return np.array(same, dtype=bool)[codes]
+
+
+def codes_of(column: Any, name: str, book: Codebook) -> FloatArray:
+    """The numbers (n,) of the categories in a column, NaN for a missing cell."""
+    words = Words()
+    codes = words.codes(column)
+    return book.codes(name, words.words)[codes]
 
 
 def _is_simple(kind: Any) -> bool:
@@ -213,14 +229,6 @@ class Times:
             return stamps
         local = pd.DatetimeIndex(stamps.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(self._layout.time_zone)
         return nanoseconds(local.tz_localize(None))
-
-
-def equal_cells(column: Any, value: str | float) -> np.ndarray:
-    """Which cells (n,) are what data.where asks for: a number by its value, text letter by letter."""
-    words = Words()
-    codes = words.codes(column)
-    same = [word == value if isinstance(value, str) else number_in(word, ".", None) == value for word in words.words]
-    return np.array(same, dtype=bool)[codes]
 
 
 def as_column(rows: IntArray) -> Any:

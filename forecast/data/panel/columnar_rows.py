@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from forecast.data import catalog
 from forecast.data.findings import Findings, quoted
 from forecast.data.panel.columnar_cells import (
     Joint,
     Times,
-    Words,
     as_column,
+    codes_of,
     equal_cells,
     nameless,
     numbers_of,
@@ -155,17 +154,13 @@ class ColumnarFile:
         """The values (n, C) of some rows."""
         marks = NumberStyle(missing=tuple(self.layout.missing)).missing_marks()[1]
         columns = [
-            self._codes(name, batch.columns[name]) if name in self.coded else numbers_of(batch.columns[name], marks)
+            codes_of(batch.columns[name], name, self.book)
+            if name in self.coded
+            else numbers_of(batch.columns[name], marks)
             for name in self.values
         ]
         values = np.stack(columns, axis=1)
         return as_float32(values, of_rows(self.where, batch.rows), self.values)
-
-    def _codes(self, name: str, column: Any) -> npt.NDArray[np.float64]:
-        words = Words()
-        codes = words.codes(column)
-        found: npt.NDArray[np.float64] = self.book.codes(name, words.words)[codes]
-        return found
 
     def id_codes(self, batch: Batch, ids: Joint) -> IntArray:
         """The number of the series of some rows (n,); UserError for a missing id."""
