@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 import pickle
 from functools import cache
 from unittest import mock
@@ -9,6 +10,7 @@ from unittest import mock
 import omegaconf.base
 import pytest
 from hydra import compose, initialize_config_dir
+from hydra._internal import defaults_list
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import CachingConfigRepository
 from hydra.core.config_store import ConfigStore
@@ -30,6 +32,7 @@ class ReadOnce(CachingConfigRepository):
         store = ConfigStore.instance()
         self.delegate = copy.deepcopy(delegate, {id(store): store})  # without a copy of all published rows
         self.cache = {}
+        self.ours = {}
 
     def load_config(self, config_path):
         if config_path not in self.cache:
@@ -44,9 +47,12 @@ class ReadOnce(CachingConfigRepository):
         return pickle.loads(self.read[config_path])
 
     def is_ours(self, config_path):
-        """A file of conf or of Hydra's own; another test's may have the same name."""
-        source = self.delegate._find_object_source(config_path, ObjectType.CONFIG)
-        return source is not None and source.path in (str(CONF), "hydra.conf")
+        """A file of conf or of Hydra's own, or in its store; another test's may have the same name."""
+        if config_path not in self.ours:
+            source = self.delegate._find_object_source(config_path, ObjectType.CONFIG)
+            places = (str(CONF), "hydra.conf", *[""] * config_path.startswith("hydra/"))  # "": the store
+            self.ours[config_path] = source is not None and source.path in places
+        return self.ours[config_path]
 
 
 hydras_merge = ConfigLoaderImpl._compose_config_from_defaults_list
@@ -63,9 +69,30 @@ def merged_once(loader, defaults, repo):
     return pickle.loads(_merged[key])
 
 
+hydras_defaults = defaults_list.create_defaults_list
+_listed = {}
+
+
+def listed_once(repo, config_name, overrides_list, **options):
+    """The defaults list of a command; the same choices of groups give the same, whatever the values of keys are.
+
+    Once in a session, where all files are of conf or of Hydra's own.
+    """
+    overrides = defaults_list.Overrides(repo, overrides_list)
+    keys = {override.input_line for override in overrides.config_overrides}
+    chosen = tuple(override.input_line for override in overrides_list if override.input_line not in keys)
+    key = (config_name, chosen, *sorted(options.items()), *(source.path for source in repo.get_sources()))
+    if key not in _listed:
+        listed = hydras_defaults(repo, config_name, overrides_list, **options)
+        if not all(repo.is_ours(default.config_path) for default in listed.defaults):
+            return listed
+        _listed[key] = listed
+    return dataclasses.replace(_listed[key], config_overrides=overrides.config_overrides)
+
+
 @contextlib.contextmanager
 def fast_hydra():
-    """Reads and merges the same files once, parses an interpolation once, and leaves out two looks of Hydra's.
+    """Lists, reads and merges the same files once, parses an interpolation once, and leaves out two looks of Hydra's.
 
     These are for hydra.mode and interpolated defaults. There are none in conf: to look for the first it composes each
     config once more.
@@ -74,6 +101,7 @@ def fast_hydra():
     with (
         mock.patch(f"{internal}.config_loader_impl.CachingConfigRepository", ReadOnce),
         mock.patch.object(ConfigLoaderImpl, "_compose_config_from_defaults_list", merged_once),
+        mock.patch(f"{internal}.config_loader_impl.create_defaults_list", listed_once),
         mock.patch.object(omegaconf.base, "parse", cache(omegaconf.base.parse)),
         mock.patch(f"{internal}.hydra.Hydra.get_mode", lambda *_, **__: None),
         mock.patch(f"{internal}.defaults_list._create_interpolation_map", lambda *_: None),
@@ -95,7 +123,12 @@ def composed(*overrides, name="train", hydra=False):
 
 @cache
 def _pickled(overrides, name, hydra):
+    return pickle.dumps(anew(overrides, name, hydra))
+
+
+def anew(overrides, name, hydra):
+    """What `composed` gives a copy of."""
     recipes.register(overrides)
     GlobalHydra.instance().clear()
     with fast_hydra(), initialize_config_dir(str(CONF), version_base="1.3"):
-        return pickle.dumps(compose(name, overrides=list(overrides), return_hydra_config=hydra))
+        return compose(name, overrides=list(overrides), return_hydra_config=hydra)

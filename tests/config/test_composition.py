@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from config.composed import composed, hydras_merge
+from config.composed import anew, composed, hydras_defaults, hydras_merge
 from omegaconf import OmegaConf
 
 from forecast.config import resolvers
@@ -39,13 +39,14 @@ def test_every_yaml_is_an_entry_point_or_an_option_of_a_group():
     assert files == options | {f"{name}.yaml" for name in (*NAMES, "published", "panels", "reading")}
 
 
-@pytest.mark.parametrize("words", ["experiment=quickstart", "model=reformer attention=lsh pred_len=7"])
-def test_what_tests_merge_once_is_what_hydra_merges(words, monkeypatch):
-    first, again = (composed(*words.split(), f"seed={seed}") for seed in (31, 37))
+@pytest.mark.parametrize("words", ["experiment=quickstart", "model=reformer attention=lsh pred_len=7", "~logger"])
+def test_what_tests_list_and_merge_once_is_what_hydra_lists_and_merges(words, monkeypatch):
+    first, again = (composed(*words.split(), f"seed={seed}", hydra=True) for seed in (31, 37))
     monkeypatch.setattr("config.composed.merged_once", hydras_merge)
+    monkeypatch.setattr("config.composed.listed_once", hydras_defaults)
     for cfg in (first, again):
-        plain = composed(*words.split(), f"++seed={cfg.seed}")
-        assert OmegaConf.to_yaml(cfg) == OmegaConf.to_yaml(plain)  # keys, their order, interpolations
+        plain = anew((*words.split(), f"seed={cfg.seed}"), "train", hydra=True)
+        assert OmegaConf.to_yaml(cfg) == OmegaConf.to_yaml(plain)  # keys, their order, interpolations, choices
         assert OmegaConf.is_struct(cfg) and OmegaConf.is_struct(plain)
 
 

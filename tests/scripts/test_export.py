@@ -118,26 +118,32 @@ def test_a_fixed_number_of_windows_can_be_exported(linear, tmp_path):
 
 
 LONG = ["data.rows=9000", "seq_len=601", "label_len=7", "pred_len=3"]  # where attention takes other forms
+PLAIN = "model.distil=false"  # those of the Informer family distil, in the choices of a model
 CHOICES = [
     *([f"model={name}"] for name in MODELS),
     # the others are those that the models bring
-    *([f"attention={name}"] for name in options("attention", but="inherit") if name not in PAPERS.values()),
-    ["attention=full", "model.decode=autoregressive"],
+    *([f"attention={name}", PLAIN] for name in options("attention", but="inherit") if name not in PAPERS.values()),
+    ["attention=full", "model.decode=autoregressive", PLAIN],
     ["model.embedding=fixed", "model.instance_norm=true", "data.features=MS"],
     ["data.features=S", "label_len=0", "model.mix=true", "model.distil=false"],
-    *([f"attention={name}", *LONG] for name in ("prob", "fixed")),
+    *([f"attention={name}", *LONG, PLAIN] for name in ("prob", "fixed")),
 ]
 
 
-# An export takes seconds for each layer. Two where one is distilled; gpt keeps its two, each with a cache.
-FEW_LAYERS = {"encoder_layers": 2, "decoder_layers": 1, "stack_layers": [2, 1]}
+# An export takes seconds for each layer and each step decoded. Two layers where one is distilled; gpt keeps its two,
+# each with a cache, which is written to at the second step and at the third.
+FEW_LAYERS = {"encoder_layers": 1, "decoder_layers": 1, "stack_layers": [2, 1]}
+DISTILLED = FEW_LAYERS | {"encoder_layers": 2}
+DECODING = {"model=gpt", "model.decode=autoregressive"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("choice", CHOICES, ids=" ".join)
 def test_every_model_attention_and_variant_is_exported(tmp_path, choice):
-    sizes = SIZES if choice == ["model=gpt"] else SIZES | FEW_LAYERS
-    exports(write_untrained(tmp_path / "best.ckpt", *DEMO, *LENGTHS, *choice, sizes=sizes), tmp_path / "out")
+    layers = {"model=gpt": {}, "model=informer": DISTILLED, "model=informer2020": DISTILLED}
+    sizes = SIZES | layers.get(choice[0], FEW_LAYERS)
+    lengths = [*LENGTHS, *["pred_len=3"] * bool(DECODING & {*choice})]
+    exports(write_untrained(tmp_path / "best.ckpt", *DEMO, *lengths, *choice, sizes=sizes), tmp_path / "out")
 
 
 def test_a_linear_model_is_exported(linear, tmp_path):

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -76,7 +77,9 @@ def test_training_with_compile_ends_with_the_figures_of_training_without(tmp_pat
     words = [*ONE_COLUMN, *few, "trainer.max_steps=3", "trainer.limit_val_batches=1"]
     call("train", *words, f"hydra.run.dir={tmp_path / 'plain'}")
     command = [sys.executable, "train.py", *words, "compile=default", f"hydra.run.dir={tmp_path / 'compiled'}"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    # it would start a process for each core, each of which imports torch first
+    one = os.environ | {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=one, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     figures = [json.loads((tmp_path / run / "metrics.json").read_text()) for run in ("plain", "compiled")]
     plain, compiled = (figure["test"]["scaled"]["mse"] for figure in figures)
