@@ -135,7 +135,7 @@ def text_in(content):
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return content.decode("latin-1")
+        return content.decode("cp1252", errors="surrogateescape")  # Latin-1 as Windows writes it
 
 
 def rows_in(content, frame, options):
