@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from forecast.bounds import Text
 from forecast.commands import Answer
 from forecast.config.annotations import parameters
 from forecast.config.typed_settings import typed_settings
@@ -29,7 +30,8 @@ HEADINGS: dict[Severity, str] = {"error": "Mend this first:", "mend": "Gaps:", "
 def main(arguments: argparse.Namespace) -> Answer:
     """Prints what is in the file. The exit status is 1 when no training reads it as it is."""
     short = {name: getattr(arguments, name) for name in ("separator", "decimal", "time_column")}
-    known = {name: parameters(CsvSource)[name].annotation for name in (*LAYOUT, "features", "target")}
+    known = {name: parameters(CsvSource)[name].annotation for name in (*LAYOUT, "features")}
+    known["target"] = Text | None  # one: what it advises is for one
     given = typed_settings(arguments.settings, "data", known)
     use = {"target": arguments.target} | {key: given.pop(key) for key in ("features", "target") if key in given}
     given = {key: value for key, value in short.items() if value is not None} | given
