@@ -57,7 +57,7 @@ def test_a_reading_option_arrives_as_it_was_typed(my_csv, override, value):
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("data.target=true", "must be text or null"),
+        ("data.target=true", "must be text or a list or null"),
         ("data.columns=[true]", "must be a list or null"),
         ("data.columns=a", "must be a list or null"),
         ("data.drop=a", "must be a list"),
