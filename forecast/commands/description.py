@@ -1,6 +1,6 @@
 """What metrics.json says of a run beside its errors: what was run, how it was trained, on which data."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,9 @@ def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, 
     }
 
 
-def first_target(target: str | Sequence[str] | None) -> str | None:
+def first_target(target: Any) -> Any:
     """The first of the names of data.target."""
-    return target if isinstance(target, str | None) else target[0]
+    return target[0] if isinstance(target, list | tuple) else target
 
 
 def data_name(checkpoint: Checkpoint) -> str:

@@ -22,6 +22,15 @@ from forecast.errors import UserError
 from forecast.run_folder import METRICS, NOT_IDENTITY, OVERRIDES, RUN_INFO, checkpoint_path, run_of
 from forecast.run_folder.lock import LOCK, hold
 
+# Keys that came later, with the value by which a run is what it was before: results of then are still found.
+LATER: Mapping[str, Any] = {
+    "compile": None,
+    "data.season": None,
+    "data.sheet": None,
+    "protocol.stride": 1,
+    "protocol.mase_scale": "train",
+    "callbacks.checkpoint.monitor": "mse",
+}
 # One of these is in each folder in which a command of this program has written .hydra.
 OURS = (LOCK, RUN_INFO, METRICS)
 
@@ -170,13 +179,13 @@ def identity(*, _root_: DictConfig) -> str:
                 plain[str(key)] = OmegaConf.to_container(value, resolve=True)
             except OmegaConfBaseException:
                 plain[str(key)] = OmegaConf.to_container(value, resolve=False)
-    # as before there were such keys: results of then are still found
-    if plain.get("compile") is None:
-        plain.pop("compile", None)
     if plain.get("loss") == former_loss():
         plain.pop("loss", None)
-    if isinstance(plain.get("data"), dict):
-        plain["data"] = {k: v for k, v in plain["data"].items() if v is not None or k not in ("season", "sheet")}
+    for path, usual in LATER.items():
+        node = select(plain, path.rpartition(".")[0])[1] if "." in path else plain
+        last = path.rpartition(".")[2]
+        if isinstance(node, dict) and last in node and node[last] == usual:
+            del node[last]
     checksum = data_checksum(plain.get("data"))
     for path in NOT_IDENTITY:
         parent, _, last = path.rpartition(".")

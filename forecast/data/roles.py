@@ -45,7 +45,7 @@ class Roles:
 def names_roles(config: Mapping[str, Any]) -> bool:
     """Whether the keys of a source give columns roles, or name several targets."""
     roles = [config.get(field.name) for field in fields(Roles)]
-    return any(roles) or not isinstance(config.get("target"), str | None)
+    return any(roles) or isinstance(config.get("target"), list | tuple)
 
 
 @dataclass(frozen=True, kw_only=True)

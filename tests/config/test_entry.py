@@ -51,7 +51,7 @@ WRONG = {
     "attention=null": f"attention=null: choose one of {ATTENTIONS}",
     "data/split=null": "data/split=null: choose one of dates, ett_hourly",
     "attention@model.cross_attention=null": "attention@model.cross_attention=null: choose one of fixed, full, inherit,",
-    "protocol=1": "protocol=1: there is no such choice. protocol is one of all_windows, informer2021",
+    "protocol=1": "protocol=1: there is no such choice. protocol is one of all_windows, apart, informer2021",
     "seq_len=[1": "'seq_len=[1' cannot be read",
     "seq_len": "'seq_len' cannot be read",
     "-m attention=full,prbo": "attention=prbo: there is no such choice. Did you mean 'prob'? attention is one of",

@@ -450,8 +450,9 @@ def test_the_fewest_columns_that_tell_series_apart_are_named(path):
     parts = [table(rows=97, seed=i).assign(kind="ab"[i % 2], region="xyz"[i // 2], size=i % 2) for i in range(6)]
     check = checked(path, lines_of(pd.concat(parts)))
     assert only(check, "error").startswith("6 series stand below one another: 485 of 582 rows repeat a timestamp, and ")
-    assert len(check.choices) == 3
-    for one in check.choices:
+    panel, *choices = check.choices
+    assert len(choices) == 3 and 'data.id_column="[kind, region]"' in panel.command
+    for one in choices:
         layout = layout_in(one.command)
         assert list(layout["where"]) == ["kind", "region"]
         assert len(read_frame(path, **layout)) == 97
@@ -460,7 +461,9 @@ def test_the_fewest_columns_that_tell_series_apart_are_named(path):
 def test_series_with_numbers_for_names_are_told_apart(path):
     parts = [table(rows=97, seed=i).assign(store=i + 3) for i in range(3)]
     check = checked(path, lines_of(pd.concat(parts)))
-    assert [layout_in(one.command)["where"] for one in check.choices] == [{"store": 3}, {"store": 4}, {"store": 5}]
+    panel, *choices = check.choices
+    assert "data.id_column=store" in panel.command
+    assert [layout_in(one.command)["where"] for one in choices] == [{"store": 3}, {"store": 4}, {"store": 5}]
 
 
 def test_series_at_times_of_their_own_are_told_apart_by_their_blocks(path):

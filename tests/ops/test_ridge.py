@@ -91,6 +91,6 @@ def test_of_a_constant_column_the_round_off_makes_no_map(naive, level):
     series = torch.full((1009, 1), level, dtype=torch.float64)
     maps = ridge_maps(window_sums(series, np.arange(900), 109), 103, naive=naive)
     assert len(maps) == 7
-    for weight, bias in maps:
+    for weight, bias, _ in maps:
         assert weight.abs().max() < 2
         torch.testing.assert_close(weight @ series[:103, 0] + bias, series[:6, 0])

@@ -175,6 +175,10 @@ def test_of_several_readings_each_has_a_command(tmp_path, check):
     parts = [hours(rows=211).assign(place=place) for place in ("it's", "b")]
     pd.concat(parts).assign(load=range(422)).to_csv(tmp_path / "my.csv", index=False)
     lines = check(tmp_path / "my.csv", status=1).splitlines()
-    assert lines[-5:-3] == ["There are several readings of this file. Run the command of the right one:", "  it's:"]
+    assert lines[-7:-5] == [
+        "There are several readings of this file. Run the command of the right one:",
+        "  all series, as a panel:",
+    ]
+    assert "data.id_column=place" in shlex.split(lines[-5]) and lines[-4] == "  it's:"
     assert shlex.split(lines[-3])[5] == r"data.where={place: 'it\'s'}"
     assert shlex.split(lines[-1])[5] == "data.where={place: b}"
