@@ -14,7 +14,15 @@ from torch import Tensor, nn
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.data.windows import Batch
-from forecast.evaluation.evaluate import CHUNK, Protocol, evenly_spaced, exact_float32, forecast_of, look_back_of
+from forecast.evaluation.evaluate import (
+    CHUNK,
+    Protocol,
+    evenly_spaced,
+    exact_float32,
+    forecast_of,
+    longest_look_back,
+    look_back_of,
+)
 
 Use = Literal["without effect", "useless", "useful"]
 
@@ -61,7 +69,7 @@ def chosen_windows(
     model: nn.Module, data: PreparedData | PanelData, *, split: str, protocol: Protocol, columns: int
 ) -> tuple[Batch, int]:
     """Evenly spaced windows of a split that count, and how many of them share no forecast step with another."""
-    windows = data.windows(split, look_back=look_back_of(model, data))
+    windows = data.windows(split, look_back=longest_look_back([model], data))
     count = protocol.count(len(windows))
     work = sum(weight.numel() for weight in model.parameters()) * (data.seq_len + data.pred_len)
     passes = 1 + SHUFFLES * columns

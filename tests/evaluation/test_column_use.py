@@ -72,6 +72,16 @@ def test_columns_are_told_apart(one_series):
     assert found["colour"] == {"role": "known", "change": 0.0, "importance": 0.0, "error": 0.0, "use": "without effect"}
 
 
+def test_a_model_that_looks_less_far_back_than_the_window(one_series):
+    class Short(Knowing):
+        look_back = 3
+
+    model = model_for(one_series)
+    model.__class__ = Short
+    found = column_use(model, one_series, split="test", protocol=Protocol(), roles=ROLES)
+    assert found["promo"]["use"] == "useful"
+
+
 def test_the_figures_of_a_column_do_not_depend_on_which_others_are_asked_for(one_series):
     asked = [ROLES, {"promo": "known"}]
     all_of_them, alone = (
