@@ -98,7 +98,12 @@ def evaluate_checkpoint(
         **description(checkpoint, protocol_name),
         split: {**split_metrics(evaluation, data, naive), "level_shift": level_shift(data, split)},
         "baselines": baselines,
-        "mase_scale": naive and {"period": naive.period, "columns_without": naive.without(data.target_names)},
+        "mase_scale": naive
+        and {
+            "period": naive.period,
+            **({"rows": "before"} if protocol.mase_scale == "before" else {}),
+            "columns_without": naive.without(data.target_names),
+        },
         **offset_metrics(model, data, split=split, naive=naive, **common),
         **blocks,
     }

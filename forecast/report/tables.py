@@ -165,7 +165,8 @@ def _caption(metrics: Mapping[str, Any]) -> str:
         units = PANEL_UNITS.get(metrics.get("panel_scaling", ""))
         judged = f"MSE, MAE: over the cells of all series, {units}; the verdict is by MSE\n" if units else ""
         return f"{judged}{skill}\nMASE: of each series MAE / {before}"
-    return f"{skill}\nMASE: MAE / MAE over the train rows of the value {scale['period']} steps before"
+    rows = "all rows before each window" if scale.get("rows") == "before" else "the train rows"
+    return f"{skill}\nMASE: MAE / MAE over {rows} of the value {scale['period']} steps before"
 
 
 def _table(title: str | Text, caption: str = "") -> Table:

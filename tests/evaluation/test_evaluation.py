@@ -210,3 +210,27 @@ def test_the_best_possible_model_has_no_error(data):
 )
 def test_evenly_spaced_numbers_take_both_ends(count, most, expected):
     assert evenly_spaced(count, most) == expected
+
+
+def test_windows_apart_are_those_of_every_window_that_begin_pred_len_rows_apart(data, model):
+    every, apart = (evaluated(data, model, protocol=Protocol(stride=stride)) for stride in (1, P))
+    assert list(apart.starts) == list(every.starts[::P]) and len(apart.starts) == -(-WINDOWS // P)
+    np.testing.assert_allclose(apart.squared, every.squared[::P], rtol=1e-5)
+    assert apart.errors.windows == len(apart.starts)
+
+
+def test_each_window_is_scaled_by_all_rows_before_it(data):
+    """By hand: MASE is the mean over windows of MAE / mean seasonal difference of the rows before the forecast."""
+    found = evaluated(data, LastValue(window=window_shape(data)), protocol=Protocol(stride=P, mase_scale="before"))
+    period, mase, rmsse = season(data), [], []
+    for start in found.starts:
+        origin = start + L
+        before, truth = data.frame.values[:origin], data.frame.values[origin : origin + P]
+        difference = before[period:] - before[:-period]
+        error = truth - before[-1]
+        mase.append(np.abs(error).mean(0) / np.abs(difference).mean(0))
+        rmsse.append(np.sqrt((error**2).mean(0) / (difference**2).mean(0)))
+    metrics = split_metrics(found, data)
+    assert metrics["mase"] == pytest.approx(np.mean(mase), rel=1e-5)
+    assert metrics["rmsse"] == pytest.approx(np.mean(rmsse), rel=1e-5)
+    assert metrics["columns"]["b"]["mase"] == pytest.approx(np.mean(mase, axis=0)[1], rel=1e-5)
