@@ -55,6 +55,8 @@ def panel_jobs(
                 if models and model not in models:
                     continue
                 values = {**row["every"], **own, "data.path": str(path.absolute()), "seed": seed}
+                if beside := own.get("data.static_path"):
+                    values["data.static_path"] = str((folder / beside).absolute())
                 words = tuple(f"{key}={hydra_value(value)}" for key, value in values.items()) + tuple(extra)
                 yield Job(
                     table=TABLE, row=name, model=model, seed=seed, overrides=words, identity=composed(words).identity
