@@ -202,14 +202,14 @@ def program(modules: Iterable[str]) -> str:
 
 
 def data_checksum(data: Any) -> str | None:
-    """md5 of the data's file: the catalogue's for a catalogued series. None for made-up data and no file."""
+    """md5 of the data's file, and of that of facts; a catalogued series' own. None for made-up data and no file."""
     if not isinstance(data, Mapping):
         return None
     from forecast.data import catalog  # here: it is not needed for --help
 
     path = data.get("path")
     if path:
-        file = Path(str(path))
-        return catalog.file_md5(file) if file.is_file() else None
+        files = [Path(str(name)) for name in (path, data.get("static_path")) if name]
+        return "+".join(map(catalog.file_md5, files)) if all(file.is_file() for file in files) else None
     entry = catalog.CATALOG.get(str(data.get("name")))
     return None if entry is None else entry.md5

@@ -28,7 +28,13 @@ def key(line: Mapping[str, Any]) -> tuple[str, ...]:
 def place(job: Job) -> dict[str, Any]:
     """The keys of a line that its job decides."""
     names = {"identity": job.identity, "table": job.table, "row": job.row, "contender": job.model}
-    return {**names, "overrides": list(job.overrides)}
+    return {**names, "overrides": [without_folder(word) for word in job.overrides]}
+
+
+def without_folder(override: str) -> str:
+    """An override that names a file of the data by its name alone: where it lay here is of no use elsewhere."""
+    key, _, value = override.partition("=")
+    return f"{key}={Path(value).name}" if key in ("data.path", "data.static_path") else override
 
 
 def record(job: Job, run: Run) -> dict[str, Any]:

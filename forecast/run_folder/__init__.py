@@ -43,6 +43,7 @@ NOT_IDENTITY = (
     "checks",
     "data.root",
     "data.path",
+    "data.static_path",
     "trainer.default_root_dir",
     "trainer.logger",
     "trainer.enable_progress_bar",

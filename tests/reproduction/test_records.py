@@ -24,10 +24,10 @@ def test_a_line_has_its_place_in_the_table_and_the_keys_of_both_files_without_a_
     more = {"path": "/home/me/ETTh1.csv", "columns": ["a", "b"]}
     made_by = {"commit": "1a2b3c4", "code": "0123456789ab"}
     edit_json(folder / "run.json", lambda info: info["data"].update(more) or {**info, **made_by})
-    job = Job(table="t", row="r", model="c", seed=3, overrides=("seed=3",), identity="abc")
+    job = Job(table="t", row="r", model="c", seed=3, overrides=("data.path=/home/me/x.csv", "seed=3"), identity="abc")
     result = records.record(job, read_run(folder))
     names = {"identity": "abc", "table": "t", "row": "r", "contender": "c"}
-    assert result.items() >= {**names, "seed": 3}.items() and result["overrides"] == ["seed=3"]
+    assert result.items() >= {**names, "seed": 3}.items() and result["overrides"] == ["data.path=x.csv", "seed=3"]
     assert result["test"]["scaled"]["mse"] == pytest.approx(wave(0.5).mean())
     assert result.items() >= made_by.items() and result["versions"] == {"torch": "2.13.0"} and result["data"] == "ETTh1"
     assert result["data_read"] == {"name": "ETTh1", "checksum": "c0ffee", "columns": ["a", "b"]}
