@@ -164,6 +164,10 @@ def _section(comparison: Comparison, against: Row) -> list[str]:
         later = [[as_markdown(row.name), *(plus_minus(row.spread(*place)) for place in places)] for row in rows]
         lines += [*markdown([["MSE at offset", "0", *map(as_markdown, offsets)], *later]), ""]
         lines += ["`-`: a model that goes step by step cannot begin later.", ""]
+    if names := list(dict.fromkeys(name for row in rows for name in row.first("test", "covariates") or ())):
+        worth = [[as_markdown(row.name), *(_worth(row, name) for name in names)] for row in rows]
+        lines += [*markdown([["MAE grows by", *map(as_markdown, names)], *worth]), ""]
+        lines += ["When windows exchange the column, scaled units: what it is worth to the model.", ""]
     if older := sum(len(row.superseded) for row in comparison.rows):
         lines += [f"Left out: {older} older run{'s' * (older != 1)} of a row and seed that a newer one has.", ""]
     if len(codes(rows)) > 1:
@@ -172,6 +176,13 @@ def _section(comparison: Comparison, against: Row) -> list[str]:
         )
         lines += [f"Made by different code, so that a difference may be the code's. {made}.", ""]
     return [*lines, _explanation(rows) if len(rows) > 1 else "One row: there is nothing to compare it with.", ""]
+
+
+def _worth(row: Row, column: str) -> str:
+    """What a column beside the targets is worth to the models of a row, and in words where all its runs agree."""
+    found = [run.metrics["test"].get("covariates", {}).get(column) for run in row.finished]
+    words = sorted({one["use"] for one in found if one})
+    return f"{plus_minus(row.spread('test', 'covariates', column, 'importance'))} {' or '.join(words)}".strip()
 
 
 def codes(rows: Sequence[Row]) -> dict[str, list[str]]:
