@@ -118,7 +118,8 @@ def run(arguments: Sequence[str], folder: Path) -> tuple[subprocess.CompletedPro
 def advice(answer: dict[str, Any]) -> dict[str, Any]:
     """Of check-data's answer the training command, the first one where there are several, and what was said."""
     said = [finding["text"] for finding in answer["findings"] if finding["severity"] == "error"] + answer["reasons"]
-    readings = answer["commands"]
+    # the table is of single series: a reading of all of them as a panel is left out
+    readings = [one for one in answer["commands"] if not any(w.startswith("data.id_column=") for w in one["command"])]
     command = answer["command"] or (readings[0]["command"] if readings else None)
     return {
         "train": shlex.join(command) if command else None,
