@@ -9,9 +9,12 @@ import pytest
 from data.csv_files import read_frame
 
 from forecast.config.annotations import parameters
+from forecast.config.build import build
+from forecast.config.compose import compose_config
 from forecast.config.typed_settings import typed_settings
 from forecast.data.guessing.check import check_file
 from forecast.data.guessing.column_notes import find_outliers
+from forecast.data.panel.read import read_panel
 from forecast.data.reading.csv_text import guess_separator
 from forecast.data.reading.layout import Layout
 
@@ -518,5 +521,9 @@ def test_every_printed_command_of_a_real_file_reads_it(file):
     commands = [check.command] if check.command else [one.command for one in check.choices]
     assert commands
     for command in commands:
+        if "data.id_column=" in command:
+            panel = read_panel(build(compose_config("train", shlex.split(command)[2:]).data))
+            assert len(panel.ids) > 1 and np.isfinite(panel.values).all()
+            continue
         frame = read_frame(file, **layout_in(command))
         assert np.isfinite(frame.values).all() and len(frame) > 50

@@ -130,7 +130,9 @@ def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecide
         one = _checked(one, opened, {**given, **settings})
         found += [Choice(what, one.command)] if one.command is not None else []
         found += [Choice(f"{what}, {reading}", command) for reading, command in one.choices]
-        if undecided.ids and one.command is not None and found[0].reading != _PANEL:
+        # The series of a panel are not resampled: at uneven times each is read alone.
+        even = one.command is not None and one.layout is not None and one.layout.resample is None
+        if undecided.ids and even and found[0].reading != _PANEL:
             found.insert(0, Choice(_PANEL, _panel_command(one, undecided.ids)))
     return found[:_MOST_COMMANDS]
 
