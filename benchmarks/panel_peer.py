@@ -90,7 +90,7 @@ def ours_on(setting: Setting, *, panel: str, folder: str) -> Figures:
     checkpoint = load_checkpoint(f"{folder}/checkpoints/last.ckpt")
     source = history_source(checkpoint, saved_source(checkpoint.config["data"], root=None), None)
     ends = panel_forecaster(checkpoint, source, device=torch.device("cpu"))
-    whole = whole_table(ends, long_table(checkpoint, source, ends.frame))
+    whole = whole_table(ends, long_table(checkpoint, source, ends))
     predict = time.perf_counter() - start
     check_rows(len(whole), setting, "ours")
     return {

@@ -28,6 +28,8 @@ class Digits(NamedTuple):
 
 
 Text = Annotated[str, Digits()]  # names of columns and the like
+PER_CENT = Bound(lambda level: 1 <= level < 100, "must be at least 1 and less than 100: per cent, as in level=[80,95]")
+Level = Annotated[float, PER_CENT]  # of intervals
 Positive = Annotated[int, at_least(1)]
 Share = Annotated[float, SHARE]  # of dropped activations: with all dropped nothing is left
 Seed = Annotated[int, Bound(lambda number: 0 <= number <= LARGEST_SEED, f"must be between 0 and {LARGEST_SEED}")]

@@ -1,6 +1,7 @@
 """The content of a checkpoint of any origin, refused with the entry that is wrong."""
 
 import functools
+import itertools
 import math
 import operator
 from collections.abc import Mapping
@@ -51,6 +52,7 @@ KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 # What only some have.
 OPTIONAL_KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     f"{RECORD}.imported": {"file": (str,)},
+    f"{RECORD}.calibration": {"levels": (list,), "targets": (list,), "margins": (Tensor,), **dict.fromkeys(("windows", "blocks", "parts"), (int,))},
     f"{RECORD}.data.gaps": {},
     f"{RECORD}.data.covariates": {},
     f"{RECORD}.data.facts": dict.fromkeys(("columns", "mean", "std"), (list,)),
@@ -83,6 +85,8 @@ def check_content(path: Path, content: Any) -> None:
         _check_data(record["data"], f"{RECORD}.data")
         # of a panel whose series are all shorter than seq_len there is no NLinear
         _require("nlinear_weight" in record or record.get(PANEL) is not None, f"{RECORD}.nlinear_weight", "is missing")
+        if record.get("calibration") is not None:
+            _check_calibration(record, f"{RECORD}.calibration")
         for key, rows in (("nlinear_weight", config["seq_len"]), ("ridge_weight", None), ("ridge_effect", None)):
             if key in record:
                 _check_baseline(record, key, rows=rows)
@@ -194,6 +198,20 @@ def _check_baseline(record: dict[str, Any], key: str, *, rows: int | None) -> No
         maps = len(record["data"]["targets"])
         expected = (1 if shape[:1] == (1,) else maps, *expected)
     _require(shape == expected, where, f"has the shape {shape} instead of {expected}")
+
+
+def _check_calibration(record: dict[str, Any], where: str) -> None:
+    """Levels in per cent, ascending, and for each a margin at every step and target."""
+    state = record["calibration"]
+    levels, margins, targets = state["levels"], state["margins"], record["data"]["targets"]
+    _require(state["targets"] == targets, f"{where}.targets", f"is {state['targets']} instead of {targets}")
+    numbers = all(type(level) in (int, float) and 0 < level < 100 for level in levels)
+    ascending = numbers and levels and all(a < b for a, b in itertools.pairwise(levels))
+    _require(ascending, f"{where}.levels", f"is {levels!r}; it must be per cents, ascending")
+    shape, expected = tuple(margins.shape), (len(levels), record["config"]["pred_len"], len(targets))
+    _require(shape == expected, f"{where}.margins", f"has the shape {shape} instead of {expected}")
+    finite = margins.dtype in FLOATS and bool(torch.isfinite(margins).all())
+    _require(finite, f"{where}.margins", "must hold finite numbers")
 
 
 def _in_words(types: tuple[type, ...]) -> str:

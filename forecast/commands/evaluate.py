@@ -39,6 +39,8 @@ def evaluate(cfg: DictConfig) -> Answer:
         protocol=build(cfg.protocol),
         protocol_name=chosen("protocol"),
         batch_size=settings.data.batch_size,
+        calibration=settings.calibration,
+        level=settings.level,
     )
     result.metrics["cost"] = {
         "train_seconds": None,

@@ -15,6 +15,8 @@ from omegaconf import DictConfig
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.future import future_source, future_values
 from forecast.commands.inputs import WHOLE_FILE, check_horizon, evaluated_data, find_device, history, trained_source
+from forecast.commands.compared import compared
+from forecast.commands.intervals import forecast_intervals, wanted
 from forecast.commands.panel_ends import (
     check_unseen,
     history_source,
@@ -25,7 +27,6 @@ from forecast.commands.panel_ends import (
 )
 from forecast.commands.results import Result, evaluate_checkpoint
 from forecast.commands.tables import Table, as_file, check_table, keep_table, time_column_of
-from forecast.comparison.rows import at
 from forecast.config.entry import call
 from forecast.config.job import run_folder
 from forecast.config.trust import trusting
@@ -37,7 +38,7 @@ from forecast.data.writing import digits_of
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.horizon_offsets import check_offsets
-from forecast.evaluation.metrics import UNIT_FREE
+from forecast.evaluation.interval_columns import column_names, of_each
 from forecast.evaluation.predict import predict
 from forecast.run_folder import METRICS, TRAINING_TABLE, checkpoint_path, run_of
 
@@ -169,6 +170,7 @@ class Forecaster:
         table: Table | None = None,
         *,
         future: Table | None = None,
+        level: Sequence[float] | None = None,
         pred_len: int | None = None,
         reading: Mapping[str, Any] | None = None,
     ) -> pd.DataFrame:
@@ -179,17 +181,18 @@ class Forecaster:
         pred_len: that of the training; UserError for another one, with the command that trains for it.
         table: at least seq_len rows of the columns trained on, a DataFrame or a CSV file; None: the data trained on.
         future: of a model with columns that are known in advance: their values at these steps, of each series.
+        level: [80, 95]: after the targets also TARGET-lo-80, TARGET-hi-80, ..., the ends of intervals in per cent.
         reading: how a file is written where it differs from the one trained on, {"separator": ";"}; the keys of
         data=csv.
         """
         check_horizon(self.checkpoint, pred_len)
         source = self.source()
         if self.checkpoint.panel is not None:
-            return self._panel_continued(table, source, reading, future)
+            return self._panel_continued(table, source, reading, future, level)
         with as_file(table, source, reading) as (path, layout), as_file(future, source) as (told, of_told):
             frame = history(self.checkpoint, source, path, layout)
             known = self.known_after(source, frame, told, of_told if isinstance(future, pd.DataFrame) else reading)
-            return self.continued(frame, time_column=source.time_name, future=known)
+            return self.continued(frame, time_column=source.time_name, future=known, level=level)
 
     @with_own_classes
     def known_after(
@@ -200,39 +203,47 @@ class Forecaster:
 
     @with_own_classes
     def _panel_continued(
-        self, table: Table | None, source: Source, reading: Mapping[str, Any] | None, future: Table | None
+        self, table: Table | None, source: Source, reading: Mapping[str, Any] | None, future: Table | None, level: Sequence[float] | None
     ) -> pd.DataFrame:
         """What `predict` gives for the series of a panel."""
         with as_file(table, source, reading) as (path, layout), as_file(future, source) as (told, of_told):
             panel = history_source(self.checkpoint, source, path, dict(layout))
             of_future = of_told if isinstance(future, pd.DataFrame) else reading
             after = future_source(self.checkpoint, source, told, of_future)
-            ends = panel_forecaster(self.checkpoint, panel, device=self.torch_device, future=after)
+            ends = panel_forecaster(self.checkpoint, panel, device=self.torch_device, future=after, level=level)
             check_unseen(self.checkpoint, ends.frame, refuse=False)
             report_left_out(ends)
-            return whole_table(ends, long_table(self.checkpoint, panel, ends.frame))
+            return whole_table(ends, long_table(self.checkpoint, panel, ends))
 
     @with_own_classes
     def continued(
-        self, frame: SeriesFrame, *, time_column: str = "date", future: npt.NDArray[np.float64] | None = None
+        self,
+        frame: SeriesFrame,
+        *,
+        time_column: str = "date",
+        future: npt.NDArray[np.float64] | None = None,
+        level: Sequence[float] | None = None,
     ) -> pd.DataFrame:
         """What `predict` gives, for a series that has been read. future: see `known_after`."""
-        checkpoint, device = self.checkpoint, find_device(self.device)
-        names = checkpoint.data["targets"]
+        checkpoint, device, intervals = self.checkpoint, find_device(self.device), forecast_intervals(self.checkpoint, level)
+        targets = [frame.columns.index(name) for name in checkpoint.data["targets"]]
+        asked = () if intervals is None else intervals.asked
+        names = column_names(checkpoint.data["targets"], asked)
         model = checkpoint.model().to(device)
         times, values = predict(
             model,
             frame,
             scaler=checkpoint.scaler,
-            targets=[frame.columns.index(name) for name in names],
+            targets=targets,
             encoding=checkpoint.encoding,
             device=device,
             look_back=model.look_back,
             pred_len=checkpoint.config["pred_len"],
             future=future,
+            intervals=intervals,
         )
         # The model computes in standard deviations: more digits of them are not its own.
-        std = checkpoint.scaler.std[[frame.columns.index(name) for name in names]]
+        std = checkpoint.scaler.std[of_each(targets, asked)]
         digits = {name: digits_of(one, None) for name, one in zip(names, std, strict=True)}
         table: pd.DataFrame = pd.DataFrame(values, columns=names).round(digits)
         numbers = (times - pd.Timestamp(0)) // pd.Timedelta(1, "ms") + 1  # see `layout.STEPS`
@@ -253,20 +264,7 @@ class Forecaster:
         source = self.source()
         with as_file(table, source, reading) as (path, layout):
             metrics = self.result(source, path, split=split, protocol=Protocol(), reading=layout).metrics
-        model, baselines = metrics["model"], metrics["baselines"]
-        rows = {model: metrics[split]} | {
-            f"{name}_baseline" if name == model else name: baselines[name] for name in baselines
-        }
-        original = [f"{error}_original" for error in ("mse", "mae") if "original" in metrics[split]]
-        of_panel = ["wape"] if "wape" in metrics[split] else []
-        names = ("mse_scaled", "mae_scaled", *UNIT_FREE, *of_panel, *original)
-        places = {name: tuple(reversed(name.split("_"))) for name in names}
-        compared: pd.DataFrame = pd.DataFrame(
-            {name: [at(errors, place) for errors in rows.values()] for name, place in places.items()},
-            index=list(rows),
-            dtype=float,
-        )
-        return compared
+        return compared(metrics, split)
 
     @with_own_classes
     def result(
@@ -279,8 +277,13 @@ class Forecaster:
         protocol_name: str | None = None,
         batch_size: int | None = None,
         reading: Mapping[str, Any] | None = None,
+        calibration: str | None = None,
+        level: Sequence[float] | None = None,
     ) -> Result:
-        """Everything that an evaluation gives, on the data trained on or on another file."""
+        """Everything that an evaluation gives, on the data trained on or on another file.
+
+        calibration, level: of the intervals, None: as in training.
+        """
         data = evaluated_data(self.checkpoint, source, path, split=split, reading=reading)
         check_offsets(data, split, protocol)
         return evaluate_checkpoint(
@@ -292,6 +295,7 @@ class Forecaster:
             protocol_name=protocol_name,
             batch_size=batch_size or source.batch_size,
             device=self.torch_device,
+            intervals=wanted(self.checkpoint, how=calibration, level=level),
         )
 
     @property

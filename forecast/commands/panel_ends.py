@@ -1,6 +1,7 @@
 """What a checkpoint of a panel forecasts with: the history of a panel, its scale, and how the rows are written."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.future import panel_future
 from forecast.commands.inputs import read_source
+from forecast.commands.intervals import forecast_intervals
 from forecast.commands.panels import panel_history, trained_columns
 from forecast.data.panel.columnar_files import columnar_kind
 from forecast.data.panel.fact_scale import scaled_facts
@@ -22,6 +24,7 @@ from forecast.data.reading.columnar import PARQUET
 from forecast.data.sources import CsvSource, Source
 from forecast.data.writing import PLAIN, Writing
 from forecast.errors import UserError
+from forecast.evaluation.interval_columns import column_names
 from forecast.evaluation.predict_panel import PanelForecaster
 from forecast.text.terminal import label
 
@@ -38,12 +41,18 @@ def history_source(
 
 
 def panel_forecaster(
-    checkpoint: Checkpoint, source: CsvSource, *, device: torch.device, future: CsvSource | None = None
+    checkpoint: Checkpoint,
+    source: CsvSource,
+    *,
+    device: torch.device,
+    future: CsvSource | None = None,
+    level: Sequence[float] | None = None,
 ) -> PanelForecaster:
     """The model and the series that it continues. UserError where none is long enough.
 
-    future: what is known in advance, see `panel_future`.
+    future: what is known in advance, see `panel_future`. level: whose ends are further columns, in per cent.
     """
+    intervals = forecast_intervals(checkpoint, level)
     frame = panel_history(checkpoint, source)
     scaler = checkpoint.panel_scale.scaler(frame, together=len(checkpoint.covariates))
     assert checkpoint.panel is not None
@@ -59,6 +68,7 @@ def panel_forecaster(
         pad=checkpoint.panel["pad"],
         device=device,
         facts=scaled_facts(frame.facts, checkpoint.fact_scale),
+        intervals=intervals,
     )
     if not forecaster.series.size:
         longest = int(frame.lengths.argmax())
@@ -110,13 +120,13 @@ def report_left_out(forecaster: PanelForecaster) -> int:
     return short
 
 
-def long_table(checkpoint: Checkpoint, source: CsvSource, frame: PanelFrame, *, safe: bool = False) -> LongTable:
+def long_table(checkpoint: Checkpoint, source: CsvSource, ends: PanelForecaster, *, safe: bool = False) -> LongTable:
     """How the forecasts of a panel are written: as its first file, where that is text."""
-    names = source.id_column
+    names, frame = source.id_column, ends.frame
     return LongTable(
         frame=frame,
-        targets=checkpoint.data["targets"],
-        pred_len=checkpoint.config["pred_len"],
+        targets=column_names(checkpoint.data["targets"], () if ends.intervals is None else ends.intervals.asked),
+        pred_len=ends.pred_len,
         id_names=() if names is None or isinstance(names, str) else tuple(names),
         whole=_whole_numbers(panel_files(source)[0]),
         writing=_writing(source, frame),

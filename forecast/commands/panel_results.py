@@ -22,6 +22,7 @@ from forecast.evaluation.panel_evaluate import (
     panel_baseline_metrics,
     panel_metrics,
 )
+from forecast.evaluation.scored_intervals import Intervals, example_ends
 from forecast.files import DECIMALS, save_arrays
 from forecast.report.forecasters import best_baseline
 from forecast.run_folder import FORECASTS, PICTURE, SERIES_ERRORS, WINDOW_ERRORS
@@ -36,6 +37,7 @@ def panel_blocks(
     batch_size: int,
     device: torch.device,
     brief: Sequence[str] = (),
+    intervals: Intervals | None = None,
 ) -> tuple[dict[str, Any], PanelEvaluation, dict[str, list[float]]]:
     """What a checkpoint is worth on a panel: the blocks of metrics.json, the evaluation, and the errors by step.
 
@@ -48,7 +50,7 @@ def panel_blocks(
     for name in brief:
         other = evaluate_panel(model, data, split=name, fitted=None, **common)
         blocks[name] = {"windows": other.errors.n_windows, **other.errors.overall(other.naive)}
-    evaluation = evaluate_panel(model, data, split=split, fitted=fitted, **common)
+    evaluation = evaluate_panel(model, data, split=split, fitted=fitted, intervals=intervals, **common)
     baselines = panel_baseline_metrics(evaluation, data)
     for key in fitted.keys() & WEIGHTS.keys():
         baselines[WEIGHTS[key]]["look_back"] = fitted[key].shape[-1]
@@ -84,7 +86,8 @@ def panel_step_errors(evaluation: PanelEvaluation) -> dict[str, list[float]]:
     columns = {}
     for prefix, errors in forecasters.items():
         columns[f"{prefix}mse_scaled"], columns[f"{prefix}mae_scaled"] = errors.steps()
-    return {name: values.tolist() for name, values in columns.items()}
+    steps = {name: values.tolist() for name, values in columns.items()}
+    return steps | ({} if evaluation.intervals is None else evaluation.intervals.errors.steps())
 
 
 def write_series(
@@ -142,6 +145,7 @@ def example_series(evaluation: PanelEvaluation, data: PanelData) -> dict[str, np
         "truth": values[:, data.seq_len :],
         "forecast": data.original(evaluation.forecasts[MODEL], evaluation.shown),
         **{name: data.original(evaluation.forecasts[name], evaluation.shown) for name in evaluation.baselines},
+        **example_ends(evaluation.intervals, lambda ends: data.original(ends, evaluation.shown)),
         "timestamps": timestamps,
         "columns": np.array(data.target_names),
         "series": data.frame.ids[evaluation.shown],
@@ -150,7 +154,7 @@ def example_series(evaluation: PanelEvaluation, data: PanelData) -> dict[str, np
 
 def draw_series(path: Path, windows: dict[str, np.ndarray], metrics: Mapping[str, Any], *, worst: int) -> None:
     """Draws the worst and the best series beside the best baseline. worst: how many of the windows are of the worst."""
-    from forecast.report.figures import forecast_figure, save
+    from forecast.report.figures import bands_in, forecast_figure, save
 
     drawn = [0, worst] if worst < len(windows["past"]) else [0]
     best = best_baseline(metrics)
@@ -160,6 +164,7 @@ def draw_series(path: Path, windows: dict[str, np.ndarray], metrics: Mapping[str
         forecast=windows["forecast"][drawn],
         timestamps=[pd.DatetimeIndex(windows["timestamps"][i]) for i in drawn],
         columns=[str(name) for name in windows["columns"]],
+        bands=bands_in(windows, drawn),
         title=f"{metrics['model']} on {metrics['data']}: the series with the largest and the least MASE",
         baseline=windows[best.key][drawn] if best else None,
         baseline_name=best.name if best else "",

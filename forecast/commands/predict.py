@@ -3,6 +3,8 @@
 import contextlib
 import json
 import stat
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +14,7 @@ from forecast.commands import Answer
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.future import FUTURE
 from forecast.commands.inputs import check_horizon, files_read, find_device, history, read_source
+from forecast.commands.intervals import forecast_intervals
 from forecast.commands.outputs import is_forecast, keep_inputs, keep_others
 from forecast.commands.predict_panel import predict_panel
 from forecast.config.check import read_settings
@@ -22,6 +25,7 @@ from forecast.data.panel.writing import CSV, ENDINGS
 from forecast.data.sources import FileSource
 from forecast.data.writing import PLAIN, Writing
 from forecast.errors import UserError
+from forecast.evaluation.interval_columns import column_names, of_each, split_ends
 from forecast.files import together
 from forecast.report.verdict import verdict
 from forecast.run_folder import METRICS, run_of
@@ -53,20 +57,28 @@ def predict(cfg: DictConfig) -> Answer:
     )
     writing = PLAIN if file is None else Writing.of(file.path_used(), file, frame.time_format)
     targets, steps = checkpoint.data["targets"], checkpoint.config["pred_len"]
-    header = writing.header(source.time_name if file is None else file.time_name, targets)
-    headers = [header, [source.time_name, *targets]]  # the second has no look at the file, as forecasts had before
-    ours = settings.overwrite or any(is_forecast(output, columns=names, steps=steps) for names in headers)
+    time_name = source.time_name if file is None else file.time_name
+    intervals = forecast_intervals(checkpoint, settings.level)
+    asked = () if intervals is None else intervals.asked
+    names = column_names(targets, asked)
+    of_names = dict(zip(names, of_each(targets, asked), strict=True))
+    decimals = {name: writing.decimals[of] for name, of in of_names.items() if of in writing.decimals}
+    writing = replace(writing, decimals=decimals)
+    header = writing.header(time_name, names)
+    # the last has no look at the file, as forecasts had before
+    headers = [header, writing.header(time_name, targets), [source.time_name, *targets]]
+    ours = settings.overwrite or any(is_forecast(output, columns=one, steps=steps) for one in headers)
     keep_others((output, picture), ours=ours, key=f"output={output}", like="a forecast of this checkpoint")
     known = forecaster.known_after(source, frame, settings.future, reading)
-    table = forecaster.continued(frame, time_column=source.time_name, future=known)
-    std = checkpoint.scaler.std[[frame.columns.index(name) for name in targets]]
+    table = forecaster.continued(frame, time_column=source.time_name, future=known, level=settings.level)
+    std = checkpoint.scaler.std[[frame.columns.index(name) for name in of_names.values()]]
     text = writing.text(
         [as_cell(name) for name in header] if settings.output_safe else header, writing.cells(table, std)
     )
     try:
         with together(output.parent) as beside:
             beside(output.name).write_text(text, encoding="utf-8")
-            draw_future(beside(picture.name), frame.tail(checkpoint.config["seq_len"]), table)
+            draw_future(beside(picture.name), frame.tail(checkpoint.config["seq_len"]), table, asked)
     except OSError as error:
         raise UserError(
             f"output={output}: {error.filename} cannot be written: {error.strerror}. Make room, or choose another "
@@ -128,17 +140,23 @@ def checked_output(name: str, *, key: str = "output=") -> Path:
     return output
 
 
-def draw_future(path: Path, past: SeriesFrame, forecast: pd.DataFrame) -> None:
-    """Draws the end of the history and the forecast: a column of time or of steps, then the targets, original units."""
-    from forecast.report.figures import forecast_figure, save
+def draw_future(path: Path, past: SeriesFrame, forecast: pd.DataFrame, levels: Sequence[float] = ()) -> None:
+    """Draws the end of the history and the forecast: a column of time or of steps, then the targets, original units.
 
-    names, first = [str(name) for name in forecast.columns[1:]], forecast.iloc[0, 0]
+    levels: of the intervals whose ends follow the targets.
+    """
+    from forecast.report.figures import Band, forecast_figure, save
+
+    values, first = forecast.iloc[:, 1:].to_numpy()[None], forecast.iloc[0, 0]
+    n_targets = values.shape[2] // (1 + 2 * len(levels))
+    names = [str(name) for name in forecast.columns[1 : n_targets + 1]]
     after = past.timestamps[-1] if isinstance(first, pd.Timestamp) else f"step {int(str(first)) - 1}"
     future = future_timestamps(past.timestamps[-1], past.freq, len(forecast))
     figure = forecast_figure(
         past=past.values[None][:, :, [past.columns.index(name) for name in names]],
         truth=None,
-        forecast=forecast[names].to_numpy()[None],
+        forecast=values[..., :n_targets],
+        bands=[Band(*one) for one in split_ends(values, n_targets, levels)],
         timestamps=[pd.DatetimeIndex(past.timestamps.append(future))],
         columns=names,
         title=f"forecast after {after}",

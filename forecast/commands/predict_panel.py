@@ -30,6 +30,7 @@ from forecast.data.panel.parts import Part, beside, is_unchanged, join, read_par
 from forecast.data.panel.read import panel_files
 from forecast.data.panel.writing import CSV, LongTable, check_installed
 from forecast.errors import UserError
+from forecast.evaluation.interval_columns import split_ends
 from forecast.evaluation.predict_panel import BATCH, PanelForecaster
 from forecast.files import remove_unfinished, together
 from forecast.text.terminal import label, say
@@ -62,10 +63,10 @@ def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Pat
     ours = settings.overwrite or (said is not None and said.shard == shard)
     like = "a forecast of a panel" if shard == (1, 1) else f"part {shard[0]} of {shard[1]} of a forecast"
     keep_others(outputs, ours=ours, key=f"output={output}", like=like)
-    ends = panel_forecaster(checkpoint, source, device=forecaster.torch_device, future=future)
+    ends = panel_forecaster(checkpoint, source, device=forecaster.torch_device, future=future, level=settings.level)
     unseen = check_unseen(checkpoint, ends.frame, refuse=settings.unseen == "refuse")
     short = report_left_out(ends)
-    table = long_table(checkpoint, source, ends.frame, safe=settings.output_safe)
+    table = long_table(checkpoint, source, ends, safe=settings.output_safe)
     run = {
         "checkpoint": file_md5(checkpoint.path),
         "data": ends.frame.checksum,
@@ -195,8 +196,9 @@ class Scoring:
 
 def draw_ends(path: Path, ends: PanelForecaster, table: LongTable) -> None:
     """Draws the end of the history and the forecast of some series: the first, the last, the longest, one between."""
-    from forecast.report.figures import forecast_figure, save
+    from forecast.report.figures import Band, forecast_figure, save
 
+    levels = () if ends.intervals is None else ends.intervals.asked
     frame, lengths = ends.frame, ends.frame.lengths[ends.series]
     whole = np.flatnonzero(lengths >= ends.seq_len)
     places = whole if whole.size else np.arange(len(lengths))
@@ -206,9 +208,10 @@ def draw_ends(path: Path, ends: PanelForecaster, table: LongTable) -> None:
     figure = forecast_figure(
         past=np.stack([ends.past(number)[-length:] for number in forecast.series]),
         truth=None,
-        forecast=forecast.values,
+        forecast=forecast.values[..., : len(ends.targets)],
+        bands=[Band(*one) for one in split_ends(forecast.values, len(ends.targets), levels)],
         timestamps=[frame.timestamps(number, ends.pred_len)[-length - ends.pred_len :] for number in forecast.series],
-        columns=list(table.targets),
+        columns=list(table.targets[: len(ends.targets)]),
         title=f"{len(shown)} of {len(lengths)} series",
         names=[str(frame.ids[number]) for number in forecast.series],
     )

@@ -17,20 +17,19 @@ from forecast.data.prepare import PreparedData, window_values
 from forecast.data.roles import names_roles
 from forecast.data.sources import DemoSource, Source
 from forecast.evaluation.baselines import WEIGHTS, saved_fits, season
+from forecast.evaluation.blocks import all_metrics, baseline_metrics, split_metrics
 from forecast.evaluation.column_use import column_use, roles_of
 from forecast.evaluation.evaluate import (
     MODEL,
     Evaluation,
     Protocol,
-    all_metrics,
-    baseline_metrics,
     evaluate,
     evenly_spaced,
-    split_metrics,
 )
 from forecast.evaluation.horizon_offsets import offset_metrics
 from forecast.evaluation.naive_errors import NaiveErrors, naive_errors
 from forecast.evaluation.panel_evaluate import PanelEvaluation
+from forecast.evaluation.scored_intervals import Intervals, example_ends
 from forecast.files import DECIMALS, json_text, rounded, save_arrays, together
 from forecast.report.forecasters import best_baseline
 from forecast.run_folder import FILES, FORECASTS, METRICS, PICTURE, STEP_ERRORS, WINDOW_ERRORS, sha256
@@ -64,16 +63,18 @@ def evaluate_checkpoint(
     batch_size: int,
     device: torch.device,
     brief: Sequence[str] = (),
+    intervals: Intervals | None = None,
 ) -> Result:
     """A checkpoint on every window of `split` that the protocol counts: the one place where metrics.json is made.
 
     source: where the data come from; None for another file than the one trained on. protocol_name: the chosen option.
-    brief: splits of which only the number of windows and the errors are kept. Raises UserError when no window counts,
+    brief: splits of which only the number of windows and the errors are kept. intervals: which of the model's are
+    wanted. Raises UserError when no window counts,
     or a forecast is not finite.
     """
     if isinstance(data, PanelData):
         options: Any = {"split": split, "protocol": protocol, "batch_size": batch_size, "device": device}
-        blocks, of_panel, by_step = panel_blocks(checkpoint, data, brief=brief, **options)
+        blocks, of_panel, by_step = panel_blocks(checkpoint, data, brief=brief, intervals=intervals, **options)
         metrics = {"status": "finished", **description(checkpoint, protocol_name), **blocks}
         metrics[split] |= use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
         return Result(rounded(metrics), of_panel, data, by_step)
@@ -86,7 +87,7 @@ def evaluate_checkpoint(
         found = evaluate(model, data, split=name, fitted=None, **common)
         overall, _ = all_metrics(found.errors, data, naive, (found.own_scale or {}).get(MODEL))
         blocks[name] = {"windows": found.errors.windows, **overall}
-    evaluation = evaluate(model, data, split=split, fitted=fitted, **common)
+    evaluation = evaluate(model, data, split=split, fitted=fitted, intervals=intervals, **common)
     baselines = baseline_metrics(evaluation.baselines, data, naive, evaluation.own_scale)
     for key in fitted.keys() & WEIGHTS.keys():
         baselines[WEIGHTS[key]]["look_back"] = fitted[key].shape[-1]
@@ -162,7 +163,8 @@ def step_errors(evaluation: Evaluation, best_mse: np.ndarray | None) -> dict[str
         columns[f"{name}_mse_scaled"], columns[f"{name}_mae_scaled"] = errors.by_step()
     if best_mse is not None:
         columns["best_reachable_mse_scaled"] = best_mse
-    return {name: values.tolist() for name, values in columns.items()}
+    steps = {name: values.tolist() for name, values in columns.items()}
+    return steps | ({} if evaluation.intervals is None else evaluation.intervals.errors.steps())
 
 
 def steps_csv(by_step: dict[str, list[float]]) -> str:
@@ -207,8 +209,8 @@ def write_windows(
 def example_windows(evaluation: Evaluation, data: PreparedData) -> dict[str, np.ndarray]:
     """A few fixed windows in original units.
 
-    past (W, L, T); truth, forecast and each baseline's forecast, by its name (W, P, T); timestamps (W, L + P);
-    columns (T,).
+    past (W, L, T); truth, forecast and each baseline's forecast, by its name (W, P, T); of intervals levels (A,), lower
+    and upper (W, P, T, A); timestamps (W, L + P); columns (T,).
     """
     values, timestamps = window_values(data, evaluation.starts[evaluation.examples])
     return {
@@ -216,6 +218,7 @@ def example_windows(evaluation: Evaluation, data: PreparedData) -> dict[str, np.
         "truth": values[:, data.seq_len :],
         "forecast": data.original(evaluation.forecasts[MODEL]),
         **{name: data.original(evaluation.forecasts[name]) for name in evaluation.baselines},
+        **example_ends(evaluation.intervals, data.original),
         "timestamps": timestamps,
         "columns": np.array(data.target_names),
     }
@@ -223,7 +226,7 @@ def example_windows(evaluation: Evaluation, data: PreparedData) -> dict[str, np.
 
 def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Mapping[str, Any]) -> None:
     """Draws the first DRAWN_WINDOWS of `example_windows` beside the best baseline, data.target first."""
-    from forecast.report.figures import forecast_figure, save
+    from forecast.report.figures import bands_in, forecast_figure, save
 
     drawn = evenly_spaced(len(windows["past"]), DRAWN_WINDOWS)
     best = best_baseline(metrics)
@@ -233,6 +236,7 @@ def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Mapping[st
         forecast=windows["forecast"][drawn],
         timestamps=[pd.DatetimeIndex(windows["timestamps"][i]) for i in drawn],
         columns=[str(name) for name in windows["columns"]],
+        bands=bands_in(windows, drawn),
         title=f"{metrics['model']} on {metrics['data']}",
         baseline=windows[best.key][drawn] if best else None,
         baseline_name=best.name if best else "",

@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.checkpoint.load import Checkpoint, calendar_encoding, load_checkpoint
 from forecast.commands.growth import has_grown, what_now
 from forecast.commands.inputs import saved_source
+from forecast.commands.intervals import levels_of, wanted
 from forecast.commands.outputs import keep_others
 from forecast.commands.panels import training_panel
 from forecast.commands.results import evaluate_checkpoint, write_results
@@ -35,8 +36,10 @@ from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.files import remove_unfinished
 from forecast.report.verdict import print_report
 from forecast.run_folder import METRICS, RESULTS, RUN_INFO, checkpoint_path, read_run, write_run_info
+from forecast.training.calibrated import add_calibration, check_levels
 from forecast.training.checkpoint import resume_hint
 from forecast.training.closed_form import as_fitted, fit_closed_form
+from forecast.training.cross_fit import HALVES, half_path
 from forecast.training.fit import Plan, fit
 from forecast.training.hyperparameters import log_hyperparameters
 from forecast.training.lightning_errors import errors_for_users
@@ -86,6 +89,7 @@ def remove_results(folder: Path, *, new: bool) -> None:
     Raises UserError for such results without a run.json: they are not of a run, and would be lost.
     """
     checkpoints = [checkpoint_path(folder, name) for name in ("best", "last")]
+    checkpoints += [half_path(folder, half) for half in HALVES]
     results = [*(folder / name for name in RESULTS), *checkpoints]
     for path in (folder / RUN_INFO, *results):
         remove_unfinished(path)
@@ -197,6 +201,10 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
     for split in ("val", "test"):
         counted_windows(data, split, protocol)  # refused now and not after the training
     check_offsets(data, "test", protocol)
+    calibrated, levels = config["calibration"] != "none", levels_of(config["level"])
+    if calibrated:
+        typed = any(override.lstrip("+").startswith("level=") for override in task_overrides())
+        check_levels(levels, data, typed=typed)
     record = make_record(config, plan.choices, source, data, fit_baselines(data))
     at_once = as_fitted(plan, record)
     trained = fit(plan, data, record, Throughput()) if at_once is None else fit_closed_form(plan, at_once, data, record)
@@ -204,8 +212,12 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
     if not trained.is_first:
         return status  # one process evaluates: every window once, whatever their number
     best = checkpoint_path(plan.folder, "best")
+    path = best if best.exists() else checkpoint_path(plan.folder, "last")
+    if calibrated:
+        add_calibration(path, plan.folder, data, levels=levels, device=trained.device)
+    checkpoint = load_checkpoint(path)
     result = evaluate_checkpoint(
-        load_checkpoint(best if best.exists() else checkpoint_path(plan.folder, "last")),
+        checkpoint,
         source,
         data,
         split="test",
@@ -214,6 +226,7 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
         batch_size=config["data"]["batch_size"],
         device=trained.device,
         brief=("val",),  # the windows that chose best.ckpt say less of a model than the test windows
+        intervals=wanted(checkpoint),
     )
     result.metrics |= {"cost": trained.cost, **status}
     write_results(plan.folder, result)

@@ -55,7 +55,8 @@ def resumed_config(
     refuses.
     """
     # older runs have none of them
-    config = OmegaConf.create({"checks": composed.get("checks"), "compile": None, "loss": former_loss(), **saved})
+    added = {key: composed.get(key) for key in ("checks", "calibration", "level")}
+    config = OmegaConf.create({**added, "compile": None, "loss": former_loss(), **saved})
     saved_choices = {"loss": "mse", **saved_choices}
     names, refused = groups(), []
     parsed = OverridesParser.create().parse_overrides(overrides)

@@ -1,14 +1,15 @@
 """The plain keys at the top of conf/train.yaml, evaluate.yaml and predict.yaml, with their types."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
 from typing import Annotated, Any, Literal
 
-from forecast.bounds import Positive, Seed, at_least
+from forecast.bounds import Level, Positive, Seed, at_least
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
 
 AS_TRAINED = "as_trained"
+CalibrationName = Literal["static", "adaptive", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,8 @@ class TrainSettings:
     seq_len: Positive
     label_len: Annotated[int, at_least(0)]
     pred_len: Positive
+    calibration: CalibrationName
+    level: Sequence[Level]
     compile: Literal["default", "reduce-overhead", "max-autotune"] | None
     ckpt_path: str | None
     checks: Checks
@@ -73,6 +76,8 @@ class EvaluateSettings:
     ckpt_path: str
     pred_len: Positive | None
     split: str
+    calibration: CalibrationName | None
+    level: Sequence[Level] | None
     overwrite: bool
     device: str
     data: OtherData
@@ -88,6 +93,7 @@ class PredictSettings:
     output_safe: bool
     overwrite: bool
     future: str | None
+    level: Sequence[Level] | None
     shard: str | None
     unseen: Literal["scale", "refuse"]
     device: str

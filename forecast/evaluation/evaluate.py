@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -18,7 +18,8 @@ from forecast.data.windows import Batch, WindowDataset
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines, season
 from forecast.evaluation.metrics import ErrorSums
-from forecast.evaluation.naive_errors import NaiveErrors, OwnScale, errors_before, scaled_by
+from forecast.evaluation.naive_errors import OwnScale, errors_before, scaled_by
+from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.models.base import FittedModel, ForecastModel
 
 log = logging.getLogger(__name__)
@@ -76,7 +77,8 @@ class Evaluation:
 
     starts (N,): the row of each window's first past step. squared, absolute (N, T): each window's error by column,
     mean over steps, scaled units. examples (W,): the windows whose forecasts (W, P, T), scaled units, are kept.
-    own_scale: where each window has a scale of its own, MASE and RMSSE (T,) of each forecaster.
+    own_scale: where each window has a scale of its own, MASE and RMSSE (T,) of each forecaster, and differences (N, T),
+    the mean absolute seasonal ones before each window, scaled units. intervals: those of the model, where it has any.
     """
 
     errors: ErrorSums
@@ -87,6 +89,8 @@ class Evaluation:
     examples: np.ndarray
     forecasts: dict[str, np.ndarray]
     own_scale: dict[str, OwnScale] | None = None
+    differences: np.ndarray | None = None
+    intervals: ScoredIntervals | None = None
 
 
 def batches(
@@ -129,11 +133,12 @@ def evaluate(
     fitted: Mapping[str, Tensor] | None,
     batch_size: int,
     device: torch.device,
+    intervals: Intervals | None = None,
 ) -> Evaluation:
     """Runs a model and the baselines over the windows of a split, in order, in float32.
 
     The model must be in evaluation mode and on the device. fitted: what `fit_baselines` gave; None leaves all baselines
-    out. Raises UserError when no window counts, or a forecast is not finite.
+    out. intervals: which of the model's are wanted. Raises UserError when no window counts, or a forecast is not finite.
     """
     data = data.on(device)
     count = counted_windows(data, split, protocol)
@@ -146,10 +151,19 @@ def evaluate(
         log.info("%d windows of %d targets: %d fits", count, len(data.targets), count * len(data.targets))
     chunk = max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK
     every = batches(windows, batch_size, count=count, device=device, chunk=chunk, stride=protocol.stride)
-    scored = score(forecasters, data, every, count=count, examples=examples)
+    before_each = protocol.mase_scale == "before"
+    scored_intervals = None
+    if intervals is not None:
+        groups = count if before_each else 1
+        scale = {"mean": data.target_mean, "std": data.target_std}
+        of_groups = {key: np.repeat(one[None], groups, axis=0) for key, one in scale.items()}
+        scored_intervals = ScoredIntervals(intervals, pred_len=data.pred_len, stride=protocol.stride, **of_groups)
+    scored = score(
+        forecasters, data, every, count=count, examples=examples, intervals=scored_intervals, grouped=before_each
+    )
     starts = windows.starts[:: protocol.stride][:count]
-    own_scale = None
-    if protocol.mase_scale == "before":
+    own_scale, before = None, (None, None)
+    if before_each:
         before = errors_before(data, starts + data.seq_len, season(data) or 1)
         own_scale = {name: scaled_by(before, scores.squared, scores.absolute) for name, scores in scored.items()}
     return Evaluation(
@@ -157,6 +171,8 @@ def evaluate(
         baselines={name: scores.errors for name, scores in scored.items() if name != MODEL},
         starts=starts,
         own_scale=own_scale,
+        differences=before[0],
+        intervals=scored_intervals,
         squared=scored[MODEL].squared,
         absolute=scored[MODEL].absolute,
         examples=np.array(examples),
@@ -177,9 +193,18 @@ class ScoredForecaster:
         self.squared, self.absolute = np.empty((count, len(data.targets))), np.empty((count, len(data.targets)))
         self.forecasts: list[np.ndarray] = []  # of the examples alone
 
-    def add(self, batch: Batch, *, examples: list[int]) -> None:
-        """Forecasts a batch. examples: which of its windows to keep."""
-        forecast = forecast_of(self.forecaster, batch, self.look_back)
+    def add(self, batch: Batch, *, examples: list[int], intervals: ScoredIntervals | None, grouped: bool) -> None:
+        """Forecasts a batch. examples: which of its windows to keep. intervals: that are scored with it.
+
+        grouped: whether each window is a group of these.
+        """
+        if intervals is None:
+            forecast = forecast_of(self.forecaster, batch, self.look_back)
+        else:
+            groups = torch.arange(len(batch.target)) + self.errors.windows if grouped else None
+            forecast = intervals.add(self.forecaster, batch, self.look_back, groups=groups)
+            if examples:
+                intervals.keep(examples)
         check_finite(forecast, batch.past)
         now = slice(self.errors.windows, self.errors.windows + len(forecast))
         self.squared[now], self.absolute[now] = self.errors.update(forecast, batch.target)
@@ -195,15 +220,20 @@ def score(
     *,
     count: int,
     examples: Sequence[int] = (),
+    intervals: ScoredIntervals | None = None,
+    grouped: bool = False,
 ) -> dict[str, ScoredForecaster]:
-    """Forecasts all batches, `count` windows in order, in float32. examples: the windows whose forecasts are kept."""
+    """Forecasts all batches, `count` windows in order, in float32. examples: the windows whose forecasts are kept.
+
+    intervals, grouped: of the model, see `ScoredForecaster.add`.
+    """
     scored = {name: ScoredForecaster(forecaster, data, count) for name, forecaster in forecasters.items()}
     done = 0
     with exact_float32():
         for batch in windows:
             rows = [i - done for i in examples if done <= i < done + len(batch.target)]
-            for scores in scored.values():
-                scores.add(batch, examples=rows)
+            for name, scores in scored.items():
+                scores.add(batch, examples=rows, intervals=intervals if name == MODEL else None, grouped=grouped)
             done += len(batch.target)
     return scored
 
@@ -246,46 +276,3 @@ def check_finite(forecast: Tensor, past: Tensor) -> None:
         "the forecasts are not finite numbers: the training has diverged. Train again with a lower optim.lr or with "
         "trainer.gradient_clip_val=1.0"
     )
-
-
-def split_metrics(evaluation: Evaluation, data: PreparedData, naive: NaiveErrors | None = None) -> dict[str, Any]:
-    """The block of metrics.json for the evaluated split. naive: by what MASE and RMSSE are scaled."""
-    own = evaluation.own_scale or {}
-    overall, columns = all_metrics(evaluation.errors, data, naive, own.get(MODEL))
-    reference = evaluation.baselines["seasonal_naive"].overall()["scaled"]["mse"]
-    return {
-        "windows": evaluation.errors.windows,
-        **overall,
-        "skill": 1.0 - overall["scaled"]["mse"] / reference if reference else None,
-        "flat": evaluation.errors.flat(data.target_names),
-        "columns": columns,
-    }
-
-
-def all_metrics(
-    errors: ErrorSums, data: PreparedData, naive: NaiveErrors | None, own: OwnScale | None
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Of a forecaster the metrics overall and by column. own: MASE and RMSSE by each window's own scale, or None."""
-    overall, columns = errors.overall(naive), errors.columns(data.target_names, naive)
-    if own is not None:
-        for block, mase, rmsse in zip(columns.values(), own.mase, own.rmsse, strict=True):
-            block |= {"mase": mase, "rmsse": rmsse}
-        for key in ("mase", "rmsse"):
-            known = [block[key] for block in columns.values() if block[key] is not None]
-            overall[key] = sum(known) / len(known) if known else None
-    return overall, columns
-
-
-def baseline_metrics(
-    baselines: Mapping[str, ErrorSums],
-    data: PreparedData,
-    naive: NaiveErrors | None = None,
-    own: Mapping[str, OwnScale] | None = None,
-) -> dict[str, Any]:
-    """The block `baselines` of metrics.json, from the errors of each. naive: as in `split_metrics`; own: of each."""
-    blocks: dict[str, Any] = {}
-    for name, sums in baselines.items():
-        overall, columns = all_metrics(sums, data, naive, (own or {}).get(name))
-        blocks[name] = {**overall, "columns": columns}
-    blocks["seasonal_naive"] = {"period": season(data), **blocks["seasonal_naive"]}
-    return blocks

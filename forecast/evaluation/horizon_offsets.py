@@ -14,7 +14,8 @@ from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
-from forecast.evaluation.evaluate import MODEL, Protocol, baseline_metrics, batches, longest_look_back, score
+from forecast.evaluation.blocks import baseline_metrics
+from forecast.evaluation.evaluate import MODEL, Protocol, batches, longest_look_back, score
 from forecast.evaluation.naive_errors import NaiveErrors
 from forecast.models.base import ForecastModel
 

@@ -30,6 +30,7 @@ from forecast.evaluation.evaluate import (
 )
 from forecast.evaluation.panel_errors import PanelErrors
 from forecast.evaluation.panel_scale import seasonal_differences
+from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals, interval_metrics
 from forecast.models.base import FittedModel
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class PanelEvaluation:
     naive: by what MASE and RMSSE are scaled. worst, best: the numbers of the series with the largest and the least
     MASE, NAMED_SERIES at most, the utmost first; by MSE where no series has a MASE. origins (W,): the rows of the panel
     at which the last windows of these series begin to forecast; forecasts (W, P, T), scaled units: by each forecaster.
+    intervals: those of the model, where it has any.
     """
 
     errors: PanelErrors
@@ -53,6 +55,7 @@ class PanelEvaluation:
     best: IntArray
     origins: IntArray
     forecasts: dict[str, np.ndarray]
+    intervals: ScoredIntervals | None = None
 
     @property
     def shown(self) -> IntArray:
@@ -69,6 +72,7 @@ def evaluate_panel(
     fitted: Mapping[str, Tensor] | None,
     batch_size: int,
     device: torch.device,
+    intervals: Intervals | None = None,
 ) -> PanelEvaluation:
     """Runs a model and the baselines over the windows of a split, in order, in float32; as `evaluate` does.
 
@@ -86,10 +90,14 @@ def evaluate_panel(
     scale = {"mean": data.scaler.mean[:, columns], "std": data.scaler.std[:, columns]}
     errors = {name: PanelErrors(data.pred_len, **scale) for name in forecasters}
     look_backs = {name: look_back_of(one, data) for name, one in forecasters.items()}
+    scored = None if intervals is None else ScoredIntervals(intervals, pred_len=data.pred_len, **scale)
     with torch.inference_mode(), exact_float32():
         for batch in panel_batches(windows, batch_size, count=count, chunk=chunk):
             for name, one in forecasters.items():
-                forecast = forecast_of(one, batch, look_backs[name])
+                if name == MODEL and scored is not None:
+                    forecast = scored.add(one, batch, look_backs[name], groups=batch.series)
+                else:
+                    forecast = forecast_of(one, batch, look_backs[name])
                 check_finite(forecast, batch.past)
                 errors[name].update(batch, forecast)
     if not errors[MODEL].evaluated().any():
@@ -101,6 +109,9 @@ def evaluate_panel(
     with torch.inference_mode(), exact_float32():
         batch = windows.__getitems__(examples)
         forecasts = {name: forecast_of(one, batch, look_backs[name]).cpu().numpy() for name, one in forecasters.items()}
+        if scored is not None:
+            scored.last = scored.of(model, batch, look_backs[MODEL])[1:]
+            scored.keep(list(range(len(examples))))
     return PanelEvaluation(
         errors=errors.pop(MODEL),
         baselines=errors,
@@ -109,6 +120,7 @@ def evaluate_panel(
         best=best,
         origins=windows.origins_of(examples).numpy(),
         forecasts=forecasts,
+        intervals=scored,
     )
 
 
@@ -139,6 +151,9 @@ def panel_metrics(evaluation: PanelEvaluation, data: PanelData) -> dict[str, Any
         keys = ("mase", "rmsse", "smape", "wape")
         return [{"id": str(data.frame.ids[s]), **{key: float(table[key][s]) for key in keys}} for s in series]
 
+    of_intervals = {}
+    if evaluation.intervals is not None:
+        of_intervals = interval_metrics(evaluation.intervals, data.target_names, naive.absolute)
     return {
         "windows": errors.n_windows,
         **overall,
@@ -152,6 +167,7 @@ def panel_metrics(evaluation: PanelEvaluation, data: PanelData) -> dict[str, Any
             "worst": named(evaluation.worst),
             "best": named(evaluation.best),
         },
+        **of_intervals,
     }
 
 

@@ -15,6 +15,8 @@ from forecast.data.time_features import time_features
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import check_finite, exact_float32
 from forecast.evaluation.history import report_far, report_filled
+from forecast.evaluation.interval_columns import of_each, with_ends
+from forecast.evaluation.scored_intervals import Intervals
 
 
 @torch.inference_mode()
@@ -29,9 +31,11 @@ def predict(
     encoding: CalendarEncoding,
     device: torch.device,
     future: npt.NDArray[np.float64] | None = None,
+    intervals: Intervals | None = None,
 ) -> tuple[pd.DatetimeIndex, npt.NDArray[np.float64]]:
-    """Timestamps (P,) and values (P, T), original units, of the `pred_len` steps after the frame's last row.
+    """Timestamps (P,) and values (P, N), original units, of the `pred_len` steps after the frame's last row.
 
+    N: the targets, and the ends of the intervals that are wanted, in the order of `interval_columns.column_names`.
     future (P, K): what is known of these steps, the last K columns of the frame, original units.
     Reads the last `look_back` rows alone, and warns of values that were filled in there and of a size unknown to the
     training. Raises UserError when there are fewer rows, when most of a column is missing in them, or when the forecast
@@ -55,6 +59,7 @@ def predict(
     inputs = (past, known[:look_back], known[look_back:])
     batch = [torch.from_numpy(part.astype(np.float32)).unsqueeze(0).to(device) for part in inputs]
     with exact_float32():
-        forecast = model(*batch)
+        forecast = with_ends(model, *batch, intervals)
     check_finite(forecast, batch[0])
-    return steps, scaler.inverse(forecast[0].double().cpu().numpy(), targets)
+    of_columns = of_each(targets, () if intervals is None else intervals.asked)
+    return steps, scaler.inverse(forecast[0].double().cpu().numpy(), of_columns)

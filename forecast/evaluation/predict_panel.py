@@ -21,6 +21,8 @@ from forecast.data.windows import Batch
 from forecast.data.writing import MOST_DIGITS
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import check_finite, exact_float32
+from forecast.evaluation.interval_columns import of_each, with_ends
+from forecast.evaluation.scored_intervals import Intervals
 from forecast.models.base import FittedModel, ForecastModel
 from forecast.text.terminal import label
 
@@ -37,7 +39,7 @@ class PanelForecaster:
     mean, std (S, C): the scale of each series. targets: the numbers of the T target columns. pad: whether a look-back
     may begin before its series, whose first row is then repeated, and the model is told so. future (S, P, K): what is
     known of the steps to come, the last K columns of the frame, in original units. facts (S, G): of the
-    series, scaled.
+    series, scaled. intervals: which ends are further columns of the forecasts, see `interval_columns.column_names`.
     """
 
     model: ForecastModel
@@ -52,6 +54,7 @@ class PanelForecaster:
     device: torch.device
     future: npt.NDArray[np.float32] | None = None
     facts: Tensor | None = None
+    intervals: Intervals | None = None
 
     @property
     def needed(self) -> int:
@@ -146,10 +149,10 @@ class PanelForecaster:
         return torch.from_numpy(self.frame.steps + self.frame.lengths)
 
     def _forecast(self, batch: Batch, future: Tensor) -> Tensor:
-        """(B, P, T), scaled, on the CPU."""
+        """(B, P, N), scaled, on the CPU."""
         read = slice(-self.model.look_back, None)
         inputs = [part.to(self.device) for part in (batch.past[:, read], batch.past_known[:, read], future)]
-        forecast: Tensor = self.model(*inputs)
+        forecast = with_ends(self.model, inputs[0], inputs[1], inputs[2], self.intervals)
         finite = torch.isfinite(forecast).flatten(1).all(1)
         if not finite.all():
             assert batch.series is not None
@@ -162,8 +165,8 @@ class PanelForecaster:
         return forecast.cpu()
 
     def _original(self, scaled: FloatArray, series: IntArray) -> FloatArray:
-        """Target values (B, P, T) in original units, with as many digits as float32 has of standard deviations."""
-        columns = list(self.targets)
+        """Values (B, P, N) in original units, with as many digits as float32 has of standard deviations."""
+        columns = of_each(self.targets, () if self.intervals is None else self.intervals.asked)
         mean, std = (part[series][:, columns][:, None] for part in (self.mean, self.std))
         digits = MOST_DIGITS - np.ceil(np.log10(std))
         up, down = 10.0 ** np.maximum(0, digits), 10.0 ** np.maximum(0, -digits)  # whole: their product is exact

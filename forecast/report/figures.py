@@ -5,9 +5,9 @@ Shape letters: W windows, L past steps, P future steps, T target columns, Q quer
 
 import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,6 +36,22 @@ STYLES: dict[str, dict[str, Any]] = {
 MARKERS = {"truth": "o", "baseline": "s", "forecast": "D"}
 
 
+class Band(NamedTuple):
+    """Intervals at a level in per cent: their ends (W, P, T), original units."""
+
+    level: float
+    lower: Float[np.ndarray, "W P T"]
+    upper: Float[np.ndarray, "W P T"]
+
+
+def bands_in(windows: Mapping[str, np.ndarray], drawn: Sequence[int]) -> list[Band]:
+    """The intervals of some windows of forecasts.npz, the widest first; none where there are none."""
+    if "levels" not in windows:
+        return []
+    lower, upper = windows["lower"][drawn], windows["upper"][drawn]
+    return [Band(float(level), lower[..., i], upper[..., i]) for i, level in enumerate(windows["levels"])][::-1]
+
+
 def forecast_figure(
     *,
     past: Float[np.ndarray, "W L T"],
@@ -49,12 +65,13 @@ def forecast_figure(
     first: str | None = None,
     max_columns: int = 4,
     names: Sequence[str] = (),
+    bands: Sequence[Band] = (),
 ) -> Figure:
     """Forecasts beside the past and the truth: a row of panels a target column, one panel a window.
 
     past (W, L, T), truth, forecast, baseline (W, P, T) in original units; timestamps: for each window L + P,
     ascending. first: the column that is drawn above the others. names: of the series of each window, where they have
-    any. Only the end of the past is drawn, and `max_columns` columns: the title says how many are left out. Raises
+    any. bands: intervals about the forecast, the widest first. Only the end of the past is drawn, and `max_columns` columns: the title says how many are left out. Raises
     ValueError when timestamps or columns do not match the arrays.
     """
     windows, length, drawn = len(past), past.shape[1] + forecast.shape[1], min(len(columns), max_columns)
@@ -71,7 +88,8 @@ def forecast_figure(
     for window, times in enumerate(timestamps):
         for line, column in enumerate(order[:drawn]):
             panel = {name: array[window, :, column] for name, array in series.items() if array is not None}
-            _draw_panel(axes[line, window], past[window, :, column], panel, times)
+            shaded = [(f"{band.level:g} %", band.lower[window, :, column], band.upper[window, :, column]) for band in bands]
+            _draw_panel(axes[line, window], past[window, :, column], panel, times, shaded)
             name_beside(axes[line, 0], columns[column])
         steps = step_numbers(times)
         origin = str(times[past.shape[1] - 1].tz_localize(None)).removesuffix(":00")  # no seconds
@@ -161,14 +179,24 @@ def blank_figure(width: float, height: float, title: str) -> Figure:
 
 
 def _draw_panel(
-    axes: Axes, past: Float[np.ndarray, " L"], series: dict[str, Float[np.ndarray, " P"]], timestamps: pd.DatetimeIndex
+    axes: Axes,
+    past: Float[np.ndarray, " L"],
+    series: dict[str, Float[np.ndarray, " P"]],
+    timestamps: pd.DatetimeIndex,
+    shaded: Sequence[tuple[str, Float[np.ndarray, " P"], Float[np.ndarray, " P"]]] = (),
 ) -> None:
-    """The end of the past and each future series, labelled by its key in STYLES."""
+    """The end of the past and each future series, labelled by its key in STYLES; below them shaded intervals."""
     steps = step_numbers(timestamps)
     times = timestamps.tz_localize(None).to_numpy() if steps is None else steps  # of a zone matplotlib would show UTC
     length, pred_len = len(past), len(times) - len(past)
     start = max(0, length - max(pred_len, LEAST_PAST))
     axes.plot(times[start:length], past[start:], label="past", **STYLES["past"])
+    for number, (name, low, high) in enumerate(shaded):
+        colour = {"color": STYLES["forecast"]["color"], "alpha": 0.12 + 0.08 * min(number, 4), "linewidth": 0}
+        if pred_len == 1:  # an area at one point is invisible
+            axes.vlines(times[length:], low, high, label=name, **{**colour, "linewidth": 6})
+        else:
+            axes.fill_between(times[length:], low, high, label=name, **colour)
     for name, values in series.items():
         marker = MARKERS[name] if pred_len == 1 else ""  # a line through one point is invisible
         axes.plot(times[length:], values, label=name, marker=marker, **STYLES[name])

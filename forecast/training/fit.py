@@ -25,6 +25,7 @@ from forecast.evaluation.leakage import check_leakage
 from forecast.models.base import ForecastModel
 from forecast.run_folder import checkpoint_path
 from forecast.training.checkpoint import WrittenInPlace
+from forecast.training.cross_fit import CrossFit
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.loggers import make_logger
@@ -178,7 +179,7 @@ def make_trainer(plan: Plan, throughput: Throughput) -> pl.Trainer:
     callbacks = [build(callback) for callback in config["callbacks"].values() if callback is not None]
     if config["trainer"]["enable_progress_bar"] is False:  # Lightning refuses a progress bar beside it
         callbacks = [c for c in callbacks if not isinstance(c, ProgressBar)]
-    own = [SameFolder(), throughput, RandomStates(seed=config["seed"]), StopOnNonFinite()]
+    own = [SameFolder(), throughput, *([] if config["calibration"] == "none" else [CrossFit()]), RandomStates(seed=config["seed"]), StopOnNonFinite()]
     trainer: pl.Trainer = build(
         {**config["trainer"], "default_root_dir": str(plan.folder)},
         logger=make_logger(config, plan.folder),

@@ -5,6 +5,7 @@ from functools import cached_property, partial
 from typing import Any, cast
 
 import lightning.pytorch as pl
+import numpy as np
 import torch
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from forecast.errors import UserError
 from forecast.evaluation.metrics import ErrorSums
 from forecast.models.base import ForecastModel
 from forecast.training.callback_states import check_callbacks
+from forecast.training.cross_fit import HALVES, half_means, logged
 from forecast.training.optimizers import TOTAL, check_states, check_step, fused_keyword, is_stepwise, takes
 from forecast.training.record import complete_record
 
@@ -50,6 +52,7 @@ class ForecastModule(pl.LightningModule):
         self.record = record
         self.best_step: int | None = None  # of the validation that was the best so far
         self.validation_errors: ErrorSums | None = None  # of the validation that runs
+        self.window_errors: list[tuple[np.ndarray, np.ndarray]] = []  # of its windows, squared and absolute
         self.loss = torch.tensor(0.0)  # of the last training batch
 
     def forward(self, past: Tensor, past_known: Tensor, future_known: Tensor) -> Tensor:
@@ -84,13 +87,19 @@ class ForecastModule(pl.LightningModule):
         if self.validation_errors is None:
             self.validation_errors = ErrorSums(*batch.target.shape[1:])
         forecast = self(batch.past, batch.past_known, batch.future_known)
-        self.validation_errors.update(forecast.float(), batch.target, batch.measured)
+        squared, absolute = self.validation_errors.update(forecast.float(), batch.target, batch.measured)
+        self.window_errors.append((squared.mean(1), absolute.mean(1)))
 
     def on_validation_epoch_end(self) -> None:
         """Logs the errors over all windows: a mean of batch means would favour the last, smaller batch."""
         errors, self.validation_errors = self.validation_errors, None
+        of_windows, self.window_errors = self.window_errors, []
         if errors is None:
             return
+        for name, parts in zip(("mse", "mae"), zip(*of_windows, strict=True), strict=True):
+            # of several processes each has every so-manieth batch: its halves are about those of all
+            for half, mean in zip(HALVES, half_means(np.concatenate(parts)), strict=True):
+                self.log(logged(half, name), torch.tensor(mean), sync_dist=True, logger=False)
         if self.trainer.world_size > 1:
             total = partial(self.trainer.strategy.reduce, reduce_op="sum")
             errors.reduce(lambda sums: cast(Tensor, total(sums.to(self.device))))

@@ -35,7 +35,7 @@ class Ends(NamedTuple):
 class LongTable:
     """How the steps after the end of the series of a panel are written, in the names of its file.
 
-    targets: the names of the T target columns. id_names: of the columns whose cells, joined by `JOINT`, are the ids;
+    targets: the names of the T columns of values. id_names: of the columns whose cells, joined by `JOINT`, are the ids;
     none: one as the frame calls it. whole: columns that hold whole numbers, which ids of a Parquet file stay. writing:
     how the panel's file writes, as far as it is a CSV. safe: for a spreadsheet, which would take a text that begins
     with = for a formula.

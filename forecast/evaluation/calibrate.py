@@ -1,0 +1,120 @@
+"""The margins of a model's intervals, from its forecasts of the validation windows."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from forecast.data.panel.prepare import PanelData
+from forecast.data.panel.windows import PanelWindows
+from forecast.data.prepare import PreparedData
+from forecast.data.windows import Batch, WindowDataset
+from forecast.evaluation.conformal import GRID, Calibration, blocks_needed, conformal_margins, own_interval
+from forecast.evaluation.evaluate import CHUNK, check_finite, exact_float32, look_back_of
+from forecast.models.base import FittedModel
+
+MOST_CELLS = 20_000_000  # scores looked at together; of more windows every so-manieth counts, as neighbours overlap
+MOST_FITS = 200  # windows of a model of which each forecast is a fit
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Part:
+    """Some validation windows, by their numbers, and the model that is to forecast them, in evaluation mode."""
+
+    model: nn.Module
+    windows: range
+
+
+def block_count(windows: WindowDataset | PanelWindows, pred_len: int) -> int:
+    """How many windows of a split have targets that no other one has."""
+    if isinstance(windows, PanelWindows):
+        counts = windows.origins.counts
+        return int(((counts[counts > 0] + pred_len - 1) // pred_len).sum())
+    return (len(windows) + pred_len - 1) // pred_len
+
+
+def possible_levels(levels: Sequence[float], blocks: int) -> list[float]:
+    """Of these levels and those of GRID the ones that so many blocks can promise, ascending."""
+    return sorted({float(level) for level in (*levels, *GRID) if blocks_needed(level) <= blocks})
+
+
+@torch.inference_mode()
+def calibrate(
+    parts: Sequence[Part],
+    data: PreparedData | PanelData,
+    *,
+    levels: Sequence[float],
+    batch_size: int,
+    device: torch.device,
+    crossed: bool = False,
+) -> Calibration | None:
+    """The margins at `levels` and those of GRID from the validation windows, in float32.
+
+    The score of a forecast is by how much the truth lies outside of the model's own interval, below zero inside of it:
+    conformalised quantile regression (Romano et al. 2019); where a model gives points alone that is the absolute
+    error. Of a panel the scores of all series are taken together, in units of the scale of each. None where the windows
+    are too few for any level.
+    """
+    data = data.on(device)
+    windows = data.windows("val", look_back=max(data.seq_len, *(look_back_of(part.model, data) for part in parts)))
+    blocks = block_count(windows, data.pred_len)
+    possible = tuple(possible_levels(levels, blocks))
+    if not possible or not len(windows):
+        return None
+    cells = len(windows) * data.pred_len * len(data.targets)
+    if any(getattr(part.model, "spread", None) is not None for part in parts):
+        cells *= len(possible)
+    stride = -(-cells // MOST_CELLS)
+    if any(isinstance(part.model, FittedModel) and part.model.fits_each_window for part in parts):
+        stride = max(stride, -(-len(windows) // MOST_FITS))
+    scores = [_scores(part, windows, data, possible, stride, batch_size, device) for part in parts]
+    together = [torch.cat(one) for one in zip(*scores, strict=True)]
+    margins = [conformal_margins(together[min(i, len(together) - 1)], level) for i, level in enumerate(possible)]
+    return Calibration(
+        levels=possible,
+        margins=torch.stack(margins),
+        windows=len(together[0]),
+        blocks=blocks,
+        crossed=crossed,
+    )
+
+
+def _scores(
+    part: Part,
+    windows: WindowDataset | PanelWindows,
+    data: PreparedData | PanelData,
+    levels: tuple[float, ...],
+    stride: int,
+    batch_size: int,
+    device: torch.device,
+) -> list[Float[Tensor, "N P T"]]:
+    """The scores of a part's windows, every `stride`-th: for each level, or once where they are the same for all."""
+    rows = look_back_of(part.model, data)
+    distinct = getattr(part.model, "spread", None) is not None
+    asked = levels if distinct else levels[:1]
+    found: list[list[Tensor]] = [[] for _ in asked]
+    with exact_float32():
+        for batch in _batches(windows, part.windows[::stride], batch_size):
+            moved = batch.to(device)
+            point, lower, upper = own_interval(part.model, moved, rows, asked)
+            check_finite(point, moved.past)
+            target = moved.target.unsqueeze(-1)
+            outside = torch.maximum(lower - target, target - upper)
+            if moved.measured is not None:
+                outside = torch.where(moved.measured.unsqueeze(-1), outside, math.nan)
+            for one, score in zip(found, outside.unbind(-1), strict=True):
+                one.append(score.cpu())
+    empty = torch.zeros(0, data.pred_len, len(data.targets))
+    return [torch.cat([empty, *one]) for one in found]
+
+
+def _batches(windows: WindowDataset | PanelWindows, numbers: range, batch_size: int) -> Iterator[Batch]:
+    """Windows by their numbers, CHUNK at a time; about `batch_size` are gathered at once."""
+    gathered = max(1, round(batch_size / CHUNK)) * CHUNK
+    for some in torch.split(torch.from_numpy(np.array(numbers, dtype=np.int64)).to(windows.home), gathered):
+        if len(some):
+            yield from windows.in_batches(some, CHUNK)

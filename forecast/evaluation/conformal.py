@@ -1,0 +1,118 @@
+"""Conformal intervals: how far forecasts of the validation windows missed says how far the next ones may."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from forecast.data.windows import Batch
+from forecast.models.base import ForecastModel
+
+CALIBRATION = "calibration"  # the entry of a checkpoint's record
+# Levels in per cent that every calibration has beside those that were asked for: the reliability curve, and of 20, 40,
+# 60 and 80 the ends are the nine tenths of which the quantile losses are means.
+GRID = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0)
+
+
+def conformal_rank(count: int, level: float) -> int:
+    """Which of `count` scores, in ascending order and counted from 1, bounds the next one with this probability.
+
+    ceil((n + 1) level / 100): Vovk et al. 2005; above `count` there is no such bound. level: per cent.
+    """
+    return math.ceil(round((count + 1) * level / 100.0, 9))
+
+
+def blocks_needed(level: float) -> int:
+    """The least number of exchangeable scores that bound the next one with a probability of `level` per cent."""
+    return math.ceil(round(level / (100.0 - level), 9))
+
+
+def conformal_margins(scores: Float[Tensor, "N P T"], level: float) -> Float[Tensor, "P T"]:
+    """Of scores (N, P, T), NaN where there is none, those of the rank of `level`, for each step and column.
+
+    The largest where the rank is beyond their number. A cell without any has the largest margin of its column, and 0
+    where the column has none either.
+    """
+    ordered = scores.sort(dim=0).values  # NaN comes last
+    counts = (~torch.isnan(scores)).sum(0)
+    ranks = ((counts + 1).double() * level / 100.0 - 1e-9).ceil().long()
+    places = (torch.minimum(ranks, counts) - 1).clamp_min(0)
+    margins = ordered.gather(0, places.unsqueeze(0)).squeeze(0)
+    largest = torch.nan_to_num(margins, nan=-math.inf).amax(0, keepdim=True)
+    margins = torch.where(torch.isnan(margins), largest, margins)
+    return torch.where(torch.isinf(margins), 0.0, margins)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Calibration:
+    """By how much the intervals of a model are widened at each level.
+
+    levels (K,): per cent, ascending. margins (K, P, T): scaled units; they may be below zero where a model's own
+    quantiles are too wide. windows: how many forecasts missed by no more or more. blocks: how many of these do not
+    overlap, which is what counts as the number of independent ones. crossed: whether the windows of each half of the
+    validation rows were forecast with the epoch that the other half chose.
+    """
+
+    levels: tuple[float, ...]
+    margins: Float[Tensor, "K P T"]
+    windows: int
+    blocks: int
+    crossed: bool
+
+    def state(self) -> dict[str, Any]:
+        """Plain values, for a checkpoint."""
+        return {
+            "levels": list(self.levels),
+            "margins": self.margins.float().cpu().clone(),
+            "windows": self.windows,
+            "blocks": self.blocks,
+            "parts": 2 if self.crossed else 1,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> "Calibration":
+        """The calibration whose `state` this is."""
+        kept = {key: state[key] for key in ("margins", "windows", "blocks")}
+        return cls(levels=tuple(map(float, state["levels"])), crossed=state["parts"] > 1, **kept)
+
+    def widened(
+        self, point: Float[Tensor, "B P T"], lower: Float[Tensor, "B P T K"], upper: Float[Tensor, "B P T K"]
+    ) -> tuple[Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
+        """The intervals of a model at `levels`, calibrated: each holds the point forecast and those of lower levels."""
+        margins = self.margins.permute(1, 2, 0).to(point)
+        low = torch.minimum(lower - margins, point.unsqueeze(-1)).cummin(-1).values
+        high = torch.maximum(upper + margins, point.unsqueeze(-1)).cummax(-1).values
+        return low, high
+
+
+def saved_calibration(record: Mapping[str, Any]) -> Calibration | None:
+    """That of a checkpoint's record; None of one without."""
+    state = record.get(CALIBRATION)
+    return None if state is None else Calibration.from_state(state)
+
+
+def own_interval(
+    model: nn.Module, batch: Batch, rows: int, levels: Sequence[float]
+) -> tuple[Float[Tensor, "B P T"], Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
+    """The point forecast and the lower and upper ends that a model itself gives; the point where it gives none.
+
+    rows: of the past that it reads. levels (K,): per cent.
+    """
+    inputs = (batch.past[:, -rows:], batch.past_known[:, -rows:], batch.future_known)
+    if isinstance(model, ForecastModel):
+        return model.interval(*inputs, levels)
+    point: Tensor = model(*inputs)
+    same = point.unsqueeze(-1).expand(*point.shape, len(levels))
+    return point, same, same
+
+
+def outside_of(
+    lower: Float[Tensor, "B P T K"], upper: Float[Tensor, "B P T K"], target: Float[Tensor, "B P T"]
+) -> Bool[Tensor, "B P T K"]:
+    """Which intervals do not hold the truth."""
+    truth = target.unsqueeze(-1)
+    return (truth < lower) | (truth > upper)

@@ -1,0 +1,182 @@
+"""How often intervals hold the truth, how wide they are, and what that is worth: sums over windows."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from forecast.evaluation.conformal import outside_of
+
+FloatArray = npt.NDArray[np.float64]
+# The levels whose ends are the tenths 0.1 to 0.9 but for the median, which is the point forecast.
+TENTHS = (20.0, 40.0, 60.0, 80.0)
+# How far below its level the coverage of a step lies where that is said.
+NARROW = 0.05
+
+
+def name_of(level: float) -> str:
+    """A level in per cent as files and commands write it: 80, 97.5."""
+    return f"{level:g}"
+
+
+class IntervalErrors:
+    """Streaming sums over the measured cells of windows, scaled units.
+
+    levels (K,): per cent, ascending; asked: those of them that are reported in full. mean, std (G, T): what brings the
+    scaled values of a group of windows to original units. A group is a series, or a window that has a scale of its own.
+    """
+
+    def __init__(
+        self, levels: Sequence[float], asked: Sequence[float], pred_len: int, *, mean: FloatArray, std: FloatArray
+    ) -> None:
+        self.levels, self.asked = tuple(levels), tuple(level for level in asked if level in levels)
+        self.mean, self.std = torch.from_numpy(mean.copy()), torch.from_numpy(std.copy())
+        shape = (len(self.levels), pred_len, mean.shape[1])
+        self.held, self.width, self.score = (torch.zeros(shape, dtype=torch.float64) for _ in range(3))
+        self.cells = torch.zeros(shape[1:], dtype=torch.float64)
+        groups = torch.zeros(mean.shape, dtype=torch.float64)
+        self.group_cells, self.group_crps, self.group_truth = groups, groups.clone(), groups.clone()
+        self.group_score = torch.zeros(len(self.asked), *mean.shape, dtype=torch.float64)
+        self.group_held = torch.zeros_like(self.group_score)
+        self.group_width = torch.zeros_like(self.group_score)
+        self._asked = [self.levels.index(level) for level in self.asked]
+        self._tenths = [self.levels.index(level) for level in TENTHS if level in self.levels]
+        self._alpha = 1.0 - torch.tensor(self.levels, dtype=torch.float64) / 100.0
+
+    @property
+    def has_tenths(self) -> bool:
+        """Whether quantile losses are known, which need all of TENTHS."""
+        return len(self._tenths) == len(TENTHS)
+
+    def update(
+        self,
+        point: Float[Tensor, "B P T"],
+        lower: Float[Tensor, "B P T K"],
+        upper: Float[Tensor, "B P T K"],
+        target: Float[Tensor, "B P T"],
+        *,
+        groups: Tensor | None = None,
+        measured: Bool[Tensor, "B P T"] | None = None,
+    ) -> None:
+        """Adds the windows of a batch. groups (B,): of each; None: all are of the first."""
+        groups = torch.zeros(len(point), dtype=torch.int64) if groups is None else groups.cpu()
+        point, lower, upper, target = (part.double().cpu() for part in (point, lower, upper, target))
+        known = torch.ones_like(target) if measured is None else measured.double().cpu()
+        inside, weight = ~outside_of(lower, upper, target), known.unsqueeze(-1)
+        width, truth = upper - lower, target.unsqueeze(-1)
+        beyond = (lower - truth).clamp_min(0) + (truth - upper).clamp_min(0)
+        score = (width + beyond * (2.0 / self._alpha)) * weight  # Gneiting and Raftery 2007
+        held, width = inside * weight, width * weight
+        for total, part in ((self.held, held), (self.width, width), (self.score, score)):
+            total += part.sum(0).permute(2, 0, 1)
+        self.cells += known.sum(0)
+        # the pinball losses of both ends are together alpha / 2 of the score; that of the median is half the error
+        ends = (score[..., self._tenths] * self._alpha[self._tenths] / 2.0).sum(-1)
+        crps = 2.0 * (ends + (point - target).abs() * known / 2.0) / (2 * len(TENTHS) + 1)
+        mean, std = (part[groups].unsqueeze(1) for part in (self.mean, self.std))
+        for total, part in (
+            (self.group_cells, known),
+            (self.group_crps, crps),
+            (self.group_truth, (target * std + mean).abs() * known),
+        ):
+            total.index_add_(0, groups, part.sum(1))
+        for total, part in ((self.group_score, score), (self.group_held, held), (self.group_width, width)):
+            total.index_add_(1, groups, part[..., self._asked].sum(1).permute(2, 0, 1))
+
+    def metrics(self, names: Sequence[str], naive: FloatArray | None) -> dict[str, Any]:
+        """The entry `intervals` of metrics.json, but for what made them.
+
+        naive (G, T): the mean absolute seasonal difference by which MASE is scaled, original units, 0 where there is
+        none; None: not known. levels: by level, coverage; width and score, means in scaled units; pinball, the
+        mean loss of both ends, which is (1 - level) / 4 of that score; msis, the interval score over that difference (M4: Makridakis et al. 2020), each group alike; narrow_from: the first step from
+        which on all cover less than NARROW below the level. wql: twice the sum of the pinball losses at 0.1 to 0.9 over
+        the sum of absolute truths, mean over these quantiles; sql: the same over that difference, each group alike;
+        both are means over the columns that have one. reliability: the coverage of all levels.
+        """
+        blocks, columns = {name: self._column(i, naive) for i, name in enumerate(names)}, range(len(names))
+        levels = {}
+        for k, level in zip(self._asked, self.asked, strict=True):
+            of_level = [block["levels"][name_of(level)] for block in blocks.values()]
+            levels[name_of(level)] = {
+                "coverage": _over(self.held[k].sum(), self.cells.sum()),
+                "width": _mean(_over(self.width[k, :, i].sum(), self.cells[:, i].sum()) for i in columns),
+                "score": (score := _mean(_over(self.score[k, :, i].sum(), self.cells[:, i].sum()) for i in columns)),
+                "pinball": None if score is None else score * float(self._alpha[k]) / 4.0,
+                "msis": _mean(one["msis"] for one in of_level),
+                "narrow_from": self._narrow_from(k, level),
+            }
+        return {
+            "levels": levels,
+            "wql": _mean(block["wql"] for block in blocks.values()),
+            "sql": _mean(block["sql"] for block in blocks.values()),
+            "reliability": {
+                name_of(level): _over(self.held[k].sum(), self.cells.sum()) for k, level in enumerate(self.levels)
+            },
+            "columns": blocks,
+        }
+
+    def steps(self) -> dict[str, list[float]]:
+        """The coverage and the mean width, scaled units, of the asked levels at each step, P figures each."""
+        found = {}
+        cells = self.cells.sum(1).clamp_min(1.0)
+        for k, level in zip(self._asked, self.asked, strict=True):
+            found[f"coverage_{name_of(level)}"] = (self.held[k].sum(1) / cells).tolist()
+            found[f"width_{name_of(level)}_scaled"] = (self.width[k].sum(1) / cells).tolist()
+        return found
+
+    def _column(self, i: int, naive: FloatArray | None) -> dict[str, Any]:
+        """Of a target column: by level coverage, width in original units and MSIS; its quantile losses."""
+        std, cells = self.std[:, i], self.group_cells[:, i]
+        scale = None if naive is None else torch.from_numpy(naive[:, i])
+        levels = {}
+        for a, level in enumerate(self.asked):
+            levels[name_of(level)] = {
+                "coverage": _over(self.group_held[a, :, i].sum(), cells.sum()),
+                "width": _over((self.group_width[a, :, i] * std).sum(), cells.sum()),
+                "msis": _scaled_mean(self.group_score[a, :, i] * std, cells, scale),
+            }
+        crps = self.group_crps[:, i] * std
+        return {
+            "levels": levels,
+            "wql": _over(crps.sum(), self.group_truth[:, i].sum()) if self.has_tenths else None,
+            "sql": _scaled_mean(crps, cells, scale) if self.has_tenths else None,
+        }
+
+    def _narrow_from(self, k: int, level: float) -> int | None:
+        cells = self.cells.sum(1)
+        share = torch.where(cells > 0, self.held[k].sum(1) / cells.clamp_min(1.0), 1.0)
+        enough = torch.nonzero(share >= level / 100.0 - NARROW)
+        first = int(enough[-1]) + 1 if len(enough) else 0
+        return first + 1 if first < len(share) else None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExampleIntervals:
+    """Intervals that are kept for pictures: levels (A,), lower and upper (W, P, T, A), scaled units."""
+
+    levels: tuple[float, ...]
+    lower: npt.NDArray[np.float32]
+    upper: npt.NDArray[np.float32]
+
+
+def _over(value: Tensor, by: Tensor) -> float | None:
+    return float(value / by) if by > 0 else None
+
+
+def _mean(values: Any) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def _scaled_mean(sums: Tensor, cells: Tensor, scale: Tensor | None) -> float | None:
+    """The mean over groups of their means over cells, each over its scale; of those that have both."""
+    if scale is None:
+        return None
+    known = (cells > 0) & (scale > 0)
+    return float((sums[known] / cells[known] / scale[known]).mean()) if known.any() else None

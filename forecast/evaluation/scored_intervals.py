@@ -1,0 +1,130 @@
+"""A model's intervals beside the truth, window after window."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from forecast.data.windows import Batch
+from forecast.evaluation.adaptive import WidthTracker
+from forecast.evaluation.conformal import Calibration, outside_of, own_interval
+from forecast.evaluation.interval_errors import ExampleIntervals, IntervalErrors
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Intervals:
+    """Which intervals are wanted. asked (A,): levels in per cent, of those of the calibration.
+
+    adaptive: whether they follow a drift, see `WidthTracker`.
+    """
+
+    calibration: Calibration
+    asked: tuple[float, ...]
+    adaptive: bool = False
+
+
+class ScoredIntervals:
+    """The intervals of a model on windows in the order of time, summed; of a panel one series after another.
+
+    mean, std (G, T): of the groups, see `IntervalErrors`. stride: rows from a window to the next one.
+    """
+
+    def __init__(
+        self,
+        intervals: Intervals,
+        *,
+        pred_len: int,
+        mean: npt.NDArray[np.float64],
+        std: npt.NDArray[np.float64],
+        stride: int = 1,
+    ) -> None:
+        self.calibration = intervals.calibration
+        self.levels = self.calibration.levels
+        self.errors = IntervalErrors(self.levels, intervals.asked, pred_len, mean=mean, std=std)
+        self.tracker: WidthTracker | None = None
+        if intervals.adaptive:
+            self.tracker = WidthTracker(self.levels, pred_len=pred_len, n_targets=mean.shape[1], stride=stride)
+        self._series = -1  # of the window before
+        self._kept: list[tuple[Tensor, Tensor]] = []
+
+    def add(self, model: nn.Module, batch: Batch, rows: int, *, groups: Tensor | None = None) -> Float[Tensor, "B P T"]:
+        """Forecasts a batch and adds what became of its intervals; returns the point forecasts.
+
+        rows: of the past that the model reads. groups (B,): of `mean` and `std`; None: all are of the first.
+        """
+        point, lower, upper = self.of(model, batch, rows)
+        if self.tracker is not None:
+            lower, upper = self._tracked(self.tracker, batch, point, lower, upper)
+        self.last = lower, upper
+        self.errors.update(point, lower, upper, batch.target, groups=groups, measured=batch.measured)
+        return point
+
+    def of(
+        self, model: nn.Module, batch: Batch, rows: int
+    ) -> tuple[Float[Tensor, "B P T"], Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
+        """The point forecasts and the calibrated intervals of a batch, not adapted to anything."""
+        point, lower, upper = own_interval(model, batch, rows, self.levels)
+        return point, *self.calibration.widened(point, lower, upper)
+
+    def keep(self, windows: list[int]) -> None:
+        """Keeps the intervals of some windows of the last batch for pictures."""
+        columns = [self.levels.index(level) for level in self.errors.asked]
+        self._kept.append(tuple(part[windows][..., columns].float().cpu() for part in self.last))  # type: ignore[arg-type]
+
+    def examples(self) -> ExampleIntervals:
+        """Those that were kept."""
+        lower, upper = (torch.cat(parts).numpy() for parts in zip(*self._kept, strict=True))
+        return ExampleIntervals(levels=self.errors.asked, lower=lower, upper=upper)
+
+    def _tracked(
+        self, tracker: WidthTracker, batch: Batch, point: Tensor, lower: Tensor, upper: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The intervals stretched about their points, window by window, by what was known before each."""
+        lows, highs = torch.empty_like(lower), torch.empty_like(upper)
+        for i in range(len(point)):
+            if batch.series is not None and int(batch.series[i]) != self._series:
+                self._series = int(batch.series[i])
+                tracker.reset()
+            factor = tracker.factor().permute(1, 2, 0).to(point)
+            centre = point[i].unsqueeze(-1)
+            lows[i], highs[i] = centre - (centre - lower[i]) * factor, centre + (upper[i] - centre) * factor
+            missed = outside_of(lows[i : i + 1], highs[i : i + 1], batch.target[i : i + 1])[0]
+            tracker.add(missed.cpu(), None if batch.measured is None else batch.measured[i].cpu())
+        return lows, highs
+
+
+def example_ends(
+    scored: ScoredIntervals | None, original: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float64]]
+) -> dict[str, np.ndarray]:
+    """Of the windows that were kept levels (A,), lower and upper (W, P, T, A), original units; nothing of none.
+
+    original: brings (W, P, T) to these units.
+    """
+    if scored is None or not scored.errors.asked:
+        return {}
+    kept = scored.examples()
+    ends = {name: np.moveaxis(np.asarray(getattr(kept, name)), -1, 0) for name in ("lower", "upper")}
+    arrays = {name: np.stack([original(one) for one in parts], axis=-1) for name, parts in ends.items()}
+    return {"levels": np.array(kept.levels), **arrays}
+
+
+def interval_metrics(
+    scored: ScoredIntervals, names: Sequence[str], naive: npt.NDArray[np.float64] | None
+) -> dict[str, Any]:
+    """The entries `coverage` and `intervals` of metrics.json; naive: see `IntervalErrors.metrics`."""
+    calibration, found = scored.calibration, scored.errors.metrics(names, naive)
+    return {
+        "coverage": {level: block["coverage"] for level, block in found["levels"].items()},
+        "intervals": {
+            "calibration": "static" if scored.tracker is None else "adaptive",
+            "windows": calibration.windows,
+            "blocks": calibration.blocks,
+            "crossed": calibration.crossed,
+            **found,
+        },
+    }

@@ -1,0 +1,87 @@
+"""The calibration of a trained model, added to its checkpoint."""
+
+import io
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from forecast.checkpoint.archive import read_plain
+from forecast.checkpoint.formats import RECORD
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.data.panel.prepare import PanelData
+from forecast.data.prepare import PreparedData
+from forecast.errors import UserError
+from forecast.evaluation.calibrate import Part, block_count, calibrate
+from forecast.evaluation.conformal import CALIBRATION, blocks_needed
+from forecast.evaluation.interval_errors import name_of
+from forecast.files import replacing
+from forecast.training.cross_fit import HALVES, chosen_weights
+
+log = logging.getLogger(__name__)
+
+
+def check_levels(levels: Sequence[float], data: PreparedData | PanelData, *, typed: bool) -> None:
+    """Says which levels the validation windows are too few for; UserError where they were asked for by name."""
+    windows = data.windows("val")
+    blocks = block_count(windows, data.pred_len)
+    if not (beyond := [level for level in levels if blocks_needed(level) > blocks]):
+        return
+    names, least = ", ".join(map(name_of, beyond)), max(map(blocks_needed, beyond))
+    have = (
+        f"the {len(windows)} validation windows hold {blocks} that do not overlap, and intervals of {names} % need "
+        f"{least}"
+    )
+    if typed:
+        kept = ",".join(name_of(level) for level in levels if level not in beyond)
+        raise UserError(f"level: {have}. Ask for level=[{kept}], or take a longer data.split or a smaller pred_len.")
+    log.warning("No intervals of %s %%: %s.", names, have)
+
+
+def add_calibration(
+    path: Path, folder: Path, data: PreparedData | PanelData, *, levels: Sequence[float], device: torch.device
+) -> None:
+    """Calibrates the intervals of a checkpoint on the validation windows, and writes them into it.
+
+    folder: of the run. Where the halves of these windows have chosen weights of their own, each half is forecast with
+    the choice of the other.
+    """
+    checkpoint = load_checkpoint(path)
+    count = len(data.windows("val"))
+    parts = [Part(model=checkpoint.model().to(device), windows=range(count))]
+    if chosen := chosen_weights(folder):
+        first, second = (_model_of(checkpoint, chosen[half]).to(device) for half in HALVES)
+        middle = count // 2
+        parts = [Part(model=second, windows=range(middle)), Part(model=first, windows=range(middle, count))]
+    found = calibrate(
+        parts,
+        data,
+        levels=levels,
+        batch_size=checkpoint.config["data"]["batch_size"],
+        device=device,
+        crossed=bool(chosen),
+    )
+    if found is not None:
+        write_entry(path, CALIBRATION, {**found.state(), "targets": list(data.target_names)})
+
+
+def _model_of(checkpoint: Checkpoint, weights: dict[str, torch.Tensor]) -> torch.nn.Module:
+    """The checkpoint's model with other weights, in evaluation mode."""
+    model = checkpoint.model()
+    model.load_state_dict(weights)
+    return model
+
+
+def write_entry(path: Path, key: str, value: Any) -> None:
+    """Adds an entry to the record of a checkpoint. UserError where it cannot be written."""
+    content = read_plain(path)
+    content[RECORD][key] = value
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    try:
+        with replacing(path) as unfinished:
+            unfinished.write_bytes(buffer.getvalue())
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}. Make room, and go on with the run.") from error
