@@ -3,7 +3,8 @@
 forecast.config reads it there and refuses others before any data is read.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 
@@ -20,7 +21,14 @@ def at_least(least: int) -> Bound:
 
 
 LARGEST_SEED = 2**32 - 1  # numpy takes no larger one
+LEVEL = Bound(lambda number: 0 < number < 1, "must be above 0 and below 1: 0.9 for 90 %")  # of a quantile
+ASCENDING = "two levels or more, each above the one before: [0.1,0.5,0.9]"
 SHARE = Bound(lambda number: 0 <= number < 1, "must be at least 0 and less than 1")
+
+
+def are_ascending(levels: Sequence[float]) -> bool:
+    """Whether numbers are what ASCENDING says."""
+    return len(levels) > 1 and all(one < other for one, other in itertools.pairwise(levels))
 
 
 class Digits(NamedTuple):

@@ -16,24 +16,33 @@ from forecast.layers.attention_layer import AttentionLayer
 from forecast.layers.cache import DecoderCache
 from forecast.layers.causal_embedding import CausalDataEmbedding
 from forecast.layers.heads import merge_heads
-from forecast.models.base import ForecastModel, window_statistics
+from forecast.models.base import ForecastModel, WindowShape, window_statistics
 
-# The next rows (B, M, C) and the calendar of the steps they predict (B, M, F) -> these steps (B, M, C). It keeps the
-# rows of its earlier calls in a cache.
+# The next rows (B, M, C) and the calendar of the steps they predict (B, M, F) -> these steps (B, M, C), or with a spread
+# the O raw numbers of each column side by side (B, M, C * O). It keeps the rows of its earlier calls in a cache.
 Step = Callable[[Tensor, Tensor], Tensor]
 
 
 @torch.no_grad()  # the cache is written in place, which no gradient survives; a roll-out is not trained on
-def roll_out(step: Step, start: Float[Tensor, "B S C"], known: Float[Tensor, "B R F"]) -> Float[Tensor, "B P C"]:
+def roll_out(
+    step: Step, start: Float[Tensor, "B S C"], known: Float[Tensor, "B R F"], *, window: WindowShape
+) -> Float[Tensor, "B P M"]:
     """The P = R - S + 1 steps after `start`: it is read in one call of `step`, each forecast step in a further one.
 
-    start (B, S, C), known (B, R, F): the calendar of the steps from the second of `start` on -> (B, P, C).
+    start (B, S, C), known (B, R, F): the calendar of the steps from the second of `start` on -> the targets' columns
+    (B, P, T), with O = window.outputs numbers of each side by side (B, P, T * O).
+
+    Of these the first, the point forecast, is fed back. So what a spread says of a later step holds given that the
+    steps before it come as forecast: it leaves their errors out and is too narrow, the more the later the step.
     """
-    first = start.shape[1]
+    first, outputs = start.shape[1], window.outputs
     steps = [step(start, known[:, :first])[:, -1:]]
     for row in range(first, known.shape[1]):
-        steps.append(step(steps[-1].to(start.dtype), known[:, row : row + 1]))
-    return torch.cat(steps, dim=1)
+        steps.append(step(steps[-1][..., ::outputs].to(start.dtype), known[:, row : row + 1]))
+    rows = torch.cat(steps, dim=1)
+    if outputs == 1:
+        return window.target_columns(rows)
+    return rows.unflatten(2, (-1, outputs))[:, :, list(window.targets)].flatten(2)
 
 
 def instance_normed_rows(
@@ -43,18 +52,18 @@ def instance_normed_rows(
     future: Float[Tensor, "B P C"],
     *,
     columns: Sequence[int],
-) -> Float[Tensor, "B R N"]:
+) -> Float[Tensor, "B R N *O"]:
     """The rows that a model makes of the true steps (B, R, N), scaled units; see `ForecastModel.training_outputs`.
 
-    rows: from past (B, L, C) and future (B, P, C) to these rows, all in one unit. columns: which N of the C they are
-    of. With instance_norm the future too is brought to the mean and deviation of the window's past, and the rows are
-    brought back.
+    With a spread its parameters (B, R, N, O). rows: from past (B, L, C) and future (B, P, C) to these rows, all in one
+    unit. columns: which N of the C they are of. With instance_norm the future too is brought to the mean and deviation
+    of the window's past, and the rows are brought back.
     """
     if not model.instance_norm:
-        return rows(past, future)
+        return model.as_parameters(rows(past, future), columns)
     mean, std = window_statistics(past)
-    predicted = rows((past - mean) / std, (future - mean) / std)
-    return predicted * std[:, :, list(columns)] + mean[:, :, list(columns)]
+    predicted = model.as_parameters(rows((past - mean) / std, (future - mean) / std), columns)
+    return model.moved(predicted, mean[:, :, list(columns)], std[:, :, list(columns)])
 
 
 def target_calendar(past_known: Float[Tensor, "B S F"], future_known: Float[Tensor, "B P F"]) -> Float[Tensor, "B R F"]:

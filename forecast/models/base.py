@@ -1,6 +1,6 @@
 """What all models share: how they are called, what they know of the data, reversible instance normalisation."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.models.spread import Spread
 from forecast.ops.window_sums import WindowSums, window_sums
 
 # Added to a window's variance: a constant column is divided by something.
@@ -25,7 +26,8 @@ class WindowShape:
     covariates (K,): what the last K of the known features are, the others being the calendar: 0 for a number, n for
     one of n categories by its number, of which 0 stands for any that the training did not see. facts: the numbers of
     those among the K that are the same at all steps of a window, as facts of a series are. observed: the numbers of the
-    columns, of the C, that stand beside the targets by their role; none where no column has a role.
+    columns, of the C, that stand beside the targets by their role; none where no column has a role. outputs: O, how many
+    numbers a model gives for each target and step, see `ForecastModel.spread`.
     """
 
     n_columns: int
@@ -37,6 +39,7 @@ class WindowShape:
     covariates: tuple[int, ...] = ()
     facts: tuple[int, ...] = ()
     observed: tuple[int, ...] = ()
+    outputs: int = 1
 
     @property
     def n_targets(self) -> int:
@@ -59,6 +62,8 @@ class ForecastModel(nn.Module):
 
     It is called with what is known at the time of the forecast and nothing else. A subclass gives `forecast`.
 
+    spread: what the O = window.outputs numbers of each target and step are; None: one, the forecast. See `add_spread`.
+
     instance_norm: each window's columns are brought to mean 0 and standard deviation 1 before the model sees them, and
     the forecast is brought back. Kim et al. 2022, "Reversible Instance Normalization", without its learned scale.
 
@@ -73,22 +78,83 @@ class ForecastModel(nn.Module):
         super().__init__()
         self.window = window
         self.instance_norm = instance_norm
+        self.spread: Spread | None = None
 
     def forward(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
         """Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T) scaled."""
+        predicted = self.predicted(past, past_known, future_known)
+        return predicted if self.spread is None else self.spread.point(predicted)
+
+    def predicted(
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
+    ) -> Float[Tensor, "B P T *O"]:
+        """All that it says of the steps, scaled: the forecast (B, P, T), or the parameters (B, P, T, O) of its spread."""
+        targets = self.window.targets
         if not self.instance_norm:
-            return self.forecast(past, past_known, future_known)
+            return self.as_parameters(self.forecast(past, past_known, future_known), targets)
         mean, std = window_statistics(past)
-        targets = list(self.window.targets)
-        forecast = self.forecast((past - mean) / std, past_known, future_known)
-        return forecast * std[:, :, targets] + mean[:, :, targets]
+        forecast = self.as_parameters(self.forecast((past - mean) / std, past_known, future_known), targets)
+        return self.moved(forecast, mean[:, :, list(targets)], std[:, :, list(targets)])
+
+    def interval(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+        levels: Sequence[float],
+    ) -> tuple[Float[Tensor, "B P T"], Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
+        """The forecast (B, P, T) with the ends (B, P, T, K) of its central intervals, scaled, by one pass.
+
+        levels: K of them, in per cent, as `Spread.interval` takes them. Without a spread both ends are the forecast.
+        """
+        predicted = self.predicted(past, past_known, future_known)
+        if self.spread is None:
+            ends = predicted.unsqueeze(-1).expand(*predicted.shape, len(levels))
+            return predicted, ends, ends
+        lower, upper = self.spread.interval(predicted, levels)
+        return self.spread.point(predicted), lower, upper
+
+    def add_spread(self, spread: Spread) -> None:
+        """Has the model forecast with this spread, whose `n_outputs` its window has as `outputs`."""
+        assert spread.n_outputs == self.window.outputs
+        learned = self.learned_columns
+        spread.for_columns(len(learned), [learned.index(target) for target in self.window.targets])
+        self.spread = spread
+
+    @property
+    def learned_columns(self) -> tuple[int, ...]:
+        """The numbers of the columns, of the C, that its training outputs are of: the targets, in their order."""
+        return self.window.targets
+
+    def as_parameters(self, raw: Float[Tensor, "B R M"], columns: Sequence[int]) -> Float[Tensor, "B R N *O"]:
+        """What a model gives for N columns (B, R, N * O), as parameters (B, R, N, O); without a spread it as it is.
+
+        Raises ValueError for a model that gives another number, as one does that knows nothing of `window.outputs`.
+        """
+        if self.spread is None:
+            return raw
+        if raw.shape[-1] != (numbers := len(columns) * self.window.outputs):
+            raise ValueError(
+                f"{type(self).__name__} gives {raw.shape[-1]} numbers for a step, and this loss needs {numbers}, "
+                f"{self.window.outputs} for a column: let its class give window.outputs of them, or choose loss=mse"
+            )
+        return self.spread.from_raw(raw.unflatten(-1, (-1, self.window.outputs)))
+
+    def moved(
+        self, predicted: Float[Tensor, "B R N *O"], mean: Float[Tensor, "B 1 N"], std: Float[Tensor, "B 1 N"]
+    ) -> Float[Tensor, "B R N *O"]:
+        """A forecast, or the parameters of its spread, brought back from the units of an instance norm."""
+        return predicted * std + mean if self.spread is None else self.spread.moved(predicted, mean, std)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
-    ) -> Float[Tensor, "B P T"]:
-        """The forecast in the units of `past`; see `forward`."""
+    ) -> Float[Tensor, "B P M"]:
+        """The forecast in the units of `past`; see `forward`.
+
+        With a spread the raw numbers of its parameters, those of a target side by side: (B, P, T * O).
+        """
         raise NotImplementedError
 
     def training_outputs(
@@ -97,14 +163,17 @@ class ForecastModel(nn.Module):
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
         future: Float[Tensor, "B P C"],
-    ) -> tuple[Float[Tensor, "B R N"], Float[Tensor, "B R N"]]:
+    ) -> tuple[Float[Tensor, "B R N *O"], Float[Tensor, "B R N"]]:
         """What a training step makes equal: the forecast and its truth, (B, P, T) each, scaled units.
+
+        With a spread its parameters (B, P, T, O) stand in place of the forecast.
 
         The only method that takes the future, all its columns (B, P, C). A model that learns each step from the true
         steps before it overrides it, with rows and columns of its own; one whose rows are the last of the window, the
         past's among them, in all columns, says so with `trains_on_past`: then a panel's made-up cells are left out.
+        What columns they are, where they are not the targets, it says with `learned_columns`.
         """
-        return self(past, past_known, future_known), future[:, :, list(self.window.targets)]
+        return self.predicted(past, past_known, future_known), future[:, :, list(self.window.targets)]
 
     def supports_horizon_offset(self) -> bool:
         """Whether the calendar says which steps to forecast: with that of later steps, the forecast is of those.
@@ -179,6 +248,12 @@ class FittedModel(ForecastModel):
     roles = frozenset()
     fits_each_window = False
 
+    def add_spread(self, spread: Spread) -> None:
+        """Raises ValueError: no loss is trained on."""
+        raise ValueError(
+            f"{type(self).__name__} is fitted at once and trains on no loss, so it learns no {type(spread).__name__}"
+        )
+
     def fit(self, rows: FittingRows) -> dict[str, Any]:
         """Takes its weights from the rows; returns the options of its constructor as they are now.
 
@@ -206,6 +281,13 @@ def window_statistics(past: Float[Tensor, "B L C"]) -> tuple[Float[Tensor, "B 1 
     mean = past.mean(1, keepdim=True)
     variance = past.var(1, keepdim=True, unbiased=False)
     return mean, torch.sqrt(variance + EPSILON)
+
+
+def by_step(columns: Float[Tensor, "B T PO"], outputs: int) -> Float[Tensor, "B P M"]:
+    """What a map of single columns gives, (B, T, P * O), by step, as `ForecastModel.forecast` has it: (B, P, T * O)."""
+    if outputs == 1:
+        return columns.transpose(1, 2)
+    return columns.unflatten(2, (-1, outputs)).transpose(1, 2).flatten(2)
 
 
 def with_placeholders(

@@ -29,7 +29,8 @@ class DecoderOnly(ForecastModel, CausalDecoder):
 
     A row holds the values of a step, its position and the calendar of the next step, which it predicts: all C columns,
     as it reads them itself; the forecast are the T targets among them. All rows of a window, L + P - 1, are trained in
-    one pass on the true steps. The forecast reads the window once, and then one row a step, with a cache.
+    one pass on the true steps. The forecast reads the window once, and then one row a step, with a cache. With a spread
+    the point forecast is fed back, see `roll_out`.
 
     window: the data's sizes; label_len is not used, as the whole window is the start. instance_norm: see
     `ForecastModel`. decoder_attention: the factories of the causal attention. Raises NotCacheable when its rows cannot
@@ -63,7 +64,7 @@ class DecoderOnly(ForecastModel, CausalDecoder):
         for layer in self.layers:
             check_cacheable("decoder_attention", layer.attention)
         self.norm = self.layer.last_norm(d_model)
-        self.head = nn.Linear(d_model, window.n_columns)
+        self.head = nn.Linear(d_model, window.n_columns * window.outputs)
         self.draw_weights()
 
     def draw_weights(self) -> None:
@@ -71,10 +72,14 @@ class DecoderOnly(ForecastModel, CausalDecoder):
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
-    ) -> Float[Tensor, "B P T"]:
+    ) -> Float[Tensor, "B P M"]:
         """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T), without gradient."""
-        steps = roll_out(self.new_step(), past, target_calendar(past_known, future_known))
-        return steps[:, :, list(self.window.targets)]
+        return roll_out(self.new_step(), past, target_calendar(past_known, future_known), window=self.window)
+
+    @property
+    def learned_columns(self) -> tuple[int, ...]:
+        """All C."""
+        return tuple(range(self.window.n_columns))
 
     def training_outputs(
         self,
@@ -82,7 +87,7 @@ class DecoderOnly(ForecastModel, CausalDecoder):
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
         future: Float[Tensor, "B P C"],
-    ) -> tuple[Float[Tensor, "B R N"], Float[Tensor, "B R N"]]:
+    ) -> tuple[Float[Tensor, "B R N *O"], Float[Tensor, "B R N"]]:
         """Every step of the window but its first and of the future, predicted from the true steps before it, and truth.
 
         (B, L + P - 1, C) twice, scaled units. All steps, as in the models' papers, and not the P forecast ones alone: a
@@ -94,7 +99,7 @@ class DecoderOnly(ForecastModel, CausalDecoder):
         def rows(past: Tensor, future: Tensor) -> Tensor:
             return self.rows(torch.cat([past, future[:, :-1]], dim=1), known)
 
-        predicted = instance_normed_rows(self, rows, past, future, columns=range(self.window.n_columns))
+        predicted = instance_normed_rows(self, rows, past, future, columns=self.learned_columns)
         return predicted, torch.cat([past[:, 1:], future], dim=1)
 
     @classmethod

@@ -52,7 +52,7 @@ class Decoder(nn.Module):
         )
         self.norm: nn.Module = nn.LayerNorm(sizes.d_model)
         self.window = window
-        self.head = nn.Linear(sizes.d_model, len(self.columns))
+        self.head = nn.Linear(sizes.d_model, len(self.columns) * window.outputs)
         self.check(window)
 
     @property
@@ -72,9 +72,9 @@ class Decoder(nn.Module):
         past: Float[Tensor, "B L C"],
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
-        encoded: Float[Tensor, "B M D"],
-    ) -> Float[Tensor, "B P T"]:
-        """The forecast (B, P, T), see `ForecastModel.forecast`. encoded (B, M, D): what the encoder makes of `past`."""
+        encoded: Float[Tensor, "B K D"],
+    ) -> Float[Tensor, "B P M"]:
+        """The forecast (B, P, T), see `ForecastModel.forecast`. encoded (B, K, D): what the encoder makes of `past`."""
         raise NotImplementedError
 
     def training_rows(
@@ -83,8 +83,8 @@ class Decoder(nn.Module):
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
         future: Float[Tensor, "B P C"],
-        encoded: Float[Tensor, "B M D"],
-    ) -> Float[Tensor, "B P T"]:
+        encoded: Float[Tensor, "B K D"],
+    ) -> Float[Tensor, "B P M"]:
         """The P steps (B, P, T), of `columns`, on which training takes the loss; here the forecast, without `future`.
 
         future (B, P, C): the true steps, for a decoder that learns each step from those before it.
@@ -93,8 +93,8 @@ class Decoder(nn.Module):
         return self.forecast(past, past_known, future_known, encoded)
 
     def last_rows(
-        self, values: Float[Tensor, "B R C"], known: Float[Tensor, "B R F"], encoded: Float[Tensor, "B M D"]
-    ) -> Float[Tensor, "B P T"]:
+        self, values: Float[Tensor, "B R C"], known: Float[Tensor, "B R F"], encoded: Float[Tensor, "B K D"]
+    ) -> Float[Tensor, "B P M"]:
         """The last P rows (B, P, T) that it makes of R: values (B, R, C), known (B, R, F)."""
         x = self.layers(self.embedding(values, known), encoded, last=self.pred_len)
         rows: Tensor = self.head(self.norm(x))
@@ -114,8 +114,8 @@ class OneShotDecoder(Decoder):
         past: Float[Tensor, "B L C"],
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
-        encoded: Float[Tensor, "B M D"],
-    ) -> Float[Tensor, "B P T"]:
+        encoded: Float[Tensor, "B K D"],
+    ) -> Float[Tensor, "B P M"]:
         """See `Decoder.forecast`."""
         start = past.shape[1] - self.label_len
         return self.last_rows(*with_placeholders(past[:, start:], past_known[:, start:], future_known), encoded)
@@ -127,7 +127,8 @@ class AutoregressiveDecoder(Decoder, CausalDecoder):
     A row holds the calendar of the step that it predicts. It is trained on the true steps in one pass, and forecasts
     with a cache: each row is computed once, and so are the keys and values of the encoder's output.
 
-    As a row holds all C columns, it predicts and learns all of them, and returns the targets.
+    As a row holds all C columns, it predicts and learns all of them, and returns the targets. With a spread the point
+    forecast is fed back, see `roll_out`.
 
     Zhou et al. 2021, section 5 and Table 6, where the one-shot decoder is compared with it; the authors' code has no
     such decoder. The convolution of the decoder's values is causal here.
@@ -161,12 +162,12 @@ class AutoregressiveDecoder(Decoder, CausalDecoder):
         past: Float[Tensor, "B L C"],
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
-        encoded: Float[Tensor, "B M D"],
-    ) -> Float[Tensor, "B P T"]:
+        encoded: Float[Tensor, "B K D"],
+    ) -> Float[Tensor, "B P M"]:
         """See `Decoder.forecast`; without gradient."""
         start = past.shape[1] - self.label_len
         known = target_calendar(past_known[:, start:], future_known)
-        return self.window.target_columns(roll_out(self.new_step(encoded), past[:, start:], known))
+        return roll_out(self.new_step(encoded), past[:, start:], known, window=self.window)
 
     def training_rows(
         self,
@@ -174,8 +175,8 @@ class AutoregressiveDecoder(Decoder, CausalDecoder):
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
         future: Float[Tensor, "B P C"],
-        encoded: Float[Tensor, "B M D"],
-    ) -> Float[Tensor, "B P C"]:
+        encoded: Float[Tensor, "B K D"],
+    ) -> Float[Tensor, "B P M"]:
         """Each of the P steps, of all columns (B, P, C), as predicted from the true steps before it.
 
         Rows inside the start token predict steps too, but are left out of the loss: a forecast always begins after the

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.bounds import Positive
-from forecast.models.base import ForecastModel, WindowShape
+from forecast.models.base import ForecastModel, WindowShape, by_step
 
 
 class DLinear(ForecastModel):
@@ -30,18 +30,18 @@ class DLinear(ForecastModel):
                 f"{kernel_size + 1} for instance"
             )
         self.kernel_size = kernel_size
-        self.trend = nn.Linear(window.seq_len, window.pred_len)
-        self.remainder = nn.Linear(window.seq_len, window.pred_len)
+        self.trend = nn.Linear(window.seq_len, window.pred_len * window.outputs)
+        self.remainder = nn.Linear(window.seq_len, window.pred_len * window.outputs)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
-    ) -> Float[Tensor, "B P T"]:
+    ) -> Float[Tensor, "B P M"]:
         """Past (B, L, C) -> forecast (B, P, T); the known features are not used."""
         del past_known, future_known
         columns = past[:, :, list(self.window.targets)].transpose(1, 2)  # (B, T, L)
         trend = moving_average(columns, self.kernel_size)
         forecast: Tensor = self.trend(trend) + self.remainder(columns - trend)
-        return forecast.transpose(1, 2)
+        return by_step(forecast, self.window.outputs)
 
 
 def moving_average(columns: Float[Tensor, "B T L"], kernel_size: int) -> Float[Tensor, "B T L"]:

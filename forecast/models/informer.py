@@ -84,7 +84,7 @@ class Informer(ForecastModel):
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
-    ) -> Float[Tensor, "B P T"]:
+    ) -> Float[Tensor, "B P M"]:
         """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T)."""
         return self.decoder.forecast(past, past_known, future_known, self.encode(past, past_known))
 
@@ -94,12 +94,12 @@ class Informer(ForecastModel):
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
         future: Float[Tensor, "B P C"],
-    ) -> tuple[Float[Tensor, "B R N"], Float[Tensor, "B R N"]]:
+    ) -> tuple[Float[Tensor, "B R N *O"], Float[Tensor, "B R N"]]:
         """The forecast steps as they are made in training, and their truth, (B, P, T) each, scaled units.
 
         Of all C columns where the decoder feeds them back.
         """
-        decode, columns = self.decoder.training_rows, self.decoder.columns
+        decode, columns = self.decoder.training_rows, self.learned_columns
         predicted = instance_normed_rows(
             self,
             # a lambda: the tests' shape checks would wrap a function at each call, which torch.compile refuses
@@ -109,6 +109,11 @@ class Informer(ForecastModel):
             columns=columns,
         )
         return predicted, future[:, :, list(columns)]
+
+    @property
+    def learned_columns(self) -> tuple[int, ...]:
+        """The targets, or all C where the decoder feeds them back."""
+        return self.decoder.columns
 
     def encode(self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"]) -> Float[Tensor, "B M D"]:
         """The encoder's output (B, M, D) for the window: past (B, L, C), past_known (B, L, F)."""

@@ -1,9 +1,10 @@
 """NLinear."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.models.base import ForecastModel, WindowShape
+from forecast.models.base import ForecastModel, WindowShape, by_step
 
 
 class NLinear(ForecastModel):
@@ -20,14 +21,18 @@ class NLinear(ForecastModel):
 
     def __init__(self, *, window: WindowShape) -> None:
         super().__init__(window)
-        self.map = nn.Linear(window.seq_len, window.pred_len)
+        self.map = nn.Linear(window.seq_len, window.pred_len * window.outputs)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
-    ) -> Float[Tensor, "B P T"]:
+    ) -> Float[Tensor, "B P M"]:
         """Past (B, L, C) -> forecast (B, P, T); the known features are not used."""
         del past_known, future_known
         columns = past[:, :, list(self.window.targets)].transpose(1, 2)  # (B, T, L)
         last = columns[:, :, -1:]
-        forecast: Tensor = self.map(columns - last) + last
-        return forecast.transpose(1, 2)
+        forecast: Tensor = self.map(columns - last)
+        if self.window.outputs == 1:
+            return (forecast + last).transpose(1, 2)
+        numbers = forecast.unflatten(2, (-1, self.window.outputs))  # (B, T, P, O)
+        point = numbers[..., :1] + last.unsqueeze(3)  # the others are distances and scales, see `Spread`
+        return by_step(torch.cat([point, numbers[..., 1:]], dim=3).flatten(2), self.window.outputs)

@@ -11,7 +11,7 @@ from forecast.layers.blocks import BlockSizes, EncoderLayer
 from forecast.layers.dropout import Dropout
 from forecast.layers.feed_forward import Activation
 from forecast.layers.patches import ColumnsBeside, count_patches, cut_patches
-from forecast.models.base import ForecastModel, WindowShape
+from forecast.models.base import ForecastModel, WindowShape, by_step
 
 # Learned positions start between minus this and this.
 POSITION_RANGE = 0.02
@@ -80,11 +80,11 @@ class PatchTST(ForecastModel):
         self.encoder = nn.Sequential(
             *(EncoderLayer(sizes, encoder_attention, layer=i, norm=BatchNorm) for i in range(encoder_layers))
         )
-        self.head = nn.Linear(n_patches * d_model, window.pred_len)
+        self.head = nn.Linear(n_patches * d_model, window.pred_len * window.outputs)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
-    ) -> Float[Tensor, "B P T"]:
+    ) -> Float[Tensor, "B P M"]:
         """Past (B, L, C) -> forecast (B, P, T); the known features (B, L + P, F) are used with covariates alone."""
         if self.beside is not None:
             beside = self.beside(past[:, :, list(self.window.observed)], past_known, future_known)
@@ -92,20 +92,20 @@ class PatchTST(ForecastModel):
         columns = past.transpose(1, 2).flatten(0, 1)  # (B * C, L)
         patches = self.embedding(cut_patches(columns, self.patch_len, self.stride))  # (B * C, N, D)
         encoded = self.encoder(self.dropout(patches + self.positions))
-        forecast: Tensor = self.head(encoded.flatten(1))  # (B * C, P)
-        by_column = forecast.reshape(past.shape[0], -1, self.window.pred_len)  # (B, C, P)
-        return by_column[:, list(self.window.targets)].transpose(1, 2)
+        forecast: Tensor = self.head(encoded.flatten(1))  # (B * C, P * O)
+        by_column = forecast.reshape(past.shape[0], -1, forecast.shape[1])  # (B, C, P * O)
+        return by_step(by_column[:, list(self.window.targets)], self.window.outputs)
 
     def with_columns_beside(
         self, targets: Float[Tensor, "B L T"], beside: Float[Tensor, "B N D"]
-    ) -> Float[Tensor, "B P T"]:
+    ) -> Float[Tensor, "B P M"]:
         """The targets (B, L, T), with what stands beside their patches (B, N, D) -> forecast (B, P, T)."""
         patches = self.embedding(cut_patches(targets.transpose(1, 2).flatten(0, 1), self.patch_len, self.stride))
         patches = F.pad(patches, (0, 0, 0, beside.shape[1] - patches.shape[1]))
         tokens = patches + beside.repeat_interleave(targets.shape[2], 0)  # (B * T, N, D)
         encoded = self.encoder(self.dropout(tokens + self.positions))
-        forecast: Tensor = self.head(encoded.flatten(1))  # (B * T, P)
-        return forecast.reshape(targets.shape[0], -1, self.window.pred_len).transpose(1, 2)
+        forecast: Tensor = self.head(encoded.flatten(1))  # (B * T, P * O)
+        return by_step(forecast.reshape(targets.shape[0], -1, forecast.shape[1]), self.window.outputs)
 
 
 class BatchNorm(nn.Module):

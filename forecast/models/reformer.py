@@ -61,11 +61,11 @@ class Reformer(ForecastModel):
             ]
         )
         self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, window.n_targets)
+        self.head = nn.Linear(d_model, window.n_targets * window.outputs)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
-    ) -> Float[Tensor, "B P T"]:
+    ) -> Float[Tensor, "B P M"]:
         """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T)."""
         x = self.embedding(*with_placeholders(past, past_known, future_known))
         y1, y2 = self.layers(x, x)

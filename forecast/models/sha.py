@@ -54,11 +54,11 @@ class Sha(ForecastModel):
             attention = AttentionLayer(decoder_attention, d_model=d_model, n_heads=n_heads, causal=True, layer=i)
             self.blocks.append(ShaBlock(attention, d_model=d_model, d_ff=d_ff, dropout=dropout))
         self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, window.n_targets)
+        self.head = nn.Linear(d_model, window.n_targets * window.outputs)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
-    ) -> Float[Tensor, "B P T"]:
+    ) -> Float[Tensor, "B P M"]:
         """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T)."""
         x = self.blocks(self.embedding(*with_placeholders(past, past_known, future_known)))
         forecast: Tensor = self.head(self.norm(x[:, past.shape[1] :]))
