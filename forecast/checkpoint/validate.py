@@ -52,7 +52,11 @@ KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 # What only some have.
 OPTIONAL_KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     f"{RECORD}.imported": {"file": (str,)},
-    f"{RECORD}.calibration": {"levels": (list,), "targets": (list,), "margins": (Tensor,), **dict.fromkeys(("windows", "blocks", "parts"), (int,))},
+    f"{RECORD}.calibration": {
+        **dict.fromkeys(("levels", "targets"), (list,)),
+        **dict.fromkeys(("margins", "typical"), (Tensor,)),
+        **dict.fromkeys(("windows", "blocks", "parts", "rows", "period"), (int,)),
+    },
     f"{RECORD}.data.gaps": {},
     f"{RECORD}.data.covariates": {},
     f"{RECORD}.data.facts": dict.fromkeys(("columns", "mean", "std"), (list,)),
@@ -210,8 +214,13 @@ def _check_calibration(record: dict[str, Any], where: str) -> None:
     _require(ascending, f"{where}.levels", f"is {levels!r}; it must be per cents, ascending")
     shape, expected = tuple(margins.shape), (len(levels), record["config"]["pred_len"], len(targets))
     _require(shape == expected, f"{where}.margins", f"has the shape {shape} instead of {expected}")
-    finite = margins.dtype in FLOATS and bool(torch.isfinite(margins).all())
-    _require(finite, f"{where}.margins", "must hold finite numbers")
+    typical = state["typical"]
+    _require(tuple(typical.shape) == (len(targets),), f"{where}.typical", f"has the shape {tuple(typical.shape)}")
+    for name, numbers in (("margins", margins), ("typical", typical)):
+        finite = numbers.dtype in FLOATS and bool(torch.isfinite(numbers).all())
+        _require(finite, f"{where}.{name}", "must hold finite numbers")
+    for name in ("rows", "period"):
+        _require(state[name] > 0, f"{where}.{name}", f"is {state[name]}; it must be above 0")
 
 
 def _in_words(types: tuple[type, ...]) -> str:

@@ -13,9 +13,9 @@ import torch
 from omegaconf import DictConfig
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.commands.compared import compared
 from forecast.commands.future import future_source, future_values
 from forecast.commands.inputs import WHOLE_FILE, check_horizon, evaluated_data, find_device, history, trained_source
-from forecast.commands.compared import compared
 from forecast.commands.intervals import forecast_intervals, wanted
 from forecast.commands.panel_ends import (
     check_unseen,
@@ -203,7 +203,12 @@ class Forecaster:
 
     @with_own_classes
     def _panel_continued(
-        self, table: Table | None, source: Source, reading: Mapping[str, Any] | None, future: Table | None, level: Sequence[float] | None
+        self,
+        table: Table | None,
+        source: Source,
+        reading: Mapping[str, Any] | None,
+        future: Table | None,
+        level: Sequence[float] | None,
     ) -> pd.DataFrame:
         """What `predict` gives for the series of a panel."""
         with as_file(table, source, reading) as (path, layout), as_file(future, source) as (told, of_told):
@@ -225,7 +230,11 @@ class Forecaster:
         level: Sequence[float] | None = None,
     ) -> pd.DataFrame:
         """What `predict` gives, for a series that has been read. future: see `known_after`."""
-        checkpoint, device, intervals = self.checkpoint, find_device(self.device), forecast_intervals(self.checkpoint, level)
+        checkpoint, device, intervals = (
+            self.checkpoint,
+            find_device(self.device),
+            forecast_intervals(self.checkpoint, level),
+        )
         targets = [frame.columns.index(name) for name in checkpoint.data["targets"]]
         asked = () if intervals is None else intervals.asked
         names = column_names(checkpoint.data["targets"], asked)

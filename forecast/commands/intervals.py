@@ -1,6 +1,7 @@
 """Which intervals a command gives: those that were asked for, of those that a checkpoint is calibrated for."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from forecast.bounds import PER_CENT
 from forecast.checkpoint.load import Checkpoint
@@ -22,7 +23,7 @@ def levels_of(level: Sequence[float]) -> tuple[float, ...]:
     if bad is not None:
         raise UserError(f"level: {bad!r} {PER_CENT.message}")
     found = tuple(sorted(map(float, level)))
-    twice = next((one for one, other in zip(found, found[1:], strict=False) if one == other), None)
+    twice = next((one for one, other in pairwise(found) if one == other), None)
     if twice is not None:
         raise UserError(f"level={written(level)}: {name_of(twice)} is named twice; name each level once")
     if len(found) > MOST_LEVELS:
@@ -35,9 +36,7 @@ def written(level: Sequence[float]) -> str:
     return f"[{','.join(map(name_of, level))}]"
 
 
-def wanted(
-    checkpoint: Checkpoint, *, how: str | None = None, level: Sequence[float] | None = None
-) -> Intervals | None:
+def wanted(checkpoint: Checkpoint, *, how: str | None = None, level: Sequence[float] | None = None) -> Intervals | None:
     """The intervals of an evaluation; None for none. how, level: as typed, None: as in training.
 
     UserError for levels that were typed and cannot be given.
@@ -83,7 +82,8 @@ def check_calibrated(checkpoint: Checkpoint, calibration: Calibration, asked: Se
             f"that do not overlap, and the model was calibrated on {calibration.blocks}. Ask for lower levels, or "
             "train with more validation rows."
         )
+    whole = [int(one) if one == int(one) else one for one in asked]
     raise UserError(
         f"level={written(asked)}: {checkpoint.path} is calibrated for {', '.join(map(name_of, calibration.levels))} %. "
-        f"Ask for these, or train with them: {train_again(checkpoint, level=[int(one) if one == int(one) else one for one in asked])}"
+        f"Ask for these, or train with them: {train_again(checkpoint, level=whole)}"
     )

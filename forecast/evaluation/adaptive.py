@@ -15,10 +15,10 @@ MOST = 3.0  # of that logarithm, either way: twenty times as wide
 class WidthTracker:
     """By what factor intervals are stretched about their point forecast, for each level, step and column.
 
-    As adaptive conformal inference (Gibbs and Candes 2021), on the logarithm of the width in place of the level. Windows
-    are asked for in the order of time; when one is forecast, those outcomes alone have had a part that lie before it:
-    the miss of an earlier window at step h is known `ceil(h / stride)` windows later. levels (K,): per cent. stride:
-    rows from a window to the next one.
+    As adaptive conformal inference (Gibbs and Candes 2021), on the logarithm of the width in place of the level.
+    Windows are asked for in the order of time; when one is forecast, those outcomes alone have had a part that lie
+    before it: the miss of an earlier window at step h is known `ceil(h / stride)` windows later. levels (K,): per cent.
+    stride: rows from a window to the next one.
     """
 
     def __init__(self, levels: Sequence[float], *, pred_len: int, n_targets: int, stride: int) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -13,7 +13,8 @@ from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.windows import PanelWindows
 from forecast.data.prepare import PreparedData
 from forecast.data.windows import Batch, WindowDataset
-from forecast.evaluation.conformal import GRID, Calibration, blocks_needed, conformal_margins, own_interval
+from forecast.evaluation.baselines import season
+from forecast.evaluation.conformal import GRID, Calibration, Unrest, blocks_needed, conformal_margins, own_interval
 from forecast.evaluation.evaluate import CHUNK, check_finite, exact_float32, look_back_of
 from forecast.models.base import FittedModel
 
@@ -56,8 +57,8 @@ def calibrate(
 
     The score of a forecast is by how much the truth lies outside of the model's own interval, below zero inside of it:
     conformalised quantile regression (Romano et al. 2019); where a model gives points alone that is the absolute
-    error. Of a panel the scores of all series are taken together, in units of the scale of each. None where the windows
-    are too few for any level.
+    error. It is divided by the factor of the window's `Unrest`. Of a panel the scores of all series are taken together,
+    in units of the scale of each. None where the windows are too few for any level.
     """
     data = data.on(device)
     windows = data.windows("val", look_back=max(data.seq_len, *(look_back_of(part.model, data) for part in parts)))
@@ -66,50 +67,69 @@ def calibrate(
     if not possible or not len(windows):
         return None
     cells = len(windows) * data.pred_len * len(data.targets)
-    if any(getattr(part.model, "spread", None) is not None for part in parts):
-        cells *= len(possible)
+    distinct = any(getattr(part.model, "spread", None) is not None for part in parts)
+    cells *= len(possible) if distinct else 1
     stride = -(-cells // MOST_CELLS)
     if any(isinstance(part.model, FittedModel) and part.model.fits_each_window for part in parts):
         stride = max(stride, -(-len(windows) // MOST_FITS))
-    scores = [_scores(part, windows, data, possible, stride, batch_size, device) for part in parts]
-    together = [torch.cat(one) for one in zip(*scores, strict=True)]
-    margins = [conformal_margins(together[min(i, len(together) - 1)], level) for i, level in enumerate(possible)]
+    asked = possible if distinct else possible[:1]
+    scoring = Scoring(windows, data, asked, rows=min(data.seq_len, *(look_back_of(part.model, data) for part in parts)))
+    scores, sizes = scoring.collected(parts, stride, batch_size, device)
+    unrest = replace(scoring.unrest, typical=sizes.mean(0))
+    weighted = [one / unrest.factors_of(sizes) for one in scores]
+    margins = [conformal_margins(weighted[min(i, len(weighted) - 1)], level) for i, level in enumerate(possible)]
     return Calibration(
         levels=possible,
         margins=torch.stack(margins),
-        windows=len(together[0]),
+        unrest=unrest,
+        windows=len(sizes),
         blocks=blocks,
         crossed=crossed,
     )
 
 
-def _scores(
-    part: Part,
-    windows: WindowDataset | PanelWindows,
-    data: PreparedData | PanelData,
-    levels: tuple[float, ...],
-    stride: int,
-    batch_size: int,
-    device: torch.device,
-) -> list[Float[Tensor, "N P T"]]:
-    """The scores of a part's windows, every `stride`-th: for each level, or once where they are the same for all."""
-    rows = look_back_of(part.model, data)
-    distinct = getattr(part.model, "spread", None) is not None
-    asked = levels if distinct else levels[:1]
-    found: list[list[Tensor]] = [[] for _ in asked]
-    with exact_float32():
-        for batch in _batches(windows, part.windows[::stride], batch_size):
-            moved = batch.to(device)
-            point, lower, upper = own_interval(part.model, moved, rows, asked)
-            check_finite(point, moved.past)
-            target = moved.target.unsqueeze(-1)
-            outside = torch.maximum(lower - target, target - upper)
-            if moved.measured is not None:
-                outside = torch.where(moved.measured.unsqueeze(-1), outside, math.nan)
-            for one, score in zip(found, outside.unbind(-1), strict=True):
-                one.append(score.cpu())
-    empty = torch.zeros(0, data.pred_len, len(data.targets))
-    return [torch.cat([empty, *one]) for one in found]
+class Scoring:
+    """The scores of validation windows.
+
+    levels: at which, one where the score is the same at all. rows: see `Unrest`.
+    """
+
+    def __init__(
+        self,
+        windows: WindowDataset | PanelWindows,
+        data: PreparedData | PanelData,
+        levels: Sequence[float],
+        *,
+        rows: int,
+    ) -> None:
+        self.windows, self.data, self.levels = windows, data, levels
+        nothing = torch.zeros(len(data.targets))
+        self.unrest = Unrest(rows=rows, period=season(data) or 1, targets=tuple(data.targets), typical=nothing)
+
+    def collected(
+        self, parts: Sequence[Part], stride: int, batch_size: int, device: torch.device
+    ) -> tuple[list[Float[Tensor, "N P T"]], Float[Tensor, "N T"]]:
+        """The scores at each level, and the unrest of each window; of every `stride`-th window."""
+        found: list[list[Tensor]] = [[] for _ in self.levels]
+        sizes = []
+        with exact_float32():
+            for part in parts:
+                for batch in _batches(self.windows, part.windows[::stride], batch_size):
+                    moved = batch.to(device)
+                    for one, score in zip(found, self._scores(part.model, moved), strict=True):
+                        one.append(score.cpu())
+                    sizes.append(self.unrest.sizes(moved.past).cpu())
+        return [torch.cat(one) for one in found], torch.cat(sizes)
+
+    def _scores(self, model: nn.Module, batch: Batch) -> Sequence[Tensor]:
+        """(B, P, T) at each level; NaN where no file held the truth."""
+        point, lower, upper = own_interval(model, batch, look_back_of(model, self.data), self.levels)
+        check_finite(point, batch.past)
+        target = batch.target.unsqueeze(-1)
+        outside = torch.maximum(lower - target, target - upper)
+        if batch.measured is not None:
+            outside = torch.where(batch.measured.unsqueeze(-1), outside, math.nan)
+        return outside.unbind(-1)
 
 
 def _batches(windows: WindowDataset | PanelWindows, numbers: range, batch_size: int) -> Iterator[Batch]:

@@ -48,17 +48,49 @@ def conformal_margins(scores: Float[Tensor, "N P T"], level: float) -> Float[Ten
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Unrest:
+    """How restless the past of a window is beside that of others: forecasts from a restless past miss by more.
+
+    The mean absolute difference to `period` rows before, over the last `rows` rows of each target, over its mean
+    `typical` (T,) of the validation windows. targets: their numbers among the columns. Half of a margin follows it:
+    locally weighted conformal prediction (Lei et al. 2018), shrunk towards margins that are the same for all.
+    """
+
+    rows: int
+    period: int
+    targets: tuple[int, ...]
+    typical: Float[Tensor, " T"]
+
+    def sizes(self, past: Float[Tensor, "B L C"]) -> Float[Tensor, "B T"]:
+        """The mean absolute differences of windows."""
+        some = past[:, -self.rows :, list(self.targets)]
+        period = self.period if some.shape[1] > self.period else 1
+        return (some[:, period:] - some[:, :-period]).abs().mean(1) if some.shape[1] > 1 else some[:, 0] * 0
+
+    def factors(self, past: Float[Tensor, "B L C"]) -> Float[Tensor, "B 1 T"]:
+        """By what the margins of windows are multiplied: 1 on average, 1/2 at least."""
+        return self.factors_of(self.sizes(past))
+
+    def factors_of(self, sizes: Float[Tensor, "B T"]) -> Float[Tensor, "B 1 T"]:
+        """The same from the `sizes` of windows."""
+        typical = self.typical.to(sizes)
+        share = torch.where(typical > 0, sizes / torch.where(typical > 0, typical, 1.0), 1.0)
+        return (0.5 + 0.5 * share).unsqueeze(1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Calibration:
     """By how much the intervals of a model are widened at each level.
 
-    levels (K,): per cent, ascending. margins (K, P, T): scaled units; they may be below zero where a model's own
-    quantiles are too wide. windows: how many forecasts missed by no more or more. blocks: how many of these do not
-    overlap, which is what counts as the number of independent ones. crossed: whether the windows of each half of the
-    validation rows were forecast with the epoch that the other half chose.
+    levels (K,): per cent, ascending. margins (K, P, T): scaled units, for a window of usual unrest; they may be below
+    zero where a model's own quantiles are too wide. windows: how many forecasts they come from. blocks: how many of
+    these do not overlap, which is what counts as the number of independent ones. crossed: whether the windows of each
+    half of the validation rows were forecast with the epoch that the other half chose.
     """
 
     levels: tuple[float, ...]
     margins: Float[Tensor, "K P T"]
+    unrest: Unrest
     windows: int
     blocks: int
     crossed: bool
@@ -68,22 +100,30 @@ class Calibration:
         return {
             "levels": list(self.levels),
             "margins": self.margins.float().cpu().clone(),
+            "typical": self.unrest.typical.float().cpu().clone(),
+            "rows": self.unrest.rows,
+            "period": self.unrest.period,
             "windows": self.windows,
             "blocks": self.blocks,
             "parts": 2 if self.crossed else 1,
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> "Calibration":
-        """The calibration whose `state` this is."""
+    def from_state(cls, state: Mapping[str, Any], targets: Sequence[int]) -> "Calibration":
+        """The calibration whose `state` this is. targets: the numbers of the target columns."""
+        unrest = Unrest(targets=tuple(targets), **{key: state[key] for key in ("rows", "period", "typical")})
         kept = {key: state[key] for key in ("margins", "windows", "blocks")}
-        return cls(levels=tuple(map(float, state["levels"])), crossed=state["parts"] > 1, **kept)
+        return cls(levels=tuple(map(float, state["levels"])), unrest=unrest, crossed=state["parts"] > 1, **kept)
 
     def widened(
-        self, point: Float[Tensor, "B P T"], lower: Float[Tensor, "B P T K"], upper: Float[Tensor, "B P T K"]
+        self,
+        past: Float[Tensor, "B L C"],
+        point: Float[Tensor, "B P T"],
+        lower: Float[Tensor, "B P T K"],
+        upper: Float[Tensor, "B P T K"],
     ) -> tuple[Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
         """The intervals of a model at `levels`, calibrated: each holds the point forecast and those of lower levels."""
-        margins = self.margins.permute(1, 2, 0).to(point)
+        margins = self.margins.permute(1, 2, 0).to(point) * self.unrest.factors(past).unsqueeze(-1)
         low = torch.minimum(lower - margins, point.unsqueeze(-1)).cummin(-1).values
         high = torch.maximum(upper + margins, point.unsqueeze(-1)).cummax(-1).values
         return low, high
@@ -91,8 +131,10 @@ class Calibration:
 
 def saved_calibration(record: Mapping[str, Any]) -> Calibration | None:
     """That of a checkpoint's record; None of one without."""
-    state = record.get(CALIBRATION)
-    return None if state is None else Calibration.from_state(state)
+    state, data = record.get(CALIBRATION), record["data"]
+    if state is None:
+        return None
+    return Calibration.from_state(state, [data["columns"].index(name) for name in data["targets"]])
 
 
 def own_interval(

@@ -138,7 +138,8 @@ def evaluate(
     """Runs a model and the baselines over the windows of a split, in order, in float32.
 
     The model must be in evaluation mode and on the device. fitted: what `fit_baselines` gave; None leaves all baselines
-    out. intervals: which of the model's are wanted. Raises UserError when no window counts, or a forecast is not finite.
+    out. intervals: which of the model's are wanted. Raises UserError when no window counts, or a forecast is not
+    finite.
     """
     data = data.on(device)
     count = counted_windows(data, split, protocol)

@@ -73,8 +73,9 @@ class IntervalErrors:
         beyond = (lower - truth).clamp_min(0) + (truth - upper).clamp_min(0)
         score = (width + beyond * (2.0 / self._alpha)) * weight  # Gneiting and Raftery 2007
         held, width = inside * weight, width * weight
-        for total, part in ((self.held, held), (self.width, width), (self.score, score)):
-            total += part.sum(0).permute(2, 0, 1)
+        self.held += held.sum(0).permute(2, 0, 1)
+        self.width += width.sum(0).permute(2, 0, 1)
+        self.score += score.sum(0).permute(2, 0, 1)
         self.cells += known.sum(0)
         # the pinball losses of both ends are together alpha / 2 of the score; that of the median is half the error
         ends = (score[..., self._tenths] * self._alpha[self._tenths] / 2.0).sum(-1)
@@ -93,9 +94,10 @@ class IntervalErrors:
         """The entry `intervals` of metrics.json, but for what made them.
 
         naive (G, T): the mean absolute seasonal difference by which MASE is scaled, original units, 0 where there is
-        none; None: not known. levels: by level, coverage; width and score, means in scaled units; pinball, the
-        mean loss of both ends, which is (1 - level) / 4 of that score; msis, the interval score over that difference (M4: Makridakis et al. 2020), each group alike; narrow_from: the first step from
-        which on all cover less than NARROW below the level. wql: twice the sum of the pinball losses at 0.1 to 0.9 over
+        none; None: not known. levels: by level, coverage; width and score, means in scaled units; pinball, the mean
+        loss of both ends, which is (1 - level) / 4 of that score; msis, the interval score over that difference (M4:
+        Makridakis et al. 2020), each group alike; narrow_from: the first step from which on all cover less than NARROW
+        below the level. wql: twice the sum of the pinball losses at 0.1 to 0.9 over
         the sum of absolute truths, mean over these quantiles; sql: the same over that difference, each group alike;
         both are means over the columns that have one. reliability: the coverage of all levels.
         """

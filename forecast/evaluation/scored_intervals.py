@@ -69,7 +69,7 @@ class ScoredIntervals:
     ) -> tuple[Float[Tensor, "B P T"], Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
         """The point forecasts and the calibrated intervals of a batch, not adapted to anything."""
         point, lower, upper = own_interval(model, batch, rows, self.levels)
-        return point, *self.calibration.widened(point, lower, upper)
+        return point, *self.calibration.widened(batch.past[:, -rows:], point, lower, upper)
 
     def keep(self, windows: list[int]) -> None:
         """Keeps the intervals of some windows of the last batch for pictures."""

@@ -67,9 +67,7 @@ class Spread(nn.Module):
         """
         raise NotImplementedError
 
-    def forward(
-        self, parameters: Float[Tensor, "B R N O"], truth: Float[Tensor, "B R N"]
-    ) -> Float[Tensor, "B R N"]:
+    def forward(self, parameters: Float[Tensor, "B R N O"], truth: Float[Tensor, "B R N"]) -> Float[Tensor, "B R N"]:
         """The loss of each cell; see the class."""
         raise NotImplementedError
 
@@ -88,7 +86,9 @@ class Quantiles(Spread):
     def __init__(self, *, levels: Sequence[Annotated[float, LEVEL]]) -> None:
         super().__init__()
         if not all(LEVEL.holds(level) for level in levels) or not are_ascending(levels):
-            raise ValueError(f"levels={list(levels)} must be {ASCENDING}, each {LEVEL.message.removeprefix('must be ')}")
+            raise ValueError(
+                f"levels={list(levels)} must be {ASCENDING}, each {LEVEL.message.removeprefix('must be ')}"
+            )
         self.levels = tuple(sorted({*map(float, levels), MEDIAN}))
         self.centre = self.levels.index(MEDIAN)
 
@@ -145,9 +145,7 @@ class Quantiles(Spread):
         left = min(int(place), len(self.levels) - 2)
         return torch.lerp(parameters[..., left], parameters[..., left + 1], place - left)
 
-    def forward(
-        self, parameters: Float[Tensor, "B R N O"], truth: Float[Tensor, "B R N"]
-    ) -> Float[Tensor, "B R N"]:
+    def forward(self, parameters: Float[Tensor, "B R N O"], truth: Float[Tensor, "B R N"]) -> Float[Tensor, "B R N"]:
         """Twice the mean pinball loss of each cell: (B, R, N)."""
         levels = parameters.new_tensor(self.levels)
         error = truth.unsqueeze(-1) - parameters
@@ -196,9 +194,7 @@ class Located(Spread):
         """The quantiles at location 0 and scale 1, of all targets (K,) or of each (T, K)."""
         raise NotImplementedError
 
-    def forward(
-        self, parameters: Float[Tensor, "B R N O"], truth: Float[Tensor, "B R N"]
-    ) -> Float[Tensor, "B R N"]:
+    def forward(self, parameters: Float[Tensor, "B R N O"], truth: Float[Tensor, "B R N"]) -> Float[Tensor, "B R N"]:
         """The negative logarithm of the density at the truth: (B, R, N)."""
         location, scale = parameters.unbind(-1)
         return scale.log() - self.log_density((truth - location) / scale)

@@ -71,8 +71,8 @@ def forecast_figure(
 
     past (W, L, T), truth, forecast, baseline (W, P, T) in original units; timestamps: for each window L + P,
     ascending. first: the column that is drawn above the others. names: of the series of each window, where they have
-    any. bands: intervals about the forecast, the widest first. Only the end of the past is drawn, and `max_columns` columns: the title says how many are left out. Raises
-    ValueError when timestamps or columns do not match the arrays.
+    any. bands: intervals about the forecast, the widest first. Only the end of the past is drawn, and `max_columns`
+    columns: the title says how many are left out. Raises ValueError when timestamps or columns do not match the arrays.
     """
     windows, length, drawn = len(past), past.shape[1] + forecast.shape[1], min(len(columns), max_columns)
     if (lengths := [len(index) for index in timestamps]) != [length] * windows:
@@ -88,7 +88,9 @@ def forecast_figure(
     for window, times in enumerate(timestamps):
         for line, column in enumerate(order[:drawn]):
             panel = {name: array[window, :, column] for name, array in series.items() if array is not None}
-            shaded = [(f"{band.level:g} %", band.lower[window, :, column], band.upper[window, :, column]) for band in bands]
+            shaded = [
+                (f"{band.level:g} %", band.lower[window, :, column], band.upper[window, :, column]) for band in bands
+            ]
             _draw_panel(axes[line, window], past[window, :, column], panel, times, shaded)
             name_beside(axes[line, 0], columns[column])
         steps = step_numbers(times)

@@ -179,7 +179,13 @@ def make_trainer(plan: Plan, throughput: Throughput) -> pl.Trainer:
     callbacks = [build(callback) for callback in config["callbacks"].values() if callback is not None]
     if config["trainer"]["enable_progress_bar"] is False:  # Lightning refuses a progress bar beside it
         callbacks = [c for c in callbacks if not isinstance(c, ProgressBar)]
-    own = [SameFolder(), throughput, *([] if config["calibration"] == "none" else [CrossFit()]), RandomStates(seed=config["seed"]), StopOnNonFinite()]
+    own = [
+        SameFolder(),
+        throughput,
+        *([] if config["calibration"] == "none" else [CrossFit()]),
+        RandomStates(seed=config["seed"]),
+        StopOnNonFinite(),
+    ]
     trainer: pl.Trainer = build(
         {**config["trainer"], "default_root_dir": str(plan.folder)},
         logger=make_logger(config, plan.folder),
