@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from forecast.bounds import SHARE, Bound, at_least
-from forecast.config.allow_list import resolve_target
+from forecast.bounds import ASCENDING, SHARE, Bound, are_ascending, at_least
+from forecast.config.allow_list import extends, resolve_target
 from forecast.config.annotations import parameters
 from forecast.errors import UserError
 
@@ -58,6 +58,14 @@ def _has_start_token(target: object) -> bool:
     except UserError:  # check_config reports it
         return False
     return bool(model.has_start_token()) if hasattr(model, "has_start_token") else False
+
+
+def _extends(target: object, base: str) -> bool:
+    """Whether the class of this target is a `base`, or made from it."""
+    try:
+        return extends(resolve_target(target), base)
+    except UserError:  # check_config reports it
+        return False
 
 
 def _file(path: object) -> bool:
@@ -136,6 +144,17 @@ RULES: tuple[Rule, ...] = (
         ("data.path", "data._target_"),
         lambda path, target: not (_is(target, "CsvSource") and path is None),
         "which file? Say data.path=FILE.csv",
+    ),
+    Rule(
+        ("loss.levels",),
+        lambda levels: not isinstance(levels, list) or not are_numbers(*levels) or are_ascending(levels),
+        f"must be {ASCENDING}",
+    ),
+    Rule(
+        ("loss._target_", "model._target_"),
+        lambda loss, model: not _extends(loss, "forecast.models.spread.Spread") or not _extends(model, "forecast.models.base.FittedModel"),
+        "this model is fitted at once and trains on no loss: leave loss= out. Its intervals come from the errors that "
+        "it makes on the validation rows, key levels",
     ),
     Rule(("data.path",), _file, "there is no such file"),
     Rule(("trainer.accelerator",), _gpu, "torch sees no GPU here. Use trainer=cpu, or install torch's CUDA build."),

@@ -88,7 +88,8 @@ class Quantiles(Spread):
     def __init__(self, *, levels: Sequence[Annotated[float, LEVEL]]) -> None:
         super().__init__()
         if not all(LEVEL.holds(level) for level in levels) or not are_ascending(levels):
-            raise ValueError(f"levels={list(levels)} must be {ASCENDING}, each {LEVEL.message.removeprefix('must be ')}")
+            each = LEVEL.message.removeprefix("must be ")
+            raise ValueError(f"levels={list(levels)} must be {ASCENDING}, each {each}")
         self.levels = tuple(sorted({*map(float, levels), MEDIAN}))
         self.centre = self.levels.index(MEDIAN)
 
