@@ -193,7 +193,9 @@ def calendar_encoding(config: dict[str, Any]) -> CalendarEncoding:
 def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
     """The model of a resolved config for data with these columns, targets and known features; fresh weights.
 
-    Where its loss is a spread, the model has it. Raises UserError for a class that is no ForecastModel, and as `build` does.
+    Where its loss is a spread, the model has it.
+
+    Raises UserError for a class that is no ForecastModel, and as `build` does.
     """
     columns, covariates = list(data["columns"]), data.get("covariates") or {}
     n_columns = len(columns) - sum(name in covariates for name in columns)

@@ -97,6 +97,7 @@ def _installed(target: object, name: str, package: str) -> bool:
     return not _is(target, name) or (spec is not None and spec.origin is not None)
 
 
+_SPREAD, _FITTED = "forecast.models.spread.Spread", "forecast.models.base.FittedModel"
 _SPLIT = ("data.split._target_", "data.split.train", "data.split.val", "data.split.test")
 
 RULES: tuple[Rule, ...] = (
@@ -152,7 +153,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("loss._target_", "model._target_"),
-        lambda loss, model: not _extends(loss, "forecast.models.spread.Spread") or not _extends(model, "forecast.models.base.FittedModel"),
+        lambda loss, model: not (_extends(loss, _SPREAD) and _extends(model, _FITTED)),
         "this model is fitted at once and trains on no loss: leave loss= out. Its intervals come from the errors that "
         "it makes on the validation rows, key levels",
     ),

@@ -108,7 +108,7 @@ def draws(node: fx.Node) -> bool:
 def largest_difference(
     program: ExportedProgram, model: nn.Module, inputs: Sequence[Tensor], batches: Iterable[int]
 ) -> float:
-    """How far forecasts of a program, with all that comes beside them, are from those of its model, scaled units, on batches of these sizes.
+    """How far outputs of a program are from those of its model, scaled units, on batches of these sizes.
 
     inputs: as in `trace`; each batch takes the windows after those of the one before.
     """

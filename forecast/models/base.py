@@ -103,7 +103,7 @@ class ForecastModel(nn.Module):
         past: Float[Tensor, "B L C"],
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
-        levels: Sequence[float],
+        levels: Sequence[int | float],
     ) -> tuple[Float[Tensor, "B P T"], Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
         """The forecast (B, P, T) with the ends (B, P, T, K) of its central intervals, scaled, by one pass.
 

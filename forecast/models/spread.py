@@ -31,6 +31,9 @@ class Spread(nn.Module):
     of the parameters: cells may be left out of the mean.
     """
 
+    def __init__(self) -> None:  # without arguments: those of nn.Module would let any key of a config through
+        super().__init__()
+
     @property
     def n_outputs(self) -> int:
         """O."""
@@ -59,7 +62,7 @@ class Spread(nn.Module):
         raise NotImplementedError
 
     def interval(
-        self, parameters: Float[Tensor, "B P T O"], levels: Sequence[float]
+        self, parameters: Float[Tensor, "B P T O"], levels: Sequence[int | float]
     ) -> tuple[Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
         """Lower and upper ends of the K central intervals of these levels, in per cent: (B, P, T, O) -> (B, P, T, K).
 
@@ -67,9 +70,7 @@ class Spread(nn.Module):
         """
         raise NotImplementedError
 
-    def forward(
-        self, parameters: Float[Tensor, "B R N O"], truth: Float[Tensor, "B R N"]
-    ) -> Float[Tensor, "B R N"]:
+    def forward(self, parameters: Float[Tensor, "B R N O"], truth: Float[Tensor, "B R N"]) -> Float[Tensor, "B R N"]:
         """The loss of each cell; see the class."""
         raise NotImplementedError
 
@@ -126,7 +127,7 @@ class Quantiles(Spread):
         return parameters[..., self.centre]
 
     def interval(
-        self, parameters: Float[Tensor, "B P T O"], levels: Sequence[float]
+        self, parameters: Float[Tensor, "B P T O"], levels: Sequence[int | float]
     ) -> tuple[Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
         """Lower and upper ends (B, P, T, K); see `Spread.interval`.
 
@@ -146,9 +147,7 @@ class Quantiles(Spread):
         left = min(int(place), len(self.levels) - 2)
         return torch.lerp(parameters[..., left], parameters[..., left + 1], place - left)
 
-    def forward(
-        self, parameters: Float[Tensor, "B R N O"], truth: Float[Tensor, "B R N"]
-    ) -> Float[Tensor, "B R N"]:
+    def forward(self, parameters: Float[Tensor, "B R N O"], truth: Float[Tensor, "B R N"]) -> Float[Tensor, "B R N"]:
         """Twice the mean pinball loss of each cell: (B, R, N)."""
         levels = parameters.new_tensor(self.levels)
         error = truth.unsqueeze(-1) - parameters
@@ -186,7 +185,7 @@ class Located(Spread):
         return parameters[..., 0]
 
     def interval(
-        self, parameters: Float[Tensor, "B P T O"], levels: Sequence[float]
+        self, parameters: Float[Tensor, "B P T O"], levels: Sequence[int | float]
     ) -> tuple[Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
         """Lower and upper ends (B, P, T, K): location less, and plus, scale times a number for target and level."""
         location, scale = parameters.unsqueeze(-2).unbind(-1)  # (B, P, T, 1)
@@ -197,9 +196,7 @@ class Located(Spread):
         """The quantiles at location 0 and scale 1, of all targets (K,) or of each (T, K)."""
         raise NotImplementedError
 
-    def forward(
-        self, parameters: Float[Tensor, "B R N O"], truth: Float[Tensor, "B R N"]
-    ) -> Float[Tensor, "B R N"]:
+    def forward(self, parameters: Float[Tensor, "B R N O"], truth: Float[Tensor, "B R N"]) -> Float[Tensor, "B R N"]:
         """The negative logarithm of the density at the truth: (B, R, N)."""
         location, scale = parameters.unbind(-1)
         return scale.log() - self.log_density((truth - location) / scale)
@@ -268,7 +265,7 @@ def first_freedom(n_columns: int) -> nn.Parameter:
     return nn.Parameter(torch.full((n_columns,), math.log(math.expm1(FIRST_FREEDOM))))
 
 
-def lower_tails(levels: Sequence[float]) -> list[float]:
+def lower_tails(levels: Sequence[int | float]) -> list[float]:
     """The share below each central interval. Raises ValueError for a level that is not above 0 and below 100."""
     for level in levels:
         if not 0 < level < 100:

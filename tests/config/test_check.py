@@ -62,10 +62,10 @@ REFUSED = {
     "optim=sgd optim.momentum=-1": ": must be at least 0",
     "loss=huber loss.delta=0": ": must be greater than 0",
     "loss=quantile loss.levels=0.5": ": must be a list",
-    "loss=quantile loss.levels=[80,95]": "loss.levels[0]=80: must be above 0 and below 1: 0.9 for 90 %",
+    "loss=quantile loss.levels=[0.1,95]": "loss.levels[1]=95: must be above 0 and below 1: 0.9 for 90 %",
     **dict.fromkeys(
         [f"loss=quantile loss.levels={levels}" for levels in ("[0.5]", "[]", "[0.9,0.1]", "[0.1,0.1,0.9]")],
-        ": must be two levels or more, each above the one before: [0.1,0.5,0.9]",
+        "]: must be two levels or more, each above the one before: [0.1,0.5,0.9]",
     ),
     "loss=normal +loss.levels=[0.1,0.9]": "Normal takes no 'levels'",
     "model=ridge loss=normal": "this model is fitted at once and trains on no loss: leave loss= out",

@@ -38,7 +38,7 @@ def two_moments(seed=1):
 
 
 @given(
-    numbers=st.lists(st.floats(-1e30, 1e30, width=32), min_size=len(LEVELS), max_size=len(LEVELS)),
+    numbers=st.tuples(*[st.floats(-(2.0**100), 2.0**100, width=32, allow_subnormal=False)] * len(LEVELS)),
     mean=st.floats(-1e6, 1e6, width=32),
     std=st.floats(2**-10, 1e6, width=32),
 )
@@ -138,7 +138,7 @@ def test_degrees_of_freedom_are_those_of_the_column_and_never_leave_the_variance
     spread.for_columns(5, [3, 1])
     assert (spread.freedom > 2).all()
     spread.raw_freedom.data = torch.tensor([-1e9, 8.0, 1.0, 3.0, 0.0])
-    assert float(spread.freedom.detach().min()) == pytest.approx(LEAST_FREEDOM) > 2
+    assert float(spread.freedom.detach().min()) == pytest.approx(LEAST_FREEDOM)
     torch.testing.assert_close(spread.target_freedom, spread.freedom[[3, 1]])
     parameters = torch.tensor([[[[0.0, 1.0], [0.0, 1.0]]]])  # of the two targets
     _, upper = spread.interval(parameters, (95.0,))
@@ -159,7 +159,7 @@ def test_the_median_joins_levels_without_it():
     assert Quantiles(levels=[0.1, 0.5]).n_outputs == 2
 
 
-@pytest.mark.parametrize("levels", [[], [0.5], [0.1, 0.1, 0.9], [0.9, 0.1], [0.0, 0.5], [0.5, 1.0], [10, 90]])
+@pytest.mark.parametrize("levels", [[], [0.5], [0.1, 0.1, 0.9], [0.9, 0.1], [0.0, 0.5], [0.5, 1.0], [10.0, 90.0]])
 def test_other_levels_are_refused(levels):
     with pytest.raises(ValueError, match=r"must be two levels or more, each above the one before.* 0\.9 for 90 %"):
         Quantiles(levels=levels)
@@ -202,13 +202,17 @@ def test_noise_of_a_scale_that_the_window_tells_is_learned(make, noise):
     model.add_spread(spread)
     past, future, _, _ = planted(noise, seed=11)
     nothing = (torch.zeros(N, L, 0), torch.zeros(N, 2, 0))
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
-    for step in range(500):
-        if step == 350:
-            optimizer.param_groups[0]["lr"] = 0.01
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=200, history_size=20, line_search_fn="strong_wolfe")
+
+    def closure():
         optimizer.zero_grad()
-        spread(*model.training_outputs(past, *nothing, future)).mean().backward()
-        optimizer.step()
+        loss = spread(*model.training_outputs(past, *nothing, future)).mean()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    if isinstance(spread, StudentT):
+        assert float(spread.freedom.detach()) == pytest.approx(4, abs=0.5)
     past, future, centre, scale = planted(noise, seed=13)
     with torch.no_grad():
         point, lower, upper = model.interval(past, *nothing, (80, 95))

@@ -1,5 +1,6 @@
 """Every trained model with every spread: it learns from it, and its intervals are in order, by one pass."""
 
+import itertools
 from unittest import mock
 
 import pytest
@@ -56,7 +57,7 @@ def test_a_step_is_trained_and_the_intervals_are_in_order(name, overrides, head)
     assert point.shape == (B, P, T) and lower.shape == upper.shape == (B, P, T, 2)
     assert point.isfinite().all() and lower.isfinite().all() and upper.isfinite().all()
     in_order = [lower[..., 1], lower[..., 0], point, upper[..., 0], upper[..., 1]]
-    for one, other in zip(in_order, in_order[1:], strict=False):
+    for one, other in itertools.pairwise(in_order):
         assert (one <= other + 1e-5).all()
     assert (lower[..., 1] < upper[..., 0]).all()
 

@@ -117,11 +117,8 @@ def test_a_fixed_number_of_windows_can_be_exported(linear, tmp_path):
         load_program(tmp_path / "out/model.pt2").module()(*noise_windows(load_checkpoint(linear), 2))
 
 
-HEADS = {
-    "quantile": ["quantile 0.1", "quantile 0.5", "quantile 0.95"],
-    "normal": ["location", "scale"],
-    "student_t": ["location", "scale"],
-}
+HEADS = {"quantile": ["quantile 0.1", "quantile 0.5", "quantile 0.95"]}
+HEADS |= {key: ["location", "scale"] for key in ("normal", "student_t")}
 
 
 @pytest.mark.parametrize("loss", HEADS)
