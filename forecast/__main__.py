@@ -1,6 +1,6 @@
 """The command `forecast NAME ...`, which is also `python -m forecast NAME ...`.
 
-train.py, evaluate.py, predict.py and the files of scripts/ start the same commands from a checkout.
+train.py, evaluate.py, backtest.py, predict.py and the files of scripts/ start the same commands from a checkout.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from forecast.text.terminal import guard, harmless, json_text, say
 CONFIGURED = {
     "train": "train a model, then evaluate its best checkpoint on the test rows",
     "evaluate": "a checkpoint on every window of a split, or of another file",
+    "backtest": "how a model would have done, from rolling origins, beside the same baselines",
     "predict": "forecast what comes after the end of a file",
 }
 PLAIN = {
@@ -36,7 +37,7 @@ PLAIN = {
 COMMANDS = CONFIGURED | PLAIN
 # They build what a config or a checkpoint names.
 WITH_TRUST = (*CONFIGURED, "check-leakage", "export", "inspect-checkpoint")
-WITH_JSON = ("evaluate", "predict", "merge", "check-data", "inspect-checkpoint", "report")
+WITH_JSON = ("evaluate", "backtest", "predict", "merge", "check-data", "inspect-checkpoint", "report")
 USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 SIGNALLED = 128  # and the number of the signal, as shells have it
 

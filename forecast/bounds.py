@@ -25,6 +25,8 @@ LEVEL = Bound(lambda number: 0 < number < 1, "must be above 0 and below 1: 0.9 f
 ASCENDING = "two levels or more, each above the one before: [0.1,0.5,0.9]"
 SHARE = Bound(lambda number: 0 <= number < 1, "must be at least 0 and less than 1")
 
+SHARE_ABOVE_0 = Bound(lambda number: 0 < number < 1, "must be above 0 and below 1")
+
 
 def are_ascending(levels: Sequence[float]) -> bool:
     """Whether numbers are what ASCENDING says."""

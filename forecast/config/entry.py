@@ -36,7 +36,7 @@ Main = Callable[[DictConfig], None]
 log = logging.getLogger(__name__)
 
 # The commands that leave results in their run folder, and hold its lock until they end.
-WRITING = ("train", "evaluate")
+WRITING = ("train", "evaluate", "backtest")
 
 
 class _Refused(BaseException):
@@ -59,7 +59,7 @@ def run(main: Main, *, config_name: str) -> None:
 
     @functools.wraps(main)
     def command(cfg: DictConfig) -> None:
-        if config_name == "train":
+        if config_name in ("train", "backtest"):
             early.check_file(cfg)
         # the processes that Lightning starts run the same command line
         sys.argv[1:1] = [f"{OPTION}={module}" for module in sorted(trusted())]

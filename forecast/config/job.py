@@ -36,3 +36,9 @@ def run_folder() -> Path:
 def task_overrides() -> list[str]:
     """The overrides of the command line, those of hydra.* left out."""
     return [str(override) for override in HydraConfig.get().overrides.task]
+
+
+def launcher_overrides() -> list[str]:
+    """Those of the command line that say how the jobs of a sweep are started: hydra/launcher, hydra.launcher.*."""
+    typed = map(str, HydraConfig.get().overrides.hydra)
+    return [override for override in typed if override.startswith(("hydra/launcher=", "hydra.launcher."))]

@@ -41,7 +41,7 @@ def register() -> None:
     """Register the resolvers, for one command; any number of times."""
     functions: dict[str, Callable[..., Any]] = {
         function.__name__: function
-        for function in (run_dir, new_run_dir, current_dir, hydra_dir, evaluation_dir, log_name, identity)
+        for function in (run_dir, new_run_dir, backtest_dir, current_dir, hydra_dir, evaluation_dir, log_name, identity)
     }
     # with what holds for this command: jobs in other processes get it too
     functions |= {"sweep_dir": functools.partial(sweep_dir, []), "program": functools.partial(program, trusted())}
@@ -61,6 +61,14 @@ def new_run_dir(ckpt_path: str) -> str:
     """A new folder, for a program that only reads the checkpoint. Raises UserError when it is not there."""
     continued_run(ckpt_path)
     return str(new_folder())
+
+
+def backtest_dir(ckpt_path: str | None, name: str) -> str:
+    """backtests/NAME: the same command goes on there; of a checkpoint, which takes seconds, a new folder.
+
+    Raises UserError when the checkpoint is not there.
+    """
+    return new_run_dir(ckpt_path) if ckpt_path else str(Path("backtests", name))
 
 
 def current_dir(ckpt_path: str) -> str:

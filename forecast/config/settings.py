@@ -1,10 +1,10 @@
-"""The plain keys at the top of conf/train.yaml, evaluate.yaml and predict.yaml, with their types."""
+"""The plain keys at the top of conf/train.yaml, evaluate.yaml, backtest.yaml and predict.yaml, with their types."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
 from typing import Annotated, Any, Literal
 
-from forecast.bounds import Level, Positive, Seed, at_least
+from forecast.bounds import SHARE_ABOVE_0, Level, Positive, Seed, at_least
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
 
@@ -81,6 +81,24 @@ class EvaluateSettings:
     overwrite: bool
     device: str
     data: OtherData
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folds:
+    """Which forecasts a backtest looks back on, and what each learns from."""
+
+    folds: Positive
+    step: Positive | None
+    window: Literal["expanding", "sliding"]
+    refit: Literal["never", "every_fold", "warm"]
+    val: Annotated[float, SHARE_ABOVE_0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BacktestSettings:
+    """The keys of backtest.yaml beside those of train.yaml."""
+
+    backtest: Folds
 
 
 @dataclass(frozen=True, kw_only=True)

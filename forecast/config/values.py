@@ -145,7 +145,8 @@ def chosen_groups(name: str) -> dict[str, str | None]:
     """The groups that conf/NAME.yaml chooses from, each with its option; None for one that is left open."""
     entries = OmegaConf.to_container(OmegaConf.load(CONF / f"{name}.yaml").defaults)
     assert isinstance(entries, list)
-    return {group: option for entry in entries if isinstance(entry, dict) for group, option in entry.items()}
+    inherited = chosen_groups("train") if "train" in entries else {}  # backtest.yaml begins with train.yaml
+    return {**inherited, **{group: option for entry in entries if isinstance(entry, dict) for group, option in entry.items()}}
 
 
 def select(values: Mapping[str, Any], path: str) -> tuple[bool, Any]:

@@ -98,7 +98,8 @@ class PreparedData:
 
     def windows_at(self, split: str, offset: int, *, look_back: int | None = None) -> WindowDataset:
         """`windows` with `offset` rows between past and targets, which stay in the rows of the split; perhaps none."""
-        rows = window_rows(self.splits[split], seq_len=self.seq_len)
+        first = self.splits["train"].start if "train" in self.splits else 0
+        rows = window_rows(self.splits[split], seq_len=self.seq_len, first=first)
         lengths = {"seq_len": self.seq_len, "pred_len": self.pred_len, "offset": offset}
         return WindowDataset(
             self.series,

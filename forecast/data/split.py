@@ -2,11 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from forecast.bounds import Positive
+from forecast.bounds import SHARE_ABOVE_0, Positive, at_least
 from forecast.data.frame import SeriesFrame
 from forecast.errors import UserError
 
@@ -97,6 +100,56 @@ class LastSplit(Split):
         return _cut(max(0, test - self.val * self.horizon), test, n, n)
 
 
+class Cuts(NamedTuple):
+    """Of series (S,) the first row of train, of val and of test, and the end of the test."""
+
+    train: npt.NDArray[np.int64]
+    val: npt.NDArray[np.int64]
+    test: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoldSplit(Split):
+    """A fold of a backtest: `horizon` rows are the test; those before them, and none after, are learned from.
+
+    The test of the last fold is the end of the series, that of each fold before begins `step` rows earlier. fold:
+    which, from 0 on; None: all are the test, and the rows before the first are learned from. val: the share of these
+    that choose the checkpoint, at least one horizon. window: sliding leaves out the oldest rows, so that each fold
+    learns from as many as the first.
+    """
+
+    folds: Positive
+    step: Positive
+    horizon: Positive
+    fold: Annotated[int, at_least(0)] | None = None
+    window: Literal["expanding", "sliding"] = "expanding"
+    val: Annotated[float, SHARE_ABOVE_0] = 0.125
+
+    def rows(self, frame: SeriesFrame) -> dict[str, range]:
+        """The rows after the test, of a later fold, are the tail. Train is empty where the series is too short."""
+        train, val, test, end = (int(cut[0]) for cut in self.cuts(np.array([len(frame)])))
+        return {**_cut(val, test, end, len(frame)), "train": range(train, val)}
+
+    def cuts(self, lengths: npt.NDArray[np.int64]) -> Cuts:
+        """Of series with so many rows (S,)."""
+        fold = self.fold or 0
+        test = lengths - self.horizon - (self.folds - 1 - fold) * self.step
+        end = lengths if self.fold is None else test + self.horizon
+        train = np.full_like(lengths, fold * self.step if self.window == "sliding" else 0)
+        learned = np.maximum(0, test - train)
+        val = test - np.minimum(learned, np.maximum(self.horizon, (self.val * learned).astype(np.int64)))
+        return Cuts(*(np.maximum(0, cut) for cut in (np.minimum(train, val), val, test, end)))
+
+    def most_folds(self, rows: int, *, seq_len: int) -> int:
+        """How many folds of this step a series of so many rows has, with a window to train on before the first."""
+        for folds in range(self.folds, 0, -1):
+            train, val, test, _ = (int(cut[0]) for cut in replace(self, folds=folds, fold=0).cuts(np.array([rows])))
+            if val - train >= seq_len + self.horizon and test - val >= self.horizon:
+                return folds
+        return 0
+
+
 def split_rows(frame: SeriesFrame, split: Split, *, seq_len: int, pred_len: int) -> dict[str, range]:
     """The target rows of "train", "val", "test" and, when it can hold a window, "tail".
 
@@ -142,13 +195,13 @@ def recorded_splits(
     return splits
 
 
-def window_rows(rows: range, *, seq_len: int) -> range:
-    """The rows that windows with targets in `rows` may touch.
+def window_rows(rows: range, *, seq_len: int, first: int = 0) -> range:
+    """The rows that windows with targets in `rows` may touch. first: that of train, before which none is read.
 
-    Train begins at row 0 and brings its own context; every later part borrows up to seq_len rows before it,
-    which are context only, never targets.
+    Train brings its own context; every later part borrows up to seq_len rows before it, which are context only, never
+    targets.
     """
-    return range(max(0, rows.start - seq_len), rows.stop)
+    return range(max(first, rows.start - seq_len), rows.stop)
 
 
 def _cut(val: int, test: int, end: int, n_rows: int) -> dict[str, range]:

@@ -147,7 +147,7 @@ def made_anew(data: PreparedData, split: str, noise: np.random.Generator) -> dic
     fitted = {f"the scaler's {what}": torch.from_numpy(getattr(anew.scaler, what)) for what in ("mean", "std")}
     made, windows = fitted | values, anew.windows_at("train", 0)
     if len(windows):
-        last = range(int(windows.starts[-FITTED_WINDOWS:][0]) + data.seq_len, border)
+        last = range(int(windows.starts[-FITTED_WINDOWS:][0]), border)
         made[NLINEAR] = fit_nlinear(replace(anew, splits=splits | {"train": last}))
     return made
 

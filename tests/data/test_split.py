@@ -1,11 +1,16 @@
 """Row ranges: in order, disjoint, long enough, and the published window counts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+from panels import made_panel
 
 from forecast.data.frame import SeriesFrame
-from forecast.data.split import DateSplit, RowSplit, ShareSplit, Split, split_rows, window_rows
+from forecast.data.panel.splits import panel_cuts
+from forecast.data.prepare import prepare
+from forecast.data.split import DateSplit, FoldSplit, RowSplit, ShareSplit, Split, split_rows, window_rows
 from forecast.errors import UserError
 
 ETTH = RowSplit(train=8640, val=2880, test=2880)
@@ -64,6 +69,68 @@ def test_parts_follow_each_other_and_share_no_row(split):
     parts = split_rows(frame(101), split, seq_len=7, pred_len=5)
     rows = [row for part in parts.values() for row in part]
     assert rows == list(range(101))
+
+
+FOLDS = {"folds": 4, "step": 3, "horizon": 5, "val": 0.25}
+
+
+def fold_rows(fold, rows=101, **changes):
+    parts = FoldSplit(**{**FOLDS, "fold": fold, **changes}).rows(frame(rows))
+    return {name: (part.start, part.stop) for name, part in parts.items()}
+
+
+def test_folds_are_a_step_apart_and_the_last_one_ends_with_the_data():
+    assert [fold_rows(fold)["test"] for fold in range(4)] == [(87, 92), (90, 95), (93, 98), (96, 101)]
+    assert fold_rows(None)["test"] == (87, 101)  # all of them
+
+
+@pytest.mark.parametrize("window", ["expanding", "sliding"])
+@pytest.mark.parametrize("fold", [*range(4), None])
+def test_a_fold_learns_from_all_rows_before_its_forecast_and_from_none_after(fold, window):
+    parts = fold_rows(fold, window=window)
+    first = 3 * (fold or 0) if window == "sliding" else 0
+    learned = parts["test"][0] - first
+    assert parts["train"][0] == first and parts["train"][1] == parts["val"][0] and parts["val"][1] == parts["test"][0]
+    assert parts["val"][1] - parts["val"][0] == max(5, int(0.25 * learned))
+    assert window == "expanding" or learned == 87  # as many as the first
+
+
+def test_of_a_sliding_window_no_row_before_its_train_rows_is_read():
+    splits = split_rows(frame(101), FoldSplit(**FOLDS, fold=3, window="sliding"), seq_len=7, pred_len=5)
+    data = prepare(frame(101), splits=splits, targets=(0,), seq_len=7, pred_len=5, encoding="timeF")
+    assert data.windows("train").starts[0] == splits["train"].start == 9
+    first = split_rows(frame(101), FoldSplit(**FOLDS, fold=0), seq_len=7, pred_len=5)
+    assert len(replace(data, splits=first).windows("train")) == len(data.windows("train"))
+
+
+def test_val_has_one_horizon_at_least():
+    assert fold_rows(0, val=0.01)["val"] == (82, 87)
+
+
+@pytest.mark.parametrize(("rows", "most"), [(101, 4), (31, 4), (30, 3), (22, 1), (21, 0), (3, 0)])
+def test_how_many_folds_fit(rows, most):
+    """17 rows before the first: 12 for a window to train on, 5 to validate."""
+    split = FoldSplit(**FOLDS)
+    assert split.most_folds(rows, seq_len=7) == most
+    if most:
+        split_rows(frame(rows), replace(split, folds=most, fold=0), seq_len=7, pred_len=5)
+    if most < 4:
+        with pytest.raises(UserError):
+            split_rows(frame(rows), replace(split, folds=most + 1, fold=0), seq_len=7, pred_len=5)
+
+
+def test_each_series_of_a_panel_has_its_folds_at_its_own_end():
+    panel = made_panel()  # 31, 7, 53, 19, 2 rows
+    lengths, begin = panel.lengths, panel.offsets[:-1]
+    for fold in range(4):
+        cuts = panel_cuts(FoldSplit(**FOLDS, fold=fold), panel)
+        for s, rows in enumerate(lengths):
+            of_one = fold_rows(fold, rows=int(rows)) if rows > 5 + 3 * (3 - fold) else None
+            found = {name: (part.first[s] - begin[s], part.stop[s] - begin[s]) for name, part in cuts.items()}
+            if of_one is None:  # it begins after this fold
+                assert found["test"][1] - found["test"][0] < 5 or found["train"] == (0, 0)
+            else:
+                assert found == {name: of_one[name] for name in found}
 
 
 def test_dates_name_the_first_row_of_each_part():

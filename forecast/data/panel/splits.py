@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forecast.data.panel.frame import IntArray, PanelFrame
-from forecast.data.split import PARTS, DateSplit, LastSplit, RowSplit, ShareSplit, Split
+from forecast.data.split import PARTS, DateSplit, FoldSplit, LastSplit, RowSplit, ShareSplit, Split
 from forecast.errors import UserError
 
 ANYWHERE = "train", "val", "test"
@@ -27,7 +27,7 @@ def panel_cuts(split: Split, frame: PanelFrame) -> dict[str, PanelRows]:
     UserError for a split of a class that panels do not know.
     """
     lengths, begin = frame.lengths, frame.offsets[:-1]
-    end = lengths
+    train, end = np.zeros_like(lengths), lengths
     if isinstance(split, RowSplit):
         val = np.minimum(lengths, split.train)
         test = np.minimum(lengths, val + split.val)
@@ -47,12 +47,14 @@ def panel_cuts(split: Split, frame: PanelFrame) -> dict[str, PanelRows]:
     elif isinstance(split, LastSplit):
         test = np.maximum(0, lengths - split.test * split.horizon)
         val = np.maximum(0, test - split.val * split.horizon)
+    elif isinstance(split, FoldSplit):
+        train, val, test, end = split.cuts(lengths)
     else:
         raise UserError(
             f"data.split is a {type(split).__name__}, which cuts one series. For a panel: data/split=shares, dates or "
             "last."
         )
-    cuts = {"train": (np.zeros_like(val), val), "val": (val, test), "test": (test, end)}
+    cuts = {"train": (train, val), "val": (val, test), "test": (test, end)}
     return {name: PanelRows(begin + first, begin + stop) for name, (first, stop) in cuts.items()}
 
 

@@ -1,0 +1,205 @@
+"""What `forecast backtest` does: forecasts from rolling origins beside the truth and the baselines, refitted or not."""
+
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.commands import Answer
+from forecast.commands.description import data_name, first_target
+from forecast.commands.fold_files import join_parts, part_path, save_scales, saved_scales, suffix, write_part
+from forecast.commands.fold_runs import Fold, run_of_fold, train_folds
+from forecast.commands.folds import (
+    TEST,
+    check_folds,
+    check_length,
+    checkpoint_folds,
+    fold_forecasts,
+    refitting,
+    scales_of,
+)
+from forecast.commands.forecaster import Forecaster
+from forecast.commands.inputs import evaluated_data
+from forecast.comparison.backtests import fold_errors, printed, sentences, summary
+from forecast.config.build import build
+from forecast.config.check import check_config, read_settings
+from forecast.config.job import launcher_overrides, run_folder, task_overrides
+from forecast.config.resolvers import identity, program
+from forecast.config.settings import BacktestSettings, Folds
+from forecast.config.trust import trusted
+from forecast.data.guessing.train_command import hydra_value
+from forecast.data.split import FoldSplit
+from forecast.errors import UserError
+from forecast.files import rounded, write_json
+from forecast.run_folder import FILES, checkpoint_path, sha256
+from forecast.run_folder.documents import read_json
+from forecast.text.terminal import say
+
+log = logging.getLogger(__name__)
+
+TABLE, DOCUMENT, OF = "backtest", "backtest.json", "backtest_of.json"
+# What may be typed beside a checkpoint: all else is as it was trained.
+WITH_CHECKPOINT = ("ckpt_path", "backtest", "checks", "data.path", "data.root")
+# What a backtest says itself, and by which key.
+OWN = {"data/split": "backtest.folds and backtest.val", "data.split": "backtest.KEY", "protocol": "backtest.step"}
+
+
+def backtest(cfg: DictConfig) -> Answer:
+    """Trains what the folds need, forecasts, writes backtest.parquet, and backtest.json last; prints what came of it.
+
+    Whatever kills it, the same command goes on and ends with the same table. Raises UserError for whatever the user
+    can mend.
+    """
+    started, folder, words = time.perf_counter(), run_folder(), task_overrides()
+    settings = read_settings(OmegaConf.masked_copy(cfg, ["backtest"]), BacktestSettings).backtest
+    check_words(words, of_checkpoint=bool(cfg.ckpt_path))
+    keep_others(folder, cfg)
+    checkpoint, parts = of_checkpoint(cfg, settings, folder) if cfg.ckpt_path else of_config(cfg, settings, folder)
+    scales, pred_len = saved_scales(folder), checkpoint.config["pred_len"]
+    errors = [fold for part in join_parts(folder, TABLE, parts) for fold in fold_errors(part, scales)]
+    step = settings.step or pred_len
+    document: dict[str, Any] = rounded(
+        {
+            "status": "finished",
+            **described(checkpoint),
+            **{"folds": settings.folds, "step": step, "window": settings.window, "refit": settings.refit},
+            **summary(errors, pred_len=pred_len, step=step),
+            "by_fold": errors,
+            FILES: {name: sha256(folder / name) for name in (f"{TABLE}{suffix()}",)},
+            "seconds": time.perf_counter() - started,
+        }
+    )
+    write_json(folder / DOCUMENT, document)
+    say(printed(document))
+    say()
+    for sentence in sentences(document):
+        say(sentence)
+    log.info("Everything about this backtest is in %s", folder)
+    return Answer({"folder": str(folder), **document})
+
+
+def check_words(words: Sequence[str], *, of_checkpoint: bool) -> None:
+    """UserError for an override that a backtest says itself, or that a checkpoint has already answered."""
+    for word in words:
+        key = word.lstrip("+~").partition("=")[0]
+        path = key.replace("/", ".")
+        if of_checkpoint and not any(f"{path}.".startswith(f"{known}.") for known in WITH_CHECKPOINT):
+            raise UserError(
+                f"{word}: with ckpt_path the model, its data and its lengths are those of the checkpoint. Leave {key} "
+                "out, or leave ckpt_path out to train for the backtest."
+            )
+        for own, instead in OWN.items():
+            if key == own or key.startswith(f"{own}."):
+                raise UserError(f"{word}: a backtest cuts the data into folds itself. Leave {key} out; see {instead}.")
+
+
+def keep_others(folder: Path, cfg: DictConfig) -> None:
+    """UserError where a folder holds another backtest: of another config, other data or another program."""
+    ckpt = str(cfg.ckpt_path) if cfg.ckpt_path else None
+    now = {"identity": identity(_root_=cfg), "program": program(trusted()), "ckpt_path": ckpt}
+    try:
+        before = read_json(folder / OF)
+    except (OSError, ValueError, RecursionError):
+        before = {"identity": "unreadable"}
+    if before and before != now:
+        raise UserError(
+            f"hydra.run.dir={folder} holds another backtest: its config, its data or the program were others. Choose "
+            "another folder, or leave hydra.run.dir out."
+        )
+    write_json(folder / OF, now)
+    (folder / DOCUMENT).unlink(missing_ok=True)
+
+
+def described(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What was looked back on, in the user's names."""
+    config, choices = checkpoint.config, checkpoint.record["choices"]
+    target = config["model"]["_target_"]
+    return {
+        "model": choices["model"] if target.startswith("forecast.") else target,
+        "data": data_name(checkpoint),
+        "features": checkpoint.features,
+        "target": first_target(config["data"].get("target")),
+        **{key: config[key] for key in ("seed", "seq_len", "label_len", "pred_len")},
+    }
+
+
+def fold_split(settings: Folds, pred_len: int) -> FoldSplit:
+    """The cut of a series into the folds of a backtest."""
+    step = settings.step or pred_len
+    return FoldSplit(folds=settings.folds, step=step, horizon=pred_len, window=settings.window, val=settings.val)
+
+
+def of_checkpoint(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoint, list[int]]:
+    """All folds by one checkpoint, in one pass; returns it and the numbers of the parts of the table."""
+    path = cfg.data.get("path")
+    forecaster = Forecaster.load(cfg.ckpt_path, root=cfg.data.get("root"))
+    checkpoint = forecaster.checkpoint
+    if settings.refit != "never":
+        raise UserError(
+            f"backtest.refit={settings.refit}: a checkpoint is not trained again. Leave it out, or train for each "
+            f"fold: {refitting(checkpoint, settings.refit)}"
+        )
+    split = fold_split(settings, checkpoint.config["pred_len"])
+    data = checkpoint_folds(forecaster, path, split)
+    if cfg.checks.leakage:
+        check_folds(forecaster, data)
+    save_scales(folder, scales_of(checkpoint, data))
+    write_part(folder, 0, fold_forecasts(forecaster, data, folds=split.folds, step=split.step))
+    return checkpoint, [0]
+
+
+def of_config(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoint, list[int]]:
+    """The folds by trainings of their own, or by one before the first; as `of_checkpoint`, of the first training."""
+    config = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "backtest"])
+    check_config(config)
+    split = fold_split(settings, config.pred_len)
+    check_length(build(OmegaConf.to_container(config.data, resolve=True)), split, seq_len=config.seq_len)
+    folds: list[Fold] = [None] if settings.refit == "never" else list(range(split.folds))
+
+    def done(fold: Fold) -> None:
+        if not part_path(folder, fold or 0).is_file():
+            forecast_fold(folder, fold, split)
+
+    words = training_words(split)
+    if settings.refit == "warm":
+        for fold in folds:
+            before = [] if not fold else [f"initial_weights={hydra_value(str(best_of(folder, fold - 1)))}"]
+            train_folds(folder, [fold], [*words, *before], done=done)
+    else:
+        train_folds(folder, folds, words, done=done)
+    return load_checkpoint(best_of(folder, folds[0])), [fold or 0 for fold in folds]
+
+
+def training_words(split: FoldSplit) -> list[str]:
+    """The overrides of `forecast train` for the folds of a backtest, but for the number of the fold."""
+    typed = [word for word in task_overrides() if not word.lstrip("+").startswith("backtest.")]
+    cut = {key: getattr(split, key) for key in ("folds", "step", "horizon", "window", "val")}
+    own = ["data/split=folds", *(f"data.split.{key}={value}" for key, value in cut.items()), "protocol=all_windows"]
+    return [*typed, *own, *launcher_overrides()]
+
+
+def best_of(folder: Path, fold: Fold) -> Path:
+    """The checkpoint that a fold's training chose."""
+    best, last = (checkpoint_path(run_of_fold(folder, fold).absolute(), name) for name in ("best", "last"))
+    return best if best.exists() else last
+
+
+def forecast_fold(folder: Path, fold: Fold, split: FoldSplit) -> None:
+    """Writes the part of a fold, or of all, whose training has finished."""
+    forecaster = Forecaster.load(best_of(folder, fold))
+    data = evaluated_data(forecaster.checkpoint, forecaster.source(), None, split=TEST)
+    if not fold:
+        save_scales(folder, scales_of(forecaster.checkpoint, data))
+    folds = split.folds if fold is None else 1
+    table = fold_forecasts(forecaster, data, folds=folds, step=split.step, first=fold or 0)
+    write_part(folder, fold or 0, table)
+    log.info("%s", progress(fold, split.folds))
+
+
+def progress(fold: Fold, count: int) -> str:
+    """What is said when a training has finished."""
+    return "The training has finished." if fold is None else f"Fold {fold + 1} of {count} has finished."

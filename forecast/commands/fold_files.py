@@ -1,0 +1,81 @@
+"""The files of a backtest: a part for each training as it finishes, joined at the end."""
+
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from forecast.files import replacing, save_arrays
+
+PARTS, SCALES = "parts", "scales.npz"
+TIMES = ["cutoff", "time"]
+
+
+def suffix() -> str:
+    """Parquet, or CSV where pyarrow is not installed."""
+    return ".csv" if find_spec("pyarrow") is None else ".parquet"
+
+
+def part_path(folder: Path, number: int) -> Path:
+    """Where the forecasts of a training are, those of fold `number` and perhaps of later ones."""
+    return folder / PARTS / f"fold-{number:05d}{suffix()}"
+
+
+def write_part(folder: Path, number: int, table: pd.DataFrame) -> None:
+    """Writes a part, whole or not at all."""
+    (folder / PARTS).mkdir(exist_ok=True)
+    with replacing(part_path(folder, number)) as path:
+        write_table(table, path)
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """A table as Parquet or CSV, every number as it is."""
+    if suffix() == ".parquet":
+        table.to_parquet(path, index=False, engine="pyarrow")
+    else:
+        table.to_csv(path, index=False, lineterminator="\n")
+
+
+def read_part(path: Path) -> pd.DataFrame:
+    """A part as it was written."""
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path, engine="pyarrow")
+    return pd.read_csv(path, parse_dates=TIMES, dtype={"id": str, "target": str}, float_precision="round_trip")
+
+
+def join_parts(folder: Path, name: str, numbers: list[int]) -> Iterator[pd.DataFrame]:
+    """Writes all parts below one another into NAME.parquet or .csv, with memory for one of them, and yields each."""
+    with replacing(folder / f"{name}{suffix()}") as path:
+        if suffix() == ".csv":
+            with path.open("w", encoding="utf-8", newline="") as file:
+                for place, number in enumerate(numbers):
+                    part = read_part(part_path(folder, number))
+                    part.to_csv(file, index=False, header=not place, lineterminator="\n")
+                    yield part
+            return
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        first = pa.Table.from_pandas(read_part(part_path(folder, numbers[0])), preserve_index=False)
+        with pq.ParquetWriter(path, first.schema) as writer:
+            for number in numbers:
+                part = read_part(part_path(folder, number))
+                writer.write_table(pa.Table.from_pandas(part, schema=first.schema, preserve_index=False))
+                yield part
+
+
+def save_scales(folder: Path, scales: Mapping[str, np.ndarray]) -> None:
+    """Keeps by what errors are scaled."""
+    (folder / PARTS).mkdir(exist_ok=True)
+    with replacing(folder / PARTS / SCALES) as path:
+        save_arrays(path, dict(scales))
+
+
+def saved_scales(folder: Path) -> pd.DataFrame:
+    """What `save_scales` has kept."""
+    with np.load(folder / PARTS / SCALES) as arrays:
+        columns: dict[str, Any] = {name: arrays[name] for name in arrays.files}
+    return pd.DataFrame(columns)

@@ -1,0 +1,153 @@
+"""The folds of a backtest: whether they fit the data, and what a checkpoint forecasts at their origins."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from forecast.checkpoint.load import Checkpoint
+from forecast.commands.forecaster import Forecaster
+from forecast.commands.growth import train_again
+from forecast.commands.inputs import WHOLE_FILE, evaluated_data
+from forecast.commands.intervals import levels_of, wanted
+from forecast.commands.results import saved_naive_errors
+from forecast.data.panel.prepare import PanelData
+from forecast.data.panel.read import read_panel
+from forecast.data.panel.splits import PanelRows
+from forecast.data.prepare import PreparedData
+from forecast.data.sources import CsvSource, Source
+from forecast.data.split import FoldSplit
+from forecast.errors import UserError
+from forecast.evaluation import leakage
+from forecast.evaluation.baselines import saved_fits
+from forecast.evaluation.rolling import error_scales, rolled
+
+TEST = "test"
+
+
+def check_length(source: Source, split: FoldSplit, *, seq_len: int) -> None:
+    """UserError where the first fold has no window to learn from, with how many folds the data are long enough for."""
+    if isinstance(source, CsvSource) and source.panel_form:
+        panel = read_panel(source)
+        name, rows, of = panel.name, int(panel.lengths.max()), " in its longest series"
+    else:
+        frame = source.frame()
+        name, rows, of = frame.name, len(frame), ""
+    most = split.most_folds(rows, seq_len=seq_len)
+    if most == split.folds:
+        return
+    needed = f"before the first there must be a window of {seq_len} + {split.horizon} rows to train on, and validation"
+    fix = f"Set backtest.folds={most} or a smaller backtest.step" if most else "Set shorter seq_len and pred_len"
+    raise UserError(
+        f"backtest.folds={split.folds}: longer than the data: {name} has {rows} rows{of}, the forecasts take the last "
+        f"{split.horizon + (split.folds - 1) * split.step}, and {needed}. {fix}."
+    )
+
+
+def checkpoint_folds(forecaster: Forecaster, path: str | Path | None, split: FoldSplit) -> PreparedData | PanelData:
+    """The data of a checkpoint, whose split `test` holds the folds alone. path: another file, None: that trained on.
+
+    Of a panel those folds of a series are left out that begin before the end of its training rows. UserError where
+    the folds overlap the rows that the model was trained on, train or val, or reach before the first row.
+    """
+    checkpoint = forecaster.checkpoint
+    source = forecaster.source()
+    if checkpoint.panel is not None:
+        if path is not None:
+            raise UserError(
+                f"data.path={path}: a backtest of a panel's checkpoint looks back on the file that it was trained on. "
+                "Leave data.path out, or ckpt_path to train on this file."
+            )
+        data = evaluated_data(checkpoint, source, None, split=TEST)
+        assert isinstance(data, PanelData)
+        begin, end = data.frame.offsets[:-1], data.frame.offsets[1:]
+        first = np.maximum(split.cuts(data.frame.lengths).test + begin, data.splits["val"].stop)
+        seen = data.splits["val"].stop - begin
+        longest = int(np.argmax(data.frame.lengths - seen))
+        rows, learned = int(data.frame.lengths[longest]), int(seen[longest])
+        check_room(checkpoint, split, rows=rows, learned=learned, times=data.frame.timestamps(longest))
+        return replace(data, splits={**data.splits, TEST: PanelRows(first, np.maximum(first, end))})
+    one = evaluated_data(checkpoint, source, path, split=WHOLE_FILE if path else TEST)
+    assert isinstance(one, PreparedData)
+    rows = len(one.frame)
+    learned = int((one.frame.timestamps <= learned_until(checkpoint)).sum())
+    check_room(checkpoint, split, rows=rows, learned=learned, times=one.frame.timestamps)
+    learned_from = {name: part for name, part in one.splits.items() if name in ("train", "val")}
+    return replace(one, splits={**learned_from, TEST: range(int(split.cuts(np.array([rows])).test[0]), rows)})
+
+
+def learned_until(checkpoint: Checkpoint) -> pd.Timestamp:
+    """The time of the last row that a checkpoint's training saw, of train or val."""
+    splits = checkpoint.data["splits"]
+    more = splits["val"][1] - splits["train"][1]
+    last: pd.Timestamp = pd.date_range(checkpoint.data["trained_until"], periods=more + 1, freq=checkpoint.data["freq"])[-1]
+    return last
+
+
+def check_room(checkpoint: Checkpoint, split: FoldSplit, *, rows: int, learned: int, times: pd.DatetimeIndex) -> None:
+    """UserError unless the folds lie in the rows after those learned from, and a window before the first does."""
+    behind = max(learned, checkpoint.config["seq_len"])
+    most = max(0, (rows - behind - split.horizon) // split.step + 1) if rows - behind >= split.horizon else 0
+    if most >= split.folds:
+        return
+    fix = (
+        f"At most {most} do not: backtest.folds={most}"
+        if most
+        else f"No forecast fits behind them. To train for the backtest: {refitting(checkpoint, 'never')}"
+    )
+    if not learned:
+        raise UserError(
+            f"backtest.folds={split.folds}: longer than the data, which have {rows} rows, and the model looks back on "
+            f"{checkpoint.config['seq_len']}. {fix.replace('do not', 'fit')}"
+        )
+    raise UserError(
+        f"backtest.folds={split.folds}: folds that overlap the training rows of {checkpoint.path}, which end at "
+        f"{times[learned - 1]}, would flatter it. {fix}"
+    )
+
+
+def refitting(checkpoint: Checkpoint, refit: str) -> str:
+    """The command that trains anew for each fold of a backtest, or once before the first."""
+    begin, *words = train_again(checkpoint).removeprefix("forecast train").split(" data/split=")[0].split()
+    return " ".join(["forecast backtest", begin, *words, f"backtest.refit={refit}"])
+
+
+def fold_forecasts(
+    forecaster: Forecaster, data: PreparedData | PanelData, *, folds: int, step: int, first: int = 0
+) -> pd.DataFrame:
+    """What a checkpoint forecasts at the last `folds` origins of the split `test`, numbered from `first` on."""
+    checkpoint, config = forecaster.checkpoint, forecaster.checkpoint.config
+    device = forecaster.torch_device
+    asked = () if config.get("calibration", "none") == "none" else levels_of(config["level"])
+    table = rolled(
+        checkpoint.model().to(device),
+        data,
+        split=TEST,
+        folds=folds,
+        step=step,
+        fitted=saved_fits(checkpoint.record),
+        batch_size=config["data"]["batch_size"],
+        device=device,
+        levels=asked,
+        intervals=wanted(checkpoint),
+    )
+    return table.assign(fold=table["fold"] + first)
+
+
+def scales_of(checkpoint: Checkpoint, data: PreparedData | PanelData) -> dict[str, np.ndarray]:
+    """By what the errors of a backtest are scaled that begins with this checkpoint."""
+    naive = None if isinstance(data, PanelData) else saved_naive_errors(checkpoint, data if "train" in data.splits else None)
+    return error_scales(data, split=TEST, naive=naive)
+
+
+def check_folds(forecaster: Forecaster, data: PreparedData | PanelData) -> None:
+    """The leakage guard on the windows of a checkpoint's folds, as a training has it on its own. UserError if one leaks."""
+    model: Any = forecaster.checkpoint.model().to(forecaster.torch_device)
+    options: Any = {"device": forecaster.torch_device, "split": TEST}
+    if isinstance(data, PanelData) or "train" in data.splits:
+        leakage.check_leakage(model, data, **options)
+    else:  # of another file: no row of it was fitted
+        leakage.check_forecasts(model, data, **options)
+        leakage.check_training_outputs(model, data, **options)

@@ -1,0 +1,180 @@
+"""What a backtest says: errors by fold, how sure the differences to the baselines are, and a verdict in plain words.
+
+The input is its table, a row for each forecast step: fold, cutoff, id of a panel, time, target, y, forecast, the ends of
+intervals (lo-80, hi-80, ...), then a column for each baseline.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from forecast.comparison.bootstrap import LEAST_BLOCKS, LEVEL, paired_interval
+from forecast.report.forecasters import baseline_name
+from forecast.report.tables import short_number
+from forecast.text.terminal import label
+
+MODEL, FORECAST = "model", "forecast"
+METRICS = ("mse", "mae", "mase")
+# Points of coverage below a level from which on that is said.
+NARROW = 5.0
+SHOWN_FOLDS = 30  # lines of the printed table; backtest.json has all
+
+
+def forecast_columns(table: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
+    """The forecasters of a table, each with its column, the model first; the levels of its intervals."""
+    columns = list(table.columns[list(table.columns).index(FORECAST) :])
+    levels = [name.removeprefix("lo-") for name in columns if name.startswith("lo-")]
+    ends = {f"{end}-{level}" for level in levels for end in ("lo", "hi")}
+    return {MODEL: FORECAST, **{name: name for name in columns[1:] if name not in ends}}, levels
+
+
+def fold_errors(table: pd.DataFrame, scales: pd.DataFrame) -> list[dict[str, Any]]:
+    """Each fold of a table: its first cutoff, its forecasts, MSE, MAE, MASE of each forecaster, coverage by level.
+
+    scales: std and naive of each target, of a panel of each id and target: errors are in units of `std`, and MASE is
+    the mean absolute error by `naive`, where there is one. Cells without truth do not count; None: there was none.
+    """
+    keys = [name for name in ("id", "target") if name in scales]
+    place = pd.MultiIndex.from_frame(scales[keys]).get_indexer(pd.MultiIndex.from_frame(table[keys]))
+    std, naive = (scales[name].to_numpy()[place] for name in ("std", "naive"))
+    known = np.isfinite(table["y"].to_numpy())
+    fold = pd.Series(table["fold"].to_numpy())
+    forecasters, levels = forecast_columns(table)
+    cells: dict[tuple[str, str], np.ndarray] = {}
+    for name, column in forecasters.items():
+        error = table[column].to_numpy() - table["y"].to_numpy()
+        cells[name, "mse"] = np.square(error / std)
+        cells[name, "mae"] = np.abs(error / std)
+        cells[name, "mase"] = np.abs(error) / np.where(naive > 0, naive, np.nan)
+    for level in levels:
+        low, high = (table[f"{end}-{level}"].to_numpy() for end in ("lo", "hi"))
+        inside = (low <= table["y"].to_numpy()) & (table["y"].to_numpy() <= high)
+        cells["coverage", level] = np.where(known & np.isfinite(low), inside, np.nan)
+    means = pd.DataFrame(cells).groupby(fold).mean()  # NaN do not count
+    first = table.groupby("fold").agg(cutoff=("cutoff", "min"), rows=("y", "size"), known=("y", "count"))
+    found = []
+    for number, row in means.iterrows():
+        entry: dict[str, Any] = {"fold": int(number), "cutoff": str(first.cutoff[number])}
+        entry |= {"values": int(first.known[number])}
+        entry |= {name: {key: _number(row[name, key]) for key in METRICS} for name in forecasters}
+        entry["coverage"] = {level: _number(row["coverage", level]) for level in levels}
+        found.append(entry)
+    return found
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def summary(folds: Sequence[Mapping[str, Any]], *, pred_len: int, step: int) -> dict[str, Any]:
+    """Means over the folds, each counting alike, and the model's MSE less that of each baseline with its interval.
+
+    The interval is that of `paired_interval` over the folds in order. Forecasts overlap where step is less than
+    pred_len: folds hang together over less than pred_len rows (Diebold and Mariano 1995), which makes the block.
+    """
+    names = [name for name in folds[0] if isinstance(folds[0][name], Mapping) and name != "coverage"]
+    overall = {name: {key: _mean([fold[name][key] for fold in folds]) for key in METRICS} for name in names}
+    coverage = {level: _mean([fold["coverage"][level] for fold in folds]) for level in folds[0]["coverage"]}
+    differences = {}
+    for name in names:
+        both = [(fold[MODEL]["mse"], fold[name]["mse"]) for fold in folds]
+        pairs = np.array([pair for pair in both if None not in pair], dtype=float).reshape(-1, 2)
+        if name == MODEL or not len(pairs):
+            continue
+        found = paired_interval(pairs[None, :, 0], pairs[None, :, 1], block=-(-pred_len // step))
+        differences[name] = {
+            "mse": found.difference,
+            "low": found.low,
+            "high": found.high,
+            "blocks": found.blocks,
+            "better_in": int((pairs[:, 0] < pairs[:, 1]).sum()),
+            "folds": len(pairs),
+        }
+    return {"overall": overall, "coverage": coverage, "differences": differences}
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def rivals(document: Mapping[str, Any]) -> list[str]:
+    """The baselines by MSE, the best first, without the model itself and what equals another one."""
+    overall = document["overall"]
+    names = [name for name in document["differences"] if name != document["model"]]
+    return sorted(names, key=lambda name: float(overall[name]["mse"]))
+
+
+def sentences(document: Mapping[str, Any]) -> list[str]:
+    """Whether it would have worked, how sure that is, and what to make of the intervals. document: backtest.json."""
+    overall, (first, last) = document["overall"], (document["by_fold"][0]["cutoff"], document["by_fold"][-1]["cutoff"])
+    count = len(document["by_fold"])
+    where = f"Over {count} forecasts of {document['pred_len']} steps, made from {first} to {last},"
+    if not (names := rivals(document)):
+        return [f"{where} the MSE was {short_number(overall[MODEL]['mse'])}; no baseline stands beside it."]
+    best = names[0]
+    ours, theirs = float(overall[MODEL]["mse"]), float(overall[best]["mse"])
+    gap = "" if theirs == 0 else f"{100 * abs(ours / theirs - 1):.0f} % "
+    name = baseline_name(best)
+    if ours < theirs:
+        found = [f"{where} the model would have worked: its MSE is {gap}below the best baseline, {name}."]
+    else:
+        word = "above" if ours > theirs else "not below"
+        found = [f"{where} {name} would have been the better choice: the model's MSE is {gap}{word} it."]
+    found.append(_sureness(document["differences"][best], name))
+    for level, share in document["coverage"].items():
+        if share is not None and 100 * share < float(level) - NARROW:
+            found.append(f"The {level} % intervals held {100 * share:.0f} % of the truths: too narrow.")
+    return found
+
+
+def _sureness(difference: Mapping[str, Any], name: str) -> str:
+    often = f"It had the lower MSE in {difference['better_in']} of {difference['folds']} forecasts"
+    low, high = difference["low"], difference["high"]
+    if low is None:
+        return f"{often}; {difference['blocks']} apart say nothing of how sure that is, it takes {LEAST_BLOCKS}."
+    interval = f"{100 * LEVEL:.0f} % interval of the difference in MSE {low:+.4f} to {high:+.4f}"
+    if low <= 0.0 <= high:
+        return f"{often}, and that may be chance: {interval}. More backtest.folds would tell."
+    return f"{often}, and the difference to {name} is sure: {interval}."
+
+
+def printed(document: Mapping[str, Any]) -> str:
+    """The table by fold and the overall one as lines of text."""
+    names = [MODEL, *rivals(document)]
+    heads = [label(str(document["model"])), *(baseline_name(name) for name in names[1:])]
+    folds = document["by_fold"]
+    lines = [f"MSE by fold, in standard deviations of the rows before the first; {len(folds)} folds", ""]
+    shown = list(folds) if len(folds) <= SHOWN_FOLDS else [*folds[: SHOWN_FOLDS // 2], *folds[-(SHOWN_FOLDS // 2) :]]
+    body = [[fold["cutoff"], *(short_number(fold[name]["mse"]) for name in names)] for fold in shown]
+    lines += aligned(["made from", *heads], body)
+    lines += ["", "", "Over all folds", ""]
+    levels = list(document["coverage"])
+    rows = []
+    for name, head in zip(names, heads, strict=True):
+        errors, difference = document["overall"][name], document["differences"].get(name)
+        cells = [head, *(short_number(errors[key]) for key in METRICS)]
+        if difference is None:
+            cells += ["", ""]
+        else:
+            low, high = difference["low"], difference["high"]
+            cells += [f"{difference['mse']:+.4f}", "-" if low is None else f"{low:+.4f} to {high:+.4f}"]
+        covered = [document["coverage"][level] for level in levels] if name == MODEL else [None] * len(levels)
+        rows.append([*cells, *("" if share is None else f"{100 * share:.1f}" for share in covered)])
+    coverage = [f"in {level} %" for level in levels]
+    lines += aligned(["", "MSE", "MAE", "MASE", "model less it", f"{100 * LEVEL:.0f} % interval", *coverage], rows)
+    return "\n".join(lines)
+
+
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table, the first column set left and the others right."""
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+
+    def line(cells: Sequence[str]) -> str:
+        first, *rest = zip(cells, widths, strict=True)
+        return "  ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in rest)]).rstrip()
+
+    return [line(head), "─" * (sum(widths) + 2 * (len(widths) - 1)), *map(line, rows)]

@@ -1,0 +1,199 @@
+"""What a model and its baselines forecast at the origins of a backtest, in one batched pass, as a long table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from forecast.data.panel.prepare import PanelData
+from forecast.data.panel.windows import PanelWindows
+from forecast.data.prepare import PreparedData
+from forecast.data.windows import WindowDataset
+from forecast.errors import UserError
+from forecast.evaluation.baselines import make_baselines, season
+from forecast.evaluation.evaluate import (
+    CHUNK,
+    CHUNK_COLUMNS,
+    MODEL,
+    check_finite,
+    exact_float32,
+    forecast_of,
+    longest_look_back,
+    look_back_of,
+)
+from forecast.evaluation.interval_errors import name_of
+from forecast.evaluation.naive_errors import NaiveErrors
+from forecast.evaluation.panel_scale import seasonal_differences
+from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
+from forecast.models.base import FittedModel, ForecastModel
+
+IntArray = npt.NDArray[np.int64]
+ID, TARGET = "id", "target"  # columns of the table
+KEYS = ("fold", "cutoff", ID, "time", TARGET, "y")
+FORECAST = "forecast"
+
+
+@dataclass(frozen=True, eq=False)
+class Origins:
+    """Windows (W,) of a split by their numbers, fold after fold; the fold, the series and the first row of each.
+
+    series: None of one series. rows: of the frame.
+    """
+
+    numbers: IntArray
+    fold: IntArray
+    series: IntArray | None
+    rows: IntArray
+
+
+def fold_origins(
+    data: PreparedData | PanelData, windows: WindowDataset | PanelWindows, *, split: str, folds: int, step: int
+) -> Origins:
+    """The last `folds` origins of a split, `step` rows apart, of each series those at its own end.
+
+    One that lies in a gap, or before its series has seq_len rows, is left out.
+    """
+    every = np.arange(len(windows))
+    if isinstance(data, PanelData):
+        assert isinstance(windows, PanelWindows)
+        series, rows = windows.origins.series(every), windows.origins.rows()
+        behind = data.splits[split].stop[series] - data.pred_len - rows
+    else:
+        assert isinstance(windows, WindowDataset)
+        series, rows = None, windows.starts + data.seq_len
+        behind = data.splits[split].stop - data.pred_len - rows
+    fold = folds - 1 - behind // step
+    chosen = np.flatnonzero((behind % step == 0) & (fold >= 0))
+    chosen = chosen[np.argsort(fold[chosen], kind="stable")]
+    return Origins(every[chosen], fold[chosen], None if series is None else series[chosen], rows[chosen])
+
+
+@torch.inference_mode()
+def rolled(
+    model: ForecastModel,
+    data: PreparedData | PanelData,
+    *,
+    split: str,
+    folds: int,
+    step: int,
+    fitted: Mapping[str, Tensor],
+    batch_size: int,
+    device: torch.device,
+    levels: Sequence[float] = (),
+    intervals: Intervals | None = None,
+) -> pd.DataFrame:
+    """The forecasts at the last `folds` origins of a split, `step` rows apart, original units: see `long_table`.
+
+    The model must be in evaluation mode and on the device. fitted: as `evaluate` takes it. levels: of the columns of
+    intervals, NaN where `intervals` has none of a level. Raises UserError where there is no origin, or a forecast is
+    not finite.
+    """
+    data = data.on(device)
+    on_device = {name: weight.to(device) for name, weight in fitted.items()}
+    forecasters: dict[str, ForecastModel] = {MODEL: model, **make_baselines(data, fitted=on_device)}
+    windows = data.windows(split, look_back=longest_look_back(forecasters.values(), data))
+    origins = fold_origins(data, windows, split=split, folds=folds, step=step)
+    if not len(origins.numbers):
+        raise UserError(
+            f"{data.frame.name}: the gaps leave no origin of a backtest with a whole window. Choose another "
+            "backtest.step, or data.gaps=forward_fill."
+        )
+    chunk = max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK
+    gathered = max(1, round(batch_size / chunk)) * chunk
+    scored = None
+    if intervals is not None:
+        one: Any = np.ones((1, len(data.targets)))
+        scored = ScoredIntervals(intervals, pred_len=data.pred_len, mean=0 * one, std=one)
+    found: dict[str, list[Tensor]] = {}
+    with exact_float32():
+        for numbers in torch.from_numpy(origins.numbers).to(windows.home).split(gathered):
+            for batch in windows.in_batches(numbers, chunk):
+                batch = batch.to(device)
+                for name, forecaster in forecasters.items():
+                    rows = look_back_of(forecaster, data)
+                    if name == MODEL and scored is not None:
+                        forecast, *ends = scored.of(forecaster, batch, rows)
+                        for key, part in zip(("lo", "hi"), ends, strict=True):
+                            for k, level in enumerate(scored.levels):
+                                found.setdefault(f"{key}-{name_of(level)}", []).append(part[..., k].cpu())
+                    else:
+                        forecast = forecast_of(forecaster, batch, rows)
+                    check_finite(forecast, batch.past)
+                    found.setdefault(FORECAST if name == MODEL else name, []).append(forecast.cpu())
+    arrays = {name: torch.cat(parts).double().numpy() for name, parts in found.items()}
+    return long_table(data, origins, arrays, columns=table_columns(forecasters, levels))
+
+
+def table_columns(forecasters: Mapping[str, ForecastModel], levels: Sequence[float]) -> list[str]:
+    """The columns of forecasts in their order: the model's, the ends of its intervals, the baselines'."""
+    ends = [f"{end}-{name_of(level)}" for level in levels for end in ("lo", "hi")]
+    return [FORECAST, *ends, *(name for name in forecasters if name != MODEL)]
+
+
+def long_table(
+    data: PreparedData | PanelData, origins: Origins, scaled: Mapping[str, np.ndarray], *, columns: Sequence[str]
+) -> pd.DataFrame:
+    """A row for each window, target and step: fold, cutoff (the last known time), id of a panel, time, target, y.
+
+    scaled: forecasts (W, P, T) by column, which become columns in original units; NaN for one that is not there.
+    y is NaN where no file held a value of a panel.
+    """
+    rows = origins.rows[:, None] + np.arange(-1, data.pred_len)  # (W, 1 + P): with the last known
+    truth = data.frame.values[rows[:, 1:]][..., list(data.targets)].astype(np.float64)
+    if isinstance(data, PanelData):
+        frame, series = data.frame, origins.series
+        assert series is not None
+        if frame.measured is not None:
+            truth[~np.asarray(frame.measured[rows[:, 1:]])[..., list(data.targets)]] = np.nan
+        steps = rows + (frame.steps - frame.offsets[:-1])[series][:, None]
+        times = frame.calendar().to_numpy()[steps]
+    else:
+        times = data.frame.timestamps.to_numpy()[rows]
+    n_windows, pred_len, n_targets = truth.shape
+
+    def column(values: np.ndarray) -> np.ndarray:
+        """(W, P, T) -> a value a row, window after window, target after target."""
+        return values.transpose(0, 2, 1).reshape(-1)
+
+    shape = n_windows, pred_len, n_targets
+    table: dict[str, Any] = {
+        "fold": column(np.broadcast_to(origins.fold[:, None, None], shape)),
+        "cutoff": column(np.broadcast_to(times[:, :1, None], shape)),
+    }
+    if origins.series is not None:
+        assert isinstance(data, PanelData)
+        table[ID] = column(np.broadcast_to(data.frame.ids[origins.series].astype(object)[:, None, None], shape))
+    table["time"] = column(np.broadcast_to(times[:, 1:, None], shape))
+    table[TARGET] = column(np.broadcast_to(np.array(data.target_names, dtype=object), shape))
+    table["y"] = column(truth)
+    for name in columns:
+        if name in scaled:
+            table[name] = column(data.original(scaled[name], origins.series))
+        else:
+            table[name] = np.full(n_windows * pred_len * n_targets, np.nan)
+    return pd.DataFrame(table)
+
+
+def error_scales(data: PreparedData | PanelData, *, split: str, naive: NaiveErrors | None) -> dict[str, np.ndarray]:
+    """By what the errors of a backtest are scaled, for each series and target (S T,), original units.
+
+    id of a panel, target, std: the deviation in the train rows; naive: the mean absolute seasonal difference there,
+    of a panel before the split, 0 where there is none.
+    """
+    targets = np.array(data.target_names)
+    if isinstance(data, PreparedData):
+        absolute = np.zeros(len(targets)) if naive is None else naive.absolute * data.target_std
+        return {TARGET: targets, "std": data.target_std, "naive": absolute}
+    differences = seasonal_differences(data, split, season(data) or 1)
+    n_series = len(data.frame)
+    return {
+        ID: np.repeat(np.array(data.frame.ids).astype(str), len(targets)),
+        TARGET: np.tile(targets, n_series),
+        "std": data.scaler.std[:, list(data.targets)].reshape(-1),
+        "naive": differences.absolute.reshape(-1),
+    }
