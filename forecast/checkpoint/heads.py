@@ -1,10 +1,11 @@
-"""Which spread the loss of a config asks a model for."""
+"""What a config says of a model before it is built: the spread that its loss asks for, whether it is fitted at once."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from forecast.config.allow_list import resolve_target
 from forecast.config.build import build
+from forecast.models.base import FittedModel
 from forecast.models.spread import Spread
 
 # What training alone builds. Looking such a name up imports Lightning, which would take seconds of each forecast.
@@ -26,3 +27,9 @@ def spread_of(config: Mapping[str, Any]) -> Spread | None:
     spread = build({"loss": node})["loss"]
     assert isinstance(spread, Spread)
     return spread
+
+
+def is_fitted_at_once(model: Mapping[str, Any]) -> bool:
+    """Whether the `model` of a resolved config takes no gradient steps. UserError for a target that is not allowed."""
+    kind = resolve_target(model["_target_"], "model")
+    return isinstance(kind, type) and issubclass(kind, FittedModel)

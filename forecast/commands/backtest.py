@@ -8,6 +8,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands import Answer
 from forecast.commands.description import data_name, first_target
@@ -66,7 +67,10 @@ def backtest(cfg: DictConfig) -> Answer:
         {
             "status": "finished",
             **described(checkpoint),
-            **{"folds": settings.folds, "step": step, "window": settings.window, "refit": settings.refit},
+            "folds": settings.folds,
+            "step": step,
+            "window": settings.window,
+            "refit": settings.refit,
             **summary(errors, pred_len=pred_len, step=step),
             "by_fold": errors,
             FILES: {name: sha256(folder / name) for name in (f"{TABLE}{suffix()}",)},
@@ -157,7 +161,7 @@ def of_config(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoin
     config = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "backtest"])
     check_config(config)
     split = fold_split(settings, config.pred_len)
-    check_length(build(OmegaConf.to_container(config.data, resolve=True)), split, seq_len=config.seq_len)
+    check_length(build(plain(config.data)), split, seq_len=config.seq_len)
     folds: list[Fold] = [None] if settings.refit == "never" else list(range(split.folds))
 
     def done(fold: Fold) -> None:
@@ -166,12 +170,21 @@ def of_config(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoin
 
     words = training_words(split)
     if settings.refit == "warm":
+        if is_fitted_at_once(plain(config.model)):
+            raise UserError("backtest.refit=warm: this model is fitted at once, from no weights. Set backtest.refit=every_fold.")
         for fold in folds:
             before = [] if not fold else [f"initial_weights={hydra_value(str(best_of(folder, fold - 1)))}"]
             train_folds(folder, [fold], [*words, *before], done=done)
     else:
         train_folds(folder, folds, words, done=done)
     return load_checkpoint(best_of(folder, folds[0])), [fold or 0 for fold in folds]
+
+
+def plain(node: DictConfig) -> dict[str, Any]:
+    """A section of a config as plain values."""
+    values = OmegaConf.to_container(node, resolve=True)
+    assert isinstance(values, dict)
+    return {str(key): value for key, value in values.items()}
 
 
 def training_words(split: FoldSplit) -> list[str]:

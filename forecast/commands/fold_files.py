@@ -78,4 +78,5 @@ def saved_scales(folder: Path) -> pd.DataFrame:
     """What `save_scales` has kept."""
     with np.load(folder / PARTS / SCALES) as arrays:
         columns: dict[str, Any] = {name: arrays[name] for name in arrays.files}
-    return pd.DataFrame(columns)
+    table: pd.DataFrame = pd.DataFrame(columns)
+    return table

@@ -1,4 +1,4 @@
-"""The trainings of a backtest, as a sweep over its folds: what has finished is not run again, what was killed goes on."""
+"""The trainings of a backtest, as a sweep over its folds: what has finished stays, what was killed goes on."""
 
 import os
 import subprocess

@@ -22,6 +22,7 @@ from forecast.data.split import FoldSplit
 from forecast.errors import UserError
 from forecast.evaluation import leakage
 from forecast.evaluation.baselines import saved_fits
+from forecast.evaluation.leakage_windows import check_training_outputs
 from forecast.evaluation.rolling import error_scales, rolled
 
 TEST = "test"
@@ -82,7 +83,8 @@ def learned_until(checkpoint: Checkpoint) -> pd.Timestamp:
     """The time of the last row that a checkpoint's training saw, of train or val."""
     splits = checkpoint.data["splits"]
     more = splits["val"][1] - splits["train"][1]
-    last: pd.Timestamp = pd.date_range(checkpoint.data["trained_until"], periods=more + 1, freq=checkpoint.data["freq"])[-1]
+    freq = checkpoint.data["freq"]
+    last: pd.Timestamp = pd.date_range(checkpoint.data["trained_until"], periods=more + 1, freq=freq)[-1]
     return last
 
 
@@ -110,8 +112,8 @@ def check_room(checkpoint: Checkpoint, split: FoldSplit, *, rows: int, learned: 
 
 def refitting(checkpoint: Checkpoint, refit: str) -> str:
     """The command that trains anew for each fold of a backtest, or once before the first."""
-    begin, *words = train_again(checkpoint).removeprefix("forecast train").split(" data/split=")[0].split()
-    return " ".join(["forecast backtest", begin, *words, f"backtest.refit={refit}"])
+    command = train_again(checkpoint, without=("data/split", "data.split", "protocol", "initial_weights"))
+    return f"{command.replace('train', 'backtest', 1)} backtest.refit={refit}"
 
 
 def fold_forecasts(
@@ -133,21 +135,24 @@ def fold_forecasts(
         levels=asked,
         intervals=wanted(checkpoint),
     )
-    return table.assign(fold=table["fold"] + first)
+    table["fold"] += first
+    return table
 
 
 def scales_of(checkpoint: Checkpoint, data: PreparedData | PanelData) -> dict[str, np.ndarray]:
     """By what the errors of a backtest are scaled that begins with this checkpoint."""
-    naive = None if isinstance(data, PanelData) else saved_naive_errors(checkpoint, data if "train" in data.splits else None)
+    naive = None
+    if isinstance(data, PreparedData):
+        naive = saved_naive_errors(checkpoint, data if "train" in data.splits else None)
     return error_scales(data, split=TEST, naive=naive)
 
 
 def check_folds(forecaster: Forecaster, data: PreparedData | PanelData) -> None:
-    """The leakage guard on the windows of a checkpoint's folds, as a training has it on its own. UserError if one leaks."""
+    """The leakage guard on the windows of a checkpoint's folds; a training has it on its own. UserError for a leak."""
     model: Any = forecaster.checkpoint.model().to(forecaster.torch_device)
     options: Any = {"device": forecaster.torch_device, "split": TEST}
     if isinstance(data, PanelData) or "train" in data.splits:
         leakage.check_leakage(model, data, **options)
     else:  # of another file: no row of it was fitted
         leakage.check_forecasts(model, data, **options)
-        leakage.check_training_outputs(model, data, **options)
+        check_training_outputs(model, data, **options)

@@ -1,6 +1,7 @@
 """A file that has grown since it was trained on: whether its earlier rows are the same, which are new, what to do."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -97,8 +98,11 @@ def what_now(checkpoint: Checkpoint) -> str:
     )
 
 
-def train_again(checkpoint: Checkpoint, **changes: object) -> str:
-    """The command that trains as the checkpoint was trained, with the data as they are now, but for some keys."""
+def train_again(checkpoint: Checkpoint, *, without: Sequence[str] = (), **changes: object) -> str:
+    """The command that trains as the checkpoint was trained, with the data as they are now, but for some keys.
+
+    without: beginnings of keys that are left out.
+    """
     config, choices = checkpoint.config, checkpoint.record["choices"]
     words = read_run(run_of(checkpoint.path)).overrides
     if not words:  # the run folder is gone
@@ -107,7 +111,8 @@ def train_again(checkpoint: Checkpoint, **changes: object) -> str:
         usual = {key.name: key.default for key in fields(CsvSource) if key.name not in ("name", "path", "split")}
         own = {key: tuple(value) if isinstance(value, list) else value for key, value in config["data"].items()}
         words |= {f"data.{key}": hydra_value(own[key]) for key in usual if key in own and own[key] != usual[key]}
-    words = {key: value for key, value in words.items() if key != "ckpt_path" and not key.startswith("hydra.")}
+    left_out = ("ckpt_path", "hydra.", *without)
+    words = {key: value for key, value in words.items() if not key.startswith(left_out)}
     changed = {**({"data.path": config["data"]["path"]} if config["data"].get("path") else {}), **changes}
     kept = [shell_word(f"{key}={value}") for key, value in words.items() if key not in changed]
     return " ".join(["forecast train", *kept, *(typed(key, value) for key, value in changed.items())])

@@ -9,6 +9,7 @@ from typing import Any
 import lightning.pytorch as pl
 from omegaconf import DictConfig, OmegaConf
 
+from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import Checkpoint, calendar_encoding, load_checkpoint
 from forecast.commands.growth import has_grown, what_now
 from forecast.commands.inputs import saved_source
@@ -141,6 +142,7 @@ def make_plan(cfg: DictConfig) -> Plan:
         warn_of_other_bits(start)
     check_config(cfg)
     config = with_absolute_paths(OmegaConf.to_container(cfg, resolve=True))
+    check_initial_weights(config)
     dry_step(config)
     typed_root = any(override.lstrip("+").startswith("data.root=") for override in task_overrides())
     root = config["data"].get("root") if typed_root else None
@@ -148,6 +150,16 @@ def make_plan(cfg: DictConfig) -> Plan:
     if start is not None:
         check_same_data(start, source, source.checksum())
     return Plan(config=config, choices=options, source=source, folder=run_folder(), start=start)
+
+
+def check_initial_weights(config: dict[str, Any]) -> None:
+    """UserError for initial weights that are no file, and for a model that begins from nothing."""
+    if not (path := config["initial_weights"]):
+        return
+    if not Path(path).is_file():
+        raise UserError(f"initial_weights={path}: there is no such file. It is RUN/checkpoints/best.ckpt")
+    if is_fitted_at_once(config["model"]):
+        raise UserError(f"initial_weights={path}: this model is fitted at once, from no weights. Leave it out.")
 
 
 def check_same_data(start: Checkpoint, source: Source, now: str) -> None:
@@ -185,7 +197,8 @@ def with_absolute_paths(config: Any) -> dict[str, Any]:
     """The config with data.path and data.root absolute: a checkpoint is used from other folders too."""
     data = config["data"]
     paths = {key: str(Path(data[key]).absolute()) for key in ("path", "root", "static_path") if data.get(key)}
-    return {**config, "data": {**data, **paths}}
+    weights = config.get("initial_weights")
+    return {**config, "initial_weights": weights and str(Path(weights).absolute()), "data": {**data, **paths}}
 
 
 def train_and_evaluate(plan: Plan) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What a backtest says: errors by fold, how sure the differences to the baselines are, and a verdict in plain words.
 
-The input is its table, a row for each forecast step: fold, cutoff, id of a panel, time, target, y, forecast, the ends of
-intervals (lo-80, hi-80, ...), then a column for each baseline.
+The input is its table, a row for each forecast step: fold, cutoff, id of a panel, time, target, y, forecast, the ends
+of intervals (lo-80, hi-80, ...), then a column for each baseline.
 """
 
 import math

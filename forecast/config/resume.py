@@ -56,7 +56,7 @@ def resumed_config(
     """
     # older runs have none of them
     added = {key: composed.get(key) for key in ("checks", "calibration", "level")}
-    config = OmegaConf.create({**added, "compile": None, "loss": former_loss(), **saved})
+    config = OmegaConf.create({**added, "compile": None, "initial_weights": None, "loss": former_loss(), **saved})
     saved_choices = {"loss": "mse", **saved_choices}
     names, refused = groups(), []
     parsed = OverridesParser.create().parse_overrides(overrides)

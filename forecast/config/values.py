@@ -146,7 +146,10 @@ def chosen_groups(name: str) -> dict[str, str | None]:
     entries = OmegaConf.to_container(OmegaConf.load(CONF / f"{name}.yaml").defaults)
     assert isinstance(entries, list)
     inherited = chosen_groups("train") if "train" in entries else {}  # backtest.yaml begins with train.yaml
-    return {**inherited, **{group: option for entry in entries if isinstance(entry, dict) for group, option in entry.items()}}
+    return {
+        **inherited,
+        **{group: option for entry in entries if isinstance(entry, dict) for group, option in entry.items()},
+    }
 
 
 def select(values: Mapping[str, Any], path: str) -> tuple[bool, Any]:

@@ -13,7 +13,7 @@ from torch import Tensor
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.windows import PanelWindows
 from forecast.data.prepare import PreparedData
-from forecast.data.windows import WindowDataset
+from forecast.data.windows import Batch, WindowDataset
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines, season
 from forecast.evaluation.evaluate import (
@@ -33,9 +33,7 @@ from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.models.base import FittedModel, ForecastModel
 
 IntArray = npt.NDArray[np.int64]
-ID, TARGET = "id", "target"  # columns of the table
-KEYS = ("fold", "cutoff", ID, "time", TARGET, "y")
-FORECAST = "forecast"
+ID, TARGET, FORECAST = "id", "target", "forecast"  # columns of the table
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,24 +107,39 @@ def rolled(
     if intervals is not None:
         one: Any = np.ones((1, len(data.targets)))
         scored = ScoredIntervals(intervals, pred_len=data.pred_len, mean=0 * one, std=one)
+    look_backs = {name: look_back_of(forecaster, data) for name, forecaster in forecasters.items()}
     found: dict[str, list[Tensor]] = {}
     with exact_float32():
-        for numbers in torch.from_numpy(origins.numbers).to(windows.home).split(gathered):
+        for some in np.split(origins.numbers, range(gathered, len(origins.numbers), gathered)):
+            numbers = torch.from_numpy(some).to(windows.home)
             for batch in windows.in_batches(numbers, chunk):
-                batch = batch.to(device)
-                for name, forecaster in forecasters.items():
-                    rows = look_back_of(forecaster, data)
-                    if name == MODEL and scored is not None:
-                        forecast, *ends = scored.of(forecaster, batch, rows)
-                        for key, part in zip(("lo", "hi"), ends, strict=True):
-                            for k, level in enumerate(scored.levels):
-                                found.setdefault(f"{key}-{name_of(level)}", []).append(part[..., k].cpu())
-                    else:
-                        forecast = forecast_of(forecaster, batch, rows)
-                    check_finite(forecast, batch.past)
-                    found.setdefault(FORECAST if name == MODEL else name, []).append(forecast.cpu())
+                for name, part in forecasts_of(forecasters, look_backs, batch.to(device), scored).items():
+                    found.setdefault(name, []).append(part.cpu())
     arrays = {name: torch.cat(parts).double().numpy() for name, parts in found.items()}
     return long_table(data, origins, arrays, columns=table_columns(forecasters, levels))
+
+
+def forecasts_of(
+    forecasters: Mapping[str, ForecastModel],
+    look_backs: Mapping[str, int],
+    batch: Batch,
+    scored: ScoredIntervals | None,
+) -> dict[str, Tensor]:
+    """What each forecasts of a batch (B, P, T), scaled, by column of the table; of the model the ends of intervals too.
+
+    UserError for a forecast that is not finite.
+    """
+    found: dict[str, Tensor] = {}
+    for name, forecaster in forecasters.items():
+        if name == MODEL and scored is not None:
+            forecast, lower, upper = scored.of(forecaster, batch, look_backs[name])
+            for k, level in enumerate(map(name_of, scored.levels)):
+                found |= {f"lo-{level}": lower[..., k], f"hi-{level}": upper[..., k]}
+        else:
+            forecast = forecast_of(forecaster, batch, look_backs[name])
+        check_finite(forecast, batch.past)
+        found[FORECAST if name == MODEL else name] = forecast
+    return found
 
 
 def table_columns(forecasters: Mapping[str, ForecastModel], levels: Sequence[float]) -> list[str]:
@@ -158,7 +171,8 @@ def long_table(
 
     def column(values: np.ndarray) -> np.ndarray:
         """(W, P, T) -> a value a row, window after window, target after target."""
-        return values.transpose(0, 2, 1).reshape(-1)
+        flat: np.ndarray = values.transpose(0, 2, 1).reshape(-1)
+        return flat
 
     shape = n_windows, pred_len, n_targets
     table: dict[str, Any] = {
@@ -176,7 +190,8 @@ def long_table(
             table[name] = column(data.original(scaled[name], origins.series))
         else:
             table[name] = np.full(n_windows * pred_len * n_targets, np.nan)
-    return pd.DataFrame(table)
+    made: pd.DataFrame = pd.DataFrame(table)
+    return made
 
 
 def error_scales(data: PreparedData | PanelData, *, split: str, naive: NaiveErrors | None) -> dict[str, np.ndarray]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import build_model
-from forecast.config.allow_list import resolve_target
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
@@ -58,8 +58,7 @@ def fit_closed_form(plan: Plan, model: FittedModel, data: PreparedData | PanelDa
 
 def as_fitted(plan: Plan, record: dict[str, Any]) -> FittedModel | None:
     """The model of a config where that is one which is fitted at once; another one is not built, as that draws."""
-    kind = resolve_target(plan.config["model"]["_target_"], "model")
-    if plan.start is not None or not (isinstance(kind, type) and issubclass(kind, FittedModel)):
+    if plan.start is not None or not is_fitted_at_once(plan.config["model"]):
         return None
     model = build_model(plan.config, record["data"])
     assert isinstance(model, FittedModel)

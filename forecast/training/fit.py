@@ -13,7 +13,7 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 
 from forecast.checkpoint.archive import read_plain
-from forecast.checkpoint.load import Checkpoint, build_model
+from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint
 from forecast.config.build import build
 from forecast.config.distributed import rank
 from forecast.config.job import in_sweep
@@ -138,6 +138,8 @@ def checked_model(plan: Plan, data: PreparedData | PanelData, record: dict[str, 
     """
     if plan.start is None:
         model = build_model(plan.config, record["data"])
+        if plan.config["initial_weights"]:
+            take_weights(model, plan.config["initial_weights"])
     else:
         model = plan.start.fresh_model(plan.config, record["data"])
         plan.start.check_fits(model)
@@ -152,6 +154,19 @@ def checked_model(plan: Plan, data: PreparedData | PanelData, record: dict[str, 
     if plan.config["checks"]["leakage"] and rank() == 0:
         check_leakage(model, data, device=torch.device("cpu"))
     return model
+
+
+def take_weights(model: ForecastModel, path: str) -> None:
+    """Gives a model the weights of a checkpoint. UserError where they are not of such a model."""
+    weights, own = load_checkpoint(path).weights, model.state_dict()
+    other = [name for name in own.keys() | weights.keys() if name not in weights or name not in own]
+    other += [name for name in own.keys() & weights.keys() if own[name].shape != weights[name].shape]
+    if other:
+        raise UserError(
+            f"initial_weights={path}: these are weights of another model, or of other sizes: {min(other)} is not the "
+            "same in both. Leave initial_weights out, or set the model's keys as they were there."
+        )
+    model.load_state_dict(weights)
 
 
 @torch.inference_mode()

@@ -1,0 +1,229 @@
+"""`forecast backtest`: what a fold learned from, what it forecast, what is said of it, and what is refused."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from program import TINY, call, refusal
+
+from forecast import Forecaster
+from forecast.checkpoint.load import load_checkpoint
+from forecast.commands.fold_files import saved_scales
+from forecast.data.demo import demo_frame
+from forecast.errors import UserError
+from forecast.run_folder import read_run
+
+RIDGE = [*TINY, "data.features=S", "model=ridge", "logger=none"]
+# of the attention's model
+RIDGE = [word for word in RIDGE if not word.startswith("model.")]
+DLINEAR = ["model=dlinear" if word == "model=ridge" else word for word in RIDGE]
+FOLDS = ["backtest.folds=3", "backtest.step=7", "level=[80]"]
+ROWS, SEQ_LEN, PRED_LEN, STEP = 700, 19, 5, 7
+CUTOFFS = [ROWS - PRED_LEN - 1 - STEP * back for back in (2, 1, 0)]  # the last known rows
+BASELINES = ["last_value", "seasonal_naive", "closed_form_nlinear", "ridge"]
+
+
+def series():
+    """The target of the demo with its times."""
+    frame = demo_frame(seed=7, rows=ROWS)
+    return pd.Series(frame.values[:, frame.columns.index("OT")], frame.timestamps, name="OT")
+
+
+def backtested(folder, *words):
+    call("backtest", *words, f"hydra.run.dir={folder}")
+    return pd.read_parquet(folder / "backtest.parquet"), json.loads((folder / "backtest.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def refitted(tmp_path_factory):
+    """A training for each of three folds."""
+    folder = tmp_path_factory.mktemp("refitted")
+    return folder, *backtested(folder, *RIDGE, *FOLDS, "backtest.refit=every_fold")
+
+
+@pytest.fixture(scope="module")
+def trained_once(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("once")
+    return folder, *backtested(folder, *RIDGE, *FOLDS)
+
+
+@pytest.mark.parametrize("kind", ["refitted", "trained_once"])
+def test_the_table_has_each_forecast_beside_the_truth_and_the_baselines(kind, request):
+    _, table, _ = request.getfixturevalue(kind)
+    truth = series()
+    assert list(table) == ["fold", "cutoff", "time", "target", "y", "forecast", "lo-80", "hi-80", *BASELINES]
+    assert table["fold"].tolist() == [fold for fold in range(3) for _ in range(PRED_LEN)]
+    for fold, cutoff in enumerate(CUTOFFS):
+        rows = table[table["fold"] == fold]
+        assert (rows["cutoff"] == truth.index[cutoff]).all() and (rows["target"] == "OT").all()
+        assert rows["time"].tolist() == truth.index[cutoff + 1 : cutoff + 1 + PRED_LEN].tolist()
+        np.testing.assert_array_equal(rows["y"], truth.iloc[cutoff + 1 : cutoff + 1 + PRED_LEN])
+        np.testing.assert_allclose(rows["last_value"], truth.iloc[cutoff], rtol=1e-5)
+        assert (rows["lo-80"] <= rows["forecast"]).all() and (rows["forecast"] <= rows["hi-80"]).all()
+    assert table["time"].iloc[-1] == truth.index[-1]
+
+
+def test_without_refit_each_forecast_is_what_predict_gives_after_the_rows_before_it(trained_once):
+    folder, table, _ = trained_once
+    forecaster = Forecaster.load(folder / "folds/fold-all/checkpoints/best.ckpt")
+    for fold, cutoff in enumerate(CUTOFFS):
+        expected = forecaster.predict(series().iloc[: cutoff + 1].to_frame(), level=[80])
+        rows = table[table["fold"] == fold]
+        np.testing.assert_allclose(rows["forecast"], expected["OT"], rtol=1e-4)
+        np.testing.assert_allclose(rows["lo-80"], expected["OT-lo-80"], rtol=1e-4)
+
+
+def test_each_refit_learns_from_all_rows_before_its_forecast(refitted):
+    folder, _, _ = refitted
+    for fold, cutoff in enumerate(CUTOFFS):
+        splits = read_run(folder / f"folds/fold-{fold}").run_info["data"]["splits"]
+        val = int(0.125 * (cutoff + 1))
+        expected = {"train": [0, cutoff + 1 - val], "val": [cutoff + 1 - val, cutoff + 1], "test": [cutoff + 1, cutoff + 6]}
+        assert {name: list(splits[name]) for name in expected} == expected
+
+
+def test_noise_in_place_of_all_that_follows_leaves_a_folds_forecast_the_same_to_the_bit(tmp_path):
+    """Through everything: reading, scaling, season, baselines, training, calibration."""
+    truth, words = series(), [word for word in RIDGE if not word.startswith(("data=", "data.rows", "data.features"))]
+    words += ["data=csv", "backtest.folds=2", "backtest.step=7", "backtest.refit=every_fold", "level=[80]"]
+    tables = []
+    for name in ("true", "noisy"):
+        values = truth.copy()
+        if name == "noisy":
+            values.iloc[CUTOFFS[1] + 1 :] += 100 * np.random.default_rng(0).normal(size=ROWS - CUTOFFS[1] - 1)
+        values.rename_axis("date").to_frame().to_csv(tmp_path / f"{name}.csv")
+        tables.append(backtested(tmp_path / name, *words, f"data.path={tmp_path}/{name}.csv")[0])
+    first, other = (table[table["fold"] == 0] for table in tables)
+    assert not np.isclose(first["y"], other["y"]).any()
+    pd.testing.assert_frame_equal(first.drop(columns="y"), other.drop(columns="y"), check_exact=True)
+    assert (tables[0]["forecast"] != tables[1]["forecast"]).iloc[PRED_LEN:].all()
+
+
+def test_errors_are_those_of_a_slow_loop_and_of_the_folds_own_run(refitted):
+    folder, table, document = refitted
+    scale = saved_scales(folder).iloc[0]
+    train = series().iloc[: CUTOFFS[0] + 1 - int(0.125 * (CUTOFFS[0] + 1))].to_numpy()
+    assert scale["std"] == pytest.approx(train.std())
+    period = json.loads((folder / "folds/fold-0/metrics.json").read_text())["mase_scale"]["period"]
+    assert scale["naive"] == pytest.approx(np.abs(train[period:] - train[:-period]).mean())
+    for name, column in {"model": "forecast", **dict(zip(BASELINES, BASELINES, strict=True))}.items():
+        means = []
+        for fold in range(3):
+            rows = table[table["fold"] == fold]
+            errors = [(f - y) for f, y in zip(rows[column], rows["y"], strict=True)]
+            found = document["by_fold"][fold][name]
+            assert found["mse"] == pytest.approx(np.mean([(e / train.std()) ** 2 for e in errors]), abs=2e-6)
+            assert found["mase"] == pytest.approx(np.mean([abs(e) / scale["naive"] for e in errors]), abs=2e-6)
+            means.append(found["mse"])
+        assert document["overall"][name]["mse"] == pytest.approx(np.mean(means), abs=2e-6)
+    own = json.loads((folder / "folds/fold-0/metrics.json").read_text())
+    assert document["by_fold"][0]["model"]["mse"] == pytest.approx(own["test"]["scaled"]["mse"], abs=2e-6)
+    assert document["by_fold"][0]["ridge"]["mse"] == pytest.approx(own["baselines"]["ridge"]["scaled"]["mse"], abs=2e-6)
+
+
+def test_a_checkpoint_gives_the_same_forecasts_as_the_training_before_its_folds(trained_once, tmp_path):
+    folder, table, document = trained_once
+    again, found = backtested(tmp_path, f"ckpt_path={folder}/folds/fold-all/checkpoints/best.ckpt", *FOLDS[:2])
+    pd.testing.assert_frame_equal(again, table, check_exact=True)
+    assert found["by_fold"] == document["by_fold"]
+
+
+def test_the_same_command_again_trains_nothing_and_gives_the_same_bytes(refitted, capsys):
+    folder, _, document = refitted
+    kept = {path: path.stat().st_mtime_ns for path in (*folder.rglob("best.ckpt"), *folder.glob("parts/*.parquet"))}
+    before = (folder / "backtest.parquet").read_bytes()
+    _, again = backtested(folder, *RIDGE, *FOLDS, "backtest.refit=every_fold")
+    assert (folder / "backtest.parquet").read_bytes() == before
+    assert {**again, "seconds": 0} == {**document, "seconds": 0}
+    assert len(kept) == 6 and all(path.stat().st_mtime_ns == time for path, time in kept.items())
+    assert "Over 3 forecasts of 5 steps" in capsys.readouterr().out
+
+
+def test_a_folder_of_another_backtest_is_refused(refitted, capsys):
+    folder, _, _ = refitted
+    text = refusal(capsys, "backtest", *RIDGE, *FOLDS, "seed=2", f"hydra.run.dir={folder}")
+    assert "holds another backtest" in text and "another folder" in text
+
+
+def test_the_folder_of_a_backtest_is_the_same_for_the_same_command_and_of_a_checkpoint_new(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("forecast.commands.backtest.of_config", stopped)
+    for words in ((), (), ("seed=2",), ("backtest.folds=4",)):
+        assert "stopped here" in refusal(capsys, "backtest", *RIDGE, *FOLDS, *words)
+    assert len(list((tmp_path / "backtests").iterdir())) == 3
+
+
+def stopped(*_):
+    raise UserError("stopped here")
+
+
+def test_warm_begins_with_the_weights_that_the_fold_before_chose(tmp_path):
+    """With a learning rate of next to nothing it ends with them too."""
+    words = [*DLINEAR, *FOLDS, "backtest.folds=2", "backtest.refit=warm", "optim.lr=1e-30"]
+    backtested(tmp_path, *words)
+    first, second = (load_checkpoint(tmp_path / f"folds/fold-{k}/checkpoints/best.ckpt") for k in range(2))
+    assert second.config["initial_weights"] == str(first.path) and first.config["initial_weights"] is None
+    assert all((second.weights[name] == weight).all() for name, weight in first.weights.items())
+    assert second.config["data"]["split"]["fold"] == 1
+
+
+REFUSED = {
+    "backtest.folds=0": "backtest.folds=0: must be at least 1",
+    "backtest.step=0": "backtest.step=0: must be at least 1",
+    "backtest.refit=sometimes": "backtest.refit=sometimes: must be",
+    "backtest.fold=3": "backtest.fold' is no key of the config. Did you mean 'backtest.folds'",
+    "data/split=last": "data/split=last: a backtest cuts the data into folds itself. Leave data/split out",
+    "data.split.val=0.5": "Leave data.split.val out; see backtest.KEY",
+    "protocol=apart": "Leave protocol out; see backtest.step",
+    "backtest.refit=warm": "fitted at once, from no weights. Set backtest.refit=every_fold",
+}
+
+
+@pytest.mark.parametrize("word", REFUSED)
+def test_what_cannot_be_is_refused_in_a_sentence(word, tmp_path, capsys):
+    text = refusal(capsys, "backtest", *RIDGE, "backtest.folds=3", word, f"hydra.run.dir={tmp_path}")
+    assert REFUSED[word] in text and not (tmp_path / "folds").exists()
+
+
+def test_a_backtest_longer_than_the_data_names_how_many_folds_fit_which_do(tmp_path, capsys):
+    words = [*RIDGE, "backtest.step=60", f"hydra.run.dir={tmp_path}"]
+    text = refusal(capsys, "backtest", *words, "backtest.folds=50")
+    assert "backtest.folds=50: longer than the data: demo has 700 rows, the forecasts take the last 2945" in text
+    assert "Set backtest.folds=12 or a smaller backtest.step" in text  # 700 - 5 - 11 * 60 = 35 before the first
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["backtest.folds=4"], "folds that overlap the training rows of .*At most 3 do not: backtest.folds=3"),
+        (["backtest.folds=3", "backtest.refit=every_fold"], "not trained again. .*forecast backtest .*model=ridge"),
+        (["backtest.folds=3", "seq_len=20"], "seq_len=20: with ckpt_path the model, its data and its lengths are"),
+        (["backtest.folds=3", "model=dlinear"], "Leave model out, or leave ckpt_path out to train"),
+    ],
+)
+def test_what_a_checkpoint_cannot_do_is_refused(trained_once, words, says, tmp_path, capsys):
+    best = trained_once[0] / "folds/fold-all/checkpoints/best.ckpt"
+    common = [f"ckpt_path={best}", "backtest.step=7"]
+    text = refusal(capsys, "backtest", *common, *words, f"hydra.run.dir={tmp_path}")
+    assert re.search(says, text, re.DOTALL), text
+
+
+def test_another_file_is_looked_back_on_where_the_model_has_not_learned(trained_once, tmp_path, capsys):
+    folder, table, _ = trained_once
+    best = f"ckpt_path={folder}/folds/fold-all/checkpoints/best.ckpt"
+    series().rename_axis("date").to_frame().to_csv(tmp_path / "grown.csv")
+    words = [best, *FOLDS[:2], f"data.path={tmp_path}/grown.csv"]
+    again, _ = backtested(tmp_path / "r", *words)
+    pd.testing.assert_frame_equal(again, table, rtol=1e-5)
+    text = refusal(capsys, "backtest", *words, "backtest.folds=4", f"hydra.run.dir={tmp_path}/s")
+    assert "At most 3 do not" in text
+
+
+def test_json_is_the_document(trained_once, tmp_path, capsys):
+    best = trained_once[0] / "folds/fold-all/checkpoints/best.ckpt"
+    capsys.readouterr()
+    call("backtest", "--json", f"ckpt_path={best}", *FOLDS[:2], f"hydra.run.dir={tmp_path}")
+    document = json.loads(capsys.readouterr().out)
+    assert document["folder"] == str(tmp_path) and len(document["by_fold"]) == 3 and document["model"] == "ridge"
