@@ -117,18 +117,24 @@ def sentences(document: Mapping[str, Any]) -> list[str]:
         return [f"{where} the MSE was {short_number(overall[MODEL]['mse'])}; no baseline stands beside it."]
     best = names[0]
     ours, theirs = float(overall[MODEL]["mse"]), float(overall[best]["mse"])
-    gap = "" if theirs == 0 else f"{100 * abs(ours / theirs - 1):.0f} % "
-    name = baseline_name(best)
+    name, gap = baseline_name(best), _gap(ours, theirs)
     if ours < theirs:
-        found = [f"{where} the model would have worked: its MSE is {gap}below the best baseline, {name}."]
+        found = [f"{where} the model would have worked: its MSE is {gap} below the best baseline, {name}."]
+    elif ours > theirs:
+        found = [f"{where} {name} would have been the better choice: the model's MSE is {gap} above it."]
     else:
-        word = "above" if ours > theirs else "not below"
-        found = [f"{where} {name} would have been the better choice: the model's MSE is {gap}{word} it."]
+        found = [f"{where} {name} would have done as well: the MSE of both is the same."]
     found.append(_sureness(document["differences"][best], name))
     for level, share in document["coverage"].items():
         if share is not None and 100 * share < float(level) - NARROW:
             found.append(f"The {level} % intervals held {100 * share:.0f} % of the truths: too narrow.")
     return found
+
+
+def _gap(ours: float, theirs: float) -> str:
+    """How far one is from the other, in per cent of the latter; far, where that is 0."""
+    per_cent = math.inf if theirs == 0 else 100 * abs(ours / theirs - 1)
+    return "far" if math.isinf(per_cent) else "less than 1 %" if per_cent < 1 else f"{per_cent:.0f} %"
 
 
 def _sureness(difference: Mapping[str, Any], name: str) -> str:
