@@ -14,10 +14,15 @@ import yaml
 from forecast.config.allow_list import resolve_target
 from forecast.config.annotations import bound, expected, parameters
 from forecast.config.check import PROVIDED
-from forecast.config.settings import EvaluateSettings, PredictSettings, TrainSettings
+from forecast.config.settings import BacktestSettings, EvaluateSettings, PredictSettings, TrainSettings
 from forecast.config.values import CONF
 
-SETTINGS = {"train": TrainSettings, "evaluate": EvaluateSettings, "predict": PredictSettings}
+SETTINGS = {
+    "train": TrainSettings,
+    "evaluate": EvaluateSettings,
+    "backtest": BacktestSettings,
+    "predict": PredictSettings,
+}
 # Their options set keys of other groups and name no class.
 OVERLAYS = ("experiment", "variant")
 
@@ -96,7 +101,7 @@ def read_keys(text: str) -> Iterator[Key]:
 
 
 def config_lines() -> list[str]:
-    """All keys of the three config files and all options of all groups, as Markdown."""
+    """All keys of the config files of commands and all options of all groups, as Markdown."""
     lines = []
     for name, settings in SETTINGS.items():
         text = (CONF / f"{name}.yaml").read_text(encoding="utf-8")

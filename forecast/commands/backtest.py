@@ -103,8 +103,7 @@ def check_words(words: Sequence[str], *, of_checkpoint: bool) -> None:
 
 def keep_others(folder: Path, cfg: DictConfig) -> None:
     """UserError where a folder holds another backtest: of another config, other data or another program."""
-    ckpt = str(cfg.ckpt_path) if cfg.ckpt_path else None
-    now = {"identity": identity(_root_=cfg), "program": program(trusted()), "ckpt_path": ckpt}
+    now = what_of(cfg)
     try:
         before = read_json(folder / OF)
     except (OSError, ValueError, RecursionError):
@@ -114,7 +113,17 @@ def keep_others(folder: Path, cfg: DictConfig) -> None:
             f"hydra.run.dir={folder} holds another backtest: its config, its data or the program were others. Choose "
             "another folder, or leave hydra.run.dir out."
         )
-    write_json(folder / OF, now)
+
+
+def what_of(cfg: DictConfig) -> dict[str, str | None]:
+    """What a backtest is of: it goes on in a folder where this is the same."""
+    ckpt = str(Path(cfg.ckpt_path).absolute()) if cfg.ckpt_path else None
+    return {"identity": identity(_root_=cfg), "program": program(trusted()), "ckpt_path": ckpt}
+
+
+def begin(folder: Path, cfg: DictConfig) -> None:
+    """Marks a folder as that of this backtest, which nothing refuses any more."""
+    write_json(folder / OF, what_of(cfg))
     (folder / DOCUMENT).unlink(missing_ok=True)
 
 
@@ -151,6 +160,7 @@ def of_checkpoint(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Check
     data = checkpoint_folds(forecaster, path, split)
     if cfg.checks.leakage:
         check_folds(forecaster, data)
+    begin(folder, cfg)
     save_scales(folder, scales_of(checkpoint, data))
     write_part(folder, 0, fold_forecasts(forecaster, data, folds=split.folds, step=split.step))
     return checkpoint, [0]
@@ -168,10 +178,13 @@ def of_config(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoin
         if not part_path(folder, fold or 0).is_file():
             forecast_fold(folder, fold, split)
 
+    if settings.refit == "warm" and is_fitted_at_once(plain(config.model)):
+        raise UserError(
+            "backtest.refit=warm: this model is fitted at once, from no weights. Set backtest.refit=every_fold."
+        )
+    begin(folder, cfg)
     words = training_words(split)
     if settings.refit == "warm":
-        if is_fitted_at_once(plain(config.model)):
-            raise UserError("backtest.refit=warm: this model is fitted at once, from no weights. Set backtest.refit=every_fold.")
         for fold in folds:
             before = [] if not fold else [f"initial_weights={hydra_value(str(best_of(folder, fold - 1)))}"]
             train_folds(folder, [fold], [*words, *before], done=done)

@@ -1,5 +1,6 @@
 """The folds of a backtest: whether they fit the data, and what a checkpoint forecasts at their origins."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,11 +48,14 @@ def check_length(source: Source, split: FoldSplit, *, seq_len: int) -> None:
     )
 
 
-def checkpoint_folds(forecaster: Forecaster, path: str | Path | None, split: FoldSplit) -> PreparedData | PanelData:
+def checkpoint_folds(
+    forecaster: Forecaster, path: Path | str | None, split: FoldSplit, reading: Mapping[str, Any] | None = None
+) -> PreparedData | PanelData:
     """The data of a checkpoint, whose split `test` holds the folds alone. path: another file, None: that trained on.
 
-    Of a panel those folds of a series are left out that begin before the end of its training rows. UserError where
-    the folds overlap the rows that the model was trained on, train or val, or reach before the first row.
+    reading: as `history` takes it. Of a panel those folds of a series are left out that begin before the end of its
+    training rows. UserError where the folds overlap the rows that the model was trained on, train or val, or reach
+    before the first row.
     """
     checkpoint = forecaster.checkpoint
     source = forecaster.source()
@@ -70,7 +74,7 @@ def checkpoint_folds(forecaster: Forecaster, path: str | Path | None, split: Fol
         rows, learned = int(data.frame.lengths[longest]), int(seen[longest])
         check_room(checkpoint, split, rows=rows, learned=learned, times=data.frame.timestamps(longest))
         return replace(data, splits={**data.splits, TEST: PanelRows(first, np.maximum(first, end))})
-    one = evaluated_data(checkpoint, source, path, split=WHOLE_FILE if path else TEST)
+    one = evaluated_data(checkpoint, source, path, split=WHOLE_FILE if path else TEST, reading=reading)
     assert isinstance(one, PreparedData)
     rows = len(one.frame)
     learned = int((one.frame.timestamps <= learned_until(checkpoint)).sum())
@@ -137,6 +141,19 @@ def fold_forecasts(
     )
     table["fold"] += first
     return table
+
+
+def backtest_table(
+    forecaster: Forecaster, path: Path | str | None, reading: Mapping[str, Any] | None, *, folds: int, step: int | None
+) -> pd.DataFrame:
+    """What `Forecaster.backtest` gives, of another file or, path None, of the data trained on."""
+    pred_len = forecaster.checkpoint.config["pred_len"]
+    for name, number in (("folds", folds), ("step", step)):
+        if number is not None and number < 1:
+            raise UserError(f"{name}={number}: must be at least 1.")
+    split = FoldSplit(folds=folds, step=step or pred_len, horizon=pred_len)
+    data = checkpoint_folds(forecaster, path, split, reading)
+    return fold_forecasts(forecaster, data, folds=folds, step=split.step)
 
 
 def scales_of(checkpoint: Checkpoint, data: PreparedData | PanelData) -> dict[str, np.ndarray]:

@@ -259,6 +259,26 @@ class Forecaster:
         table.insert(0, time_column, numbers if time_column == STEP and frame.freq == "ms" else times)
         return table
 
+    @with_own_classes
+    def backtest(
+        self,
+        table: Table | None = None,
+        *,
+        folds: int = 20,
+        step: int | None = None,
+        reading: Mapping[str, Any] | None = None,
+    ) -> pd.DataFrame:
+        """What it would have forecast at `folds` origins, `step` rows apart (None: pred_len), the last ones of a table.
+
+        A row for each step: fold, cutoff (the last known time), id of a panel, time, target, y, forecast, the ends of
+        intervals, then the baselines. table: None: the data trained on. Refits are those of `forecast backtest`.
+        UserError where the origins lie in rows that it was trained on.
+        """
+        from forecast.commands.folds import backtest_table
+
+        with as_file(table, self.source(), reading) as (path, layout):
+            return backtest_table(self, path, layout, folds=folds, step=step)
+
     def evaluate(
         self, table: Table | None = None, *, split: str | None = None, reading: Mapping[str, Any] | None = None
     ) -> pd.DataFrame:

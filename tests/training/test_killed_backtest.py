@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from program import ONE_COLUMN
@@ -27,14 +28,13 @@ def started(folder, *words):
 def sweeps(folder):
     """The processes of sweeps of this backtest, which outlive it."""
     found = []
-    for process in (name for name in os.listdir("/proc") if name.isdigit()):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            with open(f"/proc/{process}/cmdline", "rb") as file:
-                words = file.read().decode().split("\0")
+            words = (process / "cmdline").read_bytes().decode().split("\0")
         except OSError:
             continue
         if any(word.startswith(f"hydra.sweep.dir={folder}/") for word in words):
-            found.append(int(process))
+            found.append(int(process.name))
     return found
 
 
@@ -48,7 +48,9 @@ def kill(folder, process, *, sweep):
 def finished(folder, *words):
     ended = subprocess.run(command(folder, *words), env=ENV, capture_output=True, text=True, timeout=500, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    return (folder / "backtest.parquet").read_bytes(), json.loads((folder / "backtest.json").read_text()) | {"seconds": 0}
+    return (folder / "backtest.parquet").read_bytes(), json.loads((folder / "backtest.json").read_text()) | {
+        "seconds": 0
+    }
 
 
 def parts(folder):
