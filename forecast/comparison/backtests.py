@@ -117,14 +117,18 @@ def sentences(document: Mapping[str, Any]) -> list[str]:
         return [f"{where} the MSE was {short_number(overall[MODEL]['mse'])}; no baseline stands beside it."]
     best = names[0]
     ours, theirs = float(overall[MODEL]["mse"]), float(overall[best]["mse"])
-    name, gap = baseline_name(best), _gap(ours, theirs)
-    if ours < theirs:
+    name, gap, difference = baseline_name(best), _gap(ours, theirs), document["differences"][best]
+    sure = difference["low"] is not None and not difference["low"] <= 0.0 <= difference["high"]
+    if ours == theirs:
+        found = [f"{where} {name} would have done as well: the MSE of both is the same."]
+    elif sure and ours < theirs:
         found = [f"{where} the model would have worked: its MSE is {gap} below the best baseline, {name}."]
-    elif ours > theirs:
+    elif sure:
         found = [f"{where} {name} would have been the better choice: the model's MSE is {gap} above it."]
     else:
-        found = [f"{where} {name} would have done as well: the MSE of both is the same."]
-    found.append(_sureness(document["differences"][best], name))
+        side = "below" if ours < theirs else "above"
+        found = [f"{where} the model's MSE is {gap} {side} the best baseline, {name}."]
+    found.append(_sureness(difference, name))
     for level, share in document["coverage"].items():
         if share is not None and 100 * share < float(level) - NARROW:
             found.append(f"The {level} % intervals held {100 * share:.0f} % of the truths: too narrow.")
@@ -144,7 +148,7 @@ def _sureness(difference: Mapping[str, Any], name: str) -> str:
         return f"{often}; {difference['blocks']} apart say nothing of how sure that is, it takes {LEAST_BLOCKS}."
     interval = f"{100 * LEVEL:.0f} % interval of the difference in MSE {low:+.4f} to {high:+.4f}"
     if low <= 0.0 <= high:
-        return f"{often}, and that may be chance: {interval}. More backtest.folds would tell."
+        return f"{often}; which of them is better is not sure: {interval}. More backtest.folds would tell."
     return f"{often}, and the difference to {name} is sure: {interval}."
 
 
@@ -158,7 +162,7 @@ def printed(document: Mapping[str, Any]) -> str:
     body = [[fold["cutoff"], *(short_number(fold[name]["mse"]) for name in names)] for fold in shown]
     lines += aligned(["made from", *heads], body)
     lines += ["", "", "Over all folds", ""]
-    levels = list(document["coverage"])
+    levels = [level for level, share in document["coverage"].items() if share is not None]
     rows = []
     for name, head in zip(names, heads, strict=True):
         errors, difference = document["overall"][name], document["differences"].get(name)
