@@ -40,9 +40,7 @@ def forecasts(data, folds, step, **options):
     return model, rolled(model, data, folds=folds, step=step, **common, **options)
 
 
-@pytest.mark.parametrize(
-    ("folds", "step", "calls"), [(20, 5, [20]), (100, 5, [100]), (7, 3, [7]), (1, 1, [1])]
-)
+@pytest.mark.parametrize(("folds", "step", "calls"), [(20, 5, [20]), (100, 5, [100]), (7, 3, [7]), (1, 1, [1])])
 def test_all_folds_are_one_batched_pass(data, folds, step, calls):
     model, table = forecasts(data, folds, step)
     assert model.calls == calls
