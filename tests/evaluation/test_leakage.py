@@ -18,7 +18,7 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair, filled_cells
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scaler
-from forecast.data.split import ShareSplit, split_rows
+from forecast.data.split import ShareSplit, split_rows, window_rows
 from forecast.errors import UserError
 from forecast.evaluation import leakage, leakage_windows
 from forecast.evaluation.leakage import (
@@ -338,7 +338,8 @@ def test_what_is_fitted_on_rows_after_train_is_caught(data, monkeypatch):
         with pytest.raises(UserError, match="borders: the scaler's mean of column 'load' changes"):
             check_borders(data)
     honest = leakage.fit_nlinear
-    of_val = lambda data: honest(replace(data, splits={"train": data.splits["val"]}))  # noqa: E731
+    val_as_train = lambda data: window_rows(data.splits["val"], seq_len=data.seq_len)  # noqa: E731
+    of_val = lambda data: honest(replace(data, splits={"train": val_as_train(data)}))  # noqa: E731
     monkeypatch.setattr(leakage, "fit_nlinear", of_val)
     with pytest.raises(UserError, match="borders: the closed-form NLinear changes when the rows after 2021-03-04 18"):
         check_borders(data)
