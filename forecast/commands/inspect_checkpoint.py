@@ -3,7 +3,7 @@
 import argparse
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from forecast.commands import Answer
 from forecast.commands.description import slot_names
 from forecast.config.trust import as_typed
 from forecast.data.guessing.train_command import typed
+from forecast.evaluation.conformal import CALIBRATION
+from forecast.evaluation.interval_errors import name_of
 from forecast.run_folder import METRICS, run_of
 from forecast.text.terminal import label, listed, say
 
@@ -51,10 +53,17 @@ def make_card(checkpoint: Checkpoint) -> dict[str, Any]:
         },
         "gaps": data.get("gaps"),
         "scaler": {name: {"mean": mean, "std": std} for name, mean, std in scaler},
+        "intervals": intervals_of(record),
         "metrics": run_metrics(checkpoint.path),
         "versions": record["versions"],
         "next": next_commands(checkpoint),
     }
+
+
+def intervals_of(record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What its intervals are calibrated on; None of a checkpoint without."""
+    state = record.get(CALIBRATION)
+    return None if state is None else {key: state[key] for key in ("levels", "windows", "blocks", "parts")}
 
 
 def run_metrics(path: Path) -> dict[str, Any]:
@@ -106,6 +115,10 @@ def lines(card: dict[str, Any]) -> Iterator[str]:
         yield row("rows", f"{words(splits)}; trained until {data['trained_until']}")
     if card["gaps"]:
         yield row("gaps", words({key: value for key, value in card["gaps"].items() if not isinstance(value, dict)}))
+    if found := card["intervals"]:
+        crossed = ", each half by the epoch that the other chose" if found["parts"] > 1 else ""
+        of = f"{number(found['windows'])} validation windows, {number(found['blocks'])} without overlap{crossed}"
+        yield row("intervals", f"{', '.join(map(name_of, found['levels']))} %, calibrated on {of}")
     for split, errors in card["metrics"].items():
         scores = f"MSE {errors['mse']:.4f}, MAE {errors['mae']:.4f}, scaled, {number(errors['windows'])} windows"
         yield row(SPLIT_NAMES[split], f"{scores}; of best.ckpt")
