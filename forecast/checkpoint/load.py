@@ -21,7 +21,7 @@ from torch.nn.parameter import is_lazy
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import read_plain
-from forecast.checkpoint.formats import PANEL, RECORD, rename_weights
+from forecast.checkpoint.formats import PANEL, RECORD, REFIT, rename_weights
 from forecast.checkpoint.trained_roles import TrainedRoles
 from forecast.checkpoint.validate import FLOATS, check_content, epoch
 from forecast.config.aliases import current_choices, current_config
@@ -84,6 +84,16 @@ class Checkpoint(TrainedRoles):
     def panel(self) -> dict[str, Any] | None:
         """What is known of the series of a panel beside `data`; None where the training had one series."""
         return cast(dict[str, Any] | None, self.record.get(PANEL))
+
+    @property
+    def refit(self) -> dict[str, Any] | None:
+        """Of a refitted model the splits that it learned from and the figures of the held-out one; see `training.refit`."""
+        return cast(dict[str, Any] | None, self.record.get(REFIT))
+
+    @property
+    def trained_until(self) -> str:
+        """The time of the last row that the weights were fitted to."""
+        return str((self.refit or self.data)["trained_until"])
 
     @property
     def panel_scale(self) -> SavedScale:

@@ -3,7 +3,7 @@
 import functools
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import forecast
-from forecast.checkpoint.formats import FORMAT, PANEL, RECORD
+from forecast.checkpoint.formats import FORMAT, PANEL, RECORD, REFIT
 from forecast.errors import UserError
 
 NONE = type(None)
@@ -56,6 +56,7 @@ OPTIONAL_KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     f"{RECORD}.data.facts": dict.fromkeys(("columns", "mean", "std"), (list,)),
     f"{RECORD}.data.naive": {"period": (int,), "absolute": (list,), "squared": (list,)},
     f"{RECORD}.{PANEL}": {"scale": (dict,), "id_column": (str,), "time_column": (str,)},
+    f"{RECORD}.{REFIT}": {"rows": (list,), "trained_until": (str,), "held_out": (dict,)},
     f"{RECORD}.{PANEL}.scale": {"how": (str,), "ids": (Tensor,), "mean": (Tensor,), "std": (Tensor,)},
 }
 
@@ -83,6 +84,8 @@ def check_content(path: Path, content: Any) -> None:
         _check_data(record["data"], f"{RECORD}.data")
         # of a panel whose series are all shorter than seq_len there is no NLinear
         _require("nlinear_weight" in record or record.get(PANEL) is not None, f"{RECORD}.nlinear_weight", "is missing")
+        if record.get(REFIT) is not None:
+            _check_refit(record[REFIT], f"{RECORD}.{REFIT}")
         for key, rows in (("nlinear_weight", config["seq_len"]), ("ridge_weight", None), ("ridge_effect", None)):
             if key in record:
                 _check_baseline(record, key, rows=rows)
@@ -132,11 +135,14 @@ def _check_extent(node: Any, entry: str, *, most: int) -> int:
             left -= len(node)
             _require(left >= 0, entry or "content", f"has more than {most} parts, or holds itself")
             _require(depth < DEEPEST, entry or "content", f"is nested more than {DEEPEST} deep, or holds itself")
-            pairs = node.items() if isinstance(node, dict) else enumerate(node)
-            pending += [(f"{where}.{key}" if where else str(key), value, depth + 1) for key, value in pairs]
+            pending += [(f"{where}.{key}" if where else str(key), value, depth + 1) for key, value in _parts(node)]
         elif isinstance(node, int):
             _require(abs(node) < 2**63, where, "is an integer of more than 64 bits")
     return size
+
+
+def _parts(node: Any) -> Iterable[tuple[Any, Any]]:
+    return node.items() if isinstance(node, dict) else enumerate(node)
 
 
 def _check_tensor(where: str, tensor: Tensor) -> None:
@@ -243,9 +249,36 @@ def _check_data(data: dict[str, Any], where: str) -> None:
     for name, rows in data["splits"].items():
         ok = isinstance(rows, list) and len(rows) == 2 and all(type(n) is int for n in rows) and 0 <= rows[0] <= rows[1]
         _require(ok, f"{where}.splits.{name}", f"is {rows!r}; it must be two row numbers, the first and the end")
+    _check_time(data["trained_until"], f"{where}.trained_until")
+
+
+def _check_refit(refit: dict[str, Any], where: str) -> None:
+    """The splits that a refitted model learned from, until when, and figures of the held-out model that can be shown."""
+    rows = refit["rows"]
+    _require(all(isinstance(name, str) for name in rows), f"{where}.rows", "must hold str alone")
+    _require({"train", "val"} <= {*rows}, f"{where}.rows", f"is {rows}; it must name train and val")
+    _check_time(refit["trained_until"], f"{where}.trained_until")
+    pending = [(f"{where}.held_out", refit["held_out"])]
+    for place, node in pending:
+        if isinstance(node, dict | list):
+            pending += [(f"{place}.{key}", part) for key, part in _parts(node)]
+        else:
+            plain = node is None or isinstance(node, str | int | float)
+            _require(plain, place, f"is a {type(node).__name__}; it must be a plain value")
+    for split in ("test", "val"):
+        node = refit["held_out"]
+        for key in (split, "scaled"):
+            node = node.get(key) if isinstance(node, dict) else None
+        for error in ("mse", "mae"):
+            value = node.get(error) if isinstance(node, dict) else None
+            finite = isinstance(value, int | float) and math.isfinite(value)
+            _require(finite, f"{where}.held_out.{split}.scaled.{error}", f"is {value!r}; it must be a finite number")
+
+
+def _check_time(text: str, where: str) -> None:
     try:
-        until = pd.Timestamp(data["trained_until"])
+        until = pd.Timestamp(text)
     except ValueError:
         until = pd.NaT
     is_time = until is not pd.NaT and until.tzinfo is None
-    _require(is_time, f"{where}.trained_until", f"is {data['trained_until']!r}, which is no time of a series")
+    _require(is_time, where, f"is {text!r}, which is no time of a series")

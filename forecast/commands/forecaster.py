@@ -23,9 +23,9 @@ from forecast.commands.panel_ends import (
     report_left_out,
     whole_table,
 )
+from forecast.commands.refit import as_stored, stored_metrics
 from forecast.commands.results import Result, evaluate_checkpoint
-from forecast.commands.tables import Table, as_file, check_table, keep_table, time_column_of
-from forecast.comparison.rows import at
+from forecast.commands.tables import Table, as_file, check_table, errors_table, keep_table, time_column_of
 from forecast.config.entry import call
 from forecast.config.job import run_folder
 from forecast.config.trust import trusting
@@ -37,9 +37,8 @@ from forecast.data.writing import digits_of
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.horizon_offsets import check_offsets
-from forecast.evaluation.metrics import UNIT_FREE
 from forecast.evaluation.predict import predict
-from forecast.run_folder import METRICS, TRAINING_TABLE, checkpoint_path, run_of
+from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -116,7 +115,7 @@ class Forecaster:
         """Trains on the first rows of a table as `forecast train` does, and leaves the same run folder.
 
         table: its rows are kept in the run folder as data.csv; None trains on the data that the overrides name, such as
-        data=ETTh1. Returns itself, with the best checkpoint.
+        data=ETTh1. Returns itself, with the best checkpoint, or with refit=true the one of all rows.
         """
         overrides = self.overrides
         if table is not None:
@@ -133,7 +132,7 @@ class Forecaster:
             train(cfg)
 
         folder = call(train_on_table, config_name="train", overrides=overrides)
-        self._checkpoint = load_checkpoint(checkpoint_path(folder, "best"))
+        self._checkpoint = load_checkpoint(final_checkpoint(folder))
         return self
 
     @property
@@ -247,26 +246,17 @@ class Forecaster:
         table: other rows than those trained on, all of whose windows count; None: the test rows of the data trained on.
         split: train, val, test, tail or new in place of that; new: the rows that came after the training. reading: as
         in `predict`. Columns: mse and mae in scaled units, mase, rmsse and smape; of a panel also wape; of one target
-        column also mse_original and mae_original. NaN: not known.
+        column also mse_original and mae_original. NaN: not known. Of a model refitted on all rows the test figures are
+        those of the held-out model.
         """
         split = split or ("test" if table is None else WHOLE_FILE)
         source = self.source()
         with as_file(table, source, reading) as (path, layout):
-            metrics = self.result(source, path, split=split, protocol=Protocol(), reading=layout).metrics
-        model, baselines = metrics["model"], metrics["baselines"]
-        rows = {model: metrics[split]} | {
-            f"{name}_baseline" if name == model else name: baselines[name] for name in baselines
-        }
-        original = [f"{error}_original" for error in ("mse", "mae") if "original" in metrics[split]]
-        of_panel = ["wape"] if "wape" in metrics[split] else []
-        names = ("mse_scaled", "mae_scaled", *UNIT_FREE, *of_panel, *original)
-        places = {name: tuple(reversed(name.split("_"))) for name in names}
-        compared: pd.DataFrame = pd.DataFrame(
-            {name: [at(errors, place) for errors in rows.values()] for name, place in places.items()},
-            index=list(rows),
-            dtype=float,
-        )
-        return compared
+            metrics = stored_metrics(self.checkpoint, split=split, path=path)
+            if metrics is None:
+                metrics = self.result(source, path, split=split, protocol=Protocol(), reading=layout).metrics
+        with as_stored(self.checkpoint):
+            return errors_table(metrics, split)
 
     @with_own_classes
     def result(

@@ -25,6 +25,7 @@ from forecast.run_folder.lock import LOCK, hold
 # Keys that came later, with the value by which a run is what it was before: results of then are still found.
 LATER: Mapping[str, Any] = {
     "compile": None,
+    "refit": False,
     "data.season": None,
     "data.sheet": None,
     "protocol.stride": 1,

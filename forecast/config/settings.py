@@ -28,6 +28,7 @@ class TrainSettings:
     label_len: Annotated[int, at_least(0)]
     pred_len: Positive
     compile: Literal["default", "reduce-overhead", "max-autotune"] | None
+    refit: Literal["val"] | bool
     ckpt_path: str | None
     checks: Checks
 

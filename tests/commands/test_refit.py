@@ -1,0 +1,348 @@
+"""refit: after the results a model is trained once more, on more rows; what it forecasts with, shows and refuses."""
+
+import json
+import logging
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from commands.files import OWN
+from program import call, refusal
+
+from forecast import Forecaster
+from forecast.checkpoint.load import load_checkpoint
+from forecast.commands import train
+from forecast.commands.results import evaluate_checkpoint
+
+ROWS, PERIOD = 601, 7
+SIZES = ["seq_len=19", "label_len=7", "pred_len=5"]
+RIDGE = ["model=ridge", "logger=none", *SIZES]
+LINEAR = [*(word for word in OWN if not word.startswith("model.")), "model=dlinear", "trainer.max_epochs=3"]
+INFORMER = [*OWN, "model=informer", "trainer.max_epochs=2"]
+UNTIL = "2022-01-26 00:00:00"  # the last of the rows
+
+
+def planted(rows):
+    """Noise, and from the first test row of ROWS on a large wave, whose period the calendar does not have."""
+    steps, noise = np.arange(rows), np.random.default_rng(1).normal(size=rows)
+    wave = np.where(steps >= ROWS - int(0.2 * ROWS), 30 * np.sin(2 * np.pi * steps / PERIOD), 0.0)
+    times = pd.date_range("2022-01-01", periods=rows, freq="h", name="date")
+    return pd.DataFrame({"load": (wave + noise).round(4)}, index=times)
+
+
+@pytest.fixture(scope="module")
+def csv(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "own.csv"
+    planted(ROWS).to_csv(path)
+    return path
+
+
+def run(folder, csv, *changes):
+    call("train", "data=csv", f"data.path={csv}", *changes, f"hydra.run.dir={folder}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(csv, tmp_path_factory):
+    """Of each model a run without and one with refit=true."""
+    folder, models = tmp_path_factory.mktemp("runs"), {"ridge": RIDGE, "dlinear": LINEAR, "informer": INFORMER}
+    for name, changes in models.items():
+        run(folder / f"{name}-held-out", csv, *changes)
+        run(folder / name, csv, *changes, "refit=true")
+    return folder
+
+
+def refit_of(folder):
+    return folder / "checkpoints" / "refit.ckpt"
+
+
+def best_of(folder):
+    return folder / "checkpoints" / "best.ckpt"
+
+
+def metrics_of(folder):
+    return json.loads((folder / "metrics.json").read_text())
+
+
+MODELS = pytest.mark.parametrize("name", ["ridge", "dlinear", "informer"])
+
+
+@MODELS
+def test_the_results_are_those_of_the_run_without_a_refit_to_the_bit(runs, name):
+    plain, refitted = metrics_of(runs / f"{name}-held-out"), metrics_of(runs / name)
+    block = refitted.pop("refit")
+    for metrics in (plain, refitted):
+        del metrics["cost"], metrics["files"]["forecast.png"]
+    assert refitted == plain
+    assert block["rows"] == ["train", "val", "test"] and block["trained_until"] == UNTIL and "test" not in block
+    ours, theirs = (torch.load(best_of(runs / run), weights_only=True) for run in (name, f"{name}-held-out"))
+    assert all(torch.equal(value, theirs["state_dict"][key]) for key, value in ours["state_dict"].items())
+    assert not refit_of(runs / f"{name}-held-out").exists()
+
+
+@MODELS
+def test_the_refitted_model_has_the_steps_the_scale_and_the_baselines_of_the_held_out_one(runs, name):
+    best, refitted = load_checkpoint(best_of(runs / name)), load_checkpoint(refit_of(runs / name))
+    assert refitted.step == best.step == metrics_of(runs / name)["refit"]["steps"]
+    assert (refitted.step > 0) is (name != "ridge")
+    assert refitted.data == best.data and refitted.config == best.config
+    assert torch.equal(refitted.record["nlinear_weight"], best.record["nlinear_weight"])
+    assert any(not torch.equal(value, best.weights[key]) for key, value in refitted.weights.items())
+    assert refitted.trained_until == UNTIL > best.trained_until == refitted.data["trained_until"]
+    assert refitted.refit["held_out"]["test"] == metrics_of(runs / name)["test"]
+
+
+@pytest.mark.parametrize("name", ["ridge", "dlinear"])
+def test_it_has_learned_from_the_last_rows(runs, csv, tmp_path, name):
+    """The wave began with the test rows: the held-out model has never seen it."""
+    truth, errors = planted(ROWS + 5)["load"].to_numpy()[-5:], []
+    for number, path in enumerate([best_of(runs / name), refit_of(runs / name)]):
+        call("predict", f"ckpt_path={path}", f"output={tmp_path}/{number}.csv")
+        errors.append(np.abs(pd.read_csv(tmp_path / f"{number}.csv")["load"] - truth).mean())
+    assert errors[0] > 10 and errors[1] < errors[0] / 2, errors
+
+
+def test_the_last_line_of_a_training_is_the_command_that_forecasts_with_it(runs):
+    lines = (runs / "ridge" / "train.log").read_text().splitlines()
+    assert lines[-1].endswith(f"Everything about this run is in {runs / 'ridge'}")
+    assert f"forecast predict ckpt_path={refit_of(runs / 'ridge')} output=forecast.csv" in lines[-2]
+    assert "rows of train, val, test, up to" in lines[-3] and "those of the held-out model, best.ckpt" in lines[-3]
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_evaluate_shows_the_figures_of_the_held_out_model_and_says_so(runs, workplace, capsys, caplog):
+    arguments = (f"ckpt_path={refit_of(runs / 'ridge')}", f"hydra.run.dir={workplace}/e")
+    call("evaluate", *arguments, "--json")
+    shown = json.loads(capsys.readouterr().out)
+    expected = metrics_of(runs / "ridge")
+    assert shown["held_out"] is True and "folder" not in shown
+    for key in ("test", "val", "baselines"):
+        assert shown[key] == expected[key]
+    assert "these are the stored figures of the held-out model, best.ckpt" in (workplace / "e/evaluate.log").read_text()
+    assert not (workplace / "e/metrics.json").exists()
+    capsys.readouterr()
+    call("evaluate", *arguments)
+    best = f"ckpt_path={best_of(runs / 'ridge')}"
+    table = capsys.readouterr().out
+    call("evaluate", best, f"hydra.run.dir={workplace}/best")
+    assert f"{expected['test']['scaled']['mse']:.4f}" in table
+    assert table.splitlines()[:12] == capsys.readouterr().out.splitlines()[:12]
+
+
+@pytest.mark.parametrize("split", ["val", "train"])
+def test_rows_that_it_has_learned_from_are_refused(runs, workplace, capsys, split):
+    path = refit_of(runs / "ridge")
+    message = refusal(capsys, "evaluate", f"ckpt_path={path}", f"split={split}")
+    assert message == (
+        f"split={split}: {path} has learned from the rows up to {UNTIL}, on which its error is no forecast error; "
+        f"evaluate the held-out model, ckpt_path={best_of(runs / 'ridge')}, or rows that came later, split=new.\n"
+    )
+    call("evaluate", f"ckpt_path={best_of(runs / 'ridge')}", f"split={split}")  # what it advises
+
+
+def test_another_file_is_refused_up_to_the_last_row_that_it_has_learned_from(runs, workplace, capsys):
+    path, later = refit_of(runs / "ridge"), planted(ROWS + 40)
+    back = load_checkpoint(path).model().look_back
+    for first, refused in ((ROWS - back, False), (ROWS - back - 30, True)):
+        later.iloc[first:].to_csv("later.csv")
+        arguments = (f"ckpt_path={path}", "data.path=later.csv", "split=all", f"hydra.run.dir={workplace}/{first}")
+        if first + 19 < ROWS:  # windows of seq_len rows that forecast what it knows
+            assert "split=all: " in refusal(capsys, "evaluate", *arguments)
+        else:
+            assert not refused
+            call("evaluate", *arguments)
+    later.iloc[ROWS - 19 :].to_csv("later.csv")
+    call("evaluate", f"ckpt_path={best_of(runs / 'dlinear')}", "data.path=later.csv", "split=all", "overwrite=true")
+    call("evaluate", f"ckpt_path={refit_of(runs / 'dlinear')}", "data.path=later.csv", "split=all", "overwrite=true")
+
+
+def test_rows_that_came_later_are_evaluated(csv, tmp_path):
+    own = tmp_path / "own.csv"
+    shutil.copy(csv, own)
+    folder = run(tmp_path / "run", own, *RIDGE, "refit=true")
+    planted(ROWS + 60).to_csv(own)
+    for name in ("best", "refit"):
+        path = folder / "checkpoints" / f"{name}.ckpt"
+        call("evaluate", f"ckpt_path={path}", "split=new", f"hydra.run.dir={tmp_path}/{name}")
+    held_out, refitted = (metrics_of(tmp_path / name) for name in ("best", "refit"))
+    assert refitted["new"]["windows"] == held_out["new"]["windows"] == 60 - 5 + 1
+    assert refitted["new"]["scaled"]["mse"] < held_out["new"]["scaled"]["mse"] / 2
+    assert refitted["baselines"] == held_out["baselines"]  # which are fitted to the train rows
+
+
+def test_refit_val_shows_what_more_rows_give_on_the_test_rows(csv, tmp_path):
+    folder = run(tmp_path / "run", csv, *LINEAR, "refit=val")
+    metrics, checkpoint = metrics_of(folder), load_checkpoint(refit_of(folder))
+    assert checkpoint.refit["rows"] == metrics["refit"]["rows"] == ["train", "val"]
+    assert checkpoint.trained_until == "2022-01-20 23:00:00"
+    call("evaluate", f"ckpt_path={refit_of(folder)}", f"hydra.run.dir={tmp_path}/e")
+    assert metrics_of(tmp_path / "e")["test"] == metrics["refit"]["test"] != metrics["test"]
+    text = (folder / "train.log").read_text()
+    assert f"the MSE of refit.ckpt is {metrics['refit']['test']['scaled']['mse']:.4f}, that of the held-out" in text
+
+
+def test_from_python_the_refitted_model_forecasts_and_the_held_out_one_is_judged(tmp_path, runs):
+    overrides = [*RIDGE[1:], "refit=true", f"hydra.run.dir={tmp_path}/run"]
+    fitted = Forecaster("ridge", overrides=overrides).fit(planted(ROWS))
+    assert fitted.checkpoint.path == refit_of(tmp_path / "run")
+    truth = planted(ROWS + 5)["load"].to_numpy()[-5:]
+    assert np.abs(fitted.predict()["load"] - truth).mean() < 5
+    held_out = Forecaster.load(best_of(tmp_path / "run")).evaluate()
+    pd.testing.assert_frame_equal(fitted.evaluate(), held_out, atol=1e-6)
+
+
+def test_it_is_inspected_exported_and_checked_for_leaks(runs, tmp_path, capsys):
+    path = refit_of(runs / "ridge")
+    call("inspect-checkpoint", str(path))
+    card = " ".join(capsys.readouterr().out.split())
+    assert f"trained once more on train, val, test, until {UNTIL}; the errors below are those of the held-out" in card
+    test = metrics_of(runs / "ridge")["test"]["scaled"]
+    assert f"test MSE {test['mse']:.4f}" in card
+    call("export", str(path), str(tmp_path / "exported"))
+    assert json.loads((tmp_path / "exported/config.json").read_text())["refit"]["trained_until"] == UNTIL
+    call("check-leakage", str(path))
+    lines = capsys.readouterr().out.splitlines()
+    said = next(line for line in lines if "has learned from the rows up to" in line)
+    assert "whether the stored figures are those of best.ckpt is not" in said
+    assert [line.split()[1] for line in lines if line.startswith("ok")][-2:] == ["forecasts:", "training:"]
+
+
+def test_no_training_goes_on_from_it(runs, capsys):
+    message = refusal(capsys, "train", f"ckpt_path={refit_of(runs / 'dlinear')}")
+    last = runs / "dlinear" / "checkpoints" / "last.ckpt"
+    assert "trained once more on more rows, and no training goes on from it" in message
+    assert message.endswith(f"which refits anew: ckpt_path={last}\n")
+
+
+PANEL = [
+    *("data=csv", "data.id_column=shop", "data.time_column=ds", *SIZES, "data/split=last", "data.split.horizon=5"),
+    *("data.split.val=2", "data.split.test=12"),
+]
+
+
+@pytest.fixture(scope="module")
+def panel_csv(tmp_path_factory):
+    """Five series, noise, and in the last 60 rows of each a wave."""
+    parts, draws = [], np.random.default_rng(3)
+    for s, rows in enumerate((150, 210, 170, 190, 160)):
+        steps = np.arange(rows)
+        wave = np.where(steps >= rows - 60, 30 * np.sin(2 * np.pi * steps / PERIOD), 0.0)
+        times = pd.date_range("2022-01-01", periods=rows, freq="h")
+        parts.append(pd.DataFrame({"shop": f"s{s}", "ds": times, "y": (wave + draws.normal(size=rows)).round(4)}))
+    path = tmp_path_factory.mktemp("panel") / "shops.csv"
+    pd.concat(parts).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("changes", [RIDGE, LINEAR], ids=["ridge", "dlinear"])
+def test_a_panel_is_refitted_on_all_rows_of_each_series(panel_csv, tmp_path, capsys, changes):
+    changes = [word for word in changes if not word.startswith("data")]
+    common = [*changes, *PANEL, f"data.path={panel_csv}"]
+    call("train", *common, f"hydra.run.dir={tmp_path}/plain")
+    call("train", *common, "refit=true", f"hydra.run.dir={tmp_path}/run")
+    plain, metrics = metrics_of(tmp_path / "plain"), metrics_of(tmp_path / "run")
+    assert (metrics["test"], metrics["baselines"]) == (plain["test"], plain["baselines"])
+    assert metrics["refit"]["trained_until"] == "2022-01-09 17:00:00"  # of the longest series
+    path, errors = refit_of(tmp_path / "run"), []
+    for name in ("best", "refit"):
+        call("predict", f"ckpt_path={tmp_path}/run/checkpoints/{name}.ckpt", f"output={tmp_path}/{name}.csv")
+        forecast = pd.read_csv(tmp_path / f"{name}.csv")
+        rows = forecast.groupby("shop")["y"].apply(np.asarray)
+        lengths = (150, 210, 170, 190, 160)
+        truth = [30 * np.sin(2 * np.pi * (n + np.arange(5)) / PERIOD) for n in lengths]
+        errors.append(np.mean([np.abs(made - true).mean() for made, true in zip(rows, truth, strict=True)]))
+    assert errors[1] < errors[0] / 2, errors
+    capsys.readouterr()
+    assert "split=val: " in refusal(capsys, "evaluate", f"ckpt_path={path}", "split=val", f"hydra.run.dir={tmp_path}/e")
+    call("evaluate", f"ckpt_path={path}", f"hydra.run.dir={tmp_path}/e")
+    assert "The worst and the best series" in capsys.readouterr().out
+    other = (f"ckpt_path={path}", f"data.path={panel_csv}", f"hydra.run.dir={tmp_path}/e")
+    message = refusal(capsys, "evaluate", *other)
+    assert "has learned from the rows up to" in message and "split=new" not in message
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (["refit=true", "trainer.limit_val_batches=0"], "refit=true: validation chooses for how many steps, and with"),
+        (["refit=val", "schedule=plateau"], "refit=val: schedule=plateau goes by the validation MSE, and a refit has"),
+        (["refit=test"], "refit=test: must be one of val or true or false"),
+    ],
+)
+def test_what_cannot_be_refitted_is_refused_before_the_data_are_read(tmp_path, capsys, changes, message):
+    text = refusal(capsys, "train", *INFORMER, "data=demo", *changes, f"hydra.run.dir={tmp_path}/r")
+    assert message in text
+
+
+def test_without_a_best_step_the_results_stay_and_one_sentence_says_why(csv, tmp_path, capsys):
+    """The only validation comes after the last epoch."""
+    text = refusal(
+        *(capsys, "train", *LINEAR, "data=csv", f"data.path={csv}", "refit=true"),
+        *("trainer.check_val_every_n_epoch=9", f"hydra.run.dir={tmp_path}/r"),
+    )
+    assert "refit: no validation has chosen for how many steps to train, there is no " in text
+    assert metrics_of(tmp_path / "r")["test"]["windows"] > 0
+
+
+def test_a_figure_that_is_none_is_refused_when_it_is_read(runs, tmp_path, capsys):
+    content = torch.load(refit_of(runs / "ridge"), weights_only=True)
+    content["forecast"]["refit"]["held_out"] = {"test": {"scaled": {"mse": 1.0, "mae": 1.0}, "windows": 3}}
+    content["forecast"]["refit"]["held_out"]["val"] = {"scaled": {"mse": 1.0, "mae": 1.0}}
+    torch.save(content, tmp_path / "changed.ckpt")
+    message = refusal(capsys, "evaluate", f"ckpt_path={tmp_path}/changed.ckpt", f"hydra.run.dir={tmp_path}/e")
+    assert "its entry forecast.refit.held_out is not the figures of a run" in message
+
+
+def test_a_resumed_run_evaluates_what_it_has(csv, tmp_path):
+    """A run that had finished without a refit gets one."""
+    folder = run(tmp_path / "run", csv, *LINEAR)
+    before = metrics_of(folder)
+    call("train", f"ckpt_path={folder}/checkpoints/last.ckpt", "refit=true")
+    whole = run(tmp_path / "whole", csv, *LINEAR, "refit=true")
+    ours, theirs = (load_checkpoint(refit_of(one)) for one in (folder, whole))
+    assert all(torch.equal(value, theirs.weights[key]) for key, value in ours.weights.items())
+    assert metrics_of(folder)["test"] == before["test"]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_run_killed_in_its_refit_ends_with_the_same_bits(csv, tmp_path, monkeypatch, moment):
+    """Before the refit has written anything, and when refit.ckpt is there but not evaluated."""
+    changes = [*INFORMER, "model.dropout=0.1", "refit=val"]
+    whole = run(tmp_path / "whole", csv, *changes)
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        if moment == "before":
+            patched.setattr(train, "refit", killed)
+        else:
+            patched.setattr(train, "evaluate_checkpoint", held_out_alone(killed))
+        with pytest.raises(SystemExit) as stop:
+            run(tmp_path / "run", csv, *changes)
+    assert stop.value.code == 130
+    assert refit_of(tmp_path / "run").exists() is (moment == "after")
+    assert json.loads((tmp_path / "run/run.json").read_text())["status"] == "interrupted"
+    call("train", f"ckpt_path={tmp_path}/run/checkpoints/last.ckpt")
+    ours, theirs = (torch.load(refit_of(tmp_path / one), weights_only=True) for one in ("run", "whole"))
+    assert all(torch.equal(value, theirs["state_dict"][key]) for key, value in ours["state_dict"].items())
+    assert metrics_of(tmp_path / "run")["refit"]["test"] == metrics_of(whole)["refit"]["test"]
+    logging.getLogger().handlers.clear()
+
+
+def held_out_alone(then):
+    """An evaluation that works once."""
+    calls = []
+
+    def evaluated(*arguments, **options):
+        calls.append(arguments)
+        return then() if len(calls) > 1 else evaluate_checkpoint(*arguments, **options)
+
+    return evaluated
