@@ -128,13 +128,6 @@ def drop(*keys):
     return lambda content: reduce(getitem, place, content).pop(last)
 
 
-def refit(**changes):
-    """A change that says of which rows a model was trained once more, with one part that is wrong."""
-    held_out = {split: {"scaled": {"mse": 1.0, "mae": 0.5}} for split in ("test", "val")}
-    entry = {"rows": ["train", "val"], "trained_until": "2016-07-01 00:00:00", "held_out": held_out}
-    return put(RECORD, "refit", entry | changes)
-
-
 def quantised():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's quantised tensors are deprecated
@@ -206,19 +199,6 @@ CHANGED = {
     ),
     "an import of a number": (put(RECORD, "imported", 5), "forecast.imported is a int; it must be dict"),
     "an import of no file": (put(RECORD, "imported", {}), "forecast.imported.file is missing"),
-    "a refit of a number": (put(RECORD, "refit", 5), "forecast.refit is a int; it must be dict"),
-    "a refit of no rows": (refit(rows=["val"]), "forecast.refit.rows is ['val']; it must name train and val"),
-    "a refit of rows that are numbers": (refit(rows=[3]), "forecast.refit.rows must hold str alone"),
-    "a refit until no time": (refit(trained_until="soon"), "refit.trained_until is 'soon', which is no time"),
-    "a refit without figures": (refit(held_out={}), "refit.held_out.test.scaled.mse is None; it must be a finite"),
-    "a refit with an error of NaN": (
-        refit(held_out={name: {"scaled": {"mse": 1.0, "mae": float("nan")}} for name in ("test", "val")}),
-        "refit.held_out.test.scaled.mae is nan; it must be a finite number",
-    ),
-    "a refit with a tensor": (
-        refit(held_out={"seed": [torch.ones(2)]}),
-        "forecast.refit.held_out.seed.0 is a Tensor; it must be a plain value",
-    ),
     "no choice of attention": (drop(RECORD, "choices", "attention"), "forecast.choices.attention is missing"),
     "no choice of protocol": (drop(RECORD, "choices", "protocol"), "forecast.choices.protocol is missing"),
     "a choice of a number": (put(RECORD, "choices", "variant", 3), "forecast.choices must hold str or null alone"),
