@@ -87,7 +87,7 @@ class Checkpoint(TrainedRoles):
 
     @property
     def refit(self) -> dict[str, Any] | None:
-        """Of a refitted model the splits that it learned from and the figures of the held-out one; see `training.refit`."""
+        """Of a refitted model the splits that it learned from and the held-out one's figures; see `training.refit`."""
         return cast(dict[str, Any] | None, self.record.get(REFIT))
 
     @property

@@ -253,7 +253,7 @@ def _check_data(data: dict[str, Any], where: str) -> None:
 
 
 def _check_refit(refit: dict[str, Any], where: str) -> None:
-    """The splits that a refitted model learned from, until when, and figures of the held-out model that can be shown."""
+    """The splits that a refitted model learned from, until when, and the figures of the held-out model."""
     rows = refit["rows"]
     _require(all(isinstance(name, str) for name in rows), f"{where}.rows", "must hold str alone")
     _require({"train", "val"} <= {*rows}, f"{where}.rows", f"is {rows}; it must name train and val")

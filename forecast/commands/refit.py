@@ -70,8 +70,8 @@ def as_stored(checkpoint: Checkpoint) -> Iterator[None]:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise UserError(
-            f"ckpt_path={checkpoint.path} is damaged, or was changed by other means: its entry {RECORD}.{REFIT}.held_out "
-            "is not the figures of a run. Use another checkpoint of its run."
+            f"ckpt_path={checkpoint.path} is damaged, or was changed by other means: its entry "
+            f"{RECORD}.{REFIT}.held_out is not the figures of a run. Use another checkpoint of its run."
         ) from error
 
 

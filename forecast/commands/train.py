@@ -134,9 +134,10 @@ def make_plan(cfg: DictConfig) -> Plan:
     start = load_checkpoint(cfg.ckpt_path) if cfg.ckpt_path else None
     if start is not None:
         if start.refit is not None:
+            last = typed("ckpt_path", str(start.path.with_name("last.ckpt")))
             raise UserError(
                 f"ckpt_path={start.path} was trained once more on more rows, and no training goes on from it. Go on "
-                f"from the held-out model, which refits anew: {typed('ckpt_path', str(start.path.with_name('last.ckpt')))}"
+                f"from the held-out model, which refits anew: {last}"
             )
         if "imported" in start.record:
             raise UserError(

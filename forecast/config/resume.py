@@ -55,7 +55,8 @@ def resumed_config(
     refuses.
     """
     # older runs have none of them
-    config = OmegaConf.create({"checks": composed.get("checks"), "compile": None, "refit": False, "loss": former_loss(), **saved})
+    later = {"checks": composed.get("checks"), "compile": None, "refit": False, "loss": former_loss()}
+    config = OmegaConf.create({**later, **saved})
     saved_choices = {"loss": "mse", **saved_choices}
     names, refused = groups(), []
     parsed = OverridesParser.create().parse_overrides(overrides)

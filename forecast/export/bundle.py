@@ -149,7 +149,7 @@ def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
             "epoch": checkpoint.epoch,
             "is_best": checkpoint.is_best,
         },
-        **({} if checkpoint.refit is None else {"refit": {key: checkpoint.refit[key] for key in ("rows", "trained_until")}}),
+        **({"refit": {key: refit[key] for key in ("rows", "trained_until")}} if (refit := checkpoint.refit) else {}),
         "parameters": record["parameters"],
         "chosen": record["choices"],
         **{key: config[key] for key in ("seq_len", "label_len", "pred_len")},

@@ -52,11 +52,11 @@ def ridge_maps(
 def maps_by_strength(
     sums: WindowSums, look_back: int, *, naive: Naive, period: int = 1, strengths: Sequence[float] = STRENGTHS
 ) -> dict[float, LinearMap]:
-    """One map a strength, less those that are too small to be solved: least squares over the windows of `sums`, shrunk towards a naive forecast.
+    """One map a strength: least squares over the windows of `sums`, shrunk towards a naive forecast.
 
     The regressors are the `look_back` rows before the last P of a window less their level, the regressands those P less
     the naive forecast, both less their means; strength times the mean variance of a regressor is the ridge. A column
-    that is shifted is forecast the same, shifted.
+    that is shifted is forecast the same, shifted. A strength that is too small for these windows has no map.
     """
     n_rows, n = look_back, sums.n
     forecast, level = naive_forecast(naive, n_rows, len(sums.total) - n_rows, period)

@@ -71,8 +71,9 @@ def refit(
     UserError for a checkpoint that no validation has chosen, and as a training does.
     """
     if not held_out.is_best:
+        best = held_out.path.with_name("best.ckpt")
         raise UserError(
-            f"refit: no validation has chosen for how many steps to train, there is no {held_out.path.with_name('best.ckpt')}. "
+            f"refit: no validation has chosen for how many steps to train, so there is no {best}. "
             "See that one runs and its error is finite (trainer.limit_val_batches, trainer.check_val_every_n_epoch, "
             "optim.lr), or train with refit=false."
         )

@@ -20,6 +20,7 @@ ROWS, PERIOD = 601, 7
 SIZES = ["seq_len=19", "label_len=7", "pred_len=5"]
 RIDGE = ["model=ridge", "logger=none", *SIZES]
 LINEAR = [*(word for word in OWN if not word.startswith("model.")), "model=dlinear", "trainer.max_epochs=3"]
+LINEAR += ["optim.lr=0.01", "data.batch_size=8", "schedule=constant"]
 INFORMER = [*OWN, "model=informer", "trainer.max_epochs=2"]
 UNTIL = "2022-01-26 00:00:00"  # the last of the rows
 
@@ -287,14 +288,13 @@ def test_without_a_best_step_the_results_stay_and_one_sentence_says_why(csv, tmp
         *(capsys, "train", *LINEAR, "data=csv", f"data.path={csv}", "refit=true"),
         *("trainer.check_val_every_n_epoch=9", f"hydra.run.dir={tmp_path}/r"),
     )
-    assert "refit: no validation has chosen for how many steps to train, there is no " in text
+    assert "refit: no validation has chosen for how many steps to train, so there is no " in text
     assert metrics_of(tmp_path / "r")["test"]["windows"] > 0
 
 
 def test_a_figure_that_is_none_is_refused_when_it_is_read(runs, tmp_path, capsys):
     content = torch.load(refit_of(runs / "ridge"), weights_only=True)
-    content["forecast"]["refit"]["held_out"] = {"test": {"scaled": {"mse": 1.0, "mae": 1.0}, "windows": 3}}
-    content["forecast"]["refit"]["held_out"]["val"] = {"scaled": {"mse": 1.0, "mae": 1.0}}
+    content["forecast"]["refit"]["held_out"]["baselines"] = {"ridge": 3}
     torch.save(content, tmp_path / "changed.ckpt")
     message = refusal(capsys, "evaluate", f"ckpt_path={tmp_path}/changed.ckpt", f"hydra.run.dir={tmp_path}/e")
     assert "its entry forecast.refit.held_out is not the figures of a run" in message

@@ -172,7 +172,7 @@ def test_the_share_of_a_map_falls_with_its_error_on_val(tolerance):
     shares = np.exp(-(errors / errors.min() - 1) / tolerance)
     shares[shares <= 1e-3] = 0
     past = series[:91, 0]
-    forecasts = [one.weight @ past[-one.weight.shape[1] :] + one.bias for one, _ in candidates]
+    forecasts = [one.weight @ past[-one.weight.shape[1] :] + one.bias for one, *_ in candidates]
     expected = sum(share * one for share, one in zip(shares / shares.sum(), forecasts, strict=True))
     torch.testing.assert_close(
         forecast(model, past[-model.look_back :].float()[None, :, None])[0, :, 0], expected.float()
@@ -240,7 +240,7 @@ def test_a_ridge_is_refitted_with_what_the_val_rows_chose(columns):
     """The rows after val are of another law: they change the maps, not what is chosen."""
     series = season(12, noise=0.3, n_targets=2)
     series[VAL:] = 20 * season(7, noise=0.0, n_targets=2)[VAL:]
-    once, again = Ridge(window=window(), columns=columns), Ridge(window=window(), columns=columns)
+    once, again = (Ridge(window=window((0, 1), n_columns=2), columns=columns) for _ in range(2))
     assert once.fit(rows(series, 12)) == again.refit(rows(series, 12), whole(series, 12))
     assert once.weight.shape == again.weight.shape
     assert error(again, series) < 0.1 * error(once, series)
