@@ -137,7 +137,7 @@ def train_for(
     batch_size = config["data"]["batch_size"] * processes
     batches = make_batches(config, model, whole, windows_per_epoch=an_epoch, batch_size=batch_size)
     trainer = make_trainer(plan, steps, processes=processes)
-    trainer.fit(make_module(config, model, {}), batches)
+    trainer.fit(make_module(config, model, {}), batches, weights_only=True)
     if trainer.global_step != steps:
         raise UserError(
             f"refit: the training on more rows ended after {trainer.global_step} of {steps} steps, since trainer.* is "

@@ -131,7 +131,8 @@ def test_evaluate_shows_the_figures_of_the_held_out_model_and_says_so(runs, work
     capsys.readouterr()
     call("evaluate", *arguments)
     best = f"ckpt_path={best_of(runs / 'ridge')}"
-    table = capsys.readouterr().out
+    warning, table = capsys.readouterr().out.split("\n", 1)
+    assert "[WARNING]" in warning
     call("evaluate", best, f"hydra.run.dir={workplace}/best")
     assert f"{expected['test']['scaled']['mse']:.4f}" in table
     assert table.splitlines()[:12] == capsys.readouterr().out.splitlines()[:12]
@@ -182,7 +183,7 @@ def test_refit_val_shows_what_more_rows_give_on_the_test_rows(csv, tmp_path):
     folder = run(tmp_path / "run", csv, *LINEAR, "refit=val")
     metrics, checkpoint = metrics_of(folder), load_checkpoint(refit_of(folder))
     assert checkpoint.refit["rows"] == metrics["refit"]["rows"] == ["train", "val"]
-    assert checkpoint.trained_until == "2022-01-20 23:00:00"
+    assert checkpoint.trained_until == "2022-01-21 00:00:00"
     call("evaluate", f"ckpt_path={refit_of(folder)}", f"hydra.run.dir={tmp_path}/e")
     assert metrics_of(tmp_path / "e")["test"] == metrics["refit"]["test"] != metrics["test"]
     text = (folder / "train.log").read_text()
