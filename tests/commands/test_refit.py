@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from commands.files import OWN
+from commands.refitted import INFORMER, LINEAR, RIDGE, ROWS, UNTIL, best_of, metrics_of, planted, refit_of, run
 from program import call, refusal
 
 from forecast import Forecaster
@@ -15,33 +15,12 @@ from forecast.checkpoint.load import load_checkpoint
 from forecast.commands import train
 from forecast.commands.results import evaluate_checkpoint
 
-ROWS, PERIOD = 601, 7
-SIZES = ["seq_len=19", "label_len=7", "pred_len=5"]
-RIDGE = ["model=ridge", "logger=none", *SIZES]
-LINEAR = [*(word for word in OWN if not word.startswith("model.")), "model=dlinear", "trainer.max_epochs=3"]
-LINEAR += ["optim.lr=0.01", "data.batch_size=8", "schedule=constant"]
-INFORMER = [*OWN, "model=informer", "trainer.max_epochs=2"]
-UNTIL = "2022-01-26 00:00:00"  # the last of the rows
-
-
-def planted(rows):
-    """Noise, and from the first test row of ROWS on a large wave, whose period the calendar does not have."""
-    steps, noise = np.arange(rows), np.random.default_rng(1).normal(size=rows)
-    wave = np.where(steps >= ROWS - int(0.2 * ROWS), 30 * np.sin(2 * np.pi * steps / PERIOD), 0.0)
-    times = pd.date_range("2022-01-01", periods=rows, freq="h", name="date")
-    return pd.DataFrame({"load": (wave + noise).round(4)}, index=times)
-
 
 @pytest.fixture(scope="module")
 def csv(tmp_path_factory):
     path = tmp_path_factory.mktemp("data") / "own.csv"
     planted(ROWS).to_csv(path)
     return path
-
-
-def run(folder, csv, *changes):
-    call("train", "data=csv", f"data.path={csv}", *changes, f"hydra.run.dir={folder}")
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +31,6 @@ def runs(csv, tmp_path_factory):
         run(folder / f"{name}-held-out", csv, *changes)
         run(folder / name, csv, *changes, "refit=true")
     return folder
-
-
-def refit_of(folder):
-    return folder / "checkpoints" / "refit.ckpt"
-
-
-def best_of(folder):
-    return folder / "checkpoints" / "best.ckpt"
-
-
-def metrics_of(folder):
-    return json.loads((folder / "metrics.json").read_text())
 
 
 MODELS = pytest.mark.parametrize("name", ["ridge", "dlinear", "informer"])
@@ -215,53 +182,6 @@ def test_no_training_goes_on_from_it(runs, capsys):
     last = runs / "dlinear" / "checkpoints" / "last.ckpt"
     assert "trained once more on more rows, and no training goes on from it" in message
     assert message.endswith(f"which refits anew: ckpt_path={last}\n")
-
-
-PANEL = [
-    *("data=csv", "data.id_column=shop", "data.time_column=ds", *SIZES, "data/split=last", "data.split.horizon=5"),
-    *("data.split.val=2", "data.split.test=12"),
-]
-
-
-@pytest.fixture(scope="module")
-def panel_csv(tmp_path_factory):
-    """Five series, noise, and in the last 60 rows of each a wave."""
-    parts, draws = [], np.random.default_rng(3)
-    for s, rows in enumerate((150, 210, 170, 190, 160)):
-        steps = np.arange(rows)
-        wave = np.where(steps >= rows - 60, 30 * np.sin(2 * np.pi * steps / PERIOD), 0.0)
-        times = pd.date_range("2022-01-01", periods=rows, freq="h")
-        parts.append(pd.DataFrame({"shop": f"s{s}", "ds": times, "y": (wave + draws.normal(size=rows)).round(4)}))
-    path = tmp_path_factory.mktemp("panel") / "shops.csv"
-    pd.concat(parts).to_csv(path, index=False)
-    return path
-
-
-@pytest.mark.parametrize("changes", [RIDGE, LINEAR], ids=["ridge", "dlinear"])
-def test_a_panel_is_refitted_on_all_rows_of_each_series(panel_csv, tmp_path, capsys, changes):
-    changes = [word for word in changes if not word.startswith("data")]
-    common = [*changes, *PANEL, f"data.path={panel_csv}"]
-    call("train", *common, f"hydra.run.dir={tmp_path}/plain")
-    call("train", *common, "refit=true", f"hydra.run.dir={tmp_path}/run")
-    plain, metrics = metrics_of(tmp_path / "plain"), metrics_of(tmp_path / "run")
-    assert (metrics["test"], metrics["baselines"]) == (plain["test"], plain["baselines"])
-    assert metrics["refit"]["trained_until"] == "2022-01-09 17:00:00"  # of the longest series
-    path, errors = refit_of(tmp_path / "run"), []
-    for name in ("best", "refit"):
-        call("predict", f"ckpt_path={tmp_path}/run/checkpoints/{name}.ckpt", f"output={tmp_path}/{name}.csv")
-        forecast = pd.read_csv(tmp_path / f"{name}.csv")
-        rows = forecast.groupby("shop")["y"].apply(np.asarray)
-        lengths = (150, 210, 170, 190, 160)
-        truth = [30 * np.sin(2 * np.pi * (n + np.arange(5)) / PERIOD) for n in lengths]
-        errors.append(np.mean([np.abs(made - true).mean() for made, true in zip(rows, truth, strict=True)]))
-    assert errors[1] < errors[0] / 2, errors
-    capsys.readouterr()
-    assert "split=val: " in refusal(capsys, "evaluate", f"ckpt_path={path}", "split=val", f"hydra.run.dir={tmp_path}/e")
-    call("evaluate", f"ckpt_path={path}", f"hydra.run.dir={tmp_path}/e")
-    assert "The worst and the best series" in capsys.readouterr().out
-    other = (f"ckpt_path={path}", f"data.path={panel_csv}", f"hydra.run.dir={tmp_path}/e")
-    message = refusal(capsys, "evaluate", *other)
-    assert "has learned from the rows up to" in message and "split=new" not in message
 
 
 @pytest.mark.parametrize(
