@@ -47,6 +47,7 @@ def make_card(checkpoint: Checkpoint) -> dict[str, Any]:
         "is_best": checkpoint.is_best,
         "imported": record.get("imported"),
         "best_step": record["best_step"],
+        "refit": checkpoint.refit,
         "data": {
             "features": checkpoint.features,
             **{key: value for key, value in data.items() if key not in ("scaler", "gaps")},
@@ -54,7 +55,7 @@ def make_card(checkpoint: Checkpoint) -> dict[str, Any]:
         "gaps": data.get("gaps"),
         "scaler": {name: {"mean": mean, "std": std} for name, mean, std in scaler},
         "intervals": intervals_of(record),
-        "metrics": run_metrics(checkpoint.path),
+        "metrics": split_errors(checkpoint.refit["held_out"]) if checkpoint.refit else run_metrics(checkpoint.path),
         "versions": record["versions"],
         "next": next_commands(checkpoint),
     }
@@ -69,13 +70,20 @@ def intervals_of(record: Mapping[str, Any]) -> dict[str, Any] | None:
 def run_metrics(path: Path) -> dict[str, Any]:
     """The blocks val and test of the run's metrics.json, which are of its best.ckpt; empty when it is not there."""
     try:
-        metrics = json.loads((run_of(path) / METRICS).read_text())
+        return split_errors(json.loads((run_of(path) / METRICS).read_text()))
+    except (OSError, ValueError):
+        return {}
+
+
+def split_errors(metrics: Any) -> dict[str, Any]:
+    """Of val and test the windows and the errors; empty where they are not there."""
+    try:
         return {
             split: {"windows": metrics[split]["windows"], **metrics[split]["scaled"]}
             for split in SPLIT_NAMES
             if split in metrics
         }
-    except (OSError, ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return {}
 
 
@@ -90,7 +98,8 @@ def next_commands(checkpoint: Checkpoint) -> list[str]:
         f"forecast predict {as_typed()}{typed('ckpt_path', str(checkpoint.path))} output=forecast.csv{told}",
         f"forecast train {as_typed()}{typed('ckpt_path', str(going_on))} trainer.max_epochs={epochs + 1}",
     ]
-    return commands[:2] if "imported" in checkpoint.record else commands  # it has no optimizer to go on with
+    # without an optimizer nothing goes on
+    return commands[:2] if "imported" in checkpoint.record or going_on.name == "refit.ckpt" else commands
 
 
 def lines(card: dict[str, Any]) -> Iterator[str]:
@@ -113,6 +122,9 @@ def lines(card: dict[str, Any]) -> Iterator[str]:
         yield row("windows", f"{words(data['windows'])}; trained until {data['trained_until']}")
     else:
         yield row("rows", f"{words(splits)}; trained until {data['trained_until']}")
+    if refit := card["refit"]:
+        more = f"trained once more on {listed(refit['rows'])}, until {refit['trained_until']}"
+        yield row("refit", f"{more}; the errors below are those of the held-out model, best.ckpt")
     if card["gaps"]:
         yield row("gaps", words({key: value for key, value in card["gaps"].items() if not isinstance(value, dict)}))
     if found := card["intervals"]:
@@ -158,6 +170,8 @@ def best(card: dict[str, Any]) -> str:
     """Whether it is the best checkpoint of its run."""
     if card["imported"]:
         return f"imported from {card['imported']['file']}"
+    if card["refit"]:
+        return "so far as the best of its run"
     if card["is_best"]:
         return "the best of its run so far"
     step = card["best_step"]

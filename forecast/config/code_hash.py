@@ -24,6 +24,7 @@ COMMANDS = tuple(
         "description",
         "growth",
         "intervals",
+        "refit",
     )
 )
 # Whose versions a sweep's job is told by too, as run.json has them.

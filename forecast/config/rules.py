@@ -175,6 +175,18 @@ RULES: tuple[Rule, ...] = (
         "schedule=plateau goes by the validation MSE, and there is no validation: leave it out, or choose another "
         "schedule",
     ),
+    Rule(
+        ("refit", "trainer.limit_val_batches"),
+        lambda refit, limit: refit is False or limit != 0,
+        "validation chooses for how many steps, and with trainer.limit_val_batches=0 there is none: leave that out, or "
+        "say refit=false",
+    ),
+    Rule(
+        ("refit", "schedule._target_"),
+        lambda refit, schedule: refit is False or not _is(schedule, "ReduceLROnPlateau"),
+        "schedule=plateau goes by the validation MSE, and a refit has no validation: choose another schedule, such as "
+        "schedule=cosine, or say refit=false",
+    ),
     *(
         Rule(
             ("logger._target_",),

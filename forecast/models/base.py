@@ -255,6 +255,14 @@ class FittedModel(ForecastModel):
         """
         raise NotImplementedError
 
+    def refit(self, rows: FittingRows, whole: FittingRows) -> dict[str, Any]:
+        """As `fit`, with what `rows` choose, and the weights that this choice gives on the train origins of `whole`.
+
+        A model without weights takes nothing from them.
+        """
+        del whole
+        return self.fit(rows)
+
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
