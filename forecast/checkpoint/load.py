@@ -22,6 +22,7 @@ from torch.nn.parameter import is_lazy
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.formats import PANEL, RECORD, rename_weights
+from forecast.checkpoint.heads import TRAINING_ONLY, spread_of
 from forecast.checkpoint.trained_roles import TrainedRoles
 from forecast.checkpoint.validate import FLOATS, check_content, epoch
 from forecast.config.aliases import current_choices, current_config
@@ -35,8 +36,6 @@ from forecast.errors import UserError
 from forecast.models.base import ForecastModel, WindowShape
 
 WEIGHTS_PREFIX = "model."
-# What training alone builds. Looking such a name up imports Lightning, which would take seconds of each forecast.
-TRAINING_ONLY = ("lightning.", "forecast.training.")
 TRAINING_SECTIONS = ("optim", "schedule", "loss", "trainer", "callbacks", "logger")
 PLAIN = (dict, list, tuple, str, int, float, type(None))  # of a saved config
 # Of these only the name is checked here; `build` looks at what it resolves to.
@@ -194,11 +193,14 @@ def calendar_encoding(config: dict[str, Any]) -> CalendarEncoding:
 def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
     """The model of a resolved config for data with these columns, targets and known features; fresh weights.
 
+    Where its loss is a spread, the model has it.
+
     Raises UserError for a class that is no ForecastModel, and as `build` does.
     """
     columns, covariates = list(data["columns"]), data.get("covariates") or {}
     n_columns = len(columns) - sum(name in covariates for name in columns)
     targets = tuple(columns.index(name) for name in data["targets"])
+    spread = spread_of(config)
     n_facts = len((data.get("facts") or {}).get("mean", ()))
     window = WindowShape(
         n_columns=n_columns,
@@ -210,6 +212,7 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
         seq_len=config["seq_len"],
         label_len=config["label_len"],
         pred_len=config["pred_len"],
+        outputs=1 if spread is None else spread.n_outputs,
     )
     try:
         model = build(config["model"], window=window)
@@ -224,6 +227,8 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
     if not isinstance(model, ForecastModel):
         target = config["model"]["_target_"]
         raise UserError(f"model._target_={target}: no model; a model extends forecast.models.base.ForecastModel")
+    if spread is not None:
+        model.add_spread(spread)
     return model
 
 

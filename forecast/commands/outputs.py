@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from forecast.errors import UserError
 from forecast.run_folder import KEYS, RESULTS, RUN_INFO, read_run
 from forecast.text.documents import as_cell
 
+INTERVAL_END = re.compile(r".*-(lo|hi)-\d+(\.\d+)?", re.DOTALL)  # TARGET-lo-80
 Inputs = Iterable[tuple[str, Path | str | None]]
 
 
@@ -47,15 +49,21 @@ def keep_others(
 
 
 def is_forecast(path: Path, *, columns: Sequence[str], steps: int) -> bool:
-    """Whether a file looks like a forecast of this model: its header, and as many rows as it has steps."""
-    known = (list(columns), [as_cell(name) for name in columns])
+    """Whether a file looks like a forecast of this model: its header, and as many rows as it has steps.
+
+    After the columns there may be the ends of intervals.
+    """
+    known, width = (list(columns), [as_cell(name) for name in columns]), len(columns)
+
+    def is_header(names: list[str]) -> bool:
+        return names[:width] in known and all(INTERVAL_END.fullmatch(name) for name in names[width:])
 
     def rows(separator: str) -> list[list[str]]:
         with path.open(newline="", encoding="utf-8") as file:
             return list(itertools.islice(csv.reader(file, delimiter=separator), steps + 2))
 
     with contextlib.suppress(OSError, ValueError, csv.Error):
-        return any(len(lines) == steps + 1 and lines[0] in known for lines in map(rows, SEPARATORS))
+        return any(len(lines) == steps + 1 and is_header(lines[0]) for lines in map(rows, SEPARATORS))
     return False
 
 

@@ -66,7 +66,7 @@ def predict(cfg: DictConfig) -> Answer:
     writing = replace(writing, decimals=decimals)
     header = writing.header(time_name, names)
     # the last has no look at the file, as forecasts had before
-    headers = [header, writing.header(time_name, targets), [source.time_name, *targets]]
+    headers = [writing.header(time_name, targets), [source.time_name, *targets]]
     ours = settings.overwrite or any(is_forecast(output, columns=one, steps=steps) for one in headers)
     keep_others((output, picture), ours=ours, key=f"output={output}", like="a forecast of this checkpoint")
     known = forecaster.known_after(source, frame, settings.future, reading)

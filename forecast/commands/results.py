@@ -32,7 +32,7 @@ from forecast.evaluation.panel_evaluate import PanelEvaluation
 from forecast.evaluation.scored_intervals import Intervals, example_ends
 from forecast.files import DECIMALS, json_text, rounded, save_arrays, together
 from forecast.report.forecasters import best_baseline
-from forecast.run_folder import FILES, FORECASTS, METRICS, PICTURE, STEP_ERRORS, WINDOW_ERRORS, sha256
+from forecast.run_folder import FILES, FORECASTS, METRICS, PICTURE, RELIABILITY, STEP_ERRORS, WINDOW_ERRORS, sha256
 
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
@@ -40,7 +40,7 @@ DRAWN_WINDOWS = 3
 
 @dataclass
 class Result:
-    """What evaluating a checkpoint on one split gave.
+    """What evaluating a checkpoint on one split gave; split: its name.
 
     metrics: what becomes metrics.json, rounded as there; the commands add to it. by_step: the columns of
     metrics_by_step.csv, P figures each, scaled units.
@@ -50,6 +50,7 @@ class Result:
     evaluation: Evaluation | PanelEvaluation
     data: PreparedData | PanelData
     by_step: dict[str, list[float]]
+    split: str
 
 
 def evaluate_checkpoint(
@@ -77,7 +78,7 @@ def evaluate_checkpoint(
         blocks, of_panel, by_step = panel_blocks(checkpoint, data, brief=brief, intervals=intervals, **options)
         metrics = {"status": "finished", **description(checkpoint, protocol_name), **blocks}
         metrics[split] |= use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
-        return Result(rounded(metrics), of_panel, data, by_step)
+        return Result(rounded(metrics), of_panel, data, by_step, split)
     model, data = checkpoint.model().to(device), data.on(device)
     common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
     fitted = saved_fits(checkpoint.record)
@@ -109,7 +110,7 @@ def evaluate_checkpoint(
         **blocks,
     }
     metrics[split] |= use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
-    return Result(rounded(metrics), evaluation, data, step_errors(evaluation, best_mse))
+    return Result(rounded(metrics), evaluation, data, step_errors(evaluation, best_mse), split)
 
 
 def use_of_columns(
@@ -189,6 +190,11 @@ def write_results(folder: Path, result: Result) -> None:
         else:
             assert isinstance(result.evaluation, Evaluation)
             names = write_windows(beside, result.evaluation, result.data, metrics)
+        if result.evaluation.intervals is not None:
+            from forecast.report.reliability import draw_reliability
+
+            draw_reliability(beside(RELIABILITY), metrics, result.split)
+            names = [*names, RELIABILITY]
         beside(STEP_ERRORS).write_text(steps_csv(result.by_step), encoding="utf-8")
         metrics[FILES] = {name: sha256(beside(name)) for name in (*names, STEP_ERRORS)}
         beside(METRICS).write_text(json_text(metrics), encoding="utf-8")

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from forecast.bounds import SHARE, Bound, at_least
-from forecast.config.allow_list import resolve_target
+from forecast.bounds import ASCENDING, SHARE, Bound, are_ascending, at_least
+from forecast.config.allow_list import extends, resolve_target
 from forecast.config.annotations import parameters
 from forecast.errors import UserError
 
@@ -60,6 +60,14 @@ def _has_start_token(target: object) -> bool:
     return bool(model.has_start_token()) if hasattr(model, "has_start_token") else False
 
 
+def _extends(target: object, base: str) -> bool:
+    """Whether the class of this target is a `base`, or made from it."""
+    try:
+        return extends(resolve_target(target), base)
+    except UserError:  # check_config reports it
+        return False
+
+
 def _file(path: object) -> bool:
     try:
         return not isinstance(path, str) or glob.has_magic(path) or Path(path).exists()  # of patterns the reader speaks
@@ -89,6 +97,7 @@ def _installed(target: object, name: str, package: str) -> bool:
     return not _is(target, name) or (spec is not None and spec.origin is not None)
 
 
+_SPREAD, _FITTED = "forecast.models.spread.Spread", "forecast.models.base.FittedModel"
 _SPLIT = ("data.split._target_", "data.split.train", "data.split.val", "data.split.test")
 
 RULES: tuple[Rule, ...] = (
@@ -136,6 +145,17 @@ RULES: tuple[Rule, ...] = (
         ("data.path", "data._target_"),
         lambda path, target: not (_is(target, "CsvSource") and path is None),
         "which file? Say data.path=FILE.csv",
+    ),
+    Rule(
+        ("loss.levels",),
+        lambda levels: not isinstance(levels, list) or not are_numbers(*levels) or are_ascending(levels),
+        f"must be {ASCENDING}",
+    ),
+    Rule(
+        ("loss._target_", "model._target_"),
+        lambda loss, model: not (_extends(loss, _SPREAD) and _extends(model, _FITTED)),
+        "this model is fitted at once and trains on no loss: leave loss= out. Its intervals come from the errors that "
+        "it makes on the validation rows, key levels",
     ),
     Rule(("data.path",), _file, "there is no such file"),
     Rule(("trainer.accelerator",), _gpu, "torch sees no GPU here. Use trainer=cpu, or install torch's CUDA build."),

@@ -163,16 +163,17 @@ def evaluate(
         forecasters, data, every, count=count, examples=examples, intervals=scored_intervals, grouped=before_each
     )
     starts = windows.starts[:: protocol.stride][:count]
-    own_scale, before = None, (None, None)
+    own_scale, differences = None, None
     if before_each:
         before = errors_before(data, starts + data.seq_len, season(data) or 1)
+        differences = before[0]
         own_scale = {name: scaled_by(before, scores.squared, scores.absolute) for name, scores in scored.items()}
     return Evaluation(
         errors=scored[MODEL].errors,
         baselines={name: scores.errors for name, scores in scored.items() if name != MODEL},
         starts=starts,
         own_scale=own_scale,
-        differences=before[0],
+        differences=differences,
         intervals=scored_intervals,
         squared=scored[MODEL].squared,
         absolute=scored[MODEL].absolute,

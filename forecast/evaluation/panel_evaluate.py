@@ -87,7 +87,7 @@ def evaluate_panel(
     windows = data.windows(split, look_back=longest_look_back(forecasters.values(), data))
     chunk = max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK
     columns = list(data.targets)
-    scale = {"mean": data.scaler.mean[:, columns], "std": data.scaler.std[:, columns]}
+    scale: dict[str, Any] = {"mean": data.scaler.mean[:, columns], "std": data.scaler.std[:, columns]}
     errors = {name: PanelErrors(data.pred_len, **scale) for name in forecasters}
     look_backs = {name: look_back_of(one, data) for name, one in forecasters.items()}
     scored = None if intervals is None else ScoredIntervals(intervals, pred_len=data.pred_len, **scale)

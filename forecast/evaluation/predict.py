@@ -59,7 +59,7 @@ def predict(
     inputs = (past, known[:look_back], known[look_back:])
     batch = [torch.from_numpy(part.astype(np.float32)).unsqueeze(0).to(device) for part in inputs]
     with exact_float32():
-        forecast = with_ends(model, *batch, intervals)
+        forecast = with_ends(model, batch[0], batch[1], batch[2], intervals)
     check_finite(forecast, batch[0])
     of_columns = of_each(targets, () if intervals is None else intervals.asked)
     return steps, scaler.inverse(forecast[0].double().cpu().numpy(), of_columns)

@@ -99,7 +99,7 @@ class ScoredIntervals:
 
 
 def example_ends(
-    scored: ScoredIntervals | None, original: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float64]]
+    scored: ScoredIntervals | None, original: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 ) -> dict[str, np.ndarray]:
     """Of the windows that were kept levels (A,), lower and upper (W, P, T, A), original units; nothing of none.
 
@@ -108,7 +108,7 @@ def example_ends(
     if scored is None or not scored.errors.asked:
         return {}
     kept = scored.examples()
-    ends = {name: np.moveaxis(np.asarray(getattr(kept, name)), -1, 0) for name in ("lower", "upper")}
+    ends = {name: np.moveaxis(getattr(kept, name).astype(np.float64), -1, 0) for name in ("lower", "upper")}
     arrays = {name: np.stack([original(one) for one in parts], axis=-1) for name, parts in ends.items()}
     return {"levels": np.array(kept.levels), **arrays}
 

@@ -24,9 +24,18 @@ from forecast.data.frequency import future_timestamps
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.time_features import feature_rules, time_features
 from forecast.errors import UserError
-from forecast.export.program import INPUTS, TRACED_WINDOWS, largest_difference, load_program, save_program, trace
+from forecast.export.program import (
+    INPUTS,
+    TRACED_WINDOWS,
+    as_called,
+    largest_difference,
+    load_program,
+    save_program,
+    trace,
+)
 from forecast.files import sync
 from forecast.models.base import FittedModel
+from forecast.models.spread import Spread, StudentT
 
 WEIGHTS, PROGRAM, DESCRIPTION = "model.safetensors", "model.pt2", "config.json"
 KINDS = {field.name: field.type for field in fields(Layout)}
@@ -103,8 +112,8 @@ def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> d
         )
     sizes = BATCHES if batch is None else (batch,) * len(BATCHES)
     windows = noise_windows(checkpoint, max(sum(sizes), TRACED_WINDOWS))
-    save_program(trace(model, windows, batch=batch), path)
-    difference = largest_difference(load_program(path), checkpoint.model(), windows, sizes)
+    save_program(trace(as_called(model), windows, batch=batch), path)
+    difference = largest_difference(load_program(path), as_called(checkpoint.model()), windows, sizes)
     if not difference <= TOLERANCE:  # NaN too
         raise UserError(
             f"the program's forecasts are {difference:.1e} away from the model's, scaled units; {TOLERANCE:.0e} is "
@@ -165,8 +174,8 @@ def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
 
 def inputs_and_output(checkpoint: Checkpoint, windows: str | int) -> dict[str, Any]:
     """How the model is called, float32 throughout."""
-    config, data = checkpoint.config, checkpoint.data
-    past, future = checkpoint.model().look_back, config["pred_len"]
+    config, data, model = checkpoint.config, checkpoint.data, checkpoint.model()
+    past, future = model.look_back, config["pred_len"]
     n_columns, n_known, n_targets = (len(data[key]) for key in ("columns", "known", "targets"))
     meanings = (
         ([windows, past, n_columns], "the last rows, in the order of `columns`: (value - mean) / std"),
@@ -183,6 +192,21 @@ def inputs_and_output(checkpoint: Checkpoint, windows: str | int) -> dict[str, A
             "dtype": "float32",
             "meaning": "the forecast, in the order of `targets`, scaled: value * std + mean of that column",
         },
+        **({} if model.spread is None else {"spread": second_output(model.spread, [windows, future, n_targets])}),
+    }
+
+
+def second_output(spread: Spread, shape: list[Any]) -> dict[str, Any]:
+    """What the program gives beside the forecast: the parameters of the spread, for each step and target."""
+    freedom = spread.target_freedom.tolist() if isinstance(spread, StudentT) else None
+    return {
+        "kind": type(spread).__name__,
+        "shape": [*shape, spread.n_outputs],
+        "dtype": "float32",
+        "names": list(spread.names),
+        "meaning": "the second output, in the order of `names`, scaled: a quantile or location is value * std + mean "
+        "of its column, a scale value * std",
+        **({} if freedom is None else {"degrees_of_freedom": freedom}),
     }
 
 

@@ -13,6 +13,7 @@ from torch.export import Dim, ExportedProgram
 
 from forecast.attention.base import SeededDraws
 from forecast.errors import UserError
+from forecast.models.base import ForecastModel
 
 INPUTS = ("past", "past_known", "future_known")
 # Traced with so many windows when the program is to take any number: 0 and 1 would be taken for constants.
@@ -38,6 +39,25 @@ class StoredDraws(nn.Module):
             self.register_buffer(name, self.sampler(*sizes))
         draw: Tensor = getattr(self, name)
         return draw
+
+
+class WithSpread(nn.Module):
+    """A model with a spread that gives the point forecast (B, P, T) and the spread's parameters (B, P, T, O)."""
+
+    def __init__(self, model: ForecastModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, past: Tensor, past_known: Tensor, future_known: Tensor) -> tuple[Tensor, Tensor]:
+        """Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F) -> both, scaled."""
+        assert self.model.spread is not None
+        parameters = self.model.predicted(past, past_known, future_known)
+        return self.model.spread.point(parameters), parameters
+
+
+def as_called(model: ForecastModel) -> nn.Module:
+    """What becomes the program: the model, or one with a spread in such a way that all its numbers come out."""
+    return model if model.spread is None else WithSpread(model)
 
 
 @torch.no_grad()
@@ -88,7 +108,7 @@ def draws(node: fx.Node) -> bool:
 def largest_difference(
     program: ExportedProgram, model: nn.Module, inputs: Sequence[Tensor], batches: Iterable[int]
 ) -> float:
-    """How far forecasts of a program are from those of its model, scaled units, on batches of these sizes.
+    """How far outputs of a program are from those of its model, scaled units, on batches of these sizes.
 
     inputs: as in `trace`; each batch takes the windows after those of the one before.
     """
@@ -97,7 +117,8 @@ def largest_difference(
         windows = [part[first : first + size] for part in inputs]
         first += size
         with torch.no_grad():
-            differences.append((run(*windows) - model(*windows)).abs().max())
+            theirs, ours = (out if isinstance(out, tuple) else (out,) for out in (run(*windows), model(*windows)))
+        differences += [(their - our).abs().max() for their, our in zip(theirs, ours, strict=True)]
     return float(torch.stack(differences).max())  # NaN if one is
 
 

@@ -26,8 +26,8 @@ class WindowShape:
     covariates (K,): what the last K of the known features are, the others being the calendar: 0 for a number, n for
     one of n categories by its number, of which 0 stands for any that the training did not see. facts: the numbers of
     those among the K that are the same at all steps of a window, as facts of a series are. observed: the numbers of the
-    columns, of the C, that stand beside the targets by their role; none where no column has a role. outputs: O, how many
-    numbers a model gives for each target and step, see `ForecastModel.spread`.
+    columns, of the C, that stand beside the targets by their role; none where no column has a role. outputs: O, how
+    many numbers a model gives for each target and step, see `ForecastModel.spread`.
     """
 
     n_columns: int
@@ -90,7 +90,7 @@ class ForecastModel(nn.Module):
     def predicted(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T *O"]:
-        """All that it says of the steps, scaled: the forecast (B, P, T), or the parameters (B, P, T, O) of its spread."""
+        """All that it says of the steps, scaled: the forecast (B, P, T), or its spread's parameters (B, P, T, O)."""
         targets = self.window.targets
         if not self.instance_norm:
             return self.as_parameters(self.forecast(past, past_known, future_known), targets)
@@ -103,7 +103,7 @@ class ForecastModel(nn.Module):
         past: Float[Tensor, "B L C"],
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
-        levels: Sequence[float],
+        levels: Sequence[int | float],
     ) -> tuple[Float[Tensor, "B P T"], Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
         """The forecast (B, P, T) with the ends (B, P, T, K) of its central intervals, scaled, by one pass.
 
@@ -247,12 +247,6 @@ class FittedModel(ForecastModel):
 
     roles = frozenset()
     fits_each_window = False
-
-    def add_spread(self, spread: Spread) -> None:
-        """Raises ValueError: no loss is trained on."""
-        raise ValueError(
-            f"{type(self).__name__} is fitted at once and trains on no loss, so it learns no {type(spread).__name__}"
-        )
 
     def fit(self, rows: FittingRows) -> dict[str, Any]:
         """Takes its weights from the rows; returns the options of its constructor as they are now.

@@ -31,6 +31,9 @@ class Spread(nn.Module):
     of the parameters: cells may be left out of the mean.
     """
 
+    def __init__(self) -> None:  # without arguments: those of nn.Module would let any key of a config through
+        super().__init__()
+
     @property
     def n_outputs(self) -> int:
         """O."""
@@ -59,7 +62,7 @@ class Spread(nn.Module):
         raise NotImplementedError
 
     def interval(
-        self, parameters: Float[Tensor, "B P T O"], levels: Sequence[float]
+        self, parameters: Float[Tensor, "B P T O"], levels: Sequence[int | float]
     ) -> tuple[Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
         """Lower and upper ends of the K central intervals of these levels, in per cent: (B, P, T, O) -> (B, P, T, K).
 
@@ -86,9 +89,8 @@ class Quantiles(Spread):
     def __init__(self, *, levels: Sequence[Annotated[float, LEVEL]]) -> None:
         super().__init__()
         if not all(LEVEL.holds(level) for level in levels) or not are_ascending(levels):
-            raise ValueError(
-                f"levels={list(levels)} must be {ASCENDING}, each {LEVEL.message.removeprefix('must be ')}"
-            )
+            each = LEVEL.message.removeprefix("must be ")
+            raise ValueError(f"levels={list(levels)} must be {ASCENDING}, each {each}")
         self.levels = tuple(sorted({*map(float, levels), MEDIAN}))
         self.centre = self.levels.index(MEDIAN)
 
@@ -125,7 +127,7 @@ class Quantiles(Spread):
         return parameters[..., self.centre]
 
     def interval(
-        self, parameters: Float[Tensor, "B P T O"], levels: Sequence[float]
+        self, parameters: Float[Tensor, "B P T O"], levels: Sequence[int | float]
     ) -> tuple[Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
         """Lower and upper ends (B, P, T, K); see `Spread.interval`.
 
@@ -183,7 +185,7 @@ class Located(Spread):
         return parameters[..., 0]
 
     def interval(
-        self, parameters: Float[Tensor, "B P T O"], levels: Sequence[float]
+        self, parameters: Float[Tensor, "B P T O"], levels: Sequence[int | float]
     ) -> tuple[Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
         """Lower and upper ends (B, P, T, K): location less, and plus, scale times a number for target and level."""
         location, scale = parameters.unsqueeze(-2).unbind(-1)  # (B, P, T, 1)
@@ -263,7 +265,7 @@ def first_freedom(n_columns: int) -> nn.Parameter:
     return nn.Parameter(torch.full((n_columns,), math.log(math.expm1(FIRST_FREEDOM))))
 
 
-def lower_tails(levels: Sequence[float]) -> list[float]:
+def lower_tails(levels: Sequence[int | float]) -> list[float]:
     """The share below each central interval. Raises ValueError for a level that is not above 0 and below 100."""
     for level in levels:
         if not 0 < level < 100:

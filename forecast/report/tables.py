@@ -31,7 +31,7 @@ def scores_table(metrics: Mapping[str, Any], split: str) -> Table:
     """
     rows = forecasters(metrics, split)
     reference = next((row.mse for row in rows if row.key == "seasonal_naive"), None)
-    result = _table(Text(_title(metrics, split)), _caption(metrics))
+    result = titled_table(Text(_title(metrics, split)), _caption(metrics))
     result.add_column("", overflow="fold")
     panel = "series" in metrics[split]
     for heading in ("MSE\nscaled", "MAE\nscaled", "MASE\n", *(("sMAPE\n%", "WAPE\n") if panel else ()), "skill\n"):
@@ -57,7 +57,7 @@ def columns_table(metrics: Mapping[str, Any], split: str) -> Table | None:
         return None
     best = best_baseline(metrics)
     headings = ["MAE\noriginal", "RMSE\noriginal", "bias\noriginal", "sMAPE\n%", "RMSSE\n", "MASE\n"]
-    result = _table("The model by target column", "" if best is None else f"at the right the MASE of {best.name}")
+    result = titled_table("The model by target column", "" if best is None else f"at the right the MASE of {best.name}")
     result.add_column("", overflow="fold")
     for heading in [*headings, *(["MASE\nbaseline"] if best is not None else [])]:
         result.add_column(heading, justify="right", no_wrap=True)
@@ -76,7 +76,7 @@ def series_table(metrics: Mapping[str, Any], split: str) -> Table | None:
     if not block:
         return None
     caption = f"{block['evaluated']} of {block['count']} series evaluated, {block['without_mase']} without a MASE"
-    result = _table("The worst and the best series", caption)
+    result = titled_table("The worst and the best series", caption)
     result.add_column("", overflow="fold")
     for heading in ("MASE", "RMSSE", "sMAPE %", "WAPE"):
         result.add_column(heading, justify="right", no_wrap=True)
@@ -91,7 +91,7 @@ def covariates_table(metrics: Mapping[str, Any], split: str) -> Table | None:
     found = metrics[split].get("covariates")
     if not found:
         return None
-    result = _table("What the other columns are worth", "when windows exchange the column, scaled")
+    result = titled_table("What the other columns are worth", "when windows exchange the column, scaled")
     result.add_column("", overflow="fold")
     result.add_column("role")
     for heading in ("change of the\nforecast", "MAE grows by\n", "+-\n"):
@@ -111,7 +111,7 @@ def steps_table(by_step: Mapping[str, Sequence[float]]) -> Table:
     series = {name.removesuffix(STEP_MSE).strip("_"): v for name, v in by_step.items() if name.endswith(STEP_MSE)}
     n_steps = max(map(len, series.values()))
     steps = sorted({max(1, round(n_steps * part / 4)) for part in range(5)})
-    result = _table("MSE by step, scaled")
+    result = titled_table("MSE by step, scaled")
     result.add_column("")
     for step in steps:
         result.add_column(f"step {step}", justify="right")
@@ -127,7 +127,7 @@ def offsets_table(metrics: Mapping[str, Any], split: str) -> Table:
     """
     blocks = {"0": {**metrics[split], "baselines": metrics["baselines"]}, **metrics["offsets"]}
     baselines = ("last_value", "seasonal_naive")
-    result = _table("MSE at offset, scaled", "offset: steps between the window and its forecast")
+    result = titled_table("MSE at offset, scaled", "offset: steps between the window and its forecast")
     for heading in ("offset", "windows", label(str(metrics["model"])), *map(baseline_name, baselines)):
         result.add_column(Text(heading), justify="right")
     for offset, block in blocks.items():
@@ -169,7 +169,8 @@ def _caption(metrics: Mapping[str, Any]) -> str:
     return f"{skill}\nMASE: MAE / MAE over {rows} of the value {scale['period']} steps before"
 
 
-def _table(title: str | Text, caption: str = "") -> Table:
+def titled_table(title: str | Text, caption: str = "") -> Table:
+    """An empty table as all of a report look."""
     return Table(
         title=title, caption=caption or None, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD
     )

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from forecast.report.cures import cures
 from forecast.report.forecasters import BOUND, Forecaster, forecasters
+from forecast.report.intervals import coverage_sentences, intervals_table
 from forecast.report.tables import (
     columns_table,
     covariates_table,
@@ -48,6 +49,7 @@ def verdict(metrics: Mapping[str, Any], split: str) -> list[str]:
         return [TRIAL]
     bounds = [row for row in baselines if row.key == BOUND]
     sentences = _against_baselines(metrics, split, model, [row for row in baselines if row not in bounds])
+    sentences += coverage_sentences(metrics, split)
     if flat := metrics[split].get("flat"):
         rest = len(flat) - FLAT_COLUMNS_NAMED
         names = listed(flat[:FLAT_COLUMNS_NAMED]) + (f" and {rest} more" if rest > 0 else "")
@@ -80,6 +82,8 @@ def print_report(
         console.print(by_series)
     if (by_role := covariates_table(metrics, split)) is not None:
         console.print(by_role)
+    if (of_intervals := intervals_table(metrics, split)) is not None:
+        console.print(of_intervals)
     if by_step is not None:
         console.print(steps_table(by_step))
     if "offsets" in metrics:

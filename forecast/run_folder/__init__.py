@@ -31,8 +31,9 @@ WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step
 # The picture of some forecasts; what a run of `reproduce` printed; the DataFrame that a run of Python was trained on.
 PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.csv"
 SERIES_ERRORS = "errors_by_series.csv"  # of a panel alone
+RELIABILITY = "reliability.png"  # of intervals
 # What an evaluation writes, all at once; metrics.json last.
-RESULTS = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS, PICTURE, METRICS)
+RESULTS = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS, PICTURE, RELIABILITY, METRICS)
 
 # What may differ between two runs that are one experiment: loggers, paths, the progress bar.
 NOT_IDENTITY = (

@@ -68,7 +68,7 @@ class CrossFit(Callback):
             if error < self.best[half]:
                 self.best[half] = error
                 if trainer.is_global_zero:
-                    self._write(trainer, half, module.model.state_dict())  # type: ignore[union-attr, operator]
+                    self._write(trainer, half, module.model.state_dict())  # type: ignore[union-attr]
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps of this callback."""

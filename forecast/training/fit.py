@@ -94,7 +94,7 @@ def fit(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any], thro
         model,
         optimizer=build(config["optim"]),
         schedule=build(config["schedule"]),
-        loss=build(config["loss"]),
+        loss=None if model.spread is not None else build(config["loss"]),
         record=record,
         compiled=config["compile"],
     )

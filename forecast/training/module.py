@@ -17,6 +17,7 @@ from forecast.data.windows import Batch
 from forecast.errors import UserError
 from forecast.evaluation.metrics import ErrorSums
 from forecast.models.base import ForecastModel
+from forecast.models.spread import Spread
 from forecast.training.callback_states import check_callbacks
 from forecast.training.cross_fit import HALVES, half_means, logged
 from forecast.training.optimizers import TOTAL, check_states, check_step, fused_keyword, is_stepwise, takes
@@ -27,9 +28,9 @@ class ForecastModule(pl.LightningModule):
     """Trains a model on a loss in scaled units, and validates it by its MSE and MAE.
 
     optimizer: from parameters to an optimizer. schedule: from an optimizer to a scheduler of its rate, see
-    `forecast.training.schedule`. loss: of a forecast and the truth, None for the mean squared error. record: what a
-    checkpoint is to hold beside Lightning's own, see `make_record`. compiled: the mode of torch.compile for the
-    training step, None leaves it as it is.
+    `forecast.training.schedule`. loss: of a forecast and the truth, None for the mean squared error; a model with a
+    spread is trained on that. record: what a checkpoint is to hold beside Lightning's own, see `make_record`. compiled:
+    the mode of torch.compile for the training step, None leaves it as it is.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class ForecastModule(pl.LightningModule):
         self.make_optimizer = optimizer
         self.make_schedule = schedule
         self.plateau: ReduceLROnPlateau | None = None
-        self.criterion = loss or nn.MSELoss()
+        self.criterion = loss or nn.MSELoss()  # no spread: its weights would be here a second time
         self.record = record
         self.best_step: int | None = None  # of the validation that was the best so far
         self.validation_errors: ErrorSums | None = None  # of the validation that runs
@@ -68,14 +69,21 @@ class ForecastModule(pl.LightningModule):
 
     def training_step(self, batch: Batch) -> Tensor:
         """The loss of a batch, a scalar."""
+        loss: Tensor
         forecast, truth = self.training_outputs(batch.past, batch.past_known, batch.future_known, batch.future)
         known = batch.measured if batch.learnt is None else batch.learnt[:, -truth.shape[1] :]
-        if known is None:
-            loss: Tensor = self.criterion(forecast, truth)
+        if known is not None:
+            check_rows(truth, known)
+        spread: Spread | None = getattr(self.model, "spread", None)
+        if spread is not None:
+            loss = mean_of_measured(spread(forecast, truth), known)
+        elif known is None:
+            loss = self.criterion(forecast, truth)
         else:
             loss = self.criterion(forecast, without_made_up(truth, forecast, known))
             loss = loss * (known.numel() / known.sum().clamp(min=1))
-        name = "train/mse_scaled" if isinstance(self.criterion, nn.MSELoss) else "train/loss_scaled"
+        squared = spread is None and isinstance(self.criterion, nn.MSELoss)
+        name = "train/mse_scaled" if squared else "train/loss_scaled"
         self.log(name, loss, prog_bar=True, batch_size=len(batch.target))
         self.loss = loss.detach()
         # processes average their gradients: the weight makes that the mean over windows where batches differ in size
@@ -149,14 +157,22 @@ class ForecastModule(pl.LightningModule):
 
 
 def without_made_up(truth: Tensor, forecast: Tensor, measured: Tensor) -> Tensor:
-    """A truth (B, R, N) that errs nowhere where no file held it: its cells add nothing to a loss or a gradient.
+    """A truth (B, R, N) that errs nowhere where no file held it: its cells add nothing to a loss or a gradient."""
+    return torch.where(measured, truth, forecast.detach().to(truth.dtype))
 
-    Raises UserError where a model of somebody's own learns from other rows, of which nothing is known here.
-    """
+
+def mean_of_measured(losses: Tensor, measured: Tensor | None) -> Tensor:
+    """The mean of the losses (B, R, N) of the cells that a file held; None: all."""
+    if measured is None:
+        return losses.mean()
+    return torch.where(measured, losses, 0.0).sum() / measured.sum().clamp(min=1)
+
+
+def check_rows(truth: Tensor, measured: Tensor) -> None:
+    """Raises UserError where a model of somebody's own learns from other rows, of which nothing is known here."""
     if truth.shape != measured.shape:
         raise UserError(
             f"data.gaps: some cells were filled in, and the model learns rows of its own, {tuple(truth.shape)} where "
             f"the forecast has {tuple(measured.shape)}: they cannot be left out of its loss. Choose model=informer, or "
             "fill the gaps in the file."
         )
-    return torch.where(measured, truth, forecast.detach().to(truth.dtype))

@@ -13,6 +13,7 @@ from torch.optim.lr_scheduler import CyclicLR, LRScheduler, ReduceLROnPlateau
 from forecast.config.build import build
 from forecast.config.values import options
 from forecast.errors import UserError
+from forecast.models.spread import Spread
 
 # torch.optim.lr_scheduler has one class whose steps are batches though it does not ask for their number.
 BY_STEP = (CyclicLR,)
@@ -105,7 +106,12 @@ def dry_step(config: dict[str, Any]) -> None:
         make = build(config["schedule"])
         scheduler: LRScheduler = make(optimizer, **({TOTAL: 10} if takes(make, TOTAL) else {}))
     with _refused("loss", config):
-        loss: Tensor = build(config["loss"])(weight[None], torch.zeros(1, 1, 1))
+        criterion = build(config["loss"])
+        if isinstance(criterion, Spread):
+            raw = weight.expand(1, 1, 1, criterion.n_outputs)
+            loss: Tensor = criterion(criterion.from_raw(raw), torch.zeros(1, 1, 1)).mean()
+        else:
+            loss = criterion(weight[None], torch.zeros(1, 1, 1))
         if loss.shape:
             raise ValueError(f"gives a tensor of the shape {tuple(loss.shape)}, and a loss is one number")
         loss.backward()  # type: ignore[no-untyped-call]

@@ -61,6 +61,14 @@ REFUSED = {
     "optim.lr=0": ": must be greater than 0",
     "optim=sgd optim.momentum=-1": ": must be at least 0",
     "loss=huber loss.delta=0": ": must be greater than 0",
+    "loss=quantile loss.levels=0.5": ": must be a list",
+    "loss=quantile loss.levels=[0.1,95]": "loss.levels[1]=95: must be above 0 and below 1: 0.9 for 90 %",
+    **dict.fromkeys(
+        [f"loss=quantile loss.levels={levels}" for levels in ("[0.5]", "[]", "[0.9,0.1]", "[0.1,0.1,0.9]")],
+        "]: must be two levels or more, each above the one before: [0.1,0.5,0.9]",
+    ),
+    "loss=normal +loss.levels=[0.1,0.9]": "Normal takes no 'levels'",
+    "model=ridge loss=normal": "this model is fitted at once and trains on no loss: leave loss= out",
     "schedule=cosine schedule.floor=1": f": {SHARE}",
     "schedule=warmup_cosine schedule.warmup=-0.1": f": {SHARE}",
     "data=demo data.rows=2": ": must be at least 3",
@@ -118,6 +126,7 @@ ACCEPTED = [
     *("optim=adamw", "optim=sgd", "schedule=cosine", "schedule=warmup_cosine", "schedule=plateau"),
     *("schedule=constant trainer.max_epochs=-1", "schedule=cosine trainer.max_epochs=-1 trainer.max_steps=9"),
     *("schedule=constant trainer.limit_val_batches=0", "loss=mae", "loss=huber loss.delta=0.1"),
+    *("loss=quantile loss.levels=[0.1,0.9]", "loss=normal", "loss=student_t", "model=ridge loss=mae"),
     "schedule._target_=torch.optim.lr_scheduler.StepLR +schedule.step_size=3",
     # keys of strangers, of the names of keys of ours that must be at least 1
     "+callbacks.mine={_target_:lightning.pytorch.callbacks.ModelCheckpoint,every_n_train_steps:0}",

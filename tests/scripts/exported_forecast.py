@@ -32,7 +32,8 @@ inputs = [torch.tensor(part[None], dtype=torch.float32) for part in (past, known
 
 program = torch.export.load(f"{folder}/model.pt2").module()  # can execute what the file holds: trust it first
 with torch.inference_mode():
-    scaled = program(*inputs)[0].double().numpy()
+    output = program(*inputs)  # with a loss that says how sure, the forecast and about["spread"]
+scaled = (output[0] if isinstance(output, tuple) else output)[0].double().numpy()
 
 place = [columns.index(name) for name in about["targets"]]
 forecast = pd.DataFrame(scaled * std[place] + mean[place], index=future, columns=about["targets"])

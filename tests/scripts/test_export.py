@@ -23,7 +23,7 @@ from forecast.checkpoint.load import load_checkpoint
 from forecast.config.values import options
 from forecast.data.time_features import feature_rules, time_features
 from forecast.export.bundle import export, new_folder, noise_windows
-from forecast.export.program import largest_difference, load_program
+from forecast.export.program import as_called, largest_difference, load_program
 
 SNIPPET = Path(__file__).with_name("exported_forecast.py")
 WITHOUT_FORECAST = (
@@ -59,7 +59,7 @@ def exports(path, out, *, batch=None, sizes=(1, 4, 11)):
     assert "refused" not in description["program"], description["program"]
     past, *known = noise_windows(checkpoint, sum(sizes))
     windows = (past.flip(0) * 1.7 + 0.3, *known)
-    assert largest_difference(load_program(out / "model.pt2"), checkpoint.model(), windows, sizes) <= 1e-5
+    assert largest_difference(load_program(out / "model.pt2"), as_called(checkpoint.model()), windows, sizes) <= 1e-5
     return description
 
 
@@ -115,6 +115,32 @@ def test_a_fixed_number_of_windows_can_be_exported(linear, tmp_path):
     assert about["inputs"][0]["shape"] == [3, 22, 7] and about["program"]["windows"] == 3
     with pytest.raises(Exception, match="3"):
         load_program(tmp_path / "out/model.pt2").module()(*noise_windows(load_checkpoint(linear), 2))
+
+
+HEADS = {"quantile": ["quantile 0.1", "quantile 0.5", "quantile 0.95"]}
+HEADS |= {key: ["location", "scale"] for key in ("normal", "student_t")}
+
+
+@pytest.mark.parametrize("loss", HEADS)
+def test_a_program_of_a_model_that_says_how_sure_it_is_gives_that_too(loss, tmp_path):
+    levels = ["loss.levels=[0.1,0.95]"] if loss == "quantile" else []
+    path = write_untrained(tmp_path / "a.ckpt", *DEMO, *LENGTHS, "model=nlinear", f"loss={loss}", *levels)
+    about, checkpoint = exports(path, tmp_path / "out"), load_checkpoint(path)
+    assert about["output"]["shape"] == ["B", 5, 7]
+    assert about["spread"]["shape"] == ["B", 5, 7, len(HEADS[loss])] and about["spread"]["names"] == HEADS[loss]
+    model, windows = checkpoint.model(), noise_windows(checkpoint, 3)
+    point, parameters = load_program(tmp_path / "out/model.pt2").module()(*windows)
+    torch.testing.assert_close(point, model(*windows))
+    if loss == "quantile":  # at 80 % the lower end is the quantile at 0.1, at 90 % the upper one that at 0.95
+        _, lower, upper = model.interval(*windows, (80, 90))
+        torch.testing.assert_close(parameters[..., 0], lower[..., 0])
+        torch.testing.assert_close(parameters[..., 2], upper[..., 1])
+        torch.testing.assert_close(parameters[..., 1], point)
+    else:
+        torch.testing.assert_close(parameters[..., 0], point)
+        assert (parameters[..., 1] > 0).all()
+    freedom = about["spread"].get("degrees_of_freedom")
+    assert freedom == (model.spread.target_freedom.tolist() if loss == "student_t" else None)
 
 
 LONG = ["data.rows=9000", "seq_len=601", "label_len=7", "pred_len=3"]  # where attention takes other forms

@@ -21,6 +21,7 @@ def config(overrides):
 
 WORKS = [
     *("optim=adam", "optim=adamw", "optim=sgd optim.nesterov=true", "loss=mae", "loss=huber", "+loss.reduction=mean"),
+    *("loss=quantile", "loss=normal", "loss=student_t"),
     *(f"schedule={name}" for name in ("constant", "decay_90", "halve_each_epoch", "cosine", "warmup_cosine")),
     *("schedule=plateau", "loss._target_=torch.nn.SmoothL1Loss +loss.beta=0.5"),
     # every optimizer that dense gradients do for
@@ -48,7 +49,10 @@ def test_what_torch_can_do_passes_and_draws_nothing(overrides):
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-LOSSES = "Its arguments are keys, +loss.NAME=VALUE; complete is loss=NAME, one of huber, mae, mse"
+LOSSES = (
+    "Its arguments are keys, +loss.NAME=VALUE; complete is loss=NAME, one of huber, mae, mse, normal, "
+    "quantile, student_t"
+)
 SCHEDULES = (
     "Its arguments are keys, +schedule.NAME=VALUE; complete is schedule=NAME, one of constant, cosine, decay_90, "
     "halve_each_epoch, plateau, warmup_cosine"

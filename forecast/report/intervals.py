@@ -1,0 +1,53 @@
+"""What a finished run says of its intervals: a table, and sentences of the verdict.
+
+The input is the plain dict that becomes metrics.json.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.table import Table
+
+from forecast.report.tables import short_number, titled_table
+
+NARROW, WIDE = 2.0, 5.0  # points of coverage below and above a level from which on that is said
+
+
+def intervals_table(metrics: Mapping[str, Any], split: str) -> Table | None:
+    """Coverage, width and score at each level; None where there are no intervals."""
+    found = metrics[split].get("intervals")
+    if not found or not found["levels"]:
+        return None
+    crossed = "; each half by the epoch that the other half chose" if found["crossed"] else ""
+    result = titled_table(
+        f"Intervals on {split}, {found['calibration']}",
+        f"calibrated on {found['windows']} validation windows, {found['blocks']} of which do not overlap{crossed}",
+    )
+    for heading in ("level\n%", "coverage\n%", "width\nscaled", "pinball\nscaled", "MSIS\n"):
+        result.add_column(heading, justify="right", no_wrap=True)
+    for level, row in found["levels"].items():
+        held = "-" if row["coverage"] is None else f"{100.0 * row['coverage']:.1f}"
+        result.add_row(level, held, *(short_number(row[key]) for key in ("width", "pinball", "msis")))
+    return result
+
+
+def coverage_sentences(metrics: Mapping[str, Any], split: str) -> list[str]:
+    """Which intervals hold clearly less, or far more, than they say; nothing where all hold what they should."""
+    sentences = []
+    for level, row in ((metrics[split].get("intervals") or {}).get("levels") or {}).items():
+        if row["coverage"] is None:
+            continue
+        beyond = 100.0 * row["coverage"] - float(level)
+        first, what = row["narrow_from"], f"{level} % intervals held {100.0 * row['coverage']:.0f} % of the truths"
+        if beyond < -NARROW:
+            steps = "" if first is None else " at every step" if first == 1 else f" from step {first} on"
+            sentences.append(f"{what} on {split}: too narrow{steps}.")
+        elif beyond > WIDE:
+            sentences.append(f"{what} on {split}: wider than they need be.")
+    if any("too narrow" in sentence for sentence in sentences) and _is_static(metrics, split):
+        sentences.append("Where the data drift, calibration=adaptive follows them, window after window.")
+    return sentences
+
+
+def _is_static(metrics: Mapping[str, Any], split: str) -> bool:
+    return bool(metrics[split]["intervals"]["calibration"] == "static")
