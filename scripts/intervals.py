@@ -25,7 +25,9 @@ def main() -> None:
     parser.add_argument("--root", metavar="FOLDER", type=Path, help="train and judge: with ETT-small, panels and wild")
     parser.add_argument("--rows", default="", help="of conf/intervals.yaml, by name, with commas; default: all")
     parser.add_argument("--models", default="", help="of these rows, by name, with semicolons; default: all")
-    parser.add_argument("--runs", type=Path, default=ROOT / "outputs" / "intervals", help="where trainings leave their runs")
+    parser.add_argument(
+        "--runs", type=Path, default=ROOT / "outputs" / "intervals", help="where trainings leave their runs"
+    )
     parser.add_argument("--simulated", action="store_true", help="judge on made-up series of which the noise is known")
     parser.add_argument("--peer", metavar="PYTHON", help="judge neuralforecast by this interpreter, which has it")
     arguments = parser.parse_args()
@@ -55,7 +57,7 @@ def judge(arguments: argparse.Namespace) -> None:
     if arguments.peer:
         from scripts.documents import interval_peer
 
-        interval_peer.record(arguments.peer, arguments.root, arguments.runs, PEER)
+        interval_peer.record(arguments.peer, arguments.root, PEER)
     elif arguments.root:
         from scripts.documents import interval_runs
 

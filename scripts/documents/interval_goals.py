@@ -35,7 +35,9 @@ def goal_lines(results: Mapping[str, Any]) -> list[str]:
         table.append([words, f"{len(found) - len(missed)} of {len(found)}", ", ".join(missed) or "-"])
     for form in WITHIN:
         found = list(step_differences(chosen, form))
-        missed = [f"`{name}` {level} %: {by:+.1f} (step {step})" for name, level, by, step in found if abs(by) > BY_STEP]
+        missed = [
+            f"`{name}` {level} %: {by:+.1f} (step {step})" for name, level, by, step in found if abs(by) > BY_STEP
+        ]
         words = f"coverage by step, {form}: within {BY_STEP:g} points"
         table.append([words, f"{len(found) - len(missed)} of {len(found)}", ", ".join(missed) or "-"])
     if MSIS_ROW in chosen:

@@ -58,7 +58,10 @@ def rows_text(results: Mapping[str, Any]) -> list[str]:
             f"`{name}`. {models[best]['test']['windows']:,} test windows; {counts['windows']:,} validation windows, of which "
             f"{counts['blocks']:,} do not overlap. Chosen on the validation rows: {best}."
         )
-        text += ["", *markdown([HEADER, *(line for model in models_of(row) for line in form_rows(models, model))], left=2)]
+        text += [
+            "",
+            *markdown([HEADER, *(line for model in models_of(row) for line in form_rows(models, model))], left=2),
+        ]
         text.append("")
     return text
 
@@ -136,11 +139,17 @@ def simulated_lines(record: Mapping[str, Any]) -> list[str]:
     for name, kind in KINDS.items():
         for form, block in record["kinds"][name].items():
             held = [f"{100 * one['coverage']:.2f} ± {100 * one['error']:.2f}" for one in block.values()]
-            hours = [", ".join(f"{100 * one[key]:.0f}" for one in block.values()) for key in ("calm", "wild") if kind.swing]
+            hours = [
+                ", ".join(f"{100 * one[key]:.0f}" for one in block.values()) for key in ("calm", "wild") if kind.swing
+            ]
             table.append([kind.title, form, *held, *(hours or ["-", "-"])])
     beyond = [row[:2] for row, one in zip(table[1:], _simulated(record), strict=True) if not one]
-    said = "All lie within three standard errors of their level." if not beyond else (
-        "More than three standard errors from their level: " + "; ".join(", ".join(pair) for pair in beyond) + "."
+    said = (
+        "All lie within three standard errors of their level."
+        if not beyond
+        else (
+            "More than three standard errors from their level: " + "; ".join(", ".join(pair) for pair in beyond) + "."
+        )
     )
     return [
         "## Made-up series",

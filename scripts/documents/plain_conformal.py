@@ -15,9 +15,7 @@ from forecast.models.base import ForecastModel
 
 
 @torch.inference_mode()
-def plain_calibration(
-    model: ForecastModel, data: PreparedData | PanelData, levels: Sequence[float]
-) -> Calibration:
+def plain_calibration(model: ForecastModel, data: PreparedData | PanelData, levels: Sequence[float]) -> Calibration:
     """One margin for each step and column: the residual of rank ceil((n + 1) level / 100) of n (Vovk et al. 2005).
 
     Computed by NumPy from the forecasts of best.ckpt, as textbooks have it: no factor for the past of a window, and
