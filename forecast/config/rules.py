@@ -155,7 +155,7 @@ RULES: tuple[Rule, ...] = (
         ("loss._target_", "model._target_"),
         lambda loss, model: not (_extends(loss, _SPREAD) and _extends(model, _FITTED)),
         "this model is fitted at once and trains on no loss: leave loss= out. Its intervals come from the errors that "
-        "it makes on the validation rows, key levels",
+        "it makes on the validation rows, key level",
     ),
     Rule(("data.path",), _file, "there is no such file"),
     Rule(("trainer.accelerator",), _gpu, "torch sees no GPU here. Use trainer=cpu, or install torch's CUDA build."),
