@@ -46,7 +46,12 @@ TABLE, DOCUMENT, OF = "backtest", "backtest.json", "backtest_of.json"
 # What may be typed beside a checkpoint: all else is as it was trained.
 WITH_CHECKPOINT = ("ckpt_path", "backtest", "checks", "data.path", "data.root")
 # What a backtest says itself, and by which key.
-OWN = {"data/split": "backtest.folds and backtest.val", "data.split": "backtest.KEY", "protocol": "backtest.step"}
+OWN = {
+    "data/split": "backtest.folds and backtest.val",
+    "data.split": "backtest.KEY",
+    "protocol": "backtest.step",
+    "refit": "backtest.refit",
+}
 
 
 def backtest(cfg: DictConfig) -> Answer:

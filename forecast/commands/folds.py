@@ -14,6 +14,7 @@ from forecast.commands.growth import train_again
 from forecast.commands.inputs import WHOLE_FILE, evaluated_data
 from forecast.commands.intervals import levels_of, wanted
 from forecast.commands.results import saved_naive_errors
+from forecast.data.guessing.train_command import typed
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.read import read_panel
 from forecast.data.panel.splits import PanelRows
@@ -59,6 +60,12 @@ def checkpoint_folds(
     """
     checkpoint = forecaster.checkpoint
     source = forecaster.source()
+    if checkpoint.refit is not None and (path is not None or TEST in checkpoint.refit["rows"]):
+        held_out = typed("ckpt_path", str(checkpoint.path.with_name("best.ckpt")))
+        raise UserError(
+            f"ckpt_path={checkpoint.path} has learned from the rows up to {checkpoint.trained_until}, which would flatter "
+            f"it. Look back with the held-out model: {held_out}"
+        )
     if checkpoint.panel is not None:
         if path is not None:
             raise UserError(

@@ -32,6 +32,7 @@ class TrainSettings:
     level: Sequence[Level]
     compile: Literal["default", "reduce-overhead", "max-autotune"] | None
     initial_weights: str | None
+    refit: Literal["val"] | bool
     ckpt_path: str | None
     checks: Checks
 

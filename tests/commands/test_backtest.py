@@ -185,6 +185,7 @@ REFUSED = {
     "backtest.fold=3": "backtest.fold' is no key of the config. Did you mean 'backtest.folds'",
     "data/split=last": "data/split=last: a backtest cuts the data into folds itself. Leave data/split out",
     "data.split.val=0.5": "Leave data.split.val out; see backtest.KEY",
+    "refit=true": "Leave refit out; see backtest.refit",
     "protocol=apart": "Leave protocol out; see backtest.step",
     "backtest.refit=warm": "fitted at once, from no weights. Set backtest.refit=every_fold",
 }
