@@ -63,8 +63,8 @@ def checkpoint_folds(
     if checkpoint.refit is not None and (path is not None or TEST in checkpoint.refit["rows"]):
         held_out = typed("ckpt_path", str(checkpoint.path.with_name("best.ckpt")))
         raise UserError(
-            f"ckpt_path={checkpoint.path} has learned from the rows up to {checkpoint.trained_until}, which would flatter "
-            f"it. Look back with the held-out model: {held_out}"
+            f"ckpt_path={checkpoint.path} has learned from the rows up to {checkpoint.trained_until}, which would "
+            f"flatter it. Look back with the held-out model: {held_out}"
         )
     if checkpoint.panel is not None:
         if path is not None:

@@ -176,7 +176,7 @@ def _simulated(record: Mapping[str, Any]) -> Iterator[bool]:
 
 
 def peer_lines(record: Mapping[str, Any], results: Mapping[str, Any]) -> list[str]:
-    """Neuralforecast's conformal intervals beside ours on the same windows."""
+    """neuralforecast's conformal intervals beside ours on the same windows."""
     table = [["row", "model", "intervals", "80 % held", "95 % held", "width 80 %", "width 95 %", "MSIS 95 %"]]
     for name, one in record["rows"].items():
         title = interval_rows()[name]["title"]

@@ -94,7 +94,7 @@ def simulated(kind: Noise, series: int = SERIES) -> dict[str, Any]:
 
 
 def of_levels(kind: Noise, held: npt.NDArray[np.float64]) -> dict[str, Any]:
-    """Held (S, W, P, K): 1 where an interval holds the truth."""
+    """held (S, W, P, K): 1 where an interval holds the truth."""
     rows = TRAIN + ROWS + np.arange(WINDOWS)[:, None] + np.arange(PRED_LEN)  # that are forecast (W, P)
     wave = np.sin(2 * math.pi * rows / DAY)
     blocks = {}

@@ -9,34 +9,15 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from program import TINY, call, refusal
+from commands.backtests import CUTOFFS, FOLDS, PRED_LEN, RIDGE, backtested, series
+from program import call, refusal
 
 from forecast import Forecaster
-from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.fold_files import saved_scales
-from forecast.data.demo import demo_frame
 from forecast.errors import UserError
 from forecast.run_folder import read_run
 
-RIDGE = [*TINY, "data.features=S", "model=ridge", "logger=none"]
-# of the attention's model
-RIDGE = [word for word in RIDGE if not word.startswith("model.")]
-DLINEAR = ["model=dlinear" if word == "model=ridge" else word for word in RIDGE]
-FOLDS = ["backtest.folds=3", "backtest.step=7", "level=[80]"]
-ROWS, SEQ_LEN, PRED_LEN, STEP = 700, 19, 5, 7
-CUTOFFS = [ROWS - PRED_LEN - 1 - STEP * back for back in (2, 1, 0)]  # the last known rows
 BASELINES = ["last_value", "seasonal_naive", "closed_form_nlinear", "ridge"]
-
-
-def series():
-    """The target of the demo with its times."""
-    frame = demo_frame(seed=7, rows=ROWS)
-    return pd.Series(frame.values[:, frame.columns.index("OT")], frame.timestamps, name="OT")
-
-
-def backtested(folder, *words):
-    call("backtest", *words, f"hydra.run.dir={folder}")
-    return pd.read_parquet(folder / "backtest.parquet"), json.loads((folder / "backtest.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -89,23 +70,6 @@ def test_each_refit_learns_from_all_rows_before_its_forecast(refitted):
             "test": [cutoff + 1, cutoff + 6],
         }
         assert {name: list(splits[name]) for name in expected} == expected
-
-
-def test_noise_in_place_of_all_that_follows_leaves_a_folds_forecast_the_same_to_the_bit(tmp_path):
-    """Through everything: reading, scaling, season, baselines, training, calibration."""
-    truth, words = series(), [word for word in RIDGE if not word.startswith(("data=", "data.rows", "data.features"))]
-    words += ["data=csv", "backtest.folds=2", "backtest.step=7", "backtest.refit=every_fold", "level=[80]"]
-    tables = []
-    for name in ("true", "noisy"):
-        values = truth.copy()
-        if name == "noisy":
-            values.iloc[CUTOFFS[1] + 1 :] += 100 * np.random.default_rng(0).normal(size=ROWS - CUTOFFS[1] - 1)
-        values.rename_axis("date").to_frame().to_csv(tmp_path / f"{name}.csv")
-        tables.append(backtested(tmp_path / name, *words, f"data.path={tmp_path}/{name}.csv")[0])
-    first, other = (table[table["fold"] == 0] for table in tables)
-    assert not np.isclose(first["y"], other["y"]).any()
-    pd.testing.assert_frame_equal(first.drop(columns="y"), other.drop(columns="y"), check_exact=True)
-    assert (tables[0]["forecast"] != tables[1]["forecast"]).iloc[PRED_LEN:].all()
 
 
 def test_errors_are_those_of_a_slow_loop_and_of_the_folds_own_run(refitted):
@@ -166,16 +130,6 @@ def test_the_folder_of_a_backtest_is_the_same_for_the_same_command_and_of_a_chec
 
 def stopped(*_):
     raise UserError("stopped here")
-
-
-def test_warm_begins_with_the_weights_that_the_fold_before_chose(tmp_path):
-    """With a learning rate of next to nothing it ends with them too."""
-    words = [*DLINEAR, *FOLDS, "backtest.folds=2", "backtest.refit=warm", "optim.lr=1e-30"]
-    backtested(tmp_path, *words)
-    first, second = (load_checkpoint(tmp_path / f"folds/fold-{k}/checkpoints/best.ckpt") for k in range(2))
-    assert second.config["initial_weights"] == str(first.path) and first.config["initial_weights"] is None
-    assert all((second.weights[name] == weight).all() for name, weight in first.weights.items())
-    assert second.config["data"]["split"]["fold"] == 1
 
 
 REFUSED = {
@@ -255,55 +209,6 @@ def test_killed_after_the_first_fold_it_goes_on_to_the_same_bytes(refitted, tmp_
     assert not (tmp_path / "backtest.parquet").exists()
     backtested(tmp_path, *words[:-1])  # beside the sweep that is still at work
     assert (tmp_path / "backtest.parquet").read_bytes() == (refitted[0] / "backtest.parquet").read_bytes()
-
-
-LENGTHS = {"long": 300, "late": 170, "[bold]": 260, "short": 30}
-PANEL = ["data=csv", "data.id_column=unique_id", "data.time_column=ds", "data.season=24", "seq_len=19", "pred_len=5"]
-PANEL += ["label_len=7", "model=ridge", "logger=none", "level=[80]", "backtest.folds=3"]
-
-
-@pytest.fixture(scope="module")
-def panel_csv(tmp_path_factory):
-    draws, parts = np.random.default_rng(0), []
-    for s, (name, hours) in enumerate(LENGTHS.items()):
-        values = np.sin(np.arange(hours) * 2 * np.pi / 24) + 0.1 * draws.normal(size=hours).cumsum() + s
-        times = pd.date_range("2021-01-01", periods=hours, freq="h") + pd.Timedelta(hours=5 * s)
-        parts.append(pd.DataFrame({"unique_id": name, "ds": times, "y": values.round(4)}))
-    path = tmp_path_factory.mktemp("panel") / "shops.csv"
-    pd.concat(parts).to_csv(path, index=False)
-    return path
-
-
-@pytest.mark.parametrize("refit", ["never", "every_fold"])
-def test_of_a_panel_each_series_is_looked_back_on_at_its_own_end(panel_csv, refit, tmp_path):
-    table, document = backtested(tmp_path, *PANEL, f"data.path={panel_csv}", f"backtest.refit={refit}")
-    assert list(table)[:6] == ["fold", "cutoff", "id", "time", "target", "y"]
-    rows = pd.read_csv(panel_csv, parse_dates=["ds"])
-    for name, hours in LENGTHS.items():
-        own, truth = table[table["id"] == name], rows[rows["unique_id"] == name]
-        fits = [fold for fold in range(3) if hours - 5 * (3 - fold) >= 19]  # whole windows alone
-        assert own["fold"].tolist() == [fold for fold in fits for _ in range(5)]
-        assert own["time"].tolist() == truth["ds"].iloc[hours - 5 * len(fits) :].tolist()
-        np.testing.assert_allclose(own["y"], truth["y"].iloc[hours - 5 * len(fits) :], rtol=1e-6)
-        last = truth["y"].iloc[[hours - 5 * (3 - fold) - 1 for fold in fits for _ in range(5)]]
-        np.testing.assert_allclose(own["last_value"], last, rtol=1e-4)
-    assert document["by_fold"][2]["values"] == 20 and document["overall"]["model"]["mase"] > 0
-    assert document["overall"]["ridge"]["mse"] == pytest.approx(document["overall"]["model"]["mse"], rel=0.2)
-
-
-def test_a_panels_checkpoint_forecasts_no_row_that_it_was_trained_on(panel_csv, tmp_path, capsys):
-    call("train", *PANEL[:-2], f"data.path={panel_csv}", f"hydra.run.dir={tmp_path}/run")
-    best = f"ckpt_path={tmp_path}/run/checkpoints/best.ckpt"
-    table, _ = backtested(tmp_path / "b", best, "backtest.folds=9")
-    learned = {name: hours - int(0.2 * hours) for name, hours in LENGTHS.items()}  # shares: the last 0.2 are the test
-    begins = table.groupby("id")["time"].min()
-    for s, (name, row) in enumerate(learned.items()):
-        assert begins[name] >= pd.Timestamp("2021-01-01") + pd.Timedelta(hours=5 * s + row)
-    assert table.groupby("id")["fold"].nunique().to_dict() == {"[bold]": 9, "late": 6, "long": 9, "short": 1}
-    text = refusal(capsys, "backtest", best, "backtest.folds=13", f"hydra.run.dir={tmp_path}/c")
-    assert "folds that overlap the training rows" in text and "At most 12 do not: backtest.folds=12" in text
-    text = refusal(capsys, "backtest", best, f"data.path={panel_csv}", f"hydra.run.dir={tmp_path}/c")
-    assert "Leave data.path out" in text
 
 
 def test_json_is_the_document(trained_once, tmp_path, capsys):
