@@ -12,8 +12,8 @@ from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands import Answer
 from forecast.commands.description import data_name, first_target
-from forecast.commands.fold_files import join_parts, part_path, save_scales, saved_scales, suffix, write_part
-from forecast.commands.fold_runs import Fold, run_of_fold, train_folds
+from forecast.commands.fold_files import PARTS, join_parts, part_path, save_scales, saved_scales, suffix, write_part
+from forecast.commands.fold_runs import RUNS, Fold, run_of_fold, train_folds
 from forecast.commands.folds import (
     TEST,
     check_folds,
@@ -25,6 +25,7 @@ from forecast.commands.folds import (
 )
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.inputs import evaluated_data
+from forecast.commands.outputs import keep_others
 from forecast.comparison.backtests import fold_errors, printed, sentences, summary
 from forecast.config.build import build
 from forecast.config.check import check_config, read_settings
@@ -36,7 +37,7 @@ from forecast.data.guessing.train_command import hydra_value
 from forecast.data.split import FoldSplit
 from forecast.errors import UserError
 from forecast.files import rounded, write_json
-from forecast.run_folder import FILES, checkpoint_path, sha256
+from forecast.run_folder import FILES, RUN_INFO, checkpoint_path, sha256
 from forecast.run_folder.documents import read_json
 from forecast.text.terminal import say
 
@@ -63,7 +64,7 @@ def backtest(cfg: DictConfig) -> Answer:
     started, folder, words = time.perf_counter(), run_folder(), task_overrides()
     settings = read_settings(OmegaConf.masked_copy(cfg, ["backtest"]), BacktestSettings).backtest
     check_words(words, of_checkpoint=bool(cfg.ckpt_path))
-    keep_others(folder, cfg)
+    check_folder(folder, cfg)
     checkpoint, parts = of_checkpoint(cfg, settings, folder) if cfg.ckpt_path else of_config(cfg, settings, folder)
     scales, pred_len = saved_scales(folder), checkpoint.config["pred_len"]
     errors = [fold for part in join_parts(folder, TABLE, parts) for fold in fold_errors(part, scales)]
@@ -106,18 +107,21 @@ def check_words(words: Sequence[str], *, of_checkpoint: bool) -> None:
                 raise UserError(f"{word}: a backtest cuts the data into folds itself. Leave {key} out; see {instead}.")
 
 
-def keep_others(folder: Path, cfg: DictConfig) -> None:
-    """UserError where a folder holds another backtest: of another config, other data or another program."""
-    now = what_of(cfg)
+def check_folder(folder: Path, cfg: DictConfig) -> None:
+    """UserError where a folder holds another backtest (of another config, other data or another program), or a run."""
+    now, key = what_of(cfg), f"hydra.run.dir={folder}"
     try:
         before = read_json(folder / OF)
     except (OSError, ValueError, RecursionError):
         before = {"identity": "unreadable"}
     if before and before != now:
         raise UserError(
-            f"hydra.run.dir={folder} holds another backtest: its config, its data or the program were others. Choose "
+            f"{key} holds another backtest: its config, its data or the program were others. Choose "
             "another folder, or leave hydra.run.dir out."
         )
+    if not before:
+        outputs = [folder / name for name in (f"{TABLE}{suffix()}", DOCUMENT, RUN_INFO, RUNS, PARTS)]
+        keep_others(outputs, ours=False, key=key, like="of a backtest", fix="choose another folder")
 
 
 def what_of(cfg: DictConfig) -> dict[str, str | None]:

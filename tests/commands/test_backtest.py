@@ -118,9 +118,15 @@ def test_a_folder_of_another_backtest_is_refused(refitted, capsys):
     assert "holds another backtest" in text and "another folder" in text
 
 
-def test_the_folder_of_a_backtest_is_the_same_for_the_same_command_and_of_a_checkpoint_new(
-    tmp_path, monkeypatch, capsys
-):
+@pytest.mark.parametrize("name", ["backtest.parquet", "backtest.json", "run.json"])
+def test_a_file_of_somebody_elses_is_not_written_over(name, tmp_path, capsys):
+    (tmp_path / name).write_text("mine")
+    text = refusal(capsys, "backtest", *RIDGE, *FOLDS, f"hydra.run.dir={tmp_path}")
+    assert f"{tmp_path / name} is there and is not of a backtest. Nothing is overwritten: choose another folder" in text
+    assert (tmp_path / name).read_text() == "mine" and not (tmp_path / "folds").exists()
+
+
+def test_the_same_command_goes_to_the_same_folder_and_another_one_to_another(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("forecast.commands.backtest.of_config", stopped)
     for words in ((), (), ("seed=2",), ("backtest.folds=4",)):
