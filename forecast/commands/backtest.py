@@ -196,9 +196,9 @@ def of_config(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoin
     if settings.refit == "warm":
         for fold in folds:
             before = [] if not fold else [f"initial_weights={hydra_value(str(best_of(folder, fold - 1)))}"]
-            train_folds(folder, [fold], [*words, *before], done=done)
+            train_folds(folder, [fold], [*words, *before], count=split.folds, done=done)
     else:
-        train_folds(folder, folds, words, done=done)
+        train_folds(folder, folds, words, count=split.folds, done=done)
     return load_checkpoint(best_of(folder, folds[0])), [fold or 0 for fold in folds]
 
 

@@ -27,12 +27,15 @@ def run_of_fold(folder: Path, fold: Fold) -> Path:
     return folder / RUNS / f"fold-{'all' if fold is None else fold}"
 
 
-def train_folds(folder: Path, folds: Sequence[Fold], words: Sequence[str], *, done: Callable[[Fold], None]) -> None:
+def train_folds(
+    folder: Path, folds: Sequence[Fold], words: Sequence[str], *, count: int, done: Callable[[Fold], None]
+) -> None:
     """Trains each fold by `forecast train` with these overrides and hands it to `done` as soon as it has finished.
 
     They are the jobs of a sweep in a process of its own, by whichever hydra/launcher the words name. Where one was
     killed and has a checkpoint it goes on first. A fold that another process trains is waited for: a backtest
-    that was killed may have left its sweep at work. UserError for a fold that fails, after the others.
+    that was killed may have left its sweep at work. count: of the folds of the backtest. UserError for one that fails,
+    after the others.
     """
     left = list(folds)
 
@@ -58,7 +61,7 @@ def train_folds(folder: Path, folds: Sequence[Fold], words: Sequence[str], *, do
                 process.wait()
         collect()
         if left and not any(in_use(run_of_fold(folder, fold)) for fold in left):
-            raise failed(folder, left[0], len(folds))
+            raise failed(folder, left[0], count)
         while any(in_use(run_of_fold(folder, fold)) for fold in left):
             time.sleep(WAIT)
         collect()
@@ -100,7 +103,8 @@ def failed(folder: Path, fold: Fold, count: int) -> UserError:
     """What to say of a fold that has ended without results."""
     run = read_run(run_of_fold(folder, fold))
     lines = [line for line in (folder / OUTPUT).read_text(errors="replace").splitlines() if line.strip()]
-    reason = run.reason if run.state == "failed" else "".join(lines[-1:])
+    reason = run.run_info.get("error") if run.state == "failed" else None
+    reason = str(reason or "".join(lines[-1:]) or "nothing was said")  # of a bug the last line of its traceback
     what = "the training" if fold is None else f"fold {fold + 1} of {count}"
     return UserError(
         f"{what} has failed: {reason.rstrip('.')}. What has finished is kept, and the same command runs the rest; "

@@ -217,6 +217,18 @@ def test_killed_after_the_first_fold_it_goes_on_to_the_same_bytes(refitted, tmp_
     assert (tmp_path / "backtest.parquet").read_bytes() == (refitted[0] / "backtest.parquet").read_bytes()
 
 
+def test_without_pyarrow_the_table_is_a_csv_with_every_digit(trained_once, tmp_path, monkeypatch):
+    folder, table, document = trained_once
+    monkeypatch.setattr("forecast.commands.fold_files.find_spec", lambda _: None)
+    best = folder / "folds/fold-all/checkpoints/best.ckpt"
+    call("backtest", f"ckpt_path={best}", *FOLDS[:2], f"hydra.run.dir={tmp_path}")
+    found = pd.read_csv(tmp_path / "backtest.csv", parse_dates=["cutoff", "time"], float_precision="round_trip")
+    pd.testing.assert_frame_equal(found, table, check_exact=True, check_dtype=False)
+    again = json.loads((tmp_path / "backtest.json").read_text())
+    assert again["by_fold"] == document["by_fold"] and list(again["files"]) == ["backtest.csv"]
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
 def test_json_is_the_document(trained_once, tmp_path, capsys):
     best = trained_once[0] / "folds/fold-all/checkpoints/best.ckpt"
     capsys.readouterr()

@@ -7,6 +7,7 @@ from commands.backtests import CUTOFFS, DLINEAR, FOLDS, OF_A_FILE, PRED_LEN, RID
 from program import call, refusal
 
 from forecast.checkpoint.load import load_checkpoint
+from forecast.run_folder import read_run
 
 
 def test_noise_in_place_of_all_that_follows_leaves_a_folds_forecast_the_same_to_the_bit(tmp_path):
@@ -66,3 +67,15 @@ def test_a_model_trained_once_more_on_all_rows_is_not_looked_back_with(words, tm
     text = refusal(capsys, "backtest", f"ckpt_path={best.with_name('refit.ckpt')}", *common)
     assert f"Look back with the held-out model: ckpt_path={best}" in text
     call("backtest", f"ckpt_path={best}", *common)
+
+
+def test_a_fold_whose_training_fails_is_named_with_its_reason_and_the_others_are_kept(tmp_path, capsys):
+    table = series().rename_axis("date").to_frame()
+    table.iloc[400] = 1e22  # after the train rows of the first fold, among those of the others
+    table.to_csv(tmp_path / "f.csv")
+    words = [*OF_A_FILE, *FOLDS, "backtest.step=150", "backtest.refit=every_fold", f"data.path={tmp_path}/f.csv"]
+    text = refusal(capsys, "backtest", *words, f"hydra.run.dir={tmp_path}/b")
+    assert "fold 1 of 3 has failed: " in text and "standard deviations from the mean of the train rows" in text
+    assert "What has finished is kept, and the same command runs the rest" in text
+    assert [read_run(tmp_path / f"b/folds/fold-{k}").state for k in range(3)] == ["failed", "finished", "finished"]
+    assert len(list((tmp_path / "b/parts").glob("fold-*"))) == 2
