@@ -43,7 +43,13 @@ def read_part(path: Path) -> pd.DataFrame:
     """A part as it was written."""
     if path.suffix == ".parquet":
         return pd.read_parquet(path, engine="pyarrow")
-    return pd.read_csv(path, parse_dates=TIMES, dtype={"id": str, "target": str}, float_precision="round_trip")
+    table: pd.DataFrame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    table["fold"] = table["fold"].map(int)
+    for name in TIMES:
+        table[name] = pd.to_datetime(table[name])
+    for name in table.columns[list(table.columns).index("y") :]:  # by Python: pandas may round the last digit otherwise
+        table[name] = table[name].replace("", "nan").map(float)
+    return table
 
 
 def join_parts(folder: Path, name: str, numbers: list[int]) -> Iterator[pd.DataFrame]:

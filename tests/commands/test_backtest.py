@@ -1,5 +1,6 @@
 """`forecast backtest`: what a fold learned from, what it forecast, what is said of it, and what is refused."""
 
+import csv
 import json
 import re
 import subprocess
@@ -222,8 +223,9 @@ def test_without_pyarrow_the_table_is_a_csv_with_every_digit(trained_once, tmp_p
     monkeypatch.setattr("forecast.commands.fold_files.find_spec", lambda _: None)
     best = folder / "folds/fold-all/checkpoints/best.ckpt"
     call("backtest", f"ckpt_path={best}", *FOLDS[:2], f"hydra.run.dir={tmp_path}")
-    found = pd.read_csv(tmp_path / "backtest.csv", parse_dates=["cutoff", "time"], float_precision="round_trip")
-    pd.testing.assert_frame_equal(found, table, check_exact=True, check_dtype=False)
+    rows = list(csv.DictReader((tmp_path / "backtest.csv").read_text().splitlines()))
+    assert [[float(row[name]) for name in list(table)[4:]] for row in rows] == table.iloc[:, 4:].to_numpy().tolist()
+    assert [row["time"] for row in rows] == table["time"].astype(str).tolist()
     again = json.loads((tmp_path / "backtest.json").read_text())
     assert again["by_fold"] == document["by_fold"] and list(again["files"]) == ["backtest.csv"]
     assert not list(tmp_path.rglob("*.parquet"))
