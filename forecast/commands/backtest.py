@@ -1,6 +1,7 @@
 """What `forecast backtest` does: forecasts from rolling origins beside the truth and the baselines, refitted or not."""
 
 import logging
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -158,7 +159,7 @@ def fold_split(settings: Folds, pred_len: int) -> FoldSplit:
 def of_checkpoint(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoint, list[int]]:
     """All folds by one checkpoint, in one pass; returns it and the numbers of the parts of the table."""
     path = cfg.data.get("path")
-    forecaster = Forecaster.load(cfg.ckpt_path, root=cfg.data.get("root"))
+    forecaster = Forecaster.load(cfg.ckpt_path, root=root_of(cfg))
     checkpoint = forecaster.checkpoint
     if settings.refit != "never":
         raise UserError(
@@ -173,6 +174,12 @@ def of_checkpoint(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Check
     save_scales(folder, scales_of(checkpoint, data))
     write_part(folder, 0, fold_forecasts(forecaster, data, folds=split.folds, step=split.step))
     return checkpoint, [0]
+
+
+def root_of(cfg: DictConfig) -> str | None:
+    """Where a published data set's file lies now: as typed, or as FORECAST_DATA says; None: where it lay in training."""
+    typed = any(word.lstrip("+").startswith("data.root=") for word in task_overrides())
+    return str(cfg.data.root) if typed else os.environ.get("FORECAST_DATA")
 
 
 def of_config(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoint, list[int]]:

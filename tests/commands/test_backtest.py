@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands.backtests import CUTOFFS, FOLDS, PRED_LEN, RIDGE, backtested, series
+from omegaconf import OmegaConf
 from program import call, refusal
 
 from forecast import Forecaster
+from forecast.commands.backtest import root_of
 from forecast.commands.fold_files import saved_scales
 from forecast.errors import UserError
 from forecast.run_folder import read_run
@@ -190,6 +192,17 @@ def test_another_file_is_looked_back_on_where_the_model_has_not_learned(trained_
     pd.testing.assert_frame_equal(again, table, rtol=1e-5)
     text = refusal(capsys, "backtest", *words, "backtest.folds=4", f"hydra.run.dir={tmp_path}/s")
     assert "At most 3 do not" in text
+
+
+def test_a_published_file_is_looked_for_where_it_lay_in_training_unless_one_says_otherwise(monkeypatch):
+    """The default of data.root in train.yaml is no answer of the user's."""
+    cfg = OmegaConf.create({"data": {"root": "data"}})
+    for words, said, root in (([], None, None), ([], "/ett", "/ett"), (["data.root=data"], "/ett", "data")):
+        monkeypatch.setattr("forecast.commands.backtest.task_overrides", lambda words=words: words)
+        monkeypatch.delenv("FORECAST_DATA", raising=False)
+        if said:
+            monkeypatch.setenv("FORECAST_DATA", said)
+        assert root_of(cfg) == root
 
 
 @pytest.mark.parametrize("given", ["the data trained on", "a table"])
