@@ -177,7 +177,7 @@ def of_checkpoint(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Check
 
 
 def root_of(cfg: DictConfig) -> str | None:
-    """Where a published data set's file lies now: as typed, or as FORECAST_DATA says; None: where it lay in training."""
+    """Where the file of a published data set is: as typed, or as FORECAST_DATA says; None: where it was in training."""
     typed = any(word.lstrip("+").startswith("data.root=") for word in task_overrides())
     return str(cfg.data.root) if typed else os.environ.get("FORECAST_DATA")
 

@@ -50,7 +50,7 @@ def train_folds(
         go_on(run_of_fold(folder, fold))
     collect()
     while left:
-        process = start_sweep(folder, left, words)
+        before, process = len(left), start_sweep(folder, left, words)
         try:
             while process.poll() is None:
                 time.sleep(WAIT)
@@ -59,8 +59,9 @@ def train_folds(
             if process.poll() is None:
                 process.terminate()  # it writes last.ckpt, from which the same command goes on
                 process.wait()
+        elsewhere = any(in_use(run_of_fold(folder, fold)) for fold in left)
         collect()
-        if left and not any(in_use(run_of_fold(folder, fold)) for fold in left):
+        if left and not elsewhere and (process.returncode or len(left) == before):
             raise failed(folder, left[0], count)
         while any(in_use(run_of_fold(folder, fold)) for fold in left):
             time.sleep(WAIT)
