@@ -79,3 +79,21 @@ def test_a_fold_whose_training_fails_is_named_with_its_reason_and_the_others_are
     assert "What has finished is kept, and the same command runs the rest" in text
     assert [read_run(tmp_path / f"b/folds/fold-{k}").state for k in range(3)] == ["failed", "finished", "finished"]
     assert len(list((tmp_path / "b/parts").glob("fold-*"))) == 2
+
+
+def test_initial_weights_that_cannot_be_are_refused(tmp_path, capsys):
+    call("train", *DLINEAR, "calibration=none", f"hydra.run.dir={tmp_path}/run")
+    best = tmp_path / "run/checkpoints/best.ckpt"
+    refused = {
+        ("model=dlinear", "initial_weights=nowhere.ckpt"): "nowhere.ckpt: there is no such file. It is RUN/checkpoints/best.ckpt",
+        ("model=ridge", f"initial_weights={best}"): "this model is fitted at once, from no weights. Leave it out",
+        ("model=nlinear", f"initial_weights={best}"): "weights of another model, or of other sizes: ",
+        (
+            "model=dlinear",
+            "seq_len=23",
+            f"initial_weights={best}",
+        ): "Leave initial_weights out, or set the model's keys",
+    }
+    for words, says in refused.items():
+        text = refusal(capsys, "train", *DLINEAR, "calibration=none", *words, f"hydra.run.dir={tmp_path}/other")
+        assert says in text
