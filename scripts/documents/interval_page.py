@@ -156,9 +156,9 @@ def simulated_lines(record: Mapping[str, Any]) -> list[str]:
         "",
         f"{SERIES} series of each kind, each calibrated by itself on {WINDOWS} windows and judged on as many, "
         f"{PRED_LEN} steps ahead; the point forecast is the true mean, so that the intervals alone can err. Per cent, "
-        f"± the standard error over the series. {said} The windows of an AR(1) are not exchangeable but stationary, and "
-        "far more than its memory apart: what is promised is kept on average. Noise that follows the hour is held on "
-        "average too, and at no hour: one margin for all is too wide in calm hours and too narrow in wild ones, which "
+        f"± the standard error over the series. {said} Neighbouring windows of an AR(1) "
+        "are not exchangeable, but its memory is short beside their number, and the level is kept on average. Noise that "
+        "follows the hour is held on average too, and at no hour: one margin for all is too wide in calm hours and too narrow in wild ones, which "
         "the average does not show.",
         "",
         *markdown(table, left=2),
@@ -176,7 +176,7 @@ def _simulated(record: Mapping[str, Any]) -> Iterator[bool]:
 
 
 def peer_lines(record: Mapping[str, Any], results: Mapping[str, Any]) -> list[str]:
-    """neuralforecast's conformal intervals beside ours on the same windows."""
+    """The conformal intervals of neuralforecast beside ours on the same windows."""
     table = [["row", "model", "intervals", "80 % held", "95 % held", "width 80 %", "width 95 %", "MSIS 95 %"]]
     for name, one in record["rows"].items():
         title = interval_rows()[name]["title"]
