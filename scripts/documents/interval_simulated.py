@@ -50,7 +50,6 @@ class Noise:
     """A kind of noise. memory: as of `KnownMean`; swing: see SWING; heavy: whether it is Student's t(3)."""
 
     title: str
-    exchangeable: bool
     memory: float = 0.0
     swing: float = 0.0
     heavy: bool = False
@@ -66,16 +65,17 @@ class Noise:
 
 
 KINDS = {
-    "iid": Noise("i.i.d., normal", True),
-    "heavy": Noise("i.i.d., Student's t with 3 degrees of freedom", True, heavy=True),
-    "ar": Noise(f"AR(1), {AUTOREGRESSION}", True, memory=AUTOREGRESSION),
-    "seasonal": Noise(f"independent, deviation 1 ± {SWING} within a day", False, swing=SWING),
+    "iid": Noise("i.i.d., normal"),
+    "heavy": Noise("i.i.d., Student's t with 3 degrees of freedom", heavy=True),
+    "ar": Noise(f"AR(1), {AUTOREGRESSION}", memory=AUTOREGRESSION),
+    "seasonal": Noise(f"independent, deviation 1 ± {SWING} within a day", swing=SWING),
 }
 
 
 def record(path: Path) -> None:
     """Keeps the coverage of all kinds at a path."""
-    found = {"made_by": made_by(), "kinds": {name: simulated(kind) for name, kind in KINDS.items()}}
+    kinds = {name: {"title": kind.title, "forms": simulated(kind)} for name, kind in KINDS.items()}
+    found = {"made_by": made_by(), "series": SERIES, "windows": WINDOWS, "steps": PRED_LEN, "kinds": kinds}
     write_text(path, json.dumps(rounded(found), indent=1) + "\n")
 
 
