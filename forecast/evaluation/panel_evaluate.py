@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -30,6 +31,7 @@ from forecast.evaluation.evaluate import (
 )
 from forecast.evaluation.panel_errors import PanelErrors
 from forecast.evaluation.panel_scale import seasonal_differences
+from forecast.evaluation.residuals import Residuals
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals, interval_metrics
 from forecast.models.base import FittedModel
 
@@ -45,6 +47,7 @@ class PanelEvaluation:
     naive: by what MASE and RMSSE are scaled. worst, best: the numbers of the series with the largest and the least
     MASE, NAMED_SERIES at most, the utmost first; by MSE where no series has a MASE. origins (W,): the rows of the panel
     at which the last windows of these series begin to forecast; forecasts (W, P, T), scaled units: by each forecaster.
+    residuals: the model's mean error in each window; residual_times (R,): when the forecasts of these begin.
     intervals: those of the model, where it has any.
     """
 
@@ -55,6 +58,8 @@ class PanelEvaluation:
     best: IntArray
     origins: IntArray
     forecasts: dict[str, np.ndarray]
+    residuals: Residuals
+    residual_times: npt.NDArray[np.datetime64]
     intervals: ScoredIntervals | None = None
 
     @property
@@ -91,6 +96,7 @@ def evaluate_panel(
     errors = {name: PanelErrors(data.pred_len, **scale) for name in forecasters}
     look_backs = {name: look_back_of(one, data) for name, one in forecasters.items()}
     scored = None if intervals is None else ScoredIntervals(intervals, pred_len=data.pred_len, **scale)
+    residuals = Residuals(count, len(columns))
     with torch.inference_mode(), exact_float32():
         for batch in panel_batches(windows, batch_size, count=count, chunk=chunk):
             for name, one in forecasters.items():
@@ -100,6 +106,8 @@ def evaluate_panel(
                     forecast = forecast_of(one, batch, look_backs[name])
                 check_finite(forecast, batch.past)
                 errors[name].update(batch, forecast)
+                if name == MODEL:
+                    residuals.add(forecast, batch)
     if not errors[MODEL].evaluated().any():
         raise UserError(f"{data.frame.name}: no value of the split {split} was measured. Choose another data.split.")
     naive = seasonal_differences(data, split, season(data) or 1)
@@ -120,6 +128,8 @@ def evaluate_panel(
         best=best,
         origins=windows.origins_of(examples).numpy(),
         forecasts=forecasts,
+        residuals=residuals,
+        residual_times=begin_times(data, windows, residuals.numbers),
         intervals=scored,
     )
 
@@ -129,6 +139,15 @@ def panel_batches(windows: PanelWindows, batch_size: int, *, count: int, chunk: 
     gathered = max(1, round(batch_size / chunk)) * chunk
     for first in range(0, count, gathered):
         yield from windows.in_batches(torch.arange(first, min(count, first + gathered)), chunk)
+
+
+def begin_times(data: PanelData, windows: PanelWindows, numbers: IntArray) -> npt.NDArray[np.datetime64]:
+    """When the forecasts of windows (R,) begin."""
+    index = torch.from_numpy(numbers)
+    series, rows = windows.series_of(index).numpy(), windows.origins_of(index).numpy()
+    steps = rows - data.frame.offsets[series] + data.frame.steps[series]
+    times: npt.NDArray[np.datetime64] = data.frame.calendar().to_numpy()[steps]
+    return times
 
 
 def ranked(errors: PanelErrors, naive: SeasonalDifferences) -> tuple[IntArray, IntArray]:
