@@ -34,16 +34,8 @@ from forecast.run_folder.documents import read_text
 from forecast.text.terminal import say
 
 NEEDED = (STEP_ERRORS, FORECASTS, RESIDUALS)
-SERIES_COLUMNS = (
-    "id",
-    "windows",
-    "mse",
-    "mae",
-    "mase",
-    "rmsse",
-    "smape",
-    "wape",
-)  # by their places: an id may be "mase"
+# Of errors_by_series.csv, by their places: the column of ids may be called as one of the others.
+SERIES_COLUMNS = ("id", "windows", "mse", "mae", "mase", "rmsse", "smape", "wape")
 # What a page tells of a checkpoint's record.
 TOLD = ("config", "choices", "data", "versions")
 
@@ -73,7 +65,7 @@ def page_of(place: Callable[[str], Path], metrics: Mapping[str, Any], split: str
     residuals = pd.read_csv(place(RESIDUALS), dtype={"column": str}, keep_default_na=False)
     series = None
     if "series" in windows:
-        blank = dict.fromkeys(SERIES_COLUMNS[1:], [""])
+        blank = {key: [""] for key in SERIES_COLUMNS[1:]}
         options: Any = {"header": 0, "names": SERIES_COLUMNS, "dtype": {"id": str}, "keep_default_na": False}
         series = pd.read_csv(place(SERIES_ERRORS), na_values=blank, **options)
     return run_page(
@@ -98,9 +90,8 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     split = next(key for key, block in metrics.items() if isinstance(block, Mapping) and "skill" in block)
     record = told_of(load_checkpoint(evaluated_checkpoint(run)))
     ours = overwrite or PAGE in metrics.get(FILES, {})
-    keep_others(
-        [folder / PAGE], ours=ours, key=str(folder), like="a page of this run", fix="move it, or say --overwrite"
-    )
+    fix = "move it away, or say --overwrite"
+    keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this run", fix=fix)
     page = page_of(lambda name: folder / name, metrics, split, record)
     with together(folder) as beside:
         beside(PAGE).write_text(page, encoding="utf-8")
@@ -114,24 +105,19 @@ def check_results(run: Run) -> None:
     """Raises UserError unless the results of a training or an evaluation stand whole in its folder."""
     folder, last = run.path, checkpoint_path(run.path, "last")
     if not folder.is_dir():
-        raise UserError(
-            f"{folder}: there is no such folder. With --page it is that of one run, such as outputs/DATE/TIME."
-        )
+        raise UserError(f"{folder}: there is no such folder. With --page it is that of one run, as outputs/DATE/TIME.")
     again = f"forecast train ckpt_path={last} goes on with it" if last.is_file() else "train again"
     training = bool(run.run_info)
     if not run.metrics or run.state == "failed" or (training and run.state in ("unfinished", "foreign")):
         reason = run.reason or "it has no results"
-        raise UserError(
-            f"{folder} has no results to report, {reason}. Name a run that has finished; of a killed one {again}."
-        )
+        raise UserError(f"{folder} has no results to report: {reason}. Name a finished run; of a killed one {again}.")
     lacking = [name for name in NEEDED if not (folder / name).is_file()]
     if other := torn(folder, run.metrics):
         raise UserError(f"{folder}: {other} is not the one that {METRICS} was written with. Run it again.")
     if lacking:
         best = checkpoint_path(folder, "best")
-        raise UserError(
-            f"{folder} has no {lacking[0]}, as an older program wrote it: forecast evaluate ckpt_path={best}"
-        )
+        older = f"{folder} has no {lacking[0]}, which programs before did not write"
+        raise UserError(f"{older}. For a page: forecast evaluate ckpt_path={best}")
 
 
 def evaluated_checkpoint(run: Run) -> Path:

@@ -16,7 +16,7 @@ from forecast.report.forecasters import BOUND, Forecaster, baseline_name
 from forecast.text.terminal import label
 
 # Numbers of forecasts in a page, points of one line, rows of bars, windows or columns to choose from.
-MOST_NUMBERS, MOST_POINTS, MOST_BARS, MOST_CHOICES = 130_000, 1500, 20, 60
+MOST_NUMBERS, MOST_POINTS, MOST_BARS, MOST_CHOICES = 140_000, 1500, 20, 60
 LEAST_PAST, FEW_WINDOWS, LONGEST_CHOICE = 48, 5, 60
 RESOLUTION = 2e4  # steps that a picture's height is divided into
 Chart = dict[str, Any]
@@ -55,10 +55,9 @@ def forecasts_chart(
             _window_panel(windows, i, k, list(lines), known=known, stride=stride) for i in shown for k in columns
         ],
     }
-    left = [f"{len(shown)} of {count} stored windows"] * (len(shown) < count)
-    left += [f"{len(columns)} of {n_columns} target columns"] * (len(columns) < n_columns)
+    left = [f"{len(columns)} of {n_columns} target columns"] * (len(columns) < n_columns)
     left += [f"one of {stride} steps"] * (stride > 1)
-    return found, f"To keep the page small it holds {' and '.join(left)}." if left else ""
+    return found, f"To keep the page small: {' and '.join(left)}." if left else ""
 
 
 def is_counted(windows: Mapping[str, npt.NDArray[Any]]) -> bool:
@@ -146,7 +145,7 @@ def reliability_chart(shares: Mapping[str, float | None], split: str) -> Chart |
         "square": True,
         "x": {"kind": "number", "label": "level of the interval, %"},
         "y": {"label": f"share of the truths of {split} inside", "percent": True, "range": [0, 100]},
-        "lines": [{"name": "as they say", "style": "past"}, {"name": split, "style": "forecast"}],
+        "lines": [{"name": "as they say", "style": "past"}, {"name": split, "style": "mean"}],
         "panels": [{"x": x, "lines": [x, [None, *_rounded([np.array(list(known.values()))])[0], None]]}],
     }
 
@@ -172,7 +171,7 @@ def residuals_chart(table: pd.DataFrame, *, counted: bool) -> Chart | None:
             "label": "step at which forecasts begin" if counted else "when forecasts begin",
         },
         "y": {"label": "forecast less truth, scaled", "zero": True},
-        "lines": [{"name": "mean error", "style": "forecast"}],
+        "lines": [{"name": "mean error", "style": "mean"}],
         "bands": [{"name": "80 % of windows", "style": "band1"}],
         "picks": [_column_names([name for name, _ in groups])],
         "panels": panels,
@@ -197,7 +196,7 @@ def ranks_chart(values: Floats) -> Chart:
         "title": "MASE of all series in order",
         "x": {"kind": "number", "label": "series, from the best to the worst"},
         "y": {"label": "MASE", "zero": True},
-        "lines": [{"name": "MASE", "style": "forecast"}],
+        "lines": [{"name": "MASE", "style": "mean"}],
         "panels": [{"x": [i + 1 for i in at], "lines": [_rounded([ranked[at]])[0]]}],
     }
 

@@ -6,8 +6,8 @@ function drawLines(chart) {
   const [low, high] = chart.range(), [least, most] = chart.limits(low, high);
   const yTicks = numberTicks(least, most, Math.floor((height - 80) / 44));
   if (spec.y.percent) yTicks.forEach((tick) => { tick.label = `${number(tick.at)} %`; });
-  const left = 22 + 7 * Math.max(...yTicks.map((tick) => tick.label.length), 2);
-  const box = { left, right: width - 12, top: 10, bottom: height - 52 };
+  const left = 28 + 7 * Math.max(...yTicks.map((tick) => tick.label.length), 2);
+  const box = { left, right: width - 12, top: 10, bottom: height - (spec.x.label ? 52 : 38) };
   const x = (value) => box.left + ((value - low) / (high - low || 1)) * (box.right - box.left);
   const y = (value) => box.bottom - ((value - least) / (most - least || 1)) * (box.bottom - box.top);
   chart.geometry = { box, low, high, x };
@@ -38,7 +38,7 @@ function drawAxes(svg, chart, { box, x, y, yTicks, width, height }) {
     make("text", { x: box.left - 6, y: at, dy: "0.32em", "text-anchor": "end" }, svg, tick.label);
   }
   let end = -Infinity, below = -Infinity;
-  for (const tick of ticksOf(spec.x.kind, low, high, Math.floor((box.right - box.left) / 76))) {
+  for (const tick of ticksOf(spec.x.kind, low, high, Math.floor((box.right - box.left) / (spec.x.kind === "time" ? 76 : 64)))) {
     const at = x(tick.at), half = tick.label.length * 3.6;
     if (at - half < end + 6) continue; // no two labels on one another
     end = at + half;

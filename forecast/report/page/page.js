@@ -34,11 +34,11 @@ class BarChart {
 function start() {
   const data = JSON.parse(document.getElementById("page-data").textContent);
   const charts = [];
+  document.documentElement.classList.add("drawn"); // shows the places of the charts, whose width is measured
   for (const host of document.querySelectorAll("[data-chart]")) {
     const spec = data.charts[Number(host.dataset.chart)];
     charts.push(spec.kind === "bars" ? new BarChart(host, spec) : new LineChart(host, spec));
   }
-  document.documentElement.classList.add("drawn");
   let width = window.innerWidth;
   window.addEventListener("resize", () => {
     if (window.innerWidth === width) return; // a phone's address bar changes the height alone

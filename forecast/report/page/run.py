@@ -116,10 +116,13 @@ def _forecasts(
     made, left_out = forecasts_chart(windows, best_baseline(metrics), metrics.get("target"))
     if "series" in windows:
         of = metrics[split]["series"]
-        both = f"{len(of['worst'])} worst and the {len(of['best'])} best of {of['count']:,} series"
-        which = f"The last windows of the {both}."
+        between = len(made["picks"][0]["names"]) - len(of["worst"]) - len(of["best"])
+        which = (
+            f"The last windows of the {len(of['worst'])} worst and the {len(of['best'])} best of {of['count']:,} series"
+        )
+        which += f", and of {between} between them." if between > 0 else "."
     else:
-        which = f"{len(windows['forecast'])} of {metrics[split]['windows']:,} windows of {split}, evenly spread."
+        which = f"{len(made['picks'][0]['names'])} of {metrics[split]['windows']:,} windows of {split}, evenly spread."
     return [paragraph(f"{which} {ZOOM} {left_out}".strip()), draw(made)]
 
 

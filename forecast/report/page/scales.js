@@ -33,7 +33,7 @@ function moment(time) {
 // Places of about `most` ticks between two numbers.
 function numberTicks(low, high, most) {
   const rough = (high - low) / Math.max(1, most), power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find((times) => times * power >= rough * 0.999);
+  const step = power * [1, 2, 5, 10].find((times) => times * power >= rough * 0.7);
   const ticks = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i += 1) ticks.push(i * step);
   const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from forecast.report.page.document import text
+from forecast.report.page.document import paragraph, text
 
 
 def html_table(table: Table | None, *, titled: bool = True) -> str:
@@ -27,10 +27,10 @@ def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], kinds: S
     lines = []
     for row in rows:
         cells = "".join(f"<td{_class(kind)}>{text(cell)}</td>" for cell, kind in zip(row[1:], kinds[1:], strict=True))
-        lines.append(f'<tr><th scope="row">{text(row[0])}</th>{cells}</tr>\n')
-    below = f"<caption>{text(caption)}</caption>\n" if caption else ""
+        lines.append(f'<tr><th scope="row"{_class(kinds[0])}>{text(row[0])}</th>{cells}</tr>\n')
+    below = f"\n{paragraph(caption)}" if caption else ""
     body = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(lines)}</tbody>"
-    return f'<div class="wide"><table>\n{below}{body}</table></div>'
+    return f'<div class="wide"><table>{body}</table></div>{below}'
 
 
 def _plain(cell: object) -> str:
