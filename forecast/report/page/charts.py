@@ -178,13 +178,13 @@ def residuals_chart(table: pd.DataFrame, *, counted: bool) -> Chart | None:
     }
 
 
-def bars_chart(title: str, rows: Sequence[tuple[str, float, float | None]]) -> Chart:
-    """A bar for each name, with its error where it has one."""
+def bars_chart(title: str, rows: Sequence[tuple[str, float, float | None]], *, span: float = 0.0) -> Chart:
+    """A bar for each name, with its error where it has one. span: the longest bar is at least this value."""
     bars = [
         {"name": label(name), "value": value, **({} if error is None else {"error": error})}
         for name, value, error in rows
     ]
-    return {"kind": "bars", "title": title, "rows": bars[:MOST_BARS]}
+    return {"kind": "bars", "title": title, "rows": bars[:MOST_BARS], "span": span}
 
 
 def ranks_chart(values: Floats) -> Chart:

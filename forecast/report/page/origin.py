@@ -23,7 +23,7 @@ def data_rows(data: Mapping[str, Any], metrics: Mapping[str, Any], split: str) -
 
     data: the entry `data` of a checkpoint's record; metrics: that becomes metrics.json.
     """
-    rows = [("file", f"{label(str(data['name']))}, checksum {label(str(data['checksum']))}")]
+    rows = [("file", f"{label(str(metrics['data']))}, checksum {label(str(data['checksum']))}")]
     if metrics.get("evaluated_file"):
         rows.append(("evaluated on", label(str(metrics["evaluated_file"]))))
     rows += [("columns", _named(data["columns"])), ("targets", _named(data["targets"])), ("every", str(data["freq"]))]
@@ -34,7 +34,7 @@ def data_rows(data: Mapping[str, Any], metrics: Mapping[str, Any], split: str) -
     if data.get("season"):
         rows.append(("season", f"{data['season']} steps"))
     rows += _panel_rows(data, data["series"]) if data.get("series") else _split_rows(data)
-    rows.append(("trained until", str(data["trained_until"])))
+    rows.append(("trained until", str(data["trained_until"]).removesuffix(" 00:00:00")))
     if data.get("gaps"):
         rows.append(("gaps", _gaps(data["gaps"])))
     rows += _left_out(data)

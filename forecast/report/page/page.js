@@ -10,7 +10,7 @@ class BarChart {
 
   draw() {
     const { svg, spec } = this, width = Math.max(280, Math.floor(this.host.clientWidth || 640)), line = 36;
-    const ends = spec.rows.map((row) => row.value + (row.error || 0)), most = Math.max(...ends, 1e-12);
+    const ends = spec.rows.map((row) => row.value + (row.error || 0)), most = Math.max(...ends, spec.span, 1e-300);
     const least = Math.min(0, ...spec.rows.map((row) => row.value - (row.error || 0)));
     const x = (value) => 2 + ((value - least) / (most - least)) * (width - 84);
     svg.replaceChildren();

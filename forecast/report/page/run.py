@@ -38,6 +38,7 @@ from forecast.text.terminal import label
 
 Draw = Callable[[Chart | None], str]
 ZOOM = "Drag across a picture to zoom, double-click to see all of it."
+SMALL = 0.01  # of the MAE: a column that is worth less has no long bar
 NO_SCRIPT = "The pictures need JavaScript; all else on this page does not."
 
 
@@ -189,10 +190,11 @@ def _covariates(metrics: Mapping[str, Any], split: str, draw: Draw) -> list[str]
         return []
     ranked = sorted(found.items(), key=lambda item: -item[1]["importance"])
     bars = [(name, row["importance"], row["error"]) for name, row in ranked]
+    span = SMALL * metrics[split]["scaled"]["mae"]
     says = "By how much the MAE, scaled, grows when windows exchange the column, with the standard error."
     return [
         paragraph(says),
-        draw(bars_chart("Worth of the columns", bars)),
+        draw(bars_chart("Worth of the columns", bars, span=span)),
         html_table(covariates_table(metrics, split), titled=False),
     ]
 
