@@ -136,7 +136,7 @@ def simulated_lines(record: Mapping[str, Any]) -> list[str]:
         for form, block in kind["forms"].items():
             held = [f"{100 * one['coverage']:.2f} ± {100 * one['error']:.2f}" for one in block.values()]
             hours = [
-                ", ".join(f"{100 * one[key]:.0f}" if key in one else "-" for one in block.values())
+                ", ".join(f"{100 * one[key]:.0f}" for one in block.values() if key in one) or "-"
                 for key in ("calm", "wild")
             ]
             table.append([kind["title"], form, *held, *hours])
