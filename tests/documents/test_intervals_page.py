@@ -67,6 +67,7 @@ def test_cross_fitting_is_shown_where_there_is_any():
     assert (
         "| ETTh1, 96 -> 96 | informer | best.ckpt, on the windows that chose it | 0.875 | 2.000 | 75.0 (-5.0) |" in page
     )
+    assert "Coverage moves by +0.0 to +5.0 points, +2.50 on average." in page
     assert "Not run yet: `python scripts/intervals.py --root FOLDER --rows etth2`" in page
     assert "cross-fitting" not in "\n".join(interval_page.lines({"etth1": {"ridge": result(0.9)}}, {}, {}))
 
