@@ -5,6 +5,7 @@ from typing import Any
 
 RECORD = "forecast"  # the key of our part
 PANEL = "panel"  # its entry on the series of a panel
+REFIT = "refit"  # its entry on the rows that a model was trained on once more
 FORMAT = 2  # raised when an older program could misread a file
 
 # Format 1 was written before an Informer's decoder was a module with embedding, layers, norm and head.

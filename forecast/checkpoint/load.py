@@ -4,27 +4,23 @@ The file is Lightning's, so that training can go on from it, with the weights un
 containers and tensors, under `RECORD`. It is loaded with `weights_only=True`: nothing in it is executed.
 """
 
-import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch import nn
-from torch.nn.modules.module import (
-    register_module_module_registration_hook,
-    register_module_parameter_registration_hook,
-)
-from torch.nn.parameter import is_lazy
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import read_plain
-from forecast.checkpoint.formats import PANEL, RECORD, rename_weights
+from forecast.checkpoint.entries import FLOATS
+from forecast.checkpoint.formats import PANEL, RECORD, REFIT, rename_weights
 from forecast.checkpoint.heads import TRAINING_ONLY, spread_of
+from forecast.checkpoint.sizes import is_too_large, no_larger_than
 from forecast.checkpoint.trained_roles import TrainedRoles
-from forecast.checkpoint.validate import FLOATS, check_content, epoch
+from forecast.checkpoint.validate import check_content, epoch
 from forecast.config.aliases import current_choices, current_config
 from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.build import build
@@ -43,7 +39,6 @@ CLASS_NAME = re.compile(r"lightning\.pytorch(\.[a-z_]+)*\.[A-Z]\w*|forecast\.tra
 # What Lightning goes on from.
 RESUMED = {"pytorch-lightning_version": str, "epoch": int, "optimizer_states": list, "lr_schedulers": list}
 LISTED_NAMES = 5  # of weights that do not fit
-TOO_LARGE = re.compile(r"can't allocate memory|not enough memory|out of memory|[Oo]verflow")  # torch's words
 LARGEST_TABLE = 10**9  # numbers: a width of the model times its lengths, such as a table of positions
 
 
@@ -83,6 +78,16 @@ class Checkpoint(TrainedRoles):
     def panel(self) -> dict[str, Any] | None:
         """What is known of the series of a panel beside `data`; None where the training had one series."""
         return cast(dict[str, Any] | None, self.record.get(PANEL))
+
+    @property
+    def refit(self) -> dict[str, Any] | None:
+        """Of a refitted model the splits that it learned from and the held-out one's figures; see `training.refit`."""
+        return cast(dict[str, Any] | None, self.record.get(REFIT))
+
+    @property
+    def trained_until(self) -> str:
+        """The time of the last row that the weights were fitted to."""
+        return str((self.refit or self.data)["trained_until"])
 
     @property
     def panel_scale(self) -> SavedScale:
@@ -160,31 +165,6 @@ class Checkpoint(TrainedRoles):
             )
 
 
-@contextlib.contextmanager
-def no_larger_than(weights: Mapping[str, torch.Tensor]) -> Iterator[None]:
-    """Ends the building of a model in this block that has more parameters or parts than `weights` can be of.
-
-    Raises UserError when a parameter is registered: no memory has been filled by then.
-    """
-    numbers = 2 * sum(weight.numel() for weight in weights.values()) + 2**16  # a part may be exchanged for another one
-    parts = 50 * len(weights) + 1000
-
-    def count(_owner: nn.Module, _name: str, part: nn.Module | nn.Parameter | None) -> None:
-        nonlocal numbers, parts
-        if isinstance(part, nn.Parameter) and not is_lazy(part):
-            numbers -= part.numel()
-        parts -= 1
-        if numbers < 0 or parts < 0:
-            raise UserError("it is larger than all the weights in the file")
-
-    hooks = [register_module_parameter_registration_hook(count), register_module_module_registration_hook(count)]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
 def calendar_encoding(config: dict[str, Any]) -> CalendarEncoding:
     """How the model of a resolved config wants its calendar: its key `embedding` when it has one."""
     return cast(CalendarEncoding, config["model"].get("embedding", "timeF"))
@@ -217,7 +197,7 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
     try:
         model = build(config["model"], window=window)
     except Exception as error:
-        if not _is_too_large(error):
+        if not is_too_large(error):
             raise
         sizes = [f"model.{key}={size}" for key, size in config["model"].items() if type(size) is int]
         raise UserError(
@@ -230,13 +210,6 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
     if spread is not None:
         model.add_spread(spread)
     return model
-
-
-def _is_too_large(error: BaseException) -> bool:
-    """Whether what torch or Python could not do is to make weights of that size."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return isinstance(error, MemoryError | OverflowError) or TOO_LARGE.search(str(error)) is not None
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:

@@ -1,19 +1,24 @@
 """The content of a checkpoint of any origin, refused with the entry that is wrong."""
 
 import functools
-import itertools
-import math
 import operator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-import torch
 from torch import Tensor
 
 import forecast
-from forecast.checkpoint.formats import FORMAT, PANEL, RECORD
+from forecast.checkpoint.entries import (
+    WrongEntry,
+    check_baseline,
+    check_calibration,
+    check_data,
+    check_refit,
+    parts_of,
+    require,
+)
+from forecast.checkpoint.formats import FORMAT, PANEL, RECORD, REFIT
 from forecast.errors import UserError
 
 NONE = type(None)
@@ -22,8 +27,6 @@ NONE = type(None)
 MOST_PARTS, MOST_CONFIG_PARTS, DEEPEST = 1_000_000, 10_000, 50
 CONTAINERS = (dict, list, tuple, set, frozenset)
 SHARED = 10  # how many times as large as the file its tensors may be, for weights with several names
-LARGEST = 1e150  # of a mean or a standard deviation: errors in original units are squared
-FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 # What is needed to evaluate, to predict and to describe it: mapping -> its keys and their types. There may be more.
 KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "": {"state_dict": (dict,), "global_step": (int,), "loops": (dict,)},
@@ -62,6 +65,7 @@ OPTIONAL_KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     f"{RECORD}.data.facts": dict.fromkeys(("columns", "mean", "std"), (list,)),
     f"{RECORD}.data.naive": {"period": (int,), "absolute": (list,), "squared": (list,)},
     f"{RECORD}.{PANEL}": {"scale": (dict,), "id_column": (str,), "time_column": (str,)},
+    f"{RECORD}.{REFIT}": {"rows": (list,), "trained_until": (str,), "held_out": (dict,)},
     f"{RECORD}.{PANEL}.scale": {"how": (str,), "ids": (Tensor,), "mean": (Tensor,), "std": (Tensor,)},
 }
 
@@ -74,27 +78,29 @@ def check_content(path: Path, content: Any) -> None:
         raise UserError(f"ckpt_path={path} is not a checkpoint of this program: it has no '{RECORD}' entry.{writer}")
     try:
         record = content[RECORD]
-        _require(isinstance(record, dict), RECORD, f"is a {type(record).__name__} and no mapping")
+        require(isinstance(record, dict), RECORD, f"is a {type(record).__name__} and no mapping")
         _check_format(path, record)
         _check_extent(record.get("config"), f"{RECORD}.config", most=MOST_CONFIG_PARTS)
         size = _check_extent(content, "", most=MOST_PARTS)
         too_large = f"is too large: its tensors are together more than {SHARED} times as large as the file"
-        _require(size <= SHARED * path.stat().st_size, "state_dict", too_large)
+        require(size <= SHARED * path.stat().st_size, "state_dict", too_large)
         _check_types(content)
-        _require(isinstance(epoch(content), int), "loops", "does not say how many epochs have begun")
+        require(isinstance(epoch(content), int), "loops", "does not say how many epochs have begun")
         config = record["config"]
         for key, least in (("seq_len", 1), ("label_len", 0), ("pred_len", 1)):
             where = f"{RECORD}.config.{key}"
-            _require(config[key] >= least, where, f"is {config[key]}; it must be at least {least}")
-        _check_data(record["data"], f"{RECORD}.data")
+            require(config[key] >= least, where, f"is {config[key]}; it must be at least {least}")
+        check_data(record["data"], f"{RECORD}.data")
         # of a panel whose series are all shorter than seq_len there is no NLinear
-        _require("nlinear_weight" in record or record.get(PANEL) is not None, f"{RECORD}.nlinear_weight", "is missing")
+        require("nlinear_weight" in record or record.get(PANEL) is not None, f"{RECORD}.nlinear_weight", "is missing")
         if record.get("calibration") is not None:
-            _check_calibration(record, f"{RECORD}.calibration")
+            check_calibration(record, f"{RECORD}.calibration")
+        if record.get(REFIT) is not None:
+            check_refit(record[REFIT], f"{RECORD}.{REFIT}")
         for key, rows in (("nlinear_weight", config["seq_len"]), ("ridge_weight", None), ("ridge_effect", None)):
             if key in record:
-                _check_baseline(record, key, rows=rows)
-    except _WrongEntry as error:
+                check_baseline(record, key, rows=rows)
+    except WrongEntry as error:
         raise UserError(
             f"ckpt_path={path} is damaged, or was made or changed by other means: its entry {error}."
         ) from None
@@ -106,15 +112,6 @@ def epoch(content: dict[str, Any]) -> Any:
     for key in ("fit_loop", "epoch_progress", "current", "started"):
         node = node.get(key) if isinstance(node, dict) else None
     return node
-
-
-class _WrongEntry(Exception):
-    """An entry is not what it must be; the text says which one and why."""
-
-
-def _require(holds: Any, where: str, problem: str) -> None:
-    if not holds:
-        raise _WrongEntry(f"{where} {problem}")
 
 
 def _check_format(path: Path, record: dict[str, Any]) -> None:
@@ -138,22 +135,21 @@ def _check_extent(node: Any, entry: str, *, most: int) -> int:
             size += node.nbytes
         elif isinstance(node, CONTAINERS):
             left -= len(node)
-            _require(left >= 0, entry or "content", f"has more than {most} parts, or holds itself")
-            _require(depth < DEEPEST, entry or "content", f"is nested more than {DEEPEST} deep, or holds itself")
-            pairs = node.items() if isinstance(node, dict) else enumerate(node)
-            pending += [(f"{where}.{key}" if where else str(key), value, depth + 1) for key, value in pairs]
+            require(left >= 0, entry or "content", f"has more than {most} parts, or holds itself")
+            require(depth < DEEPEST, entry or "content", f"is nested more than {DEEPEST} deep, or holds itself")
+            pending += [(f"{where}.{key}" if where else str(key), value, depth + 1) for key, value in parts_of(node)]
         elif isinstance(node, int):
-            _require(abs(node) < 2**63, where, "is an integer of more than 64 bits")
+            require(abs(node) < 2**63, where, "is an integer of more than 64 bits")
     return size
 
 
 def _check_tensor(where: str, tensor: Tensor) -> None:
     """Dense numbers in memory, as many as the file has."""
     kind = "quantised" if tensor.is_quantized else str(tensor.layout).removeprefix("torch.")
-    _require(kind == "strided" and not tensor.is_nested, where, f"is a {kind} tensor and no dense one")
-    _require(tensor.device.type == "cpu", where, f"is a tensor without numbers (device {tensor.device})")
+    require(kind == "strided" and not tensor.is_nested, where, f"is a {kind} tensor and no dense one")
+    require(tensor.device.type == "cpu", where, f"is a tensor without numbers (device {tensor.device})")
     enough = tensor.nbytes <= tensor.untyped_storage().nbytes()
-    _require(enough, where, f"claims more numbers than the file has: its shape is {tuple(tensor.shape)}")
+    require(enough, where, f"claims more numbers than the file has: its shape is {tuple(tensor.shape)}")
 
 
 def _check_types(content: dict[str, Any]) -> None:
@@ -165,17 +161,17 @@ def _check_types(content: dict[str, Any]) -> None:
             parent = functools.reduce(lambda inside, key: inside.get(key) or {}, place, content)
             if parent.get(last) is None:
                 continue
-            _require(isinstance(parent[last], dict), where, f"is a {type(parent[last]).__name__}; it must be dict")
+            require(isinstance(parent[last], dict), where, f"is a {type(parent[last]).__name__}; it must be dict")
             place.append(last)
         node = functools.reduce(operator.getitem, place, content)
         for key, types in kinds.items():
             entry = f"{where}.{key}" if where else key
-            _require(key in node, entry, "is missing")
+            require(key in node, entry, "is missing")
             text = f"is a {type(node[key]).__name__}; it must be {_in_words(types)}"
-            _require(_is_one(node[key], types), entry, text)
+            require(_is_one(node[key], types), entry, text)
     weights, data = content["state_dict"], content[RECORD]["data"]
     tensors = all(isinstance(name, str) and isinstance(value, Tensor) for name, value in weights.items())
-    _require(tensors, "state_dict", "must hold Tensor alone")
+    require(tensors, "state_dict", "must hold Tensor alone")
     choices, versions = content[RECORD]["choices"], content[RECORD]["versions"]
     lists: dict[str, tuple[Any, tuple[type, ...]]] = {
         "choices": ([*choices, *choices.values()], (str, NONE)),
@@ -188,39 +184,7 @@ def _check_types(content: dict[str, Any]) -> None:
         lists |= {f"data.naive.{key}": (data["naive"][key], (int, float)) for key in ("absolute", "squared")}
     for where, (values, types) in lists.items():
         names = _in_words(types)
-        _require(all(_is_one(value, types) for value in values), f"{RECORD}.{where}", f"must hold {names} alone")
-
-
-def _check_baseline(record: dict[str, Any], key: str, *, rows: int | None) -> None:
-    """A matrix (pred_len, rows), None: any number; of a ridge with covariates one, or one a target."""
-    weight, where = record[key], f"{RECORD}.{key}"
-    _require(isinstance(weight, Tensor), where, f"is a {type(weight).__name__}; it must be Tensor")
-    _require(weight.dtype in FLOATS, where, f"is of {weight.dtype} instead of a floating-point number")
-    shape = tuple(weight.shape)
-    expected: tuple[int, ...] = (record["config"]["pred_len"], rows or max(1, *shape[-1:]))
-    if key != "nlinear_weight" and "ridge_effect" in record:
-        maps = len(record["data"]["targets"])
-        expected = (1 if shape[:1] == (1,) else maps, *expected)
-    _require(shape == expected, where, f"has the shape {shape} instead of {expected}")
-
-
-def _check_calibration(record: dict[str, Any], where: str) -> None:
-    """Levels in per cent, ascending, and for each a margin at every step and target."""
-    state = record["calibration"]
-    levels, margins, targets = state["levels"], state["margins"], record["data"]["targets"]
-    _require(state["targets"] == targets, f"{where}.targets", f"is {state['targets']} instead of {targets}")
-    numbers = all(type(level) in (int, float) and 0 < level < 100 for level in levels)
-    ascending = numbers and levels and all(a < b for a, b in itertools.pairwise(levels))
-    _require(ascending, f"{where}.levels", f"is {levels!r}; it must be per cents, ascending")
-    shape, expected = tuple(margins.shape), (len(levels), record["config"]["pred_len"], len(targets))
-    _require(shape == expected, f"{where}.margins", f"has the shape {shape} instead of {expected}")
-    typical = state["typical"]
-    _require(tuple(typical.shape) == (len(targets),), f"{where}.typical", f"has the shape {tuple(typical.shape)}")
-    for name, numbers in (("margins", margins), ("typical", typical)):
-        finite = numbers.dtype in FLOATS and bool(torch.isfinite(numbers).all())
-        _require(finite, f"{where}.{name}", "must hold finite numbers")
-    for name in ("rows", "period"):
-        _require(state[name] > 0, f"{where}.{name}", f"is {state[name]}; it must be above 0")
+        require(all(_is_one(value, types) for value in values), f"{RECORD}.{where}", f"must hold {names} alone")
 
 
 def _in_words(types: tuple[type, ...]) -> str:
@@ -229,50 +193,3 @@ def _in_words(types: tuple[type, ...]) -> str:
 
 def _is_one(value: Any, types: tuple[type, ...]) -> bool:
     return isinstance(value, types) and not isinstance(value, bool)  # a bool is an int to Python
-
-
-def _check_data(data: dict[str, Any], where: str) -> None:
-    """Columns, targets, scaler, splits and time fit together."""
-    columns, targets, scaler = data["columns"], data["targets"], data["scaler"]
-    _require(len(set(columns)) == len(columns) > 0, f"{where}.columns", f"is {columns}; it must be names, none twice")
-    known = targets and set(targets) <= set(columns) and len(set(targets)) == len(targets)
-    _require(known, f"{where}.targets", f"is {targets}; it must be some of the columns {columns}, none twice")
-    _require(scaler["columns"] == columns, f"{where}.scaler.columns", f"is {scaler['columns']} instead of {columns}")
-    for key in ("mean", "std"):
-        fits = len(scaler[key]) == len(columns) and all(map(math.isfinite, scaler[key]))
-        _require(fits, f"{where}.scaler.{key}", f"must be {len(columns)} finite numbers, one a column")
-        within = max(map(abs, scaler[key])) <= LARGEST
-        _require(within, f"{where}.scaler.{key}", f"holds a number beyond {LARGEST:g}, of which no error is finite")
-    _require(min(scaler["std"]) > 0, f"{where}.scaler.std", "holds a number that is not above 0")
-    season = data.get("season")
-    _require(
-        season is None or (type(season) is int and season > 0), f"{where}.season", f"is {season!r}, no number of steps"
-    )
-    naive = data.get("naive") or dict.fromkeys(("absolute", "squared"), [0.0] * len(targets))
-    for key in ("absolute", "squared"):
-        fits = len(naive[key]) == len(targets) and all(math.isfinite(one) and one >= 0 for one in naive[key])
-        _require(fits, f"{where}.naive.{key}", f"must be {len(targets)} finite numbers from 0 on, one a target")
-    told = data.get("covariates") or {}
-    for name, words in told.items():
-        named = words is None or (isinstance(words, list) and all(isinstance(word, str) for word in words))
-        _require(named, f"{where}.covariates.{name}", "must be null, or the words of its categories")
-    facts, hidden = data.get("facts") or {"columns": (), "mean": (), "std": ()}, data.get("hidden") or []
-    own = [name for name in told if name in columns]
-    _require(columns[len(columns) - len(own) :] == own, f"{where}.covariates", f"is {own}; the last columns are others")
-    ok = isinstance(hidden, list) and hidden == own[len(own) - len(hidden) :]
-    _require(ok, f"{where}.hidden", f"is {hidden!r}; it must be the last of the covariates {own}")
-    for key in ("mean", "std"):
-        numbers = [one for one in facts[key] if isinstance(one, int | float) and math.isfinite(one)]
-        fits = len(numbers) == len(facts[key]) == len(told) - len(own) and (
-            key == "mean" or min(numbers, default=1) > 0
-        )
-        _require(fits, f"{where}.facts.{key}", f"must be {len(told) - len(own)} finite numbers, one a fact")
-    for name, rows in data["splits"].items():
-        ok = isinstance(rows, list) and len(rows) == 2 and all(type(n) is int for n in rows) and 0 <= rows[0] <= rows[1]
-        _require(ok, f"{where}.splits.{name}", f"is {rows!r}; it must be two row numbers, the first and the end")
-    try:
-        until = pd.Timestamp(data["trained_until"])
-    except ValueError:
-        until = pd.NaT
-    is_time = until is not pd.NaT and until.tzinfo is None
-    _require(is_time, f"{where}.trained_until", f"is {data['trained_until']!r}, which is no time of a series")

@@ -24,6 +24,12 @@ def main(arguments: argparse.Namespace) -> None:
     """Runs every check, a line each. Raises UserError with what leaks."""
     checkpoint = load_checkpoint(arguments.checkpoint)
     data = evaluated_data(checkpoint, trained_source(checkpoint, root=arguments.root), None, split=arguments.split)
+    if checkpoint.refit is not None:
+        say(
+            f"{checkpoint.path} has learned from the rows up to {checkpoint.trained_until}, so no split of them is "
+            "held out: what is checked is the scaler, which is that of the train rows of best.ckpt, and that no "
+            "forecast reads what follows its origin; whether the stored figures are those of best.ckpt is not."
+        )
     leaks = run_checks(checkpoint, data, split=arguments.split)
     if leaks:
         raise UserError("\n".join(leaks))

@@ -10,6 +10,7 @@ from forecast.commands.forecaster import Forecaster
 from forecast.commands.growth import NEW_ROWS
 from forecast.commands.inputs import check_horizon, files_read
 from forecast.commands.outputs import check_evaluation_folder
+from forecast.commands.refit import as_stored, stored_metrics
 from forecast.commands.results import write_results
 from forecast.config.build import build
 from forecast.config.check import read_settings
@@ -24,12 +25,20 @@ log = logging.getLogger(__name__)
 
 
 def evaluate(cfg: DictConfig) -> Answer:
-    """Evaluates a checkpoint on a split of its own data or of another file; writes and prints as training does."""
+    """Evaluates a checkpoint on a split of its own data or of another file; writes and prints as training does.
+
+    Of a refitted model that has learned from the test rows it prints the held-out model's figures and writes nothing.
+    """
     settings = read_settings(cfg, EvaluateSettings)
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
     check_horizon(forecaster.checkpoint, settings.pred_len)
     keep = files_read(forecaster.checkpoint, path=settings.data.path, root=settings.data.root)
     check_evaluation_folder(run_folder(), keep, overwrite=settings.overwrite)
+    stored = stored_metrics(forecaster.checkpoint, split=settings.split, path=settings.data.path)
+    if stored is not None:
+        with as_stored(forecaster.checkpoint):
+            print_report(stored, settings.split)
+        return Answer(rounded({"held_out": True, **stored}))
     started, memory = time.perf_counter(), PeakMemory()
     result = forecaster.result(
         forecaster.source(),

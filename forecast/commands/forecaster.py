@@ -1,10 +1,9 @@
 """Forecasting from Python: what the commands do, with DataFrames in and out."""
 
-import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +12,10 @@ import torch
 from omegaconf import DictConfig
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.commands.compared import compared
 from forecast.commands.future import future_source, future_values
 from forecast.commands.inputs import WHOLE_FILE, check_horizon, evaluated_data, find_device, history, trained_source
 from forecast.commands.intervals import forecast_intervals, wanted
+from forecast.commands.own_classes import with_own_classes
 from forecast.commands.panel_ends import (
     check_unseen,
     history_source,
@@ -25,8 +24,9 @@ from forecast.commands.panel_ends import (
     report_left_out,
     whole_table,
 )
+from forecast.commands.refit import as_stored, stored_metrics
 from forecast.commands.results import Result, evaluate_checkpoint
-from forecast.commands.tables import Table, as_file, check_table, keep_table, time_column_of
+from forecast.commands.tables import Table, as_file, check_table, errors_table, keep_table, time_column_of
 from forecast.config.entry import call
 from forecast.config.job import run_folder
 from forecast.config.trust import trusting
@@ -40,21 +40,7 @@ from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.evaluation.interval_columns import column_names, of_each
 from forecast.evaluation.predict import predict
-from forecast.run_folder import METRICS, TRAINING_TABLE, checkpoint_path, run_of
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def with_own_classes(method: "Callable[Concatenate[Forecaster, P], R]") -> "Callable[Concatenate[Forecaster, P], R]":
-    """The method of a Forecaster, inside which the modules that it trusts are trusted."""
-
-    @functools.wraps(method)
-    def trusted(self: "Forecaster", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with trusting(self.trust):
-            return method(self, *args, **kwargs)
-
-    return trusted
+from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
 
 
 class Forecaster:
@@ -117,7 +103,7 @@ class Forecaster:
         """Trains on the first rows of a table as `forecast train` does, and leaves the same run folder.
 
         table: its rows are kept in the run folder as data.csv; None trains on the data that the overrides name, such as
-        data=ETTh1. Returns itself, with the best checkpoint.
+        data=ETTh1. Returns itself, with the best checkpoint, or with refit=true the one of all rows.
         """
         overrides = self.overrides
         if table is not None:
@@ -134,7 +120,7 @@ class Forecaster:
             train(cfg)
 
         folder = call(train_on_table, config_name="train", overrides=overrides)
-        self._checkpoint = load_checkpoint(checkpoint_path(folder, "best"))
+        self._checkpoint = load_checkpoint(final_checkpoint(folder))
         return self
 
     @property
@@ -267,13 +253,17 @@ class Forecaster:
         table: other rows than those trained on, all of whose windows count; None: the test rows of the data trained on.
         split: train, val, test, tail or new in place of that; new: the rows that came after the training. reading: as
         in `predict`. Columns: mse and mae in scaled units, mase, rmsse and smape; of a panel also wape; of one target
-        column also mse_original and mae_original. NaN: not known.
+        column also mse_original and mae_original. NaN: not known. Of a model refitted on all rows the test figures are
+        those of the held-out model.
         """
         split = split or ("test" if table is None else WHOLE_FILE)
         source = self.source()
         with as_file(table, source, reading) as (path, layout):
-            metrics = self.result(source, path, split=split, protocol=Protocol(), reading=layout).metrics
-        return compared(metrics, split)
+            metrics = stored_metrics(self.checkpoint, split=split, path=path)
+            if metrics is None:
+                metrics = self.result(source, path, split=split, protocol=Protocol(), reading=layout).metrics
+        with as_stored(self.checkpoint):
+            return errors_table(metrics, split)
 
     @with_own_classes
     def result(
@@ -289,10 +279,7 @@ class Forecaster:
         calibration: str | None = None,
         level: Sequence[float] | None = None,
     ) -> Result:
-        """Everything that an evaluation gives, on the data trained on or on another file.
-
-        calibration, level: of the intervals, None: as in training.
-        """
+        """All that an evaluation gives, on the data trained on or another file; calibration, level: see `wanted`."""
         data = evaluated_data(self.checkpoint, source, path, split=split, reading=reading)
         check_offsets(data, split, protocol)
         return evaluate_checkpoint(

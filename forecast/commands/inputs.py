@@ -13,6 +13,7 @@ import torch
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.growth import NEW_ROWS, has_grown, new_rows, train_again, what_now
 from forecast.commands.panels import evaluated_panel, trained_columns
+from forecast.commands.refit import check_later
 from forecast.config.build import build
 from forecast.data.categories import with_categories
 from forecast.data.frame import SeriesFrame, read_frame
@@ -191,12 +192,15 @@ def evaluated_data(
         valid = [*splits, NEW_ROWS, WHOLE_FILE] if path else [*splits, NEW_ROWS]
         hint = " split=all needs data.path=FILE." if split == WHOLE_FILE else closest(split, valid)
         raise UserError(f"split={split}: {frame.name} has the splits {', '.join(valid)}.{hint}")
-    seen = (frame.timestamps <= pd.Timestamp(checkpoint.data["trained_until"])).sum()
+    if path:
+        first = min(max(splits[split].start, lengths["seq_len"]), len(frame) - 1)  # the first that a window forecasts
+        check_later(checkpoint, split, frame.timestamps[first])
+    seen = (frame.timestamps <= pd.Timestamp(checkpoint.trained_until)).sum()
     if path and seen > splits[split].start:
         log.warning(
             "Some of the evaluated rows are not later than %s, up to where the model was trained: on rows that it "
             "has seen its error is no forecast error.",
-            checkpoint.data["trained_until"],
+            checkpoint.trained_until,
         )
     if path or split == NEW_ROWS:
         lines = splits[split]

@@ -3,7 +3,7 @@
 import argparse
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from forecast.commands import Answer
 from forecast.commands.description import slot_names
 from forecast.config.trust import as_typed
 from forecast.data.guessing.train_command import typed
+from forecast.evaluation.conformal import CALIBRATION
+from forecast.evaluation.interval_errors import name_of
 from forecast.run_folder import METRICS, run_of
 from forecast.text.terminal import label, listed, say
 
@@ -45,28 +47,43 @@ def make_card(checkpoint: Checkpoint) -> dict[str, Any]:
         "is_best": checkpoint.is_best,
         "imported": record.get("imported"),
         "best_step": record["best_step"],
+        "refit": checkpoint.refit,
         "data": {
             "features": checkpoint.features,
             **{key: value for key, value in data.items() if key not in ("scaler", "gaps")},
         },
         "gaps": data.get("gaps"),
         "scaler": {name: {"mean": mean, "std": std} for name, mean, std in scaler},
-        "metrics": run_metrics(checkpoint.path),
+        "intervals": intervals_of(record),
+        "metrics": split_errors(checkpoint.refit["held_out"]) if checkpoint.refit else run_metrics(checkpoint.path),
         "versions": record["versions"],
         "next": next_commands(checkpoint),
     }
 
 
+def intervals_of(record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What its intervals are calibrated on; None of a checkpoint without."""
+    state = record.get(CALIBRATION)
+    return None if state is None else {key: state[key] for key in ("levels", "windows", "blocks", "parts")}
+
+
 def run_metrics(path: Path) -> dict[str, Any]:
     """The blocks val and test of the run's metrics.json, which are of its best.ckpt; empty when it is not there."""
     try:
-        metrics = json.loads((run_of(path) / METRICS).read_text())
+        return split_errors(json.loads((run_of(path) / METRICS).read_text()))
+    except (OSError, ValueError):
+        return {}
+
+
+def split_errors(metrics: Any) -> dict[str, Any]:
+    """Of val and test the windows and the errors; empty where they are not there."""
+    try:
         return {
             split: {"windows": metrics[split]["windows"], **metrics[split]["scaled"]}
             for split in SPLIT_NAMES
             if split in metrics
         }
-    except (OSError, ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return {}
 
 
@@ -81,7 +98,8 @@ def next_commands(checkpoint: Checkpoint) -> list[str]:
         f"forecast predict {as_typed()}{typed('ckpt_path', str(checkpoint.path))} output=forecast.csv{told}",
         f"forecast train {as_typed()}{typed('ckpt_path', str(going_on))} trainer.max_epochs={epochs + 1}",
     ]
-    return commands[:2] if "imported" in checkpoint.record else commands  # it has no optimizer to go on with
+    # without an optimizer nothing goes on
+    return commands[:2] if "imported" in checkpoint.record or going_on.name == "refit.ckpt" else commands
 
 
 def lines(card: dict[str, Any]) -> Iterator[str]:
@@ -104,8 +122,15 @@ def lines(card: dict[str, Any]) -> Iterator[str]:
         yield row("windows", f"{words(data['windows'])}; trained until {data['trained_until']}")
     else:
         yield row("rows", f"{words(splits)}; trained until {data['trained_until']}")
+    if refit := card["refit"]:
+        more = f"trained once more on {listed(refit['rows'])}, until {refit['trained_until']}"
+        yield row("refit", f"{more}; the errors below are those of the held-out model, best.ckpt")
     if card["gaps"]:
         yield row("gaps", words({key: value for key, value in card["gaps"].items() if not isinstance(value, dict)}))
+    if found := card["intervals"]:
+        crossed = ", each half by the epoch that the other chose" if found["parts"] > 1 else ""
+        of = f"{number(found['windows'])} validation windows, {number(found['blocks'])} without overlap{crossed}"
+        yield row("intervals", f"{', '.join(map(name_of, found['levels']))} %, calibrated on {of}")
     for split, errors in card["metrics"].items():
         scores = f"MSE {errors['mse']:.4f}, MAE {errors['mae']:.4f}, scaled, {number(errors['windows'])} windows"
         yield row(SPLIT_NAMES[split], f"{scores}; of best.ckpt")
@@ -145,6 +170,8 @@ def best(card: dict[str, Any]) -> str:
     """Whether it is the best checkpoint of its run."""
     if card["imported"]:
         return f"imported from {card['imported']['file']}"
+    if card["refit"]:
+        return "so far as the best of its run"
     if card["is_best"]:
         return "the best of its run so far"
     step = card["best_step"]

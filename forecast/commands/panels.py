@@ -4,7 +4,10 @@ import logging
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
+
 from forecast.checkpoint.load import Checkpoint, calendar_encoding
+from forecast.commands.refit import check_later
 from forecast.data.categories import told_facts, with_categories, with_train_categories
 from forecast.data.holidays import with_holidays
 from forecast.data.panel.fact_scale import fitted_facts
@@ -84,11 +87,20 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
         scaling="none",  # replaced by that of the training
         **lengths,
     )
+    if other_file:
+        check_later(checkpoint, split, first_forecast(data, split))
     together = len(checkpoint.covariates)
     scaler = checkpoint.panel_scale.scaler(frame, context=config["seq_len"], together=together)
     if count := int(scaler.own.sum()):
         log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
     return replace(data, scaler=scaler, season=checkpoint.data["season"])
+
+
+def first_forecast(data: PanelData, split: str) -> pd.Timestamp | None:
+    """The time of the first row that any window of a split forecasts; None without a window."""
+    frame, origins = data.frame, data.origins(split)
+    steps = (origins.first - frame.offsets[:-1] + frame.steps)[origins.counts > 0]
+    return frame.calendar()[int(steps.min())] if len(steps) else None
 
 
 def panel_history(checkpoint: Checkpoint, source: CsvSource) -> PanelFrame:

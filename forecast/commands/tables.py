@@ -10,10 +10,12 @@ from typing import Any
 import pandas as pd
 
 from forecast.commands.outputs import keep_others
+from forecast.comparison.rows import at
 from forecast.config.check import check_reading
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.sources import FileSource, Source
 from forecast.errors import UserError
+from forecast.evaluation.metrics import UNIT_FREE
 from forecast.files import replacing
 from forecast.run_folder import RUN_INFO, TRAINING_TABLE
 from forecast.text.terminal import listed
@@ -125,3 +127,21 @@ def as_file(
             yield path, {key.name: getattr(layout, key.name) for key in fields(Layout) if key.name != "columns"}
         except UserError as error:
             raise UserError(str(error).replace(str(path), NAME)) from error
+
+
+def errors_table(metrics: Mapping[str, Any], split: str) -> pd.DataFrame:
+    """The errors in metrics.json on a split: a row for the model and one for each baseline, NaN where not known."""
+    model, baselines = metrics["model"], metrics["baselines"]
+    rows = {model: metrics[split]} | {
+        f"{name}_baseline" if name == model else name: baselines[name] for name in baselines
+    }
+    original = [f"{error}_original" for error in ("mse", "mae") if "original" in metrics[split]]
+    of_panel = ["wape"] if "wape" in metrics[split] else []
+    names = ("mse_scaled", "mae_scaled", *UNIT_FREE, *of_panel, *original)
+    places = {name: tuple(reversed(name.split("_"))) for name in names}
+    table: pd.DataFrame = pd.DataFrame(
+        {name: [at(errors, place) for errors in rows.values()] for name, place in places.items()},
+        index=list(rows),
+        dtype=float,
+    )
+    return table

@@ -15,7 +15,8 @@ from forecast.commands.inputs import saved_source
 from forecast.commands.intervals import levels_of, wanted
 from forecast.commands.outputs import keep_others
 from forecast.commands.panels import training_panel
-from forecast.commands.results import evaluate_checkpoint, write_results
+from forecast.commands.refit import chosen_checkpoint, kept_metrics, shown
+from forecast.commands.results import Result, evaluate_checkpoint, write_results
 from forecast.config.build import build
 from forecast.config.check import check_config
 from forecast.config.code_hash import code_hash
@@ -24,6 +25,7 @@ from forecast.config.distributed import check_restarts, rank
 from forecast.config.job import choices, in_sweep, job_number, run_folder, task_overrides
 from forecast.config.resume import resumed_config
 from forecast.data.categories import with_train_categories
+from forecast.data.guessing.train_command import typed
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData, prepare
 from forecast.data.roles import covariates_of
@@ -33,19 +35,20 @@ from forecast.errors import Terminated, UserError
 from forecast.evaluation.baselines import fit_baselines, train_season
 from forecast.evaluation.evaluate import Protocol, counted_windows
 from forecast.evaluation.horizon_offsets import check_offsets
-from forecast.files import remove_unfinished
+from forecast.files import remove_unfinished, write_json
 from forecast.report.verdict import print_report
 from forecast.run_folder import METRICS, RESULTS, RUN_INFO, checkpoint_path, read_run, write_run_info
 from forecast.training.calibrated import add_calibration, check_levels
 from forecast.training.checkpoint import resume_hint
 from forecast.training.closed_form import as_fitted, fit_closed_form
 from forecast.training.cross_fit import HALVES, half_path
-from forecast.training.fit import Plan, fit
+from forecast.training.fit import Plan, Trained, fit
 from forecast.training.hyperparameters import log_hyperparameters
 from forecast.training.lightning_errors import errors_for_users
 from forecast.training.loggers import finished_wandb_run
 from forecast.training.optimizers import dry_step
 from forecast.training.record import make_record, versions
+from forecast.training.refit import refit
 from forecast.training.throughput import Throughput
 
 log = logging.getLogger(__name__)
@@ -54,6 +57,7 @@ log = logging.getLogger(__name__)
 def train(cfg: DictConfig) -> None:
     """Trains, evaluates best.ckpt on all test windows, writes the run folder and prints the comparison.
 
+    With refit=true or val it trains once more, on more rows, when all that is there.
     After Ctrl-C it does so too, when there is a checkpoint, and raises KeyboardInterrupt at the end. Raises UserError
     for whatever the user can mend; then run.json, the log and the checkpoints so far are all that was written.
     """
@@ -88,7 +92,7 @@ def remove_results(folder: Path, *, new: bool) -> None:
 
     Raises UserError for such results without a run.json: they are not of a run, and would be lost.
     """
-    checkpoints = [checkpoint_path(folder, name) for name in ("best", "last")]
+    checkpoints = [checkpoint_path(folder, name) for name in ("best", "last", "refit")]
     checkpoints += [half_path(folder, half) for half in HALVES]
     results = [*(folder / name for name in RESULTS), *checkpoints]
     for path in (folder / RUN_INFO, *results):
@@ -103,6 +107,8 @@ def remove_results(folder: Path, *, new: bool) -> None:
         )
         for path in (folder / METRICS, *checkpoints):
             path.unlink(missing_ok=True)
+    else:  # best.ckpt may become another one: what was refitted for as many steps is made anew
+        checkpoint_path(folder, "refit").unlink(missing_ok=True)
 
 
 def made_by(plan: Plan, first: Mapping[str, Any]) -> dict[str, str | None]:
@@ -131,6 +137,12 @@ def make_plan(cfg: DictConfig) -> Plan:
         raise UserError("ckpt_path cannot be swept: a run goes on by itself, without -m, one command for each")
     start = load_checkpoint(cfg.ckpt_path) if cfg.ckpt_path else None
     if start is not None:
+        if start.refit is not None:
+            last = typed("ckpt_path", str(start.path.with_name("last.ckpt")))
+            raise UserError(
+                f"ckpt_path={start.path} was trained once more on more rows, and no training goes on from it. Go on "
+                f"from the held-out model, which refits anew: {last}"
+            )
         if "imported" in start.record:
             raise UserError(
                 f"ckpt_path={start.path} was imported from {start.record['imported']['file']}: it holds weights only, "
@@ -211,23 +223,20 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
     status = {"status": "finished" if trained.finished else "interrupted"}
     if not trained.is_first:
         return status  # one process evaluates: every window once, whatever their number
-    best = checkpoint_path(plan.folder, "best")
-    path = best if best.exists() else checkpoint_path(plan.folder, "last")
     if calibrated:
+        path = chosen_checkpoint(plan.folder).path
         add_calibration(path, plan.folder, data, levels=levels, device=trained.device)
-    checkpoint = load_checkpoint(path)
-    result = evaluate_checkpoint(
-        checkpoint,
-        source,
-        data,
-        split="test",
-        protocol=protocol,
-        protocol_name=plan.choices["protocol"],
-        batch_size=config["data"]["batch_size"],
-        device=trained.device,
-        brief=("val",),  # the windows that chose best.ckpt say less of a model than the test windows
-        intervals=wanted(checkpoint),
-    )
+    best = chosen_checkpoint(plan.folder)
+    options: dict[str, Any] = {
+        "split": "test",
+        "protocol": protocol,
+        "protocol_name": plan.choices["protocol"],
+        "batch_size": config["data"]["batch_size"],
+        "device": trained.device,
+        "intervals": wanted(best),
+    }
+    # the windows that chose best.ckpt say less of a model than the test windows
+    result = evaluate_checkpoint(best, source, data, brief=("val",), **options)
     result.metrics |= {"cost": trained.cost, **status}
     write_results(plan.folder, result)
     with errors_for_users(plan.folder):
@@ -237,8 +246,32 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
         log.info(sentence)
     if not trained.finished:
         log.warning("The training was interrupted. %s", resume_hint(plan.folder, "Look at the figures so far"))
+    elif config["refit"]:
+        train_on_more_rows(plan, data, result, trained, options)
     log.info("Everything about this run is in %s", plan.folder)
     return {"data": record["data"], **result.metrics["cost"], **status}
+
+
+def train_on_more_rows(
+    plan: Plan, data: PreparedData | PanelData, result: Result, trained: Trained, options: dict[str, Any]
+) -> None:
+    """Writes refit.ckpt, adds `refit` to metrics.json and says so; of refit=val also what it gives on the test rows.
+
+    result: of the held-out model, which stays as it is. options: of its evaluation.
+    """
+    rows, best = plan.config["refit"], chosen_checkpoint(plan.folder)
+    log.info("Training once more on more rows, %s.", "train and val" if rows == "val" else "all")
+    kept = kept_metrics(result.metrics)
+    done = refit(plan, best, data, rows=rows, metrics=kept, processes=trained.processes)
+    refitted = load_checkpoint(done.path)
+    block: dict[str, Any] = {"rows": done.rows, "trained_until": refitted.trained_until, "steps": refitted.step}
+    block["train_seconds"] = done.seconds
+    if rows == "val":
+        block["test"] = evaluate_checkpoint(refitted, plan.source, data, **options).metrics["test"]
+    result.metrics["refit"] = block
+    write_json(plan.folder / METRICS, result.metrics)
+    for sentence in shown(block, result.metrics, done.path):
+        log.info(sentence)
 
 
 def read_data(source: Source, config: dict[str, Any]) -> PreparedData | PanelData:

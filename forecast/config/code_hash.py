@@ -14,7 +14,18 @@ from forecast.config.values import PACKAGE
 LEFT_OUT = ("__main__.py", "text", "report", "comparison", "reproduction", "export", "commands", "conf", "results")
 COMMANDS = tuple(
     f"commands/{name}.py"
-    for name in ("train", "inputs", "outputs", "results", "panels", "panel_results", "description", "growth")
+    for name in (
+        "train",
+        "inputs",
+        "outputs",
+        "results",
+        "panels",
+        "panel_results",
+        "description",
+        "growth",
+        "intervals",
+        "refit",
+    )
 )
 # Whose versions a sweep's job is told by too, as run.json has them.
 LIBRARIES = ("torch", "lightning", "numpy", "pandas")

@@ -27,6 +27,7 @@ LATER: Mapping[str, Any] = {
     "calibration": "static",
     "level": [80, 95],
     "compile": None,
+    "refit": False,
     "data.season": None,
     "data.sheet": None,
     "protocol.stride": 1,

@@ -22,7 +22,7 @@ from forecast.errors import UserError
 
 # How long and under whose eyes a run trains, and where its file lies: the model and the data stay.
 FREE_GROUPS = ("trainer", "callbacks", "logger")
-FREE_KEYS = ("data.root", "data.path", "ckpt_path", "checks.leakage", "compile")
+FREE_KEYS = ("data.root", "data.path", "ckpt_path", "checks.leakage", "compile", "refit")
 
 # What the text of a checkpoint may choose of a logger and a trainer: names, which are no path and no address.
 NAMES = (
@@ -56,7 +56,7 @@ def resumed_config(
     """
     # older runs have none of them
     added = {key: composed.get(key) for key in ("checks", "calibration", "level")}
-    config = OmegaConf.create({**added, "compile": None, "loss": former_loss(), **saved})
+    config = OmegaConf.create({**added, "compile": None, "refit": False, "loss": former_loss(), **saved})
     saved_choices = {"loss": "mse", **saved_choices}
     names, refused = groups(), []
     parsed = OverridesParser.create().parse_overrides(overrides)
@@ -71,7 +71,7 @@ def resumed_config(
         raise UserError(
             "\n".join(filter(None, refused)) + "\nA continued run keeps its model and data. Start a new run without "
             f"ckpt_path, or change only {', '.join(f'{name}.*' for name in FREE_GROUPS)}, data.root, data.path, "
-            "checks.leakage and compile"
+            "checks.leakage, compile and refit"
         )
     check_places(config, [override.key_or_group for override in parsed])
     config.ckpt_path = composed.get("ckpt_path")

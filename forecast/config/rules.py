@@ -155,7 +155,7 @@ RULES: tuple[Rule, ...] = (
         ("loss._target_", "model._target_"),
         lambda loss, model: not (_extends(loss, _SPREAD) and _extends(model, _FITTED)),
         "this model is fitted at once and trains on no loss: leave loss= out. Its intervals come from the errors that "
-        "it makes on the validation rows, key levels",
+        "it makes on the validation rows, key level",
     ),
     Rule(("data.path",), _file, "there is no such file"),
     Rule(("trainer.accelerator",), _gpu, "torch sees no GPU here. Use trainer=cpu, or install torch's CUDA build."),
@@ -174,6 +174,18 @@ RULES: tuple[Rule, ...] = (
         lambda limit, schedule: limit != 0 or not _is(schedule, "ReduceLROnPlateau"),
         "schedule=plateau goes by the validation MSE, and there is no validation: leave it out, or choose another "
         "schedule",
+    ),
+    Rule(
+        ("refit", "trainer.limit_val_batches"),
+        lambda refit, limit: refit is False or limit != 0,
+        "validation chooses for how many steps, and with trainer.limit_val_batches=0 there is none: leave that out, or "
+        "say refit=false",
+    ),
+    Rule(
+        ("refit", "schedule._target_"),
+        lambda refit, schedule: refit is False or not _is(schedule, "ReduceLROnPlateau"),
+        "schedule=plateau goes by the validation MSE, and a refit has no validation: choose another schedule, such as "
+        "schedule=cosine, or say refit=false",
     ),
     *(
         Rule(

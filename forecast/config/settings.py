@@ -31,6 +31,7 @@ class TrainSettings:
     calibration: CalibrationName
     level: Sequence[Level]
     compile: Literal["default", "reduce-overhead", "max-autotune"] | None
+    refit: Literal["val"] | bool
     ckpt_path: str | None
     checks: Checks
 

@@ -158,6 +158,7 @@ def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
             "epoch": checkpoint.epoch,
             "is_best": checkpoint.is_best,
         },
+        **({"refit": {key: refit[key] for key in ("rows", "trained_until")}} if (refit := checkpoint.refit) else {}),
         "parameters": record["parameters"],
         "chosen": record["choices"],
         **{key: config[key] for key in ("seq_len", "label_len", "pred_len")},

@@ -42,7 +42,7 @@ def roll_out(
     rows = torch.cat(steps, dim=1)
     if outputs == 1:
         return window.target_columns(rows)
-    return rows.unflatten(2, (-1, outputs))[:, :, list(window.targets)].flatten(2)
+    return torch.unflatten(rows, 2, (-1, outputs))[:, :, list(window.targets)].flatten(2)
 
 
 def instance_normed_rows(

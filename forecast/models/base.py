@@ -140,7 +140,7 @@ class ForecastModel(nn.Module):
                 f"{type(self).__name__} gives {raw.shape[-1]} numbers for a step, and this loss needs {numbers}, "
                 f"{self.window.outputs} for a column: let its class give window.outputs of them, or choose loss=mse"
             )
-        return self.spread.from_raw(raw.unflatten(-1, (-1, self.window.outputs)))
+        return self.spread.from_raw(torch.unflatten(raw, -1, (-1, self.window.outputs)))
 
     def moved(
         self, predicted: Float[Tensor, "B R N *O"], mean: Float[Tensor, "B 1 N"], std: Float[Tensor, "B 1 N"]
@@ -255,6 +255,14 @@ class FittedModel(ForecastModel):
         """
         raise NotImplementedError
 
+    def refit(self, rows: FittingRows, whole: FittingRows) -> dict[str, Any]:
+        """As `fit`, with what `rows` choose, and the weights that this choice gives on the train origins of `whole`.
+
+        A model without weights takes nothing from them.
+        """
+        del whole
+        return self.fit(rows)
+
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
@@ -281,7 +289,7 @@ def by_step(columns: Float[Tensor, "B T PO"], outputs: int) -> Float[Tensor, "B 
     """What a map of single columns gives, (B, T, P * O), by step, as `ForecastModel.forecast` has it: (B, P, T * O)."""
     if outputs == 1:
         return columns.transpose(1, 2)
-    return columns.unflatten(2, (-1, outputs)).transpose(1, 2).flatten(2)
+    return torch.unflatten(columns, 2, (-1, outputs)).transpose(1, 2).flatten(2)
 
 
 def with_placeholders(

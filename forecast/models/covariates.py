@@ -100,23 +100,26 @@ def joint_sums(
 
 def joint_candidate(
     sums: Sequence[WindowSums], shape: Mapping[str, Any], *, strengths: Sequence[float]
-) -> Iterator[tuple[LinearMap, float]]:
+) -> Iterator[tuple[LinearMap, float, LinearMap | None]]:
     """The map whose two strengths err least on the val windows, with that error; none where no strength is enough.
 
-    sums: of the train and the val windows. shape: see `joint_system`. First one strength for all regressors is chosen,
-    then that of the covariates alone.
+    sums: of the train and the val windows, and of more windows, to which a second map is fitted at these strengths;
+    without them it is None. shape: see `joint_system`. First one strength for all regressors is chosen, then that of
+    the covariates alone.
     """
-    train, val = sums
+    train, val, *more = sums
     system = joint_system(train, **shape)
 
-    def tried(strength: float, effect_strength: float) -> Iterator[tuple[float, float, LinearMap]]:
-        one = joint_map(system, strength=strength, effect_strength=effect_strength)
+    def tried(strength: float, effect_strength: float) -> Iterator[tuple[float, dict[str, float], LinearMap]]:
+        both = {"strength": strength, "effect_strength": effect_strength}
+        one = joint_map(system, **both)
         if one is not None:
-            yield joint_squared_error(val, one), strength, one
+            yield joint_squared_error(val, one), both, one
 
     found = [one for strength in strengths for one in tried(strength, strength)]
     if found:
         best = min(found, key=lambda one: one[0])
-        found = [best, *(one for effect in EFFECT_STRENGTHS for one in tried(best[1], effect))]
-        error, _, linear = min(found, key=lambda one: one[0])
-        yield linear, error
+        found = [best, *(one for effect in EFFECT_STRENGTHS for one in tried(best[1]["strength"], effect))]
+        error, both, linear = min(found, key=lambda one: one[0])
+        again = [joint_map(joint_system(whole, **shape), **both) or linear for whole in more]
+        yield linear, error, again[0] if again else None

@@ -33,6 +33,6 @@ class NLinear(ForecastModel):
         forecast: Tensor = self.map(columns - last)
         if self.window.outputs == 1:
             return (forecast + last).transpose(1, 2)
-        numbers = forecast.unflatten(2, (-1, self.window.outputs))  # (B, T, P, O)
+        numbers = torch.unflatten(forecast, 2, (-1, self.window.outputs))  # (B, T, P, O)
         point = numbers[..., :1] + last.unsqueeze(3)  # the others are distances and scales, see `Spread`
         return by_step(torch.cat([point, numbers[..., 1:]], dim=3).flatten(2), self.window.outputs)

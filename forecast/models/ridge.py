@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from forecast.bounds import Bound, Positive, at_least
 from forecast.models.base import FittedModel, FittingRows, WindowShape
 from forecast.models.covariates import CovariateRegressors, joint_candidate, joint_sums
-from forecast.ops.ridge import STRENGTHS, LinearMap, Naive, mean_map, mean_squared_error, ridge_maps
+from forecast.ops.ridge import STRENGTHS, LinearMap, Naive, maps_by_strength, mean_map, mean_squared_error
 from forecast.ops.window_sums import WindowSums
 
 LONGEST = 1008  # rows: six weeks of hours; the cost grows with their cube
@@ -26,10 +26,14 @@ MOST_COLUMNS = 16  # that are given a map each: every one costs as much as the s
 
 
 class Candidate(NamedTuple):
-    """A map fitted on the train windows and its MSE on the val windows."""
+    """A map fitted on the train windows and its MSE on the val windows.
+
+    again: the map that the same choice gives on more windows, None without them.
+    """
 
     linear: LinearMap
     error: float
+    again: LinearMap | None = None
 
 
 class Ridge(FittedModel):
@@ -78,18 +82,16 @@ class Ridge(FittedModel):
         """Rows of the longest map, or those of the covariates, where these are more."""
         return self.rows if self.regressors is None else max(self.rows, self.regressors.rows)
 
-    def fit(self, rows: FittingRows) -> dict[str, Any]:
-        """Fits all maps, and returns the options with the look-back and the columns as chosen."""
+    def fit(self, rows: FittingRows, whole: FittingRows | None = None) -> dict[str, Any]:
+        """Fits all maps, and returns the options with the look-back and the columns as chosen. whole: see `refit`."""
         columns, n_targets = self.options["columns"], rows.series.shape[1]
         if n_targets == 1 or (columns is None and n_targets > MOST_COLUMNS):
             columns = "shared"
         if self.regressors is not None:
-            maps = [
-                self.mean(rows, one) for one in self.with_covariates(rows, self.regressors, shared=columns == "shared")
-            ]
-            return self.take(maps)
+            joint = self.with_covariates(rows, self.regressors, shared=columns == "shared", whole=whole)
+            return self.take([self.mean(rows, one) for one in joint])
         parts = [rows.series] if columns == "shared" else torch.split(rows.series, 1, dim=1)
-        found = self.candidates(rows, parts, together=columns is None)
+        found = self.candidates(rows, parts, together=columns is None, whole=whole)
         if columns is None:
             *own, together = found
             shared = self.mean(rows, together)
@@ -98,8 +100,13 @@ class Ridge(FittedModel):
             maps = [self.mean(rows, one) for one in found]
         return self.take(maps)
 
-    def take(self, maps: Sequence[LinearMap]) -> dict[str, Any]:
+    def refit(self, rows: FittingRows, whole: FittingRows) -> dict[str, Any]:
+        """The look-backs, naive forecasts, strengths and shares that `rows` choose, each map fitted to `whole`."""
+        return self.fit(rows, whole)
+
+    def take(self, means: Sequence[Candidate]) -> dict[str, Any]:
         """Takes the weights of maps; returns the options as they are then."""
+        maps = [one.again or one.linear for one in means]
         self.rows = max(one.weight.shape[1] for one in maps)
         weights = [nn.functional.pad(one.weight, (self.rows - one.weight.shape[1], 0)) for one in maps]
         self.weight = nn.Parameter(torch.stack(weights).float())
@@ -109,16 +116,16 @@ class Ridge(FittedModel):
         return self.options | {"look_back": self.rows, "columns": "each" if len(maps) > 1 else "shared"}
 
     def joined(
-        self, rows: FittingRows, column: Float[Tensor, "N 1"], found: Sequence[Candidate], shared: LinearMap
-    ) -> LinearMap:
+        self, rows: FittingRows, column: Float[Tensor, "N 1"], found: Sequence[Candidate], shared: Candidate
+    ) -> Candidate:
         """The mean of a column's own map and the shared one."""
         own = self.mean(rows, found)
-        reach = max(own.weight.shape[1], shared.weight.shape[1])
+        reach = max(own.linear.weight.shape[1], shared.linear.weight.shape[1])
         val = rows.sums(column, rows.origins("val", reach) - reach, reach + self.window.pred_len)
-        return self.mean(rows, [Candidate(one, mean_squared_error(val, one)) for one in (shared, own)])
+        return self.mean(rows, [one._replace(error=mean_squared_error(val, one.linear)) for one in (shared, own)])
 
-    def mean(self, rows: FittingRows, candidates: Sequence[Candidate]) -> LinearMap:
-        """The mean of maps, each with its share; see the class."""
+    def mean(self, rows: FittingRows, candidates: Sequence[Candidate]) -> Candidate:
+        """The mean of maps, each with its share; see the class. Its own error is not computed: NaN."""
         if not candidates:
             raise ValueError(
                 f"model.naive={self.options['naive']} with a season of {rows.period} and model.strength="
@@ -129,25 +136,35 @@ class Ridge(FittedModel):
         one = self.options["tolerance"] * least  # what costs a map all but 1 / e of its share
         excess = [candidate.error - least for candidate in candidates]
         shares = [math.exp(-more / one) if one > 0 else float(more == 0) for more in excess]
-        kept = [(candidate.linear, share) for candidate, share in zip(candidates, shares, strict=True) if share > LEAST]
-        return mean_map(*zip(*kept, strict=True))
+        kept = [pair for pair in zip(candidates, shares, strict=True) if pair[1] > LEAST]
+        shares = [share for _, share in kept]
+        again = [candidate.again for candidate, _ in kept if candidate.again is not None]
+        linear = mean_map([candidate.linear for candidate, _ in kept], shares)
+        return Candidate(linear, math.nan, mean_map(again, shares) if again else None)
 
     def candidates(
-        self, rows: FittingRows, parts: Sequence[Float[Tensor, "N T"]], *, together: bool = False
+        self,
+        rows: FittingRows,
+        parts: Sequence[Float[Tensor, "N T"]],
+        *,
+        together: bool = False,
+        whole: FittingRows | None = None,
     ) -> list[list[Candidate]]:
         """Of each part of the columns, and at the end of all `together`, the maps that its columns share.
 
-        For each look-back and naive forecast that whose strength errs least on the val windows.
+        For each look-back and naive forecast that whose strength errs least on the val windows. whole: has the same
+        series, so that the parts are its columns too.
         """
         look_backs = self.look_backs(rows)
-        train, val = ([self.sums(rows, split, part, look_backs) for part in parts] for split in ("train", "val"))
+        fitted = [(rows, "train"), (rows, "val"), *([] if whole is None else [(whole, "train")])]
+        sums = [[self.sums(of, split, part, look_backs) for of, split in fitted] for part in parts]
         found: list[list[Candidate]] = [[] for _ in range(len(parts) + together)]
         for look_back in look_backs:
-            pairs = [(next(one), next(other)) for one, other in zip(train, val, strict=True)]
+            of_parts = [tuple(next(one) for one in of_part) for of_part in sums]
             if together:
-                pairs.append(tuple(functools.reduce(WindowSums.plus, sums) for sums in zip(*pairs, strict=True)))
-            for one, pair in zip(found, pairs, strict=True):
-                one.extend(self.maps(look_back, *pair, period=rows.period))
+                of_parts.append(tuple(functools.reduce(WindowSums.plus, of) for of in zip(*of_parts, strict=True)))
+            for one, of_part in zip(found, of_parts, strict=True):
+                one.extend(self.maps(look_back, *of_part, period=rows.period))
         return found
 
     def sums(
@@ -165,38 +182,45 @@ class Ridge(FittedModel):
             found, known = more if found is None else found.last(length).plus(more), origins
             yield found
 
-    def maps(self, look_back: int, train: WindowSums, val: WindowSums, *, period: int | None) -> Iterator[Candidate]:
+    def maps(
+        self, look_back: int, train: WindowSums, val: WindowSums, whole: WindowSums | None = None, *, period: int | None
+    ) -> Iterator[Candidate]:
         """For each naive forecast the map whose strength errs least on the val windows."""
         naive, strength = self.options["naive"], self.options["strength"]
         strengths = STRENGTHS if strength is None else (strength,)
         for name in naives(look_back, period):
             if naive in (None, name):
-                maps = ridge_maps(train, look_back, naive=name, period=period or 1, strengths=strengths)
-                tried = [Candidate(one, mean_squared_error(val, one)) for one in maps]
-                yield from sorted(tried, key=lambda one: one.error)[:1]
+                shape: Any = {"look_back": look_back, "naive": name, "period": period or 1}
+                maps = maps_by_strength(train, **shape, strengths=strengths)
+                errors = {strength: mean_squared_error(val, one) for strength, one in maps.items()}
+                for best in sorted(errors, key=errors.__getitem__)[:1]:
+                    again = {} if whole is None else maps_by_strength(whole, **shape, strengths=[best])
+                    yield Candidate(maps[best], errors[best], None if whole is None else again.get(best, maps[best]))
 
     def with_covariates(
-        self, rows: FittingRows, regressors: CovariateRegressors, *, shared: bool
+        self, rows: FittingRows, regressors: CovariateRegressors, *, shared: bool, whole: FittingRows | None
     ) -> Iterator[list[Candidate]]:
         """Of each target, or of all together, the maps for each look-back and naive forecast."""
         windows, pred_len = rows.windows, self.window.pred_len
         assert windows is not None
+        fitted = [(windows, "train"), (windows, "val")]
+        fitted += [] if whole is None or whole.windows is None else [(whole.windows, "train")]
         counted = replace(rows, origins=lambda split, look_back: windows(split, look_back).numbers)
         most = max(1, MOST_NUMBERS - pred_len - regressors.count)
         look_backs = self.look_backs(counted, longest=min(LONGEST, most))
-        train, val = (
-            joint_sums(windows(split, max(look_backs[0], regressors.rows)), regressors, look_backs[0], shared=shared)
-            for split in ("train", "val")
-        )
+        found = [
+            joint_sums(of(split, max(look_backs[0], regressors.rows)), regressors, look_backs[0], shared=shared)
+            for of, split in fitted
+        ]
         naive, strength = self.options["naive"], self.options["strength"]
-        for pair in zip(train, val, strict=True):
+        for of_target in zip(*found, strict=True):
             yield [
                 Candidate(*one)
                 for look_back in look_backs
                 for name in naives(look_back, rows.period)
                 if naive in (None, name)
                 for one in joint_candidate(
-                    [sums.last(look_back + pred_len + regressors.count) for sums in pair],
+                    [sums.last(look_back + pred_len + regressors.count) for sums in of_target],
                     {"look_back": look_back, "pred_len": pred_len, "naive": name, "period": rows.period},
                     strengths=STRENGTHS if strength is None else (strength,),
                 )

@@ -45,11 +45,18 @@ def naive_forecast(
 def ridge_maps(
     sums: WindowSums, look_back: int, *, naive: Naive, period: int = 1, strengths: Sequence[float] = STRENGTHS
 ) -> list[LinearMap]:
+    """The maps of `maps_by_strength`, in the order of their strengths."""
+    return list(maps_by_strength(sums, look_back, naive=naive, period=period, strengths=strengths).values())
+
+
+def maps_by_strength(
+    sums: WindowSums, look_back: int, *, naive: Naive, period: int = 1, strengths: Sequence[float] = STRENGTHS
+) -> dict[float, LinearMap]:
     """One map a strength: least squares over the windows of `sums`, shrunk towards a naive forecast.
 
     The regressors are the `look_back` rows before the last P of a window less their level, the regressands those P less
     the naive forecast, both less their means; strength times the mean variance of a regressor is the ridge. A column
-    that is shifted is forecast the same, shifted.
+    that is shifted is forecast the same, shifted. A strength that is too small for these windows has no map.
     """
     n_rows, n = look_back, sums.n
     forecast, level = naive_forecast(naive, n_rows, len(sums.total) - n_rows, period)
@@ -63,14 +70,14 @@ def ridge_maps(
     variance, identity = regressors.diagonal().mean().clamp_min(0.0), torch.eye(n_rows, dtype=past.dtype)
     # The round-off of a covariance goes by the squares that it is a difference of: a constant column has no other.
     tiny = 10 * torch.finfo(past.dtype).eps * sums.gram.diagonal().max() / n + torch.finfo(past.dtype).tiny
-    maps = []
+    maps = {}
     for strength in strengths:
         factor, failed = torch.linalg.cholesky_ex(regressors + (strength * variance + n_rows * tiny) * identity)
         if failed:
             continue  # rows that hardly differ: a stronger one is solvable
         weight = torch.cholesky_solve(across.T, factor).T
         weight = forecast + weight - weight.sum(1, keepdim=True) * level
-        maps.append(LinearMap(weight, mean[n_rows:] - weight @ mean[:n_rows]))
+        maps[strength] = LinearMap(weight, mean[n_rows:] - weight @ mean[:n_rows])
     return maps
 
 

@@ -79,8 +79,14 @@ class Run:
 
 
 def checkpoint_path(folder: str | Path, name: str) -> Path:
-    """RUN/checkpoints/best.ckpt or last.ckpt."""
+    """RUN/checkpoints/best.ckpt, last.ckpt or refit.ckpt."""
     return Path(folder) / "checkpoints" / f"{name}.ckpt"
+
+
+def final_checkpoint(folder: str | Path) -> Path:
+    """What a run forecasts with: refit.ckpt where there is one, else best.ckpt."""
+    refit = checkpoint_path(folder, "refit")
+    return refit if refit.is_file() else checkpoint_path(folder, "best")
 
 
 def run_of(checkpoint: Path) -> Path:

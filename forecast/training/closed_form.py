@@ -3,6 +3,7 @@
 import io
 import logging
 import time
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -43,7 +44,9 @@ def fit_closed_form(plan: Plan, model: FittedModel, data: PreparedData | PanelDa
     if chosen:
         log.info("Fitted in %.1f s; chosen: %s", seconds, ", ".join(f"{key}={value}" for key, value in chosen.items()))
     config = {**plan.config, "model": {**plan.config["model"], **options}}
-    write_checkpoints(plan, weights_only_content(model, {**record, "config": config}, best_step=0))
+    content = weights_only_content(model, {**record, "config": config}, best_step=0)
+    for name in ("best", "last"):
+        write_checkpoint(checkpoint_path(plan.folder, name), content)
     cost = {
         "train_seconds": seconds,
         "train_samples_per_second": None,
@@ -66,17 +69,15 @@ def as_fitted(plan: Plan, record: dict[str, Any]) -> FittedModel | None:
     return model
 
 
-def write_checkpoints(plan: Plan, content: dict[str, Any]) -> None:
-    """best.ckpt and last.ckpt, the same."""
+def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
+    """Puts a checkpoint of weights alone at `path`. Raises UserError when it cannot be written."""
     buffer = io.BytesIO()
     torch.save(content, buffer)
-    for name in ("best", "last"):
-        path = checkpoint_path(plan.folder, name)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as unfinished:
-                unfinished.write_bytes(buffer.getvalue())
-        except OSError as error:
-            raise UserError(
-                f"{path} cannot be written: {error.strerror}. Make room, or choose another place: hydra.run.dir=FOLDER"
-            ) from error
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as unfinished:
+            unfinished.write_bytes(buffer.getvalue())
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be written: {error.strerror}. Make room, or choose another place: hydra.run.dir=FOLDER"
+        ) from error

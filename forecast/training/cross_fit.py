@@ -36,8 +36,8 @@ def half_means(errors: npt.NDArray[np.float64]) -> tuple[float, float]:
 
 
 def half_path(folder: str | Path, half: str) -> Path:
-    """Where the weights lie that a half chose, while the training runs."""
-    return checkpoint_path(folder, f"chosen_by_{half}_half")
+    """Where the weights lie that a half chose: they are no checkpoint."""
+    return checkpoint_path(folder, f"chosen_by_{half}_half").with_suffix(".pt")
 
 
 class CrossFit(Callback):
@@ -83,7 +83,8 @@ class CrossFit(Callback):
         try:
             path.parent.mkdir(exist_ok=True)
             with replacing(path) as unfinished:
-                torch.save({name: weight.detach().cpu() for name, weight in weights.items()}, unfinished)
+                content = {name: weight.detach().cpu() for name, weight in weights.items()}
+                torch.save(content, unfinished)
         except (OSError, RuntimeError) as error:  # torch's own, for a full disk
             raise UserError(
                 f"{path} cannot be written at step {trainer.global_step}: {error}. "

@@ -20,8 +20,8 @@ class ForecastDataModule(pl.LightningDataModule):
 
     The series is moved to the device that trains once, when it fits there, and batches are gathered on it in the main
     process: workers would only copy them about. Several processes share the windows, `batch_size` is that of each.
-    A panel stays in the host's memory. windows_per_epoch: so many of its windows are drawn for each epoch, None: all;
-    sampling: each window alike, or each series. masked: whether batches of a panel have `learnt`.
+    A panel stays in the host's memory. windows_per_epoch: so many windows are drawn for each epoch, None: all;
+    sampling: each window alike, or of a panel each series. masked: whether batches of a panel have `learnt`.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class ForecastDataModule(pl.LightningDataModule):
         self.masked = masked
         windows = data.windows("train")
         self.order = EpochOrder(len(windows), seed=seed)
-        if isinstance(windows, PanelWindows) and (windows_per_epoch or sampling == "series"):
-            ends = windows.origins.ends if sampling == "series" else None
+        ends = windows.origins.ends if isinstance(windows, PanelWindows) and sampling == "series" else None
+        if windows_per_epoch or ends is not None:
             self.order = DrawnOrder(len(windows), drawn=windows_per_epoch or len(windows), seed=seed, ends=ends)
         self.batches: TrainBatches | None = None
         self.resumed: dict[str, Any] = {}

@@ -57,7 +57,8 @@ class Trained:
     """What a training leaves beside its checkpoints.
 
     finished: False where Ctrl-C ended it and there is a checkpoint. is_first: whether this process is the one that
-    evaluates. cost: the block of metrics.json. sentences: of its speed. loggers, steps: of its figures.
+    evaluates. cost: the block of metrics.json. sentences: of its speed. loggers, steps: of its figures. processes: that
+    trained together.
     """
 
     finished: bool
@@ -67,6 +68,7 @@ class Trained:
     sentences: Sequence[str] = ()
     loggers: Sequence[Logger] = ()
     steps: int = 0
+    processes: int = 1
 
 
 class SameFolder(Callback):
@@ -90,17 +92,7 @@ def fit(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any], thro
     """
     config = plan.config
     model = checked_model(plan, data, record)
-    module = ForecastModule(
-        model,
-        optimizer=build(config["optim"]),
-        schedule=build(config["schedule"]),
-        loss=None if model.spread is not None else build(config["loss"]),
-        record=record,
-        compiled=config["compile"],
-    )
-    drawn = {key: config["data"][key] for key in ("windows_per_epoch", "sampling") if key in config["data"]}
-    drawn |= {"batch_size": config["data"]["batch_size"], "seed": config["seed"], "masked": model.trains_on_past}
-    datamodule = ForecastDataModule(data, **drawn)
+    module, datamodule = make_module(config, model, record), make_batches(config, model, data)
     with quiet_lightning(), errors_for_users(plan.folder):
         trainer = make_trainer(plan, throughput)
     finished = True
@@ -128,7 +120,29 @@ def fit(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any], thro
         sentences=throughput.sentences(),
         loggers=trainer.loggers,
         steps=trainer.global_step,
+        processes=trainer.num_devices * trainer.num_nodes,
     )
+
+
+def make_module(config: dict[str, Any], model: ForecastModel, record: dict[str, Any]) -> ForecastModule:
+    """The loss, the optimizer and the schedule of a config, around a model."""
+    return ForecastModule(
+        model,
+        optimizer=build(config["optim"]),
+        schedule=build(config["schedule"]),
+        loss=None if model.spread is not None else build(config["loss"]),
+        record=record,
+        compiled=config["compile"],
+    )
+
+
+def make_batches(
+    config: dict[str, Any], model: ForecastModel, data: PreparedData | PanelData, **others: int
+) -> ForecastDataModule:
+    """The batches of a config. others: in place of its own."""
+    drawn = {key: config["data"][key] for key in ("windows_per_epoch", "sampling") if key in config["data"]}
+    drawn |= {"batch_size": config["data"]["batch_size"], "seed": config["seed"], "masked": model.trains_on_past}
+    return ForecastDataModule(data, **drawn | others)
 
 
 def checked_model(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any]) -> ForecastModel:

@@ -26,7 +26,6 @@ def describe_panel(data: PanelData, source: dict[str, str | None]) -> dict[str, 
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         first = ", ".join(names[:NAMED]) + more
         log.warning("%d of %d series left out (%s): %s", len(names), len(frame), reason, first)
-    ends = data.splits["train"].stop - frame.offsets[:-1] + frame.steps
     known = [*feature_names(frame.freq, data.encoding), *(["padded"] if data.pad else []), *data.covariates]
     known += [] if frame.facts is None else frame.facts.names
     return {
@@ -46,7 +45,7 @@ def describe_panel(data: PanelData, source: dict[str, str | None]) -> dict[str, 
         "splits": {},
         "windows": {name: len(data.origins(name)) for name in data.splits},
         "scaling": data.scaler.how,
-        "trained_until": str(frame.calendar()[max(0, int(ends.max()) - 1)]),
+        "trained_until": panel_until(data),
         "gaps": asdict(frame.repair),
         "series": {
             "count": len(frame),
@@ -57,6 +56,13 @@ def describe_panel(data: PanelData, source: dict[str, str | None]) -> dict[str, 
             "left_out": {reason: {"count": len(names), "first": names[:NAMED]} for reason, names in left_out.items()},
         },
     }
+
+
+def panel_until(data: PanelData) -> str:
+    """The time of the last train row of any series."""
+    frame = data.frame
+    ends = data.splits["train"].stop - frame.offsets[:-1] + frame.steps
+    return str(frame.calendar()[max(0, int(ends.max()) - 1)])
 
 
 def panel_entry(data: PanelData) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
 from forecast.evaluation.baselines import season
 from forecast.evaluation.naive_errors import naive_errors
-from forecast.training.panel_record import describe_panel, panel_entry
+from forecast.training.panel_record import describe_panel, panel_entry, panel_until
 from forecast.training.told_columns import told_columns
 
 log = logging.getLogger(__name__)
@@ -94,6 +94,13 @@ def weights_only_content(model: nn.Module, record: dict[str, Any], **more: Any) 
     }
 
 
+def trained_until(data: PreparedData | PanelData) -> str:
+    """The time of the last train row."""
+    if isinstance(data, PanelData):
+        return panel_until(data)
+    return str(data.frame.timestamps[data.splits["train"].stop - 1])
+
+
 def describe_data(config: dict[str, Any], source: Source, data: PreparedData) -> dict[str, Any]:
     """Where the data came from, what the model must know of them, what was filled in and the windows that it cost."""
     left_out = {name: data.windows(name).left_out for name in ("train", "val", "test")}
@@ -113,7 +120,7 @@ def describe_data(config: dict[str, Any], source: Source, data: PreparedData) ->
         "season": data.season,
         "scaler": data.scaler.state(),
         "splits": {name: [rows.start, rows.stop] for name, rows in data.splits.items()},
-        "trained_until": str(data.frame.timestamps[data.splits["train"].stop - 1]),
+        "trained_until": trained_until(data),
         "naive": naive_errors(data, season(data) or 1).state(),
         "gaps": {**asdict(data.frame.repair), "windows_left_out": left_out},
     }

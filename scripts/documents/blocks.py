@@ -24,6 +24,7 @@ MADE_PARTS = {
     "README.md": "scripts/results.py",
     "docs/performance.md": "scripts/performance.py",
     "docs/wild.md": "scripts/wild_files.py",
+    "docs/intervals.md": "scripts/intervals.py",
 }
 TEXT = {"table_open": "table", "paragraph_open": "paragraph", "html_block": "paragraph"}
 

@@ -15,7 +15,7 @@ from scripts.documents.records import Recipe, Record, read_recipes, read_record,
 from scripts.documents.run import ROOT, again, made_by, run
 
 MADE = {"docs/results.md"}  # documents that a script makes as a whole
-MAKERS = ("results.py", "performance.py", "wild_files.py")
+MAKERS = ("results.py", "performance.py", "wild_files.py", "intervals.py")
 
 
 def main() -> None:

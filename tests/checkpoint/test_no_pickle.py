@@ -129,6 +129,7 @@ def plain_png(path):
 
 READERS = {
     ".ckpt": lambda path: torch.load(path, weights_only=True),
+    ".pt": lambda path: torch.load(path, weights_only=True),
     ".npz": plain_npz,
     ".json": lambda path: json.loads(path.read_text()),
     ".yaml": lambda path: yaml.safe_load(path.read_text()),
@@ -147,6 +148,6 @@ def test_every_file_of_a_run_is_read_without_pickle(tmp_path):
             continue
         assert file.suffix in READERS, f"{file}: how is it read without pickle?"
         read = READERS[file.suffix](file)
-        assert zipfile.is_zipfile(file) == (file.suffix in {".ckpt", ".npz"})
+        assert zipfile.is_zipfile(file) == (file.suffix in {".ckpt", ".pt", ".npz"})
         if file.suffix == ".npz":  # numbers, truths, times and texts
             assert {array.dtype.kind for array in read.values()} <= set("fiubMU"), file

@@ -218,4 +218,4 @@ def test_a_trained_model_is_calibrated_half_by_half(tmp_path):
     whole, parts = (load_checkpoint(best(tmp_path / name)).record[CALIBRATION] for name in ("whole", "parts"))
     assert whole["parts"] == 2 and torch.equal(whole["margins"], parts["margins"])
     halves = sorted(path.name for path in (tmp_path / "whole" / "checkpoints").iterdir())
-    assert halves == ["best.ckpt", "chosen_by_first_half.ckpt", "chosen_by_second_half.ckpt", "last.ckpt"]
+    assert halves == ["best.ckpt", "chosen_by_first_half.pt", "chosen_by_second_half.pt", "last.ckpt"]

@@ -14,8 +14,11 @@ from program import call, refusal
 from forecast import Forecaster
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands import predict_panel as command
+from forecast.commands.train import read_data
+from forecast.config.build import build
 from forecast.data.panel.parts import beside
 from forecast.evaluation import predict_panel as core
+from forecast.training.calibrated import add_calibration
 
 pytest.importorskip("pyarrow")
 LENGTHS = [60, 80, 45, 10, 90, 70, 22, 31, 40, 55, 33, 28, 64]
@@ -108,6 +111,36 @@ def test_a_forecast_is_the_models_own_of_the_last_rows(folder, tmp_path):
     with torch.inference_mode():
         expected = checkpoint.model()(*inputs)[0].double().numpy() * train.std(0) + train.mean(0)
     np.testing.assert_allclose(found[found["shop"] == "s4"][["sold", "price"]], expected, rtol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def calibrated(folder):
+    """The checkpoint with intervals."""
+    path = folder / "calibrated.ckpt"
+    path.write_bytes((folder / "c.ckpt").read_bytes())
+    checkpoint = load_checkpoint(path)
+    data = read_data(build(checkpoint.config["data"]), checkpoint.config)
+    add_calibration(path, folder, data, levels=(80.0,), device=torch.device("cpu"))
+    return path
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_ends_of_intervals_are_further_columns(folder, calibrated, tmp_path, small, ending):
+    plain = predict(folder / "c.ckpt", tmp_path / f"plain{ending}")
+    whole = predict(calibrated, tmp_path / f"whole{ending}", "level=[50,80]")
+    names = [f"{name}-{end}-{level}" for name in ("sold", "price") for level in (50, 80) for end in ("lo", "hi")]
+    assert whole.columns.tolist() == ["shop", "day", "sold", "price", *names]
+    pd.testing.assert_frame_equal(whole[plain.columns.tolist()], plain)
+    assert (whole["sold-lo-80"] <= whole["sold-lo-50"]).all() and (whole["sold-lo-50"] < whole["sold"]).all()
+    width = (whole["sold-hi-80"] - whole["sold-lo-80"]).groupby(whole["shop"], sort=False).mean()
+    assert width["s11"] > 2 * width["s1"]  # in units of the scale of each series
+    parts = [tmp_path / f"{i}{ending}" for i in (1, 2, 3)]
+    for i, part in enumerate(parts, start=1):
+        predict(calibrated, part, f"shard={i}/3", "level=[50,80]")
+    call("merge", *parts, "--output", tmp_path / f"joined{ending}")
+    assert (tmp_path / f"joined{ending}").read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
+    table = Forecaster.load(calibrated).predict(level=[50, 80])
+    np.testing.assert_allclose(table[names], whole[names], rtol=1e-5)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

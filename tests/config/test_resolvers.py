@@ -111,15 +111,15 @@ DIFFERENT = [
         "optim.lr=1e-3",
     ),
     *("data=ETTh2", "data=demo", "data=demo data.demo_seed=8", "data.split.train=100", "protocol=informer2021"),
-    *("trainer.max_epochs=7", "callbacks.early_stopping.patience=4", "compile=default"),
+    *("trainer.max_epochs=7", "callbacks.early_stopping.patience=4", "compile=default", "refit=true", "refit=val"),
     *("loss=mae", "loss=huber", "loss=huber loss.delta=2"),
     *("optim=adamw", "optim=sgd", "schedule=cosine", "schedule=warmup_cosine", "schedule=plateau"),
 ]
 
 
-@pytest.mark.parametrize("key", ["compile", "loss", "trainer.logger"])
+@pytest.mark.parametrize("key", ["compile", "refit", "loss", "trainer.logger"])
 def test_the_identity_of_a_run_is_that_of_before_there_was_a_key(key):
-    """Not compiled, trained on the MSE, with the logger of its group: as every run was then."""
+    """Not compiled, not refitted, trained on the MSE, with the logger of its group: as every run was then."""
     config = composed()
     OmegaConf.set_struct(config, False)
     parent, _, name = key.rpartition(".")

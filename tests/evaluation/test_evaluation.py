@@ -12,6 +12,7 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, fit_nlinear, make_baselines, season, window_shape
+from forecast.evaluation.blocks import split_metrics
 from forecast.evaluation.evaluate import (
     CHUNK,
     Protocol,
@@ -20,7 +21,6 @@ from forecast.evaluation.evaluate import (
     evaluate,
     evenly_spaced,
     exact_float32,
-    split_metrics,
 )
 from forecast.evaluation.predict import predict
 from forecast.models.naive import LastValue

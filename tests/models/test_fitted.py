@@ -9,6 +9,8 @@ import torch
 from forecast.models.base import FittingRows, WindowShape
 from forecast.models.naive import LastValue, SeasonalNaive
 from forecast.models.ridge import Ridge
+from forecast.ops.ridge import maps_by_strength, mean_squared_error, ridge_maps
+from forecast.ops.window_sums import window_sums
 
 B, C, L, P, N, TRAIN, VAL = 2, 5, 11, 7, 331, 211, 281
 TARGETS = (3, 1)
@@ -170,7 +172,7 @@ def test_the_share_of_a_map_falls_with_its_error_on_val(tolerance):
     shares = np.exp(-(errors / errors.min() - 1) / tolerance)
     shares[shares <= 1e-3] = 0
     past = series[:91, 0]
-    forecasts = [one.weight @ past[-one.weight.shape[1] :] + one.bias for one, _ in candidates]
+    forecasts = [one.weight @ past[-one.weight.shape[1] :] + one.bias for one, *_ in candidates]
     expected = sum(share * one for share, one in zip(shares / shares.sum(), forecasts, strict=True))
     torch.testing.assert_close(
         forecast(model, past[-model.look_back :].float()[None, :, None])[0, :, 0], expected.float()
@@ -215,3 +217,51 @@ def test_large_levels_cost_no_digits():
     model.fit(rows(series, 13))
     past = series[: model.look_back].float().unsqueeze(0)
     torch.testing.assert_close(forecast(model, past + 4096), forecast(model, past) + 4096, rtol=0, atol=2e-3)
+
+
+def whole(series, period=None):
+    """All rows as train rows."""
+
+    def all_origins(split, look_back):
+        return np.arange(look_back, N - P + 1) if split == "train" else origins(split, look_back)
+
+    return FittingRows(series=series, origins=all_origins, period=period)
+
+
+def test_a_ridge_refitted_to_the_same_rows_is_the_ridge():
+    series = season(12, noise=0.3, n_targets=2)
+    once, again = Ridge(window=window()), Ridge(window=window())
+    assert once.fit(rows(series, 12)) == again.refit(rows(series, 12), rows(series, 12))
+    assert torch.equal(once.weight, again.weight) and torch.equal(once.bias, again.bias)
+
+
+@pytest.mark.parametrize("columns", ["shared", None])
+def test_a_ridge_is_refitted_with_what_the_val_rows_chose(columns):
+    """The rows after val are of another law: they change the maps, not what is chosen."""
+    series = season(12, noise=0.3, n_targets=2)
+    series[VAL:] = 20 * season(7, noise=0.0, n_targets=2)[VAL:]
+    once, again = (Ridge(window=window((0, 1), n_columns=2), columns=columns) for _ in range(2))
+    assert once.fit(rows(series, 12)) == again.refit(rows(series, 12), whole(series, 12))
+    assert once.weight.shape == again.weight.shape
+    assert error(again, series) < 0.1 * error(once, series)
+
+
+def test_a_refitted_map_is_that_of_all_windows_at_the_strength_that_val_chose():
+    series = season(12, noise=0.3)
+    options = {"look_back": 9, "naive": "last", "columns": "shared", "tolerance": 0.0}
+    model = Ridge(window=window(), **options)
+    model.refit(rows(series, 12), whole(series, 12))
+    train, val, every = (
+        window_sums(series, origins_of(name, 9) - 9, 9 + P)
+        for origins_of, name in ((origins, "train"), (origins, "val"), (whole(series).origins, "train"))
+    )
+    maps = maps_by_strength(train, 9, naive="last")
+    best = min(maps, key=lambda strength: mean_squared_error(val, maps[strength]))
+    (expected,) = ridge_maps(every, 9, naive="last", strengths=[best])
+    torch.testing.assert_close(model.weight[0].double(), expected.weight, rtol=0, atol=1e-6)
+    torch.testing.assert_close(model.bias[0].double(), expected.bias, rtol=0, atol=1e-6)
+
+
+def test_a_model_without_weights_is_refitted_to_what_it_was():
+    model = SeasonalNaive(window=window())
+    assert model.refit(rows(season(12, noise=0.1), 12), whole(season(12, noise=0.1), 7)) == {"period": 12}

@@ -1,5 +1,7 @@
 """Ridge with columns that are known in advance: what it reads of them, what it solves, and that it finds a truth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -138,6 +140,11 @@ def test_a_series_that_is_its_known_column_shifted_is_found(n_targets):
     again = Ridge(window=shape, **options)
     again.load_state_dict(with_known.state_dict())
     assert error(again, series, known) == error(with_known, series, known)
+    rows, refitted = fitting_rows(series, known), Ridge(window=shape)
+    assert refitted.refit(rows, rows) == options and torch.equal(refitted.effect, with_known.effect)
+    noise = replace(rows, windows=fitting_rows(torch.randn_like(series), known).windows)
+    refitted.refit(rows, noise)  # chosen by what the known columns say, fitted to noise
+    assert refitted.effect.abs().max() < 0.3 < with_known.effect.abs().max()
 
 
 def test_a_column_without_a_say_costs_hardly_anything():

@@ -14,7 +14,8 @@ from forecast.data.prepare import prepare
 from forecast.evaluation import evaluate as evaluating
 from forecast.evaluation import horizon_offsets as offsetting
 from forecast.evaluation.baselines import fit_baselines
-from forecast.evaluation.evaluate import Protocol, baseline_metrics, evaluate, split_metrics
+from forecast.evaluation.blocks import baseline_metrics, split_metrics
+from forecast.evaluation.evaluate import Protocol, evaluate
 from forecast.evaluation.horizon_offsets import offset_metrics
 from forecast.evaluation.predict import predict
 from forecast.training.datamodule import ForecastDataModule

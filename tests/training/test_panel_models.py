@@ -68,10 +68,13 @@ def test_every_model_is_trained_judged_and_forecasts_with_made_up_cells(model, s
     assert np.isfinite(found[["y", "x"]].to_numpy()).all()
 
 
-def test_the_informer_that_decodes_step_by_step_too(panel_csv, tmp_path):
+STEPWISE = ["informer", "model.decode=autoregressive", "attention=full"]
+
+
+@pytest.mark.parametrize("changes", [STEPWISE, ["gpt", "loss=student_t"], ["informer", "loss=quantile"]])
+def test_decoding_step_by_step_and_quantiles_too(changes, panel_csv, tmp_path):
     run = tmp_path / "run"
-    changes = ["model.decode=autoregressive", "attention=full"]
-    call("train", *keys(panel_csv, "informer", "pad"), *changes, f"hydra.run.dir={run}")
+    call("train", *keys(panel_csv, changes[0], "pad"), *changes[1:], f"hydra.run.dir={run}")
     assert json.loads((run / "metrics.json").read_text())["test"]["series"]["evaluated"] == 4
 
 

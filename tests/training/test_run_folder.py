@@ -36,7 +36,8 @@ def test_metrics_json_is_the_contract(metrics):
     how = {"parameters", "training", "same_data", "mase_scale"}
     assert set(metrics) == {*head, *how, "test", "val", "baselines", "cost", "files"}
     unit_free = {"mase", "rmsse", "smape"}  # several target columns have no original unit in common
-    assert set(metrics["test"]) == {"windows", "scaled", *unit_free, "skill", "flat", "columns", "level_shift"}
+    whole = {"skill", "flat", "columns", "level_shift", "coverage", "intervals"}
+    assert set(metrics["test"]) == {"windows", "scaled", *unit_free, *whole}
     assert set(metrics["val"]) == {"windows", "scaled", *unit_free}
     assert set(metrics["baselines"]["last_value"]) == {"scaled", *unit_free, "columns"}
     assert set(metrics["test"]["columns"]["OT"]) == {"scaled", "original", *unit_free}

@@ -1,0 +1,167 @@
+"""The final model: trained once more, on more rows, for as many steps as validation chose.
+
+The held-out model stays what is judged; scaler, season, categories and baselines stay those of its train rows, so that
+both models compute in the same units. Written as RUN/checkpoints/refit.ckpt.
+"""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import lightning.pytorch as pl
+from lightning.pytorch.callbacks import Callback, DeviceStatsMonitor, EarlyStopping, LearningRateMonitor, ProgressBar
+from lightning.pytorch.callbacks import Checkpoint as CheckpointCallback
+
+from forecast.checkpoint.formats import REFIT
+from forecast.checkpoint.load import Checkpoint, build_model
+from forecast.config.build import build
+from forecast.data.panel.prepare import PanelData
+from forecast.data.panel.splits import PanelRows
+from forecast.data.prepare import PreparedData
+from forecast.errors import UserError
+from forecast.evaluation.baselines import fitting_rows
+from forecast.models.base import FittedModel, ForecastModel
+from forecast.run_folder import checkpoint_path
+from forecast.training.closed_form import as_fitted, write_checkpoint
+from forecast.training.fit import Plan, make_batches, make_module
+from forecast.training.lightning_errors import errors_for_users, quiet_lightning
+from forecast.training.record import trained_until, versions, weights_only_content
+from forecast.training.stopping import StopOnNonFinite
+
+# They write, or stop by, what a refit does not have: a validation, checkpoints of its own, a logger.
+LEFT_OUT = (CheckpointCallback, EarlyStopping, LearningRateMonitor, DeviceStatsMonitor)
+
+
+class Refitted(NamedTuple):
+    """What a refit leaves: its checkpoint, the splits that it learned from and the seconds that it took."""
+
+    path: Path
+    rows: list[str]
+    seconds: float
+
+
+class StopAt(Callback):
+    """Ends a training after so many steps. trainer.max_steps would also move the end that a schedule is laid out to."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+        """Stops."""
+        trainer.should_stop = trainer.should_stop or trainer.global_step >= self.steps
+
+
+def refit(
+    plan: Plan,
+    held_out: Checkpoint,
+    data: PreparedData | PanelData,
+    *,
+    rows: Literal["val"] | bool,
+    metrics: dict[str, Any],
+    processes: int = 1,
+) -> Refitted:
+    """Trains the config's model on more rows, from the same seed, and writes refit.ckpt.
+
+    A step of it has the learning rate of that step in the first training: an epoch draws as many of the windows as an
+    epoch of that had, so that its schedule, by steps or by epochs, is the same.
+
+    held_out: best.ckpt. rows: true for all, val for those of train and val. metrics: of the held-out model, which the
+    checkpoint keeps. processes: that trained together; one refits, with batches so many times as large. Raises
+    UserError for a checkpoint that no validation has chosen, and as a training does.
+    """
+    if not held_out.is_best:
+        best = held_out.path.with_name("best.ckpt")
+        raise UserError(
+            f"refit: no validation has chosen for how many steps to train, so there is no {best}. "
+            "See that one runs and its error is finite (trainer.limit_val_batches, trainer.check_val_every_n_epoch, "
+            "optim.lr), or train with refit=false."
+        )
+    whole, learnt = with_more_rows(data, rows)
+    pl.seed_everything(plan.config["seed"], workers=True, verbose=False)
+    begin, config = time.perf_counter(), plan.config
+    model: ForecastModel | None = as_fitted(plan, held_out.record)
+    if isinstance(model, FittedModel):
+        config = {**config, "model": {**config["model"], **refit_at_once(model, data, whole)}}
+    else:
+        model = build_model(config, held_out.data)
+        with quiet_lightning(), errors_for_users(plan.folder):
+            train_for(held_out.step, plan, model, data, whole, processes=processes)
+    entry = {"rows": learnt, "trained_until": trained_until(whole), "held_out": metrics}
+    record = {**held_out.record, "config": config, "versions": versions(), REFIT: entry}
+    content = weights_only_content(model.cpu(), record, best_step=held_out.record["best_step"])
+    content |= {"global_step": held_out.step}
+    content["loops"]["fit_loop"]["epoch_progress"]["current"]["started"] = held_out.epoch
+    path = checkpoint_path(plan.folder, "refit")
+    write_checkpoint(path, content)
+    return Refitted(path, learnt, time.perf_counter() - begin)
+
+
+def with_more_rows(
+    data: PreparedData | PanelData, rows: Literal["val"] | bool
+) -> tuple[PreparedData | PanelData, list[str]]:
+    """The data whose train rows are all rows, those after the test of one series included, or those of train and val.
+
+    And the names of the splits whose rows they are. The other splits stay, and share their rows.
+    """
+    learnt = ["train", "val"] if rows == "val" else list(data.splits)
+    if isinstance(data, PanelData):
+        train = PanelRows(data.splits["train"].first, data.splits[learnt[-1]].stop)
+        return replace(data, splits={**data.splits, "train": train}), learnt
+    end = max(data.splits[name].stop for name in learnt)
+    return replace(data, splits={**data.splits, "train": range(data.splits["train"].start, end)}), learnt
+
+
+def refit_at_once(
+    model: FittedModel, data: PreparedData | PanelData, whole: PreparedData | PanelData
+) -> dict[str, Any]:
+    """Fits a model without gradients to the whole, with what was chosen on the val rows; returns its options."""
+    try:
+        return model.refit(fitting_rows(data), fitting_rows(whole))
+    except ValueError as error:
+        raise UserError(str(error)) from error
+
+
+def train_for(
+    steps: int,
+    plan: Plan,
+    model: ForecastModel,
+    data: PreparedData | PanelData,
+    whole: PreparedData | PanelData,
+    *,
+    processes: int,
+) -> None:
+    """Trains a model for so many steps on the train rows of the whole. Raises UserError where it ends before."""
+    config = plan.config
+    an_epoch = make_batches(config, model, data).order.count
+    batch_size = config["data"]["batch_size"] * processes
+    batches = make_batches(config, model, whole, windows_per_epoch=an_epoch, batch_size=batch_size)
+    trainer = make_trainer(plan, steps, processes=processes)
+    trainer.fit(make_module(config, model, {}), batches, weights_only=True)
+    if trainer.global_step != steps:
+        raise UserError(
+            f"refit: the training on more rows ended after {trainer.global_step} of {steps} steps, since trainer.* is "
+            "no longer what best.ckpt was trained with. Go on once more with trainer.max_epochs, trainer.max_steps and "
+            "trainer.limit_train_batches as they were then, or with refit=false."
+        )
+
+
+def make_trainer(plan: Plan, steps: int, *, processes: int) -> pl.Trainer:
+    """A trainer as that of the training, but in one process, without validation, checkpoints, logger and time limit."""
+    settings = plan.config["trainer"]
+    changes: dict[str, Any] = {
+        "default_root_dir": str(plan.folder),
+        "enable_checkpointing": False,
+        "fast_dev_run": False,
+        "limit_val_batches": 0,
+        **dict.fromkeys(("min_epochs", "min_steps", "max_time")),
+    }
+    if processes > 1:
+        changes |= {"strategy": "auto", "devices": 1, "num_nodes": 1, "sync_batchnorm": False}
+    left_out = LEFT_OUT if settings["enable_progress_bar"] is not False else (*LEFT_OUT, ProgressBar)
+    callbacks = [build(callback) for callback in plan.config["callbacks"].values() if callback is not None]
+    callbacks = [callback for callback in callbacks if not isinstance(callback, left_out)]
+    trainer: pl.Trainer = build(
+        {**settings, **changes}, logger=False, callbacks=[StopAt(steps), StopOnNonFinite(), *callbacks]
+    )
+    return trainer
