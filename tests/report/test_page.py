@@ -103,7 +103,6 @@ def test_rows_that_no_clock_has_counted_have_numbers():
 
 
 def test_errors_by_step_are_those_of_the_table_in_the_order_of_rank():
-    by_step = {"mse_scaled": [0.25, 0.5], "mae_scaled": [0.3, 0.4], "ridge_mse_scaled": [0.1, 0.2]}
     bound = {"best_reachable_mse_scaled": [0.1, 0.1]}
     own = {"mse_scaled": [0.25, 0.5], "mae_scaled": [0.3, 0.4], "ridge_mse_scaled": [0.1, 0.2]}
     chart = steps_chart({**own, **bound}, "ridge")

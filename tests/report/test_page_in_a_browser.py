@@ -2,7 +2,7 @@
 
 import pytest
 from browser import CHROMIUM, browser
-from report.pages import HOSTILE, made_page
+from report.pages import HOSTILE, made_page, made_windows
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: apt-get install chromium")
 CHART = "document.querySelector('#forecasts .chart')"
@@ -33,22 +33,25 @@ def shown(page, tmp_path):
 
 
 def choose(page, label, number):
-    """Chooses from the list that is called so, as a reader does, and returns its names."""
-    find = f"[...{CHART}.querySelectorAll('label')].find(node => node.textContent.startsWith('{label}'))"
-    change = f"select.selectedIndex = {number}; select.dispatchEvent(new Event('change'))"
-    return page.evaluate(
-        f"(() => {{ const select = {find}.querySelector('select'); {change}; return select.length }})()"
-    )
+    """Chooses from the list that is called so, and returns how long it is."""
+    return page.evaluate(f"""(() => {{
+      const labels = [...{CHART}.querySelectorAll('label')];
+      const select = labels.find((node) => node.textContent.startsWith('{label}')).querySelector('select');
+      select.selectedIndex = {number};
+      select.dispatchEvent(new Event('change'));
+      return select.length;
+    }})()""")
 
 
 def press(page, title):
-    page.evaluate(f"{CHART}.querySelector('button[title={title!r}]').click()")
+    page.evaluate(f"{CHART}.querySelector('button[title=\"{title}\"]').click()")
 
 
 def place(page, share):
     """A place in the picture of the forecasts, a share of its width from the left."""
     page.evaluate(f"{CHART}.scrollIntoView()")
-    box = page.evaluate(f"(() => {{ const b = {CHART}.querySelector('svg[role=img]').getBoundingClientRect(); return [b.x, b.y, b.width, b.height] }})()")  # fmt: skip
+    svg = f"{CHART}.querySelector('svg[role=img]')"
+    box = page.evaluate(f"(({{x, y, width, height}}) => [x, y, width, height])({svg}.getBoundingClientRect())")
     return box[0] + share * box[2], box[1] + 0.4 * box[3]
 
 
@@ -56,10 +59,10 @@ def place(page, share):
 def test_every_chart_is_drawn_within_the_page(shown, options):
     text = made_page(("load",), series=[f"s{i}" for i in range(30)], covariates=("price", "holiday"))
     page = shown(text, **options)
-    charts = page.evaluate(
-        "[...document.querySelectorAll('[data-chart]')].map(node => [...node.querySelectorAll('svg[role=img] path, svg[role=img] rect')]"
-        ".filter(mark => mark.getAttribute('class')?.match(/line|bar/) && mark.getBBox().width > 5).length)"
-    )
+    charts = page.evaluate("""[...document.querySelectorAll('[data-chart]')].map((node) =>
+      [...node.querySelectorAll("svg[role=img] :is(path.line, rect.bar)")]
+        .filter((mark) => mark.getBBox().width > 5).length
+    )""")
     assert len(charts) == 8 and all(charts), charts
     assert page.evaluate("document.documentElement.scrollWidth") == options.get("width", 1280)
     colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -95,8 +98,6 @@ def test_another_window_and_another_column_draw_other_lines(shown):
 
 def test_a_window_is_drawn_where_its_numbers_are(shown):
     """The ends of the picture's lines against the y axis, by an independent reading of two of its labels."""
-    from report.pages import made_windows
-
     page = shown(made_page(("load",), count=4))
     found = page.evaluate(f"""(() => {{
       const svg = {CHART}.querySelector('svg[role=img]');
@@ -115,7 +116,7 @@ def test_a_drag_zooms_and_the_button_shows_all_again(shown):
     page.drag(place(page, 0.75), place(page, 0.9))
     zoomed = page.evaluate(FORECAST), page.evaluate(TICKS)
     assert zoomed[0] != before[0] and zoomed[1] != before[1]
-    assert page.evaluate(f"{CHART}.querySelector('.readout').textContent").startswith("2020-01-3")
+    assert page.evaluate(f"{CHART}.querySelector('.readout').textContent").startswith("2020-02-03 ")
     press(page, "zoom in")
     assert page.evaluate(FORECAST) != zoomed[0]
     press(page, "the whole range")
