@@ -77,7 +77,7 @@ def edit(path, **changes):
 
 
 REFUSED = {
-    "killed": (lambda run: edit(run / "run.json", status="running"), "has no results to report: it is running, or was killed"),
+    "killed": (lambda run: edit(run / "run.json", status="running"), "results to report: it is running, or was killed"),
     "failed": (lambda run: edit(run / "run.json", status="failed", error="no room"), "no results to report: no room"),
     "no metrics": (lambda run: (run / "metrics.json").unlink(), "has no results to report: there is no metrics.json"),
     "torn": (lambda run: (run / "residuals.csv").write_text("x"), "residuals.csv is not the one that metrics.json"),
