@@ -18,6 +18,7 @@ COMMANDS = tuple(
         "train",
         "inputs",
         "outputs",
+        "page",
         "results",
         "panels",
         "panel_results",

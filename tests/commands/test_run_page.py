@@ -105,3 +105,9 @@ def test_a_strangers_page_is_replaced_only_on_request(run, report):
     report(run, "--overwrite")
     assert (run / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert json.loads((run / "metrics.json").read_text())["files"]["report.html"] == sha256(run / "report.html")
+
+
+def test_the_page_does_not_say_where_the_data_lay(csv_run):
+    config = (csv_run / "report.html").read_text().split("every key")[1]
+    assert "optim.lr" in config and "data.time_column" in config
+    assert "data.path" not in config and "logger" not in config and str(csv_run.parent) not in config
