@@ -18,13 +18,13 @@ COMMANDS = tuple(
         "train",
         "inputs",
         "outputs",
-        "page",
         "results",
         "panels",
         "panel_results",
         "description",
         "growth",
         "intervals",
+        "page",
         "refit",
     )
 )
