@@ -1,7 +1,7 @@
 """report.html of a run: written with its results, or anew from the files of its folder."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from forecast.run_folder import (
     FILES,
     FORECASTS,
     METRICS,
+    NOT_IDENTITY,
     PAGE,
     RESIDUALS,
     SERIES_ERRORS,
@@ -41,8 +42,19 @@ TOLD = ("config", "choices", "data", "versions")
 
 
 def told_of(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What a page says of how a checkpoint came about."""
-    return {key: checkpoint.record[key] for key in TOLD}
+    """What a page says of how a checkpoint came about, less what two runs of one experiment may differ in."""
+    told = {key: checkpoint.record[key] for key in TOLD}
+    return told | {key: _less(told[key], NOT_IDENTITY) for key in ("config", "choices")}
+
+
+def _less(node: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
+    """A tree without the keys at these paths, `data.root`."""
+    kept = {}
+    for key, value in node.items():
+        if key not in paths:
+            below = [path.removeprefix(f"{key}.") for path in paths if path.startswith(f"{key}.")]
+            kept[key] = _less(value, below) if below and isinstance(value, Mapping) else value
+    return kept
 
 
 def write_residuals(

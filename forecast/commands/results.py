@@ -214,8 +214,7 @@ def write_results(folder: Path, result: Result) -> None:
         write_residuals(beside(RESIDUALS), times, signed, result.data.target_names, metrics["target"])
         page = page_of(beside, metrics, result.split, result.record)  # reads what was written so far
         beside(PAGE).write_text(page, encoding="utf-8")
-        # but the page, which tells times and folders: it is made anew from the others
-        metrics[FILES] = {name: sha256(beside(name)) for name in (*names, STEP_ERRORS, RESIDUALS)}
+        metrics[FILES] = {name: sha256(beside(name)) for name in (*names, STEP_ERRORS, RESIDUALS, PAGE)}
         beside(METRICS).write_text(json_text(metrics), encoding="utf-8")
 
 

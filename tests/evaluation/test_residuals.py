@@ -67,4 +67,4 @@ def test_of_several_columns_the_mean_over_them_comes_first_then_the_target():
     assert [(row[0], row[3]) for row in rows] == [("", 2.0), ("", 5.0), ("b", 3.0), ("b", 5.0), ("a", 1.0)]
     many = residual_rows(hours([0]), np.zeros((1, 30), np.float32), [f"c{i}" for i in range(30)], "c20")
     assert [row[0] for row in many][:3] == ["", "c20", "c0"] and len(many) == 9
-    assert residuals_csv(rows[:1], 3) == "column,begins,windows,mean,low,high\n,2020-01-01 00:00:00,1,2.0,2.0,2.0\n"
+    assert residuals_csv(rows[2:3], 1) == "column,begins,windows,mean,low,high\nb,2020-01-01 00:00:00,1,3.0,3.0,3.0\n"

@@ -8,10 +8,11 @@ import time
 
 import numpy as np
 import pytest
-from report.pages import HOSTILE, made_metrics, made_page
+from report.pages import HOSTILE, made_metrics, made_page, made_record, made_residuals, made_windows
 
 from forecast.report.page.charts import MOST_CHOICES, forecasts_chart, steps_chart
 from forecast.report.page.document import script_json
+from forecast.report.page.run import run_page
 
 LIMIT = 3_000_000
 
@@ -47,12 +48,11 @@ def test_the_page_allows_its_own_script_and_style_and_nothing_else():
     page = made_page()
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]
     style, script = (re.search(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)[1] for tag in ("style", "script"))
-    hashes = [
-        f"'sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()}'" for part in (style, script)
-    ]
+    digests = (hashlib.sha256(part.encode()).digest() for part in (style, script))
+    hashes = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
     directives = f"default-src 'none'; style-src {hashes[0]}; script-src {hashes[1]}"
     assert policy == f"{directives}; base-uri 'none'; form-action 'none'"
-    assert "innerHTML" not in script and "eval" not in script.replace("evaluat", "") and "fetch" not in script
+    assert "innerHTML" not in script and "eval(" not in script and "fetch" not in script
     addresses = set(re.findall(r"https?://[^\s\"'<]+", page))
     assert addresses == {"http://www.w3.org/2000/svg"}  # a name, which is not loaded
     assert not re.findall(r"\b(src|href)\s*=\s*[\"'](?!#)", page)
@@ -60,10 +60,7 @@ def test_the_page_allows_its_own_script_and_style_and_nothing_else():
 
 @pytest.mark.parametrize("where", ["columns", "series", "covariates"])
 def test_names_of_others_are_text_wherever_they_stand(where):
-    names = (
-        {"columns": HOSTILE} if where == "columns" else {"columns": ("y",), where: HOSTILE * (1 + (where == "series"))}
-    )
-    page = made_page(**names)
+    page = made_page(**{"columns": ("y",), where: HOSTILE})
     body = page.split("<main>")[1]
     assert len(re.findall(r"<script", page)) == 2 and len(re.findall(r"</script", page)) == 2
     assert "<img" not in page and "<!--" not in body
@@ -81,8 +78,6 @@ def test_the_same_figures_are_the_same_bytes():
 
 
 def test_a_chart_holds_what_was_stored_to_what_a_picture_shows():
-    from report.pages import made_windows
-
     windows = made_windows(("a", "b"), count=3)
     windows["truth"][1, 5, 0] = np.nan  # a cell that no file held
     chart, left_out = forecasts_chart(windows, None, "b")
@@ -100,8 +95,6 @@ def test_a_chart_holds_what_was_stored_to_what_a_picture_shows():
 
 
 def test_rows_that_no_clock_has_counted_have_numbers():
-    from report.pages import made_windows
-
     windows = made_windows(("a",), count=2)
     windows["timestamps"] = np.arange(2)[:, None] * 7 + np.arange(120) + np.datetime64(0, "ms")
     chart, _ = forecasts_chart(windows, None, "a")
@@ -110,8 +103,9 @@ def test_rows_that_no_clock_has_counted_have_numbers():
 
 
 def test_errors_by_step_are_those_of_the_table_in_the_order_of_rank():
-    by_step = {"mse_scaled": [0.25, 0.5], "mae_scaled": [0.3, 0.4], "ridge_mse_scaled": [0.1, 0.2]}
-    chart = steps_chart(by_step | {"best_reachable_mse_scaled": [0.1, 0.1]}, "ridge")
+    bound = {"best_reachable_mse_scaled": [0.1, 0.1]}
+    own = {"mse_scaled": [0.25, 0.5], "mae_scaled": [0.3, 0.4], "ridge_mse_scaled": [0.1, 0.2]}
+    chart = steps_chart({**own, **bound}, "ridge")
     assert [line["name"] for line in chart["lines"]] == ["the model", "ridge", "best reachable"]
     assert chart["panels"][0]["lines"][:2] == [[0.25, 0.5], [0.1, 0.2]]
     assert chart["panels"][1]["lines"] == [[0.3, 0.4], None, None]
@@ -122,7 +116,7 @@ LARGE = {
     "321 columns": {"columns": tuple(f"MT_{i:03}" for i in range(321)), "count": 5, "past": 720, "pred_len": 720},
     "long steps": {"columns": ("y",), "past": 20_000, "pred_len": 20_000, "freq": "min"},
     "many windows": {"columns": ("y", "z"), "count": 500, "past": 8, "pred_len": 4},
-    "huge values": {"columns": ("y",) * 1, "count": 25, "past": 336, "pred_len": 336},
+    "huge values": {"columns": ("y",), "count": 25, "past": 336, "pred_len": 336, "size": 1e12},
     "long names": {"columns": tuple(f"{i}{'é' * 3000}" for i in range(100)), "count": 5},
 }
 
@@ -144,22 +138,16 @@ def test_what_is_left_out_is_said():
 
 def test_an_older_figure_without_intervals_or_roles_has_a_page():
     metrics = made_metrics(["a"])
-    del metrics["test"]["intervals"], metrics["test"]["coverage"], metrics["test"]["columns"]
-    from report.pages import made_record, made_residuals, made_steps, made_windows
-
-    from forecast.report.page.run import run_page
-
-    windows = {k: v for k, v in made_windows(["a"]).items() if k not in ("levels", "lower", "upper")}
-    steps = {
-        name: values for name, values in made_steps(24).items() if name.endswith("_scaled") and "width" not in name
-    }
+    for key in ("intervals", "coverage", "columns"):
+        del metrics["test"][key]
+    windows = {key: part for key, part in made_windows(["a"]).items() if key not in ("levels", "lower", "upper")}
     page = run_page(
         metrics,
         "test",
-        by_step=steps,
+        by_step={"mse_scaled": [0.1] * 24, "mae_scaled": [0.2] * 24},
         windows=windows,
         residuals=made_residuals(["a"])[:0],
         series=None,
         record=made_record(["a"]),
     )
-    assert "Reliability" not in page and "Error over time" not in words_of(page)
+    assert "Reliability" not in words_of(page) and "Error over time" not in words_of(page)

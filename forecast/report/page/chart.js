@@ -22,11 +22,10 @@ function placesOf(x) {
   return Array.isArray(x) ? x : Array.from({ length: x.count }, (_, i) => x.start + i * x.step);
 }
 
-// An array of one value a place, null where a line has none; {from, values} begins later.
+// An array of one value a place, null where a line has none: a list ends early, {from, values} begins later.
 function valuesOf(line, count) {
-  if (Array.isArray(line)) return line;
-  const values = new Array(count).fill(null);
-  line.values.forEach((value, i) => { values[line.from + i] = value; });
+  const found = Array.isArray(line) ? { from: 0, values: line } : line, values = new Array(count).fill(null);
+  found.values.forEach((value, i) => { values[found.from + i] = value; });
   return values;
 }
 
@@ -163,8 +162,9 @@ class LineChart {
     const [low, high] = this.whole();
     if (range) {
       range = [Math.max(low, range[0]), Math.min(high, range[1])];
-      const least = (high - low) / Math.max(1, this.panel.xs.length - 1);
-      if (range[1] - range[0] < least || range[1] - range[0] >= high - low) range = range[1] - range[0] < least ? this.zoom : null;
+      const span = range[1] - range[0], least = (high - low) / Math.max(1, this.panel.xs.length - 1);
+      if (span < least) range = this.zoom; // less than a step
+      else if (span >= high - low) range = null;
     }
     this.zoom = range;
     this.draw();

@@ -89,8 +89,8 @@ def scaler_rows(data: Mapping[str, Any]) -> tuple[list[tuple[str, str, str]], st
 
 
 def config_rows(config: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Each key of the config by its path; of files the last name alone."""
-    rows = [(label(path), label(value, 300)) for path, value in _leaves(config, ())]
+    """Each key of the config by its path, in the order of these: a run that went on has others; of files the name."""
+    rows = [(label(path), label(value, 300)) for path, value in sorted(_leaves(config, ()))]
     rest = [("...", f"{len(rows) - MOST_KEYS} more keys")] if len(rows) > MOST_KEYS else []
     return rows[:MOST_KEYS] + rest
 

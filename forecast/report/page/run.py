@@ -209,6 +209,6 @@ def _scaler(data: Mapping[str, Any]) -> str:
 
 def _origin(record: Mapping[str, Any]) -> list[str]:
     versions = [(str(key), str(value)) for key, value in record["versions"].items()]
-    chosen = [(str(key), str(value)) for key, value in record["choices"].items() if value is not None]
+    chosen = [(str(key), str(value)) for key, value in sorted(record["choices"].items()) if value is not None]
     config = facts(config_rows(record["config"]))
     return ["<h3>Versions</h3>", facts(versions), "<h3>Config</h3>", facts(chosen), folded("every key", config)]
