@@ -2,7 +2,8 @@
 
 Runs that differ in their seed alone are one row: mean and spread of the error, its cost, and the difference to a chosen
 row with a 95 % interval, on the windows that both have forecast. Writes report.md, report.csv, runs.jsonl and
-pictures into the folder. Failed and unfinished runs are listed with the reason.
+pictures into the folder. Failed and unfinished runs are listed with the reason. With --page the folder is that of one
+run, whose report.html is written anew.
 """
 
 import argparse
@@ -25,8 +26,12 @@ REPORT = "report.md"
 
 
 def main(arguments: argparse.Namespace) -> Answer:
-    """Reads the folder, writes the comparison, prints report.md."""
+    """Reads the folder, writes the comparison, prints report.md; with --page the page of one run."""
     try:
+        if arguments.page:
+            from forecast.commands.page import remake  # torch, which a comparison does not wait for
+
+            return remake(arguments.folder, overwrite=arguments.overwrite)
         return write_report(
             arguments.folder,
             arguments.to or arguments.folder,

@@ -11,6 +11,7 @@ import torch
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.description import description
+from forecast.commands.page import page_of, told_of, write_residuals
 from forecast.commands.panel_results import panel_blocks, write_series
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData, window_values
@@ -32,7 +33,18 @@ from forecast.evaluation.panel_evaluate import PanelEvaluation
 from forecast.evaluation.scored_intervals import Intervals, example_ends
 from forecast.files import DECIMALS, json_text, rounded, save_arrays, together
 from forecast.report.forecasters import best_baseline
-from forecast.run_folder import FILES, FORECASTS, METRICS, PICTURE, RELIABILITY, STEP_ERRORS, WINDOW_ERRORS, sha256
+from forecast.run_folder import (
+    FILES,
+    FORECASTS,
+    METRICS,
+    PAGE,
+    PICTURE,
+    RELIABILITY,
+    RESIDUALS,
+    STEP_ERRORS,
+    WINDOW_ERRORS,
+    sha256,
+)
 
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
@@ -43,7 +55,7 @@ class Result:
     """What evaluating a checkpoint on one split gave; split: its name.
 
     metrics: what becomes metrics.json, rounded as there; the commands add to it. by_step: the columns of
-    metrics_by_step.csv, P figures each, scaled units.
+    metrics_by_step.csv, P figures each, scaled units. record: what the page tells of the checkpoint.
     """
 
     metrics: dict[str, Any]
@@ -51,6 +63,7 @@ class Result:
     data: PreparedData | PanelData
     by_step: dict[str, list[float]]
     split: str
+    record: dict[str, Any]
 
 
 def evaluate_checkpoint(
@@ -78,7 +91,7 @@ def evaluate_checkpoint(
         blocks, of_panel, by_step = panel_blocks(checkpoint, data, brief=brief, intervals=intervals, **options)
         metrics = {"status": "finished", **description(checkpoint, protocol_name), **blocks}
         metrics[split] |= use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
-        return Result(rounded(metrics), of_panel, data, by_step, split)
+        return Result(rounded(metrics), of_panel, data, by_step, split, told_of(checkpoint))
     model, data = checkpoint.model().to(device), data.on(device)
     common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
     fitted = saved_fits(checkpoint.record)
@@ -110,7 +123,8 @@ def evaluate_checkpoint(
         **blocks,
     }
     metrics[split] |= use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
-    return Result(rounded(metrics), evaluation, data, step_errors(evaluation, best_mse), split)
+    by_step = step_errors(evaluation, best_mse)
+    return Result(rounded(metrics), evaluation, data, by_step, split, told_of(checkpoint))
 
 
 def use_of_columns(
@@ -196,8 +210,22 @@ def write_results(folder: Path, result: Result) -> None:
             draw_reliability(beside(RELIABILITY), metrics, result.split)
             names = [*names, RELIABILITY]
         beside(STEP_ERRORS).write_text(steps_csv(result.by_step), encoding="utf-8")
-        metrics[FILES] = {name: sha256(beside(name)) for name in (*names, STEP_ERRORS)}
+        times, signed = window_residuals(result)
+        write_residuals(beside(RESIDUALS), times, signed, result.data.target_names, metrics["target"])
+        page = page_of(beside, metrics, result.split, result.record)  # reads what was written so far
+        beside(PAGE).write_text(page, encoding="utf-8")
+        metrics[FILES] = {name: sha256(beside(name)) for name in (*names, STEP_ERRORS, RESIDUALS, PAGE)}
         beside(METRICS).write_text(json_text(metrics), encoding="utf-8")
+
+
+def window_residuals(result: Result) -> tuple[np.ndarray, np.ndarray]:
+    """When the forecasts of windows begin (R,), and their mean errors (R, T), see `Residuals`."""
+    evaluation, data = result.evaluation, result.data
+    if isinstance(evaluation, PanelEvaluation):
+        return evaluation.residual_times, evaluation.residuals.signed
+    assert isinstance(data, PreparedData)
+    rows = evaluation.starts[evaluation.residuals.numbers] + data.seq_len
+    return data.frame.timestamps[rows].tz_localize(None).to_numpy(), evaluation.residuals.signed
 
 
 def write_windows(

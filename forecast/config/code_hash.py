@@ -24,6 +24,7 @@ COMMANDS = tuple(
         "description",
         "growth",
         "intervals",
+        "page",
         "refit",
     )
 )

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,13 +19,15 @@ from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines, season
 from forecast.evaluation.metrics import ErrorSums
 from forecast.evaluation.naive_errors import OwnScale, errors_before, scaled_by
+from forecast.evaluation.residuals import Residuals
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.models.base import FittedModel, ForecastModel
 
 log = logging.getLogger(__name__)
 
-# Windows whose forecasts are kept for pictures.
-EXAMPLE_WINDOWS = 5
+# Windows whose forecasts are kept for pictures: at least, at most, and how many numbers they may hold. An odd number of
+# them, so that one lies midway.
+EXAMPLE_WINDOWS, MOST_EXAMPLES, EXAMPLE_NUMBERS = 5, 25, 30_000
 MODEL = "model"
 FAR = 1e6  # standard deviations from the train rows: a history that holds more is no test of a training
 # A model is called on so many windows, whatever data.batch_size is: matrix products of other shapes round differently,
@@ -79,6 +81,7 @@ class Evaluation:
     mean over steps, scaled units. examples (W,): the windows whose forecasts (W, P, T), scaled units, are kept.
     own_scale: where each window has a scale of its own, MASE and RMSSE (T,) of each forecaster, and differences (N, T),
     the mean absolute seasonal ones before each window, scaled units. intervals: those of the model, where it has any.
+    residuals: its mean error in each window.
     """
 
     errors: ErrorSums
@@ -88,6 +91,7 @@ class Evaluation:
     absolute: np.ndarray
     examples: np.ndarray
     forecasts: dict[str, np.ndarray]
+    residuals: Residuals
     own_scale: dict[str, OwnScale] | None = None
     differences: np.ndarray | None = None
     intervals: ScoredIntervals | None = None
@@ -106,6 +110,12 @@ def batches(
 def evenly_spaced(count: int, most: int) -> list[int]:
     """At most `most` numbers spread evenly over range(count), both ends included."""
     return sorted({round(i) for i in np.linspace(0, count - 1, min(most, count))})
+
+
+def n_examples(numbers: int) -> int:
+    """Of how many windows the forecasts are kept, each of so many numbers."""
+    most = min(MOST_EXAMPLES, EXAMPLE_NUMBERS // numbers)
+    return max(EXAMPLE_WINDOWS, most - 1 + most % 2)
 
 
 def look_back_of(model: nn.Module, data: PreparedData | PanelData) -> int:
@@ -143,7 +153,7 @@ def evaluate(
     """
     data = data.on(device)
     count = counted_windows(data, split, protocol)
-    examples = evenly_spaced(count, EXAMPLE_WINDOWS)
+    examples = evenly_spaced(count, n_examples(data.pred_len * len(data.targets)))
     forecasters = {MODEL: model}
     if fitted is not None:
         forecasters |= make_baselines(data, fitted={name: weight.to(device) for name, weight in fitted.items()})
@@ -159,9 +169,9 @@ def evaluate(
         scale = {"mean": data.target_mean, "std": data.target_std}
         of_groups = {key: np.repeat(one[None], groups, axis=0) for key, one in scale.items()}
         scored_intervals = ScoredIntervals(intervals, pred_len=data.pred_len, stride=protocol.stride, **of_groups)
-    scored = score(
-        forecasters, data, every, count=count, examples=examples, intervals=scored_intervals, grouped=before_each
-    )
+    residuals = Residuals(count, len(data.targets))
+    of_model: Any = {"intervals": scored_intervals, "residuals": residuals, "grouped": before_each}
+    scored = score(forecasters, data, every, count=count, examples=examples, **of_model)
     starts = windows.starts[:: protocol.stride][:count]
     own_scale, differences = None, None
     if before_each:
@@ -175,6 +185,7 @@ def evaluate(
         own_scale=own_scale,
         differences=differences,
         intervals=scored_intervals,
+        residuals=residuals,
         squared=scored[MODEL].squared,
         absolute=scored[MODEL].absolute,
         examples=np.array(examples),
@@ -195,8 +206,10 @@ class ScoredForecaster:
         self.squared, self.absolute = np.empty((count, len(data.targets))), np.empty((count, len(data.targets)))
         self.forecasts: list[np.ndarray] = []  # of the examples alone
 
-    def add(self, batch: Batch, *, examples: list[int], intervals: ScoredIntervals | None, grouped: bool) -> None:
-        """Forecasts a batch. examples: which of its windows to keep. intervals: that are scored with it.
+    def add(self, batch: Batch, *, examples: list[int], intervals: ScoredIntervals | None, grouped: bool) -> Tensor:
+        """Forecasts a batch, and returns the forecast (B, P, T).
+
+        examples: which of its windows to keep. intervals: that are scored with it.
 
         grouped: whether each window is a group of these.
         """
@@ -212,6 +225,7 @@ class ScoredForecaster:
         self.squared[now], self.absolute[now] = self.errors.update(forecast, batch.target)
         if examples:
             self.forecasts.append(forecast[examples].cpu().numpy())
+        return forecast
 
 
 @torch.inference_mode()
@@ -223,11 +237,12 @@ def score(
     count: int,
     examples: Sequence[int] = (),
     intervals: ScoredIntervals | None = None,
+    residuals: Residuals | None = None,
     grouped: bool = False,
 ) -> dict[str, ScoredForecaster]:
     """Forecasts all batches, `count` windows in order, in float32. examples: the windows whose forecasts are kept.
 
-    intervals, grouped: of the model, see `ScoredForecaster.add`.
+    intervals, residuals: of the model, to which its windows are added. grouped: see `ScoredForecaster.add`.
     """
     scored = {name: ScoredForecaster(forecaster, data, count) for name, forecaster in forecasters.items()}
     done = 0
@@ -235,7 +250,10 @@ def score(
         for batch in windows:
             rows = [i - done for i in examples if done <= i < done + len(batch.target)]
             for name, scores in scored.items():
-                scores.add(batch, examples=rows, intervals=intervals if name == MODEL else None, grouped=grouped)
+                of_model = intervals if name == MODEL else None
+                forecast = scores.add(batch, examples=rows, intervals=of_model, grouped=grouped)
+                if residuals is not None and name == MODEL:
+                    residuals.add(forecast, batch)
             done += len(batch.target)
     return scored
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -23,6 +24,7 @@ from forecast.evaluation.evaluate import (
     Protocol,
     check_finite,
     counted_windows,
+    evenly_spaced,
     exact_float32,
     forecast_of,
     longest_look_back,
@@ -30,12 +32,14 @@ from forecast.evaluation.evaluate import (
 )
 from forecast.evaluation.panel_errors import PanelErrors
 from forecast.evaluation.panel_scale import seasonal_differences
+from forecast.evaluation.residuals import Residuals
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals, interval_metrics
 from forecast.models.base import FittedModel
 
 log = logging.getLogger(__name__)
 
 NAMED_SERIES = 5  # of the worst, and of the best
+BETWEEN_SERIES = 15  # whose forecasts are kept beside theirs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +47,10 @@ class PanelEvaluation:
     """The errors of a model and its baselines on the windows of one split.
 
     naive: by what MASE and RMSSE are scaled. worst, best: the numbers of the series with the largest and the least
-    MASE, NAMED_SERIES at most, the utmost first; by MSE where no series has a MASE. origins (W,): the rows of the panel
+    MASE, NAMED_SERIES at most, the utmost first; by MSE where no series has a MASE. between: BETWEEN_SERIES at most of
+    the others, evenly spread from the worst on. origins (W,): the rows of the panel
     at which the last windows of these series begin to forecast; forecasts (W, P, T), scaled units: by each forecaster.
+    residuals: the model's mean error in each window; residual_times (R,): when the forecasts of these begin.
     intervals: those of the model, where it has any.
     """
 
@@ -53,14 +59,17 @@ class PanelEvaluation:
     naive: SeasonalDifferences
     worst: IntArray
     best: IntArray
+    between: IntArray
     origins: IntArray
     forecasts: dict[str, np.ndarray]
+    residuals: Residuals
+    residual_times: npt.NDArray[np.datetime64]
     intervals: ScoredIntervals | None = None
 
     @property
     def shown(self) -> IntArray:
-        """The worst series and the best (W,)."""
-        return np.concatenate([self.worst, self.best])
+        """The worst series, the best, and those between (W,)."""
+        return np.concatenate([self.worst, self.best, self.between])
 
 
 def evaluate_panel(
@@ -91,6 +100,7 @@ def evaluate_panel(
     errors = {name: PanelErrors(data.pred_len, **scale) for name in forecasters}
     look_backs = {name: look_back_of(one, data) for name, one in forecasters.items()}
     scored = None if intervals is None else ScoredIntervals(intervals, pred_len=data.pred_len, **scale)
+    residuals = Residuals(count, len(columns))
     with torch.inference_mode(), exact_float32():
         for batch in panel_batches(windows, batch_size, count=count, chunk=chunk):
             for name, one in forecasters.items():
@@ -100,12 +110,15 @@ def evaluate_panel(
                     forecast = forecast_of(one, batch, look_backs[name])
                 check_finite(forecast, batch.past)
                 errors[name].update(batch, forecast)
+                if name == MODEL:
+                    residuals.add(forecast, batch)
     if not errors[MODEL].evaluated().any():
         raise UserError(f"{data.frame.name}: no value of the split {split} was measured. Choose another data.split.")
     naive = seasonal_differences(data, split, season(data) or 1)
-    worst, best = ranked(errors[MODEL], naive)
+    worst, best, between = ranked(errors[MODEL], naive)
+    kept = np.concatenate([worst, best, between])
     # A protocol may leave the last windows of a split out.
-    examples = torch.from_numpy(np.minimum(windows.origins.ends[np.concatenate([worst, best])], count) - 1)
+    examples = torch.from_numpy(np.minimum(windows.origins.ends[kept], count) - 1)
     with torch.inference_mode(), exact_float32():
         batch = windows.__getitems__(examples)
         forecasts = {name: forecast_of(one, batch, look_backs[name]).cpu().numpy() for name, one in forecasters.items()}
@@ -118,8 +131,11 @@ def evaluate_panel(
         naive=naive,
         worst=worst,
         best=best,
+        between=between,
         origins=windows.origins_of(examples).numpy(),
         forecasts=forecasts,
+        residuals=residuals,
+        residual_times=begin_times(data, windows, residuals.numbers),
         intervals=scored,
     )
 
@@ -131,13 +147,24 @@ def panel_batches(windows: PanelWindows, batch_size: int, *, count: int, chunk: 
         yield from windows.in_batches(torch.arange(first, min(count, first + gathered)), chunk)
 
 
-def ranked(errors: PanelErrors, naive: SeasonalDifferences) -> tuple[IntArray, IntArray]:
-    """The worst and the best series, the utmost first, none in both."""
+def begin_times(data: PanelData, windows: PanelWindows, numbers: IntArray) -> npt.NDArray[np.datetime64]:
+    """When the forecasts of windows (R,) begin."""
+    index = torch.from_numpy(numbers)
+    series, rows = windows.series_of(index).numpy(), windows.origins_of(index).numpy()
+    steps = rows - data.frame.offsets[series] + data.frame.steps[series]
+    times: npt.NDArray[np.datetime64] = data.frame.calendar().to_numpy()[steps]
+    return times
+
+
+def ranked(errors: PanelErrors, naive: SeasonalDifferences) -> tuple[IntArray, IntArray, IntArray]:
+    """The worst and the best series, the utmost first, and some between; none twice."""
     table = errors.table(naive)
     by = table["mase"] if np.isfinite(table["mase"]).any() else table["mse"]
     order = np.argsort(by, kind="stable")[: int(np.isfinite(by).sum())]  # NaN comes last
     worst = order[::-1][: min(NAMED_SERIES, -(-len(order) // 2))]
-    return worst, order[: min(NAMED_SERIES, len(order) - len(worst))]
+    best = order[: min(NAMED_SERIES, len(order) - len(worst))]
+    others = order[len(best) : len(order) - len(worst)][::-1]
+    return worst, best, others[evenly_spaced(len(others), BETWEEN_SERIES)]
 
 
 def panel_metrics(evaluation: PanelEvaluation, data: PanelData) -> dict[str, Any]:

@@ -32,8 +32,10 @@ WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step
 PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.csv"
 SERIES_ERRORS = "errors_by_series.csv"  # of a panel alone
 RELIABILITY = "reliability.png"  # of intervals
+# Errors by time; the page for a person.
+RESIDUALS, PAGE = "residuals.csv", "report.html"
 # What an evaluation writes, all at once; metrics.json last.
-RESULTS = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS, PICTURE, RELIABILITY, METRICS)
+RESULTS = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS, PICTURE, RELIABILITY, RESIDUALS, PAGE, METRICS)
 
 # What may differ between two runs that are one experiment: loggers, paths, the progress bar.
 NOT_IDENTITY = (
@@ -136,7 +138,7 @@ def torn(folder: Path, metrics: Mapping[str, Any]) -> str | None:
     """
     written = metrics.get(FILES)
     files = written if isinstance(written, Mapping) else {}
-    checked = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS)
+    checked = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS, RESIDUALS)
     there = (name for name in checked if name in files and (folder / name).is_file())
     return next((name for name in there if sha256(folder / name) != files[name]), None)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from forecast.comparison.tables import markdown
-from scripts.documents.interval_runs import interval_rows
+from scripts.documents.interval_rows import interval_rows
 
 LEVELS = ("80", "95")
 FORMS = ("static", "adaptive", "plain")
@@ -34,12 +34,12 @@ def goal_lines(results: Mapping[str, Any]) -> list[str]:
         words = f"coverage, {form}: within {most:g} points"
         table.append([words, f"{len(found) - len(missed)} of {len(found)}", ", ".join(missed) or "-"])
     for form in WITHIN:
-        found = list(step_differences(chosen, form))
+        steps = list(step_differences(chosen, form))
         missed = [
-            f"`{name}` {level} %: {by:+.1f} (step {step})" for name, level, by, step in found if abs(by) > BY_STEP
+            f"`{name}` {level} %: {by:+.1f} (step {step})" for name, level, by, step in steps if abs(by) > BY_STEP
         ]
         words = f"coverage by step, {form}: within {BY_STEP:g} points"
-        table.append([words, f"{len(found) - len(missed)} of {len(found)}", ", ".join(missed) or "-"])
+        table.append([words, f"{len(steps) - len(missed)} of {len(steps)}", ", ".join(missed) or "-"])
     if MSIS_ROW in chosen:
         msis = chosen[MSIS_ROW]["intervals"]["static"]["msis"]["95"]
         words = f"{interval_rows()[MSIS_ROW]['title']}: MSIS of 95 % at most {MSIS}"
@@ -64,6 +64,5 @@ def differences(chosen: Mapping[str, Any], form: str) -> Iterator[tuple[str, str
 def step_differences(chosen: Mapping[str, Any], form: str) -> Iterator[tuple[str, str, float, int]]:
     """The same of the step that is farthest from the level, and which it is."""
     for name, one in chosen.items():
-        for level, steps in one["intervals"][form]["steps"].items():
-            step = max(range(len(steps)), key=lambda i: abs(points(steps[i], level)))
-            yield name, level, points(steps[step], level), step + 1
+        for level, worst in one["intervals"][form]["worst"].items():
+            yield name, level, points(worst["coverage"], level), worst["step"]

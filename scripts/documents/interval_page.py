@@ -10,7 +10,7 @@ from forecast.errors import UserError
 from forecast.files import write_text
 from scripts.documents.blocks import fill_made_part
 from scripts.documents.interval_goals import FORMS, LEVELS, best_of, goal_lines, points
-from scripts.documents.interval_runs import interval_rows, models_of, read
+from scripts.documents.interval_rows import interval_rows, models_of, read
 
 MAKER = "scripts/intervals.py"
 ERRORS = 3.0  # standard errors within which a simulated coverage is nominal
@@ -55,8 +55,8 @@ def rows_text(results: Mapping[str, Any]) -> list[str]:
         counts = models[best]["calibration"]
         text += [f"### {row['title']}", ""]
         text.append(
-            f"`{name}`. {models[best]['test']['windows']:,} test windows; {counts['windows']:,} validation windows, of which "
-            f"{counts['blocks']:,} do not overlap. Chosen on the validation rows: {best}."
+            f"`{name}`. {models[best]['test']['windows']:,} test windows; {counts['windows']:,} validation windows, "
+            f"of which {counts['blocks']:,} do not overlap. Chosen on the validation rows: {best}."
         )
         text += [
             "",
@@ -79,7 +79,7 @@ def form_rows(models: Mapping[str, Any], model: str) -> Iterator[list[str]]:
         if (block := one["intervals"].get(form)) is None:
             continue
         cover = [with_points(block["coverage"].get(level), level) for level in LEVELS]
-        steps = [worst_words(block["steps"].get(level), level) for level in LEVELS]
+        steps = [worst_words(block["worst"].get(level), level) for level in LEVELS]
         widths = [figure(block["width"].get(level)) for level in LEVELS]
         scores = [figure(block["msis"].get(LEVELS[-1])), figure(block["sql"]), figure(one["test"]["mase"])]
         yield [model, form, *cover, *steps, *widths, *scores]
@@ -95,12 +95,9 @@ def with_points(coverage: float | None, level: str) -> str:
     return "-" if coverage is None else f"{100 * coverage:.1f} ({points(coverage, level):+.1f})"
 
 
-def worst_words(steps: list[float] | None, level: str) -> str:
+def worst_words(worst: Mapping[str, float] | None, level: str) -> str:
     """`-3.2, step 17`: the step whose coverage is farthest from the level, in points."""
-    if steps is None:
-        return "-"
-    step = max(range(len(steps)), key=lambda i: abs(points(steps[i], level)))
-    return f"{points(steps[step], level):+.1f}, step {step + 1}"
+    return "-" if worst is None else f"{points(worst['coverage'], level):+.1f}, step {worst['step']}"
 
 
 def crossed_lines(results: Mapping[str, Any]) -> list[str]:
@@ -124,59 +121,59 @@ def crossed_lines(results: Mapping[str, Any]) -> list[str]:
         "The same trained model, calibrated by best.ckpt itself on all validation windows, which chose its epoch, and "
         "as the program does it: each half of them is forecast with the epoch that the other half chose. Margins are "
         "means over steps and columns, scaled units; of quantiles they are added to the model's own interval. Where "
-        "both halves choose the epoch that all choose, the lines are equal.",
+        "both halves choose the epoch that all choose, the lines are equal. " + gain_of_crossing(results),
         "",
         *markdown(table, left=3),
         "",
     ]
 
 
+def gain_of_crossing(results: Mapping[str, Any]) -> str:
+    """By how much more is held, at least, at most and on average over models and levels, in points."""
+    forms = [one["intervals"] for models in results.values() for one in models.values()]
+    gains = [
+        100 * (one["static"]["coverage"][level] - one["uncrossed"]["coverage"][level])
+        for one in forms
+        if "uncrossed" in one
+        for level in one["static"]["coverage"]
+    ]
+    mean = sum(gains) / len(gains)
+    return f"Coverage moves by {min(gains):+.1f} to {max(gains):+.1f} points, {mean:+.2f} on average."
+
+
 def simulated_lines(record: Mapping[str, Any]) -> list[str]:
     """The coverage on made-up series."""
-    from scripts.documents.interval_simulated import KINDS, PRED_LEN, SERIES, WINDOWS
-
     table = [["noise", "intervals", "80 % held", "95 % held", "the calmest quarter of a day", "the wildest"]]
-    for name, kind in KINDS.items():
-        for form, block in record["kinds"][name].items():
+    beyond = []
+    for kind in record["kinds"].values():
+        for form, block in kind["forms"].items():
             held = [f"{100 * one['coverage']:.2f} ± {100 * one['error']:.2f}" for one in block.values()]
             hours = [
-                ", ".join(f"{100 * one[key]:.0f}" for one in block.values()) for key in ("calm", "wild") if kind.swing
+                ", ".join(f"{100 * one[key]:.0f}" for one in block.values() if key in one) or "-"
+                for key in ("calm", "wild")
             ]
-            table.append([kind.title, form, *held, *(hours or ["-", "-"])])
-    beyond = [row[:2] for row, one in zip(table[1:], _simulated(record), strict=True) if not one]
-    said = (
-        "All lie within three standard errors of their level."
-        if not beyond
-        else (
-            "More than three standard errors from their level: " + "; ".join(", ".join(pair) for pair in beyond) + "."
-        )
-    )
+            table.append([kind["title"], form, *held, *hours])
+            for level, one in block.items():
+                if abs(points(one["coverage"], level)) > 100 * ERRORS * one["error"]:
+                    beyond.append(f"{kind['title']}, {form}, {level} %: {points(one['coverage'], level):+.2f} points")
+    said = f"More than three standard errors from a level: {'; '.join(beyond) or 'none'}."
     return [
         "## Made-up series",
         "",
-        f"{SERIES} series of each kind, each calibrated by itself on {WINDOWS} windows and judged on as many, "
-        f"{PRED_LEN} steps ahead; the point forecast is the true mean, so that the intervals alone can err. Per cent, "
-        f"± the standard error over the series. {said} The windows of an AR(1) are not exchangeable but stationary, and "
-        "far more than its memory apart: what is promised is kept on average. Noise that follows the hour is held on "
-        "average too, and at no hour: one margin for all is too wide in calm hours and too narrow in wild ones, which "
-        "the average does not show.",
+        f"{record['series']} series of each kind, each calibrated by itself on {record['windows']} windows and judged "
+        f"on as many, {record['steps']} steps ahead; the point forecast is the true mean, so that the intervals alone "
+        f"can err. Per cent, ± the standard error over the series. {said} Neighbouring windows of an AR(1) are not "
+        "exchangeable, but its memory is short beside their number, and the level is kept on average. Noise that "
+        "follows the hour is held on average too, and at no hour: one margin for all is too wide in calm hours and too "
+        "narrow in wild ones (80 %, 95 %), which the average does not show.",
         "",
         *markdown(table, left=2),
         "",
     ]
 
 
-def _simulated(record: Mapping[str, Any]) -> Iterator[bool]:
-    """Of each line of the table whether its coverages are nominal."""
-    for kind in record["kinds"].values():
-        for block in kind.values():
-            yield all(
-                abs(points(one["coverage"], level)) <= 100 * ERRORS * one["error"] for level, one in block.items()
-            )
-
-
 def peer_lines(record: Mapping[str, Any], results: Mapping[str, Any]) -> list[str]:
-    """neuralforecast's conformal intervals beside ours on the same windows."""
+    """The conformal intervals of neuralforecast beside ours on the same windows."""
     table = [["row", "model", "intervals", "80 % held", "95 % held", "width 80 %", "width 95 %", "MSIS 95 %"]]
     for name, one in record["rows"].items():
         title = interval_rows()[name]["title"]
@@ -192,9 +189,9 @@ def peer_lines(record: Mapping[str, Any], results: Mapping[str, Any]) -> list[st
     return [
         "## neuralforecast's intervals",
         "",
-        "`PredictionIntervals()` with its defaults, on the same test windows. Of two windows the larger residual bounds "
-        "the next one with a probability of two thirds, whatever the level. Widths in units of each series' mean "
-        "absolute seasonal difference.",
+        "`PredictionIntervals()` with its defaults, on the same test windows. Of two windows the larger residual "
+        "bounds the next one with a probability of two thirds, whatever the level. Widths in units of each series' "
+        "mean absolute seasonal difference.",
         "",
         *markdown(table, left=3),
         "",

@@ -33,7 +33,10 @@ def record(python: str, root: Path, path: Path) -> None:
         ]
         pd.concat(parts).to_parquet(table)
         task = {
-            **{"table": str(table), "forecast": str(forecast), "steps": STEPS, "levels": LEVELS},
+            "table": str(table),
+            "forecast": str(forecast),
+            "steps": STEPS,
+            "levels": LEVELS,
             **{key: keys[key] for key in ("seq_len", "pred_len")},
         }
         done = subprocess.run(

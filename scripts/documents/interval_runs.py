@@ -2,12 +2,10 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.forecaster import Forecaster
@@ -15,7 +13,6 @@ from forecast.commands.inputs import evaluated_data
 from forecast.commands.results import evaluate_checkpoint
 from forecast.config.build import build
 from forecast.config.entry import composed
-from forecast.config.values import CONF
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
@@ -33,27 +30,13 @@ from forecast.reproduction.running import train
 from forecast.reproduction.tables import Job
 from forecast.run_folder import OUTPUT, checkpoint_path
 from forecast.training.calibrated import add_calibration
+from scripts.documents.interval_rows import interval_rows, models_of, read
 from scripts.documents.plain_conformal import plain_calibration
 from scripts.documents.run import made_by
 
 TABLE, SEED = "intervals", 1
 LEVELS = (80.0, 95.0)
 CPU = torch.device("cpu")  # the figures are those of float32 on a processor
-
-
-@cache
-def interval_rows() -> dict[str, dict[str, Any]]:
-    """What the file says of each row, by its name."""
-    return dict(yaml.safe_load((CONF / "intervals.yaml").read_text(encoding="utf-8")))
-
-
-def models_of(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The models of a row, with all keys of each beside those of the data's place."""
-    if "panel" not in row:
-        return {name: {**row["every"], **own} for name, own in row["models"].items()}
-    panel = panel_rows()[row["panel"]]
-    found = {name: {**panel["every"], **panel["models"][name], **row.get("every", {})} for name in row["models"]}
-    return {name: {key: value for key, value in own.items() if value is not None} for name, own in found.items()}
 
 
 def jobs(root: Path, runs: Path, *, rows: Sequence[str], models: Sequence[str]) -> Iterator[Job]:
@@ -108,14 +91,6 @@ def record(chosen: Sequence[Job], runs: Path, path: Path) -> None:
         write_text(path, json.dumps({name: kept[name] for name in order}, indent=1, ensure_ascii=False) + "\n")
         said = {how: one["coverage"] for how, one in found["intervals"].items()}
         print(f"{job.row}, {job.model}: {json.dumps(rounded(said))}", flush=True)
-
-
-def read(path: Path) -> dict[str, Any]:
-    """What was recorded, by row and model. Raises UserError when nothing was."""
-    if not path.is_file():
-        raise UserError(f"{path.name} is not there: record it, python scripts/intervals.py --root FOLDER")
-    recorded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return recorded
 
 
 def measured(folder: Path) -> dict[str, Any]:
@@ -184,7 +159,13 @@ def evaluated(
     block |= {
         "sql": scored["sql"],
         "wql": scored["wql"],
-        "steps": {name: result.by_step[f"coverage_{name}"] for name in names},
+        "worst": {name: worst_step(result.by_step[f"coverage_{name}"], float(name) / 100) for name in names},
         "margin": {name: float(one.mean()) for name, one in margins.items()},
     }
     return test, {"windows": val["windows"], "mase": val.get("mase"), "scaled": val["scaled"]}, block
+
+
+def worst_step(coverage: Sequence[float], level: float) -> dict[str, float]:
+    """The step whose coverage is farthest from a level, a share, counted from 1, and its coverage."""
+    step = max(range(len(coverage)), key=lambda i: abs(coverage[i] - level))
+    return {"step": step + 1, "coverage": coverage[step]}

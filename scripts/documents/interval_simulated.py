@@ -23,7 +23,7 @@ from scripts.documents.run import made_by
 
 SERIES, LEVELS = 400, (80.0, 95.0)
 SEQ_LEN, PRED_LEN, TRAIN, DAY = 24, 4, 120, 24
-# With 239 windows, ten days but an hour, (n + 1) level / 100 is a whole number: the rank promises the level itself, no more.
+# Ten days but an hour: (n + 1) level / 100 is a whole number, so that the rank promises the level itself and no more.
 WINDOWS = 239
 ROWS = WINDOWS + PRED_LEN - 1  # of val, and of test
 AUTOREGRESSION = 0.7
@@ -50,7 +50,6 @@ class Noise:
     """A kind of noise. memory: as of `KnownMean`; swing: see SWING; heavy: whether it is Student's t(3)."""
 
     title: str
-    exchangeable: bool
     memory: float = 0.0
     swing: float = 0.0
     heavy: bool = False
@@ -66,16 +65,17 @@ class Noise:
 
 
 KINDS = {
-    "iid": Noise("i.i.d., normal", True),
-    "heavy": Noise("i.i.d., Student's t with 3 degrees of freedom", True, heavy=True),
-    "ar": Noise(f"AR(1), {AUTOREGRESSION}", True, memory=AUTOREGRESSION),
-    "seasonal": Noise(f"independent, deviation 1 ± {SWING} within a day", False, swing=SWING),
+    "iid": Noise("i.i.d., normal"),
+    "heavy": Noise("i.i.d., Student's t with 3 degrees of freedom", heavy=True),
+    "ar": Noise(f"AR(1), {AUTOREGRESSION}", memory=AUTOREGRESSION),
+    "seasonal": Noise(f"independent, deviation 1 ± {SWING} within a day", swing=SWING),
 }
 
 
 def record(path: Path) -> None:
     """Keeps the coverage of all kinds at a path."""
-    found = {"made_by": made_by(), "kinds": {name: simulated(kind) for name, kind in KINDS.items()}}
+    kinds = {name: {"title": kind.title, "forms": simulated(kind)} for name, kind in KINDS.items()}
+    found = {"made_by": made_by(), "series": SERIES, "windows": WINDOWS, "steps": PRED_LEN, "kinds": kinds}
     write_text(path, json.dumps(rounded(found), indent=1) + "\n")
 
 
@@ -94,7 +94,7 @@ def simulated(kind: Noise, series: int = SERIES) -> dict[str, Any]:
 
 
 def of_levels(kind: Noise, held: npt.NDArray[np.float64]) -> dict[str, Any]:
-    """held (S, W, P, K): 1 where an interval holds the truth."""
+    """By level. held (S, W, P, K): 1 where an interval holds the truth."""
     rows = TRAIN + ROWS + np.arange(WINDOWS)[:, None] + np.arange(PRED_LEN)  # that are forecast (W, P)
     wave = np.sin(2 * math.pi * rows / DAY)
     blocks = {}
@@ -128,8 +128,7 @@ def series_data(values: npt.NDArray[np.float64]) -> PreparedData:
         "test": range(TRAIN + ROWS, TRAIN + 2 * ROWS),
     }
     frame = SeriesFrame(values[:, None], times, ("y",), "h", "simulated")
-    data = prepare(frame, splits=splits, targets=(0,), seq_len=SEQ_LEN, pred_len=PRED_LEN, encoding="timeF")
-    return data
+    return prepare(frame, splits=splits, targets=(0,), seq_len=SEQ_LEN, pred_len=PRED_LEN, encoding="timeF")
 
 
 @torch.inference_mode()

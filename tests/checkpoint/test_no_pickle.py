@@ -136,6 +136,7 @@ READERS = {
     ".csv": lambda path: path.read_text().splitlines(),
     ".log": lambda path: path.read_text(),
     ".png": plain_png,
+    ".html": lambda path: path.read_text(),
 }
 
 

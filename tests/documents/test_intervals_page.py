@@ -4,18 +4,18 @@ import pytest
 from script import SCRIPTS, call_script
 
 from forecast.errors import UserError
-from scripts.documents import interval_goals, interval_page, interval_runs
+from scripts.documents import interval_goals, interval_page, interval_rows, interval_runs
 
 RESULTS = SCRIPTS.parent / "results"
 
 
-def block(at_80=0.8, at_95=0.95, *, steps=(0.8, 0.8), msis=7.0, sql=1.0, margin=1.0):
+def block(at_80=0.8, at_95=0.95, *, worst=0.8, msis=7.0, sql=1.0, margin=1.0):
     return {
         "coverage": {"80": at_80, "95": at_95},
         "width": {"80": 1.5, "95": 2.5},
         "msis": {"80": 5.0, "95": msis},
         "sql": sql,
-        "steps": {"80": list(steps), "95": [0.95, 0.95]},
+        "worst": {"80": {"step": 2, "coverage": worst}, "95": {"step": 1, "coverage": 0.95}},
         "margin": {"80": margin, "95": 2.0},
     }
 
@@ -48,7 +48,7 @@ def test_the_validation_rows_choose_the_model_that_is_judged():
 
 
 def test_a_miss_is_named_with_its_points_and_its_step():
-    results = {"nyc_taxi": {"ridge": result(0.9, adaptive=block(0.83, 0.965, steps=(0.79, 0.86)))}}
+    results = {"nyc_taxi": {"ridge": result(0.9, adaptive=block(0.83, 0.965, worst=0.86))}}
     found = goals(results)
     assert "| 1 of 2 | `nyc_taxi` 80 %: +3.0 |" in found["coverage, adaptive: within 2 points"]
     assert "| 1 of 2 | `nyc_taxi` 80 %: +6.0 (step 2) |" in found["coverage by step, adaptive: within 5 points"]
@@ -67,6 +67,7 @@ def test_cross_fitting_is_shown_where_there_is_any():
     assert (
         "| ETTh1, 96 -> 96 | informer | best.ckpt, on the windows that chose it | 0.875 | 2.000 | 75.0 (-5.0) |" in page
     )
+    assert "Coverage moves by +0.0 to +5.0 points, +2.50 on average." in page
     assert "Not run yet: `python scripts/intervals.py --root FOLDER --rows etth2`" in page
     assert "cross-fitting" not in "\n".join(interval_page.lines({"etth1": {"ridge": result(0.9)}}, {}, {}))
 
@@ -82,6 +83,11 @@ def test_rows_that_there_are_not_are_refused(tmp_path):
 
 
 def test_the_price_rows_of_all_windows_have_no_days_of_the_panel(tmp_path):
-    keys = interval_runs.models_of(interval_runs.interval_rows()["epf_np_fifth"])["ridge"]
+    keys = interval_rows.models_of(interval_rows.interval_rows()["epf_np_fifth"])["ridge"]
     assert keys["data/split"] == "shares" and keys["protocol"] == "all_windows"
     assert not any(key.startswith("data.split.") for key in keys) and keys["data.known"]
+
+
+def test_the_worst_step_is_the_farthest_from_the_level_either_way():
+    assert interval_runs.worst_step([0.79, 0.86, 0.75], 0.8) == {"step": 2, "coverage": 0.86}
+    assert interval_runs.worst_step([0.79, 0.84, 0.75], 0.8) == {"step": 3, "coverage": 0.75}

@@ -65,7 +65,8 @@ def test_a_refit_leaves_no_other_file_and_last_ckpt_as_it_was(tmp_path):
     call("train", *THREE, f"hydra.run.dir={tmp_path}/run")
     call("train", *THREE, "refit=false", f"hydra.run.dir={tmp_path}/plain")
     names = {path.name for path in (tmp_path / "run/checkpoints").iterdir()}
-    assert names == {"best.ckpt", "last.ckpt", "refit.ckpt"}
+    halves = {f"chosen_by_{half}_half.pt" for half in ("first", "second")}
+    assert names == {"best.ckpt", "last.ckpt", "refit.ckpt", *halves}
     ours, theirs = (checkpoint(tmp_path / name)["state_dict"] for name in ("run", "plain"))
     assert all(torch.equal(value, theirs[key]) for key, value in ours.items())
 

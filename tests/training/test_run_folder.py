@@ -16,7 +16,7 @@ from forecast.config.commit import commit
 FILES = [
     *(".hydra/config.yaml", ".hydra/overrides.yaml", "train.log", "run.json", "checkpoints/best.ckpt"),
     *("checkpoints/last.ckpt", "metrics.json", "metrics_by_step.csv", "errors_by_window.npz", "forecasts.npz"),
-    "forecast.png",
+    *("forecast.png", "residuals.csv", "report.html"),
 ]
 WINDOWS, P, T = 136, 5, 7  # 20 % of 700 rows, less pred_len - 1
 
@@ -92,8 +92,8 @@ def test_metrics_by_step_average_to_the_metrics(tiny_run, metrics):
 
 def test_forecasts_are_in_original_units_and_belong_to_their_windows(tiny_run):
     with np.load(tiny_run / "forecasts.npz") as saved, np.load(tiny_run / "errors_by_window.npz") as errors:
-        assert saved["forecast"].shape == saved["truth"].shape == (5, P, T)
-        assert saved["past"].shape == (5, 19, T)
+        assert saved["forecast"].shape == saved["truth"].shape == (25, P, T)
+        assert saved["past"].shape == (25, 19, T)
         checkpoint = torch.load(tiny_run / "checkpoints/best.ckpt", weights_only=True)
         std = np.array(checkpoint["forecast"]["data"]["scaler"]["std"])
         squared = (((saved["forecast"] - saved["truth"]) / std) ** 2).mean(1)

@@ -1,0 +1,150 @@
+"""report.html of a run: written with its results, or anew from the files of its folder."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import yaml
+
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.commands import Answer
+from forecast.commands.outputs import keep_others
+from forecast.errors import UserError
+from forecast.evaluation.residuals import residual_rows, residuals_csv
+from forecast.files import DECIMALS, json_text, together
+from forecast.run_folder import (
+    FILES,
+    FORECASTS,
+    METRICS,
+    NOT_IDENTITY,
+    PAGE,
+    RESIDUALS,
+    SERIES_ERRORS,
+    STEP_ERRORS,
+    Run,
+    checkpoint_path,
+    read_run,
+    sha256,
+    torn,
+)
+from forecast.run_folder.documents import read_text
+from forecast.text.terminal import say
+
+NEEDED = (STEP_ERRORS, FORECASTS, RESIDUALS)
+# Of errors_by_series.csv, by their places: the column of ids may be called as one of the others.
+SERIES_COLUMNS = ("id", "windows", "mse", "mae", "mase", "rmsse", "smape", "wape")
+# What a page tells of a checkpoint's record.
+TOLD = ("config", "choices", "data", "versions")
+
+
+def told_of(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What a page says of how a checkpoint came about, less what two runs of one experiment may differ in."""
+    told = {key: checkpoint.record[key] for key in TOLD}
+    return told | {key: _less(told[key], NOT_IDENTITY) for key in ("config", "choices")}
+
+
+def _less(node: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
+    """A tree without the keys at these paths, `data.root`."""
+    kept = {}
+    for key, value in node.items():
+        if key not in paths:
+            below = [path.removeprefix(f"{key}.") for path in paths if path.startswith(f"{key}.")]
+            kept[key] = _less(value, below) if below and isinstance(value, Mapping) else value
+    return kept
+
+
+def write_residuals(
+    path: Path, times: npt.NDArray[np.datetime64], signed: npt.NDArray[np.float32], names: list[str], first: str
+) -> None:
+    """Writes residuals.csv; see `residual_rows`."""
+    path.write_text(residuals_csv(residual_rows(times, signed, names, first), DECIMALS), encoding="utf-8")
+
+
+def page_of(place: Callable[[str], Path], metrics: Mapping[str, Any], split: str, record: Mapping[str, Any]) -> str:
+    """The page, from the files of a run alone: where `place` says that they lie.
+
+    metrics: that become metrics.json; record: see `told_of`.
+    """
+    from forecast.report.page.run import run_page  # matplotlib, for which a wrong option need not wait
+
+    by_step = pd.read_csv(place(STEP_ERRORS)).drop(columns="step")
+    with np.load(place(FORECASTS)) as saved:
+        windows = {name: saved[name] for name in saved.files}
+    residuals = pd.read_csv(place(RESIDUALS), dtype={"column": str}, keep_default_na=False)
+    series = None
+    if "series" in windows:
+        blank = {key: [""] for key in SERIES_COLUMNS[1:]}
+        options: Any = {"header": 0, "names": SERIES_COLUMNS, "dtype": {"id": str}, "keep_default_na": False}
+        series = pd.read_csv(place(SERIES_ERRORS), na_values=blank, **options)
+    return run_page(
+        json.loads(json_text(metrics)),
+        split,
+        by_step={str(name): by_step[name].tolist() for name in by_step},
+        windows=windows,
+        residuals=residuals,
+        series=series,
+        record=json.loads(json_text(record)),
+    )
+
+
+def remake(folder: Path, *, overwrite: bool) -> Answer:
+    """Writes report.html of a run whose results stand, and its checksum into metrics.json.
+
+    Raises UserError for one that has not finished, and where the checkpoint that its results are of is gone.
+    """
+    run = read_run(folder)
+    check_results(run)
+    metrics = dict(run.metrics)
+    split = next(key for key, block in metrics.items() if isinstance(block, Mapping) and "skill" in block)
+    record = told_of(load_checkpoint(evaluated_checkpoint(run)))
+    ours = overwrite or PAGE in metrics.get(FILES, {})
+    fix = "move it away, or say --overwrite"
+    keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this run", fix=fix)
+    page = page_of(lambda name: folder / name, metrics, split, record)
+    with together(folder) as beside:
+        beside(PAGE).write_text(page, encoding="utf-8")
+        metrics[FILES] = {**metrics.get(FILES, {}), PAGE: sha256(beside(PAGE))}
+        beside(METRICS).write_text(json_text(metrics), encoding="utf-8")
+    say(f"{folder / PAGE}: {len(page.encode()) / 1e6:.2f} MB")
+    return Answer({"folder": str(folder), "files": [PAGE]})
+
+
+def check_results(run: Run) -> None:
+    """Raises UserError unless the results of a training or an evaluation stand whole in its folder."""
+    folder, last = run.path, checkpoint_path(run.path, "last")
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such folder. With --page it is that of one run, as outputs/DATE/TIME.")
+    again = f"forecast train ckpt_path={last} goes on with it" if last.is_file() else "train again"
+    training = bool(run.run_info)
+    if not run.metrics or run.state == "failed" or (training and run.state in ("unfinished", "foreign")):
+        reason = run.reason or "it has no results"
+        raise UserError(f"{folder} has no results to report: {reason}. Name a finished run; of a killed one {again}.")
+    lacking = [name for name in NEEDED if not (folder / name).is_file()]
+    if other := torn(folder, run.metrics):
+        raise UserError(f"{folder}: {other} is not the one that {METRICS} was written with. Run it again.")
+    if lacking:
+        best = checkpoint_path(folder, "best")
+        older = f"{folder} has no {lacking[0]}, which programs before did not write"
+        raise UserError(f"{older}. For a page: forecast evaluate ckpt_path={best}")
+
+
+def evaluated_checkpoint(run: Run) -> Path:
+    """The checkpoint whose results lie in a folder: of a training its own, of an evaluation the one that it names."""
+    if run.run_info:
+        best = checkpoint_path(run.path, "best")
+        return best if best.is_file() else checkpoint_path(run.path, "last")
+    config = run.path / ".hydra" / "config.yaml"
+    try:
+        named = yaml.safe_load(read_text(config, most=1))["ckpt_path"]
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        named = None
+    if not isinstance(named, str) or not Path(named).is_file():
+        raise UserError(
+            f"{run.path}: the checkpoint that was evaluated, {named or 'which it does not name'}, is not there. "
+            "forecast evaluate ckpt_path=CKPT writes the page with the results."
+        )
+    return Path(named)

@@ -1,0 +1,1 @@
+"""report.html: one page of a run that a person can read, in one file without anything from elsewhere."""

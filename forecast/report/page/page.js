@@ -1,0 +1,53 @@
+// Draws each <div data-chart="NAME"> by its entry in the page's JSON block. Names of others are text, never markup.
+class BarChart {
+  constructor(host, spec) {
+    this.host = host;
+    this.spec = spec;
+    this.svg = make("svg", { role: "img", "aria-label": spec.title }, null);
+    host.appendChild(this.svg);
+    this.draw();
+  }
+
+  draw() {
+    const { svg, spec } = this, width = Math.max(280, Math.floor(this.host.clientWidth || 640)), line = 36;
+    const ends = spec.rows.map((row) => row.value + (row.error || 0)), most = Math.max(...ends, spec.span, 1e-300);
+    const least = Math.min(0, ...spec.rows.map((row) => row.value - (row.error || 0)));
+    const x = (value) => 2 + ((value - least) / (most - least)) * (width - 84);
+    svg.replaceChildren();
+    svg.setAttribute("viewBox", `0 0 ${width} ${line * spec.rows.length + 6}`);
+    svg.setAttribute("height", line * spec.rows.length + 6);
+    spec.rows.forEach((row, i) => {
+      const top = i * line, longest = Math.floor(width / 7.2), zero = x(0);
+      const name = row.name.length > longest ? `${row.name.slice(0, longest - 1)}…` : row.name;
+      make("text", { x: 2, y: top + 13 }, svg, name);
+      const from = Math.min(zero, x(row.value)), bar = { x: from.toFixed(1), y: top + 18, height: 12 };
+      make("rect", { ...bar, width: Math.max(1, Math.abs(x(row.value) - zero)).toFixed(1), class: `bar ${row.style || ""}` }, svg);
+      if (row.error) {
+        const [low, high] = [x(row.value - row.error).toFixed(1), x(row.value + row.error).toFixed(1)];
+        make("path", { d: `M${low} ${top + 24}H${high}M${low} ${top + 20}v8M${high} ${top + 20}v8`, class: "whisker" }, svg);
+      }
+      make("text", { x: (x(Math.max(0, row.value + (row.error || 0))) + 6).toFixed(1), y: top + 28 }, svg, number(row.value));
+    });
+  }
+}
+
+function start() {
+  const data = JSON.parse(document.getElementById("page-data").textContent);
+  const charts = [];
+  document.documentElement.classList.add("drawn"); // shows the places of the charts, whose width is measured
+  for (const host of document.querySelectorAll("[data-chart]")) {
+    const spec = data.charts[Number(host.dataset.chart)];
+    charts.push(spec.kind === "bars" ? new BarChart(host, spec) : new LineChart(host, spec));
+  }
+  let width = window.innerWidth;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth === width) return; // a phone's address bar changes the height alone
+    width = window.innerWidth;
+    charts.forEach((chart) => chart.draw());
+  });
+  window.addEventListener("beforeprint", () => {
+    document.querySelectorAll("details").forEach((node) => { node.open = true; });
+  });
+}
+
+start();
