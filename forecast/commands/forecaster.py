@@ -16,25 +16,24 @@ from forecast.commands.future import future_source, future_values
 from forecast.commands.inputs import WHOLE_FILE, check_horizon, evaluated_data, find_device, history, trained_source
 from forecast.commands.intervals import forecast_intervals, wanted
 from forecast.commands.own_classes import with_own_classes
-from forecast.commands.panel_ends import (
-    check_unseen,
-    history_source,
-    long_table,
-    panel_forecaster,
-    report_left_out,
-    whole_table,
-)
+from forecast.commands.panel_ends import history_source, panel_continued
 from forecast.commands.refit import as_stored, stored_metrics
 from forecast.commands.results import Result, evaluate_checkpoint
-from forecast.commands.tables import Table, as_file, check_table, errors_table, keep_table, time_column_of
+from forecast.commands.tables import (
+    Table,
+    as_file,
+    check_table,
+    errors_table,
+    forecast_table,
+    keep_table,
+    time_column_of,
+)
 from forecast.config.entry import call
 from forecast.config.job import run_folder
 from forecast.config.trust import trusting
 from forecast.data.frame import SeriesFrame
 from forecast.data.guessing.train_command import hydra_value
-from forecast.data.reading.layout import STEP
 from forecast.data.sources import Source
-from forecast.data.writing import digits_of
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.horizon_offsets import check_offsets
@@ -151,6 +150,7 @@ class Forecaster:
         """Where the data trained on come from."""
         return trained_source(self.checkpoint, root=self.root)
 
+    @with_own_classes
     def predict(
         self,
         table: Table | None = None,
@@ -173,11 +173,14 @@ class Forecaster:
         """
         check_horizon(self.checkpoint, pred_len)
         source = self.source()
-        if self.checkpoint.panel is not None:
-            return self._panel_continued(table, source, reading, future, level)
         with as_file(table, source, reading) as (path, layout), as_file(future, source) as (told, of_told):
+            of_future = of_told if isinstance(future, pd.DataFrame) else reading
+            if self.checkpoint.panel is not None:
+                after = future_source(self.checkpoint, source, told, of_future)
+                panel = history_source(self.checkpoint, source, path, dict(layout))
+                return panel_continued(self.checkpoint, panel, device=self.torch_device, future=after, level=level)
             frame = history(self.checkpoint, source, path, layout)
-            known = self.known_after(source, frame, told, of_told if isinstance(future, pd.DataFrame) else reading)
+            known = self.known_after(source, frame, told, of_future)
             return self.continued(frame, time_column=source.time_name, future=known, level=level)
 
     @with_own_classes
@@ -186,25 +189,6 @@ class Forecaster:
     ) -> npt.NDArray[np.float64]:
         """What is known in advance of the steps after a history; see `future_values`."""
         return future_values(self.checkpoint, source, frame, path, reading)
-
-    @with_own_classes
-    def _panel_continued(
-        self,
-        table: Table | None,
-        source: Source,
-        reading: Mapping[str, Any] | None,
-        future: Table | None,
-        level: Sequence[float] | None,
-    ) -> pd.DataFrame:
-        """What `predict` gives for the series of a panel."""
-        with as_file(table, source, reading) as (path, layout), as_file(future, source) as (told, of_told):
-            panel = history_source(self.checkpoint, source, path, dict(layout))
-            of_future = of_told if isinstance(future, pd.DataFrame) else reading
-            after = future_source(self.checkpoint, source, told, of_future)
-            ends = panel_forecaster(self.checkpoint, panel, device=self.torch_device, future=after, level=level)
-            check_unseen(self.checkpoint, ends.frame, refuse=False)
-            report_left_out(ends)
-            return whole_table(ends, long_table(self.checkpoint, panel, ends))
 
     @with_own_classes
     def continued(
@@ -216,11 +200,8 @@ class Forecaster:
         level: Sequence[float] | None = None,
     ) -> pd.DataFrame:
         """What `predict` gives, for a series that has been read. future: see `known_after`."""
-        checkpoint, device, intervals = (
-            self.checkpoint,
-            find_device(self.device),
-            forecast_intervals(self.checkpoint, level),
-        )
+        checkpoint, device = self.checkpoint, self.torch_device
+        intervals = forecast_intervals(checkpoint, level)
         targets = [frame.columns.index(name) for name in checkpoint.data["targets"]]
         asked = () if intervals is None else intervals.asked
         names = column_names(checkpoint.data["targets"], asked)
@@ -239,11 +220,7 @@ class Forecaster:
         )
         # The model computes in standard deviations: more digits of them are not its own.
         std = checkpoint.scaler.std[of_each(targets, asked)]
-        digits = {name: digits_of(one, None) for name, one in zip(names, std, strict=True)}
-        table: pd.DataFrame = pd.DataFrame(values, columns=names).round(digits)
-        numbers = (times - pd.Timestamp(0)) // pd.Timedelta(1, "ms") + 1  # see `layout.STEPS`
-        table.insert(0, time_column, numbers if time_column == STEP and frame.freq == "ms" else times)
-        return table
+        return forecast_table(time_column, times, frame.freq, dict(zip(names, values.T, strict=True)), std)
 
     @with_own_classes
     def backtest(

@@ -159,3 +159,18 @@ def whole_table(forecaster: PanelForecaster, table: LongTable) -> pd.DataFrame:
     ends = forecaster.blocks(0, len(forecaster.series))
     whole: pd.DataFrame = pd.concat([table.table(*some) for some in ends], ignore_index=True)
     return whole
+
+
+def panel_continued(
+    checkpoint: Checkpoint,
+    source: CsvSource,
+    *,
+    device: torch.device,
+    future: CsvSource | None,
+    level: Sequence[float] | None,
+) -> pd.DataFrame:
+    """The steps after the end of every series of a panel as one table; unseen and short series are said."""
+    ends = panel_forecaster(checkpoint, source, device=device, future=future, level=level)
+    check_unseen(checkpoint, ends.frame, refuse=False)
+    report_left_out(ends)
+    return whole_table(ends, long_table(checkpoint, source, ends))

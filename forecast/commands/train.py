@@ -9,7 +9,6 @@ from typing import Any
 import lightning.pytorch as pl
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import Checkpoint, calendar_encoding, load_checkpoint
 from forecast.commands.growth import has_grown, what_now
 from forecast.commands.inputs import saved_source
@@ -43,7 +42,7 @@ from forecast.training.calibrated import add_calibration, check_levels
 from forecast.training.checkpoint import resume_hint
 from forecast.training.closed_form import as_fitted, fit_closed_form
 from forecast.training.cross_fit import HALVES, half_path
-from forecast.training.fit import Plan, Trained, fit
+from forecast.training.fit import Plan, Trained, check_initial_weights, fit
 from forecast.training.hyperparameters import log_hyperparameters
 from forecast.training.lightning_errors import errors_for_users
 from forecast.training.loggers import finished_wandb_run
@@ -162,16 +161,6 @@ def make_plan(cfg: DictConfig) -> Plan:
     if start is not None:
         check_same_data(start, source, source.checksum())
     return Plan(config=config, choices=options, source=source, folder=run_folder(), start=start)
-
-
-def check_initial_weights(config: dict[str, Any]) -> None:
-    """UserError for initial weights that are no file, and for a model that begins from nothing."""
-    if not (path := config["initial_weights"]):
-        return
-    if not Path(path).is_file():
-        raise UserError(f"initial_weights={path}: there is no such file. It is RUN/checkpoints/best.ckpt")
-    if is_fitted_at_once(config["model"]):
-        raise UserError(f"initial_weights={path}: this model is fitted at once, from no weights. Leave it out.")
 
 
 def check_same_data(start: Checkpoint, source: Source, now: str) -> None:

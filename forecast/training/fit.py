@@ -13,6 +13,7 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 
 from forecast.checkpoint.archive import read_plain
+from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint
 from forecast.config.build import build
 from forecast.config.distributed import rank
@@ -168,6 +169,16 @@ def checked_model(plan: Plan, data: PreparedData | PanelData, record: dict[str, 
     if plan.config["checks"]["leakage"] and rank() == 0:
         check_leakage(model, data, device=torch.device("cpu"))
     return model
+
+
+def check_initial_weights(config: dict[str, Any]) -> None:
+    """UserError for initial weights that are no file, and for a model that begins from nothing."""
+    if not (path := config["initial_weights"]):
+        return
+    if not Path(path).is_file():
+        raise UserError(f"initial_weights={path}: there is no such file. It is RUN/checkpoints/best.ckpt")
+    if is_fitted_at_once(config["model"]):
+        raise UserError(f"initial_weights={path}: this model is fitted at once, from no weights. Leave it out.")
 
 
 def take_weights(model: ForecastModel, path: str) -> None:

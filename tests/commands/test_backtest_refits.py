@@ -85,7 +85,7 @@ def test_initial_weights_that_cannot_be_are_refused(tmp_path, capsys):
     call("train", *DLINEAR, "calibration=none", f"hydra.run.dir={tmp_path}/run")
     best = tmp_path / "run/checkpoints/best.ckpt"
     refused = {
-        ("model=dlinear", "initial_weights=nowhere.ckpt"): "nowhere.ckpt: there is no such file. It is RUN/checkpoints/best.ckpt",
+        ("model=dlinear", "initial_weights=nowhere.ckpt"): "nowhere.ckpt: there is no such file",
         ("model=ridge", f"initial_weights={best}"): "this model is fitted at once, from no weights. Leave it out",
         ("model=nlinear", f"initial_weights={best}"): "weights of another model, or of other sizes: ",
         (
