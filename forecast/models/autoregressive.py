@@ -16,7 +16,8 @@ from forecast.layers.attention_layer import AttentionLayer
 from forecast.layers.cache import DecoderCache
 from forecast.layers.causal_embedding import CausalDataEmbedding
 from forecast.layers.heads import merge_heads
-from forecast.models.base import ForecastModel, WindowShape, window_statistics
+from forecast.layers.window_scale import window_statistics
+from forecast.models.base import ForecastModel, WindowShape
 
 # The next rows (B, M, C) and the calendar of the steps they predict (B, M, F) -> these steps (B, M, C), or with a
 # spread the O raw numbers of each column side by side (B, M, C * O). It keeps the rows of its earlier calls in a cache.

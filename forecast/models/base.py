@@ -10,11 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.layers.window_scale import window_statistics
 from forecast.models.spread import Spread
 from forecast.ops.window_sums import WindowSums, window_sums
-
-# Added to a window's variance: a constant column is divided by something.
-EPSILON = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +141,7 @@ class ForecastModel(nn.Module):
         return self.spread.from_raw(torch.unflatten(raw, -1, (-1, self.window.outputs)))
 
     def moved(
-        self, predicted: Float[Tensor, "B R N *O"], mean: Float[Tensor, "B 1 N"], std: Float[Tensor, "B 1 N"]
+        self, predicted: Float[Tensor, "B R N *O"], mean: Float[Tensor, "B #R N"], std: Float[Tensor, "B 1 N"]
     ) -> Float[Tensor, "B R N *O"]:
         """A forecast, or the parameters of its spread, brought back from the units of an instance norm."""
         return predicted * std + mean if self.spread is None else self.spread.moved(predicted, mean, std)
@@ -174,6 +172,16 @@ class ForecastModel(nn.Module):
         What columns they are, where they are not the targets, it says with `learned_columns`.
         """
         return self.predicted(past, past_known, future_known), future[:, :, list(self.window.targets)]
+
+    def prepare(self, rows: "FittingRows", whole: "FittingRows | None" = None) -> dict[str, Any]:
+        """Fits what is fitted before the first gradient step, here nothing; see `FittedModel.fit` and its `refit`."""
+        del rows, whole
+        return {}
+
+    @property
+    def fitted_part(self) -> str | None:
+        """The part that `prepare` fits, as its weights' names begin: such a model is judged before its first step."""
+        return None
 
     def supports_horizon_offset(self) -> bool:
         """Whether the calendar says which steps to forecast: with that of later steps, the forecast is of those.
@@ -273,16 +281,6 @@ class FittedModel(ForecastModel):
     def extend(self, past: Float[Tensor, "B L T"]) -> Float[Tensor, "B P T"]:
         """The targets' past (B, L, T) -> their future (B, P, T)."""
         raise NotImplementedError
-
-
-def window_statistics(past: Float[Tensor, "B L C"]) -> tuple[Float[Tensor, "B 1 C"], Float[Tensor, "B 1 C"]]:
-    """Mean and standard deviation over time of each window's columns: (B, L, C) -> (B, 1, C) twice.
-
-    EPSILON is added to the variance, so that a constant column is divided by something.
-    """
-    mean = past.mean(1, keepdim=True)
-    variance = past.var(1, keepdim=True, unbiased=False)
-    return mean, torch.sqrt(variance + EPSILON)
 
 
 def by_step(columns: Float[Tensor, "B T PO"], outputs: int) -> Float[Tensor, "B P M"]:

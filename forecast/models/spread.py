@@ -52,9 +52,11 @@ class Spread(nn.Module):
         raise NotImplementedError
 
     def moved(
-        self, parameters: Float[Tensor, "B P T O"], mean: Float[Tensor, "B 1 T"], std: Float[Tensor, "B 1 T"]
+        self, parameters: Float[Tensor, "B P T O"], mean: Float[Tensor, "B #P T"], std: Float[Tensor, "B 1 T"]
     ) -> Float[Tensor, "B P T O"]:
-        """The parameters of x * std + mean, x having these: (B, P, T, O); mean, std (B, 1, T), std above 0."""
+        """The parameters of x * std + mean, x having these: (B, P, T, O); mean (B, 1, T) or (B, P, T),
+        std (B, 1, T) above 0.
+        """
         raise NotImplementedError
 
     def point(self, parameters: Float[Tensor, "B P T O"]) -> Float[Tensor, "B P T"]:
@@ -117,7 +119,7 @@ class Quantiles(Spread):
         return torch.stack([*reversed(lower), median, *upper], dim=-1)
 
     def moved(
-        self, parameters: Float[Tensor, "B P T O"], mean: Float[Tensor, "B 1 T"], std: Float[Tensor, "B 1 T"]
+        self, parameters: Float[Tensor, "B P T O"], mean: Float[Tensor, "B #P T"], std: Float[Tensor, "B 1 T"]
     ) -> Float[Tensor, "B P T O"]:
         """Each quantile * std + mean: (B, P, T, O)."""
         return parameters * std.unsqueeze(-1) + mean.unsqueeze(-1)
@@ -174,7 +176,7 @@ class Located(Spread):
         return torch.stack([location, LEAST_SCALE + F.softplus(scale)], dim=-1)
 
     def moved(
-        self, parameters: Float[Tensor, "B P T O"], mean: Float[Tensor, "B 1 T"], std: Float[Tensor, "B 1 T"]
+        self, parameters: Float[Tensor, "B P T O"], mean: Float[Tensor, "B #P T"], std: Float[Tensor, "B 1 T"]
     ) -> Float[Tensor, "B P T O"]:
         """Location * std + mean, scale * std: (B, P, T, O)."""
         location, scale = parameters.unbind(-1)

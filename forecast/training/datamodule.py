@@ -1,5 +1,6 @@
 """The batches of a training."""
 
+from dataclasses import replace
 from typing import Any
 
 import lightning.pytorch as pl
@@ -21,7 +22,8 @@ class ForecastDataModule(pl.LightningDataModule):
     The series is moved to the device that trains once, when it fits there, and batches are gathered on it in the main
     process: workers would only copy them about. Several processes share the windows, `batch_size` is that of each.
     A panel stays in the host's memory. windows_per_epoch: so many windows are drawn for each epoch, None: all;
-    sampling: each window alike, or of a panel each series. masked: whether batches of a panel have `learnt`.
+    sampling: each window alike, or of a panel each series. masked: whether batches of a panel have `learnt`. look_back:
+    rows that a window's past holds where they are more than seq_len; a train window has them all in its series.
     """
 
     def __init__(
@@ -33,12 +35,15 @@ class ForecastDataModule(pl.LightningDataModule):
         windows_per_epoch: int | None = None,
         sampling: Sampling = "windows",
         masked: bool = False,
+        look_back: int | None = None,
     ) -> None:
         super().__init__()
+        self.look_back = max(data.seq_len, look_back or 0)
         self.data = data
         self.batch_size = batch_size
         self.masked = masked
-        windows = data.windows("train")
+        self.learnt = replace(data, seq_len=self.look_back)
+        windows = self.learnt.windows("train")
         self.order = EpochOrder(len(windows), seed=seed)
         ends = windows.origins.ends if isinstance(windows, PanelWindows) and sampling == "series" else None
         if windows_per_epoch or ends is not None:
@@ -67,7 +72,7 @@ class ForecastDataModule(pl.LightningDataModule):
         """The last known timestamps of the windows that the last step trained on, sorted; None before the first."""
         if self.batches is None:
             return None
-        return self.data.origin_times("train", self.batches.last_step_windows())
+        return self.learnt.origin_times("train", self.batches.last_step_windows())
 
     def state_dict(self) -> dict[str, Any]:
         """How far the epoch is."""
@@ -92,6 +97,7 @@ class ForecastDataModule(pl.LightningDataModule):
         if self.device_data is None:
             device = torch.device("cpu") if self.trainer is None else self.trainer.strategy.root_device
             self.device_data = self.data.on(device)
-        if isinstance(self.device_data, PanelData):
-            return self.device_data.windows(split, masked=self.masked and split == "train")
-        return self.device_data.windows(split)
+        if split != "train":
+            return self.device_data.windows(split, look_back=self.look_back)
+        learnt = replace(self.device_data, seq_len=self.look_back)
+        return learnt.windows("train", masked=self.masked) if isinstance(learnt, PanelData) else learnt.windows("train")

@@ -22,12 +22,14 @@ from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import Source
 from forecast.errors import UserError
+from forecast.evaluation.baselines import fitting_rows
 from forecast.evaluation.leakage import check_leakage
 from forecast.models.base import ForecastModel
 from forecast.run_folder import checkpoint_path
 from forecast.training.checkpoint import WrittenInPlace
 from forecast.training.cross_fit import CrossFit
 from forecast.training.datamodule import ForecastDataModule
+from forecast.training.first_validation import FirstValidation
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.loggers import make_logger
 from forecast.training.module import ForecastModule
@@ -95,7 +97,7 @@ def fit(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any], thro
     model = checked_model(plan, data, record)
     module, datamodule = make_module(config, model, record), make_batches(config, model, data)
     with quiet_lightning(), errors_for_users(plan.folder):
-        trainer = make_trainer(plan, throughput)
+        trainer = make_trainer(plan, throughput, model)
     finished = True
     try:
         with quiet_lightning(), errors_for_users(plan.folder):
@@ -143,7 +145,7 @@ def make_batches(
     """The batches of a config. others: in place of its own."""
     drawn = {key: config["data"][key] for key in ("windows_per_epoch", "sampling") if key in config["data"]}
     drawn |= {"batch_size": config["data"]["batch_size"], "seed": config["seed"], "masked": model.trains_on_past}
-    return ForecastDataModule(data, **drawn | others)
+    return ForecastDataModule(data, look_back=model.look_back, **drawn | others)
 
 
 def checked_model(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any]) -> ForecastModel:
@@ -152,9 +154,7 @@ def checked_model(plan: Plan, data: PreparedData | PanelData, record: dict[str, 
     Raises UserError for sizes that cannot work together, for a checkpoint of another model, and when something leaks.
     """
     if plan.start is None:
-        model = build_model(plan.config, record["data"])
-        if plan.config["initial_weights"]:
-            take_weights(model, plan.config["initial_weights"])
+        model = prepared_model(plan, data, record)
     else:
         model = plan.start.fresh_model(plan.config, record["data"])
         plan.start.check_fits(model)
@@ -171,6 +171,22 @@ def checked_model(plan: Plan, data: PreparedData | PanelData, record: dict[str, 
     return model
 
 
+def prepared_model(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any]) -> ForecastModel:
+    """A fresh model whose fitted part is fitted; what that has chosen is in the record's config from now on.
+
+    Raises UserError for initial weights that are not of such a model, and where the options do not fit the data.
+    """
+    model = build_model(plan.config, record["data"])
+    if plan.config["initial_weights"]:
+        take_weights(model, plan.config["initial_weights"])
+    try:
+        options = model.prepare(fitting_rows(data))
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    record["config"] = {**record["config"], "model": {**record["config"]["model"], **options}}
+    return model
+
+
 def check_initial_weights(config: dict[str, Any]) -> None:
     """UserError for initial weights that are no file, and for a model that begins from nothing."""
     if not (path := config["initial_weights"]):
@@ -183,7 +199,11 @@ def check_initial_weights(config: dict[str, Any]) -> None:
 
 def take_weights(model: ForecastModel, path: str) -> None:
     """Gives a model the weights of a checkpoint. UserError where they are not of such a model."""
-    weights, own = load_checkpoint(path).weights, model.state_dict()
+    fitted = f"{model.fitted_part}."
+    weights, own = (
+        {name: weight for name, weight in of.items() if not name.startswith(fitted)}
+        for of in (load_checkpoint(path).weights, model.state_dict())
+    )
     other = [name for name in own.keys() | weights.keys() if name not in weights or name not in own]
     other += [name for name in own.keys() & weights.keys() if own[name].shape != weights[name].shape]
     if other:
@@ -191,7 +211,7 @@ def take_weights(model: ForecastModel, path: str) -> None:
             f"initial_weights={path}: these are weights of another model, or of other sizes: {min(other)} is not the "
             "same in both. Leave initial_weights out, or set the model's keys as they were there."
         )
-    model.load_state_dict(weights)
+    model.load_state_dict(weights, strict=False)
 
 
 @torch.inference_mode()
@@ -201,7 +221,8 @@ def dry_forward(model: ForecastModel) -> None:
     Raises UserError for sizes that cannot work together, with the message of the part that refuses them.
     """
     window = model.window
-    past, past_known = torch.zeros(1, window.seq_len, window.n_columns), torch.zeros(1, window.seq_len, window.n_known)
+    rows = max(window.seq_len, model.look_back)
+    past, past_known = torch.zeros(1, rows, window.n_columns), torch.zeros(1, rows, window.n_known)
     future_known = torch.zeros(1, window.pred_len, window.n_known)
     training = model.training
     try:
@@ -213,7 +234,7 @@ def dry_forward(model: ForecastModel) -> None:
         model.train(training)
 
 
-def make_trainer(plan: Plan, throughput: Throughput) -> pl.Trainer:
+def make_trainer(plan: Plan, throughput: Throughput, model: ForecastModel) -> pl.Trainer:
     """The trainer with its logger and callbacks. Raises UserError for processes that a sweep cannot start."""
     config = plan.config
     callbacks = [build(callback) for callback in config["callbacks"].values() if callback is not None]
@@ -225,6 +246,7 @@ def make_trainer(plan: Plan, throughput: Throughput) -> pl.Trainer:
         *([] if config["calibration"] == "none" else [CrossFit()]),
         RandomStates(seed=config["seed"]),
         StopOnNonFinite(),
+        *([FirstValidation()] if model.fitted_part else []),
     ]
     trainer: pl.Trainer = build(
         {**config["trainer"], "default_root_dir": str(plan.folder)},

@@ -5,6 +5,7 @@ both models compute in the same units. Written as RUN/checkpoints/refit.ckpt.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -21,7 +22,7 @@ from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
-from forecast.models.base import FittedModel, ForecastModel
+from forecast.models.base import FittedModel, FittingRows, ForecastModel
 from forecast.run_folder import checkpoint_path
 from forecast.training.closed_form import as_fitted, write_checkpoint
 from forecast.training.fit import Plan, make_batches, make_module
@@ -82,11 +83,13 @@ def refit(
     begin, config = time.perf_counter(), plan.config
     model: ForecastModel | None = as_fitted(plan, held_out.record)
     if isinstance(model, FittedModel):
-        config = {**config, "model": {**config["model"], **refit_at_once(model, data, whole)}}
+        options = fitted_again(model.refit, data, whole)
     else:
         model = build_model(config, held_out.data)
+        options = fitted_again(model.prepare, data, whole)
         with quiet_lightning(), errors_for_users(plan.folder):
             train_for(held_out.step, plan, model, data, whole, processes=processes)
+    config = {**config, "model": {**config["model"], **options}}
     entry = {"rows": learnt, "trained_until": trained_until(whole), "held_out": metrics}
     record = {**held_out.record, "config": config, "versions": versions(), REFIT: entry}
     content = weights_only_content(model.cpu(), record, best_step=held_out.record["best_step"])
@@ -112,12 +115,14 @@ def with_more_rows(
     return replace(data, splits={**data.splits, "train": range(data.splits["train"].start, end)}), learnt
 
 
-def refit_at_once(
-    model: FittedModel, data: PreparedData | PanelData, whole: PreparedData | PanelData
+def fitted_again(
+    fit: Callable[[FittingRows, FittingRows], dict[str, Any]],
+    data: PreparedData | PanelData,
+    whole: PreparedData | PanelData,
 ) -> dict[str, Any]:
-    """Fits a model without gradients to the whole, with what was chosen on the val rows; returns its options."""
+    """Fits to the whole, with what was chosen on the val rows; returns the options as they are then."""
     try:
-        return model.refit(fitting_rows(data), fitting_rows(whole))
+        return fit(fitting_rows(data), fitting_rows(whole))
     except ValueError as error:
         raise UserError(str(error)) from error
 
@@ -132,6 +137,8 @@ def train_for(
     processes: int,
 ) -> None:
     """Trains a model for so many steps on the train rows of the whole. Raises UserError where it ends before."""
+    if not steps:  # the best was the forecast before the first one
+        return
     config = plan.config
     an_epoch = make_batches(config, model, data).order.count
     batch_size = config["data"]["batch_size"] * processes

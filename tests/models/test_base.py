@@ -5,7 +5,8 @@ import torch
 from models.inputs import B, batch
 from models.small import FULL, informer, window_shape
 
-from forecast.models.base import ForecastModel, window_statistics
+from forecast.layers.window_scale import window_statistics
+from forecast.models.base import ForecastModel
 
 
 class Echo(ForecastModel):

@@ -10,7 +10,7 @@ from models.inputs import B, batch
 from models.small import WINDOW, window_shape
 
 from forecast.config.build import build
-from forecast.models.base import window_statistics
+from forecast.layers.window_scale import window_statistics
 from forecast.models.naive import LastValue
 
 SMALL = ["model.d_model=24", "model.n_heads=4", "model.d_ff=32", "model.dropout=0.0"]
