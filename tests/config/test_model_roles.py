@@ -11,7 +11,7 @@ from forecast.config.values import options
 from forecast.errors import UserError
 
 CSV = ["data=csv", "data.path=README.md"]
-ATTENDING = "gpt, informer, informer2020, informer_stack, logtrans, patchtst, reformer"
+ATTENDING = "gpt, informer, informer2020, informer_plus, informer_stack, logtrans, patchtst, reformer"
 ALONE = ("dlinear", "nlinear", "last_value", "seasonal_naive", "theta", "ets", "arima")
 REFUSED = {
     **{(name, role): "columns" if role != "static" else "facts of a series" for name in ALONE for role in ROLES},
