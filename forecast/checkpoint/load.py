@@ -30,6 +30,7 @@ from forecast.data.roles import names_roles
 from forecast.data.scaling import Scaler
 from forecast.errors import UserError
 from forecast.models.base import ForecastModel, WindowShape
+from forecast.models.ensemble import Ensemble
 
 WEIGHTS_PREFIX = "model."
 TRAINING_SECTIONS = ("optim", "schedule", "loss", "trainer", "callbacks", "logger")
@@ -195,7 +196,7 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
         outputs=1 if spread is None else spread.n_outputs,
     )
     try:
-        model = build(config["model"], window=window)
+        members = [build(config["model"], window=window) for _ in range(config.get("seeds", 1))]
     except Exception as error:
         if not is_too_large(error):
             raise
@@ -204,9 +205,10 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
             f"the model does not fit into memory: {', '.join(sizes)}, seq_len={window.seq_len}, "
             f"pred_len={window.pred_len}. Take smaller sizes"
         ) from error
-    if not isinstance(model, ForecastModel):
+    if not isinstance(members[0], ForecastModel):
         target = config["model"]["_target_"]
         raise UserError(f"model._target_={target}: no model; a model extends forecast.models.base.ForecastModel")
+    model = members[0] if len(members) == 1 else Ensemble(members)
     if spread is not None:
         model.add_spread(spread)
     return model

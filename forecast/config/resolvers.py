@@ -28,6 +28,7 @@ LATER: Mapping[str, Any] = {
     "level": [80, 95],
     "compile": None,
     "initial_weights": None,
+    "seeds": 1,
     "refit": False,
     "data.season": None,
     "data.sheet": None,

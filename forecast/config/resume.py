@@ -57,7 +57,7 @@ def resumed_config(
     # older runs have none of them
     added = {key: composed.get(key) for key in ("checks", "calibration", "level")}
     config = OmegaConf.create(
-        {**added, "compile": None, "initial_weights": None, "refit": False, "loss": former_loss(), **saved}
+        {**added, "seeds": 1, "compile": None, "initial_weights": None, "refit": False, "loss": former_loss(), **saved}
     )
     saved_choices = {"loss": "mse", **saved_choices}
     names, refused = groups(), []

@@ -157,6 +157,11 @@ RULES: tuple[Rule, ...] = (
         "this model is fitted at once and trains on no loss: leave loss= out. Its intervals come from the errors that "
         "it makes on the validation rows, key level",
     ),
+    Rule(
+        ("seeds", "model._target_"),
+        lambda seeds, model: seeds == 1 or not _extends(model, _FITTED),
+        "this model is fitted at once and draws nothing: every seed gives the same. Leave seeds out",
+    ),
     Rule(("data.path",), _file, "there is no such file"),
     Rule(("trainer.accelerator",), _gpu, "torch sees no GPU here. Use trainer=cpu, or install torch's CUDA build."),
     Rule(

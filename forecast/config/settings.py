@@ -24,6 +24,7 @@ class TrainSettings:
     """The keys of train.yaml that belong to no group."""
 
     seed: Seed
+    seeds: Positive
     eval_seed: Seed | None
     seq_len: Positive
     label_len: Annotated[int, at_least(0)]

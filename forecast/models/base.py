@@ -71,6 +71,7 @@ class ForecastModel(nn.Module):
 
     roles: frozenset[str] = frozenset({"known", "past", "static"})
     trains_on_past = False  # whether `training_outputs` has steps of the past beside those of the forecast
+    copies = 1  # how many times over `training_outputs` has the windows of a batch
 
     def __init__(self, window: WindowShape, *, instance_norm: bool = False) -> None:
         super().__init__()

@@ -12,8 +12,8 @@ import lightning.pytorch as pl
 import numpy as np
 import numpy.typing as npt
 import torch
-from lightning.pytorch.callbacks import Callback
-from torch import Tensor
+from lightning.pytorch.callbacks import Callback, WeightAveraging
+from torch import Tensor, nn
 
 from forecast.checkpoint.archive import read_plain
 from forecast.errors import UserError
@@ -68,7 +68,7 @@ class CrossFit(Callback):
             if error < self.best[half]:
                 self.best[half] = error
                 if trainer.is_global_zero:
-                    self._write(trainer, half, module.model.state_dict())  # type: ignore[union-attr]
+                    self._write(trainer, half, validated_model(trainer, module).state_dict())
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps of this callback."""
@@ -90,6 +90,15 @@ class CrossFit(Callback):
                 f"{path} cannot be written at step {trainer.global_step}: {error}. "
                 f"{resume_hint(trainer.default_root_dir, 'Make room or make the folder writable')}"
             ) from error
+
+
+def validated_model(trainer: pl.Trainer, module: pl.LightningModule) -> nn.Module:
+    """The model with the weights that a validation is of: an average of them, where one is kept."""
+    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
+    averages = [one._average_model for one in callbacks if isinstance(one, WeightAveraging)]
+    kept: Any = next((average.module for average in averages if average is not None), module)
+    model: nn.Module = kept.model
+    return model
 
 
 def chosen_weights(folder: Path) -> dict[str, dict[str, Tensor]]:

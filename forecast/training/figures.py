@@ -42,7 +42,7 @@ class Figures(Callback):
         datamodule = trainer.datamodule  # type: ignore[attr-defined]
         assert isinstance(datamodule, ForecastDataModule)
         data = datamodule.data
-        windows = data.windows("val", look_back=module.model.look_back)
+        windows = data.windows("val", look_back=datamodule.look_back)
         numbers = evenly_spaced(len(windows), self.windows)
         batch = trainer.precision_plugin.convert_input(windows.__getitems__(numbers).to(module.device))
         # forked: a picture must not change what the training draws next

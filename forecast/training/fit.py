@@ -199,9 +199,8 @@ def check_initial_weights(config: dict[str, Any]) -> None:
 
 def take_weights(model: ForecastModel, path: str) -> None:
     """Gives a model the weights of a checkpoint. UserError where they are not of such a model."""
-    fitted = f"{model.fitted_part}."
     weights, own = (
-        {name: weight for name, weight in of.items() if not name.startswith(fitted)}
+        {name: weight for name, weight in of.items() if model.fitted_part not in name.split(".")}
         for of in (load_checkpoint(path).weights, model.state_dict())
     )
     other = [name for name in own.keys() | weights.keys() if name not in weights or name not in own]

@@ -73,6 +73,7 @@ class ForecastModule(pl.LightningModule):
         forecast, truth = self.training_outputs(batch.past, batch.past_known, batch.future_known, batch.future)
         known = batch.measured if batch.learnt is None else batch.learnt[:, -truth.shape[1] :]
         if known is not None:
+            known = known.repeat(getattr(self.model, "copies", 1), 1, 1)
             check_rows(truth, known)
         spread: Spread | None = getattr(self.model, "spread", None)
         if spread is not None:

@@ -5,8 +5,8 @@ import pytest
 import torch
 from models.inputs import batch
 from models.small import FULL, PROB, SIZES, informer, window_shape
-from models.test_fitted import season, window
 from models.test_fitted import rows as fitting_rows
+from models.test_fitted import season, window
 
 from forecast.layers.patched_steps import patched, unpatched
 from forecast.layers.window_scale import NORMALIZATIONS
