@@ -203,7 +203,12 @@ def test_what_the_refusal_says_to_type_keeps_the_value():
 
 
 SHIPPED = [f"{group}={file.stem}" for group in FREE_GROUPS for file in (CONF / group).glob("*.yaml")]
-OWN_WORDS = ("logger.name=my run", "logger=wandb logger.project=load", "trainer.precision=bf16-mixed")
+OWN_WORDS = (
+    "callbacks.checkpoint.monitor=mae",
+    "logger.name=my run",
+    "logger=wandb logger.project=load",
+    "trainer.precision=bf16-mixed",
+)
 
 
 @pytest.mark.parametrize("options", [*SHIPPED, *OWN_WORDS, "trainer.max_time='00:12:00:00'", "trainer=ddp"])
