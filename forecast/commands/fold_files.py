@@ -10,6 +10,8 @@ import pandas as pd
 
 from forecast.files import replacing, save_arrays
 
+# In the folder of a backtest: its table, its figures, what it is of.
+TABLE, DOCUMENT, OF = "backtest", "backtest.json", "backtest_of.json"
 PARTS, SCALES = "parts", "scales.npz"
 TIMES = ["cutoff", "time"]
 

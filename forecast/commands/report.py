@@ -29,9 +29,11 @@ def main(arguments: argparse.Namespace) -> Answer:
     """Reads the folder, writes the comparison, prints report.md; with --page the page of one run."""
     try:
         if arguments.page:
-            from forecast.commands.page import remake  # torch, which a comparison does not wait for
+            from forecast.commands import fold_page, page  # torch, which a comparison does not wait for
 
-            return remake(arguments.folder, overwrite=arguments.overwrite)
+            if fold_page.is_backtest(arguments.folder):
+                return fold_page.remake(arguments.folder, overwrite=arguments.overwrite)
+            return page.remake(arguments.folder, overwrite=arguments.overwrite)
         return write_report(
             arguments.folder,
             arguments.to or arguments.folder,
