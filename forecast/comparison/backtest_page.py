@@ -1,6 +1,5 @@
 """report.html of a backtest: whether it would have worked first, then its forecasts, errors and origin."""
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,13 +10,22 @@ from forecast.comparison.bootstrap import LEVEL
 from forecast.comparison.fold_forecasts import fold_forecasts_chart, is_counted, ranked_places
 from forecast.comparison.fold_sums import FoldSums
 from forecast.report.forecasters import baseline_name
-from forecast.report.page.charts import coverage_chart, folds_chart, milliseconds, points_chart, steps_chart, time_axis
+from forecast.report.page.charts import (
+    coverage_chart,
+    folds_chart,
+    milliseconds,
+    points_chart,
+    steps_chart,
+    time_axis,
+    with_far,
+)
 from forecast.report.page.document import Section, document, facts, folded, paragraph
 from forecast.report.page.origin import data_rows
 from forecast.report.page.parts import (
     NO_SCRIPT,
     ZOOM,
     Drawing,
+    far_note,
     origin_parts,
     ranked_series,
     scaler_part,
@@ -62,6 +70,8 @@ def backtest_page(
     """
     counted, data, draw = is_counted(next(iter(tables()))), record["data"], Drawing()
     made_from = [moment_name(fold["cutoff"], counted) for fold in found["by_fold"]]
+    if sums.apart:
+        made_from = [f"{number}: {moment} on" for number, moment in enumerate(made_from, start=1)]
     of = Made(found, sums, made_from, counted, draw)
     return document(
         title=f"{label(str(found['model']))} looked back on {label(str(found['data']))}",
@@ -164,25 +174,27 @@ def _styles(found: Document) -> dict[str, str]:
     return {name: styles[min(i, len(styles) - 1)] for i, name in enumerate((MODEL, *rivals(found)))}
 
 
-def _places(found: Document, made_from: Sequence[str], counted: bool) -> tuple[list[int], dict[str, Any]]:
-    """Where the folds lie on an x axis: their times, or numbers where series of a panel mix the times up."""
+def _places(of: Made) -> tuple[list[int], dict[str, Any]]:
+    """Where the folds lie on an x axis: their times, or numbers where series of a panel end at different ones."""
+    found, sums, _, counted, _ = of
     times = milliseconds(pd.DatetimeIndex([fold["cutoff"] for fold in found["by_fold"]]), counted)
-    if all(one < other for one, other in itertools.pairwise(times)):
+    if not sums.apart:
         return times, time_axis(counted, "made from step" if counted else "")
-    return list(range(1, len(made_from) + 1)), {"kind": "number", "label": "fold"}
+    return list(range(1, len(times) + 1)), {"kind": "number", "label": "fold"}
 
 
 def _folds(of: Made) -> list[str]:
-    found, _, made_from, counted, draw = of
+    found, _, made_from, _, draw = of
     folds, styles = found["by_fold"], _styles(found)
-    x, axis = _places(found, made_from, counted)
+    x, axis = _places(of)
     panels = {
         f"{key.upper()}{', scaled' * (key != 'mase')}": {
             _name(found, name): [fold[name][key] for fold in folds] for name in styles
         }
         for key in METRICS
     }
-    drawn = folds_chart("Error by fold", x, panels, {_name(found, k): v for k, v in styles.items()}, axis=axis)
+    named = {_name(found, name): style for name, style in styles.items()}
+    drawn = with_far(folds_chart("Error by fold", x, panels, named, axis=axis))
     shown = folds if len(folds) <= MOST_ROWS else folds[-MOST_ROWS:]
     rows = [
         [moment, *(short_number(fold[name]["mse"]) for name in styles)]
@@ -190,21 +202,22 @@ def _folds(of: Made) -> list[str]:
     ]
     heads = ["made from", *(_name(found, name) for name in styles)]
     table = plain_table(heads, rows, ["", *["number"] * len(styles)], f"MSE; the last {len(rows)} of {len(folds)}")
-    return [draw(drawn), folded("as a table", table)]
+    return [far_note(drawn), draw(drawn), folded("as a table", table)]
 
 
 def _steps(found: Document, sums: FoldSums, draw: Drawing) -> list[str]:
     names = rivals(found)
     by_step = sums.by_step(names)
-    return [draw(steps_chart(by_step, names[0] if names else "")), html_table(steps_table(by_step))]
+    drawn = steps_chart(by_step, names[0] if names else "")
+    return [far_note(drawn), draw(drawn), html_table(steps_table(by_step))]
 
 
 def _intervals(of: Made) -> list[str]:
-    found, sums, made_from, counted, draw = of
+    found, sums, _, _, draw = of
     levels = [level for level, share in found["coverage"].items() if share is not None]
     if not levels:
         return []
-    x, axis = _places(found, made_from, counted)
+    x, axis = _places(of)
     lines: dict[str, list[float | None]] = {}
     styles: dict[str, str] = {}
     for i, level in enumerate(levels):

@@ -64,7 +64,7 @@ def fold_forecasts_chart(
         return forecast_panel(times, past, after, bands=len(levels), stride=stride, name=name, counted=counted)
 
     picks = [
-        {"label": "Made from", "names": [made_from[fold] for fold in shown]},
+        {"label": "Made from", "names": [made_from[fold] for fold in shown], "first": len(shown) - 1},
         column_names(names) | ({"label": "Series"} if "id" in scales else {}),
     ]
     panels = [panel(fold, place, name) for fold in shown for place, name in zip(chosen, names, strict=True)]

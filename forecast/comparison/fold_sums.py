@@ -17,6 +17,7 @@ class FoldSums:
     def __init__(self, scales: pd.DataFrame, *, pred_len: int) -> None:
         self.scales, self.pred_len = scales, pred_len
         self.levels: list[str] = []
+        self.apart = False  # whether the series of a panel end at different times, so that a fold is no one day
         self._steps: dict[tuple[str, str], Floats] = {}  # (2, P): sums and counts
         self._series: dict[str, Floats] = {}  # (2, S)
 
@@ -28,6 +29,7 @@ class FoldSums:
             known = np.isfinite(windows)
             found = np.stack([np.where(known, windows, 0.0).sum(0), known.sum(0)])
             self._steps[key] = self._steps[key] + found if key in self._steps else found
+        self.apart = self.apart or bool((table.groupby("fold")["cutoff"].nunique() > 1).any())
         place = scale_places(table, self.scales)
         for metric in ("mase", "mse", "mae"):
             values = cells[MODEL, metric]

@@ -11,8 +11,9 @@ import pandas as pd
 from forecast.report.forecasters import BOUND, baseline_name
 from forecast.text.terminal import label
 
-# Points of one line, rows of bars, windows or columns to choose from, characters of a choice.
-MOST_POINTS, MOST_BARS, MOST_CHOICES, LONGEST_CHOICE = 1500, 20, 60, 60
+# A line so many times above the first two is far; points of one line, rows of bars, windows or columns
+# to choose from, characters of a choice.
+FAR, MOST_POINTS, MOST_BARS, MOST_CHOICES, LONGEST_CHOICE = 3.0, 1500, 20, 60, 60
 RESOLUTION = 2e4  # steps that a picture's height is divided into
 Chart = dict[str, Any]
 Floats = npt.NDArray[np.floating[Any]]
@@ -36,7 +37,7 @@ def steps_chart(by_step: Mapping[str, Sequence[float]], best: str) -> Chart:
         found = [by_step.get(f"{key}_{metric}_scaled" if key else f"{metric}_scaled") for key in keys]
         drawn = [None if one is None else rounded([np.asarray(one)[x]])[0] for one in found]
         panels.append({"x": [i + 1 for i in x], "lines": drawn, "label": f"{metric.upper()}, scaled"})
-    return {
+    made = {
         "kind": "lines",
         "title": "Error by step of the forecast",
         "x": {"kind": "number", "label": "step of the forecast"},
@@ -45,6 +46,7 @@ def steps_chart(by_step: Mapping[str, Sequence[float]], best: str) -> Chart:
         "picks": [{"label": "Error", "names": ["MSE, scaled", "MAE, scaled"]}],
         "panels": panels,
     }
+    return with_far(made)
 
 
 def coverage_chart(by_step: Mapping[str, Sequence[float]]) -> Chart | None:
@@ -173,6 +175,20 @@ def ranks_chart(values: Floats) -> Chart:
         "lines": [{"name": "MASE", "style": "mean"}],
         "panels": [{"x": [i + 1 for i in at], "lines": [rounded([ranked[at]])[0]]}],
     }
+
+
+def with_far(chart: Chart) -> Chart:
+    """The chart, whose lines that would squeeze the first two are hidden until their names are pressed."""
+    for i, line in enumerate(chart["lines"][2:], start=2):
+        if any(_most(panel, [i]) > FAR * _most(panel, [0, 1]) for panel in chart["panels"]):
+            line["far"] = True
+    return chart
+
+
+def _most(panel: Chart, lines: Sequence[int]) -> float:
+    """The largest value of these lines of a panel; 0 without one."""
+    drawn = (panel["lines"][i] for i in lines if i < len(panel["lines"]))
+    return max((value for line in drawn if line for value in line if value is not None), default=0.0)
 
 
 def evenly(count: int, most: int) -> list[int]:

@@ -22,7 +22,7 @@ class BarChart {
       make("text", { x: 2, y: top + 13 }, svg, name);
       const from = Math.min(zero, x(row.value)), bar = { x: from.toFixed(1), y: top + 18, height: 12 };
       const long = Math.max(1, Math.abs(x(row.value) - zero)).toFixed(1), [low, high] = [lowOf(row), highOf(row)].map(x);
-      if (spec.points) make("path", { d: `M${zero.toFixed(1)} ${top + 16}V${top + 32}`, class: "mark" }, svg);
+      if (spec.points) make("path", { d: `M${zero.toFixed(1)} ${top}V${top + line}`, class: "mark" }, svg);
       else make("rect", { ...bar, width: long, class: `bar ${row.style || ""}` }, svg);
       if (high > low) {
         const [a, b] = [low.toFixed(1), high.toFixed(1)];

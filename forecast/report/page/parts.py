@@ -7,13 +7,14 @@ import numpy as np
 import numpy.typing as npt
 
 from forecast.report.page.charts import MOST_BARS, Chart, bars_chart, ranks_chart
-from forecast.report.page.document import chart, facts, folded, text
+from forecast.report.page.document import chart, facts, folded, paragraph, text
 from forecast.report.page.origin import config_rows, scaler_rows
 from forecast.report.page.tables import plain_table
 from forecast.report.tables import short_number
 from forecast.report.verdict import TRAIN
 
 ZOOM = "Drag across a picture to zoom, double-click to see all of it."
+FAR = "A name that is struck out is drawn when it is pressed; its line would squeeze the others."
 NO_SCRIPT = "The pictures need JavaScript; all else on this page does not."
 
 
@@ -45,6 +46,11 @@ def tiles(found: Mapping[str, str]) -> str:
     """Figures by their names, in boxes."""
     boxes = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in found.items())
     return f'<dl class="tiles">{boxes}</dl>'
+
+
+def far_note(made: Chart) -> str:
+    """A word on the lines that are not drawn at first; nothing without one."""
+    return paragraph(FAR) if any(line.get("far") for line in made["lines"]) else ""
 
 
 def figure(value: float) -> str:

@@ -16,6 +16,7 @@ from forecast.report.page.parts import (
     NO_SCRIPT,
     ZOOM,
     Drawing,
+    far_note,
     origin_parts,
     ranked_series,
     scaler_part,
@@ -112,7 +113,8 @@ def _errors(metrics: Mapping[str, Any], split: str) -> list[str]:
 def _steps(metrics: Mapping[str, Any], split: str, by_step: Mapping[str, Sequence[float]], draw: Drawing) -> list[str]:
     best = best_baseline(metrics)
     offsets = html_table(offsets_table(metrics, split)) if "offsets" in metrics else ""
-    return [draw(steps_chart(by_step, best.key if best else "")), html_table(steps_table(by_step)), offsets]
+    drawn = steps_chart(by_step, best.key if best else "")
+    return [far_note(drawn), draw(drawn), html_table(steps_table(by_step)), offsets]
 
 
 def _reliability(
