@@ -1,9 +1,9 @@
 """Compares the runs of a sweep.
 
 Runs that differ in their seed alone are one row: mean and spread of the error, its cost, and the difference to a chosen
-row with a 95 % interval, on the windows that both have forecast. Writes report.md, report.csv, runs.jsonl and
-pictures into the folder. Failed and unfinished runs are listed with the reason. With --page the folder is that of one
-run, whose report.html is written anew.
+row with a 95 % interval, on the windows that both have forecast. Writes report.md, report.csv, report.html,
+runs.jsonl and pictures into the folder. Failed and unfinished runs are listed with the reason. With --page the folder
+is that of one run or backtest, whose report.html is written anew.
 """
 
 import argparse
@@ -13,20 +13,21 @@ from pathlib import Path
 
 from forecast.commands import Answer
 from forecast.commands.outputs import keep_others
+from forecast.comparison.page import comparison_page
 from forecast.comparison.pictures import comparison_figures
 from forecast.comparison.rows import comparisons, read_folder
 from forecast.comparison.tables import csv_rows, csv_text, report
 from forecast.errors import UserError
 from forecast.files import rounded, together
 from forecast.report.figures import save
-from forecast.run_folder import result_line
+from forecast.run_folder import PAGE, result_line
 from forecast.text.terminal import say
 
 REPORT = "report.md"
 
 
 def main(arguments: argparse.Namespace) -> Answer:
-    """Reads the folder, writes the comparison, prints report.md; with --page the page of one run."""
+    """Reads the folder, writes the comparison, prints report.md; with --page the page of one run or backtest."""
     try:
         if arguments.page:
             from forecast.commands import fold_page, page  # torch, which a comparison does not wait for
@@ -63,9 +64,11 @@ def write_report(folder: Path, to: Path, against: str | None, *, overwrite: bool
         for number, table in enumerate(tables, start=1)
         for name, figure in comparison_figures(table).items()
     }
+    page = comparison_page(tables, runs, against)
     texts = {
         REPORT: text + "".join(f"\n![]({name})\n" for name in figures),
         "report.csv": csv_text(tables, against, safe=output_safe),
+        PAGE: page,
         "runs.jsonl": "".join(json.dumps(rounded(line), allow_nan=False) + "\n" for line in lines),
     }
     keep_others(

@@ -49,6 +49,21 @@ def steps_chart(by_step: Mapping[str, Sequence[float]], best: str) -> Chart:
     return with_far(made)
 
 
+def lines_by_step(lines: Mapping[str, Sequence[float]], styles: Mapping[str, str]) -> Chart:
+    """The MSE of each name by step."""
+    x = evenly(max(map(len, lines.values())), MOST_POINTS)
+    drawn = rounded([np.asarray([one[i] for i in x if i < len(one)]) for one in lines.values()])
+    made = {
+        "kind": "lines",
+        "title": "Error by step of the forecast",
+        "x": {"kind": "number", "label": "step of the forecast"},
+        "y": {"label": "MSE, scaled", "zero": True},
+        "lines": [{"name": label(name), "style": styles[name]} for name in lines],
+        "panels": [{"x": [i + 1 for i in x], "lines": drawn}],
+    }
+    return with_far(made)
+
+
 def coverage_chart(by_step: Mapping[str, Sequence[float]]) -> Chart | None:
     """The coverage of each interval by step, beside its level; None without intervals."""
     levels = [name.removeprefix("coverage_") for name in by_step if name.startswith("coverage_")]
