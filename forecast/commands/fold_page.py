@@ -21,6 +21,7 @@ from forecast.commands.fold_files import (
 from forecast.commands.fold_runs import best_of
 from forecast.commands.outputs import keep_others
 from forecast.commands.page import told_of
+from forecast.comparison.backtest_page import backtest_page
 from forecast.comparison.backtests import cell_errors
 from forecast.comparison.fold_sums import FoldSums
 from forecast.errors import UserError
@@ -34,8 +35,6 @@ def page_of(
     folder: Path, document: Mapping[str, Any], sums: FoldSums, parts: Sequence[int], record: Mapping[str, Any]
 ) -> str:
     """The page, from backtest.json, sums over all parts, and the parts in the folder. record: see `told_of`."""
-    from forecast.comparison.backtest_page import backtest_page  # matplotlib, for which a wrong option need not wait
-
     paths = [part_path(folder, number) for number in parts]
     return backtest_page(document, sums, partial(map, read_part, paths), record)
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.comparison.backtests import scale_places
-from forecast.report.figures import LEAST_PAST, step_numbers
+from forecast.report.drawn import LEAST_PAST, step_numbers
 from forecast.report.page.charts import LONGEST_CHOICE, MOST_CHOICES, Chart, column_names, evenly
 from forecast.report.page.forecasts import (
     FEW_WINDOWS,

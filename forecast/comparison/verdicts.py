@@ -21,7 +21,8 @@ def verdicts(comparisons: Sequence[Comparison], runs: Sequence[Run]) -> list[str
         found = ["No run has finished: there is nothing to compare."]
     own = [run for run in runs if run.state != "foreign"]
     if lost := sum(run.state != "finished" for run in own):
-        found.append(f"{lost} of {len(own)} runs {'has' if lost == 1 else 'have'} no results and do not count.")
+        ending = "has no results and does not count" if lost == 1 else "have no results and do not count"
+        found.append(f"{lost} of {len(own)} runs {ending}.")
     return found
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.report.figures import LEAST_PAST, step_numbers
+from forecast.report.drawn import LEAST_PAST, step_numbers
 from forecast.report.forecasters import Forecaster, baseline_name
 from forecast.report.page.charts import (
     LONGEST_CHOICE,
