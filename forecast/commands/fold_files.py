@@ -21,6 +21,11 @@ def suffix() -> str:
     return ".csv" if find_spec("pyarrow") is None else ".parquet"
 
 
+def is_backtest(folder: Path) -> bool:
+    """Whether a folder is that of a backtest, finished or not."""
+    return (folder / OF).is_file() or (folder / DOCUMENT).is_file()
+
+
 def part_path(folder: Path, number: int) -> Path:
     """Where the forecasts of a training are, those of fold `number` and perhaps of later ones."""
     return folder / PARTS / f"fold-{number:05d}{suffix()}"

@@ -39,11 +39,6 @@ def page_of(
     return backtest_page(document, sums, partial(map, read_part, paths), record)
 
 
-def is_backtest(folder: Path) -> bool:
-    """Whether a folder is that of a backtest, finished or not."""
-    return (folder / OF).is_file() or (folder / DOCUMENT).is_file()
-
-
 def remake(folder: Path, *, overwrite: bool) -> Answer:
     """Writes report.html of a backtest whose results stand, and its checksum into backtest.json.
 

@@ -9,6 +9,7 @@ is that of one run or backtest, whose report.html is written anew.
 import argparse
 
 from forecast.commands import Answer
+from forecast.commands.fold_files import is_backtest
 from forecast.errors import UserError
 
 
@@ -16,11 +17,11 @@ def main(arguments: argparse.Namespace) -> Answer:
     """Reads the folder, writes the comparison, prints report.md; with --page the page of one run or backtest."""
     try:
         if arguments.page:
-            from forecast.commands import fold_page, page  # torch, which a comparison does not wait for
-
-            if fold_page.is_backtest(arguments.folder):
-                return fold_page.remake(arguments.folder, overwrite=arguments.overwrite)
-            return page.remake(arguments.folder, overwrite=arguments.overwrite)
+            if is_backtest(arguments.folder):  # torch, which a comparison does not wait for
+                from forecast.commands.fold_page import remake
+            else:
+                from forecast.commands.page import remake
+            return remake(arguments.folder, overwrite=arguments.overwrite)
         from forecast.commands.compare import write_report  # matplotlib and SciPy, which a page does not wait for
 
         return write_report(

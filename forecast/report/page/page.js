@@ -12,7 +12,7 @@ class BarChart {
     const { svg, spec } = this, width = Math.max(280, Math.floor(this.host.clientWidth || 640)), line = 36;
     const lowOf = (row) => row.low ?? row.value - (row.error || 0), highOf = (row) => row.high ?? row.value + (row.error || 0);
     const most = Math.max(0, ...spec.rows.map(highOf), spec.span, 1e-300), least = Math.min(0, ...spec.rows.map(lowOf));
-    const x = (value) => 2 + ((value - least) / (most - least)) * (width - 84);
+    const edge = spec.points ? 8 : 2, x = (value) => edge + ((value - least) / (most - least)) * (width - 84 - edge);
     svg.replaceChildren();
     svg.setAttribute("viewBox", `0 0 ${width} ${line * spec.rows.length + 6}`);
     svg.setAttribute("height", line * spec.rows.length + 6);
