@@ -80,7 +80,11 @@ def backtest_page(
             f"{found['step']}: {REFITS[found['refit']]}",
             "errors in standard deviations of the rows before the first forecast",
         ],
-        lead=[verdict_box(sentences(found)), _tiles(found), paragraph(NO_SCRIPT, "note drawless")],
+        lead=[
+            verdict_box(sentences(_with_steps(found) if counted else found)),
+            _tiles(found),
+            paragraph(NO_SCRIPT, "note drawless"),
+        ],
         sections=[
             Section("forecasts", "Forecasts", _forecasts(of, tables)),
             Section("baselines", "Beside the baselines", _baselines(found, draw)),
@@ -99,7 +103,13 @@ def moment_name(cutoff: str, counted: bool) -> str:
     """The time of a last known row as short as it can be, or its number."""
     if counted:
         return str(milliseconds(pd.DatetimeIndex([cutoff]), counted)[0])
-    return cutoff.removesuffix(":00").removesuffix(" 00:00")
+    return cutoff.removesuffix(" 00:00:00").removesuffix(":00")
+
+
+def _with_steps(found: Document) -> Document:
+    """backtest.json, whose folds are made from steps in place of times that no clock has measured."""
+    named = [{**fold, "cutoff": f"step {moment_name(fold['cutoff'], True)}"} for fold in found["by_fold"]]
+    return {**found, "by_fold": named}
 
 
 def _tiles(found: Document) -> str:
@@ -121,7 +131,7 @@ def _forecasts(of: Made, tables: Callable[[], Iterable[pd.DataFrame]]) -> list[s
     made, chosen = fold_forecasts_chart(
         tables(),
         sums.scales,
-        made_from=made_from,
+        made_from={fold["fold"]: name for fold, name in zip(found["by_fold"], made_from, strict=True)},
         pred_len=found["pred_len"],
         ranked=ranked,
         best=next(iter(rivals(found)), None),

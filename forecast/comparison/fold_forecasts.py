@@ -32,7 +32,7 @@ def fold_forecasts_chart(
     tables: Iterable[pd.DataFrame],
     scales: pd.DataFrame,
     *,
-    made_from: Sequence[str],
+    made_from: Mapping[int, str],
     pred_len: int,
     ranked: Sequence[int],
     best: str | None,
@@ -41,14 +41,15 @@ def fold_forecasts_chart(
 ) -> tuple[Chart, int]:
     """The chart, and how many series or columns can be chosen.
 
-    tables: the parts of the table. made_from: names of the folds. ranked: rows of `scales`, of which as many as there
-    is room for are shown: the first ones, of a panel evenly spread. best: the column of the best baseline.
+    tables: the parts of the table. made_from: names of the folds by their numbers. ranked: rows of `scales`, of which
+    as many as there is room for are shown: the first ones, of a panel evenly spread. best: the best baseline's column.
     """
     lines, known, folds = forecast_lines(best), max(pred_len, LEAST_PAST), len(made_from)
     stride, pictures = room(known, pred_len, len(lines) - 1 + 2 * len(levels))
     most = min(len(ranked), MOST_CHOICES, max(1, pictures // min(folds, FEW_WINDOWS * 4)))
     chosen = [ranked[i] for i in (evenly(len(ranked), most) if "id" in scales else range(most))]
-    shown = evenly(folds, max(1, min(MOST_CHOICES, pictures // len(chosen))))
+    numbers = list(made_from)
+    shown = [numbers[i] for i in evenly(folds, max(1, min(MOST_CHOICES, pictures // len(chosen))))]
     ends = [f"{end}-{level}" for level in reversed(levels) for end in ("lo", "hi")]
     columns = ["y", *list(lines)[2:-1], "forecast", *ends]
     windows = _Windows(tables, scales, chosen, columns, pred_len)
@@ -68,8 +69,8 @@ def fold_forecasts_chart(
         column_names(names) | ({"label": "Series"} if "id" in scales else {}),
     ]
     panels = [panel(fold, place, name) for fold in shown for place, name in zip(chosen, names, strict=True)]
-    numbers = [float(level) for level in levels]
-    return forecast_spec(lines, numbers, picks=picks, panels=panels, counted=counted), len(chosen)
+    parts = [float(level) for level in levels]
+    return forecast_spec(lines, parts, picks=picks, panels=panels, counted=counted), len(chosen)
 
 
 def _names(scales: pd.DataFrame, chosen: Sequence[int]) -> list[str]:
@@ -127,8 +128,9 @@ class _Windows:
         return pd.DatetimeIndex(past.index.append(times)), past.to_numpy(), list(values.T)
 
     def cutoff(self, fold: int) -> int:
-        """When some series of a fold was forecast, in milliseconds."""
-        first: pd.Timestamp = min(cutoff for (one, _), (cutoff, _, _) in self._found.items() if one == fold)
+        """When some series of a fold, or of any, was forecast, in milliseconds."""
+        of = [cutoff for (one, _), (cutoff, _, _) in self._found.items() if one == fold]
+        first: pd.Timestamp = min(of or [cutoff for cutoff, _, _ in self._found.values()])
         return int(first.tz_localize(None).timestamp() * 1000)
 
 

@@ -118,7 +118,7 @@ def test_a_series_without_a_forecast_in_a_fold_has_an_empty_picture():
     _, sums, (table,), _ = made_backtest(ids=["a", "b"])
     table = table[~((table["fold"] == 1) & (table["id"] == "b"))]
     options = {
-        "made_from": [*"012345"],
+        "made_from": dict(enumerate("012345")),
         "pred_len": 4,
         "ranked": [0, 1],
         "best": "ridge",
@@ -130,8 +130,21 @@ def test_a_series_without_a_forecast_in_a_fold_has_an_empty_picture():
     assert chart["panels"][3]["label"] == "no forecast of it from here"
 
 
+def test_a_fold_that_lies_in_a_gap_is_no_choice_and_shifts_no_other():
+    found, sums, (table,), _ = made_backtest()
+    found["by_fold"] = [fold for fold in found["by_fold"] if fold["fold"] != 1]
+    tables = [table[table["fold"] != 1]]
+    chart = charts_of(backtest_page(found, sums, lambda: iter(tables), made_record(["load"])))[
+        "Forecasts beside the truth"
+    ]
+    assert [len(chart["panels"]), *chart["picks"][0]["names"][:2]] == [5, "2024-01-01 23:00", "2024-01-02 07:00"]
+    assert chart["panels"][1]["lines"][1]["values"] == [9, 10, 11, 12]
+
+
 def test_rows_that_no_clock_has_counted_have_numbers():
-    charts = charts_of(made_backtest_page(start="1970-01-01 00:00:00.100", freq="ms"))
+    page = made_backtest_page(start="1970-01-01 00:00:00.100", freq="ms")
+    charts = charts_of(page)
+    assert "made from step 101 to step 121," in words_of(page) and "1970" not in page.split("<main>")[1]
     forecasts = charts["Forecasts beside the truth"]
     assert forecasts["x"]["kind"] == "number" and forecasts["picks"][0]["names"][:2] == ["101", "105"]
     assert charts["Error by fold"]["panels"][0]["x"][:2] == [101, 105]
