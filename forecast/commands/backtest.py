@@ -13,8 +13,20 @@ from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands import Answer
 from forecast.commands.description import data_name, first_target
-from forecast.commands.fold_files import PARTS, join_parts, part_path, save_scales, saved_scales, suffix, write_part
-from forecast.commands.fold_runs import RUNS, Fold, run_of_fold, train_folds
+from forecast.commands.fold_files import (
+    DOCUMENT,
+    OF,
+    PARTS,
+    TABLE,
+    join_parts,
+    part_path,
+    save_scales,
+    saved_scales,
+    suffix,
+    write_part,
+)
+from forecast.commands.fold_page import page_of
+from forecast.commands.fold_runs import RUNS, Fold, best_of, train_folds
 from forecast.commands.folds import (
     TEST,
     check_folds,
@@ -27,7 +39,9 @@ from forecast.commands.folds import (
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.inputs import evaluated_data
 from forecast.commands.outputs import keep_others
-from forecast.comparison.backtests import fold_errors, printed, sentences, summary
+from forecast.commands.page import told_of
+from forecast.comparison.backtests import cell_errors, fold_errors, printed, sentences, summary
+from forecast.comparison.fold_sums import FoldSums
 from forecast.config.build import build
 from forecast.config.check import check_config, read_settings
 from forecast.config.job import launcher_overrides, run_folder, task_overrides
@@ -37,14 +51,13 @@ from forecast.config.trust import trusted
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.split import FoldSplit
 from forecast.errors import UserError
-from forecast.files import rounded, write_json
-from forecast.run_folder import FILES, RUN_INFO, checkpoint_path, sha256
+from forecast.files import rounded, write_json, write_text
+from forecast.run_folder import FILES, PAGE, RUN_INFO, sha256
 from forecast.run_folder.documents import read_json
 from forecast.text.terminal import say
 
 log = logging.getLogger(__name__)
 
-TABLE, DOCUMENT, OF = "backtest", "backtest.json", "backtest_of.json"
 # What may be typed beside a checkpoint: all else is as it was trained.
 WITH_CHECKPOINT = ("ckpt_path", "backtest", "checks", "data.path", "data.root")
 # What a backtest says itself, and by which key.
@@ -57,7 +70,7 @@ OWN = {
 
 
 def backtest(cfg: DictConfig) -> Answer:
-    """Trains what the folds need, forecasts, writes backtest.parquet, and backtest.json last; prints what came of it.
+    """Trains what the folds need, forecasts, writes table, page, and backtest.json last; prints what came of it.
 
     Whatever kills it, the same command goes on and ends with the same table. Raises UserError for whatever the user
     can mend.
@@ -68,7 +81,11 @@ def backtest(cfg: DictConfig) -> Answer:
     check_folder(folder, cfg)
     checkpoint, parts = of_checkpoint(cfg, settings, folder) if cfg.ckpt_path else of_config(cfg, settings, folder)
     scales, pred_len = saved_scales(folder), checkpoint.config["pred_len"]
-    errors = [fold for part in join_parts(folder, TABLE, parts) for fold in fold_errors(part, scales)]
+    sums, errors = FoldSums(scales, pred_len=pred_len), []
+    for part in join_parts(folder, TABLE, parts):
+        cells = cell_errors(part, scales)
+        errors += fold_errors(part, cells)
+        sums.add(part, cells)
     step = settings.step or pred_len
     document: dict[str, Any] = rounded(
         {
@@ -80,10 +97,11 @@ def backtest(cfg: DictConfig) -> Answer:
             "refit": settings.refit,
             **summary(errors, pred_len=pred_len, step=step),
             "by_fold": errors,
-            FILES: {name: sha256(folder / name) for name in (f"{TABLE}{suffix()}",)},
-            "seconds": time.perf_counter() - started,
         }
     )
+    write_text(folder / PAGE, page_of(folder, document, sums, parts, told_of(checkpoint)))
+    document[FILES] = {name: sha256(folder / name) for name in (f"{TABLE}{suffix()}", PAGE)}
+    document |= rounded({"seconds": time.perf_counter() - started})
     write_json(folder / DOCUMENT, document)
     say(printed(document))
     say()
@@ -121,7 +139,7 @@ def check_folder(folder: Path, cfg: DictConfig) -> None:
             "another folder, or leave hydra.run.dir out."
         )
     if not before:
-        outputs = [folder / name for name in (f"{TABLE}{suffix()}", DOCUMENT, RUN_INFO, RUNS, PARTS)]
+        outputs = [folder / name for name in (f"{TABLE}{suffix()}", DOCUMENT, PAGE, RUN_INFO, RUNS, PARTS)]
         keep_others(outputs, ours=False, key=key, like="of a backtest", fix="choose another folder")
 
 
@@ -222,12 +240,6 @@ def training_words(split: FoldSplit) -> list[str]:
     cut = {key: getattr(split, key) for key in ("folds", "step", "horizon", "window", "val")}
     own = ["data/split=folds", *(f"data.split.{key}={value}" for key, value in cut.items()), "protocol=all_windows"]
     return [*typed, *own, *launcher_overrides()]
-
-
-def best_of(folder: Path, fold: Fold) -> Path:
-    """The checkpoint that a fold's training chose."""
-    best, last = (checkpoint_path(run_of_fold(folder, fold).absolute(), name) for name in ("best", "last"))
-    return best if best.exists() else last
 
 
 def forecast_fold(folder: Path, fold: Fold, split: FoldSplit) -> None:

@@ -10,6 +10,8 @@ import pandas as pd
 
 from forecast.files import replacing, save_arrays
 
+# In the folder of a backtest: its table, its figures, what it is of.
+TABLE, DOCUMENT, OF = "backtest", "backtest.json", "backtest_of.json"
 PARTS, SCALES = "parts", "scales.npz"
 TIMES = ["cutoff", "time"]
 
@@ -17,6 +19,11 @@ TIMES = ["cutoff", "time"]
 def suffix() -> str:
     """Parquet, or CSV where pyarrow is not installed."""
     return ".csv" if find_spec("pyarrow") is None else ".parquet"
+
+
+def is_backtest(folder: Path) -> bool:
+    """Whether a folder is that of a backtest, finished or not."""
+    return (folder / OF).is_file() or (folder / DOCUMENT).is_file()
 
 
 def part_path(folder: Path, number: int) -> Path:

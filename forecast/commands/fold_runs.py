@@ -27,6 +27,12 @@ def run_of_fold(folder: Path, fold: Fold) -> Path:
     return folder / RUNS / f"fold-{'all' if fold is None else fold}"
 
 
+def best_of(folder: Path, fold: Fold) -> Path:
+    """The checkpoint that a fold's training chose."""
+    best, last = (checkpoint_path(run_of_fold(folder, fold).absolute(), name) for name in ("best", "last"))
+    return best if best.exists() else last
+
+
 def train_folds(
     folder: Path, folds: Sequence[Fold], words: Sequence[str], *, count: int, done: Callable[[Fold], None]
 ) -> None:

@@ -16,6 +16,7 @@ from forecast.commands.outputs import keep_others
 from forecast.errors import UserError
 from forecast.evaluation.residuals import residual_rows, residuals_csv
 from forecast.files import DECIMALS, json_text, together
+from forecast.report.page.run import run_page
 from forecast.run_folder import (
     FILES,
     FORECASTS,
@@ -23,6 +24,7 @@ from forecast.run_folder import (
     NOT_IDENTITY,
     PAGE,
     RESIDUALS,
+    RUN_INFO,
     SERIES_ERRORS,
     STEP_ERRORS,
     Run,
@@ -69,8 +71,6 @@ def page_of(place: Callable[[str], Path], metrics: Mapping[str, Any], split: str
 
     metrics: that become metrics.json; record: see `told_of`.
     """
-    from forecast.report.page.run import run_page  # matplotlib, for which a wrong option need not wait
-
     by_step = pd.read_csv(place(STEP_ERRORS)).drop(columns="step")
     with np.load(place(FORECASTS)) as saved:
         windows = {name: saved[name] for name in saved.files}
@@ -120,6 +120,8 @@ def check_results(run: Run) -> None:
         raise UserError(f"{folder}: there is no such folder. With --page it is that of one run, as outputs/DATE/TIME.")
     again = f"forecast train ckpt_path={last} goes on with it" if last.is_file() else "train again"
     training = bool(run.run_info)
+    if not run.run_info and not run.metrics and any((one / RUN_INFO).is_file() for one in folder.iterdir()):
+        raise UserError(f"{folder} has no results to report: it holds runs. Their page: forecast report {folder}")
     if not run.metrics or run.state == "failed" or (training and run.state in ("unfinished", "foreign")):
         reason = run.reason or "it has no results"
         raise UserError(f"{folder} has no results to report: {reason}. Name a finished run; of a killed one {again}.")

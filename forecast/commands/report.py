@@ -1,37 +1,29 @@
 """Compares the runs of a sweep.
 
 Runs that differ in their seed alone are one row: mean and spread of the error, its cost, and the difference to a chosen
-row with a 95 % interval, on the windows that both have forecast. Writes report.md, report.csv, runs.jsonl and
-pictures into the folder. Failed and unfinished runs are listed with the reason. With --page the folder is that of one
-run, whose report.html is written anew.
+row with a 95 % interval, on the windows that both have forecast. Writes report.md, report.csv, report.html,
+runs.jsonl and pictures into the folder. Failed and unfinished runs are listed with the reason. With --page the folder
+is that of one run or backtest, whose report.html is written anew.
 """
 
 import argparse
-import json
-import re
-from pathlib import Path
 
 from forecast.commands import Answer
-from forecast.commands.outputs import keep_others
-from forecast.comparison.pictures import comparison_figures
-from forecast.comparison.rows import comparisons, read_folder
-from forecast.comparison.tables import csv_rows, csv_text, report
+from forecast.commands.fold_files import is_backtest
 from forecast.errors import UserError
-from forecast.files import rounded, together
-from forecast.report.figures import save
-from forecast.run_folder import result_line
-from forecast.text.terminal import say
-
-REPORT = "report.md"
 
 
 def main(arguments: argparse.Namespace) -> Answer:
-    """Reads the folder, writes the comparison, prints report.md; with --page the page of one run."""
+    """Reads the folder, writes the comparison, prints report.md; with --page the page of one run or backtest."""
     try:
         if arguments.page:
-            from forecast.commands.page import remake  # torch, which a comparison does not wait for
-
+            if is_backtest(arguments.folder):  # torch, which a comparison does not wait for
+                from forecast.commands.fold_page import remake
+            else:
+                from forecast.commands.page import remake
             return remake(arguments.folder, overwrite=arguments.overwrite)
+        from forecast.commands.compare import write_report  # matplotlib and SciPy, which a page does not wait for
+
         return write_report(
             arguments.folder,
             arguments.to or arguments.folder,
@@ -44,53 +36,3 @@ def main(arguments: argparse.Namespace) -> Answer:
     except OSError as error:
         where = f"{error.filename}: {error.strerror}."
         raise UserError(f"{where} Choose a folder that you can write to: --to DIR") from error
-
-
-def write_report(folder: Path, to: Path, against: str | None, *, overwrite: bool, output_safe: bool) -> Answer:
-    """Writes and prints the comparison. output_safe: report.csv is for a spreadsheet.
-
-    Raises UserError for a folder without runs, or without such a row, and where a file that no report has written would
-    be replaced.
-    """
-    runs = read_folder(folder)
-    tables = comparisons(runs)
-    text = report(folder.name, tables, runs, against)
-    lines = [{"row": row.name, **result_line(run)} for table in tables for row in table.rows for run in row.finished]
-    figures = {
-        name if len(tables) == 1 else f"{number}-{name}": figure
-        for number, table in enumerate(tables, start=1)
-        for name, figure in comparison_figures(table).items()
-    }
-    texts = {
-        REPORT: text + "".join(f"\n![]({name})\n" for name in figures),
-        "report.csv": csv_text(tables, against, safe=output_safe),
-        "runs.jsonl": "".join(json.dumps(rounded(line), allow_nan=False) + "\n" for line in lines),
-    }
-    keep_others(
-        [to / name for name in (*texts, *figures)],
-        ours=overwrite or is_report(to / REPORT),
-        key=f"--to {to}",
-        like="a file of a report",
-        fix="choose another folder, or say --overwrite",
-    )
-    to.mkdir(parents=True, exist_ok=True)
-    with together(to) as beside:
-        for name, figure in figures.items():
-            save(figure, beside(name))
-        for name in reversed(texts):
-            beside(name).write_text(texts[name], encoding="utf-8")
-    say(text)
-    files = [*texts, *figures]
-    say(f"In {to}: {', '.join(files)}")
-    lost = [{"run": str(run.path), "state": run.state, "reason": run.reason} for run in runs if run.state != "finished"]
-    return Answer(rounded({"folder": str(to), "files": files, "rows": csv_rows(tables, against), "not_finished": lost}))
-
-
-def is_report(path: Path) -> bool:
-    """Whether a file begins as report.md does, so that what lies beside it is a report's too."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            title, blank, counts = (file.readline(1000) for _ in range(3))
-    except (OSError, ValueError):
-        return False
-    return title.startswith("# ") and blank == "\n" and re.match(r"\d+ runs?: ", counts) is not None

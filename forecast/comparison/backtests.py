@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from forecast.comparison.bootstrap import LEAST_BLOCKS, LEVEL, paired_interval
@@ -18,6 +19,7 @@ from forecast.text.terminal import label
 
 MODEL, FORECAST = "model", "forecast"
 METRICS = ("mse", "mae", "mase")
+Cells = dict[tuple[str, str], np.ndarray]  # forecaster and metric, or `coverage` and level -> (N,)
 # Points of coverage below a level from which on that is said.
 NARROW = 5.0
 SHOWN_FOLDS = 30  # lines of the printed table; backtest.json has all
@@ -31,19 +33,25 @@ def forecast_columns(table: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
     return {MODEL: FORECAST, **{name: name for name in columns[1:] if name not in ends}}, levels
 
 
-def fold_errors(table: pd.DataFrame, scales: pd.DataFrame) -> list[dict[str, Any]]:
-    """Each fold of a table: its first cutoff, its forecasts, MSE, MAE, MASE of each forecaster, coverage by level.
+def scale_places(table: pd.DataFrame, scales: pd.DataFrame) -> npt.NDArray[np.int64]:
+    """The row of `scales` for each row of a table. scales: see `cell_errors`."""
+    keys = [name for name in ("id", "target") if name in scales]
+    places: npt.NDArray[np.int64]
+    places = pd.MultiIndex.from_frame(scales[keys]).get_indexer(pd.MultiIndex.from_frame(table[keys]))
+    return places
+
+
+def cell_errors(table: pd.DataFrame, scales: pd.DataFrame) -> Cells:
+    """Of each row of a table MSE, MAE and MASE of each forecaster, and whether each interval held the truth.
 
     scales: std and naive of each target, of a panel of each id and target: errors are in units of `std`, and MASE is
-    the mean absolute error by `naive`, where there is one. Cells without truth do not count; None: there was none.
+    the mean absolute error by `naive`, where there is one. NaN where there is no truth, which does not count.
     """
-    keys = [name for name in ("id", "target") if name in scales]
-    place = pd.MultiIndex.from_frame(scales[keys]).get_indexer(pd.MultiIndex.from_frame(table[keys]))
+    place = scale_places(table, scales)
     std, naive = (scales[name].to_numpy()[place] for name in ("std", "naive"))
     known = np.isfinite(table["y"].to_numpy())
-    fold = pd.Series(table["fold"].to_numpy())
     forecasters, levels = forecast_columns(table)
-    cells: dict[tuple[str, str], np.ndarray] = {}
+    cells: Cells = {}
     for name, column in forecasters.items():
         error = table[column].to_numpy() - table["y"].to_numpy()
         cells[name, "mse"] = np.square(error / std)
@@ -53,6 +61,16 @@ def fold_errors(table: pd.DataFrame, scales: pd.DataFrame) -> list[dict[str, Any
         low, high = (table[f"{end}-{level}"].to_numpy() for end in ("lo", "hi"))
         inside = (low <= table["y"].to_numpy()) & (table["y"].to_numpy() <= high)
         cells["coverage", level] = np.where(known & np.isfinite(low), inside, np.nan)
+    return cells
+
+
+def fold_errors(table: pd.DataFrame, cells: Cells) -> list[dict[str, Any]]:
+    """Each fold of a table: its first cutoff, its forecasts, MSE, MAE, MASE of each forecaster, coverage by level.
+
+    cells: see `cell_errors`; None: no cell of a fold has a truth.
+    """
+    fold = pd.Series(table["fold"].to_numpy())
+    forecasters, levels = forecast_columns(table)
     means = pd.DataFrame(cells).groupby(fold).mean()  # NaN do not count
     first = table.groupby("fold").agg(cutoff=("cutoff", "min"), rows=("y", "size"), known=("y", "count"))
     found = []

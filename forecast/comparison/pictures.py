@@ -99,7 +99,7 @@ def steps_figure(rows: Sequence[Row], title: str) -> Figure | None:
     figure = blank_figure(8.5, 5.0, title)
     axes = figure.add_subplot()
     for number, row in enumerate(rows):
-        curves = [steps for run in row.finished if (steps := _steps(run, "mse_scaled"))]
+        curves = [steps for run in row.finished if (steps := step_errors(run, "mse_scaled"))]
         if not curves:
             continue
         mean = np.mean(curves, axis=0)
@@ -109,7 +109,7 @@ def steps_figure(rows: Sequence[Row], title: str) -> Figure | None:
     if not axes.lines:
         return None
     best = best_baseline(rows[0].finished[0].metrics)
-    if best is not None and (baseline := _steps(rows[0].finished[0], f"{best.key}_mse_scaled")):
+    if best is not None and (baseline := step_errors(rows[0].finished[0], f"{best.key}_mse_scaled")):
         axes.plot(np.arange(1, len(baseline) + 1), baseline, label=drawn_name(best.name), **BASELINE)
     axes.set_xlabel("forecast step")
     axes.set_ylabel("MSE, scaled units")
@@ -161,7 +161,7 @@ def _forecasts(run: Run) -> dict[Any, dict[str, Any]]:
         return {}
 
 
-def _steps(run: Run, column: str) -> list[float]:
+def step_errors(run: Run, column: str) -> list[float]:
     """A column of metrics_by_step.csv; empty when it is not there, or none of numbers."""
     path = run.path / STEP_ERRORS
     try:

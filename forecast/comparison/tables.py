@@ -2,8 +2,8 @@
 
 import csv
 import io
-from collections.abc import Sequence
-from typing import Any, get_args
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, get_args
 
 from forecast.comparison.bootstrap import LEAST_BLOCKS, Interval
 from forecast.comparison.rows import Comparison, Row, Spread, block_length, mse_difference, shared_windows
@@ -39,6 +39,21 @@ COLUMNS = (
     *(*DIFFERENCE, "code"),
 )
 
+
+class Markup(NamedTuple):
+    """How words of others, sure differences, names of baselines and a sign are set.
+
+    reasons: whether it is said why a run was lost, which may name folders.
+    """
+
+    words: Callable[[str], str]
+    strong: Callable[[str], str]
+    aside: Callable[[str], str]
+    code: Callable[[str], str]
+    reasons: bool = True
+
+
+MARKDOWN = Markup(as_markdown, "**{}**".format, "*{}*".format, "`{}`".format)
 COMMON = "All runs:"
 # Characters of a reason that a cell holds; the list below the tables has all.
 REASON = 80
@@ -74,10 +89,8 @@ def report(name: str, comparisons: Sequence[Comparison], runs: Sequence[Run], ag
         choices = ", ".join(dict.fromkeys(row.name for row in rows if row.finished))
         problem = "has no finished run" if any(row.name == against for row in rows) else "is no row"
         raise UserError(f"--against={against}: that {problem}. Rows with results: {choices}")
-    lines = [f"# {as_markdown(name)}", "", _counts(runs), ""]
-    first, *others = [run.overrides for run in runs if run.state != "foreign"]
-    common = [f"{key}={value}" for key, value in first.items() if all(run.get(key) == value for run in others)]
-    if common and others:
+    lines = [f"# {as_markdown(name)}", "", counts(runs), ""]
+    if common := [f"{key}={value}" for key, value in common_overrides(runs).items()]:
         lines += [f"{COMMON} {as_code(' '.join(common))}.", ""]
     for comparison in comparisons:
         lines += _section(comparison, reference(comparison, against))
@@ -88,6 +101,14 @@ def report(name: str, comparisons: Sequence[Comparison], runs: Sequence[Run], ag
         what = f"{as_markdown(run.path.name)}{f' ({as_markdown(overrides)})' if overrides else ''}"
         lines.append(f"- {what}: {run.state}: {as_markdown(_reason(run))}")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def common_overrides(runs: Sequence[Run]) -> dict[str, str]:
+    """What was typed for each of several runs alike; nothing of a single one."""
+    first, *others = [run.overrides for run in runs if run.state != "foreign"]
+    if not others:
+        return {}
+    return {key: value for key, value in first.items() if all(run.get(key) == value for run in others)}
 
 
 def reference(comparison: Comparison, against: str | None) -> Row:
@@ -132,7 +153,7 @@ def csv_rows(comparisons: Sequence[Comparison], against: str | None) -> list[dic
     return rows
 
 
-def _counts(runs: Sequence[Run]) -> str:
+def counts(runs: Sequence[Run]) -> str:
     """`33 runs: 31 finished, 1 failed, 1 unfinished.`, and the versions where they differ."""
     own = [run for run in runs if run.state != "foreign"]
     text = f"{len(own)} run{'s' * (len(own) != 1)}: {_states(own)}."
@@ -146,36 +167,38 @@ def _counts(runs: Sequence[Run]) -> str:
 
 def _section(comparison: Comparison, against: Row) -> list[str]:
     """The table of a comparison with the sentences that it needs."""
-    rows = [row for row in comparison.rows if row.finished]
+    lines = [f"## {as_markdown(heading(comparison))}", ""]
+    for part in parts(comparison, against, MARKDOWN):
+        lines += [*([part] if isinstance(part, str) else markdown(part)), ""]
+    return lines
+
+
+def parts(comparison: Comparison, against: Row, markup: Markup) -> Iterator[str | list[list[str]]]:
+    """What is said of a comparison below its heading, in this order: sentences, and tables with a row of headings."""
+    rows, words = [row for row in comparison.rows if row.finished], markup.words
     windows = " or ".join(f"{n:,}" for n in sorted({row.first("test", "windows") for row in rows}))
+    yield (
+        f"Protocol {words(comparison.protocol)}, {windows} test windows. "
+        "MSE and MAE in scaled units, mean ± standard deviation (seeds)."
+    )
     costs = ["seconds", "samples/s", "MB", "parameters"]
-    header = ["", "MSE", "MAE", "MASE", f"MSE minus {as_markdown(against.name)}", "skill", *costs]
-    lines = [
-        f"## {as_markdown(heading(comparison))}",
-        "",
-        f"Protocol {as_markdown(comparison.protocol)}, {windows} test windows. "
-        "MSE and MAE in scaled units, mean ± standard deviation (seeds).",
-        "",
-        *markdown([header, *(_cells(row, against) for row in comparison.rows), *_baseline_rows(rows)]),
-        "",
-    ]
+    header = ["", "MSE", "MAE", "MASE", f"MSE minus {words(against.name)}", "skill", *costs]
+    yield [header, *(_cells(row, against, markup) for row in comparison.rows), *_baseline_rows(rows, markup)]
     if offsets := list(dict.fromkeys(offset for row in rows for offset in row.first("offsets") or ())):
         places = [FIGURES["mse_scaled"], *(("offsets", offset, "scaled", "mse") for offset in offsets)]
-        later = [[as_markdown(row.name), *(plus_minus(row.spread(*place)) for place in places)] for row in rows]
-        lines += [*markdown([["MSE at offset", "0", *map(as_markdown, offsets)], *later]), ""]
-        lines += ["`-`: a model that goes step by step cannot begin later.", ""]
+        later = [[words(row.name), *(plus_minus(row.spread(*place)) for place in places)] for row in rows]
+        yield [["MSE at offset", "0", *map(words, offsets)], *later]
+        yield f"{markup.code('-')}: a model that goes step by step cannot begin later."
     if names := list(dict.fromkeys(name for row in rows for name in row.first("test", "covariates") or ())):
-        worth = [[as_markdown(row.name), *(_worth(row, name) for name in names)] for row in rows]
-        lines += [*markdown([["MAE grows by", *map(as_markdown, names)], *worth]), ""]
-        lines += ["When windows exchange the column, scaled units: what it is worth to the model.", ""]
+        worth = [[words(row.name), *(_worth(row, name) for name in names)] for row in rows]
+        yield [["MAE grows by", *map(words, names)], *worth]
+        yield "When windows exchange the column, scaled units: what it is worth to the model."
     if older := sum(len(row.superseded) for row in comparison.rows):
-        lines += [f"Left out: {older} older run{'s' * (older != 1)} of a row and seed that a newer one has.", ""]
+        yield f"Left out: {older} older run{'s' * (older != 1)} of a row and seed that a newer one has."
     if len(codes(rows)) > 1:
-        made = "; ".join(
-            f"{as_markdown(code)}: {', '.join(map(as_markdown, names))}" for code, names in codes(rows).items()
-        )
-        lines += [f"Made by different code, so that a difference may be the code's. {made}.", ""]
-    return [*lines, _explanation(rows) if len(rows) > 1 else "One row: there is nothing to compare it with.", ""]
+        made = "; ".join(f"{words(code)}: {', '.join(map(words, names))}" for code, names in codes(rows).items())
+        yield f"Made by different code, so that a difference may be the code's. {made}."
+    yield _explanation(rows) if len(rows) > 1 else "One row: there is nothing to compare it with."
 
 
 def _worth(row: Row, column: str) -> str:
@@ -195,38 +218,38 @@ def codes(rows: Sequence[Row]) -> dict[str, list[str]]:
     return made
 
 
-def _cells(row: Row, against: Row) -> list[str]:
+def _cells(row: Row, against: Row, markup: Markup) -> list[str]:
     if not row.finished:
-        reason = as_markdown(_reason(row.lost[0])[:REASON])
-        return [as_markdown(row.name), f"{_states(row.lost)}: {reason}", *[""] * 8]
+        why = f": {markup.words(_reason(row.lost[0])[:REASON])}" if markup.reasons else ""
+        return [markup.words(row.name), f"{_states(row.lost)}{why}", *[""] * 8]
     mse, mae, mase = (plus_minus(row.spread(*FIGURES[key])) for key in ("mse_scaled", "mae_scaled", "mase"))
     lost = f", {_states(row.lost)}" if row.lost else ""
-    difference = "the row compared with" if row is against else interval_text(mse_difference(row, against))
+    difference = "the row compared with" if row is against else interval_text(mse_difference(row, against), markup)
     spreads = ((row.spread(*FIGURES[key]), digits) for key, digits in DIGITS.items())
     means = ["-" if spread is None else f"{spread.mean:,.{digits}f}" for spread, digits in spreads]
-    return [as_markdown(row.name), f"{mse}{lost}", mae, mase, difference, *means]
+    return [markup.words(row.name), f"{mse}{lost}", mae, mase, difference, *means]
 
 
-def interval_text(interval: Interval | None) -> str:
-    """`**-0.0120 [-0.0200, -0.0040]**`: bold only when the interval leaves zero out."""
+def interval_text(interval: Interval | None, markup: Markup) -> str:
+    """`**-0.0120 [-0.0200, -0.0040]**`: strong only when the interval leaves zero out."""
     if interval is None:
         return "no shared windows"
     if interval.low is None or interval.high is None:
         return f"{interval.difference:+.4f} (only {interval.blocks} blocks)"
     text = f"{interval.difference:+.4f} [{interval.low:+.4f}, {interval.high:+.4f}]"
-    return f"**{text}**" if interval.excludes_zero() else text
+    return markup.strong(text) if interval.excludes_zero() else text
 
 
-def _baseline_rows(rows: Sequence[Row]) -> list[list[str]]:
+def _baseline_rows(rows: Sequence[Row], markup: Markup) -> list[list[str]]:
     """The baselines, which have no seed; once for each look-back, since the closed form and the season depend on it."""
     by_look_back = {row.first("seq_len"): row for row in reversed(rows)}
     cells = []
     for key in baselines(rows):
-        name = as_markdown(baseline_name(key))
+        name = markup.words(baseline_name(key))
         for seq_len, row in sorted(by_look_back.items()):
             figures = [row.first("baselines", key, *place) for place in BASELINE_FIGURES]
             label = f"{name}, look-back {seq_len}" if len(by_look_back) > 1 and key != "last_value" else name
-            line = [f"*{label}*", *("" if figure is None else f"{figure:.4f}" for figure in figures)]
+            line = [markup.aside(label), *("" if figure is None else f"{figure:.4f}" for figure in figures)]
             if figures[0] is not None and line not in cells:
                 cells.append(line)
     return [[*line, *[""] * 6] for line in cells]

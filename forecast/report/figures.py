@@ -20,19 +20,11 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
+from forecast.report.drawn import LEAST_PAST, STYLES, step_numbers
 from forecast.text.terminal import harmless, label
 
 DPI = 120
-LEAST_PAST = 48
 LONGEST_NAME, LONGEST_BESIDE = 40, 24  # characters of a name that a picture has room for; beside a panel
-# Okabe and Ito's palette, which colour-blind readers can tell apart; the dashes serve readers of grey prints.
-# Past and truth are one series, so both are solid.
-STYLES: dict[str, dict[str, Any]] = {
-    "past": {"color": "#8c8c8c", "linestyle": "-", "linewidth": 1.2},
-    "truth": {"color": "#000000", "linestyle": "-", "linewidth": 1.2},
-    "baseline": {"color": "#e69f00", "linestyle": ":", "linewidth": 1.8},
-    "forecast": {"color": "#0072b2", "linestyle": (0, (5, 1.2)), "linewidth": 1.8},
-}
 MARKERS = {"truth": "o", "baseline": "s", "forecast": "D"}
 
 
@@ -209,16 +201,6 @@ def _draw_panel(
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.margins(x=0.01)
     lighten(axes)
-
-
-def step_numbers(timestamps: pd.DatetimeIndex) -> Integer[np.ndarray, " N"] | None:
-    """The numbers, from 1, of rows that no calendar counts; None for dates.
-
-    data.freq=steps reads such rows as successive milliseconds from 1970 on, which no clock has measured.
-    """
-    since = timestamps.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
-    whole = timestamps[0].year == 1970 and bool((np.diff(since) == 10**6).all()) and not (since % 10**6).any()
-    return since // 10**6 + 1 if whole and len(since) > 1 else None
 
 
 def show_dates(axes: Axes) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 from matplotlib.ticker import PercentFormatter
 
-from forecast.report.figures import STYLES, blank_figure, lighten, save
+from forecast.report.drawn import STYLES
+from forecast.report.figures import blank_figure, lighten, save
 
 
 def draw_reliability(path: Path, metrics: Mapping[str, Any], split: str) -> None:

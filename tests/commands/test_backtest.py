@@ -121,7 +121,7 @@ def test_a_folder_of_another_backtest_is_refused(refitted, capsys):
     assert "holds another backtest" in text and "another folder" in text
 
 
-@pytest.mark.parametrize("name", ["backtest.parquet", "backtest.json", "run.json"])
+@pytest.mark.parametrize("name", ["backtest.parquet", "backtest.json", "report.html", "run.json"])
 def test_a_file_of_somebody_elses_is_not_written_over(name, tmp_path, capsys):
     (tmp_path / name).write_text("mine")
     text = refusal(capsys, "backtest", *RIDGE, *FOLDS, f"hydra.run.dir={tmp_path}")
@@ -240,7 +240,7 @@ def test_without_pyarrow_the_table_is_a_csv_with_every_digit(trained_once, tmp_p
     assert [[float(row[name]) for name in list(table)[4:]] for row in rows] == table.iloc[:, 4:].to_numpy().tolist()
     assert [row["time"] for row in rows] == table["time"].astype(str).tolist()
     again = json.loads((tmp_path / "backtest.json").read_text())
-    assert again["by_fold"] == document["by_fold"] and list(again["files"]) == ["backtest.csv"]
+    assert again["by_fold"] == document["by_fold"] and list(again["files"]) == ["backtest.csv", "report.html"]
     assert not list(tmp_path.rglob("*.parquet"))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast.comparison.backtests import fold_errors, printed, sentences, summary
+from forecast.comparison.backtests import cell_errors, fold_errors, printed, sentences, summary
 from forecast.comparison.bootstrap import paired_interval
 
 FOLDS, PRED_LEN = 13, 3
@@ -36,7 +36,8 @@ def document(folds, **keys):
 
 def of_errors(forecast, ridge, **options):
     """forecast, ridge (folds,): the error of all steps of a fold."""
-    return fold_errors(table(np.repeat(forecast, PRED_LEN), np.repeat(ridge, PRED_LEN), **options), SCALES)
+    made = table(np.repeat(forecast, PRED_LEN), np.repeat(ridge, PRED_LEN), **options)
+    return fold_errors(made, cell_errors(made, SCALES))
 
 
 def test_each_series_is_in_units_of_its_own_and_mase_of_those_that_have_one():

@@ -6,6 +6,7 @@ import pytest
 from matplotlib.dates import ConciseDateFormatter, date2num
 
 from forecast.report import figures
+from forecast.report.drawn import LEAST_PAST, step_numbers
 from forecast.report.figures import forecast_figure
 
 W, L, P, T = 3, 61, 7, 5
@@ -48,7 +49,7 @@ def test_each_line_is_the_given_series_of_its_window_and_column():
     arguments = make()
     for (column, window), axes in np.ndenumerate(panels(arguments)):
         drawn, times = lines(axes), date2num(arguments["timestamps"][window].to_numpy())
-        end = L - figures.LEAST_PAST
+        end = L - LEAST_PAST
         series = {name: (times[L:], arguments[name][window, :, column]) for name in FUTURE}
         for name, (x, y) in {**series, "past": (times[end:L], arguments["past"][window, end:, column])}.items():
             np.testing.assert_array_equal(drawn[name].get_ydata(), y)
@@ -127,7 +128,7 @@ def test_rows_that_no_calendar_counts_are_shown_as_steps():
 @pytest.mark.parametrize("index", [("2021-01-01", "ms"), ("1970-01-01", "h"), ("1970-01-01 00:00:00.0005", "ms")])
 def test_times_that_a_clock_has_measured_are_no_steps(index):
     start, freq = index
-    assert figures.step_numbers(pd.date_range(start, periods=5, freq=freq)) is None
+    assert step_numbers(pd.date_range(start, periods=5, freq=freq)) is None
 
 
 def test_a_single_future_step_is_visible():

@@ -3,6 +3,7 @@
 import pytest
 from browser import CHROMIUM, browser
 from report.pages import HOSTILE, made_page, made_windows
+from shown_pages import shown as in_a_tab
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: apt-get install chromium")
 CHART = "document.querySelector('#forecasts .chart')"
@@ -19,17 +20,8 @@ def page(tmp_path_factory):
 @pytest.fixture
 def shown(page, tmp_path):
     """A function that writes a page and opens it; nothing may have gone wrong at the end."""
-    page.problems.clear()
-    page.requests.clear()
-
-    def show(text, **options):
-        (tmp_path / "report.html").write_text(text, encoding="utf-8")
-        page.open(tmp_path / "report.html", **options)
-        return page
-
-    yield show
-    assert page.problems == []
-    assert {address.rsplit("/", 1)[1] for address in page.requests} == {"report.html"}
+    with in_a_tab(page, tmp_path) as show:
+        yield show
 
 
 def choose(page, label, number):

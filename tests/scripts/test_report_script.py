@@ -23,7 +23,7 @@ def blank_pictures(request, monkeypatch):
     names = ("errors.png", "cost.png", "steps.png", "forecasts.png")
     if request.node.originalname not in DRAWN:
         blank = {name: blank_figure(1.0, 1.0, name) for name in names}
-        monkeypatch.setattr("forecast.commands.report.comparison_figures", lambda comparison: blank)
+        monkeypatch.setattr("forecast.commands.compare.comparison_figures", lambda comparison: blank)
 
 
 @pytest.fixture
@@ -56,7 +56,16 @@ def cells(text, row):
 def test_a_sweep_becomes_a_table_a_csv_and_pictures(report, sweep):
     output = report(sweep)
     assert (sweep / "report.md").read_text().startswith(output[: output.index("In ")].rstrip())
-    names = ["report.md", "report.csv", "runs.jsonl", "errors.png", "cost.png", "steps.png", "forecasts.png"]
+    names = [
+        "report.md",
+        "report.csv",
+        "report.html",
+        "runs.jsonl",
+        "errors.png",
+        "cost.png",
+        "steps.png",
+        "forecasts.png",
+    ]
     assert output.splitlines()[-1] == f"In {sweep}: {', '.join(names)}"
     assert all((sweep / name).stat().st_size for name in names)
     assert f"# {sweep.name}\n\n9 runs: 9 finished.\n\n## ETTh1, features M, 3 steps ahead" in output
@@ -236,7 +245,7 @@ def test_a_report_that_cannot_write_one_file_leaves_the_one_of_before(report, sw
     def no_room(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("forecast.commands.report.save", no_room)
+    monkeypatch.setattr("forecast.commands.compare.save", no_room)
     error = report(sweep, "--against", "lsh", status=1)
     assert error.endswith("errors.png: No space left on device. Choose a folder that you can write to: --to DIR\n")
     assert {path.name: path.read_bytes() for path in sweep.iterdir() if path.is_file()} == before

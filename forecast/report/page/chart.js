@@ -73,9 +73,9 @@ class LineChart {
   constructor(host, spec) {
     this.host = host;
     this.spec = spec;
-    this.hidden = new Set();
+    this.hidden = new Set(spec.lines.flatMap((line, i) => (line.far ? [`l${i}`] : [])));
     this.zoom = null;
-    this.choice = (spec.picks || []).map(() => 0);
+    this.choice = (spec.picks || []).map((pick) => pick.first || 0);
     this.controls = element("div", "controls", host);
     this.legend = element("div", "legend", host);
     this.svg = make("svg", { role: "img", tabindex: "0", "aria-label": spec.title }, null);
@@ -94,6 +94,7 @@ class LineChart {
       const label = element("label", "", this.controls, `${pick.label} `);
       const select = element("select", "", label);
       pick.names.forEach((name, k) => { element("option", "", select, name).value = String(k); });
+      select.selectedIndex = this.choice[i];
       const go = (step) => {
         select.selectedIndex = (select.selectedIndex + step + pick.names.length) % pick.names.length;
         select.dispatchEvent(new Event("change"));
@@ -129,7 +130,7 @@ class LineChart {
         node.setAttribute("aria-pressed", String(!this.hidden.has(key)));
         this.draw();
       }, this.legend);
-      node.setAttribute("aria-pressed", "true");
+      node.setAttribute("aria-pressed", String(!this.hidden.has(key)));
       const swatch = make("svg", { width: 26, height: 12, "aria-hidden": "true" }, node);
       draw(swatch);
       element("span", "", node, name);

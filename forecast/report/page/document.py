@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from forecast.report.figures import STYLES
+from forecast.report.drawn import STYLES
 from forecast.text.terminal import harmless
 
 FOLDER = Path(__file__).parent

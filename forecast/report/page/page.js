@@ -10,9 +10,9 @@ class BarChart {
 
   draw() {
     const { svg, spec } = this, width = Math.max(280, Math.floor(this.host.clientWidth || 640)), line = 36;
-    const ends = spec.rows.map((row) => row.value + (row.error || 0)), most = Math.max(...ends, spec.span, 1e-300);
-    const least = Math.min(0, ...spec.rows.map((row) => row.value - (row.error || 0)));
-    const x = (value) => 2 + ((value - least) / (most - least)) * (width - 84);
+    const lowOf = (row) => row.low ?? row.value - (row.error || 0), highOf = (row) => row.high ?? row.value + (row.error || 0);
+    const most = Math.max(0, ...spec.rows.map(highOf), spec.span, 1e-300), least = Math.min(0, ...spec.rows.map(lowOf));
+    const edge = spec.points ? 8 : 2, x = (value) => edge + ((value - least) / (most - least)) * (width - 84 - edge);
     svg.replaceChildren();
     svg.setAttribute("viewBox", `0 0 ${width} ${line * spec.rows.length + 6}`);
     svg.setAttribute("height", line * spec.rows.length + 6);
@@ -21,12 +21,16 @@ class BarChart {
       const name = row.name.length > longest ? `${row.name.slice(0, longest - 1)}…` : row.name;
       make("text", { x: 2, y: top + 13 }, svg, name);
       const from = Math.min(zero, x(row.value)), bar = { x: from.toFixed(1), y: top + 18, height: 12 };
-      make("rect", { ...bar, width: Math.max(1, Math.abs(x(row.value) - zero)).toFixed(1), class: `bar ${row.style || ""}` }, svg);
-      if (row.error) {
-        const [low, high] = [x(row.value - row.error).toFixed(1), x(row.value + row.error).toFixed(1)];
-        make("path", { d: `M${low} ${top + 24}H${high}M${low} ${top + 20}v8M${high} ${top + 20}v8`, class: "whisker" }, svg);
+      const long = Math.max(1, Math.abs(x(row.value) - zero)).toFixed(1), [low, high] = [lowOf(row), highOf(row)].map(x);
+      if (spec.points) make("path", { d: `M${zero.toFixed(1)} ${top}V${top + line}`, class: "mark" }, svg);
+      else make("rect", { ...bar, width: long, class: `bar ${row.style || ""}` }, svg);
+      if (high > low) {
+        const [a, b] = [low.toFixed(1), high.toFixed(1)];
+        make("path", { d: `M${a} ${top + 24}H${b}M${a} ${top + 20}v8M${b} ${top + 20}v8`, class: "whisker" }, svg);
       }
-      make("text", { x: (x(Math.max(0, row.value + (row.error || 0))) + 6).toFixed(1), y: top + 28 }, svg, number(row.value));
+      if (spec.points) make("circle", { cx: x(row.value).toFixed(1), cy: top + 24, r: 5, class: row.sure ? "point sure" : "point" }, svg);
+      const said = spec.points ? `${row.value > 0 ? "+" : ""}${number(row.value)} %` : number(row.value);
+      make("text", { x: (Math.max(zero, high) + 8).toFixed(1), y: top + 28 }, svg, said);
     });
   }
 }

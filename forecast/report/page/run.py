@@ -1,29 +1,29 @@
 """The page of one run: the verdict first, then its figures, what they are made of, and how the run came about."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from forecast.report.forecasters import best_baseline
 from forecast.report.intervals import intervals_table
-from forecast.report.page.charts import (
-    MOST_BARS,
-    Chart,
-    bars_chart,
-    coverage_chart,
-    forecasts_chart,
-    is_counted,
-    ranks_chart,
-    reliability_chart,
-    residuals_chart,
-    steps_chart,
+from forecast.report.page.charts import bars_chart, coverage_chart, reliability_chart, residuals_chart, steps_chart
+from forecast.report.page.document import Section, document, facts, paragraph
+from forecast.report.page.forecasts import forecasts_chart, is_counted
+from forecast.report.page.origin import data_rows
+from forecast.report.page.parts import (
+    NO_SCRIPT,
+    ZOOM,
+    Drawing,
+    far_note,
+    origin_parts,
+    ranked_series,
+    scaler_part,
+    tiles,
+    verdict_box,
 )
-from forecast.report.page.document import Section, chart, document, facts, folded, paragraph, text
-from forecast.report.page.origin import config_rows, data_rows, scaler_rows
-from forecast.report.page.tables import html_table, plain_table
+from forecast.report.page.tables import html_table
 from forecast.report.tables import (
     columns_table,
     covariates_table,
@@ -33,13 +33,10 @@ from forecast.report.tables import (
     short_number,
     steps_table,
 )
-from forecast.report.verdict import TRAIN, verdict
+from forecast.report.verdict import verdict
 from forecast.text.terminal import label
 
-Draw = Callable[[Chart | None], str]
-ZOOM = "Drag across a picture to zoom, double-click to see all of it."
 SMALL = 0.01  # of the MAE: a column that is worth less has no long bar
-NO_SCRIPT = "The pictures need JavaScript; all else on this page does not."
 
 
 def run_page(
@@ -58,19 +55,12 @@ def run_page(
     errors_by_series.csv of a panel, whose first column is the id. record: `config`, `choices`, `data` and `versions` of
     the checkpoint. Costs and times have no part in it: the same figures are the same page.
     """
-    charts: list[Chart] = []
-
-    def draw(made: Chart | None) -> str:
-        if made is None:
-            return ""
-        charts.append(made)
-        return chart(len(charts) - 1, square=made.get("square", False))
-
+    draw = Drawing()
     data = metrics.get("evaluated_file") or metrics["data"]
     return document(
         title=f"{label(str(metrics['model']))} on {label(str(data))}",
         subtitle=[line for line in str(scores_table(metrics, split).title).split("\n") if line],
-        lead=[_verdict(metrics, split), _tiles(metrics, split), paragraph(NO_SCRIPT, "note drawless")],
+        lead=[verdict_box(verdict(metrics, split)), _tiles(metrics, split), paragraph(NO_SCRIPT, "note drawless")],
         sections=[
             Section("forecasts", "Forecasts", _forecasts(metrics, split, windows, draw)),
             Section("errors", "Errors", _errors(metrics, split)),
@@ -79,21 +69,11 @@ def run_page(
             Section("residuals", "Error over time", _over_time(residuals, is_counted(windows), draw)),
             Section("series", "Series", _series(metrics, split, series, draw)),
             Section("covariates", "What the other columns are worth", _covariates(metrics, split, draw)),
-            Section("data", "Data", [facts(data_rows(record["data"], metrics, split)), _scaler(record["data"])]),
-            Section("run", "How the run came about", _origin(record)),
+            Section("data", "Data", [facts(data_rows(record["data"], metrics, split)), scaler_part(record["data"])]),
+            Section("run", "How the run came about", origin_parts(record)),
         ],
-        charts=charts,
+        charts=draw.charts,
     )
-
-
-def _verdict(metrics: Mapping[str, Any], split: str) -> str:
-    """The sentences of the verdict, commands as code."""
-    lines = []
-    for sentence in verdict(metrics, split):
-        before, command, rest = sentence.partition(TRAIN)
-        shown = f"<br><code>{text(command + rest)}</code>" if command else ""
-        lines.append(f"<p>{text(before)}{shown}</p>")
-    return f'<div class="verdict" id="verdict">\n{"".join(lines)}\n</div>'
 
 
 def _tiles(metrics: Mapping[str, Any], split: str) -> str:
@@ -107,12 +87,11 @@ def _tiles(metrics: Mapping[str, Any], split: str) -> str:
     for level, share in (block.get("coverage") or {}).items():
         found[f"{level} % intervals held"] = "-" if share is None else f"{100.0 * share:.1f} %"
     found["windows"] = f"{block.get('windows', 0):,}"
-    tiles = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in found.items())
-    return f'<dl class="tiles">{tiles}</dl>'
+    return tiles(found)
 
 
 def _forecasts(
-    metrics: Mapping[str, Any], split: str, windows: Mapping[str, npt.NDArray[Any]], draw: Draw
+    metrics: Mapping[str, Any], split: str, windows: Mapping[str, npt.NDArray[Any]], draw: Drawing
 ) -> list[str]:
     made, left_out = forecasts_chart(windows, best_baseline(metrics), metrics.get("target"))
     if "series" in windows:
@@ -131,14 +110,15 @@ def _errors(metrics: Mapping[str, Any], split: str) -> list[str]:
     return [html_table(scores_table(metrics, split), titled=False), html_table(columns_table(metrics, split))]
 
 
-def _steps(metrics: Mapping[str, Any], split: str, by_step: Mapping[str, Sequence[float]], draw: Draw) -> list[str]:
+def _steps(metrics: Mapping[str, Any], split: str, by_step: Mapping[str, Sequence[float]], draw: Drawing) -> list[str]:
     best = best_baseline(metrics)
     offsets = html_table(offsets_table(metrics, split)) if "offsets" in metrics else ""
-    return [draw(steps_chart(by_step, best.key if best else "")), html_table(steps_table(by_step)), offsets]
+    drawn = steps_chart(by_step, best.key if best else "")
+    return [far_note(drawn), draw(drawn), html_table(steps_table(by_step)), offsets]
 
 
 def _reliability(
-    metrics: Mapping[str, Any], split: str, by_step: Mapping[str, Sequence[float]], draw: Draw
+    metrics: Mapping[str, Any], split: str, by_step: Mapping[str, Sequence[float]], draw: Drawing
 ) -> list[str]:
     found = metrics[split].get("intervals")
     if not found:
@@ -153,7 +133,7 @@ def _reliability(
     ]
 
 
-def _over_time(residuals: pd.DataFrame, counted: bool, draw: Draw) -> list[str]:
+def _over_time(residuals: pd.DataFrame, counted: bool, draw: Drawing) -> list[str]:
     says = (
         "Each point is the mean of forecast less truth over successive windows, scaled; the area holds the middle 80 % "
         "of them. Above 0 forecasts are too high. A line that leaves 0 and stays away is a drift."
@@ -162,29 +142,16 @@ def _over_time(residuals: pd.DataFrame, counted: bool, draw: Draw) -> list[str]:
     return [paragraph(says), drawn] if drawn else []
 
 
-def _series(metrics: Mapping[str, Any], split: str, series: pd.DataFrame | None, draw: Draw) -> list[str]:
+def _series(metrics: Mapping[str, Any], split: str, series: pd.DataFrame | None, draw: Drawing) -> list[str]:
     if series is None or "series" not in metrics[split]:
         return []
     table = html_table(series_table(metrics, split))
-    known = series[np.isfinite(series["mase"])]
-    if known.empty:
-        return [table]
-    worst = known.sort_values("mase", ascending=False, kind="stable").head(MOST_BARS)
-    names = [str(name) for name in worst.iloc[:, 0]]
-    bars = [(name, float(mase), None) for name, mase in zip(names, worst["mase"], strict=True)]
-    ranks = draw(ranks_chart(known["mase"].to_numpy())) if len(known) > 2 else ""
-    heading = f"<h3>The {len(worst)} largest MASE of {len(known):,}</h3>"
-    columns = [[_figure(value) for value in worst[key]] for key in ("mase", "rmsse", "smape", "wape")]
-    rows = list(zip(names, *columns, strict=True))
-    listed = plain_table(["", "MASE", "RMSSE", "sMAPE %", "WAPE"], rows, ["", *["number"] * 4])
-    return [table, ranks, heading, draw(bars_chart("The worst series", bars)), folded("as a table", listed)]
+    headings = {"MASE": "mase", "RMSSE": "rmsse", "sMAPE %": "smape", "WAPE": "wape"}
+    metrics_of = {name: series[key].to_numpy() for name, key in headings.items()}
+    return [table, *ranked_series([str(name) for name in series.iloc[:, 0]], metrics_of, draw)]
 
 
-def _figure(value: float) -> str:
-    return short_number(float(value)) if np.isfinite(value) else "-"
-
-
-def _covariates(metrics: Mapping[str, Any], split: str, draw: Draw) -> list[str]:
+def _covariates(metrics: Mapping[str, Any], split: str, draw: Drawing) -> list[str]:
     found = metrics[split].get("covariates")
     if not found:
         return []
@@ -197,18 +164,3 @@ def _covariates(metrics: Mapping[str, Any], split: str, draw: Draw) -> list[str]
         draw(bars_chart("Worth of the columns", bars, span=span)),
         html_table(covariates_table(metrics, split), titled=False),
     ]
-
-
-def _scaler(data: Mapping[str, Any]) -> str:
-    rows, more = scaler_rows(data)
-    if not rows:
-        return ""
-    table = plain_table(["column", "mean", "standard deviation"], rows, ["", "number", "number"], more)
-    return f"<h3>By what values are scaled</h3>\n{table}"
-
-
-def _origin(record: Mapping[str, Any]) -> list[str]:
-    versions = [(str(key), str(value)) for key, value in record["versions"].items()]
-    chosen = [(str(key), str(value)) for key, value in sorted(record["choices"].items()) if value is not None]
-    config = facts(config_rows(record["config"]))
-    return ["<h3>Versions</h3>", facts(versions), "<h3>Config</h3>", facts(chosen), folded("every key", config)]

@@ -71,6 +71,7 @@ function timeTicks(low, high, most) {
   return ticks;
 }
 
+// Numbers along x are steps, folds, series or per cent: nothing lies between two of them.
 function ticksOf(kind, low, high, most) {
-  return kind === "time" ? timeTicks(low, high, most) : numberTicks(low, high, most);
+  return kind === "time" ? timeTicks(low, high, most) : numberTicks(low, high, Math.min(most, Math.max(1, high - low)));
 }

@@ -8,6 +8,10 @@ from rich.text import Text
 from forecast.report.page.document import paragraph, text
 
 
+class Strong(str):
+    """The words of a cell that are set in bold."""
+
+
 def html_table(table: Table | None, *, titled: bool = True) -> str:
     """A table of `report.tables`, with the same words; nothing for None."""
     if table is None:
@@ -26,7 +30,7 @@ def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], kinds: S
     )
     lines = []
     for row in rows:
-        cells = "".join(f"<td{_class(kind)}>{text(cell)}</td>" for cell, kind in zip(row[1:], kinds[1:], strict=True))
+        cells = "".join(f"<td{_class(kind)}>{_cell(cell)}</td>" for cell, kind in zip(row[1:], kinds[1:], strict=True))
         lines.append(f'<tr><th scope="row"{_class(kinds[0])}>{text(row[0])}</th>{cells}</tr>\n')
     below = f"\n{paragraph(caption)}" if caption else ""
     body = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(lines)}</tbody>"
@@ -35,6 +39,10 @@ def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], kinds: S
 
 def _plain(cell: object) -> str:
     return cell.plain if isinstance(cell, Text) else "" if cell is None else str(cell)
+
+
+def _cell(cell: str) -> str:
+    return f"<strong>{text(cell)}</strong>" if isinstance(cell, Strong) else text(cell)
 
 
 def _class(kind: str) -> str:
