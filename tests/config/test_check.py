@@ -16,7 +16,7 @@ SHARE = "must be at least 0 and less than 1"
 # the overrides -> the line that refuses them; where it begins with the last one, what follows that
 REFUSED = {
     "+foo=1": "foo=1: unknown key",
-    "+seeds=1": "seeds=1: unknown key. Did you mean 'seed'?",
+    "+seet=1": "seet=1: unknown key. Did you mean 'seed'?",
     "~seed": "seed is missing: say seed=VALUE",
     "~model.d_model": "model.d_model is missing",
     "data/split=dates": "data.split.val_start is missing: say data.split.val_start=VALUE",
