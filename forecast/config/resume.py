@@ -24,7 +24,7 @@ from forecast.errors import UserError
 FREE_GROUPS = ("trainer", "callbacks", "logger")
 FREE_KEYS = ("data.root", "data.path", "ckpt_path", "checks.leakage", "compile", "refit")
 
-# What the text of a checkpoint may choose of a logger, a trainer and callbacks: names, which are no path and no address.
+# What the text of a checkpoint may choose of loggers, trainer and callbacks: names, which are no path and no address.
 NAMES = (
     *(f"logger.{key}" for key in ("name", "version", "project", "experiment_name", "run_name")),
     *(f"trainer.{key}" for key in ("accelerator", "strategy", "devices", "precision", "gradient_clip_algorithm")),

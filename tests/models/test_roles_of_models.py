@@ -26,7 +26,8 @@ ROLES = {
 
 
 def with_roles(name, **window):
-    model = small_model(name, "attention=full", window={**ROLES, **window}) if name != "ridge" else None
+    short = ["model.patch_len=2"] * (name == "informer_plus")  # each step of a patch has tables of its own to learn
+    model = small_model(name, "attention=full", *short, window={**ROLES, **window}) if name != "ridge" else None
     model = model or Ridge(window=window_shape(**{**ROLES, **window}))
     torch.manual_seed(7)
     for key, parameter in model.named_parameters():  # the first forecast of some models is zero
@@ -58,7 +59,8 @@ def test_every_parameter_learns_from_columns_of_every_role(name):
     known, future = drawn(model)
     forecast, truth = model.training_outputs(*known, future)
     torch.nn.functional.mse_loss(forecast, truth).backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+    trained = [p for p in model.parameters() if p.requires_grad]
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in trained)
     tables = [module.weight.grad for module in model.modules() if isinstance(module, torch.nn.Embedding)]
     assert tables and all(grad[1:].any(1).all() and not grad[0].any() for grad in tables)
 

@@ -129,7 +129,8 @@ def test_a_cosine_that_goes_on_for_longer_is_laid_out_over_the_longer_training(t
 
 @pytest.mark.slow
 def test_a_run_ended_by_max_steps_in_the_middle_of_an_epoch_goes_on_exactly(every_fourth, tmp_path):
-    call("train", *LONG, "trainer.max_steps=13", f"hydra.run.dir={tmp_path / 'run'}")  # 9 steps an epoch
+    same = "callbacks.checkpoint.every_n_train_steps=4"  # the page shows the config
+    call("train", *LONG, same, "trainer.max_steps=13", f"hydra.run.dir={tmp_path / 'run'}")  # 9 steps an epoch
     call("train", f"ckpt_path={tmp_path}/run/checkpoints/last.ckpt", "trainer.max_steps=-1")
     assert_equal_results(tmp_path / "run", every_fourth[0])
 
