@@ -1,0 +1,180 @@
+"""Whether the rows of a file continue those that were seen before: no hole, no other values, no other scale."""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from forecast.checkpoint.load import Checkpoint
+from forecast.commands.growth import SAME
+from forecast.commands.inputs import history
+from forecast.data.frame import SeriesFrame
+from forecast.data.frequency import future_timestamps, rows_missing
+from forecast.data.prepare import fitted_scaler
+from forecast.data.scaling import Scaler
+from forecast.data.sources import Source
+from forecast.errors import UserError
+from forecast.text.terminal import label
+
+FloatArray = npt.NDArray[np.float64]
+ANEW = "if it is right, begin anew in another folder: hydra.run.dir=FOLDER"
+# New rows are of another scale beyond so many standard deviations outside of what all former stretches of their length
+# had as a median, or below so small a share of the smallest of these stretches: units were changed, no world.
+FAR, TINY = 10.0, 0.05
+STRETCHES = 8  # at least so many are wanted
+
+
+def split_places(checkpoint: Checkpoint, frame: SeriesFrame) -> dict[str, range] | None:
+    """The train and validation rows of a training in another frame; None where it does not hold all of both."""
+    place = int(frame.timestamps.get_indexer(pd.DatetimeIndex([checkpoint.data["trained_until"]]))[0])
+    train, val = (range(*checkpoint.data["splits"][name]) for name in ("train", "val"))
+    moved = place + 1 - train.stop
+    rows = {name: range(part.start + moved, part.stop + moved) for name, part in (("train", train), ("val", val))}
+    inside = place >= 0 and rows["train"].start >= 0 and rows["val"].stop <= len(frame)
+    return rows if inside else None
+
+
+def check_train_rows(checkpoint: Checkpoint, frame: SeriesFrame, splits: dict[str, range]) -> None:
+    """UserError unless the train rows of a file have the mean and the deviation that they had in training."""
+    now, then = fitted_scaler(frame.filled_within(splits), splits), checkpoint.scaler
+    moved = np.maximum(np.abs(now.mean - then.mean), np.abs(now.std - then.std)) / then.std
+    worst = int(moved.argmax())
+    if moved[worst] > SAME:
+        ratio = now.std[worst] / then.std[worst] if then.std[worst] else 1.0
+        raise UserError(
+            f"{frame.name} holds other values than those trained on: in the train rows, up to "
+            f"{checkpoint.data['trained_until']}, column '{label(frame.columns[worst])}' has the mean "
+            f"{now.mean[worst]:.6g} and had {then.mean[worst]:.6g}{_scale(ratio)}. Restore the file, or give the rows "
+            "after the training alone."
+        )
+
+
+def first_rows(checkpoint: Checkpoint, source: Source, frame: SeriesFrame) -> tuple[SeriesFrame, int]:
+    """The rows of the first update, the train and validation rows among them, and how many come after these.
+
+    A file without these continues the data trained on.
+    """
+    splits = split_places(checkpoint, frame)
+    if splits is None and frame.timestamps[-1] <= pd.Timestamp(checkpoint.trained_until):
+        raise UserError(
+            f"{frame.name} ends at {frame.timestamps[-1]}, and the model has learned from rows up to "
+            f"{checkpoint.trained_until}: these are earlier rows. Give a file that goes on."
+        )
+    if splits is None:
+        try:
+            trained = history(checkpoint, source, None)
+        except UserError as error:
+            raise UserError(
+                f"{frame.name} does not hold the rows that the model was trained on, and where these were they cannot "
+                f"be read: {error} The first update needs them: give it the whole history once."
+            ) from error
+        splits = split_places(checkpoint, trained)
+        if splits is None:
+            raise UserError(
+                f"{trained.name} no longer holds the train and validation rows of {checkpoint.path}, with which the "
+                "first update compares. Restore it, or give the whole history once: data.path=FILE"
+            )
+        check_train_rows(checkpoint, trained, splits)
+        whole, _ = joined(trained, frame, checkpoint.scaler.std)
+    else:
+        check_train_rows(checkpoint, frame, splits)
+        whole = frame
+    learned = int((whole.timestamps <= pd.Timestamp(checkpoint.trained_until)).sum())
+    return whole, len(whole) - max(splits["val"].stop, learned)
+
+
+def joined(seen: SeriesFrame, frame: SeriesFrame, std: FloatArray) -> tuple[SeriesFrame, int]:
+    """The rows seen before and those of a file after them; how many of them are new. std: of the columns in training.
+
+    UserError where the file ends before, leaves a hole, is off the grid of the rows seen, or holds other values.
+    """
+    name, last, first = frame.name, seen.timestamps[-1], frame.timestamps[0]
+    if frame.timestamps[-1] < last:
+        raise UserError(
+            f"{name} ends at {frame.timestamps[-1]}, and rows up to {last} have been seen: these are earlier rows "
+            "than before. Give the file that goes on."
+        )
+    if first > last and first != future_timestamps(last, frame.freq, 1)[0]:
+        missing = rows_missing(pd.DatetimeIndex([last, first]), frame.freq)
+        if missing is None:
+            raise _off_grid(frame, first, last)
+        raise UserError(
+            f"{name} begins at {first}, and rows up to {last} have been seen: a hole of {missing} rows. Give a file "
+            "that holds them too."
+        )
+    place = int(frame.timestamps.get_indexer(pd.DatetimeIndex([last]))[0]) if first <= last else -1
+    if first <= last and place < 0:
+        raise _off_grid(frame, frame.timestamps[frame.timestamps > last][0], last)
+    both = min(place + 1, len(seen))
+    if both:
+        _check_same(seen.tail(both), frame.cut(slice(place + 1 - both, place + 1)), std)
+    after = frame.cut(slice(place + 1, None))
+    masks = [np.zeros(part.values.shape, bool) if part.missing is None else part.missing for part in (seen, after)]
+    values = np.concatenate([seen.values, after.values])
+    times = pd.DatetimeIndex(seen.timestamps.append(after.timestamps))
+    return replace(frame, values=values, timestamps=times, missing=np.concatenate(masks)), len(after)
+
+
+def _off_grid(frame: SeriesFrame, stamp: pd.Timestamp, last: pd.Timestamp) -> UserError:
+    return UserError(
+        f"{frame.name} has a row at {stamp}, which no step of '{frame.freq}' after {last}, the last row seen, reaches: "
+        "another clock. Give times as in the rows before."
+    )
+
+
+def _check_same(seen: SeriesFrame, again: SeriesFrame, std: FloatArray) -> None:
+    """UserError where rows that were seen before have other values now; what was filled in does not count."""
+    other = np.abs(again.values - seen.values) > SAME * std
+    measured = np.ones(other.shape, bool)
+    for part in (seen, again):
+        measured &= True if part.missing is None else ~part.missing
+    other &= measured
+    if not other.any():
+        return
+    column = int(other.sum(axis=0).argmax())
+    rows = np.flatnonzero(other[:, column])
+    before, now = seen.values[rows, column], again.values[rows, column]
+    ratios = now[before != 0] / before[before != 0]
+    alike = len(ratios) >= max(2, 0.9 * measured[:, column].sum()) and np.ptp(ratios) < 0.01 * np.abs(ratios).max()
+    what = f"column '{label(seen.columns[column])}' is {now[0]:g} at {seen.timestamps[rows[0]]} and was {before[0]:g}"
+    raise UserError(
+        f"{again.name} overlaps with rows seen before and holds other values: {what}, in {len(rows)} of {len(seen)} "
+        f"rows{_scale(float(np.median(ratios))) if alike else ''}. Restore it, or {ANEW}"
+    )
+
+
+def _scale(ratio: float) -> str:
+    """What is said of values that are all the same multiple of what they were."""
+    far = not 0.5 < abs(ratio) < 2.0 and np.isfinite(ratio)
+    return f" ({ratio:.4g} times as large: another scale)" if far else ""
+
+
+def check_scale(frame: SeriesFrame, new: int, scaler: Scaler, columns: int) -> None:
+    """UserError where the last `new` rows of a frame are of another scale than those before them.
+
+    A sceptic's check, and no eager one: a level that moves by some standard deviations, or twice the swing, is what the
+    watch is for. scaler: of the training. columns: the first so many, which are measured.
+    """
+    if new == 0:
+        return
+    before, after = frame.values[:-new], frame.values[-new:]
+    length = max(1, min(new, len(before) // STRETCHES))
+    count = len(before) // length
+    if count == 0:
+        return
+    stretches = before[len(before) - count * length :].reshape(count, length, -1)
+    medians, sizes = np.median(stretches, axis=1), np.abs(stretches).mean(axis=1)
+    room = FAR * np.maximum(scaler.std, before.std(axis=0))
+    median, size = np.median(after, axis=0), np.abs(after).mean(axis=0)
+    low, high = medians.min(axis=0), medians.max(axis=0)
+    far = (median > high + room) | (median < low - room) | ((size > 0) & (size < TINY * sizes.min(axis=0)))
+    coded = np.array([name in frame.categories for name in frame.columns])
+    found = np.flatnonzero((far & ~coded)[:columns])
+    if found.size:
+        c = int(found[0])
+        raise UserError(
+            f"{frame.name}: another scale: the {new} new rows of column '{label(frame.columns[c])}' have the median "
+            f"{median[c]:.4g}, and stretches of {length} rows before them had {low[c]:.4g} to {high[c]:.4g}. Give them "
+            "in the units of before; if they are right: checks.scale=false"
+        )
