@@ -19,10 +19,12 @@ from forecast.text.terminal import label
 
 FloatArray = npt.NDArray[np.float64]
 ANEW = "if it is right, begin anew in another folder: hydra.run.dir=FOLDER"
-# New rows are of another scale beyond so many standard deviations outside of what all former stretches of their length
-# had as a median, or below so small a share of the smallest of these stretches: units were changed, no world.
-FAR, TINY = 10.0, 0.05
-STRETCHES = 8  # at least so many are wanted
+# A stretch of new rows is of another scale where its median lies so many standard deviations outside of all medians of
+# stretches before, and its size, the mean of absolute values, is so many times that of the largest or under such a part
+# of the smallest; or where it is under a part of TINY of the smallest. Units were changed then, and not the world.
+FAR, TIMES, TINY = 10.0, 5.0, 0.02
+STRETCHES = 8  # at least so many are wanted before
+LEAST_ROWS = 7  # of a stretch, where there are fewer rows a day and more are new
 
 
 def split_places(checkpoint: Checkpoint, frame: SeriesFrame) -> dict[str, range] | None:
@@ -150,31 +152,41 @@ def _scale(ratio: float) -> str:
     return f" ({ratio:.4g} times as large: another scale)" if far else ""
 
 
+def rows_a_day(freq: str) -> int:
+    """Rows of one day, at least one."""
+    first, second = pd.date_range("2000-01-03", periods=2, freq=freq)
+    return max(1, int(pd.Timedelta(days=1) / (second - first)))
+
+
 def check_scale(frame: SeriesFrame, new: int, scaler: Scaler, columns: int) -> None:
-    """UserError where the last `new` rows of a frame are of another scale than those before them.
+    """UserError where one of the last `new` rows of a frame is of another scale than those before them.
 
     A sceptic's check, and no eager one: a level that moves by some standard deviations, or twice the swing, is what the
-    watch is for. scaler: of the training. columns: the first so many, which are measured.
+    watch is for. Stretches of a day are compared, or of what is new. scaler: of the training. columns: the first so
+    many, which are measured.
     """
-    if new == 0:
+    before, after = (frame.values[rows][:, :columns] for rows in (slice(None, -new or None), slice(-new, None)))
+    length = min(new, len(before) // STRETCHES, max(rows_a_day(frame.freq), LEAST_ROWS))
+    if length == 0:
         return
-    before, after = frame.values[:-new], frame.values[-new:]
-    length = max(1, min(new, len(before) // STRETCHES))
-    count = len(before) // length
-    if count == 0:
-        return
-    stretches = before[len(before) - count * length :].reshape(count, length, -1)
-    medians, sizes = np.median(stretches, axis=1), np.abs(stretches).mean(axis=1)
-    room = FAR * np.maximum(scaler.std, before.std(axis=0))
-    median, size = np.median(after, axis=0), np.abs(after).mean(axis=0)
-    low, high = medians.min(axis=0), medians.max(axis=0)
-    far = (median > high + room) | (median < low - room) | ((size > 0) & (size < TINY * sizes.min(axis=0)))
-    coded = np.array([name in frame.categories for name in frame.columns])
-    found = np.flatnonzero((far & ~coded)[:columns])
-    if found.size:
-        c = int(found[0])
+    (medians, sizes), (median, size) = (_stretches(part, length) for part in (before, after))
+    room = FAR * np.maximum(scaler.std[:columns], before.std(axis=0))
+    low, high, smallest = medians.min(axis=0), medians.max(axis=0), sizes.min(axis=0)
+    larger = (median > high + room) | (median < low - room)
+    larger &= (size > TIMES * sizes.max(axis=0)) | (size < smallest / TIMES)
+    far = larger | ((size > 0) & (size < TINY * smallest))
+    far &= np.array([name not in frame.categories for name in frame.columns[:columns]])
+    if far.any():
+        one, c = np.argwhere(far)[0]
+        which = f"of the {new} new rows {length} of column '{label(frame.columns[c])}'"
         raise UserError(
-            f"{frame.name}: another scale: the {new} new rows of column '{label(frame.columns[c])}' have the median "
-            f"{median[c]:.4g}, and stretches of {length} rows before them had {low[c]:.4g} to {high[c]:.4g}. Give them "
-            "in the units of before; if they are right: checks.scale=false"
+            f"{frame.name}: another scale: {which} have the median {median[one, c]:.4g}, and stretches of {length} rows "
+            f"before them had {low[c]:.4g} to {high[c]:.4g}. Give them in the units of before; if they are right: checks.scale=false"
         )
+
+
+def _stretches(values: FloatArray, length: int) -> tuple[FloatArray, FloatArray]:
+    """Medians and means of absolute values (n, C) of the last n stretches of so many rows."""
+    count = len(values) // length
+    stretches = values[len(values) - count * length :].reshape(count, length, -1)
+    return np.median(stretches, axis=1), np.abs(stretches).mean(axis=1)

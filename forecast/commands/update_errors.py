@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.checkpoint.load import Checkpoint
+from forecast.commands.continued import rows_a_day
 from forecast.commands.update_state import Issued, State
 from forecast.data.frame import SeriesFrame
 from forecast.evaluation.interval_errors import name_of
@@ -18,12 +19,6 @@ FloatArray = npt.NDArray[np.float64]
 def row_of(whole: SeriesFrame, time: pd.Timestamp) -> int:
     """The row of a time that lies in a frame."""
     return int(whole.timestamps.searchsorted(time))
-
-
-def rows_a_day(freq: str) -> int:
-    """Rows of one day, at least one."""
-    first, second = pd.date_range("2000-01-03", periods=2, freq=freq)
-    return max(1, int(pd.Timedelta(days=1) / (second - first)))
 
 
 def first_line(whole: SeriesFrame, levels: tuple[float, ...]) -> dict[str, Any]:

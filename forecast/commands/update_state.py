@@ -103,7 +103,7 @@ def read_state(folder: Path) -> State | None:
     for name in (LATEST, LOG, STATE):  # of a process that was killed: the folder is locked, nobody writes them now
         remove_unfinished(folder / name)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         meta = json.loads(str(arrays["meta"]))
         if meta["format"] != FORMAT:
@@ -128,7 +128,16 @@ def read_state(folder: Path) -> State | None:
             log=meta["log"],
             latest=tuple(meta["latest"]),
         )
-    except (OSError, ValueError, KeyError, TypeError, IndexError, AssertionError, zipfile.BadZipFile) as error:
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+        AssertionError,
+        zipfile.BadZipFile,
+    ) as error:
         raise UserError(
             f"{path} cannot be read as the state of an update: {str(error) or type(error).__name__}. Restore it, or "
             "begin anew in another folder: hydra.run.dir=FOLDER"
