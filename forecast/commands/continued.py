@@ -179,9 +179,10 @@ def check_scale(frame: SeriesFrame, new: int, scaler: Scaler, columns: int) -> N
     if far.any():
         one, c = np.argwhere(far)[0]
         which = f"of the {new} new rows {length} of column '{label(frame.columns[c])}'"
+        had = f"stretches of {length} rows before them had {low[c]:.4g} to {high[c]:.4g}"
         raise UserError(
-            f"{frame.name}: another scale: {which} have the median {median[one, c]:.4g}, and stretches of {length} rows "
-            f"before them had {low[c]:.4g} to {high[c]:.4g}. Give them in the units of before; if they are right: checks.scale=false"
+            f"{frame.name}: another scale: {which} have the median {median[one, c]:.4g}, and {had}. Give them in the "
+            "units of before; if they are right: checks.scale=false"
         )
 
 

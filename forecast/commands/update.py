@@ -1,5 +1,6 @@
 """What `forecast update` does: keeps a forecast up, compares it with what came, says when the model has grown old."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ from forecast.evaluation.scored_intervals import Intervals
 from forecast.report.updates import alarm_sentences, figures_sentence
 from forecast.run_folder import sha256
 from forecast.text.terminal import say
+
+log = logging.getLogger(__name__)
 
 KEPT = 5000  # rows of the past, at least: with them overlapping rows are compared
 
@@ -176,13 +179,12 @@ def told(given: Given, state: State, folder: Path) -> Answer:
         sentences.append(f"Nothing new: {given.frame.name} ends at {line['time']}, as before. The forecast stands.")
     else:
         rows = "The first update" if given.state is None else f"{given.new} new rows"
-        sentences.append(
-            f"{rows}, up to {line['time']}; the next {len(state.issued[-1].values)} steps are in {latest}."
-        )
+        steps = len(state.issued[-1].values)
+        sentences.append(f"{rows}, up to {line['time']}; the {steps} steps after them are in {LATEST}.")
     if line["values"]:
         where = f"Forecasts of these rows, {line['values']} values"
         sentences.append(figures_sentence(figures(line), baseline=state.reference.baseline, where=where))
-        where = f"All {len(state.log) - 1} updates so far"
+        where = f"Updates so far, {len(state.log) - 1}"
         sentences.append(figures_sentence(running, baseline=state.reference.baseline, where=where))
     level = state.levels[0] if state.levels else None
     grown_old = alarm_sentences(state.log, baseline=state.reference.baseline, level=level)
@@ -192,6 +194,7 @@ def told(given: Given, state: State, folder: Path) -> Answer:
         sentences += [*grown_old, f"Time to train again: {again}"]
     for sentence in sentences:
         say(sentence)
+    log.info("Everything about these updates is in %s", folder)
     document: dict[str, Any] = {
         "status": "nothing_new" if given.state is not None and not given.new else "updated",
         "folder": str(folder),

@@ -58,18 +58,18 @@ class State:
 
 
 def save_state(folder: Path, state: State) -> None:
-    """Writes the newest forecast, the log and the state, the state last: until then the former one holds.
+    """Writes the state, and what a person reads of it. Raises OSError where one cannot be written.
 
-    Raises OSError where one cannot be written.
+    The state comes first: a process killed behind it leaves files of yesterday, which the same command writes anew.
     """
     name, text = state.latest
     (folder / FORECASTS).mkdir(exist_ok=True)
     with together(folder / FORECASTS) as beside:
         beside(name).write_text(text, encoding="utf-8")
     with together(folder) as beside:
+        save_arrays(beside(STATE), arrays_of(state))
         beside(LATEST).write_text(text, encoding="utf-8")
         beside(LOG).write_text(log_text(state), encoding="utf-8")
-        save_arrays(beside(STATE), arrays_of(state))
 
 
 def arrays_of(state: State) -> dict[str, np.ndarray]:

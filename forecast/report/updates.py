@@ -11,16 +11,11 @@ Line = Mapping[str, Any]
 
 def figures_sentence(figures: Mapping[str, Any], *, baseline: str, where: str) -> str:
     """MAE beside that of the baseline, and the coverage of each level. where: of which forecasts, in words."""
-    held = [
-        f"{100 * share:.0f} % of the truths in the {name.removeprefix('coverage_')} % intervals"
-        for name, share in figures.items()
-        if name.startswith("coverage_") and share is not None
-    ]
-    inside = f"; {', '.join(held)}" if held else ""
-    return (
-        f"{where}: MAE {short_number(figures['mae'])} standard deviations, of {baseline_name(baseline)} "
-        f"{short_number(figures['baseline_mae'])}{inside}."
-    )
+    shares = {name.removeprefix("coverage_"): share for name, share in figures.items() if name.startswith("coverage_")}
+    held = [f"the {level} % intervals held {100 * share:.0f} %" for level, share in shares.items() if share is not None]
+    errors = f"MAE {short_number(figures['mae'])} standard deviations"
+    beside = f"{baseline_name(baseline)} {short_number(figures['baseline_mae'])}"
+    return "; ".join([f"{where}: {errors} ({beside})", *([", ".join(held)] if held else [])]) + "."
 
 
 def alarm_sentences(log: Sequence[Line], *, baseline: str, level: float | None) -> list[str]:
@@ -32,7 +27,7 @@ def alarm_sentences(log: Sequence[Line], *, baseline: str, level: float | None) 
     for name in log[-1]["alarms"]:
         days = since(log, name)
         first, n = days[0]["time"], len(days)
-        often = f"since {first} ({n} {'update' if n == 1 else 'updates'})"
+        often = f"since the update of {first} ({n} {'update' if n == 1 else 'updates'})"
         if name == "errors":
             found.append(
                 f"The model's errors have broken from what its validation rows showed: {often} its MAE was "

@@ -127,38 +127,40 @@ def test_missed_days_count_as_far_as_they_were_forecast_and_hours_make_a_day_bef
     assert [line["day"] is None for line in state.log] == [True, True, False, False]
 
 
-@pytest.mark.parametrize("at", ["forecast", "latest", "log", "state", "renamed once", "renamed twice"])
-def test_stopped_at_any_write_the_state_is_whole_and_the_same_command_goes_on_to_the_same_bytes(
-    run, at, tmp_path, capsys, monkeypatch
-):
-    folder, whole, path = tmp_path / "u", tmp_path / "w", tmp_path / "h.csv"
-    for day in (TRAINED, TRAINED + 1):
-        for one in (folder, whole):
-            updated(capsys, run, write(path, TABLE, last=day), one)
-    updated(capsys, run, write(path, TABLE, last=TRAINED + 2), whole)
+class Killed(BaseException):
+    pass
 
-    class Killed(BaseException):
-        pass
+
+@pytest.mark.parametrize("moment", [(at, days) for at in (1, 2, 3, 4, "log_text", "arrays_of") for days in (0, 2)])
+def test_stopped_at_any_write_the_state_is_whole_and_the_same_command_goes_on_to_the_same_bytes(
+    run, moment, tmp_path, capsys, monkeypatch
+):
+    """At the number of a file that takes its place, or while one is made; of the first update, and of the third."""
+    at, days = moment
+    folder, whole, path = tmp_path / "u", tmp_path / "w", tmp_path / "h.csv"
+    for day in range(days):
+        for one in (folder, whole):
+            updated(capsys, run, write(path, TABLE, last=TRAINED + day), one)
+    updated(capsys, run, write(path, TABLE, last=TRAINED + days), whole)
+    replace, renames = type(path).replace, []
+
+    def renamed(part, target):
+        renames.append(target.name)
+        if len(renames) == at:
+            raise Killed
+        return replace(part, target)
+
+    def stopped(*_):
+        raise Killed
 
     with monkeypatch.context() as patch:
-        replace, renames = type(path).replace, []
-
-        def renamed(part, target):
-            renames.append(target.name)
-            stop = {"forecast": 1, "latest": 2, "renamed once": 3, "renamed twice": 4}.get(at)
-            if len(renames) == stop:
-                raise Killed
-            return replace(part, target)
-
-        def stopped(*_):
-            raise Killed
-
         patch.setattr(type(path), "replace", renamed)
-        if at in ("log", "state"):
-            patch.setattr(update_state, {"log": "log_text", "state": "arrays_of"}[at], stopped)
+        if isinstance(at, str):
+            patch.setattr(update_state, at, stopped)
         with pytest.raises(Killed):
             call("update", *words(run, path, folder))
-    assert len(update_state.read_state(folder).log) == 2
+    state = update_state.read_state(folder)
+    assert (0 if state is None else len(state.log)) == days + (at in (3, 4))
     updated(capsys, run, path, folder)
     assert files_of(folder) == files_of(whole)
 
@@ -269,7 +271,9 @@ def test_a_break_is_said_within_a_week_and_not_before_and_the_training_it_advise
             break
     assert said is not None and TRAINED + 20 < said <= TRAINED + 27
     text = "\n".join(document["sentences"])
-    assert re.search(r"have broken from what its validation rows showed: since .* \(\d updates?\)|no longer hold", text)
+    assert re.search(
+        r"have broken from what its validation rows showed: since the update of .* \(\d updates?\)|no longer hold", text
+    )
     assert f"Time to train again: {document['train_again']}" in text
     assert f"data.path={path}" in document["train_again"]
     if kind == "level":
