@@ -29,6 +29,11 @@ LEAST_ROWS = 7  # of a stretch, where there are fewer rows a day and more are ne
 
 def split_places(checkpoint: Checkpoint, frame: SeriesFrame) -> dict[str, range] | None:
     """The train and validation rows of a training in another frame; None where it does not hold all of both."""
+    if missing := {"train", "val"} - checkpoint.data["splits"].keys():
+        raise UserError(
+            f"{checkpoint.path} knows of no {' and no '.join(sorted(missing))} rows, with which an update compares. "
+            "Forecast with it by forecast predict."
+        )
     place = int(frame.timestamps.get_indexer(pd.DatetimeIndex([checkpoint.data["trained_until"]]))[0])
     train, val = (range(*checkpoint.data["splits"][name]) for name in ("train", "val"))
     moved = place + 1 - train.stop

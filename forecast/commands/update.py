@@ -159,7 +159,7 @@ def next_state(given: Given) -> State:
         issued=[*waiting, issued],
         watched=watch,
         log=log,
-        latest=(f"{issued.cutoff:%Y-%m-%dT%H-%M-%S}.csv", text),
+        latest=(f"{issued.cutoff}.csv".replace(" ", "T").replace(":", "-"), text),
     )
 
 

@@ -64,6 +64,8 @@ def save_state(folder: Path, state: State) -> None:
     """
     name, text = state.latest
     (folder / FORECASTS).mkdir(exist_ok=True)
+    for path in (folder / STATE, folder / LATEST, folder / LOG, folder / FORECASTS / name):
+        remove_unfinished(path)  # of a process that was killed: the folder is locked, nobody writes them now
     with together(folder / FORECASTS) as beside:
         beside(name).write_text(text, encoding="utf-8")
     with together(folder) as beside:
@@ -100,8 +102,6 @@ def read_state(folder: Path) -> State | None:
     path = folder / STATE
     if not path.is_file():
         return None
-    for name in (LATEST, LOG, STATE):  # of a process that was killed: the folder is locked, nobody writes them now
-        remove_unfinished(folder / name)
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -15,7 +15,7 @@ from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.evaluation.watch import Expected
 from forecast.models.base import ForecastModel
 
-MOST_WINDOWS = 4000  # more are thinned evenly
+MOST_WINDOWS = 1000  # more are thinned evenly
 BATCH = 256
 
 

@@ -165,6 +165,14 @@ def test_stopped_at_any_write_the_state_is_whole_and_the_same_command_goes_on_to
     assert files_of(folder) == files_of(whole)
 
 
+def test_what_a_killed_process_has_half_written_is_removed(run, tmp_path, capsys):
+    path = write(tmp_path / "h.csv", TABLE, last=TRAINED)
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u/.state.npz.1.part").write_bytes(b"half")
+    updated(capsys, run, path, tmp_path / "u")
+    assert not list((tmp_path / "u").rglob("*.part"))
+
+
 @pytest.mark.slow
 def test_killed_at_random_moments_it_goes_on_to_the_same_bytes(run, tmp_path, capsys):
     folder, whole, path = tmp_path / "u", tmp_path / "w", tmp_path / "h.csv"
