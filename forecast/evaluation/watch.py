@@ -30,9 +30,9 @@ class Chart:
     most: float = 3.0
 
     def after(self, total: float, score: float) -> float:
-        """The sum after a day. It stays within a day of its limit, so that an alarm can end soon after its reason."""
+        """The sum after a day; above its limit by no more than a day as expected takes off, which ends an alarm."""
         grown = total + min(score, self.most) - self.allowance
-        return min(max(0.0, grown), self.limit + self.most)
+        return min(max(0.0, grown), self.limit + self.allowance)
 
 
 # Errors and coverage beside those of validation; the error beside that of the baseline. Why these: decision 18.
