@@ -141,12 +141,12 @@ def next_state(given: Given) -> State:
     beside = before.reference if before is not None else first_reference(given.forecaster, whole, levels)
     table = forecast(given)
     issued = as_issued(checkpoint, whole, table, beside, levels)
-    steps, last = len(table), len(whole) - 1
+    steps, last, time = len(table), len(whole) - 1, time_before(table, issued.cutoff)
     if before is None:
-        watch, log, waiting = issued.cutoff, [first_line(whole, levels)], []
+        watch, log, waiting = issued.cutoff, [{"time": time, **first_line(levels)}], []
     else:
         line, met = next_line(checkpoint, before, whole, given.new)
-        watch, log = issued.cutoff if met else before.watched, [*before.log, line]
+        watch, log = issued.cutoff if met else before.watched, [*before.log, {"time": time, **line}]
         waiting = [one for one in before.issued if row_of(whole, one.cutoff) + steps > last]
     path, reading = given.settings.data.path, given.settings.data.reading()
     text = forecast_text(checkpoint, given.source, given.frame, table, levels, path=path, reading=reading)
@@ -159,8 +159,14 @@ def next_state(given: Given) -> State:
         issued=[*waiting, issued],
         watched=watch,
         log=log,
-        latest=(f"{issued.cutoff}.csv".replace(" ", "T").replace(":", "-"), text),
+        latest=(f"{time}.csv".replace(" ", "T").replace(":", "-"), text),
     )
+
+
+def time_before(table: pd.DataFrame, cutoff: pd.Timestamp) -> str:
+    """The last known time of a forecast; of one whose steps are counted their number."""
+    first = table.iloc[0, 0]
+    return str(cutoff) if isinstance(first, pd.Timestamp) else f"step {int(str(first)) - 1}"
 
 
 def forecast(given: Given) -> pd.DataFrame:

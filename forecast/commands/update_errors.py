@@ -21,10 +21,9 @@ def row_of(whole: SeriesFrame, time: pd.Timestamp) -> int:
     return int(whole.timestamps.searchsorted(time))
 
 
-def first_line(whole: SeriesFrame, levels: tuple[float, ...]) -> dict[str, Any]:
+def first_line(levels: tuple[float, ...]) -> dict[str, Any]:
     """The line of the first update, before which nothing was forecast."""
-    found = {"time": str(whole.timestamps[-1]), "rows": None, **means([], levels)}
-    return {**found, "day": None, "totals": {}, "alarms": []}
+    return {"rows": None, **means([], levels), "day": None, "totals": {}, "alarms": []}
 
 
 def next_line(checkpoint: Checkpoint, before: State, whole: SeriesFrame, new: int) -> tuple[dict[str, Any], bool]:
@@ -37,7 +36,7 @@ def next_line(checkpoint: Checkpoint, before: State, whole: SeriesFrame, new: in
     levels, last = before.levels, len(whole) - 1
     rows = range(len(whole) - new, len(whole))
     parts = [errors_of(checkpoint, whole, one, rows) for one in before.issued]
-    line: dict[str, Any] = {"time": str(whole.timestamps[last]), "rows": new, **means(parts, levels), "day": None}
+    line: dict[str, Any] = {"rows": new, **means(parts, levels), "day": None}
     totals = before.log[-1]["totals"]
     one = next(one for one in before.issued if one.cutoff == before.watched)
     start, pred_len = row_of(whole, one.cutoff), len(one.values)

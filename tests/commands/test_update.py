@@ -231,6 +231,15 @@ def test_another_file_may_be_written_otherwise(run, tmp_path, capsys):
     assert (tmp_path / "u/latest.csv").read_text().splitlines()[0].startswith("date,load,")
 
 
+def test_rows_without_a_time_are_counted(tmp_path, capsys):
+    run = trained(tmp_path, TABLE[["load"]], "data.time_column=null", "data.freq=steps")
+    for day in (TRAINED, TRAINED + 1):
+        document = updated(capsys, run, write(tmp_path / "h.csv", TABLE[["load"]], last=day), tmp_path / "u")
+    assert document["time"] == f"step {(TRAINED + 1) * DAY}" and document["last"]["values"] == DAY
+    assert len(list((tmp_path / "u/forecasts").iterdir())) == 2
+    assert pd.read_csv(tmp_path / "u/latest.csv")["step"].iloc[0] == (TRAINED + 1) * DAY + 1
+
+
 def test_columns_known_in_advance_are_told_as_predict_is(tmp_path, capsys):
     table = TABLE.assign(open=(TABLE["date"].dt.day_of_week < 5).astype(int))
     run = trained(tmp_path, table, "data.target=load", "data.known=[open]", "level=[80]")
