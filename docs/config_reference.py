@@ -14,7 +14,7 @@ import yaml
 from forecast.config.allow_list import resolve_target
 from forecast.config.annotations import bound, expected, parameters
 from forecast.config.check import PROVIDED
-from forecast.config.settings import BacktestSettings, EvaluateSettings, PredictSettings, TrainSettings
+from forecast.config.settings import BacktestSettings, EvaluateSettings, PredictSettings, TrainSettings, UpdateSettings
 from forecast.config.values import CONF
 
 SETTINGS = {
@@ -22,6 +22,7 @@ SETTINGS = {
     "evaluate": EvaluateSettings,
     "backtest": BacktestSettings,
     "predict": PredictSettings,
+    "update": UpdateSettings,
 }
 # Their options set keys of other groups and name no class.
 OVERLAYS = ("experiment", "variant")

@@ -1,6 +1,7 @@
 """The command `forecast NAME ...`, which is also `python -m forecast NAME ...`.
 
-train.py, evaluate.py, backtest.py, predict.py and the files of scripts/ start the same commands from a checkout.
+train.py, evaluate.py, backtest.py, predict.py, update.py and the files of scripts/ start the same commands from a
+checkout.
 """
 
 import argparse
@@ -23,6 +24,7 @@ CONFIGURED = {
     "evaluate": "a checkpoint on every window of a split, or of another file",
     "backtest": "how a model would have done, from rolling origins, beside the same baselines",
     "predict": "forecast what comes after the end of a file",
+    "update": "keep a forecast up, and say when the model has grown old; for cron",
 }
 PLAIN = {
     "check-data": "what is in a CSV file, what is wrong with it, and the command to train on it",
@@ -37,7 +39,7 @@ PLAIN = {
 COMMANDS = CONFIGURED | PLAIN
 # They build what a config or a checkpoint names.
 WITH_TRUST = (*CONFIGURED, "check-leakage", "export", "inspect-checkpoint")
-WITH_JSON = ("evaluate", "backtest", "predict", "merge", "check-data", "inspect-checkpoint", "report")
+WITH_JSON = ("evaluate", "backtest", "predict", "update", "merge", "check-data", "inspect-checkpoint", "report")
 USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 SIGNALLED = 128  # and the number of the signal, as shells have it
 

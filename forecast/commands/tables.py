@@ -52,9 +52,8 @@ def forecast_table(
     """
     values = {name: np.round(one, digits_of(s, None)) for (name, one), s in zip(columns.items(), std, strict=True)}
     numbers = (times - pd.Timestamp(0)) // pd.Timedelta(1, "ms") + 1  # see `layout.STEPS`
-    table: pd.DataFrame = pd.DataFrame(
-        {time_column: numbers if time_column == STEP and freq == "ms" else times, **values}
-    )
+    time = numbers if time_column == STEP and freq == "ms" else times
+    table: pd.DataFrame = pd.DataFrame({time_column: time, **values})
     return table
 
 

@@ -36,7 +36,7 @@ Main = Callable[[DictConfig], None]
 log = logging.getLogger(__name__)
 
 # The commands that leave results in their run folder, and hold its lock until they end.
-WRITING = ("train", "evaluate", "backtest")
+WRITING = ("train", "evaluate", "backtest", "update")
 
 
 class _Refused(BaseException):

@@ -44,7 +44,10 @@ def register() -> None:
     """Register the resolvers, for one command; any number of times."""
     functions: dict[str, Callable[..., Any]] = {
         function.__name__: function
-        for function in (run_dir, new_run_dir, backtest_dir, current_dir, hydra_dir, evaluation_dir, log_name, identity)
+        for function in (
+            *(run_dir, new_run_dir, backtest_dir, update_dir, current_dir),
+            *(hydra_dir, evaluation_dir, log_name, identity),
+        )
     }
     # with what holds for this command: jobs in other processes get it too
     functions |= {"sweep_dir": functools.partial(sweep_dir, []), "program": functools.partial(program, trusted())}
@@ -72,6 +75,14 @@ def backtest_dir(ckpt_path: str | None, name: str) -> str:
     Raises UserError when the checkpoint is not there.
     """
     return new_run_dir(ckpt_path) if ckpt_path else str(Path("backtests", name))
+
+
+def update_dir(ckpt_path: str) -> str:
+    """RUN/updates, where the updates of a run's checkpoint go on; of another one updates in the current folder.
+
+    Raises UserError when the checkpoint is not there.
+    """
+    return str(Path(continued_run(ckpt_path) or "", "updates"))
 
 
 def current_dir(ckpt_path: str) -> str:

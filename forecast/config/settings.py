@@ -1,4 +1,4 @@
-"""The plain keys at the top of conf/train.yaml, evaluate.yaml, backtest.yaml and predict.yaml, with their types."""
+"""The plain keys at the top of conf/train.yaml and those of the other commands, with their types."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
@@ -117,5 +117,24 @@ class PredictSettings:
     level: Sequence[Level] | None
     shard: str | None
     unseen: Literal["scale", "refuse"]
+    device: str
+    data: OtherFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateChecks:
+    """What an update makes sure of beside whether rows continue."""
+
+    scale: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateSettings:
+    """The keys of update.yaml."""
+
+    ckpt_path: str
+    level: Sequence[Level] | None
+    future: str | None
+    checks: UpdateChecks
     device: str
     data: OtherFile

@@ -14,7 +14,7 @@ from forecast.config.compose import groups
 from forecast.config.recipes import published_tables, recipe
 from forecast.config.values import CONF
 
-NAMES = ("train", "evaluate", "backtest", "predict")
+NAMES = ("train", "evaluate", "backtest", "predict", "update")
 NEEDS = {
     "data=csv": ["data.path={csv}"],
     "data/split=dates": ["data.split.val_start=2017-01-01", "data.split.test_start=2017-02-01"],

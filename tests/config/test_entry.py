@@ -147,7 +147,9 @@ def test_questions_are_answered_fast_and_write_nothing(tmp_path, script, questio
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("program", "commands"), [("train", 6), ("evaluate", 7), ("backtest", 6), ("predict", 10)])
+@pytest.mark.parametrize(
+    ("program", "commands"), [("train", 6), ("evaluate", 7), ("backtest", 6), ("predict", 10), ("update", 5)]
+)
 def test_help_shows_commands_that_name_the_program(program, commands, capsys):
     call(program, "--help")
     assert len(re.findall(rf"^  forecast {program} \S", capsys.readouterr().out, re.M)) == commands
