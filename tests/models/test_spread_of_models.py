@@ -7,7 +7,7 @@ import pytest
 import torch
 from models.inputs import batch
 from models.small import window_shape
-from models.test_model_laws import ATTENDING, MODELS, inputs, small_model
+from models.test_model_laws import ATTENDING, MODELS, inputs, small_model, with_normed_windows
 from models.test_spread import SPREADS
 
 from forecast.models.base import ForecastModel
@@ -33,7 +33,7 @@ def with_spread(model, head, *overrides, **sizes):
     [
         *((name, ()) for name in MODELS),
         ("informer", STEPWISE),
-        *((name, ("model.instance_norm=true",)) for name in ATTENDING),
+        *((name, with_normed_windows(name)) for name in ATTENDING),
     ],
     ids=lambda part: part if isinstance(part, str) else part[-1].split(".")[-1] if part else "",
 )
@@ -106,7 +106,7 @@ def test_of_all_columns_forecast_each_target_gets_the_numbers_of_its_own(name):
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("model", ATTENDING)
 def test_instance_normalisation_makes_an_interval_follow_level_and_scale(model, head):
-    normed = with_spread(model, head, "model.instance_norm=true").eval()
+    normed = with_spread(model, head, *with_normed_windows(model)).eval()
     past, past_known, future_known, _ = inputs(normed)
     past = past * 10  # far above what is added to the variance
     with torch.no_grad():

@@ -50,8 +50,8 @@ def test_what_torch_can_do_passes_and_draws_nothing(overrides):
 
 
 LOSSES = (
-    "Its arguments are keys, +loss.NAME=VALUE; complete is loss=NAME, one of huber, mae, mse, normal, "
-    "quantile, student_t"
+    "Its arguments are keys, +loss.NAME=VALUE; complete is loss=NAME, one of frequency, huber, mae, mse, "
+    "normal, quantile, student_t"
 )
 SCHEDULES = (
     "Its arguments are keys, +schedule.NAME=VALUE; complete is schedule=NAME, one of constant, cosine, decay_90, "
