@@ -61,6 +61,7 @@ ABLATIONS = {
         "no_weight_dropout,fresh_eval_keys"
     },
     "instance_norm": {"model.instance_norm": "false,true"},
+    "normalization": {"model.normalization": "none,mean_std,last,tail"},
     "scramble": {"attention": "prob,prob_scrambled"},
     "factor": {"attention.mechanism.factor": "5,1,3,10"},
 }
