@@ -171,19 +171,13 @@ def calendar_encoding(config: dict[str, Any]) -> CalendarEncoding:
     return cast(CalendarEncoding, config["model"].get("embedding", "timeF"))
 
 
-def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
-    """The model of a resolved config for data with these columns, targets and known features; fresh weights.
-
-    Where its loss is a spread, the model has it.
-
-    Raises UserError for a class that is no ForecastModel, and as `build` does.
-    """
+def window_of(config: dict[str, Any], data: dict[str, Any], *, outputs: int = 1) -> WindowShape:
+    """The windows that the model of a resolved config sees. data: as a checkpoint describes them."""
     columns, covariates = list(data["columns"]), data.get("covariates") or {}
     n_columns = len(columns) - sum(name in covariates for name in columns)
     targets = tuple(columns.index(name) for name in data["targets"])
-    spread = spread_of(config)
     n_facts = len((data.get("facts") or {}).get("mean", ()))
-    window = WindowShape(
+    return WindowShape(
         n_columns=n_columns,
         targets=targets,
         observed=tuple(i for i in range(n_columns) if i not in targets) if names_roles(config["data"]) else (),
@@ -193,8 +187,19 @@ def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
         seq_len=config["seq_len"],
         label_len=config["label_len"],
         pred_len=config["pred_len"],
-        outputs=1 if spread is None else spread.n_outputs,
+        outputs=outputs,
     )
+
+
+def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
+    """The model of a resolved config for data with these columns, targets and known features; fresh weights.
+
+    Where its loss is a spread, the model has it.
+
+    Raises UserError for a class that is no ForecastModel, and as `build` does.
+    """
+    spread = spread_of(config)
+    window = window_of(config, data, outputs=1 if spread is None else spread.n_outputs)
     try:
         members = [build(config["model"], window=window) for _ in range(config.get("seeds", 1))]
     except Exception as error:

@@ -15,6 +15,7 @@ from forecast.run_folder import SAME_DATA
 def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, Any]:
     """What was run, in the user's names; a model of a class of the user's own by that class, a file of theirs by name.
 
+    members: only of an ensemble.
     trial: only of a run with trainer.fast_dev_run. target: data.target as it was set, of several the first. features:
     `roles` in place of M, S and MS where columns have roles.
     """
@@ -24,6 +25,7 @@ def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, 
     return {
         "model": choices["model"] if target.startswith("forecast.") else target,
         **({"variant": choices["variant"]} if choices.get("variant") else {}),
+        **members(checkpoint),
         "attention": choices["attention"] if slots else None,
         "attention_slots": slots,
         "data": data_name(checkpoint),
@@ -37,6 +39,15 @@ def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, 
         "training": training(checkpoint),
         SAME_DATA: same_data(checkpoint),
     }
+
+
+def members(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Of an ensemble its members: their model, the folder of their training, and their weights by block of steps."""
+    model, weights = checkpoint.config["model"], checkpoint.weights.get("weights")
+    if "members" not in model or weights is None or len(model["members"]) != weights.shape[-1]:
+        return {}
+    named = zip(model["members"], model["runs"], weights.T.tolist(), strict=True)
+    return {"members": [{"model": member["name"], "run": run, "weights": of} for member, run, of in named]}
 
 
 def first_target(target: Any) -> Any:

@@ -38,18 +38,17 @@ from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.files import remove_unfinished, write_json
 from forecast.report.verdict import print_report
 from forecast.run_folder import METRICS, RESULTS, RUN_INFO, checkpoint_path, read_run, write_run_info
+from forecast.training.any_model import fit_model
 from forecast.training.calibrated import add_calibration, check_levels
 from forecast.training.checkpoint import resume_hint
-from forecast.training.closed_form import as_fitted, fit_closed_form
 from forecast.training.cross_fit import HALVES, half_path
-from forecast.training.fit import Plan, Trained, check_initial_weights, fit
+from forecast.training.fit import Plan, Trained, check_initial_weights
 from forecast.training.hyperparameters import log_hyperparameters
 from forecast.training.lightning_errors import errors_for_users
 from forecast.training.loggers import finished_wandb_run
 from forecast.training.optimizers import dry_step
 from forecast.training.record import make_record, versions
 from forecast.training.refit import refit
-from forecast.training.throughput import Throughput
 
 log = logging.getLogger(__name__)
 
@@ -220,8 +219,7 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
         typed = any(override.lstrip("+").startswith("level=") for override in task_overrides())
         check_levels(levels, data, typed=typed)
     record = make_record(config, plan.choices, source, data, fit_baselines(data))
-    at_once = as_fitted(plan, record)
-    trained = fit(plan, data, record, Throughput()) if at_once is None else fit_closed_form(plan, at_once, data, record)
+    trained = fit_model(plan, data, record)
     status = {"status": "finished" if trained.finished else "interrupted"}
     if not trained.is_first:
         return status  # one process evaluates: every window once, whatever their number

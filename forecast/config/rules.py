@@ -162,6 +162,11 @@ RULES: tuple[Rule, ...] = (
         lambda seeds, model: seeds == 1 or not _extends(model, _FITTED),
         "this model is fitted at once and draws nothing: every seed gives the same. Leave seeds out",
     ),
+    Rule(
+        ("model.runs",),
+        lambda runs: runs != [],
+        "name two or more finished trainings, model.runs=[RUN,RUN]: the folders that forecast train wrote",
+    ),
     Rule(("data.path",), _file, "there is no such file"),
     Rule(("trainer.accelerator",), _gpu, "torch sees no GPU here. Use trainer=cpu, or install torch's CUDA build."),
     Rule(

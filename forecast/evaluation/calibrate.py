@@ -114,7 +114,7 @@ class Scoring:
         sizes = []
         with exact_float32():
             for part in parts:
-                for batch in _batches(self.windows, part.windows[::stride], batch_size):
+                for batch in numbered_batches(self.windows, part.windows[::stride], batch_size):
                     moved = batch.to(device)
                     for one, score in zip(found, self._scores(part.model, moved), strict=True):
                         one.append(score.cpu())
@@ -132,7 +132,7 @@ class Scoring:
         return outside.unbind(-1)
 
 
-def _batches(windows: WindowDataset | PanelWindows, numbers: range, batch_size: int) -> Iterator[Batch]:
+def numbered_batches(windows: WindowDataset | PanelWindows, numbers: range, batch_size: int) -> Iterator[Batch]:
     """Windows by their numbers, CHUNK at a time; about `batch_size` are gathered at once."""
     gathered = max(1, round(batch_size / CHUNK)) * CHUNK
     for some in torch.split(torch.from_numpy(np.array(numbers, dtype=np.int64)).to(windows.home), gathered):

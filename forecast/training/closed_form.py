@@ -47,7 +47,14 @@ def fit_closed_form(plan: Plan, model: FittedModel, data: PreparedData | PanelDa
     content = weights_only_content(model, {**record, "config": config}, best_step=0)
     for name in ("best", "last"):
         write_checkpoint(checkpoint_path(plan.folder, name), content)
-    cost = {
+    cost = fitted_cost(seconds, memory)
+    logger = make_logger(plan.config, plan.folder)
+    return Trained(finished=True, is_first=True, device=CPU, cost=cost, loggers=[logger] if logger else [])
+
+
+def fitted_cost(seconds: float, memory: PeakMemory) -> dict[str, Any]:
+    """The block `cost` of metrics.json of a model without gradient steps."""
+    return {
         "train_seconds": seconds,
         "train_samples_per_second": None,
         "train_limit_samples_per_second": None,
@@ -55,8 +62,6 @@ def fit_closed_form(plan: Plan, model: FittedModel, data: PreparedData | PanelDa
         "device": CPU.type,
         "precision": "32-true",
     }
-    logger = make_logger(plan.config, plan.folder)
-    return Trained(finished=True, is_first=True, device=CPU, cost=cost, loggers=[logger] if logger else [])
 
 
 def as_fitted(plan: Plan, record: dict[str, Any]) -> FittedModel | None:

@@ -79,17 +79,22 @@ class CrossFit(Callback):
         self.best = {half: float(state_dict.get(half, math.inf)) for half in HALVES}
 
     def _write(self, trainer: pl.Trainer, half: str, weights: dict[str, Tensor]) -> None:
-        path = half_path(trainer.default_root_dir, half)
         try:
-            path.parent.mkdir(exist_ok=True)
-            with replacing(path) as unfinished:
-                content = {name: weight.detach().cpu() for name, weight in weights.items()}
-                torch.save(content, unfinished)
+            write_half(trainer.default_root_dir, half, weights)
         except (OSError, RuntimeError) as error:  # torch's own, for a full disk
+            path = half_path(trainer.default_root_dir, half)
             raise UserError(
                 f"{path} cannot be written at step {trainer.global_step}: {error}. "
                 f"{resume_hint(trainer.default_root_dir, 'Make room or make the folder writable')}"
             ) from error
+
+
+def write_half(folder: str | Path, half: str, weights: dict[str, Tensor]) -> None:
+    """Writes the weights that a half chose. Raises OSError, or torch's RuntimeError, where it cannot."""
+    path = half_path(folder, half)
+    path.parent.mkdir(exist_ok=True)
+    with replacing(path) as unfinished:
+        torch.save({name: weight.detach().cpu() for name, weight in weights.items()}, unfinished)
 
 
 def validated_model(trainer: pl.Trainer, module: pl.LightningModule) -> nn.Module:

@@ -25,6 +25,7 @@ from forecast.evaluation.baselines import fitting_rows
 from forecast.models.base import FittedModel, FittingRows, ForecastModel
 from forecast.run_folder import checkpoint_path
 from forecast.training.closed_form import as_fitted, write_checkpoint
+from forecast.training.combined import is_combined, refitted
 from forecast.training.fit import Plan, make_batches, make_module
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.record import trained_until, versions, weights_only_content
@@ -81,8 +82,14 @@ def refit(
     whole, learnt = with_more_rows(data, rows)
     pl.seed_everything(plan.config["seed"], workers=True, verbose=False)
     begin, config = time.perf_counter(), plan.config
-    model: ForecastModel | None = as_fitted(plan, held_out.record)
-    if isinstance(model, FittedModel):
+    options: dict[str, Any]
+    model: ForecastModel | None
+    if is_combined(config["model"]):
+        model, options = (
+            refitted(held_out, learnt),
+            {key: held_out.config["model"][key] for key in ("members", "blocks")},
+        )
+    elif isinstance(model := as_fitted(plan, held_out.record), FittedModel):
         options = fitted_again(model.refit, data, whole)
     else:
         model = build_model(config, held_out.data)

@@ -1,0 +1,143 @@
+"""The weights of an ensemble's members, from their errors on the validation windows."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.optimize import nnls
+from torch import Tensor
+
+from forecast.data.panel.prepare import PanelData
+from forecast.data.prepare import PreparedData
+from forecast.evaluation.calibrate import MOST_FITS, block_count, numbered_batches
+from forecast.evaluation.evaluate import check_finite, exact_float32
+from forecast.models.weighted_ensemble import WeightedEnsemble, blocks_of
+
+Loss = Literal["mse", "mae"]
+
+MOST_CELLS = 4_000_000  # errors of a member looked at together; of more windows every so-manieth counts
+TOLERANCE = 0.1  # a member whose error is so much above the least, in times of that, has 1 / e of its prior share
+MOST_BLOCKS = 4  # of steps with weights of their own
+REPEATS = 20  # of least squares, until the weighted ones are least absolute errors
+LEAST_ERROR = 1e-6  # in scaled units: an absolute error below it weighs no more
+
+
+class MemberErrors(NamedTuple):
+    """errors (N, P, T, M) of the forecasts of M members, scaled, NaN where no truth was measured. windows: how many
+    there are, of which these are every so-manieth. independent: how many of them have targets that no other one has.
+    """
+
+    errors: Tensor
+    windows: int
+    independent: int
+
+    def some(self, rows: slice) -> "MemberErrors":
+        """Those of some of the N windows."""
+        errors = self.errors[rows]
+        share = len(errors) / max(1, len(self.errors))
+        return MemberErrors(errors, math.ceil(self.windows * share), math.ceil(self.independent * share))
+
+
+@torch.inference_mode()
+def member_errors(
+    model: WeightedEnsemble, data: PreparedData | PanelData, *, batch_size: int, device: torch.device
+) -> MemberErrors:
+    """The errors of an ensemble's members on the validation windows."""
+    data = data.on(device)
+    windows = data.windows("val", look_back=max(data.seq_len, model.look_back))
+    cells = len(windows) * data.pred_len * len(data.targets)
+    stride = max(1, -(-cells // MOST_CELLS))
+    if model.fits_each_window:
+        stride = max(stride, -(-len(windows) // MOST_FITS))
+    found = []
+    with exact_float32():
+        for batch in numbered_batches(windows, range(0, len(windows), stride), batch_size):
+            moved = batch.to(device)
+            rows = model.look_back
+            said = model.forecasts(moved.past[:, -rows:], moved.past_known[:, -rows:], moved.future_known)
+            for one in said:
+                check_finite(one, moved.past)
+            errors = torch.stack(said, dim=-1) - moved.target.unsqueeze(-1)
+            if moved.measured is not None:
+                errors = torch.where(moved.measured.unsqueeze(-1), errors, math.nan)
+            found.append(errors.cpu())
+    return MemberErrors(torch.cat(found), len(windows), block_count(windows, data.pred_len))
+
+
+def mean_loss(found: MemberErrors, weights: Float[Tensor, "P M"], loss: Loss) -> float:
+    """The error of the weighted mean of the members, by step, scaled units."""
+    errors = (found.errors * weights[:, None, :].to(found.errors)).sum(-1)
+    errors = errors[torch.isfinite(errors)].double()
+    return float(errors.square().mean() if loss == "mse" else errors.abs().mean())
+
+
+def member_losses(found: MemberErrors, loss: Loss) -> list[float]:
+    """The error of each member."""
+    steps, count = found.errors.shape[1], found.errors.shape[-1]
+    return [mean_loss(found, torch.eye(count)[one].expand(steps, -1), loss) for one in range(count)]
+
+
+def stacked(found: MemberErrors, loss: Loss) -> Float[Tensor, "K M"]:
+    """The weights of the members by block of steps, each row not negative and summing to one.
+
+    What the validation windows say of the weights, least squares or least absolute errors, is shrunk twice as they are
+    few: the weights of a block towards those of all steps, and these towards `prior`. Each counts as `independent`
+    windows do against one for every member.
+    """
+    losses, (_, steps, _, count) = member_losses(found, loss), found.errors.shape
+    trust = found.independent / (found.independent + count)
+    overall = trust * least_weights(found.errors, loss) + (1 - trust) * prior(losses)
+    blocks = min(MOST_BLOCKS, steps)
+    member_of = blocks_of(steps, blocks)
+    own = torch.stack([least_weights(found.errors[:, member_of == block], loss) for block in range(blocks)])
+    share = trust / blocks
+    return share * own + (1 - share) * overall
+
+
+def least_of(found: MemberErrors, loss: Loss) -> Float[Tensor, "1 M"]:
+    """All weight to the member that errs least."""
+    losses = member_losses(found, loss)
+    return torch.eye(len(losses), dtype=torch.float64)[[losses.index(min(losses))]]
+
+
+def by_step(weights: Float[Tensor, "K M"], found: MemberErrors) -> Float[Tensor, "P M"]:
+    """The weights of each step."""
+    return weights[blocks_of(found.errors.shape[1], len(weights))]
+
+
+def prior(losses: Sequence[float]) -> Float[Tensor, "M"]:
+    """Equal weights for members that the windows can hardly tell apart, the less the larger an error is."""
+    least = max(min(losses), torch.finfo(torch.float64).tiny)
+    shares = torch.tensor([math.exp(-(one - least) / (TOLERANCE * least)) for one in losses], dtype=torch.float64)
+    return shares / shares.sum()
+
+
+def least_weights(errors: Float[Tensor, "N P T M"], loss: Loss) -> Float[Tensor, "M"]:
+    """The weights on the simplex whose mean forecast errs least. Of least absolute errors by reweighted squares."""
+    flat = errors.flatten(0, 2)
+    flat = flat[torch.isfinite(flat).all(-1)].double()
+    weights = least_squares(flat.T @ flat)
+    for _ in range(REPEATS if loss == "mae" else 0):
+        size = (flat @ weights).abs().clamp_min(LEAST_ERROR)
+        weights = least_squares(flat.T @ (flat / size[:, None]))
+    return weights
+
+
+def least_squares(gram: Float[Tensor, "M M"]) -> Float[Tensor, "M"]:
+    """The weights w on the simplex with the least w' G w.
+
+    By one problem without the sum: of all multiples t w the one with the least t^2 w'Gw + (t - 1)^2 has the value
+    q / (1 + q), q = w'Gw, which grows with q; so its direction is that of the least q.
+    """
+    scale = float(gram.diagonal().mean())
+    if not scale > 0:
+        return torch.full((len(gram),), 1 / len(gram), dtype=torch.float64)
+    values, vectors = np.linalg.eigh((gram / scale).numpy())
+    root = np.sqrt(values.clip(0))[:, None] * vectors.T
+    ones, wanted = np.ones((1, len(gram))), np.zeros(len(gram) + 1)
+    wanted[-1] = 1.0
+    found, _ = nnls(np.concatenate([root, ones]), wanted)
+    return torch.from_numpy(found / found.sum())

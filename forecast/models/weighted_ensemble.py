@@ -1,0 +1,92 @@
+"""A weighted mean of models that were trained on the same rows, as one model."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from forecast.bounds import CalendarEncoding, Positive
+from forecast.models.base import FittedModel, ForecastModel, WindowShape
+from forecast.models.ensemble import Ensemble
+
+
+class WeightedEnsemble(FittedModel):
+    """The mean of its members' forecasts, with weights that are not negative and sum to one, by block of steps.
+
+    Stacked regressions (Breiman 1996), on the validation windows: `training.combined` finds the weights, and keeps the
+    members' own beside them, so that a checkpoint needs no other file.
+
+    window: the data's sizes; its columns and known features are all that any member sees. runs: the folders of the
+    members' trainings, which that training reads, and nothing else. embedding: how the members want their calendar.
+    members: as it has found them: of each `model`, which takes a window, the fields of that `window`, how many networks
+    its training had as `seeds`, and the numbers of the `columns` and `known` features here that it sees. blocks: K,
+    how many sets of weights there are; each block of steps, as long as the others or one longer, has one.
+    """
+
+    roles = ForecastModel.roles
+
+    def __init__(
+        self,
+        *,
+        window: WindowShape,
+        runs: Sequence[str] = (),
+        embedding: CalendarEncoding = "timeF",
+        members: Sequence[Mapping[str, Any]] = (),
+        blocks: Positive = 1,
+    ) -> None:
+        super().__init__(window)
+        self.members = nn.ModuleList(as_member(**member) for member in members)
+        self.columns = [list(member["columns"]) for member in members]
+        self.known = [list(member["known"]) for member in members]
+        self.register_buffer("weights", torch.full((blocks, len(members)), 1 / max(1, len(members))))
+        self.fits_each_window = any(getattr(one, "fits_each_window", False) for one in self.each)
+
+    @property
+    def each(self) -> list[ForecastModel]:
+        """The members."""
+        return [*self.members]
+
+    @property
+    def look_back(self) -> int:
+        """What the member reads that reads furthest back."""
+        return max([self.window.seq_len, *(one.look_back for one in self.each)])
+
+    def supports_horizon_offset(self) -> bool:
+        """Whether all members do."""
+        return all(one.supports_horizon_offset() for one in self.each)
+
+    def forecast(
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
+    ) -> Float[Tensor, "B P T"]:
+        """The weighted mean: (B, L, C), L = look_back -> (B, P, T)."""
+        weights = self.weights_by_step()
+        forecasts = self.forecasts(past, past_known, future_known)
+        mean: Tensor = sum(one * weights[:, i, None] for i, one in enumerate(forecasts))  # type: ignore[assignment]
+        return mean
+
+    def forecasts(
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
+    ) -> list[Float[Tensor, "B P T"]]:
+        """What each member says."""
+        return [
+            one(past[:, -one.look_back :, columns], past_known[:, -one.look_back :, known], future_known[:, :, known])
+            for one, columns, known in zip(self.each, self.columns, self.known, strict=True)
+        ]
+
+    def weights_by_step(self) -> Float[Tensor, "P M"]:
+        """The weights of each step."""
+        return self.get_buffer("weights")[blocks_of(self.window.pred_len, len(self.get_buffer("weights")))]
+
+
+def as_member(*, model: Callable[..., ForecastModel], window: Mapping[str, Any], seeds: int, **_: Any) -> ForecastModel:
+    """A member with fresh weights, from what the ensemble's config says of it."""
+    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in window.items()}
+    members = [model(window=WindowShape(**fields)) for _ in range(seeds)]
+    return members[0] if seeds == 1 else Ensemble(members)
+
+
+def blocks_of(pred_len: int, count: int) -> Tensor:
+    """To which of `count` blocks each of the steps (P,) belongs, as even as can be; a step alone is the least block."""
+    return torch.arange(pred_len) * count // pred_len

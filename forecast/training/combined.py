@@ -1,0 +1,253 @@
+"""Several finished trainings on the same rows as one model: `model=weighted_ensemble`."""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from forecast.checkpoint.heads import spread_of
+from forecast.checkpoint.load import Checkpoint, build_model, calendar_encoding, load_checkpoint, window_of
+from forecast.config.allow_list import resolve_target
+from forecast.data.guessing.train_command import hydra_value
+from forecast.data.panel.prepare import PanelData
+from forecast.data.prepare import PreparedData
+from forecast.errors import UserError
+from forecast.evaluation.leakage import check_leakage
+from forecast.evaluation.memory import PeakMemory
+from forecast.evaluation.stacking import (
+    Loss,
+    MemberErrors,
+    by_step,
+    least_of,
+    mean_loss,
+    member_errors,
+    member_losses,
+    stacked,
+)
+from forecast.models.weighted_ensemble import WeightedEnsemble
+from forecast.run_folder import checkpoint_path
+from forecast.training.closed_form import CPU, fitted_cost, write_checkpoint
+from forecast.training.cross_fit import HALVES, chosen_weights, write_half
+from forecast.training.fit import Plan, Trained
+from forecast.training.loggers import make_logger
+from forecast.training.record import weights_only_content
+
+log = logging.getLogger(__name__)
+
+# What the trainings of members and their ensemble must have in common, by the keys of the record's `data`.
+SHARED = {"checksum": "the data", "targets": "data.target", "freq": "data.freq", "splits": "data.split"}
+
+
+class Member(NamedTuple):
+    """A finished training: its run folder, its best checkpoint, and what each half of the val windows chose of it."""
+
+    run: Path
+    checkpoint: Checkpoint
+    halves: Mapping[str, Mapping[str, Tensor]]
+
+    @property
+    def name(self) -> str:
+        """The option of the group model."""
+        return str(self.checkpoint.record["choices"]["model"])
+
+    def weights(self, half: str | None) -> Mapping[str, Tensor]:
+        """As all val windows chose them, or one half of these."""
+        return self.halves.get(half or "", self.checkpoint.weights)
+
+
+def is_combined(model: Mapping[str, Any]) -> bool:
+    """Whether the `model` of a resolved config is made of finished trainings."""
+    kind = resolve_target(model["_target_"], "model")
+    return isinstance(kind, type) and issubclass(kind, WeightedEnsemble)
+
+
+def combine(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any]) -> Trained:
+    """Finds the weights of an ensemble, and writes its checkpoint under both names.
+
+    The mean of the members stays where it errs less than the best of them alone does, each weighed, or chosen, on one
+    half of the validation windows and judged on the other. Raises UserError for runs that do not fit together.
+    """
+    memory, begin = PeakMemory(), time.perf_counter()
+    members = [read_member(Path(run)) for run in plan.config["model"]["runs"]]
+    for member in members:
+        check_fits(member, plan.config, record)
+    options: dict[str, Any] = {"members": [described(member, record["data"]) for member in members]}
+    found = Weighing(plan.config, members, data, record | {"options": options}).found()
+    options["blocks"] = len(found[None])
+    config = {**plan.config, "model": {**plan.config["model"], **options}}
+    model = with_weights(config, record, members, found[None])
+    if plan.config["checks"]["leakage"]:
+        check_leakage(model, data, device=CPU)
+    content = weights_only_content(model, {**record, "config": config}, best_step=0)
+    for name in ("best", "last"):
+        write_checkpoint(checkpoint_path(plan.folder, name), content)
+    for half in HALVES:
+        write_half(plan.folder, half, with_weights(config, record, members, found[half], half=half).state_dict())
+    seconds = time.perf_counter() - begin
+    for member, share in zip(members, found[None].mean(0).tolist(), strict=True):
+        log.info("%5.1f %% %s (%s)", 100 * share, member.name, member.run)
+    logger = make_logger(plan.config, plan.folder)
+    cost = fitted_cost(seconds, memory)
+    return Trained(finished=True, is_first=True, device=CPU, cost=cost, loggers=[logger] if logger else [])
+
+
+def refitted(held_out: Checkpoint, learnt: Sequence[str]) -> WeightedEnsemble:
+    """The ensemble with the weights of its members' refit.ckpt, and its own as they are.
+
+    learnt: the splits that they have learned from. A member that has no weight stays as it is. Raises UserError for one
+    without a refit.ckpt, and for one that has learned from other rows.
+    """
+    model = held_out.model()
+    assert isinstance(model, WeightedEnsemble)
+    used = model.get_buffer("weights").abs().sum(0) > 0
+    for one, run, weighs in zip(model.each, held_out.config["model"]["runs"], used.tolist(), strict=True):
+        path = checkpoint_path(run, "refit")
+        if not weighs:
+            continue
+        refit = load_checkpoint(path).refit if path.is_file() else None
+        if refit is None or refit["rows"] != learnt:
+            raise UserError(
+                f"refit: the member {run} has no refit.ckpt of {' and '.join(learnt)} rows. Train it with the same "
+                "refit= as the ensemble, or the ensemble with refit=false"
+            )
+        again = load_checkpoint(path).model()
+        one.load_state_dict(again.state_dict())
+    return model
+
+
+class Weighing:
+    """The weights (K, M) of members, by all validation windows (None) and by each half of them.
+
+    record: of the ensemble's training, with the `options` of its model so far.
+    """
+
+    def __init__(
+        self,
+        config: dict[str, Any],
+        members: Sequence[Member],
+        data: PreparedData | PanelData,
+        record: dict[str, Any],
+    ) -> None:
+        self.config = {**config, "model": {**config["model"], **record["options"], "blocks": 1}}
+        self.members, self.data, self.record = members, data, record
+        self.loss: Loss = config["callbacks"]["checkpoint"]["monitor"]
+
+    def found(self) -> dict[str | None, Tensor]:
+        """The weights, those of the best member alone where the mean is no better."""
+        errors: dict[str | None, MemberErrors] = {None: self.errors(None)}
+        crossed = any(member.halves for member in self.members)
+        errors |= {half: self.errors(half) if crossed else errors[None] for half in HALVES}
+        middle = len(errors[None].errors) // 2
+        own: dict[str | None, slice] = {None: slice(None), HALVES[0]: slice(middle), HALVES[1]: slice(middle, None)}
+        seen = {half: found.some(own[half]) for half, found in errors.items()}
+        weights = {half: stacked(found, self.loss) for half, found in seen.items()}
+        alone = {half: least_of(found, self.loss) for half, found in seen.items()}
+        judged = {half: errors[half].some(own[HALVES[1 - number]]) for number, half in enumerate(HALVES) if middle}
+        losses = [
+            sum(mean_loss(found, by_step(choice[half], found), self.loss) for half, found in judged.items())
+            for choice in (weights, alone)
+        ]
+        for member, loss in zip(self.members, member_losses(errors[None], self.loss), strict=True):
+            log.info("val %s %.4f: %s (%s)", self.loss, loss, member.name, member.run)
+        if losses[0] < losses[1]:
+            return weights
+        log.info("The mean of the members errs no less on validation windows than the best of them: it stands alone.")
+        return alone
+
+    def errors(self, half: str | None) -> MemberErrors:
+        """Of the members as that half has chosen them."""
+        count = len(self.members)
+        model = with_weights(self.config, self.record, self.members, torch.full((1, count), 1 / count), half=half)
+        batch_size = self.config["data"]["batch_size"]
+        return member_errors(model, self.data, batch_size=batch_size, device=CPU)
+
+
+def read_member(run: Path) -> Member:
+    """A finished training. Raises UserError where there is none, and for one that no ensemble can have."""
+    path = checkpoint_path(run, "best")
+    if not path.is_file():
+        raise UserError(
+            f"model.runs: {run} is no folder of a finished training: it has no checkpoints/best.ckpt. Name the folders "
+            "that forecast train wrote, hydra.run.dir=FOLDER"
+        )
+    checkpoint = load_checkpoint(path)
+    if is_combined(checkpoint.config["model"]):
+        raise UserError(f"model.runs: {run} is an ensemble itself. Name its members: {typed_runs(checkpoint)}")
+    if spread_of(checkpoint.config) is not None:
+        loss = checkpoint.record["choices"].get("loss")
+        raise UserError(
+            f"model.runs: {run} was trained with loss={loss}, and the members of an ensemble forecast one number a "
+            "step. Train it with loss=mse or loss=mae; the ensemble gets intervals of its own"
+        )
+    return Member(run, checkpoint, chosen_weights(run))
+
+
+def typed_runs(checkpoint: Checkpoint) -> str:
+    """The runs of an ensemble, as one types them."""
+    return f"model.runs={hydra_value(list(checkpoint.config['model'].get('runs', [])))}"
+
+
+def check_fits(member: Member, config: dict[str, Any], record: dict[str, Any]) -> None:
+    """Raises UserError for a member of other rows, columns or lengths than the ensemble's."""
+    ours, theirs = record["data"], member.checkpoint.data
+    where = f"model.runs: {member.run} was trained with other values of"
+    for key, what in SHARED.items():
+        if ours[key] != theirs[key]:
+            raise UserError(f"{where} {what} ({theirs[key]}, here {ours[key]}). Give those of the members")
+    if (length := member.checkpoint.config["pred_len"]) != config["pred_len"]:
+        raise UserError(f"{where} pred_len: say pred_len={length}")
+    if (encoding := calendar_encoding(member.checkpoint.config)) != calendar_encoding(config):
+        raise UserError(f"{where} model.embedding: say model.embedding={encoding}")
+    if scale_of(member.checkpoint.record) != scale_of(record):
+        raise UserError(f"{where} data.scaling, or of other train rows. Give those of the members")
+    lacking = [
+        name for name in (*theirs["columns"], *theirs["known"]) if name not in (*ours["columns"], *ours["known"])
+    ]
+    if lacking:
+        raise UserError(f"{where} the columns: it sees {', '.join(lacking)}. Give data.* of the member that sees most")
+
+
+def scale_of(record: dict[str, Any]) -> Any:
+    """What brings the targets to scaled units, as plain values."""
+    if (panel := record.get("panel")) is not None:
+        return {key: value.tolist() if isinstance(value, Tensor) else value for key, value in panel["scale"].items()}
+    scaler, targets = record["data"]["scaler"], record["data"]["targets"]
+    columns = list(scaler["columns"])
+    return [[list(scaler[key])[columns.index(name)] for name in targets] for key in ("mean", "std")]
+
+
+def described(member: Member, data: dict[str, Any]) -> dict[str, Any]:
+    """What the ensemble's config says of a member. data: of the ensemble's record."""
+    config, theirs = member.checkpoint.config, member.checkpoint.data
+    window = window_of(config, theirs)
+    fields = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(window).items()}
+    return {
+        "name": member.name,
+        "model": {**config["model"], "_partial_": True},
+        "window": fields,
+        "seeds": config.get("seeds", 1),
+        "columns": [data["columns"].index(name) for name in theirs["columns"][: window.n_columns]],
+        "known": [data["known"].index(name) for name in theirs["known"]],
+    }
+
+
+def with_weights(
+    config: dict[str, Any],
+    record: dict[str, Any],
+    members: Sequence[Member],
+    weights: Tensor,
+    *,
+    half: str | None = None,
+) -> WeightedEnsemble:
+    """The ensemble of a config that names its members, with their weights and its own, in evaluation mode."""
+    model = build_model(config, record["data"])
+    assert isinstance(model, WeightedEnsemble)
+    for one, member in zip(model.each, members, strict=True):
+        one.load_state_dict(dict(member.weights(half)))
+    model.weights = weights.float()
+    return model.eval().requires_grad_(False)
