@@ -72,7 +72,7 @@ def random_batch(sizes: Sizes, device: str) -> Batch:
 
 def prepared(csv: Path, sizes: Sizes) -> "PreparedData":
     """An hourly ETT file as a training of these sizes reads it."""
-    from forecast.commands.train import read_series  # lightning: seconds in each process that measures
+    from forecast.commands.training_data import read_series  # lightning: seconds in each process that measures
 
     config = values(*overrides("informer2020", sizes, str(csv)))
     return read_series(build(config["data"]), config)

@@ -94,7 +94,7 @@ def windows_alone(setting: Setting, *, command: Sequence[str]) -> Figures:
     """Epochs of batches as a training gets them, which nobody reads, on one thread."""
     import torch
 
-    from forecast.commands.train import read_data
+    from forecast.commands.training_data import read_data
     from forecast.config.build import build
     from forecast.training.datamodule import ForecastDataModule
 

@@ -27,6 +27,7 @@ CONFIGURED = {
     "update": "keep a forecast up, and say when the model has grown old; for cron",
 }
 PLAIN = {
+    "auto": "from a file to the best forecast that there is time for, with the reasons",
     "check-data": "what is in a CSV file, what is wrong with it, and the command to train on it",
     "check-leakage": "show that a checkpoint's forecasts owe nothing to the future",
     "export": "a checkpoint as safetensors and a program that needs no forecast",
@@ -39,7 +40,7 @@ PLAIN = {
 COMMANDS = CONFIGURED | PLAIN
 # They build what a config or a checkpoint names.
 WITH_TRUST = (*CONFIGURED, "check-leakage", "export", "inspect-checkpoint")
-WITH_JSON = ("evaluate", "backtest", "predict", "update", "merge", "check-data", "inspect-checkpoint", "report")
+WITH_JSON = ("evaluate", "backtest", "predict", "update", "merge", "auto", "check-data", "inspect-checkpoint", "report")
 USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 SIGNALLED = 128  # and the number of the signal, as shells have it
 

@@ -5,7 +5,7 @@ from config.composed import composed
 from omegaconf import OmegaConf
 
 from forecast.checkpoint.load import build_model
-from forecast.commands.train import read_data
+from forecast.commands.training_data import read_data
 from forecast.config import resolvers
 from forecast.config.build import build
 from forecast.config.compose import without_hydra

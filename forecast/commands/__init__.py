@@ -1,6 +1,9 @@
 """What the command line does, one file a command, and the files that a run leaves."""
 
+import time
 from typing import Any, NamedTuple
+
+BEGUN = time.monotonic()  # about when the process has
 
 
 class Answer(NamedTuple):

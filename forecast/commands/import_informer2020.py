@@ -13,7 +13,8 @@ from torch import Tensor
 from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import build_model, load_checkpoint
 from forecast.commands.outputs import keep_inputs, keep_others
-from forecast.commands.train import read_series, with_absolute_paths
+from forecast.commands.train import with_absolute_paths
+from forecast.commands.training_data import read_series
 from forecast.config import resolvers
 from forecast.config.build import build
 from forecast.config.check import check_config

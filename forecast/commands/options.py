@@ -23,6 +23,45 @@ def check_data(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def auto(parser: argparse.ArgumentParser) -> None:
+    """A file, how far, how long, and where to."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = """\
+DIR/forecast.csv        the steps after the last row, with intervals
+DIR/leaderboard.json    every model: its error on validation and test windows, its seconds, what was chosen
+DIR/report.html         the same for a person, with pictures
+DIR/checkpoints         the model: best.ckpt is what was judged, refit.ckpt has learned from all rows
+
+  forecast auto sales.csv --horizon 28 --minutes 10 --output sales
+  forecast auto prices.csv --horizon 24 --target OT --minutes 3 --output prices 'data.known=[load]' future=tomorrow.csv
+
+The same command goes on where it was killed; the time between does not count."""
+    parser.add_argument("file", metavar="FILE", help="as forecast check-data takes it, or a published data set: ETTh1")
+    parser.add_argument("--horizon", metavar="H", type=positive, help="steps to forecast; default: what suits the file")
+    parser.add_argument("--minutes", metavar="M", type=minutes, default=10.0, help="how long it may take (default 10)")
+    parser.add_argument("--output", metavar="DIR", required=True, help="a new folder, or one to go on in")
+    parser.add_argument("--target", metavar="NAME", help="the column to forecast; all columns where none is named")
+    level_help = "intervals, in per cent (default 80,95)"
+    parser.add_argument("--level", metavar="L,L", type=levels, default=[80.0, 95.0], help=level_help)
+    preset_help = "how many models are tried, as far as the time allows: fast, good (default), best"
+    parser.add_argument("--preset", choices=("fast", "good", "best"), default="good", help=preset_help)
+    metric_help = "which error is to be small: mse (default) or mae"
+    parser.add_argument("--metric", choices=("mse", "mae"), default="mse", help=metric_help)
+    settings_help = "also data/split=NAME, protocol=NAME, seed=N, trainer=NAME, future=FILE, as forecast train has them"
+    parser.add_argument("settings", metavar="data.KEY=VALUE", nargs="*", help=settings_help)
+
+
+def levels(text: str) -> list[float]:
+    """Numbers between 0 and 100, by commas."""
+    try:
+        found = [float(one) for one in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < one < 100 for one in found):
+        raise argparse.ArgumentTypeError(f"{text}: must be per cents between 0 and 100, as 80,95")
+    return found
+
+
 def check_leakage(parser: argparse.ArgumentParser) -> None:
     """A checkpoint and the windows to try it on."""
     parser.epilog = "The exit status is 1 when something leaks, or when a file is missing or has changed."
@@ -98,6 +137,7 @@ def reproduce(parser: argparse.ArgumentParser) -> None:
 
 
 OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "auto": auto,
     "check-data": check_data,
     "check-leakage": check_leakage,
     "export": export,

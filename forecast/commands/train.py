@@ -2,21 +2,19 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.checkpoint.load import Checkpoint, calendar_encoding, load_checkpoint
-from forecast.commands.growth import has_grown, what_now
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.inputs import saved_source
 from forecast.commands.intervals import levels_of, wanted
 from forecast.commands.outputs import keep_others
-from forecast.commands.panels import training_panel
 from forecast.commands.refit import chosen_checkpoint, kept_metrics, shown
 from forecast.commands.results import Result, evaluate_checkpoint, write_results
+from forecast.commands.training_data import begin, check_same_data
 from forecast.config.build import build
 from forecast.config.check import check_config
 from forecast.config.code_hash import code_hash
@@ -24,17 +22,11 @@ from forecast.config.commit import commit
 from forecast.config.distributed import check_restarts, rank
 from forecast.config.job import choices, in_sweep, job_number, run_folder, task_overrides
 from forecast.config.resume import resumed_config
-from forecast.data.categories import with_train_categories
 from forecast.data.guessing.train_command import typed
 from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData, prepare
-from forecast.data.roles import covariates_of
-from forecast.data.sources import CsvSource, Source
-from forecast.data.split import split_rows
+from forecast.data.prepare import PreparedData
+from forecast.data.sources import Source
 from forecast.errors import Terminated, UserError
-from forecast.evaluation.baselines import fit_baselines, train_season
-from forecast.evaluation.evaluate import Protocol, counted_windows
-from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.files import remove_unfinished, write_json
 from forecast.report.verdict import print_report
 from forecast.run_folder import METRICS, RESULTS, RUN_INFO, checkpoint_path, read_run, write_run_info
@@ -47,7 +39,7 @@ from forecast.training.hyperparameters import log_hyperparameters
 from forecast.training.lightning_errors import errors_for_users
 from forecast.training.loggers import finished_wandb_run
 from forecast.training.optimizers import dry_step
-from forecast.training.record import make_record, versions
+from forecast.training.record import versions
 from forecast.training.refit import refit
 
 log = logging.getLogger(__name__)
@@ -162,20 +154,6 @@ def make_plan(cfg: DictConfig) -> Plan:
     return Plan(config=config, choices=options, source=source, folder=run_folder(), start=start)
 
 
-def check_same_data(start: Checkpoint, source: Source, now: str) -> None:
-    """Raises UserError unless `now`, the checksum of the data, is that of those which a checkpoint was trained on."""
-    if (before := start.data["checksum"]) != now:
-        if has_grown(start, source.path_used()):
-            raise UserError(
-                f"{source.path_used()} has grown since {start.path} was trained on it, and a training goes on with the "
-                f"rows that it began with (checksum {before}). {what_now(start)}"
-            )
-        raise UserError(
-            f"{start.path} was trained on other data: {start.data['path'] or start.data['name']} had checksum "
-            f"{before}, now it is {now}. Restore the file, or start a new run without ckpt_path."
-        )
-
-
 def warn_of_other_bits(start: Checkpoint) -> None:
     """Warns where a run goes on with other code, or another number of threads, than it was trained with."""
     before, now = start.record["versions"], versions()
@@ -205,20 +183,11 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
     """The training itself; returns what run.json tells of it."""
     config, source = plan.config, plan.source
     pl.seed_everything(config["seed"], workers=True, verbose=False)
-    protocol: Protocol = build(config["protocol"])
-    data = read_data(source, config)
-    if plan.start is not None:
-        check_same_data(
-            plan.start, source, source.checksum_of(data.frame)
-        )  # the file may have changed since the plan was made
-    for split in ("val", "test"):
-        counted_windows(data, split, protocol)  # refused now and not after the training
-    check_offsets(data, "test", protocol)
+    data, protocol, record = begin(plan)
     calibrated, levels = config["calibration"] != "none", levels_of(config["level"])
     if calibrated:
         typed = any(override.lstrip("+").startswith("level=") for override in task_overrides())
         check_levels(levels, data, typed=typed)
-    record = make_record(config, plan.choices, source, data, fit_baselines(data))
     trained = fit_model(plan, data, record)
     status = {"status": "finished" if trained.finished else "interrupted"}
     if not trained.is_first:
@@ -272,22 +241,3 @@ def train_on_more_rows(
     write_json(plan.folder / METRICS, result.metrics)
     for sentence in shown(block, result.metrics, done.path):
         log.info(sentence)
-
-
-def read_data(source: Source, config: dict[str, Any]) -> PreparedData | PanelData:
-    """The data of a training, scaled by their train rows."""
-    if isinstance(source, CsvSource) and source.panel_form:
-        return training_panel(source, config)
-    return read_series(source, config)
-
-
-def read_series(source: Source, config: dict[str, Any]) -> PreparedData:
-    """`read_data` of one series."""
-    frame = source.frame()
-    lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
-    splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)
-    frame = with_train_categories(frame, splits["train"])
-    roles: dict[str, Any] = covariates_of(source.roles(frame))
-    encoding = calendar_encoding(config)
-    data = prepare(frame, splits=splits, targets=targets, encoding=encoding, **roles, **lengths)
-    return replace(data, season=source.season or train_season(data))

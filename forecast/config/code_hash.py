@@ -16,6 +16,7 @@ COMMANDS = tuple(
     f"commands/{name}.py"
     for name in (
         "train",
+        "training_data",
         "inputs",
         "outputs",
         "results",

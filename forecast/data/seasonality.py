@@ -137,18 +137,18 @@ def autocorrelation(series: FloatArray, lag: int) -> float:
     return float(np.corrcoef(early, late)[0, 1])
 
 
-def suggest_lengths(rows: int, freq: str, seasons: Sequence[Season]) -> Lengths | None:
+def suggest_lengths(rows: int, freq: str, seasons: Sequence[Season], *, pred_len: int | None = None) -> Lengths | None:
     """Lengths that fit a file of `rows` rows cut by `ShareSplit()`; None for a file too short.
 
     seasons: of `rank_seasons`. seq_len: two of the longest season that is clear, whole ones, from USUAL_SEQ_LEN
-    and pred_len to LONGEST_SEQ_LEN, a quarter of the train rows at most. pred_len: `usual_pred_len`, less where the val
-    rows are few.
+    and pred_len to LONGEST_SEQ_LEN, a quarter of the train rows at most. pred_len: None for `usual_pred_len`, less
+    where the val rows are few.
     """
     train, val = int(rows * ShareSplit.train), rows - int(rows * ShareSplit.train) - int(rows * ShareSplit.test)
     most = min(train // 4, LONGEST_SEQ_LEN)
     clear = [season.period for season in seasons if season.autocorrelation >= CLEAR]
     period = max((period for period in clear if 2 * period <= most), default=min(clear, default=1))
-    pred_len = _fitting(_calendar_unit(freq), near=usual_pred_len(freq), most=val * 4 // 5)
+    pred_len = pred_len or _fitting(_calendar_unit(freq), near=usual_pred_len(freq), most=val * 4 // 5)
     seq_len = _fitting(period, near=max(USUAL_SEQ_LEN, 2 * period, pred_len), most=most)
     label_len = min(seq_len // 2, max(USUAL_LABEL_LEN, pred_len))
     return Lengths(seq_len, label_len, pred_len) if seq_len >= 4 and pred_len >= 1 else None

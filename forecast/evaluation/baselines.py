@@ -152,20 +152,26 @@ def fit_nlinear(data: PreparedData | PanelData, rows: FittingRows | None = None)
     return as_weight(linear)
 
 
-def fit_baselines(data: PreparedData | PanelData) -> dict[str, Tensor]:
+def fit_baselines(data: PreparedData | PanelData, *, ridge: bool = True) -> dict[str, Tensor]:
     """The weights of the fitted baselines, by their names in a checkpoint: the keys of WEIGHTS, and RIDGE_EFFECT.
 
-    Without NLinear for a panel in which no train window lies whole in its series.
+    ridge: whether that one is wanted, which takes longest. Without NLinear for a panel in which no train window lies
+    whole in its series.
     """
     rows = fitting_rows(data)
+    whole = len(rows.origins("train", data.seq_len)) > 0
+    nlinear = {"nlinear_weight": fit_nlinear(data, rows)} if whole else {}
+    return {**nlinear, **(fit_ridge(data, rows) if ridge else {})}
+
+
+def fit_ridge(data: PreparedData | PanelData, rows: FittingRows) -> dict[str, Tensor]:
+    """The ridge among the baselines, see `fit_baselines`."""
     ridge = Ridge(window=window_shape(data), columns=None if data.covariate_sizes else "shared")
     ridge.fit(rows)
     linear = LinearMap(ridge.weight.detach().double(), ridge.bias.detach().double())
-    whole = len(rows.origins("train", data.seq_len)) > 0
-    nlinear = {"nlinear_weight": fit_nlinear(data, rows)} if whole else {}
     if ridge.regressors is None:
-        return {**nlinear, "ridge_weight": as_weight(linear)[0]}
-    return {**nlinear, "ridge_weight": as_weight(linear), RIDGE_EFFECT: ridge.effect.detach().double()}
+        return {"ridge_weight": as_weight(linear)[0]}
+    return {"ridge_weight": as_weight(linear), RIDGE_EFFECT: ridge.effect.detach().double()}
 
 
 def make_baselines(

@@ -17,6 +17,7 @@ from forecast.data.guessing.train_command import hydra_value
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
+from forecast.evaluation.baselines import saved_fits
 from forecast.evaluation.leakage import check_leakage
 from forecast.evaluation.memory import PeakMemory
 from forecast.evaluation.stacking import (
@@ -66,6 +67,17 @@ def is_combined(model: Mapping[str, Any]) -> bool:
     return isinstance(kind, type) and issubclass(kind, WeightedEnsemble)
 
 
+def baselines_of(config: dict[str, Any], data: PreparedData | PanelData, *, checksum: str) -> dict[str, Tensor]:
+    """The fitted baselines of a member whose windows are those of an ensemble, ridge included; empty without one."""
+    for run in config["model"]["runs"]:
+        member = read_member(Path(run)).checkpoint
+        same = member.config["seq_len"] == config["seq_len"] and member.data["checksum"] == checksum
+        same = same and member.data["columns"] == list(data.frame.columns)
+        if same and "ridge_weight" in (fits := saved_fits(member.record)):
+            return fits
+    return {}
+
+
 def combine(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any]) -> Trained:
     """Finds the weights of an ensemble, and writes its checkpoint under both names.
 
@@ -77,13 +89,14 @@ def combine(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any]) 
     for member in members:
         check_fits(member, plan.config, record)
     options: dict[str, Any] = {"members": [described(member, record["data"]) for member in members]}
-    found = Weighing(plan.config, members, data, record | {"options": options}).found()
+    weighing = Weighing(plan.config, members, data, record | {"options": options})
+    found = weighing.found()
     options["blocks"] = len(found[None])
     config = {**plan.config, "model": {**plan.config["model"], **options}}
     model = with_weights(config, record, members, found[None])
     if plan.config["checks"]["leakage"]:
         check_leakage(model, data, device=CPU)
-    content = weights_only_content(model, {**record, "config": config}, best_step=0)
+    content = weights_only_content(model, {**record, "config": config}, best_step=0, stacking=weighing.judged)
     for name in ("best", "last"):
         write_checkpoint(checkpoint_path(plan.folder, name), content)
     for half in HALVES:
@@ -99,31 +112,35 @@ def combine(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any]) 
 def refitted(held_out: Checkpoint, learnt: Sequence[str]) -> WeightedEnsemble:
     """The ensemble with the weights of its members' refit.ckpt, and its own as they are.
 
-    learnt: the splits that they have learned from. A member that has no weight stays as it is. Raises UserError for one
-    without a refit.ckpt, and for one that has learned from other rows.
+    learnt: the splits that they have learned from. A member without such a refit.ckpt stays as it is, and a warning
+    names it; UserError where none has one.
     """
     model = held_out.model()
     assert isinstance(model, WeightedEnsemble)
-    used = model.get_buffer("weights").abs().sum(0) > 0
-    for one, run, weighs in zip(model.each, held_out.config["model"]["runs"], used.tolist(), strict=True):
+    used, runs = model.get_buffer("weights").abs().sum(0) > 0, held_out.config["model"]["runs"]
+    lacking = []
+    for one, run, weighs in zip(model.each, runs, used.tolist(), strict=True):
         path = checkpoint_path(run, "refit")
-        if not weighs:
-            continue
-        refit = load_checkpoint(path).refit if path.is_file() else None
-        if refit is None or refit["rows"] != learnt:
-            raise UserError(
-                f"refit: the member {run} has no refit.ckpt of {' and '.join(learnt)} rows. Train it with the same "
-                "refit= as the ensemble, or the ensemble with refit=false"
-            )
-        again = load_checkpoint(path).model()
-        one.load_state_dict(again.state_dict())
+        again = load_checkpoint(path) if weighs and path.is_file() else None
+        if again is not None and again.refit is not None and again.refit["rows"] == learnt:
+            one.load_state_dict(again.model().state_dict())
+        elif weighs:
+            lacking.append(run)
+    if len(lacking) == sum(used.tolist()):
+        raise UserError(
+            f"refit: no member has a refit.ckpt of {' and '.join(learnt)} rows: {', '.join(lacking)}. Train them with "
+            "the same refit= as the ensemble, or the ensemble with refit=false"
+        )
+    if lacking:
+        log.warning("Not trained on more rows, as held out: %s", ", ".join(lacking))
     return model
 
 
 class Weighing:
     """The weights (K, M) of members, by all validation windows (None) and by each half of them.
 
-    record: of the ensemble's training, with the `options` of its model so far.
+    record: of the ensemble's training, with the `options` of its model so far. judged: the errors of the mean and of
+    the best member alone, each on the half of the windows that has not chosen it; known after `found`.
     """
 
     def __init__(
@@ -136,6 +153,7 @@ class Weighing:
         self.config = {**config, "model": {**config["model"], **record["options"], "blocks": 1}}
         self.members, self.data, self.record = members, data, record
         self.loss: Loss = config["callbacks"]["checkpoint"]["monitor"]
+        self.judged: dict[str, Any] = {}
 
     def found(self) -> dict[str | None, Tensor]:
         """The weights, those of the best member alone where the mean is no better."""
@@ -154,7 +172,9 @@ class Weighing:
         ]
         for member, loss in zip(self.members, member_losses(errors[None], self.loss), strict=True):
             log.info("val %s %.4f: %s (%s)", self.loss, loss, member.name, member.run)
-        if losses[0] < losses[1]:
+        mean, best = (loss / max(1, len(judged)) for loss in losses)
+        self.judged = {"error": self.loss, "mean": mean, "best_member": best, "alone": not mean < best}
+        if mean < best:
             return weights
         log.info("The mean of the members errs no less on validation windows than the best of them: it stands alone.")
         return alone

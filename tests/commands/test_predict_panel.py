@@ -14,7 +14,7 @@ from program import call, refusal
 from forecast import Forecaster
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands import predict_panel as command
-from forecast.commands.train import read_data
+from forecast.commands.training_data import read_data
 from forecast.config.build import build
 from forecast.data.panel.parts import beside
 from forecast.evaluation import predict_panel as core

@@ -147,10 +147,10 @@ def test_an_ensemble_is_no_member(ensemble, members, csv, tmp_path, capsys):
     assert "is an ensemble itself. Name its members: model.runs=[" in said
 
 
-def test_a_member_without_a_refit_is_named(members, csv, tmp_path, capsys):
+def test_where_no_member_has_a_refit_there_is_none(members, csv, tmp_path, capsys):
     (copy := tmp_path / "ridge").mkdir()
     shutil.copytree(members / "ridge", copy, dirs_exist_ok=True)
     (copy / "checkpoints/refit.ckpt").unlink()
     base = ["data=csv", f"data.path={csv}", "data.features=MS", *SIZES, "model=weighted_ensemble", "refit=true"]
     said = refusal(capsys, "train", *base, f"model.runs=[{copy}]", f"hydra.run.dir={tmp_path}/run")
-    assert "has no refit.ckpt of train and val and test rows" in said
+    assert "no member has a refit.ckpt of train and val and test rows" in said

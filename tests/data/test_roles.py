@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from forecast.commands.panels import training_panel
-from forecast.commands.train import read_data
+from forecast.commands.training_data import read_data
 from forecast.data.categories import with_categories
 from forecast.data.panel.read import read_panel
 from forecast.data.sources import CsvSource

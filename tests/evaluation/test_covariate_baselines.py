@@ -12,7 +12,7 @@ from evaluation.small_panels import L, P, panel, prepared
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.inputs import trained_source
 from forecast.commands.results import evaluate_checkpoint
-from forecast.commands.train import read_data
+from forecast.commands.training_data import read_data
 from forecast.data.split import LastSplit
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, fitting_rows, make_baselines, saved_fits, window_shape

@@ -243,7 +243,7 @@ def test_a_run_prints_its_speed_and_the_hint_once_and_writes_the_limit(tmp_path,
 
     monkeypatch.setattr(WindowDataset, "in_batches", slow)
     monkeypatch.setattr(ForecastModule, "training_step", quick)
-    monkeypatch.setattr("forecast.commands.train.Throughput", partial(Throughput, clock=clock))
+    monkeypatch.setattr("forecast.training.any_model.Throughput", partial(Throughput, clock=clock))
     monkeypatch.setattr("forecast.training.datamodule.WindowLoader", partial(WindowLoader, clock=clock))
     call("train", *TINY, "trainer.limit_train_batches=4", f"hydra.run.dir={tmp_path}")
     out, log = capsys.readouterr().out, (tmp_path / "train.log").read_text()

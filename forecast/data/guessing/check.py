@@ -52,6 +52,7 @@ class FileCheck:
     findings: Findings
     target: str | None = None
     features: str | None = None
+    pred_len: int | None = None
     layout: Layout = field(default_factory=Layout)
     reasons: list[str] = field(default_factory=list)
     header: Sequence[str] = ()
@@ -78,22 +79,28 @@ class FileCheck:
 
 
 def check_file(
-    path: str, given: Given | None = None, *, target: str | None = None, features: str | None = None
+    path: str,
+    given: Given | None = None,
+    *,
+    target: str | None = None,
+    features: str | None = None,
+    pred_len: int | None = None,
 ) -> FileCheck:
     """Reads a file that may be anything. Raises nothing that the file could cause.
 
     given: keys of the layout that are kept; the others are found. target: the column to forecast, whose season counts.
-    features: as a `Source` has it; None forecasts a target from itself, without one all columns.
+    features: as a `Source` has it; None forecasts a target from itself, without one all columns. pred_len: None for one
+    that fits the file.
     """
     kept = dict(given or {})
-    check = FileCheck(path, Findings(path, strict=False), target, features, Layout(**kept))
+    check = FileCheck(path, Findings(path, strict=False), target, features, pred_len, Layout(**kept))
     with np.errstate(over="ignore", invalid="ignore"):  # in the statistics of columns that reach the largest float
         try:
             opened = open_file(path, kept, check.findings)
         except SeveralSheets as error:
             check.findings.error(str(error))
             for sheet in error.sheets:
-                one = check_file(path, {**kept, "sheet": sheet}, target=target)
+                one = check_file(path, {**kept, "sheet": sheet}, target=target, pred_len=pred_len)
                 check.choices += [Choice(f"sheet {sheet}", one.command)] if one.command is not None else one.choices
             return check
         except UserError as error:
@@ -126,7 +133,7 @@ def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecide
     """A command for each reading, and for each of what is undecided then."""
     found: list[Choice] = []
     for what, settings in undecided.readings:
-        one = FileCheck(check.path, Findings(check.path, strict=False), check.target, check.features)
+        one = FileCheck(check.path, Findings(check.path, strict=False), check.target, check.features, check.pred_len)
         one = _checked(one, opened, {**given, **settings})
         found += [Choice(what, one.command)] if one.command is not None else []
         found += [Choice(f"{what}, {reading}", command) for reading, command in one.choices]
@@ -230,7 +237,7 @@ def _without_gaps(check: FileCheck, given: Given) -> SeriesFrame:
         train = ShareSplit().rows(frame)["train"]
         seasons = rank_seasons(frame.of(target).values[train.start : train.stop], frame.freq)
         check.season, check.runner_up = (*seasons, None, None)[:2]
-        check.lengths = suggest_lengths(len(frame), frame.freq, seasons)
+        check.lengths = suggest_lengths(len(frame), frame.freq, seasons, pred_len=check.pred_len)
         if check.lengths is None:
             continue
         gaps_used, check.windows = gaps, _windows(frame, check.lengths)

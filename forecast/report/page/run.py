@@ -8,6 +8,7 @@ import pandas as pd
 
 from forecast.report.forecasters import best_baseline
 from forecast.report.intervals import intervals_table
+from forecast.report.leaderboard import board_table
 from forecast.report.page.charts import bars_chart, coverage_chart, reliability_chart, residuals_chart, steps_chart
 from forecast.report.page.document import Section, document, facts, paragraph
 from forecast.report.page.forecasts import forecasts_chart, is_counted
@@ -62,6 +63,7 @@ def run_page(
         subtitle=[line for line in str(scores_table(metrics, split).title).split("\n") if line],
         lead=[verdict_box(verdict(metrics, split)), _tiles(metrics, split), paragraph(NO_SCRIPT, "note drawless")],
         sections=[
+            Section("leaderboard", "Models tried", _leaderboard(metrics)),
             Section("forecasts", "Forecasts", _forecasts(metrics, split, windows, draw)),
             Section("errors", "Errors", _errors(metrics, split)),
             Section("steps", "Error by step", _steps(metrics, split, by_step, draw)),
@@ -74,6 +76,15 @@ def run_page(
         ],
         charts=draw.charts,
     )
+
+
+def _leaderboard(metrics: Mapping[str, Any]) -> list[str]:
+    """Of a run of `forecast auto`."""
+    board = metrics.get("leaderboard")
+    if not board:
+        return []
+    says = "Each figure is of all windows, scaled units; what was chosen was chosen on validation windows."
+    return [html_table(board_table(board["rows"], error=board["error"]), titled=False), paragraph(says)]
 
 
 def _tiles(metrics: Mapping[str, Any], split: str) -> str:

@@ -1,0 +1,289 @@
+"""What `forecast auto` does: from a file to the best forecast that there is time for, with the reasons."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+from rich.console import Console
+
+from forecast.commands import BEGUN, Answer
+from forecast.commands.automatic.board import leaderboard, reason
+from forecast.commands.automatic.budget import FOLDER, MEMBER, PACE, RIDGE, Budget
+from forecast.commands.automatic.progress import Progress
+from forecast.commands.automatic.task import Task, checksum, find_task
+from forecast.commands.automatic.worker import Outcome, begin_server, run_step
+from forecast.commands.outputs import keep_others
+from forecast.config.values import CONF
+from forecast.data.guessing.train_command import hydra_value
+from forecast.errors import UserError
+from forecast.files import json_text, write_json, write_text
+from forecast.report.leaderboard import board_table
+from forecast.run_folder import METRICS, PAGE, RUN_INFO, checkpoint_path, final_checkpoint
+from forecast.run_folder.documents import read_json
+from forecast.run_folder.lock import hold, release
+from forecast.text.terminal import say
+
+BOARD, FORECAST = "leaderboard.json", "forecast.csv"
+OUTCOMES = "outcomes.json"  # beside members: what ended without figures, and what steps took
+# Seconds kept for what comes after the trainings: processes, pages, the forecast; and for a member to be judged.
+START, LAST = 6.0, 4.0
+# Of the time that is left a network may take its part; after it the one that it takes to be trained once more.
+REFIT = 1.1
+SEASON_ALONE = ("seasonal_naive",)  # they take no columns with a role
+
+
+def main(arguments: argparse.Namespace) -> Answer:
+    """Trains what there is time for, weighs it, looks back, trains it once more on all rows, and forecasts."""
+    return automatic(arguments, begun=BEGUN)
+
+
+def automatic(arguments: argparse.Namespace, *, begun: float) -> Answer:
+    """As `main`. begun: when its time began, by time.monotonic()."""
+    folder = Path(arguments.output)
+    check_folder(folder)
+    begin_server()
+    return Auto(arguments, folder, begun=begun).run()
+
+
+def check_folder(folder: Path) -> None:
+    """Raises UserError for a folder that holds what is not ours, and where none can be made."""
+    try:
+        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--output {folder} cannot be made: {error.strerror}. Choose another folder") from error
+    ours = (folder / RUN_INFO).exists() or bool(read_json(folder / FOLDER / "auto.json"))
+    files = [folder / name for name in (BOARD, FORECAST, METRICS, PAGE)]
+    keep_others(files, ours=ours, key=f"--output {folder}", like="a file of forecast auto", fix="choose another folder")
+
+
+class Auto:
+    """One automatic run, of this process and of those before it that were killed."""
+
+    def __init__(self, arguments: argparse.Namespace, folder: Path, *, begun: float) -> None:
+        self.folder, self.members, self.error = folder, folder / FOLDER, arguments.metric
+        hold(self.members)
+        self.level = [float(one) for one in arguments.level]
+        asked = {
+            "FILE": arguments.file,
+            "file": checksum(arguments.file),
+            **{key: getattr(arguments, key) for key in ("horizon", "minutes", "target", "preset", "metric")},
+            "level": self.level,
+            "settings": list(arguments.settings),
+        }
+        self.budget = Budget(folder, asked, minutes=arguments.minutes, begun=begun)
+        config: Any = OmegaConf.to_container(OmegaConf.load(CONF / "auto.yaml"))
+        self.names: list[str] = config["presets"][arguments.preset]
+        self.config = config
+        self.progress = Progress(self.budget, self.names)
+        self.task: Task = find_task(arguments)
+        self.kept: dict[str, Any] = read_json(self.members / OUTCOMES)
+
+    def run(self) -> Answer:
+        """All steps; what an earlier process has finished is not done again."""
+        try:
+            with self.progress:
+                for note in self.task.notes:
+                    self.progress.note(note)
+                self.train_all()
+                found = self.judged()
+                if not found:
+                    reasons = "; ".join(f"{name}: {why}" for name, why in self.left_out().items())
+                    raise UserError(f"Nothing could be trained. {reasons}")
+                weighed = self.weigh(list(found))
+                self.refit(found, weighed)
+                self.look_back()
+                document = self.forecast(found)
+                rows = self.write_board(found, weighed)
+        finally:
+            release(self.members)
+        said = reason(rows, weighed, error=self.error)
+        Console(file=sys.stdout, width=None if sys.stdout.isatty() else 110).print(board_table(rows, error=self.error))
+        say(said)
+        say(f"Forecast: {self.folder / FORECAST}. Page: {self.folder / PAGE}. Model: {self.final()}")
+        say(f"{self.budget.passed:.0f} s of {self.budget.total:.0f} s.")
+        answer = {"leaderboard": rows, "reason": said, "forecast": document, "checkpoint": str(self.final())}
+        return Answer({**answer, "seconds": self.budget.passed})
+
+    def step(self, name: str, what: str, limit: float, **arguments: Any) -> Outcome:
+        """Performs a step in a process of its own, in time. what: a function of `automatic.steps`."""
+        self.progress.now(name)
+        log = self.members / f"{name.replace(' ', '_')}.log"
+        outcome = run_step(what, arguments, log=log, limit=max(1.0, limit), tick=self.progress.tick)
+        self.progress.done(name, outcome.error)
+        return outcome
+
+    def overrides(self, name: str) -> list[str]:
+        """Of a member's training, as far as they do not depend on the time."""
+        settings = {**self.config["fitted"], **self.config["networks"]}[name]
+        every: dict[str, Any] = {"callbacks.figures": None, "logger": "none", "trainer.enable_progress_bar": False}
+        every |= {"checks.leakage": False}
+        if name in self.config["networks"]:
+            every |= {"callbacks.checkpoint.monitor": self.error, "data.batch_size": self.batch_size()}
+            every |= self.config["every_network"]
+        chosen = {word.partition("=")[0] for word in self.task.words}
+        settings = {key: value for key, value in {**every, **settings}.items() if key not in chosen}
+        return self.task.of(settings, roles=name not in SEASON_ALONE)
+
+    def batch_size(self) -> int:
+        """The fewer the windows the smaller the batches: known from the ridge's training."""
+        windows = int(self.kept.get("windows") or 0)
+        return next((size for most, size in ((500, 8), (2_000, 16), (8_000, 64)) if windows < most), 128)
+
+    def train_all(self) -> None:
+        """Each member in its turn: one fitted at once in the time that it takes, a network in its share."""
+        for number, name in enumerate(self.names):
+            if (self.members / name / MEMBER).is_file() or name in self.kept.get("left_out", {}):
+                self.progress.done(name, "")
+                continue
+            (self.members / name).mkdir(exist_ok=True)
+            allowance, limit = None, self.budget.left - START - LAST
+            if name in self.config["networks"]:
+                networks = len(self.names) - number
+                limit = self.budget.left - self.needed_at_the_end()
+                allowance = limit / (1 + (networks - 1) * (1 + REFIT) + REFIT)
+                if (self.members / name / PACE).is_file():  # it was begun before a kill
+                    allowance = 0.0
+            if limit <= 0:
+                self.leave_out(name, "there was no time for it")
+                continue
+            member = {"folder": self.members / name, "overrides": self.overrides(name)}
+            outcome = self.step(name, "train_member", limit, **member, allowance=allowance)
+            if outcome.error and checkpoint_path(self.members / name, "best").is_file():
+                outcome = self.step(f"judge {name}", "judge_member", max(LAST, self.budget.left - LAST), **member)
+            if outcome.error:
+                self.leave_out(name, outcome.error)
+            elif "windows" not in self.kept:
+                self.keep(windows=outcome.value["windows"])
+
+    def needed_at_the_end(self) -> float:
+        """Seconds for all that comes after the trainings, by what the members so far have taken."""
+        found = self.judged()
+        passes = sum(3 * one["val_seconds"] + one["test_seconds"] for one in found.values())
+        ridge = found.get(RIDGE, {})
+        baselines = 3 * ridge.get("test_seconds", 1.0)
+        needed: float = START + LAST + 1.5 * (passes + baselines) + REFIT * ridge.get("seconds", 0.0)
+        return needed
+
+    def judged(self) -> dict[str, dict[str, Any]]:
+        """member.json of all members that have one, in their order."""
+        found = {name: read_json(self.members / name / MEMBER) for name in self.names}
+        return {name: one for name, one in found.items() if one}
+
+    def left_out(self) -> dict[str, str]:
+        """Why members have no figures."""
+        found: dict[str, str] = self.kept.get("left_out", {})
+        return found
+
+    def leave_out(self, name: str, why: str) -> None:
+        """Says why a member has no figures; the others go on."""
+        self.keep(left_out={**self.left_out(), name: why})
+        self.progress.note(f"{name} is left out: {why}")
+
+    def keep(self, **values: Any) -> None:
+        """Notes what an earlier step gave, for a process that goes on after a kill."""
+        self.kept |= values
+        write_json(self.members / OUTCOMES, self.kept)
+
+    def ensemble_words(self, names: Sequence[str]) -> list[str]:
+        """The overrides of the ensemble's training."""
+        runs = [str((self.members / name).absolute()) for name in names]
+        settings = {
+            "model": "weighted_ensemble",
+            "model.runs": runs,
+            "callbacks.checkpoint.monitor": self.error,
+            "callbacks.figures": None,
+            "logger": "none",
+        }
+        return self.task.of(settings)
+
+    def weigh(self, names: list[str]) -> dict[str, Any] | None:
+        """The ensemble, with all results of a run; None where it could not be made, and the best member is to do."""
+        if "weighed" in self.kept and self.kept.get("runs") == names:
+            kept: dict[str, Any] = self.kept["weighed"]
+            return kept
+        outcome = self.step(
+            "ensemble",
+            "weigh",
+            self.budget.last_moment - LAST,
+            folder=self.folder,
+            overrides=self.ensemble_words(names),
+            level=self.level,
+        )
+        if outcome.error:
+            self.progress.note(f"No ensemble: {outcome.error}")
+            return None
+        self.keep(weighed=outcome.value, runs=names)
+        weighed: dict[str, Any] = outcome.value
+        return weighed
+
+    def refit(self, found: dict[str, dict[str, Any]], weighed: dict[str, Any] | None) -> None:
+        """Members with a weight learn from all rows, the quickest first, while there is time; then the ensemble."""
+        if weighed is None or final_checkpoint(self.folder).name == "refit.ckpt":
+            return
+        weights = dict(zip(found, weighed["weights"], strict=True))
+        quickest = sorted((one for one in found if weights[one] > 0), key=lambda one: found[one]["seconds"])
+        again = []
+        for name in quickest:
+            if checkpoint_path(self.members / name, "refit").is_file():
+                again.append(name)
+                continue
+            if REFIT * found[name]["seconds"] + 2 * LAST > self.budget.left:
+                continue
+            member = {"folder": self.members / name, "overrides": self.overrides(name)}
+            outcome = self.step(f"refit {name}", "refit_run", self.budget.left - 2 * LAST, **member)
+            again += [] if outcome.error else [name]
+        if again and self.budget.last_moment > 2 * LAST:
+            ensemble = {"folder": self.folder, "overrides": self.ensemble_words(list(found))}
+            self.step("refit ensemble", "refit_run", self.budget.last_moment - LAST, **ensemble)
+
+    def look_back(self) -> None:
+        """A backtest of the held-out ensemble, where there is time."""
+        best = checkpoint_path(self.folder, "best")
+        if not best.is_file() or self.kept.get("backtest") or self.budget.left < 4 * LAST:
+            return
+        metrics = read_json(self.folder / METRICS)
+        folds = min(20, metrics["test"]["windows"] // metrics["pred_len"])
+        if "series" in metrics["test"] or folds < 1:
+            return
+        words = [f"ckpt_path={hydra_value(str(best))}", f"backtest.folds={folds}"]
+        outcome = self.step(
+            "backtest", "backtest_run", self.budget.left - LAST, folder=self.folder / "backtest", overrides=words
+        )
+        self.keep(backtest=outcome.error or "done")
+
+    def final(self) -> Path:
+        """The checkpoint that forecasts: the ensemble's, or that of the best member."""
+        if final_checkpoint(self.folder).is_file():
+            return final_checkpoint(self.folder)
+        found = self.judged()
+        best = min(found, key=lambda name: float(found[name]["val"]["scaled"][self.error]))
+        return final_checkpoint(self.members / best)
+
+    def forecast(self, found: dict[str, dict[str, Any]]) -> Any:
+        """forecast.csv, by the final checkpoint."""
+        del found
+        output = self.folder / FORECAST
+        words = [f"ckpt_path={hydra_value(str(self.final()))}", f"output={hydra_value(str(output))}", "overwrite=true"]
+        held = read_json(self.folder / METRICS).get("test", {}).get("coverage") or {}
+        levels = [one for one in self.level if f"{one:g}" in held]
+        if final_checkpoint(self.folder).is_file() and levels:
+            words.append(f"level={hydra_value(levels)}")
+        if self.task.future is not None:
+            words.append(f"future={self.task.future}")
+        outcome = self.step("forecast", "forecast_file", max(30.0, self.budget.last_moment), overrides=words)
+        if outcome.error:
+            raise UserError(f"{self.final()} is trained, but its forecast failed: {outcome.error}")
+        return outcome.value
+
+    def write_board(self, found: dict[str, dict[str, Any]], weighed: dict[str, Any] | None) -> list[dict[str, Any]]:
+        """leaderboard.json, and the page with it."""
+        ensemble = read_json(self.folder / METRICS) if weighed is not None else None
+        rows = leaderboard(found, self.left_out(), weighed, ensemble, error=self.error)
+        if ensemble is not None:
+            limit = max(20.0, self.budget.last_moment)
+            self.step("page", "page_with", limit, folder=self.folder, rows=rows, error=self.error)
+        write_text(self.folder / BOARD, json_text(rows))
+        return rows

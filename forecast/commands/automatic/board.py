@@ -1,0 +1,80 @@
+"""The leaderboard of an automatic run: what was trained, what it is worth, what was chosen, and why."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+ENSEMBLE = "weighted_ensemble"
+HARDLY = 0.005  # of weight: a member that has less is not named
+
+
+def leaderboard(
+    members: Mapping[str, Mapping[str, Any]],
+    left_out: Mapping[str, str],
+    weighed: Mapping[str, Any] | None,
+    ensemble: Mapping[str, Any] | None,
+    *,
+    error: str,
+) -> list[dict[str, Any]]:
+    """A row for each model, the least validation error first, then those that have none.
+
+    members: what member.json says of each, in the order of `weighed`'s weights. left_out: why others have no figures.
+    weighed, ensemble: what the weighing gave, and metrics.json of the ensemble; None without one. error: mse or mae,
+    scaled units, of both columns of figures.
+    """
+    alone = weighed is None or bool(weighed.get("alone")) or len(members) == 1
+    weights = dict(zip(members, weighed["weights"], strict=True)) if weighed is not None else {}
+    best = max(weights, key=weights.__getitem__) if weights else best_of(members, error)
+    rows = [
+        {
+            "model": name,
+            "validation": found["val"]["scaled"][error],
+            "test": found["test"]["scaled"][error],
+            "mase": found["test"].get("mase"),
+            "seconds": found["seconds"],
+            "chosen": alone and name == best,
+            "weight": weights.get(name),
+        }
+        for name, found in members.items()
+    ]
+    if not alone and weighed is not None and ensemble is not None:
+        rows.append(
+            {
+                "model": ENSEMBLE,
+                "validation": weighed["mean"],
+                "test": ensemble["test"]["scaled"][error],
+                "mase": ensemble["test"].get("mase"),
+                "seconds": ensemble["cost"]["train_seconds"],
+                "chosen": True,
+                "weight": None,
+            }
+        )
+    rows.sort(key=lambda row: row["validation"])
+    nothing = {"validation": None, "test": None, "mase": None, "seconds": None, "chosen": False, "weight": None}
+    return [*rows, *({"model": name, **nothing, "reason": reason} for name, reason in left_out.items())]
+
+
+def best_of(members: Mapping[str, Mapping[str, Any]], error: str) -> str | None:
+    """The member that errs least on validation windows."""
+    return min(members, key=lambda name: float(members[name]["val"]["scaled"][error]), default=None)
+
+
+def reason(rows: Sequence[Mapping[str, Any]], weighed: Mapping[str, Any] | None, *, error: str) -> str:
+    """Why that model was chosen, in a sentence."""
+    chosen = next((row for row in rows if row["chosen"]), None)
+    if chosen is None:
+        return "Nothing could be trained."
+    judged = "on validation windows, each half of them by what the other half chose"
+    if chosen["model"] == ENSEMBLE and weighed is not None:
+        shares = sorted(((row["weight"], row["model"]) for row in rows if row.get("weight")), reverse=True)
+        named = ", ".join(f"{name} {100 * share:.0f} %" for share, name in shares if share >= HARDLY)
+        less = 100 * (1 - weighed["mean"] / weighed["best_member"])
+        return (
+            f"Chosen: the weighted mean of {named}. Its {error.upper()} is {less:.1f} % below that of the best member "
+            f"alone, {judged}."
+        )
+    judged_rows = [row for row in rows if row["validation"] is not None]
+    if len(judged_rows) == 1:
+        return f"Chosen: {chosen['model']}, as no other model could be trained in the time."
+    if weighed is not None and weighed.get("alone"):
+        return f"Chosen: {chosen['model']} alone. The weighted mean of all errs no less {judged}."
+    return f"Chosen: {chosen['model']}, which errs least on validation windows."

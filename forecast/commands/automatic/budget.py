@@ -1,0 +1,63 @@
+"""The time that an automatic run may take, over all the processes that it took, and what it has decided."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from forecast.errors import UserError
+from forecast.files import write_json
+from forecast.run_folder.documents import read_json
+
+FOLDER, STATE = "members", "auto.json"
+MEMBER, PACE = "member.json", "pace.json"  # of a member: its figures, and the overrides that fit it into its time
+RIDGE = "ridge"  # the member whose run fits the baselines of all
+SHARE, SECONDS = 0.05, 15.0  # by which the promise may be missed
+WRITTEN = 1.0  # seconds between two notes of the time that has passed
+
+
+class Budget:
+    """Seconds since the beginning of the first process, without those between a kill and the next start.
+
+    folder: of the run. asked: what was asked for, as plain values, which must be the same in each process. minutes: how
+    long it may take. begun: when the process has, by time.monotonic(). Raises UserError for a folder in which something
+    else was begun.
+    """
+
+    def __init__(self, folder: Path, asked: dict[str, Any], *, minutes: float, begun: float) -> None:
+        self.path, self.total = folder / FOLDER / STATE, 60.0 * minutes
+        self.begin, self.before, self.noted = begun, 0.0, 0.0
+        self.asked = json.loads(json.dumps(asked))
+        state = read_json(self.path)
+        if state:
+            if state.get("asked") != self.asked:
+                differs = [key for key in self.asked if state.get("asked", {}).get(key) != self.asked[key]]
+                raise UserError(
+                    f"--output {folder}: another automatic run was begun there, with another {', '.join(differs)}. "
+                    "Choose another folder, or ask for the same."
+                )
+            self.before = float(state["seconds"])
+        else:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.note()
+
+    @property
+    def passed(self) -> float:
+        """Seconds so far."""
+        return self.before + time.monotonic() - self.begin
+
+    @property
+    def left(self) -> float:
+        """Seconds to the end, below 0 after it."""
+        return self.total - self.passed
+
+    @property
+    def last_moment(self) -> float:
+        """Seconds to the last moment that the promise allows."""
+        return self.left + SHARE * self.total + 0.5 * SECONDS
+
+    def note(self) -> None:
+        """Writes down how much time has passed, for a process that goes on after a kill."""
+        if not self.noted or self.passed - self.noted >= WRITTEN:
+            self.noted = self.passed
+            write_json(self.path, {"asked": self.asked, "seconds": self.passed})

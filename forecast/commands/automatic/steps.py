@@ -1,0 +1,182 @@
+"""The steps of an automatic run, each performed by a worker: training a member, judging it, weighing, refitting."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from omegaconf import DictConfig
+
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.commands.automatic.budget import MEMBER, PACE, RIDGE
+from forecast.commands.automatic.pace import measure
+from forecast.commands.page import remake
+from forecast.commands.refit import chosen_checkpoint, kept_metrics
+from forecast.commands.results import saved_naive_errors
+from forecast.commands.train import make_plan, train
+from forecast.commands.training_data import begin, read_data
+from forecast.config.build import build
+from forecast.config.entry import call
+from forecast.data.guessing.train_command import hydra_value
+from forecast.data.panel.prepare import PanelData
+from forecast.data.prepare import PreparedData
+from forecast.errors import UserError
+from forecast.evaluation.blocks import all_metrics
+from forecast.evaluation.evaluate import MODEL, Protocol, evaluate
+from forecast.evaluation.panel_evaluate import evaluate_panel
+from forecast.files import write_json
+from forecast.run_folder import METRICS, checkpoint_path
+from forecast.run_folder.documents import read_json
+from forecast.training.any_model import fit_model
+from forecast.training.refit import refit
+
+SPLITS = ("val", "test")
+CPU = torch.device("cpu")
+
+
+def words(settings: dict[str, Any]) -> list[str]:
+    """Overrides as Hydra reads them."""
+    return [f"{key}={hydra_value(value)}" for key, value in settings.items()]
+
+
+def within(folder: Path, overrides: Sequence[str], task: Callable[[DictConfig], Any]) -> Any:
+    """What a task returns that runs as a training with these overrides does, in a folder."""
+    found: list[Any] = []
+    folder_word = f"hydra.run.dir={hydra_value(str(folder))}"
+    call(lambda cfg: found.append(task(cfg)), config_name="train", overrides=[*overrides, folder_word])
+    return found[0]
+
+
+def train_member(folder: Path, overrides: Sequence[str], *, allowance: float | None) -> dict[str, Any]:
+    """Trains a member, or goes on with its training, judges it, and writes member.json.
+
+    allowance: seconds for the training of a network, by which its epochs are counted once; None: a model that is fitted
+    at once. Raises UserError where there is no time for it, and as a training does.
+    """
+    if allowance is not None:
+        settings = read_json(folder / PACE) or _paced(folder, overrides, allowance)
+        overrides = [*overrides, *words(settings)]
+    last = checkpoint_path(folder, "last")
+    if allowance is not None and last.is_file():
+        overrides = [f"ckpt_path={hydra_value(str(last))}", "trainer.enable_progress_bar=false"]
+    done: dict[str, Any] = within(folder, overrides, _train)
+    write_json(folder / MEMBER, done)
+    return done
+
+
+def _paced(folder: Path, overrides: Sequence[str], allowance: float) -> dict[str, Any]:
+    pace = within(folder, overrides, lambda cfg: measure(make_plan(cfg)))
+    settings = pace.settings(allowance)
+    if settings is None:
+        raise UserError(f"there is no time for it: {allowance:.0f} seconds hold no training worth the name")
+    write_json(folder / PACE, settings)
+    found: dict[str, Any] = settings
+    return found
+
+
+def _train(cfg: DictConfig) -> dict[str, Any]:
+    plan, start = make_plan(cfg), time.perf_counter()
+    pl.seed_everything(plan.config["seed"], workers=True, verbose=False)
+    data, protocol, record = begin(plan, ridge=plan.choices["model"] == RIDGE)
+    fit_model(plan, data, record)
+    seconds = time.perf_counter() - start
+    counted = {"windows": len(data.windows("train"))}
+    return {"seconds": seconds, **counted, **judged(chosen_checkpoint(plan.folder), data, protocol)}
+
+
+def judged(checkpoint: Checkpoint, data: PreparedData | PanelData, protocol: Protocol) -> dict[str, Any]:
+    """The errors of a checkpoint on val and test windows, and the seconds that they took."""
+    model, found = checkpoint.model(), dict[str, Any]()
+    options: Any = {"protocol": protocol, "batch_size": checkpoint.config["data"]["batch_size"], "device": CPU}
+    for split in SPLITS:
+        start = time.perf_counter()
+        if isinstance(data, PanelData):
+            other = evaluate_panel(model, data, split=split, fitted=None, **options)
+            overall = other.errors.overall(other.naive)
+        else:
+            one = evaluate(model, data, split=split, fitted=None, **options)
+            own = (one.own_scale or {}).get(MODEL)
+            overall, _ = all_metrics(one.errors, data, saved_naive_errors(checkpoint, data), own)
+        found[split] = overall
+        found[f"{split}_seconds"] = time.perf_counter() - start
+    return found
+
+
+def judge_member(folder: Path, overrides: Sequence[str]) -> dict[str, Any]:
+    """Judges what a training that was stopped has left, and writes member.json. UserError where that is nothing."""
+    if not checkpoint_path(folder, "best").is_file():
+        raise UserError("there was no time for its first validation")
+
+    def task(cfg: DictConfig) -> dict[str, Any]:
+        plan = make_plan(cfg)
+        return judged(chosen_checkpoint(folder), read_data(plan.source, plan.config), build(plan.config["protocol"]))
+
+    done: dict[str, Any] = within(folder, overrides, task)
+    write_json(folder / MEMBER, done)
+    return done
+
+
+def refit_run(folder: Path, overrides: Sequence[str]) -> float:
+    """Trains what a run has chosen once more, on all rows; returns the seconds that it took."""
+    overrides = [*overrides, *words(read_json(folder / PACE) or {})]
+
+    def task(cfg: DictConfig) -> float:
+        plan = make_plan(cfg)
+        metrics = read_json(folder / METRICS) or read_json(folder / MEMBER)
+        data = read_data(plan.source, plan.config)
+        return refit(plan, chosen_checkpoint(folder), data, rows=True, metrics=kept_metrics(metrics)).seconds
+
+    seconds: float = within(folder, overrides, task)
+    return seconds
+
+
+def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dict[str, Any]:
+    """Trains the ensemble as any model is trained, with all results; returns what its checkpoint says of itself.
+
+    level: of the intervals; where the validation windows are too few for one of them, those of a run's config are kept
+    as far as they can be.
+    """
+    words_of = [*overrides, f"hydra.run.dir={hydra_value(str(folder))}"]
+    try:
+        call(train, config_name="train", overrides=[*words_of, f"level={hydra_value(list(level))}"])
+    except UserError as error:
+        if not str(error).startswith("level:"):
+            raise
+        call(train, config_name="train", overrides=words_of)
+    checkpoint = load_checkpoint(checkpoint_path(folder, "best"))
+    weights = checkpoint.weights["weights"]
+    return {"weights": weights.mean(0).tolist(), **checkpoint.record["stacking"]}
+
+
+def page_with(folder: Path, rows: list[dict[str, Any]], error: str) -> None:
+    """Makes the page of a run anew, with the leaderboard on it."""
+    metrics = read_json(folder / METRICS)
+    write_json(folder / METRICS, {**metrics, "leaderboard": {"error": error, "rows": rows}})
+    remake(folder, overwrite=True)
+
+
+def backtest_run(folder: Path, overrides: Sequence[str]) -> None:
+    """Looks back on the last forecasts of the ensemble."""
+    from forecast.commands import backtest
+
+    def look_back(cfg: DictConfig) -> None:
+        backtest.backtest(cfg)
+
+    call(look_back, config_name="backtest", overrides=[*overrides, f"hydra.run.dir={hydra_value(str(folder))}"])
+
+
+def forecast_file(overrides: Sequence[str]) -> dict[str, Any]:
+    """Writes the forecast; returns what `forecast predict --json` prints."""
+    from forecast.commands import predict
+
+    found: list[Any] = []
+
+    def forecast(cfg: DictConfig) -> None:
+        found.append(predict.predict(cfg))
+
+    call(forecast, config_name="predict", overrides=list(overrides))
+    document: dict[str, Any] = json.loads(json.dumps(found[0].document, default=str))
+    return document

@@ -1,0 +1,168 @@
+"""What an automatic run is to forecast: from a file and a few words to what `forecast train` takes."""
+
+import argparse
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forecast.bounds import Text
+from forecast.config.annotations import parameters
+from forecast.config.build import build
+from forecast.config.entry import composed
+from forecast.config.typed_settings import typed_settings
+from forecast.config.values import options
+from forecast.data.guessing.check import FileCheck, check_file
+from forecast.data.guessing.train_command import hydra_value
+from forecast.data.panel.frame import PanelFrame
+from forecast.data.reading.layout import Layout
+from forecast.data.seasonality import rank_seasons, suggest_lengths, usual_pred_len
+from forecast.data.sources import CsvSource, Source
+from forecast.errors import UserError, closest
+from forecast.run_folder import sha256
+
+LAYOUT = [key.name for key in fields(Layout)]
+PANEL_KEYS = ("panel", "id_column")
+# Of the words that train takes, those that this command hands on beside data.KEY.
+OTHERS = ("data/split", "protocol", "protocol.", "seed", "future", "trainer")
+ROLE_KEYS = ("known", "past", "static", "categorical", "static_path", "static_on", "holidays")
+TEST_WINDOWS, TEST_SHARE = 20, 0.1  # of a panel: horizons that are looked at, and what share of a series they may take
+
+
+class Task(NamedTuple):
+    """words: overrides of train that choose data, lengths and split. notes: what was chosen, a sentence each. future:
+    the file of what is known in advance. without_roles: keys of the words that a model without roles leaves out.
+    """
+
+    words: list[str]
+    notes: list[str]
+    future: str | None
+    without_roles: list[str]
+
+    def of(self, settings: Mapping[str, Any], *, roles: bool = True) -> list[str]:
+        """The overrides of a member. roles: whether its model can use columns that have one."""
+        kept = self.words
+        if not roles and self.without_roles:
+            kept = [word for word in kept if not word.startswith(tuple(self.without_roles))] + ["data.features=S"]
+        return [*kept, *(f"{key}={hydra_value(value)}" for key, value in settings.items())]
+
+
+def find_task(arguments: argparse.Namespace) -> Task:
+    """Reads the file. Raises UserError for one that cannot be forecast, and for words that it does not take."""
+    own, others = split_words(arguments.settings)
+    if arguments.target is not None:
+        own = [*own, f"data.target={hydra_value(arguments.target)}"]
+    future = next((word.partition("=")[2] for word in others if word.startswith("future=")), None)
+    others = [word for word in others if not word.startswith("future=")]
+    notes: list[str] = []
+    if not Path(arguments.file).exists() and arguments.file in options("data", but="csv"):
+        words = [f"data={arguments.file}"]
+        lengths = of_source([*words, *own, *others], arguments.horizon)
+    elif any(word.startswith(tuple(f"data.{key}=" for key in PANEL_KEYS)) for word in own):
+        words = ["data=csv", f"data.path={hydra_value(arguments.file)}"]
+        lengths = of_source([*words, *own, *others], arguments.horizon)
+    else:
+        words, lengths, notes = of_file(arguments.file, own, arguments.horizon, target=arguments.target)
+    chosen = {word.partition("=")[0] for word in (*own, *others)}
+    kept = [word for word in words if word.partition("=")[0] not in chosen]
+    found = [*kept, *own, *others, *(f"{key}={value}" for key, value in lengths.items())]
+    roles = [f"data.{key}=" for key in ROLE_KEYS if any(word.startswith(f"data.{key}=") for word in found)]
+    return Task(found, notes, future, [*roles, "data.features="] if roles else [])
+
+
+def split_words(settings: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words data.KEY=VALUE, and the others that are handed on. Raises UserError for any other word."""
+    own = [word for word in settings if word.startswith("data.")]
+    others = [word for word in settings if word not in own]
+    for word in others:
+        key = word.partition("=")[0]
+        if "=" not in word or not any(key == one or (one.endswith(".") and key.startswith(one)) for one in OTHERS):
+            near = closest(key, [*OTHERS, "data.target"])
+            raise UserError(
+                f"{word}: forecast auto does not take it.{near} It takes data.KEY=VALUE, data/split=NAME, "
+                "protocol=NAME, seed=N, trainer=NAME and future=FILE; the rest it chooses."
+            )
+    return own, others
+
+
+def of_file(
+    path: str, own: Sequence[str], horizon: int | None, *, target: str | None
+) -> tuple[list[str], dict[str, int], list[str]]:
+    """What check-data says of a file: words of train, lengths, and how it is read."""
+    known = {name: parameters(CsvSource)[name].annotation for name in (*LAYOUT, "features")}
+    known["target"] = Text | None
+    ours = [word for word in own if word.partition("=")[0].removeprefix("data.") in known]
+    given = typed_settings(ours, "data", known)
+    use: dict[str, Any] = {key: given.pop(key) for key in ("features", "target") if key in given}
+    check = checked(path, given, {"target": target, **use}, horizon)
+    notes = list(check.reasons)
+    if check.command is not None:
+        command = check.command
+    elif check.choices and "panel" in check.choices[0].reading:
+        command = check.choices[0].command
+        notes.append(f"Of several readings: {check.choices[0].reading}")
+    else:
+        problems = check.findings.texts("error")
+        several = "; or ".join(choice.command for choice in check.choices[:3])
+        more = f" Say which: {several}" if several else ""
+        raise UserError(f"{path}: {' '.join(problems) or 'it cannot be read as it is.'}{more}")
+    words = [word for word in shlex.split(command)[2:] if not word.startswith("model=")]
+    lengths = dict(word.split("=", 1) for word in words if word.startswith(("seq_len=", "pred_len=")))
+    words = [word for word in words if word.partition("=")[0] not in lengths]
+    found = {key: int(value) for key, value in lengths.items()}
+    if horizon is not None and check.lengths is None:
+        found["pred_len"] = horizon
+    return words, with_label(found), notes
+
+
+def checked(path: str, given: Mapping[str, Any], use: Mapping[str, Any], horizon: int | None) -> FileCheck:
+    """The check of a file, by shares of its rows; where these hold no such horizon, UserError with one that they do."""
+    check = check_file(path, dict(given), pred_len=horizon, **use)
+    if horizon is None or check.command is not None or check.choices:
+        return check
+    usual = check_file(path, dict(given), **use)
+    if usual.lengths is None or usual.command is None:
+        return check
+    train = int(usual.rows * 0.7)
+    most = usual.rows - train - int(usual.rows * 0.2)
+    raise UserError(
+        f"--horizon {horizon}: {path} has {usual.rows} rows, of which a tenth, {most}, choose the model. Ask for "
+        f"{most} steps at most, or keep more rows for that: data/split=last data.split.val=1 data.split.test=1"
+        if horizon < usual.rows / 4
+        else f"--horizon {horizon}: {path} has {usual.rows} rows, too few to learn from and to judge forecasts of "
+        f"{horizon} steps. Ask for {max(1, most)} at most"
+    )
+
+
+def of_source(words: Sequence[str], horizon: int | None) -> dict[str, int]:
+    """The lengths for data that the words name, one series or a panel."""
+    config = composed(words).values
+    source: Source = build(config["data"])
+    frame = source.frame()
+    if isinstance(frame, PanelFrame):
+        rows = int(np.median(frame.lengths))
+        longest = int(frame.lengths.argmax())
+        span = slice(int(frame.offsets[longest]), int(frame.offsets[longest + 1]))
+        values = np.asarray(frame.values[span], dtype=np.float64)
+    else:
+        rows, values = len(frame), np.asarray(frame.values, dtype=np.float64)
+    pred_len = horizon or usual_pred_len(frame.freq)
+    lengths = suggest_lengths(rows, frame.freq, rank_seasons(values, frame.freq), pred_len=pred_len)
+    if lengths is None:
+        named = source.path_used() or "the data"
+        raise UserError(f"{named}: {rows} rows are too few for forecasts of {pred_len} steps")
+    return with_label(lengths._asdict())
+
+
+def with_label(lengths: Mapping[str, int]) -> dict[str, int]:
+    """seq_len, label_len and pred_len."""
+    seq_len, pred_len = lengths["seq_len"], lengths["pred_len"]
+    return {"seq_len": seq_len, "label_len": min(seq_len // 2, 48), "pred_len": pred_len}
+
+
+def checksum(path: str) -> str | None:
+    """SHA-256 of a file's bytes; None for the name of a published data set."""
+    return sha256(Path(path)) if Path(path).is_file() else None

@@ -1,0 +1,90 @@
+"""What every training begins with: its data, read and scaled, and what a checkpoint will say of them."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from forecast.checkpoint.load import Checkpoint, calendar_encoding
+from forecast.commands.growth import has_grown, what_now
+from forecast.commands.panels import training_panel
+from forecast.config.build import build
+from forecast.data.categories import with_train_categories
+from forecast.data.panel.prepare import PanelData
+from forecast.data.prepare import PreparedData, prepare
+from forecast.data.roles import covariates_of
+from forecast.data.sources import CsvSource, Source
+from forecast.data.split import split_rows
+from forecast.errors import UserError
+from forecast.evaluation.baselines import fit_baselines, train_season
+from forecast.evaluation.evaluate import Protocol, counted_windows
+from forecast.evaluation.horizon_offsets import check_offsets
+from forecast.training.combined import baselines_of, is_combined
+from forecast.training.fit import Plan
+from forecast.training.record import make_record
+
+
+class Begun(NamedTuple):
+    """The data of a training, how its windows count, and the record as far as it is known before the training."""
+
+    data: PreparedData | PanelData
+    protocol: Protocol
+    record: dict[str, Any]
+
+
+def begin(plan: Plan, *, ridge: bool = True) -> Begun:
+    """Reads the data of a training and fits its baselines; ridge: that one too, which takes longer than all else.
+
+    Raises UserError for whatever the data do not allow, now and not after the training.
+    """
+    config, source = plan.config, plan.source
+    protocol: Protocol = build(config["protocol"])
+    data = read_data(source, config)
+    if plan.start is not None:  # the file may have changed since the plan was made
+        check_same_data(plan.start, source, source.checksum_of(data.frame))
+    for split in ("val", "test"):
+        counted_windows(data, split, protocol)
+    check_offsets(data, "test", protocol)
+    fitted = baselines(plan, data, ridge=ridge)
+    return Begun(data, protocol, make_record(config, plan.choices, source, data, fitted))
+
+
+def baselines(plan: Plan, data: PreparedData | PanelData, *, ridge: bool) -> dict[str, Tensor]:
+    """The weights of the fitted baselines; of an ensemble those that a member has of the same windows."""
+    known = {}
+    if is_combined(plan.config["model"]):
+        known = baselines_of(plan.config, data, checksum=plan.source.checksum_of(data.frame))
+    return known or fit_baselines(data, ridge=ridge)
+
+
+def check_same_data(start: Checkpoint, source: Source, now: str) -> None:
+    """Raises UserError unless `now`, the checksum of the data, is that of those which a checkpoint was trained on."""
+    if (before := start.data["checksum"]) != now:
+        if has_grown(start, source.path_used()):
+            raise UserError(
+                f"{source.path_used()} has grown since {start.path} was trained on it, and a training goes on with the "
+                f"rows that it began with (checksum {before}). {what_now(start)}"
+            )
+        raise UserError(
+            f"{start.path} was trained on other data: {start.data['path'] or start.data['name']} had checksum "
+            f"{before}, now it is {now}. Restore the file, or start a new run without ckpt_path."
+        )
+
+
+def read_data(source: Source, config: dict[str, Any]) -> PreparedData | PanelData:
+    """The data of a training, scaled by their train rows."""
+    if isinstance(source, CsvSource) and source.panel_form:
+        return training_panel(source, config)
+    return read_series(source, config)
+
+
+def read_series(source: Source, config: dict[str, Any]) -> PreparedData:
+    """`read_data` of one series."""
+    frame = source.frame()
+    lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
+    splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)
+    frame = with_train_categories(frame, splits["train"])
+    roles: dict[str, Any] = covariates_of(source.roles(frame))
+    encoding = calendar_encoding(config)
+    data = prepare(frame, splits=splits, targets=targets, encoding=encoding, **roles, **lengths)
+    return replace(data, season=source.season or train_season(data))
