@@ -149,9 +149,11 @@ class Auto:
             if limit <= 0:
                 self.leave_out(name, "there was no time for it")
                 continue
-            member = {"folder": self.members / name, "overrides": self.overrides(name)}
+            member: dict[str, Any] = {"folder": self.members / name, "overrides": self.overrides(name)}
+            begun = self.budget.passed
             outcome = self.step(name, "train_member", limit, **member, allowance=allowance)
             if outcome.error and checkpoint_path(self.members / name, "best").is_file():
+                member["seconds"] = self.budget.passed - begun
                 outcome = self.step(f"judge {name}", "judge_member", max(LAST, self.budget.left - LAST), **member)
             if outcome.error:
                 self.leave_out(name, outcome.error)

@@ -36,7 +36,12 @@ class Budget:
                     f"--output {folder}: another automatic run was begun there, with another {', '.join(differs)}. "
                     "Choose another folder, or ask for the same."
                 )
-            self.before = float(state["seconds"])
+            try:
+                self.before = float(state["seconds"])
+            except (KeyError, TypeError, ValueError):
+                raise UserError(
+                    f"{self.path} is damaged: it does not say how long it took. Choose another folder"
+                ) from None
         else:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         self.note()

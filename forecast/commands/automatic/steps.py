@@ -105,16 +105,20 @@ def judged(checkpoint: Checkpoint, data: PreparedData | PanelData, protocol: Pro
     return found
 
 
-def judge_member(folder: Path, overrides: Sequence[str]) -> dict[str, Any]:
-    """Judges what a training that was stopped has left, and writes member.json. UserError where that is nothing."""
+def judge_member(folder: Path, overrides: Sequence[str], *, seconds: float) -> dict[str, Any]:
+    """Judges what a training that was stopped after so long has left, and writes member.json.
+
+    Raises UserError where that is nothing.
+    """
     if not checkpoint_path(folder, "best").is_file():
         raise UserError("there was no time for its first validation")
 
     def task(cfg: DictConfig) -> dict[str, Any]:
         plan = make_plan(cfg)
-        return judged(chosen_checkpoint(folder), read_data(plan.source, plan.config), build(plan.config["protocol"]))
+        data, protocol = read_data(plan.source, plan.config), build(plan.config["protocol"])
+        return {"windows": len(data.windows("train")), **judged(chosen_checkpoint(folder), data, protocol)}
 
-    done: dict[str, Any] = within(folder, overrides, task)
+    done: dict[str, Any] = {"seconds": seconds, **within(folder, overrides, task)}
     write_json(folder / MEMBER, done)
     return done
 

@@ -53,7 +53,7 @@ def run_step(
     error, of one sentence. Ctrl-C stops it too.
     """
     receiver, sender = multiprocessing.Pipe(duplex=False)
-    process = context().Process(target=_perform, args=(step, arguments, str(log), sender), daemon=False)
+    process = context().Process(target=_perform, args=(STEPS, step, arguments, str(log), sender), daemon=False)
     process.start()
     sender.close()
     stopped = False
@@ -83,7 +83,7 @@ def run_step(
     return Outcome(error=f"its process has ended with status {process.exitcode}; {log} has what it said")
 
 
-def _perform(step: str, arguments: dict[str, Any], log: str, sender: Connection) -> None:
+def _perform(module: str, step: str, arguments: dict[str, Any], log: str, sender: Connection) -> None:
     """The process: output to the log, its end with that of the process that began it, the step, its outcome."""
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -93,7 +93,7 @@ def _perform(step: str, arguments: dict[str, Any], log: str, sender: Connection)
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
     try:
-        outcome = (getattr(importlib.import_module(STEPS), step)(**arguments), "")
+        outcome = (getattr(importlib.import_module(module), step)(**arguments), "")
     except UserError as error:
         outcome = (None, str(error))
     except BaseException as error:  # whatever a model does, the others go on

@@ -1,0 +1,167 @@
+"""`forecast auto`: from a file to a forecast, a leaderboard, a page and a checkpoint, in the time that was given."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from program import call, refusal
+
+from forecast import Forecaster
+from forecast.checkpoint.load import load_checkpoint
+
+ROWS, PERIOD, H = 503, 24, 7
+COLUMNS = {"model", "validation", "test", "mase", "seconds", "chosen", "weight"}
+MEMBERS = ["seasonal_naive", "ridge", "informer_plus"]
+FAST = ("--preset", "fast", "--horizon", str(H), "--minutes", "3")
+
+
+def table(rows=ROWS):
+    """A day's wave and a slower one, with noise, of two columns."""
+    steps, generator = np.arange(rows), np.random.default_rng(0)
+    wave = np.sin(2 * np.pi * steps / PERIOD) + 0.5 * np.sin(2 * np.pi * steps / 41)
+    values = np.stack([wave, -wave], 1) + 0.3 * generator.normal(size=(rows, 2))
+    times = pd.date_range("2022-01-01", periods=rows, freq="h")
+    return pd.DataFrame({"date": times, "load": values[:, 0].round(4), "heat": values[:, 1].round(4)})
+
+
+@pytest.fixture(scope="module")
+def csv(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "own.csv"
+    table().to_csv(path, index=False)
+    return path
+
+
+def board(folder):
+    return json.loads((folder / "leaderboard.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def found(csv, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("auto") / "out"
+    call("auto", str(csv), *FAST, "--output", str(folder))
+    return folder
+
+
+def test_the_leaderboard_has_every_model_and_one_that_was_chosen(found):
+    rows = board(found)
+    assert {row["model"] for row in rows} - {"weighted_ensemble"} == set(MEMBERS)
+    assert all(set(row) == COLUMNS for row in rows)
+    assert [row["validation"] for row in rows] == sorted(row["validation"] for row in rows)
+    assert sum(row["chosen"] for row in rows) == 1
+    members = [row for row in rows if row["model"] != "weighted_ensemble"]
+    assert sum(row["weight"] for row in members) == pytest.approx(1, abs=1e-4)
+
+
+def test_the_forecast_is_of_the_steps_after_the_file_with_intervals_and_by_a_model_of_all_rows(found, csv):
+    forecast = pd.read_csv(found / "forecast.csv")
+    assert len(forecast) == H and forecast["date"].iloc[0] == str(table()["date"].iloc[-1] + pd.Timedelta("1h"))
+    assert {"load", "heat", "load-lo-80", "load-hi-80"} <= set(forecast)
+    best, refit = (found / f"checkpoints/{name}.ckpt" for name in ("best", "refit"))
+    assert load_checkpoint(refit).trained_until == str(table()["date"].iloc[-1]) > load_checkpoint(best).trained_until
+    again = Forecaster.load(refit).predict(csv)
+    np.testing.assert_allclose(forecast["load"], again["load"], atol=1e-3)
+
+
+def test_the_page_shows_the_leaderboard_and_the_run_is_a_run(found):
+    page = (found / "report.html").read_text()
+    assert "Models tried" in page and "informer_plus" in page
+    metrics = json.loads((found / "metrics.json").read_text())
+    assert metrics["model"] == "weighted_ensemble" and metrics["test"]["windows"] > 50
+    assert (found / "backtest" / "backtest.json").is_file()
+
+
+def test_the_same_command_again_finds_all_done_and_forecasts_the_same(found, csv):
+    before, begin = (found / "forecast.csv").read_bytes(), time.monotonic()
+    rows = board(found)
+    call("auto", str(csv), *FAST, "--output", str(found))
+    assert board(found) == rows and (found / "forecast.csv").read_bytes() == before
+    assert time.monotonic() - begin < 60
+
+
+def test_no_test_row_has_a_part_in_what_is_chosen(found, csv, tmp_path):
+    scrambled = table()
+    test = slice(ROWS - int(0.2 * ROWS), ROWS)
+    scrambled.loc[scrambled.index[test], ["load", "heat"]] = np.random.default_rng(1).normal(size=(int(0.2 * ROWS), 2))
+    scrambled.to_csv(tmp_path / "own.csv", index=False)
+    call("auto", str(tmp_path / "own.csv"), *FAST, "--output", str(tmp_path / "out"))
+    ours, theirs = ({row["model"]: row for row in board(folder)} for folder in (found, tmp_path / "out"))
+    for name in MEMBERS:
+        assert ours[name]["validation"] == pytest.approx(theirs[name]["validation"], abs=1e-6)
+        assert ours[name]["weight"] == pytest.approx(theirs[name]["weight"], abs=1e-5)
+        assert ours[name]["test"] < theirs[name]["test"]
+
+
+def test_a_member_that_fails_is_said_and_left_out(csv, tmp_path):
+    (tmp_path / "out" / "members" / "informer_plus").mkdir(parents=True)
+    (tmp_path / "out" / "members" / "informer_plus" / "pace.json").write_text('{"model.d_model": -1}')
+    call("auto", str(csv), *FAST, "--output", str(tmp_path / "out"))
+    rows = {row["model"]: row for row in board(tmp_path / "out")}
+    assert "must be" in rows["informer_plus"]["reason"] and rows["informer_plus"]["validation"] is None
+    assert rows["ridge"]["validation"] is not None
+    assert len(pd.read_csv(tmp_path / "out" / "forecast.csv")) == H
+
+
+def test_seconds_are_enough_for_an_answer(csv, tmp_path):
+    begin = time.monotonic()
+    call("auto", str(csv), "--horizon", str(H), "--minutes", "0.05", "--output", str(tmp_path / "out"))
+    assert len(pd.read_csv(tmp_path / "out" / "forecast.csv")) == H
+    rows = board(tmp_path / "out")
+    assert any(row["chosen"] for row in rows)
+    assert any("no time" in row.get("reason", "") for row in rows)
+    assert time.monotonic() - begin < 60
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere.csv"], "nowhere.csv"),
+        (["FILE", "--horizon", "400"], "too few to learn from"),
+        (["FILE", "--horizon", "60"], "Ask for 51 steps at most"),
+        (["FILE", "--target", "lod"], "load"),
+        (["FILE", "model=ridge"], "the rest it chooses"),
+        (["FILE", "data.separatr=;"], "separator"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(csv, tmp_path, capsys, words, said):
+    words = [str(csv) if word == "FILE" else word for word in words]
+    message = refusal(capsys, "auto", *words, "--output", str(tmp_path / "out"))
+    assert said in message and "Traceback" not in message
+
+
+def test_another_request_for_the_same_folder_is_refused(found, csv, capsys):
+    message = refusal(capsys, "auto", str(csv), "--preset", "good", "--horizon", str(H), "--output", str(found))
+    assert "another automatic run was begun there, with another minutes, preset" in message
+
+
+def test_a_folder_with_other_files_is_not_touched(csv, tmp_path, capsys):
+    (tmp_path / "forecast.csv").write_text("mine")
+    assert "forecast.csv" in refusal(capsys, "auto", str(csv), *FAST, "--output", str(tmp_path))
+    assert (tmp_path / "forecast.csv").read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_killed_at_ten_moments_it_ends_with_the_same_leaderboard(found, csv, tmp_path):
+    words = [sys.executable, "-m", "forecast", "auto", str(csv), *FAST, "--output", str(tmp_path / "out")]
+    moments, kills = np.random.default_rng(3).uniform(2, 20, size=10), 0
+    for seconds in moments:
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        try:
+            process.wait(seconds)
+            break
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            kills += 1
+            time.sleep(1)  # what it had begun ends with it
+    assert kills
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    without = [{**row, "seconds": None} for row in board(tmp_path / "out")]
+    expected = [{**row, "seconds": None} for row in board(found)]
+    assert without == expected
+    assert (tmp_path / "out" / "forecast.csv").read_bytes() == (found / "forecast.csv").read_bytes()
