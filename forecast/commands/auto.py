@@ -1,35 +1,33 @@
 """What `forecast auto` does: from a file to the best forecast that there is time for, with the reasons."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
-from rich.console import Console
 
 from forecast.commands import BEGUN, Answer
 from forecast.commands.automatic.board import leaderboard, reason
-from forecast.commands.automatic.budget import FOLDER, MEMBER, PACE, RIDGE, Budget
+from forecast.commands.automatic.budget import BOARD, FOLDER, FORECAST, MEMBER, PACE, RIDGE, Budget, check_folder
 from forecast.commands.automatic.progress import Progress
 from forecast.commands.automatic.task import Task, checksum, find_task
 from forecast.commands.automatic.worker import Outcome, begin_server, run_step
-from forecast.commands.outputs import keep_others
 from forecast.config.values import CONF
 from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError
 from forecast.files import json_text, write_json, write_text
 from forecast.report.leaderboard import board_table
-from forecast.run_folder import METRICS, PAGE, RUN_INFO, checkpoint_path, final_checkpoint
+from forecast.report.verdict import print_table
+from forecast.run_folder import METRICS, PAGE, checkpoint_path, final_checkpoint
 from forecast.run_folder.documents import read_json
 from forecast.run_folder.lock import hold, release
 from forecast.text.terminal import say
 
-BOARD, FORECAST = "leaderboard.json", "forecast.csv"
 OUTCOMES = "outcomes.json"  # beside members: what ended without figures, and what steps took
 # Seconds kept for what comes after the trainings: processes, pages, the forecast; and for a member to be judged.
 START, LAST = 6.0, 4.0
+LEAST = 60.0  # that what is needed for an answer may take, however few there are
 # Of the time that is left a network may take its part; after it the one that it takes to be trained once more.
 REFIT = 1.1
 SEASON_ALONE = ("seasonal_naive",)  # they take no columns with a role
@@ -46,17 +44,6 @@ def automatic(arguments: argparse.Namespace, *, begun: float) -> Answer:
     check_folder(folder)
     begin_server()
     return Auto(arguments, folder, begun=begun).run()
-
-
-def check_folder(folder: Path) -> None:
-    """Raises UserError for a folder that holds what is not ours, and where none can be made."""
-    try:
-        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--output {folder} cannot be made: {error.strerror}. Choose another folder") from error
-    ours = (folder / RUN_INFO).exists() or bool(read_json(folder / FOLDER / "auto.json"))
-    files = [folder / name for name in (BOARD, FORECAST, METRICS, PAGE)]
-    keep_others(files, ours=ours, key=f"--output {folder}", like="a file of forecast auto", fix="choose another folder")
 
 
 class Auto:
@@ -95,12 +82,13 @@ class Auto:
                 weighed = self.weigh(list(found))
                 self.refit(found, weighed)
                 self.look_back()
+                self.explain(found)
                 document = self.forecast(found)
                 rows = self.write_board(found, weighed)
         finally:
             release(self.members)
         said = reason(rows, weighed, error=self.error)
-        Console(file=sys.stdout, width=None if sys.stdout.isatty() else 110).print(board_table(rows, error=self.error))
+        print_table(board_table(rows, error=self.error))
         say(said)
         say(f"Forecast: {self.folder / FORECAST}. Page: {self.folder / PAGE}. Model: {self.final()}")
         say(f"{self.budget.passed:.0f} s of {self.budget.total:.0f} s.")
@@ -139,7 +127,8 @@ class Auto:
                 self.progress.done(name, "")
                 continue
             (self.members / name).mkdir(exist_ok=True)
-            allowance, limit = None, self.budget.left - START - LAST
+            # the first, a naive forecast, is the answer that there always is
+            allowance, limit = None, self.budget.left - START - LAST if number else LEAST
             if name in self.config["networks"]:
                 networks = len(self.names) - number
                 limit = self.budget.left - self.needed_at_the_end()
@@ -209,7 +198,7 @@ class Auto:
         outcome = self.step(
             "ensemble",
             "weigh",
-            self.budget.last_moment - LAST,
+            max(LEAST, self.budget.last_moment - LAST),
             folder=self.folder,
             overrides=self.ensemble_words(names),
             level=self.level,
@@ -256,6 +245,15 @@ class Auto:
         )
         self.keep(backtest=outcome.error or "done")
 
+    def explain(self, found: dict[str, dict[str, Any]]) -> None:
+        """What the forecasts rest on, where there is time: passes over some windows."""
+        passes = sum(one["test_seconds"] for one in found.values())
+        if not checkpoint_path(self.folder, "best").is_file() or self.kept.get("explained"):
+            return
+        if self.budget.left > 2 * LAST + 10 * passes:
+            outcome = self.step("explain", "explain", self.budget.left - LAST, folder=self.folder)
+            self.keep(explained=outcome.error or "done")
+
     def final(self) -> Path:
         """The checkpoint that forecasts: the ensemble's, or that of the best member."""
         if final_checkpoint(self.folder).is_file():
@@ -275,7 +273,7 @@ class Auto:
             words.append(f"level={hydra_value(levels)}")
         if self.task.future is not None:
             words.append(f"future={self.task.future}")
-        outcome = self.step("forecast", "forecast_file", max(30.0, self.budget.last_moment), overrides=words)
+        outcome = self.step("forecast", "forecast_file", max(LEAST, self.budget.last_moment), overrides=words)
         if outcome.error:
             raise UserError(f"{self.final()} is trained, but its forecast failed: {outcome.error}")
         return outcome.value
@@ -285,7 +283,7 @@ class Auto:
         ensemble = read_json(self.folder / METRICS) if weighed is not None else None
         rows = leaderboard(found, self.left_out(), weighed, ensemble, error=self.error)
         if ensemble is not None:
-            limit = max(20.0, self.budget.last_moment)
+            limit = max(LEAST, self.budget.last_moment)
             self.step("page", "page_with", limit, folder=self.folder, rows=rows, error=self.error)
         write_text(self.folder / BOARD, json_text(rows))
         return rows

@@ -12,6 +12,7 @@ import torch
 from omegaconf import DictConfig
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.commands.automatic.door import auto as found_by_auto
 from forecast.commands.future import future_source, future_values
 from forecast.commands.inputs import WHOLE_FILE, check_horizon, evaluated_data, find_device, history, trained_source
 from forecast.commands.intervals import forecast_intervals, wanted
@@ -76,6 +77,8 @@ class Forecaster:
         self.device = "auto"
         self.root: str | None = None
         self._checkpoint: Checkpoint | None = None
+
+    auto = classmethod(found_by_auto)
 
     @classmethod
     def load(

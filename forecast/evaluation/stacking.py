@@ -21,6 +21,7 @@ Loss = Literal["mse", "mae"]
 MOST_CELLS = 4_000_000  # errors of a member looked at together; of more windows every so-manieth counts
 TOLERANCE = 0.1  # a member whose error is so much above the least, in times of that, has 1 / e of its prior share
 MOST_BLOCKS = 4  # of steps with weights of their own
+DOUBT = 3  # windows of its own that the weight of one member is worth: docs/experiments.md, "Weights of an ensemble"
 REPEATS = 20  # of least squares, until the weighted ones are least absolute errors
 LEAST_ERROR = 1e-6  # in scaled units: an absolute error below it weighs no more
 
@@ -85,10 +86,10 @@ def stacked(found: MemberErrors, loss: Loss) -> Float[Tensor, "K M"]:
 
     What the validation windows say of the weights, least squares or least absolute errors, is shrunk twice as they are
     few: the weights of a block towards those of all steps, and these towards `prior`. Each counts as `independent`
-    windows do against one for every member.
+    windows do against DOUBT for every member.
     """
     losses, (_, steps, _, count) = member_losses(found, loss), found.errors.shape
-    trust = found.independent / (found.independent + count)
+    trust = found.independent / (found.independent + DOUBT * count)
     overall = trust * least_weights(found.errors, loss) + (1 - trust) * prior(losses)
     blocks = min(MOST_BLOCKS, steps)
     member_of = blocks_of(steps, blocks)

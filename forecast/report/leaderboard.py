@@ -7,6 +7,27 @@ from rich.table import Table
 from rich.text import Text
 
 from forecast.report.tables import short_number, titled_table
+from forecast.text.terminal import label
+
+
+def rests_on_tables(metrics: Mapping[str, Any]) -> list[Table]:
+    """What the forecasts rest on: columns, and blocks of the past; none where that was not measured."""
+    found, tables = metrics.get("rests_on") or {}, []
+    for key, title in (("columns", "By column"), ("blocks", "By block of the past, all columns")):
+        if not found.get(key):
+            continue
+        table = titled_table(Text(title), "how much the MAE grows when windows exchange it, scaled")
+        table.add_column("", overflow="fold")
+        for heading in ("MAE grows by", "+-"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("")
+        for row in found[key]:
+            name = row["name"] if key == "columns" else f"{row['first']} to {row['last']} steps before"
+            table.add_row(
+                Text(label(name)), *(short_number(row[figure]) for figure in ("importance", "error")), row["use"]
+            )
+        tables.append(table)
+    return tables
 
 
 def board_table(rows: Sequence[Mapping[str, Any]], *, error: str) -> Table:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from forecast.report.cures import cures
@@ -63,6 +64,12 @@ def verdict(metrics: Mapping[str, Any], split: str) -> list[str]:
             above = "the model's is not above it, so nothing is left to gain."
         sentences.append(f"No forecaster can expect an MSE below {short_number(bound)} on this data; {above}")
     return sentences
+
+
+def print_table(table: Table) -> None:
+    """A table of `report` on stdout, as `print_report` shows them."""
+    console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
+    console.print(table)
 
 
 def print_report(

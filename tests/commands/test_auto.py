@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,12 @@ def csv(tmp_path_factory):
     return path
 
 
+def auto(*words):
+    """The command, whose time begins now and not with the process of the tests."""
+    with mock.patch("forecast.commands.auto.BEGUN", time.monotonic()):
+        call("auto", *words)
+
+
 def board(folder):
     return json.loads((folder / "leaderboard.json").read_text())
 
@@ -44,7 +51,7 @@ def board(folder):
 @pytest.fixture(scope="module")
 def found(csv, tmp_path_factory):
     folder = tmp_path_factory.mktemp("auto") / "out"
-    call("auto", str(csv), *FAST, "--output", str(folder))
+    auto(str(csv), *FAST, "--output", str(folder))
     return folder
 
 
@@ -79,17 +86,18 @@ def test_the_page_shows_the_leaderboard_and_the_run_is_a_run(found):
 def test_the_same_command_again_finds_all_done_and_forecasts_the_same(found, csv):
     before, begin = (found / "forecast.csv").read_bytes(), time.monotonic()
     rows = board(found)
-    call("auto", str(csv), *FAST, "--output", str(found))
+    auto(str(csv), *FAST, "--output", str(found))
     assert board(found) == rows and (found / "forecast.csv").read_bytes() == before
     assert time.monotonic() - begin < 60
 
 
+@pytest.mark.slow
 def test_no_test_row_has_a_part_in_what_is_chosen(found, csv, tmp_path):
     scrambled = table()
     test = slice(ROWS - int(0.2 * ROWS), ROWS)
     scrambled.loc[scrambled.index[test], ["load", "heat"]] = np.random.default_rng(1).normal(size=(int(0.2 * ROWS), 2))
     scrambled.to_csv(tmp_path / "own.csv", index=False)
-    call("auto", str(tmp_path / "own.csv"), *FAST, "--output", str(tmp_path / "out"))
+    auto(str(tmp_path / "own.csv"), *FAST, "--output", str(tmp_path / "out"))
     ours, theirs = ({row["model"]: row for row in board(folder)} for folder in (found, tmp_path / "out"))
     for name in MEMBERS:
         assert ours[name]["validation"] == pytest.approx(theirs[name]["validation"], abs=1e-6)
@@ -97,19 +105,21 @@ def test_no_test_row_has_a_part_in_what_is_chosen(found, csv, tmp_path):
         assert ours[name]["test"] < theirs[name]["test"]
 
 
+@pytest.mark.slow
 def test_a_member_that_fails_is_said_and_left_out(csv, tmp_path):
     (tmp_path / "out" / "members" / "informer_plus").mkdir(parents=True)
     (tmp_path / "out" / "members" / "informer_plus" / "pace.json").write_text('{"model.d_model": -1}')
-    call("auto", str(csv), *FAST, "--output", str(tmp_path / "out"))
+    auto(str(csv), *FAST, "--output", str(tmp_path / "out"))
     rows = {row["model"]: row for row in board(tmp_path / "out")}
     assert "must be" in rows["informer_plus"]["reason"] and rows["informer_plus"]["validation"] is None
     assert rows["ridge"]["validation"] is not None
     assert len(pd.read_csv(tmp_path / "out" / "forecast.csv")) == H
 
 
+@pytest.mark.slow
 def test_seconds_are_enough_for_an_answer(csv, tmp_path):
     begin = time.monotonic()
-    call("auto", str(csv), "--horizon", str(H), "--minutes", "0.05", "--output", str(tmp_path / "out"))
+    auto(str(csv), "--horizon", str(H), "--minutes", "0.05", "--output", str(tmp_path / "out"))
     assert len(pd.read_csv(tmp_path / "out" / "forecast.csv")) == H
     rows = board(tmp_path / "out")
     assert any(row["chosen"] for row in rows)
@@ -125,7 +135,7 @@ def test_seconds_are_enough_for_an_answer(csv, tmp_path):
         (["FILE", "--horizon", "60"], "Ask for 51 steps at most"),
         (["FILE", "--target", "lod"], "load"),
         (["FILE", "model=ridge"], "the rest it chooses"),
-        (["FILE", "data.separatr=;"], "separator"),
+        (["FILE", "data.separatr=x"], "separator"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(csv, tmp_path, capsys, words, said):
@@ -143,6 +153,14 @@ def test_a_folder_with_other_files_is_not_touched(csv, tmp_path, capsys):
     (tmp_path / "forecast.csv").write_text("mine")
     assert "forecast.csv" in refusal(capsys, "auto", str(csv), *FAST, "--output", str(tmp_path))
     assert (tmp_path / "forecast.csv").read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_from_python_a_table_gives_a_forecaster(tmp_path):
+    forecaster = Forecaster.auto(table(), horizon=H, minutes=3, output=tmp_path / "out", preset="fast", target="load")
+    predicted = forecaster.predict()
+    assert list(predicted)[:2] == ["date", "load"] and len(predicted) == H
+    assert board(tmp_path / "out")[0]["validation"] > 0
 
 
 @pytest.mark.slow

@@ -5,15 +5,29 @@ import time
 from pathlib import Path
 from typing import Any
 
+from forecast.commands.outputs import keep_others
 from forecast.errors import UserError
 from forecast.files import write_json
+from forecast.run_folder import METRICS, PAGE, RUN_INFO
 from forecast.run_folder.documents import read_json
 
 FOLDER, STATE = "members", "auto.json"
+BOARD, FORECAST = "leaderboard.json", "forecast.csv"
 MEMBER, PACE = "member.json", "pace.json"  # of a member: its figures, and the overrides that fit it into its time
 RIDGE = "ridge"  # the member whose run fits the baselines of all
 SHARE, SECONDS = 0.05, 15.0  # by which the promise may be missed
 WRITTEN = 1.0  # seconds between two notes of the time that has passed
+
+
+def check_folder(folder: Path) -> None:
+    """Raises UserError for a folder that holds what is not ours, and where none can be made."""
+    try:
+        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--output {folder} cannot be made: {error.strerror}. Choose another folder") from error
+    ours = (folder / RUN_INFO).exists() or bool(read_json(folder / FOLDER / STATE))
+    files = [folder / name for name in (BOARD, FORECAST, METRICS, PAGE)]
+    keep_others(files, ours=ours, key=f"--output {folder}", like="a file of forecast auto", fix="choose another folder")
 
 
 class Budget:

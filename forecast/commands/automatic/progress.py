@@ -12,7 +12,7 @@ from rich.progress import Progress as RichProgress
 from forecast.commands.automatic.budget import Budget
 from forecast.text.terminal import say
 
-AFTER = ("ensemble", "refit", "backtest", "forecast", "page")
+AFTER = ("ensemble", "refit", "backtest", "explain", "forecast", "page")
 
 
 class Progress:
@@ -37,10 +37,11 @@ class Progress:
 
     def note(self, text: str) -> None:
         """A line that stays."""
-        if self.bar is None:
-            say(text, file=sys.stderr)
-        else:
-            self.bar.console.print(text, markup=False, highlight=False)
+        if self.bar is not None:
+            self.bar.stop()
+        say(text, file=sys.stderr)
+        if self.bar is not None:
+            self.bar.start()
 
     def now(self, name: str) -> None:
         """A step begins."""

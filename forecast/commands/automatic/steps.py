@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.automatic.budget import MEMBER, PACE, RIDGE
 from forecast.commands.automatic.pace import measure
+from forecast.commands.inputs import trained_source
 from forecast.commands.page import remake
 from forecast.commands.refit import chosen_checkpoint, kept_metrics
 from forecast.commands.results import saved_naive_errors
@@ -25,9 +26,10 @@ from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
 from forecast.evaluation.blocks import all_metrics
+from forecast.evaluation.column_use import rests_on
 from forecast.evaluation.evaluate import MODEL, Protocol, evaluate
 from forecast.evaluation.panel_evaluate import evaluate_panel
-from forecast.files import write_json
+from forecast.files import rounded, write_json
 from forecast.run_folder import METRICS, checkpoint_path
 from forecast.run_folder.documents import read_json
 from forecast.training.any_model import fit_model
@@ -160,6 +162,16 @@ def page_with(folder: Path, rows: list[dict[str, Any]], error: str) -> None:
     metrics = read_json(folder / METRICS)
     write_json(folder / METRICS, {**metrics, "leaderboard": {"error": error, "rows": rows}})
     remake(folder, overwrite=True)
+
+
+def explain(folder: Path) -> dict[str, Any]:
+    """What the forecasts of a run rest on, measured on test windows by its held-out model, into its metrics.json."""
+    checkpoint = chosen_checkpoint(folder)
+    source = trained_source(checkpoint, root=None)
+    data, protocol = read_data(source, checkpoint.config), build(checkpoint.config["protocol"])
+    found = rests_on(checkpoint.model(), data, split="test", protocol=protocol)
+    write_json(folder / METRICS, {**read_json(folder / METRICS), "rests_on": rounded(found)})
+    return found
 
 
 def backtest_run(folder: Path, overrides: Sequence[str]) -> None:

@@ -23,13 +23,14 @@ from forecast.data.seasonality import rank_seasons, suggest_lengths, usual_pred_
 from forecast.data.sources import CsvSource, Source
 from forecast.errors import UserError, closest
 from forecast.run_folder import sha256
+from forecast.text.terminal import shell_word
 
 LAYOUT = [key.name for key in fields(Layout)]
 PANEL_KEYS = ("panel", "id_column")
 # Of the words that train takes, those that this command hands on beside data.KEY.
 OTHERS = ("data/split", "protocol", "protocol.", "seed", "future", "trainer")
 ROLE_KEYS = ("known", "past", "static", "categorical", "static_path", "static_on", "holidays")
-TEST_WINDOWS, TEST_SHARE = 20, 0.1  # of a panel: horizons that are looked at, and what share of a series they may take
+MOST_READINGS = 4  # of a file that can be read in several ways
 
 
 class Task(NamedTuple):
@@ -70,7 +71,9 @@ def find_task(arguments: argparse.Namespace) -> Task:
     kept = [word for word in words if word.partition("=")[0] not in chosen]
     found = [*kept, *own, *others, *(f"{key}={value}" for key, value in lengths.items())]
     roles = [f"data.{key}=" for key in ROLE_KEYS if any(word.startswith(f"data.{key}=") for word in found)]
-    return Task(found, notes, future, [*roles, "data.features="] if roles else [])
+    task = Task(found, notes, future, [*roles, "data.features="] if roles else [])
+    composed(task.of({"model": "ridge"}))  # a word that no training takes is refused now
+    return task
 
 
 def split_words(settings: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -106,8 +109,11 @@ def of_file(
         notes.append(f"Of several readings: {check.choices[0].reading}")
     else:
         problems = check.findings.texts("error")
-        several = "; or ".join(choice.command for choice in check.choices[:3])
-        more = f" Say which: {several}" if several else ""
+        lines = [
+            f"    {choice.reading}: {' '.join(map(shell_word, chosen_words(choice.command)))}"
+            for choice in check.choices
+        ]
+        more = "\n".join(["", "Add the words of one reading to the command:", *lines[:MOST_READINGS]]) if lines else ""
         raise UserError(f"{path}: {' '.join(problems) or 'it cannot be read as it is.'}{more}")
     words = [word for word in shlex.split(command)[2:] if not word.startswith("model=")]
     lengths = dict(word.split("=", 1) for word in words if word.startswith(("seq_len=", "pred_len=")))
@@ -116,6 +122,11 @@ def of_file(
     if horizon is not None and check.lengths is None:
         found["pred_len"] = horizon
     return words, with_label(found), notes
+
+
+def chosen_words(command: str) -> list[str]:
+    """Of a command of train the words data.KEY=VALUE that choose a reading, but for the file."""
+    return [word for word in shlex.split(command) if word.startswith("data.") and not word.startswith("data.path=")]
 
 
 def checked(path: str, given: Mapping[str, Any], use: Mapping[str, Any], horizon: int | None) -> FileCheck:

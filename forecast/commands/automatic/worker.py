@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forecast.errors import UserError
+from forecast.text.terminal import say
 
 GRACE = 3.0  # seconds in which a step that is stopped may write what it has
 LOOK = 0.2  # seconds between two looks
@@ -97,7 +98,7 @@ def _perform(module: str, step: str, arguments: dict[str, Any], log: str, sender
     except UserError as error:
         outcome = (None, str(error))
     except BaseException as error:  # whatever a model does, the others go on
-        traceback.print_exc()
+        say(traceback.format_exc(), file=sys.stderr)
         outcome = (None, f"{type(error).__name__}: {error}".strip().splitlines()[0])
     sys.stdout.flush()
     sys.stderr.flush()

@@ -8,7 +8,7 @@ import pandas as pd
 
 from forecast.report.forecasters import best_baseline
 from forecast.report.intervals import intervals_table
-from forecast.report.leaderboard import board_table
+from forecast.report.leaderboard import board_table, rests_on_tables
 from forecast.report.page.charts import bars_chart, coverage_chart, reliability_chart, residuals_chart, steps_chart
 from forecast.report.page.document import Section, document, facts, paragraph
 from forecast.report.page.forecasts import forecasts_chart, is_counted
@@ -71,6 +71,7 @@ def run_page(
             Section("residuals", "Error over time", _over_time(residuals, is_counted(windows), draw)),
             Section("series", "Series", _series(metrics, split, series, draw)),
             Section("covariates", "What the other columns are worth", _covariates(metrics, split, draw)),
+            Section("rests_on", "What the forecasts rest on", list(map(html_table, rests_on_tables(metrics)))),
             Section("data", "Data", [facts(data_rows(record["data"], metrics, split)), scaler_part(record["data"])]),
             Section("run", "How the run came about", origin_parts(record)),
         ],
