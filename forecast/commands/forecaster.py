@@ -12,7 +12,7 @@ import torch
 from omegaconf import DictConfig
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.commands.automatic.door import auto as found_by_auto
+from forecast.commands.automatic.door import Automatic
 from forecast.commands.future import future_source, future_values
 from forecast.commands.inputs import WHOLE_FILE, check_horizon, evaluated_data, find_device, history, trained_source
 from forecast.commands.intervals import forecast_intervals, wanted
@@ -43,7 +43,7 @@ from forecast.evaluation.predict import predict
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
 
 
-class Forecaster:
+class Forecaster(Automatic):
     """A model of any kind, from its config to its forecasts.
 
     model: an option of the group model, such as informer or dlinear. seq_len, label_len, pred_len, seed: those keys of
@@ -77,8 +77,6 @@ class Forecaster:
         self.device = "auto"
         self.root: str | None = None
         self._checkpoint: Checkpoint | None = None
-
-    auto = classmethod(found_by_auto)
 
     @classmethod
     def load(

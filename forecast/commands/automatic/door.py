@@ -4,7 +4,7 @@ import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 import pandas as pd
 
@@ -16,50 +16,51 @@ from forecast.errors import UserError
 from forecast.files import replacing
 from forecast.run_folder import TRAINING_TABLE
 
+A = TypeVar("A", bound="Automatic")
 
-class Loading(Protocol):
-    """What loads a checkpoint."""
+
+class Automatic:
+    """What makes a forecaster from a table and some time."""
 
     @classmethod
-    def load(cls: "type[L]", ckpt_path: Path | str) -> "L":
-        """Of this file."""
+    def load(cls: type[A], ckpt_path: Path | str) -> A:
+        """That of a checkpoint."""
+        raise NotImplementedError
 
+    @classmethod
+    def auto(
+        cls: type[A],
+        table: pd.DataFrame | Path | str,
+        *,
+        output: Path | str,
+        horizon: int | None = None,
+        minutes: float = 10.0,
+        target: str | None = None,
+        level: Sequence[float] = (80, 95),
+        preset: Literal["fast", "good", "best"] = "good",
+        metric: Literal["mse", "mae"] = "mse",
+        settings: Sequence[str] = (),
+    ) -> A:
+        """The best forecaster that there is time for, as `forecast auto` finds it.
 
-L = TypeVar("L", bound=Loading)
-
-
-def auto(
-    cls: type[L],
-    table: pd.DataFrame | Path | str,
-    *,
-    output: Path | str,
-    horizon: int | None = None,
-    minutes: float = 10.0,
-    target: str | None = None,
-    level: Sequence[float] = (80, 95),
-    preset: Literal["fast", "good", "best"] = "good",
-    metric: Literal["mse", "mae"] = "mse",
-    settings: Sequence[str] = (),
-) -> L:
-    """The best forecaster that there is time for, as `forecast auto` finds it.
-
-    table: a DataFrame, or a file. output: the folder with forecast.csv, leaderboard.json and report.html. horizon:
-    steps to forecast; None: what suits the data. level: of the intervals, in per cent. settings: "data.known=[load]",
-    "future=tomorrow.csv" and whatever else the command takes. Raises UserError with the words of the command line.
-    """
-    begun, folder = time.monotonic(), Path(output)
-    if isinstance(table, pd.DataFrame):
-        check_table(table)
-        check_folder(folder)
-        name, path = time_column_of(table), folder / TRAINING_TABLE
-        with replacing(path) as unfinished:
-            write_table(table, unfinished, time_column=name)
-        settings, file = [*settings, f"data.time_column={hydra_value(name)}"], str(path)
-    else:
-        file = str(table)
-    if minutes < 0:
-        raise UserError(f"minutes={minutes}: must be 0 or more")
-    keys = {"horizon": horizon, "minutes": minutes, "target": target, "preset": preset, "metric": metric}
-    options = {"file": file, "output": str(output), "level": list(level), "settings": list(settings), **keys}
-    answer = automatic(argparse.Namespace(**options), begun=begun)
-    return cls.load(answer.document["checkpoint"])
+        table: a DataFrame, or a file. output: the folder with forecast.csv, leaderboard.json and report.html. horizon:
+        steps to forecast; None: what suits the data. level: of the intervals, in per cent. settings:
+        "data.known=[load]", "future=tomorrow.csv" and whatever else the command takes. Raises UserError with the words
+        of the command line.
+        """
+        begun, folder = time.monotonic(), Path(output)
+        if isinstance(table, pd.DataFrame):
+            check_table(table)
+            check_folder(folder)
+            name, path = time_column_of(table), folder / TRAINING_TABLE
+            with replacing(path) as unfinished:
+                write_table(table, unfinished, time_column=name)
+            settings, file = [*settings, f"data.time_column={hydra_value(name)}"], str(path)
+        else:
+            file = str(table)
+        if minutes < 0:
+            raise UserError(f"minutes={minutes}: must be 0 or more")
+        keys = {"horizon": horizon, "minutes": minutes, "target": target, "preset": preset, "metric": metric}
+        options = {"file": file, "output": str(output), "level": list(level), "settings": list(settings), **keys}
+        answer = automatic(argparse.Namespace(**options), begun=begun)
+        return cls.load(answer.document["checkpoint"])
