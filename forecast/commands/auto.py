@@ -110,7 +110,7 @@ class Auto:
         every |= {"checks.leakage": False}
         if name in self.config["networks"]:
             every |= {"callbacks.checkpoint.monitor": self.error, "data.batch_size": self.batch_size()}
-            every |= self.config["every_network"]
+            every |= self.config["every_network"] | ({"data.sampling": "series"} if self.task.is_panel else {})
         chosen = {word.partition("=")[0] for word in self.task.words}
         settings = {key: value for key, value in {**every, **settings}.items() if key not in chosen}
         return self.task.of(settings, roles=name not in SEASON_ALONE)

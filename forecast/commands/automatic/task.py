@@ -18,6 +18,7 @@ from forecast.config.values import options
 from forecast.data.guessing.check import FileCheck, check_file
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.read import read_panel
 from forecast.data.reading.layout import Layout
 from forecast.data.seasonality import rank_seasons, suggest_lengths, usual_pred_len
 from forecast.data.sources import CsvSource, Source
@@ -30,22 +31,39 @@ PANEL_KEYS = ("panel", "id_column")
 # Of the words that train takes, those that this command hands on beside data.KEY.
 OTHERS = ("data/split", "protocol", "protocol.", "seed", "future", "trainer")
 ROLE_KEYS = ("known", "past", "static", "categorical", "static_path", "static_on", "holidays")
+USUAL_PATCH, SHORT_SEASON, LONGEST_SEASON = 16, 12, 64  # steps of a patch, of seasons
 MOST_READINGS = 4  # of a file that can be read in several ways
 
 
 class Task(NamedTuple):
     """words: overrides of train that choose data, lengths and split. notes: what was chosen, a sentence each. future:
     the file of what is known in advance. without_roles: keys of the words that a model without roles leaves out.
+    period: steps in a season, None where none is known.
     """
 
     words: list[str]
     notes: list[str]
     future: str | None
     without_roles: list[str]
+    period: int | None
+
+    @property
+    def patch_len(self) -> int:
+        """Steps in a patch: half a season of hours or months, a whole one of days of the week, else USUAL_PATCH."""
+        if self.period is None or self.period > LONGEST_SEASON:
+            return USUAL_PATCH
+        return self.period if self.period < SHORT_SEASON else self.period // 2
+
+    @property
+    def is_panel(self) -> bool:
+        """Whether the words name several series."""
+        return any(word.startswith(tuple(f"data.{key}=" for key in PANEL_KEYS)) for word in self.words)
 
     def of(self, settings: Mapping[str, Any], *, roles: bool = True) -> list[str]:
         """The overrides of a member. roles: whether its model can use columns that have one."""
-        kept = self.words
+        kept, settings = self.words, dict(settings)
+        if settings.get("model.patch_len") == "season":
+            settings["model.patch_len"] = self.patch_len
         if not roles and self.without_roles:
             kept = [word for word in kept if not word.startswith(tuple(self.without_roles))] + ["data.features=S"]
         return [*kept, *(f"{key}={hydra_value(value)}" for key, value in settings.items())]
@@ -61,17 +79,17 @@ def find_task(arguments: argparse.Namespace) -> Task:
     notes: list[str] = []
     if not Path(arguments.file).exists() and arguments.file in options("data", but="csv"):
         words = [f"data={arguments.file}"]
-        lengths = of_source([*words, *own, *others], arguments.horizon)
+        lengths, period = of_source([*words, *own, *others], arguments.horizon)
     elif any(word.startswith(tuple(f"data.{key}=" for key in PANEL_KEYS)) for word in own):
         words = ["data=csv", f"data.path={hydra_value(arguments.file)}"]
-        lengths = of_source([*words, *own, *others], arguments.horizon)
+        lengths, period = of_source([*words, *own, *others], arguments.horizon)
     else:
-        words, lengths, notes = of_file(arguments.file, own, arguments.horizon, target=arguments.target)
+        words, lengths, notes, period = of_file(arguments.file, own, arguments.horizon, target=arguments.target)
     chosen = {word.partition("=")[0] for word in (*own, *others)}
     kept = [word for word in words if word.partition("=")[0] not in chosen]
     found = [*kept, *own, *others, *(f"{key}={value}" for key, value in lengths.items())]
     roles = [f"data.{key}=" for key in ROLE_KEYS if any(word.startswith(f"data.{key}=") for word in found)]
-    task = Task(found, notes, future, [*roles, "data.features="] if roles else [])
+    task = Task(found, notes, future, [*roles, "data.features="] if roles else [], period)
     composed(task.of({"model": "ridge"}))  # a word that no training takes is refused now
     return task
 
@@ -93,8 +111,8 @@ def split_words(settings: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def of_file(
     path: str, own: Sequence[str], horizon: int | None, *, target: str | None
-) -> tuple[list[str], dict[str, int], list[str]]:
-    """What check-data says of a file: words of train, lengths, and how it is read."""
+) -> tuple[list[str], dict[str, int], list[str], int | None]:
+    """What check-data says of a file: words of train, lengths, how it is read, and its season."""
     known = {name: parameters(CsvSource)[name].annotation for name in (*LAYOUT, "features")}
     known["target"] = Text | None
     ours = [word for word in own if word.partition("=")[0].removeprefix("data.") in known]
@@ -121,7 +139,7 @@ def of_file(
     found = {key: int(value) for key, value in lengths.items()}
     if horizon is not None and check.lengths is None:
         found["pred_len"] = horizon
-    return words, with_label(found), notes
+    return words, with_label(found), notes, None if check.season is None else check.season.period
 
 
 def chosen_words(command: str) -> list[str]:
@@ -148,11 +166,12 @@ def checked(path: str, given: Mapping[str, Any], use: Mapping[str, Any], horizon
     )
 
 
-def of_source(words: Sequence[str], horizon: int | None) -> dict[str, int]:
-    """The lengths for data that the words name, one series or a panel."""
+def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, int], int | None]:
+    """The lengths and the season of data that the words name, one series or a panel."""
     config = composed(words).values
     source: Source = build(config["data"])
-    frame = source.frame()
+    several = isinstance(source, CsvSource) and source.panel_form
+    frame = read_panel(source) if isinstance(source, CsvSource) and several else source.frame()
     if isinstance(frame, PanelFrame):
         rows = int(np.median(frame.lengths))
         longest = int(frame.lengths.argmax())
@@ -161,11 +180,12 @@ def of_source(words: Sequence[str], horizon: int | None) -> dict[str, int]:
     else:
         rows, values = len(frame), np.asarray(frame.values, dtype=np.float64)
     pred_len = horizon or usual_pred_len(frame.freq)
-    lengths = suggest_lengths(rows, frame.freq, rank_seasons(values, frame.freq), pred_len=pred_len)
+    seasons = rank_seasons(values, frame.freq)
+    lengths = suggest_lengths(rows, frame.freq, seasons, pred_len=pred_len)
     if lengths is None:
         named = source.path_used() or "the data"
         raise UserError(f"{named}: {rows} rows are too few for forecasts of {pred_len} steps")
-    return with_label(lengths._asdict())
+    return with_label(lengths._asdict()), seasons[0].period if seasons else None
 
 
 def with_label(lengths: Mapping[str, int]) -> dict[str, int]:

@@ -1,0 +1,84 @@
+"""What `forecast auto` makes of a file and a few words, before it trains anything."""
+
+import argparse
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast.commands.automatic.task import Task, find_task
+from forecast.errors import UserError
+
+ROWS = 601
+
+
+def asked(file, *settings, horizon=None, target=None):
+    return argparse.Namespace(file=str(file), settings=list(settings), horizon=horizon, target=target)
+
+
+@pytest.fixture
+def csv(tmp_path):
+    steps, noise = np.arange(ROWS), np.random.default_rng(0).normal(size=(ROWS, 3))
+    values = np.sin(2 * np.pi * steps / 24)[:, None] + 0.1 * noise
+    table = pd.DataFrame(values.round(3), columns=["load", "heat", "wind"])
+    table.insert(0, "when", pd.date_range("2022-01-01", periods=ROWS, freq="h"))
+    path = tmp_path / "own.csv"
+    table.to_csv(path, index=False, sep=";", decimal=",")
+    return path
+
+
+def test_a_file_is_read_as_check_data_reads_it_for_the_horizon_that_was_asked_for(csv):
+    task = find_task(asked(csv, horizon=36))
+    assert {"data=csv", f"data.path={csv}", "data.separator=';'", "data.time_column=when"} <= set(task.words)
+    assert "pred_len=36" in task.words and task.period == 24 and task.patch_len == 12
+
+
+def test_a_members_own_words_come_last_and_a_season_becomes_a_patch(csv):
+    words = find_task(asked(csv)).of({"model": "informer_plus", "model.patch_len": "season"})
+    assert words[-2:] == ["model=informer_plus", "model.patch_len=12"]
+
+
+def test_a_model_without_roles_gets_the_target_alone(csv):
+    task = find_task(asked(csv, "data.known=[wind]", target="load"))
+    assert "data.known=[wind]" in task.of({"model": "ridge"})
+    alone = task.of({"model": "seasonal_naive"}, roles=False)
+    assert not any(word.startswith("data.known") for word in alone)
+    assert {"data.features=S", "data.target=load"} <= set(alone)
+
+
+def test_what_is_typed_wins_over_what_was_found(csv):
+    words = find_task(asked(csv, "data.time_column=when", "data/split=last", "data.split.val=3", "seed=7")).words
+    assert words.count("data.time_column=when") == 1 and {"data/split=last", "data.split.val=3", "seed=7"} <= set(words)
+
+
+def test_a_file_with_values_to_come_is_for_the_forecast_and_no_training(csv):
+    task = find_task(asked(csv, "data.known=[wind]", "future=plan.csv"))
+    assert task.future == "plan.csv" and not any(word.startswith("future") for word in task.words)
+
+
+def test_series_below_one_another_are_a_panel(tmp_path):
+    times = pd.date_range("2022-01-01", periods=97, freq="D")
+    parts = [
+        pd.DataFrame({"shop": name, "day": times, "sales": np.arange(97.0) % 7 + i}) for i, name in enumerate("abc")
+    ]
+    pd.concat(parts).to_csv(tmp_path / "long.csv", index=False)
+    task = find_task(asked(tmp_path / "long.csv", horizon=7))
+    assert task.is_panel and "data.id_column=shop" in task.words and "pred_len=7" in task.words
+    typed = find_task(asked(tmp_path / "long.csv", "data.id_column=shop", "data.time_column=day", horizon=7))
+    assert typed.is_panel and "pred_len=7" in typed.words and typed.patch_len == 7
+
+
+@pytest.mark.parametrize(
+    ("period", "steps"), [(None, 16), (24, 12), (12, 6), (7, 7), (4, 4), (52, 26), (168, 16), (365, 16)]
+)
+def test_a_patch_is_half_a_season_where_that_is_of_some_length(period, steps):
+    assert Task([], [], None, [], period).patch_len == steps
+
+
+def test_several_readings_are_named_with_the_words_that_choose_one(tmp_path):
+    minutes = np.cumsum(np.random.default_rng(0).integers(20, 50, size=400))  # uneven: no panel resamples
+    times = pd.Timestamp("2022-01-01") + pd.to_timedelta(minutes, unit="min")
+    parts = [pd.DataFrame({"park": name, "when": times, "cars": np.arange(400.0) % 41}) for name in "ab"]
+    pd.concat(parts).to_csv(tmp_path / "parks.csv", index=False)
+    with pytest.raises(UserError, match=r"Add the words of one reading to the command:\n.*data\.where"):
+        find_task(asked(tmp_path / "parks.csv"))
