@@ -23,6 +23,7 @@ CONFIGURED = {
     "train": "train a model, then evaluate its best checkpoint on the test rows",
     "evaluate": "a checkpoint on every window of a split, or of another file",
     "backtest": "how a model would have done, from rolling origins, beside the same baselines",
+    "tune": "search for the settings of a model that validation likes best, within so many minutes",
     "predict": "forecast what comes after the end of a file",
     "update": "keep a forecast up, and say when the model has grown old; for cron",
 }
@@ -39,7 +40,7 @@ PLAIN = {
 COMMANDS = CONFIGURED | PLAIN
 # They build what a config or a checkpoint names.
 WITH_TRUST = (*CONFIGURED, "check-leakage", "export", "inspect-checkpoint")
-WITH_JSON = ("evaluate", "backtest", "predict", "update", "merge", "check-data", "inspect-checkpoint", "report")
+WITH_JSON = ("evaluate", "backtest", "tune", "predict", "update", "merge", "check-data", "inspect-checkpoint", "report")
 USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 SIGNALLED = 128  # and the number of the signal, as shells have it
 

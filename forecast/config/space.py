@@ -81,7 +81,7 @@ def find_space(given: Any, *, model: str | None, typed: Sequence[str]) -> Space:
     if model not in spaces():
         raise UserError(
             f"model={model} has no search space; these have one: {', '.join(spaces())}. Give one of your own: "
-            "tune.space=FILE, or \"tune.space={optim.lr: [1e-3, 1e-4]}\""
+            'tune.space=FILE, or "tune.space={optim.lr: [1e-3, 1e-4]}"'
         )
     left = {key: values for key, values in spaces()[model].items() if key not in typed}
     if not left:
@@ -119,6 +119,11 @@ def as_it_stands(space: Space, cfg: DictConfig, options: Mapping[str, str | None
     """The point of a config itself; None where it lies outside of its space. options: chosen, of each group."""
     point = {key: options[key] if key in options else OmegaConf.select(cfg, key) for key in space}
     return point if all(space[key].has(value) for key, value in point.items()) else None
+
+
+def typed_keys(overrides: Sequence[str]) -> list[str]:
+    """The keys of a command line, as a space has them."""
+    return [word.lstrip("+~").partition("=")[0] for word in overrides]
 
 
 def typed_point(point: Point) -> list[str]:
@@ -159,7 +164,11 @@ def _read(found: Any, where: str) -> Space:
 
 def _values(value: Any, where: str) -> Range | Choices:
     """What may be drawn for one key."""
-    if isinstance(value, list) and value and all(one is None or isinstance(one, bool | int | float | str) for one in value):
+    if (
+        isinstance(value, list)
+        and value
+        and all(one is None or isinstance(one, bool | int | float | str) for one in value)
+    ):
         if len({(type(one), one) for one in value}) < len(value):
             raise UserError(f"{where}={value}: a value stands there twice; write each once")
         return Choices(tuple(value))
@@ -197,5 +206,9 @@ def _keys(cfg: DictConfig, under: str = "") -> list[str]:
     found = []
     for name in cfg:
         node = cfg._get_node(str(name))
-        found += _keys(node, f"{under}{name}.") if isinstance(node, DictConfig) and not node._is_none() else [f"{under}{name}"]
+        found += (
+            _keys(node, f"{under}{name}.")
+            if isinstance(node, DictConfig) and not node._is_none()
+            else [f"{under}{name}"]
+        )
     return found
