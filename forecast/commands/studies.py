@@ -1,4 +1,4 @@
-"""The study of `forecast tune`: Optuna's journal in a folder, which several processes share and a killed one leaves whole."""
+"""The study of `forecast tune`: Optuna's journal in a folder, shared by processes of which any may be killed."""
 
 import json
 import logging
@@ -76,7 +76,7 @@ class SeededByTrial(BaseSampler):
 
 
 class JournalLock:
-    """The operating system's lock in place of Optuna's, which a process killed while it writes leaves for 30 seconds."""
+    """The operating system's lock, not Optuna's, which a process killed while it writes leaves for 30 seconds."""
 
     def __init__(self, lock: FileLock) -> None:
         self.lock = lock
@@ -153,8 +153,9 @@ class SharedStudy:
 
     @property
     def trials(self) -> list[FrozenTrial]:
-        """All trials but those that repeat another one."""
-        return [trial for trial in self.study.get_trials(deepcopy=False) if "same_as" not in trial.user_attrs]
+        """All trials that have begun, but those that repeat another one."""
+        begun = [trial for trial in self.study.get_trials(deepcopy=False) if trial.state != TrialState.WAITING]
+        return [trial for trial in begun if "same_as" not in trial.user_attrs]
 
     def ask(self, most: int | None) -> Trial | None:
         """The next trial; None where there are `most` already, or hardly a point is left that was not tried.
@@ -204,6 +205,8 @@ class SharedStudy:
 
     def fail(self, trial: Trial, reason: str, *, seconds: float, again: bool = False) -> FrozenTrial:
         """Ends a trial without an error. again: it would be another time, as what ended it was no fault of its own."""
+        if (found := self.storage.get_trial(trial._trial_id)).state.is_finished():  # Ctrl-C came after its end
+            return found
         trial.set_user_attr("seconds", seconds)
         trial.set_user_attr("reason", reason)
         trial.set_user_attr("stopped", again)
@@ -216,6 +219,11 @@ class SharedStudy:
         """
         took = [trial.user_attrs["seconds"] for trial in self.trials if _is_whole(trial)]
         return seconds > 0 and (not took or (max(took) if at_once else statistics.median(took)) <= seconds)
+
+    def failures(self) -> int:
+        """How many trials have failed by their own fault; 0 where any has not."""
+        ended = [trial for trial in self.trials if trial.state.is_finished() and _counts(trial)]
+        return len(ended) if all(trial.state == TrialState.FAIL for trial in ended) else 0
 
     def best(self) -> FrozenTrial | None:
         """The trial of the lowest error, of those that were trained to their end, else of those cut off."""

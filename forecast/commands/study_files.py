@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from forecast.commands.studies import JOURNAL, SharedStudy
 from forecast.comparison.study_page import sentences, study_page
-from forecast.config.space import typed_point, written
+from forecast.config.space import as_trained, typed_point, written
 from forecast.config.trials import EXPERIMENT, plain, searched, write_experiment
 from forecast.config.trust import as_typed
 from forecast.files import json_text, rounded, together
@@ -51,8 +51,8 @@ def finish(search: "Search", study: SharedStudy, *, why: str, stopped: bool) -> 
         }
         document["states"] = dict(Counter(trial["state"] for trial in document["trials"]))
         document["best"] = {**described(best), **best_file(search, best, document["metric"])}
-        document["why"] = why
-        write_files(search.folder, rounded(document))
+        document = rounded({**document, "why": why})
+        write_files(search.folder, document)
     for sentence in sentences(document):
         say(sentence)
     return document
@@ -68,7 +68,7 @@ def described(trial: "FrozenTrial") -> dict[str, Any]:
         "error": known.get("error"),
         "seconds": known.get("seconds"),
         "epochs": known.get("epochs"),
-        "config": dict(trial.params),
+        "config": dict(as_trained(trial.params)),
         "reason": known.get("reason"),
         "by_epoch": [trial.intermediate_values[step] for step in sorted(trial.intermediate_values)],
     }

@@ -1,6 +1,7 @@
 """What `forecast tune` does: trials of a model's settings, judged by their validation error, until time is up."""
 
 import logging
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.checkpoint.heads import is_fitted_at_once
@@ -40,7 +42,8 @@ if TYPE_CHECKING:  # Optuna, which may not be installed
 log = logging.getLogger(__name__)
 
 OF = "study.json"
-RESERVE = 0.015  # share of the minutes for the files at the end
+# What Python takes before this command begins, and the files at the end: seconds, of few minutes a share.
+RESERVE, RESERVE_SHARE = 2.0, 0.05
 MOST_FAILURES = 5  # trials that fail before any succeeds: the others would too
 
 
@@ -67,14 +70,14 @@ def tune(cfg: DictConfig) -> Answer:
     Whatever ends it, the same command goes on. Raises UserError for whatever the user can mend.
     """
     search = read_search(cfg)
-    begin(search, cfg)
     from forecast.commands.studies import SharedStudy
     from forecast.commands.study_files import finish
 
+    begin(search, cfg)
     first = as_it_stands(search.space, search.base.values, search.base.options)
     study = SharedStudy(search.folder, search.space, seed=cfg.seed, begun=Begun.at, first=first)
     again = f"The study in {search.folder} goes on with the same command."
-    why, stopped = "", None
+    stopped: BaseException | None = None
     with study.at_work():
         try:
             why = run_trials(search, study)
@@ -110,46 +113,48 @@ def read_search(cfg: DictConfig) -> Search:
                 f"{key}={cfg[key]}: a trial is a new training, for its validation error alone. Leave {key} out here, "
                 "and say it to the forecast train that this command ends with"
             )
-    words, folders = (
-        [word for word in task_overrides() if not typed_keys([word])[0].startswith("tune.")],
-        users_folders(),
-    )
+    folders = users_folders()
+    words = [word for word in task_overrides() if not typed_keys([word])[0].startswith("tune.")]
     base = train_config(words, folders)
-    check_config(base.values)
     given = plain(OmegaConf.masked_copy(cfg, ["tune"]))["tune"]["space"]
     space = find_space(given, model=base.options["model"], typed=typed_keys(words))
+    check_config(base.values)
     check_space(space, base.values, groups())
     return Search(folder=run_folder(), settings=settings, words=words, folders=folders, base=base, space=space)
 
 
 def begin(search: Search, cfg: DictConfig) -> None:
     """Marks a folder as that of this study. UserError where it holds another one, or a stranger's files."""
-    folder, key = search.folder, f"hydra.run.dir={search.folder}"
-    now = {"config": tuned_identity(cfg), "program": program(trusted()), "space": rounded(written(search.space))}
-    try:
-        before: Mapping[str, Any] = read_json(folder / OF)
-    except (OSError, ValueError, RecursionError):
-        before = {"config": "unreadable"}
-    if before:
-        names = {"config": "model, data or other settings", "program": "program", "space": "search space"}
-        if other := [name for what, name in names.items() if before.get(what) != now[what]]:
-            raise UserError(
-                f"{key} holds a study of another {other[0]}. Choose another folder, or leave hydra.run.dir out"
-            )
-        return
+    from forecast.commands.studies import LOCK
     from forecast.commands.study_files import OUTPUTS
 
-    outputs = [folder / name for name in (*OUTPUTS, RUN_INFO, METRICS)]
-    keep_others(outputs, ours=False, key=key, like="of a study", fix="choose another folder")
-    write_json(folder / OF, now)
+    folder, key = search.folder, f"hydra.run.dir={search.folder}"
+    now = {"config": tuned_identity(cfg), "program": program(trusted()), "space": rounded(written(search.space))}
+    with FileLock(folder / LOCK):  # of two that begin at once the second finds what the first has written
+        try:
+            before: Mapping[str, Any] = read_json(folder / OF)
+        except (OSError, ValueError, RecursionError):
+            before = {"config": "unreadable"}
+        if before:
+            names = {"config": "model, data or other settings", "program": "program", "space": "search space"}
+            if other := [name for what, name in names.items() if before.get(what) != now[what]]:
+                raise UserError(
+                    f"{key} holds a study of another {other[0]}. Choose another folder, or leave hydra.run.dir out"
+                )
+            return
+        outputs = [folder / name for name in (*OUTPUTS, RUN_INFO, METRICS)]
+        keep_others(outputs, ours=False, key=key, like="of a study", fix="choose another folder")
+        write_json(folder / OF, now)
 
 
 def run_trials(search: Search, study: "SharedStudy") -> str:
     """Runs trials until time is up, there are enough or no point is left; says which."""
-    minutes, trials = search.settings.minutes, Trials(lambda plan: read_data(plan.source, plan.config))
-    deadline = float("inf")
-    if minutes is not None:
-        end = Begun.at + 60 * minutes * (1 - RESERVE) - study.seconds_spent(until=Begun.at)
+    trials = Trials(lambda plan: read_data(plan.source, plan.config))
+    minutes = search.settings.minutes or math.inf
+    deadline = math.inf
+    if minutes < math.inf:
+        seconds = 60 * minutes - min(RESERVE, RESERVE_SHARE * 60 * minutes)
+        end = Begun.at + seconds - study.seconds_spent(until=Begun.at)
         deadline = time.monotonic() + end - time.time()
     while study.fits(deadline - time.monotonic(), at_once=search.at_once):
         trial = study.ask(search.settings.trials)
@@ -159,10 +164,9 @@ def run_trials(search: Search, study: "SharedStudy") -> str:
                 return f"These are the {most} trials that tune.trials allows."
             return "Hardly a point of the space is left that was not tried."
         run_trial(search, study, trial, trials, deadline=deadline)
-        ended = [one for one in study.trials if one.state.is_finished()]
-        if len(ended) >= MOST_FAILURES and all(one.state.name == "FAIL" for one in ended):
+        if study.failures() >= MOST_FAILURES:
             return "No trial has succeeded."
-    return f"The {minutes:g} minutes are over; tune.minutes={2 * (minutes or 0):g} goes on."
+    return f"What is left of {minutes:g} minutes is too short for another trial; more tune.minutes go on."
 
 
 def run_trial(search: Search, study: "SharedStudy", trial: "Trial", trials: Trials, *, deadline: float) -> None:
@@ -190,23 +194,18 @@ def run_trial(search: Search, study: "SharedStudy", trial: "Trial", trials: Tria
         log.warning("Trial %d has failed: %s", ended.number, ended.user_attrs["reason"])
     else:
         state = "pruned" if ended.state.name == "PRUNED" else "cut off" if ended.user_attrs.get("cut") else "finished"
-        error = short_number(float(ended.user_attrs["error"]))
-        log.info("Trial %d, %s after %.1f s: %s%s", ended.number, state, seconds, error, so_far)
+        lowest = short_number(float(ended.user_attrs["error"]))
+        log.info("Trial %d, %s after %.1f s: %s%s", ended.number, state, seconds, lowest, so_far)
 
 
 def nothing_found(search: Search, study: "SharedStudy", why: str) -> UserError:
     """What to say where no trial came to a validation error."""
     failed = [trial for trial in study.trials if trial.state.name == "FAIL"]
-    minutes, again = search.settings.minutes, f"The study in {search.folder} goes on with the same command"
-    if not failed:
-        return UserError(f"tune.minutes={minutes:g} is too short for a first trial. {again} and more tune.minutes")
     own = [trial for trial in failed if not trial.user_attrs.get("stopped")]
-    reason = str((own or failed)[0].user_attrs["reason"]).rstrip(". ")
-    if not own:
-        return UserError(
-            f"no trial came to a validation in {minutes or 0:g} minutes: {reason}. Choose a smaller model, or say a "
-            f"larger tune.minutes. {again}"
-        )
+    reason = str((own or failed)[0].user_attrs["reason"]).rstrip(". ") if failed else "no trial was begun"
+    if own:
+        return UserError(f"all {len(own)} trials have failed, the first with: {reason}")
     return UserError(
-        f"all {len(own)} trials have failed, the first one so: {reason}. Nothing was found in {search.folder}"
+        f"no trial came to a validation: {reason}. {why} Choose a smaller model, or a larger tune.minutes: the "
+        f"study in {search.folder} goes on with the same command"
     )

@@ -12,20 +12,16 @@ from forecast.text.terminal import label
 
 Document = Mapping[str, Any]
 STATES = {"finished": "finished", "pruned": "pruned", "cut": "cut off", "failed": "failed", "running": "running"}
-MOST_REASONS = 3
+MOST_REASONS, LONGEST = 3, 400
 
 
 def sentences(found: Document) -> list[str]:
     """How many trials there were, which is the best, by how much, and how to train with it."""
     best, states = found["best"], found["states"]
     counts = ", ".join(f"{states[state]} {name}" for state, name in STATES.items() if state in states)
-    minutes = f"{found['seconds'] / 60:.1f} minutes"
-    said = [
-        f"{len(found['trials'])} trials of {found['model']} on {found['data']} in {minutes}: {counts}. {found['why']}"
-    ]
-    said.append(
-        f"The lowest error ({found['metric']}) is {short_number(best['error'])}, of trial {best['trial']}: {point(best)}"
-    )
+    of = f"{found['model']} on {found['data']} in {found['seconds'] / 60:.1f} minutes"
+    lowest = f"The lowest error ({found['metric']}) is {short_number(best['error'])}, of trial {best['trial']}:"
+    said = [f"{len(found['trials'])} trials of {of}: {counts}. {found['why']}", f"{lowest} {point(best)}"]
     first = found["trials"][0]
     if first["trial"] == 0 and first["error"] and best["trial"] != 0:
         gap = 100 * (1 - best["error"] / first["error"])
@@ -36,7 +32,7 @@ def sentences(found: Document) -> list[str]:
             "would tell more."
         )
     failed = [trial for trial in found["trials"] if trial["state"] == "failed"]
-    said += [f"Trial {trial['trial']} has failed: {label(trial['reason'])}" for trial in failed[:MOST_REASONS]]
+    said += [f"Trial {trial['trial']} has failed: {label(trial['reason'], LONGEST)}" for trial in failed[:MOST_REASONS]]
     if len(failed) > MOST_REASONS:
         said.append(f"{len(failed) - MOST_REASONS} more have failed; trials.csv has the reasons.")
     said.append(f"Train with it: {best['command']}")
@@ -45,7 +41,7 @@ def sentences(found: Document) -> list[str]:
 
 def point(trial: Document) -> str:
     """What was drawn for a trial, as one types it."""
-    return label(" ".join(f"{key}={_value(value)}" for key, value in trial["config"].items()))
+    return label(" ".join(f"{key}={_value(value)}" for key, value in trial["config"].items()), LONGEST)
 
 
 def study_page(found: Document) -> str:

@@ -78,7 +78,7 @@ def find_space(given: Any, *, model: str | None, typed: Sequence[str]) -> Space:
     if given is not None:
         where = "tune.space" if isinstance(given, Mapping) else f"tune.space={given}"
         return _read(given if isinstance(given, Mapping) else _of_file(given), where)
-    if model not in spaces():
+    if model is None or model not in spaces():
         raise UserError(
             f"model={model} has no search space; these have one: {', '.join(spaces())}. Give one of your own: "
             'tune.space=FILE, or "tune.space={optim.lr: [1e-3, 1e-4]}"'
@@ -126,9 +126,14 @@ def typed_keys(overrides: Sequence[str]) -> list[str]:
     return [word.lstrip("+~").partition("=")[0] for word in overrides]
 
 
+def as_trained(point: Point) -> Point:
+    """What a trial trains with for what was drawn: numbers of as many digits as the report has."""
+    return {key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in point.items()}
+
+
 def typed_point(point: Point) -> list[str]:
     """The overrides that give a config these values."""
-    return [f"{key}={hydra_value(value)}" for key, value in point.items()]
+    return [f"{key}={hydra_value(value)}" for key, value in as_trained(point).items()]
 
 
 def written(space: Space) -> dict[str, Any]:
@@ -204,11 +209,8 @@ def _has(cfg: DictConfig, key: str) -> bool:
 def _keys(cfg: DictConfig, under: str = "") -> list[str]:
     """Every key of a config as one types it."""
     found = []
-    for name in cfg:
-        node = cfg._get_node(str(name))
-        found += (
-            _keys(node, f"{under}{name}.")
-            if isinstance(node, DictConfig) and not node._is_none()
-            else [f"{under}{name}"]
-        )
+    for name in map(str, cfg):
+        node = cfg._get_node(name)
+        inner = isinstance(node, DictConfig) and not (node._is_none() or node._is_interpolation())
+        found += _keys(cfg[name], f"{under}{name}.") if inner else [f"{under}{name}"]
     return found

@@ -54,7 +54,7 @@ def plain(cfg: DictConfig) -> dict[str, Any]:
 def write_experiment(
     folder: Path, name: str, overrides: Sequence[str], *, folders: Sequence[str] = (), comment: Sequence[str]
 ) -> bool:
-    """Writes FOLDER/experiment/NAME.yaml, with which `--config-dir FOLDER experiment=NAME` trains what the overrides do.
+    """Writes FOLDER/experiment/NAME.yaml: `--config-dir FOLDER experiment=NAME` then trains what the overrides do.
 
     It says the options that are not those of train.yaml or of the chosen model, and the keys that differ from them.
     comment: its first lines. False where Hydra does not compose the same from it: a file cannot delete a key.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import lightning.pytorch as pl
+from lightning.pytorch.trainer.states import TrainerFn
 
 from forecast.checkpoint.load import calendar_encoding
 from forecast.config.build import build
@@ -88,7 +89,7 @@ class Watched(CheckpointFiles):
         self.epochs += 1
         if math.isfinite(error) and (self.error is None or error < self.error):
             self.error = error
-        if not self.report(self.epochs - 1, error) and trainer.training:
+        if not self.report(self.epochs - 1, error) and trainer.state.fn == TrainerFn.FITTING:
             raise TrialOver("pruned")
 
     def on_train_end(self, *_: Any) -> None:
@@ -115,9 +116,9 @@ class Trials:
 
         Raises UserError for whatever the user can mend; Ctrl-C and SIGTERM end it as they end a training.
         """
+        watched = Watched(monitor=monitor_of(plan.config), report=report, deadline=deadline, clock=clock)
         config = without_extras(plan.config)
         plan = replace(plan, config=config)
-        watched = Watched(monitor=monitor_of(plan.config), report=report, deadline=deadline, clock=clock)
         with quieter(logging.ERROR if self.said else logging.WARNING):
             self.said = True
             check_initial_weights(config)
