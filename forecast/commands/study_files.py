@@ -29,7 +29,12 @@ BEST_FILE = f"{EXPERIMENT}/{BEST}.yaml"
 OUTPUTS = (TRIALS, TABLE, BEST_FILE, PAGE, JOURNAL)
 
 
-def finish(search: "Search", study: SharedStudy, *, why: str, stopped: bool) -> dict[str, Any] | None:
+def metric_of(search: "Search") -> str:
+    """By what trials are judged, in words."""
+    return f"val {monitor_of(plain(search.base.values))}, scaled"
+
+
+def finish(search: "Search", study: SharedStudy, file: "BestFile", *, why: str, stopped: bool) -> dict[str, Any] | None:
     """Writes the files of a study and prints what came of it; None where no trial has a validation error yet."""
     with study.lock:  # of several processes each ends so; the last one has all trials
         best = study.best()
@@ -43,14 +48,14 @@ def finish(search: "Search", study: SharedStudy, *, why: str, stopped: bool) -> 
             "model": options["model"],
             "data": data.get("name") or Path(str(data.get("path"))).name,
             **{key: config[key] for key in ("seed", "seq_len", "pred_len")},
-            "metric": f"val {monitor_of(config)}, scaled",
+            "metric": metric_of(search),
             "minutes": search.settings.minutes,
             "seconds": study.seconds_spent(),
             "space": written(search.space),
             "trials": [described(trial) for trial in study.trials],
         }
         document["states"] = dict(Counter(trial["state"] for trial in document["trials"]))
-        document["best"] = {**described(best), **best_file(search, best, document["metric"])}
+        document["best"] = {**described(best), **file.update(study)}
         document = rounded({**document, "why": why})
         write_files(search.folder, document)
     for sentence in sentences(document):
@@ -74,8 +79,28 @@ def described(trial: "FrozenTrial") -> dict[str, Any]:
     }
 
 
-def best_file(search: "Search", best: "FrozenTrial", metric: str) -> dict[str, str]:
+class BestFile:
+    """The experiment file of the best trial so far: written when there is a better one, so a killed study has it too.
+
+    Hydra composes some configs for it, which would take its time at the end.
+    """
+
+    def __init__(self, search: "Search") -> None:
+        self.search = search
+        self.of, self.said = -1, {"command": "", "file": BEST_FILE}
+
+    def update(self, study: SharedStudy) -> dict[str, str]:
+        """Writes it where it is of another trial; returns the command that trains with it, and where the file is."""
+        with study.lock:
+            best = study.best()
+            if best is not None and best.number != self.of:
+                self.of, self.said = best.number, best_file(self.search, best)
+        return self.said
+
+
+def best_file(search: "Search", best: "FrozenTrial") -> dict[str, str]:
     """Writes the best config; returns the command that trains with it, and where the file is."""
+    metric = metric_of(search)
     point = typed_point(best.params)
     if best.user_attrs.get("cut"):
         point += [f"trainer.max_epochs={best.user_attrs['epochs']}"]

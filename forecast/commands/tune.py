@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -42,8 +42,8 @@ if TYPE_CHECKING:  # Optuna, which may not be installed
 log = logging.getLogger(__name__)
 
 OF = "study.json"
-# What Python takes before this command begins, and the files at the end: seconds, of few minutes a share.
-RESERVE, RESERVE_SHARE = 2.0, 0.05
+# What the files at the end take, and Python to leave: seconds, of less than a minute a share.
+RESERVE, RESERVE_SHARE = 3.0, 0.05
 MOST_FAILURES = 5  # trials that fail before any succeeds: the others would too
 
 
@@ -71,22 +71,23 @@ def tune(cfg: DictConfig) -> Answer:
     """
     search = read_search(cfg)
     from forecast.commands.studies import SharedStudy
-    from forecast.commands.study_files import finish
+    from forecast.commands.study_files import BestFile, finish
 
     begin(search, cfg)
     first = as_it_stands(search.space, search.base.values, search.base.options)
     study = SharedStudy(search.folder, search.space, seed=cfg.seed, begun=Begun.at, first=first)
     again = f"The study in {search.folder} goes on with the same command."
     stopped: BaseException | None = None
+    file = BestFile(search)
     with study.at_work():
         try:
-            why = run_trials(search, study)
+            why = run_trials(search, study, then=lambda: file.update(study))
         except KeyboardInterrupt:
             why, stopped = f"Interrupted. {again}", KeyboardInterrupt(f"Interrupted. {again}")
         except Terminated as stop:
             why, stopped = f"A signal ended it. {again}", Terminated(f"A signal ended it. {again}", stop.number)
         study.note(now=True)
-        document = finish(search, study, why=why, stopped=stopped is not None)
+        document = finish(search, study, file, why=why, stopped=stopped is not None)
     if stopped is not None:
         raise stopped
     if document is None:
@@ -147,8 +148,8 @@ def begin(search: Search, cfg: DictConfig) -> None:
         write_json(folder / OF, now)
 
 
-def run_trials(search: Search, study: "SharedStudy") -> str:
-    """Runs trials until time is up, there are enough or no point is left; says which."""
+def run_trials(search: Search, study: "SharedStudy", *, then: Callable[[], object]) -> str:
+    """Runs trials, each of them followed by `then`, until time is up, there are enough or no point is left; says which."""
     trials = Trials(lambda plan: read_data(plan.source, plan.config))
     minutes = search.settings.minutes or math.inf
     deadline = math.inf
@@ -164,6 +165,7 @@ def run_trials(search: Search, study: "SharedStudy") -> str:
                 return f"These are the {most} trials that tune.trials allows."
             return "Hardly a point of the space is left that was not tried."
         run_trial(search, study, trial, trials, deadline=deadline)
+        then()
         if study.failures() >= MOST_FAILURES:
             return "No trial has succeeded."
     return f"What is left of {minutes:g} minutes is too short for another trial; more tune.minutes go on."

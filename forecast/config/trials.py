@@ -1,6 +1,7 @@
 """The configs of trials, composed as `forecast train` composes them, and the best one as an experiment file."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,12 @@ class TrainConfig(NamedTuple):
 
     values: DictConfig
     options: Mapping[str, str | None]
+
+
+@cache
+def _of_options(words: tuple[str, ...], folders: tuple[str, ...]) -> TrainConfig:
+    """`train_config` of options alone, which a study composes again and again."""
+    return train_config(words, folders)
 
 
 def train_config(overrides: Sequence[str], folders: Sequence[str] = ()) -> TrainConfig:
@@ -64,7 +71,7 @@ def write_experiment(
         if not OmegaConf.is_interpolation(wanted.values.data, key) and wanted.values.data.get(key):
             wanted.values.data[key] = str(Path(wanted.values.data[key]).absolute())
     chosen = _choices(wanted.options, folders)
-    before = train_config([f"{group}={as_typed(option)}" for group, option in chosen.items()], folders)
+    before = _of_options(_said(chosen), tuple(folders))
     lines = [f"# {line}" for line in ("@package _global_", *comment)]
     defaults = [*({f"override /{group}": option} for group, option in chosen.items()), "_self_"]
     keys = _difference(_unresolved(wanted.values), _unresolved(before.values))
@@ -84,8 +91,7 @@ def _choices(options: Mapping[str, str | None], folders: Sequence[str]) -> dict[
     """The options to say so that Hydra chooses all of these; a chosen one may bring others with it."""
     said: dict[str, str | None] = {}
     while True:
-        words = [f"{group}={as_typed(option)}" for group, option in said.items()]
-        found = train_config(words, folders).options
+        found = _of_options(_said(said), tuple(folders)).options
         more = [
             group
             for group, option in options.items()
@@ -96,6 +102,10 @@ def _choices(options: Mapping[str, str | None], folders: Sequence[str]) -> dict[
         # a model brings attentions with it, data bring their split
         first = [group for group in more if group == "model"] or [group for group in more if group.isidentifier()]
         said |= {group: options[group] for group in first or more}
+
+
+def _said(options: Mapping[str, str | None]) -> tuple[str, ...]:
+    return tuple(f"{group}={as_typed(option)}" for group, option in options.items())
 
 
 def _unresolved(cfg: DictConfig) -> dict[str, Any]:

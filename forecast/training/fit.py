@@ -258,7 +258,7 @@ def make_trainer(
         callbacks=[*own, *callbacks, last or StopOnSignal()],
     )
     trainer.strategy.checkpoint_io = WrittenInPlace()
-    if in_sweep() and isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher):
+    if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher) and in_sweep():
         raise UserError(
             f"trainer.strategy={config['trainer']['strategy']} in a sweep (-m): each of its processes would run the "
             "whole sweep again. Say trainer.strategy=ddp_spawn, or trainer=default trainer.devices=1 for one process "

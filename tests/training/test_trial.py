@@ -78,6 +78,6 @@ def test_early_stopping_ends_a_trial_as_it_ends_a_training(tmp_path):
 
 
 def test_several_processes_are_refused(tmp_path):
-    with pytest.raises(UserError, match="a trial trains in one process, not in 2. Say trainer=default"):
+    with pytest.raises(UserError, match=r"a trial trains in one process, not in 2\. Say trainer=default"):
         plan = plan_of(tmp_path, "trainer.devices=2", "trainer.strategy=ddp_spawn")
         trials().run(plan, report=go_on, deadline=math.inf)
