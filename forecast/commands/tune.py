@@ -149,7 +149,7 @@ def begin(search: Search, cfg: DictConfig) -> None:
 
 
 def run_trials(search: Search, study: "SharedStudy", *, then: Callable[[], object]) -> str:
-    """Runs trials, each of them followed by `then`, until time is up, there are enough or no point is left; says which."""
+    """Runs trials, after each of them `then`, until time is up, there are enough or no point is left; says which."""
     trials = Trials(lambda plan: read_data(plan.source, plan.config))
     minutes = search.settings.minutes or math.inf
     deadline = math.inf
