@@ -22,6 +22,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from forecast.commands.search import JOURNAL, LOCK
 from forecast.config.space import Choices, Point, Range, Space
 from forecast.errors import UserError
 from forecast.run_folder.lock import hold, in_use, release
@@ -29,7 +30,7 @@ from forecast.training.trial import Outcome
 
 log = logging.getLogger(__name__)
 
-JOURNAL, PROCESSES, LOCK = "journal.log", "processes", ".study.lock"
+PROCESSES = "processes"
 NAME = "tune"
 LEG = "leg:"  # of a process: when it began, and when it was last seen
 WARM_UP = 1  # validations before which nothing is pruned

@@ -5,9 +5,12 @@ import io
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from forecast.commands.studies import JOURNAL, SharedStudy
+from optuna.trial import FrozenTrial
+
+from forecast.commands.search import BEST, BEST_FILE, TABLE, TRIALS, Search
+from forecast.commands.studies import SharedStudy
 from forecast.comparison.study_page import sentences, study_page
 from forecast.config.space import as_trained, typed_point, written
 from forecast.config.trials import EXPERIMENT, plain, searched, write_experiment
@@ -17,24 +20,28 @@ from forecast.run_folder import PAGE
 from forecast.text.documents import as_cell
 from forecast.text.program import command
 from forecast.text.terminal import say, shell_word
-from forecast.training.trial import monitor_of
-
-if TYPE_CHECKING:
-    from optuna.trial import FrozenTrial
-
-    from forecast.commands.tune import Search
-
-TRIALS, TABLE, BEST = "trials.json", "trials.csv", "best"
-BEST_FILE = f"{EXPERIMENT}/{BEST}.yaml"
-OUTPUTS = (TRIALS, TABLE, BEST_FILE, PAGE, JOURNAL)
 
 
-def metric_of(search: "Search") -> str:
-    """By what trials are judged, in words."""
-    return f"val {monitor_of(plain(search.base.values))}, scaled"
+class BestFile:
+    """The experiment file of the best trial so far: written when there is a better one, so a killed study has it too.
+
+    Hydra composes some configs for it, which would take its time at the end.
+    """
+
+    def __init__(self, search: Search) -> None:
+        self.search = search
+        self.of, self.said = -1, {"command": "", "file": BEST_FILE}
+
+    def update(self, study: SharedStudy) -> dict[str, str]:
+        """Writes it where it is of another trial; returns the command that trains with it, and where the file is."""
+        with study.lock:
+            best = study.best()
+            if best is not None and best.number != self.of:
+                self.of, self.said = best.number, best_file(self.search, best)
+        return self.said
 
 
-def finish(search: "Search", study: SharedStudy, file: "BestFile", *, why: str, stopped: bool) -> dict[str, Any] | None:
+def finish(search: Search, study: SharedStudy, file: BestFile, *, why: str, stopped: bool) -> dict[str, Any] | None:
     """Writes the files of a study and prints what came of it; None where no trial has a validation error yet."""
     with study.lock:  # of several processes each ends so; the last one has all trials
         best = study.best()
@@ -48,7 +55,7 @@ def finish(search: "Search", study: SharedStudy, file: "BestFile", *, why: str, 
             "model": options["model"],
             "data": data.get("name") or Path(str(data.get("path"))).name,
             **{key: config[key] for key in ("seed", "seq_len", "pred_len")},
-            "metric": metric_of(search),
+            "metric": search.metric,
             "minutes": search.settings.minutes,
             "seconds": study.seconds_spent(),
             "space": written(search.space),
@@ -63,7 +70,7 @@ def finish(search: "Search", study: SharedStudy, file: "BestFile", *, why: str, 
     return document
 
 
-def described(trial: "FrozenTrial") -> dict[str, Any]:
+def described(trial: FrozenTrial) -> dict[str, Any]:
     """A trial as plain values. state: finished, pruned, cut (by the end of the time), failed, running."""
     known = trial.user_attrs
     names = {"COMPLETE": "cut" if known.get("cut") else "finished", "FAIL": "failed"}
@@ -79,28 +86,9 @@ def described(trial: "FrozenTrial") -> dict[str, Any]:
     }
 
 
-class BestFile:
-    """The experiment file of the best trial so far: written when there is a better one, so a killed study has it too.
-
-    Hydra composes some configs for it, which would take its time at the end.
-    """
-
-    def __init__(self, search: "Search") -> None:
-        self.search = search
-        self.of, self.said = -1, {"command": "", "file": BEST_FILE}
-
-    def update(self, study: SharedStudy) -> dict[str, str]:
-        """Writes it where it is of another trial; returns the command that trains with it, and where the file is."""
-        with study.lock:
-            best = study.best()
-            if best is not None and best.number != self.of:
-                self.of, self.said = best.number, best_file(self.search, best)
-        return self.said
-
-
-def best_file(search: "Search", best: "FrozenTrial") -> dict[str, str]:
+def best_file(search: Search, best: FrozenTrial) -> dict[str, str]:
     """Writes the best config; returns the command that trains with it, and where the file is."""
-    metric = metric_of(search)
+    metric = search.metric
     point = typed_point(best.params)
     if best.user_attrs.get("cut"):
         point += [f"trainer.max_epochs={best.user_attrs['epochs']}"]
@@ -109,7 +97,8 @@ def best_file(search: "Search", best: "FrozenTrial") -> dict[str, str]:
     same = write_experiment(search.folder, BEST, words, folders=search.folders, comment=comment)
     start = f"{command('train')} {as_typed()}"
     if same:
-        more = [f"--config-dir {shell_word(str(search.folder))}", *searched(search.folders), f"{EXPERIMENT}={BEST}"]
+        more = [f"--config-dir {shell_word(str(search.folder))}", *map(shell_word, searched(search.folders))]
+        more += [f"{EXPERIMENT}={BEST}"]
         return {"command": start + " ".join(more), "file": BEST_FILE}
     own = [f"--config-dir {shell_word(folder)}" for folder in search.folders[:1]]
     return {"command": start + " ".join([*own, *map(shell_word, words)]), "file": BEST_FILE}
