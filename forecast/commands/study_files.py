@@ -53,7 +53,7 @@ def finish(search: Search, study: SharedStudy, file: BestFile, *, why: str, stop
             "status": "interrupted" if stopped else "finished",
             "folder": str(search.folder),
             "model": options["model"],
-            "data": data.get("name") or Path(str(data.get("path"))).name,
+            "data": Path(data["path"]).name if data.get("path") else data["name"],
             **{key: config[key] for key in ("seed", "seq_len", "pred_len")},
             "metric": search.metric,
             "minutes": search.settings.minutes,

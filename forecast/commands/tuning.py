@@ -80,7 +80,7 @@ def run_trials(search: Search, study: SharedStudy, *, then: Callable[[], object]
         then()
         if study.failures() >= MOST_FAILURES:
             return "No trial has succeeded."
-    return f"What is left of {minutes:g} minutes is too short for another trial; more tune.minutes go on."
+    return f"What is left of {minutes:g} minutes is too short for another trial; with more tune.minutes it goes on."
 
 
 def run_trial(search: Search, study: SharedStudy, trial: Trial, trials: Trials, *, deadline: float) -> None:

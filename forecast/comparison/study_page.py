@@ -21,11 +21,12 @@ def sentences(found: Document) -> list[str]:
     counts = ", ".join(f"{states[state]} {name}" for state, name in STATES.items() if state in states)
     of = f"{found['model']} on {found['data']} in {found['seconds'] / 60:.1f} minutes"
     lowest = f"The lowest error ({found['metric']}) is {short_number(best['error'])}, of trial {best['trial']}:"
-    said = [f"{len(found['trials'])} trials of {of}: {counts}. {found['why']}", f"{lowest} {point(best)}"]
+    said = [f"{lowest} {point(best)}"]
     first = found["trials"][0]
     if first["trial"] == 0 and first["error"] and best["trial"] != 0:
         gap = 100 * (1 - best["error"] / first["error"])
         said.append(f"That is {gap:.1f} % below the first trial, {short_number(first['error'])}.")
+    said.append(f"{len(found['trials'])} trials of {of}: {counts}. {found['why']}")
     if best["state"] == "cut":
         said.append(
             f"No trial was trained to its end: this one was cut off after {best['epochs']} epochs. More tune.minutes "
@@ -58,7 +59,8 @@ def study_page(found: Document) -> str:
         ("model", label(str(found["model"]))),
         ("data", label(str(found["data"]))),
         ("judged by", found["metric"]),
-        ("look-back, forecast", f"{found['seq_len']}, {found['pred_len']} steps"),
+        *([] if "seq_len" in found["space"] else [("seq_len", str(found["seq_len"]))]),
+        ("pred_len", str(found["pred_len"])),
         ("seed", str(found["seed"])),
     ]
     return document(
@@ -109,7 +111,7 @@ def _trials(found: Document) -> str:
             label(trial["reason"] or ""),
         ]
         rows.append([str(trial["trial"]), *cells])
-    heads = ["trial", "error", "state", "seconds", "epochs", *keys, ""]
+    heads = ["trial", "error", "state", "seconds", "epochs", *keys, "reason"]
     kinds = ["number", "number", "", "number", "number", *["number"] * len(keys), ""]
     return plain_table(heads, rows, kinds, found["metric"])
 
