@@ -14,13 +14,21 @@ import yaml
 from forecast.config.allow_list import resolve_target
 from forecast.config.annotations import bound, expected, parameters
 from forecast.config.check import PROVIDED
-from forecast.config.settings import BacktestSettings, EvaluateSettings, PredictSettings, TrainSettings, UpdateSettings
+from forecast.config.settings import (
+    BacktestSettings,
+    EvaluateSettings,
+    PredictSettings,
+    TrainSettings,
+    TuneSettings,
+    UpdateSettings,
+)
 from forecast.config.values import CONF
 
 SETTINGS = {
     "train": TrainSettings,
     "evaluate": EvaluateSettings,
     "backtest": BacktestSettings,
+    "tune": TuneSettings,
     "predict": PredictSettings,
     "update": UpdateSettings,
 }

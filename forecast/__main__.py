@@ -5,13 +5,17 @@ checkout.
 """
 
 import argparse
+import atexit
 import errno
+import gc
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NoReturn
 
 from forecast.commands import Answer
@@ -23,6 +27,7 @@ CONFIGURED = {
     "train": "train a model, then evaluate its best checkpoint on the test rows",
     "evaluate": "a checkpoint on every window of a split, or of another file",
     "backtest": "how a model would have done, from rolling origins, beside the same baselines",
+    "tune": "search for the settings of a model that validation likes best, within so many minutes",
     "predict": "forecast what comes after the end of a file",
     "update": "keep a forecast up, and say when the model has grown old; for cron",
 }
@@ -40,8 +45,12 @@ PLAIN = {
 COMMANDS = CONFIGURED | PLAIN
 # They build what a config or a checkpoint names.
 WITH_TRUST = (*CONFIGURED, "check-leakage", "export", "inspect-checkpoint")
-WITH_JSON = ("evaluate", "backtest", "predict", "update", "merge", "auto", "check-data", "inspect-checkpoint", "report")
+WITH_JSON = (
+    *("evaluate", "backtest", "tune", "predict", "update", "auto", "merge"),
+    *("check-data", "inspect-checkpoint", "report"),
+)
 USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+LONGEST_START = 60.0  # seconds that Python takes to come here, at most; else the system counts otherwise
 SIGNALLED = 128  # and the number of the signal, as shells have it
 
 
@@ -59,24 +68,36 @@ def main() -> None:
             near = closest(name, COMMANDS)
             raise UsageError(f"forecast {name}: no such command.{near} `forecast --help` lists them all.")
     words, sys.argv = sys.argv, [f"forecast {name}", *arguments]
-    start(name, words=words)
+    start(name, words=words, begun=process_begun())
 
 
-def start(name: str, *, words: list[str] | None = None) -> None:
+def process_begun() -> float:
+    """When this process began, by time.time; now, where the system does not say so."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, AttributeError, IndexError):
+        age = 0.0
+    return time.time() - (age if 0 < age < LONGEST_START else 0.0)
+
+
+def start(name: str, *, words: list[str] | None = None, begun: float | None = None) -> None:
     """Runs one command with the arguments in sys.argv; never returns after an error.
 
     words: the whole command line, where `forecast NAME` and not a file began it: Lightning repeats what is in sys.argv
-    to start the other processes of trainer=ddp.
+    to start the other processes of trainer=ddp. begun: when the command began, by time.time; None: now.
 
     With --json stdout gets one JSON document and nothing else; what the command prints besides goes to stderr.
     """
+    begun = begun or time.time()
     guard()
+    atexit.register(gc.freeze)  # else Python looks through all objects of torch and the others as it ends, for seconds
     as_json = name in WITH_JSON and "--json" in sys.argv[1:]
     if as_json:
         sys.argv.remove("--json")
     with exit_status(as_json):
         with redirect_stdout(sys.stderr) if as_json else nullcontext(), trust_of(name):
-            answer = _run_configured(name, words or sys.argv) if name in CONFIGURED else _run_plain(name)
+            answer = _run_configured(name, words or sys.argv, begun) if name in CONFIGURED else _run_plain(name)
         if as_json and answer is not None:
             print_json(answer.document)
         sys.stdout.flush()  # at exit Python would only complain of a full disk
@@ -136,7 +157,7 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
         sys.exit(USER_ERROR)
 
 
-def _run_configured(name: str, words: list[str]) -> Answer | None:
+def _run_configured(name: str, words: list[str], begun: float) -> Answer | None:
     """Composes the config, then imports the command: torch takes seconds that a typing error need not wait."""
     from omegaconf import DictConfig
 
@@ -151,7 +172,7 @@ def _run_configured(name: str, words: list[str]) -> Answer | None:
             answers.append(answer)
 
     several = {"-m", "--multirun"} & set(sys.argv[1:])
-    run(command, config_name=name)
+    run(command, config_name=name, begun=begun)
     if several:
         return Answer([answer.document for answer in answers])
     return answers[0] if answers else None

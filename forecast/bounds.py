@@ -25,6 +25,7 @@ LEVEL = Bound(lambda number: 0 < number < 1, "must be above 0 and below 1: 0.9 f
 ASCENDING = "two levels or more, each above the one before: [0.1,0.5,0.9]"
 SHARE = Bound(lambda number: 0 <= number < 1, "must be at least 0 and less than 1")
 
+ABOVE_0 = Bound(lambda number: number > 0, "must be above 0")
 SHARE_ABOVE_0 = Bound(lambda number: 0 < number < 1, "must be above 0 and below 1")
 
 

@@ -89,7 +89,9 @@ def _renamed(node: Any, keys: Mapping[str, str], value: Callable[[str, str], str
     """A copy with other `keys`, by the end of their paths, and with value(path, text) for each text."""
     if isinstance(node, Mapping):
         paths = {key: f"{path}.{key}" if path else str(key) for key in node}
-        names = {key: _with_other_end(paths[key], keys).rpartition(".")[2] for key in node}
+        other = {key: _with_other_end(paths[key], keys) for key in node}
+        # a search space has keys with dots in them
+        names = {key: key if now == paths[key] else now.rpartition(".")[2] for key, now in other.items()}
         return {names[key]: _renamed(item, keys, value, paths[key]) for key, item in node.items()}
     if isinstance(node, list):
         return [_renamed(item, keys, value, f"{path}[{index}]") for index, item in enumerate(node)]

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from string import Template
@@ -24,7 +25,7 @@ from omegaconf.errors import OmegaConfBaseException
 from forecast.config import distributed, early, hydra_errors, recipes, resolvers
 from forecast.config.aliases import current_override, with_current_names
 from forecast.config.compose import compose_config, groups
-from forecast.config.job import choices, chosen, in_sweep, run_folder
+from forecast.config.job import Begun, choices, chosen, in_sweep, run_folder
 from forecast.config.trust import OPTION, trusted, trusting
 from forecast.config.values import CONF, natural
 from forecast.errors import UsageError, UserError, closest
@@ -51,20 +52,21 @@ class JobFailed(UserError):
         return f"{super().__str__()}\n{after}"
 
 
-def run(main: Main, *, config_name: str) -> None:
-    """Runs `main` with the config that the command line, sys.argv, asks for.
+def run(main: Main, *, config_name: str, begun: float | None = None) -> None:
+    """Runs `main` with the config that the command line, sys.argv, asks for. begun: by time.time; None: now.
 
     Raises UserError, with one message, for whatever the user can mend; what `main` raises besides passes through.
     """
 
     @functools.wraps(main)
     def command(cfg: DictConfig) -> None:
-        if config_name in ("train", "backtest"):
+        if config_name in ("train", "backtest", "tune"):
             early.check_file(cfg)
         # the processes that Lightning starts run the same command line
         sys.argv[1:1] = [f"{OPTION}={module}" for module in sorted(trusted())]
         main(cfg)
 
+    Begun.at = begun or time.time()
     _register()
     arguments = argparse.Namespace(overrides=[], multirun=False, config_name=None)
     try:
@@ -81,6 +83,7 @@ def run(main: Main, *, config_name: str) -> None:
 
 def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
     """Runs `main` as `run` does, with overrides in place of a command line; returns its folder. Errors as `run`."""
+    Begun.at = time.time()
     _register()
     current = [current_override(text) for text in overrides]
     recipes.register(current)

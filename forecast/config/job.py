@@ -1,5 +1,6 @@
-"""What Hydra knows of the run that it has started: its options, its folder, its place in a sweep."""
+"""What Hydra knows of the run that it has started: its options, its folder, its place in a sweep; when it began."""
 
+import time
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
@@ -42,3 +43,15 @@ def launcher_overrides() -> list[str]:
     """Those of the command line that say how the jobs of a sweep are started: hydra/launcher, hydra.launcher.*."""
     typed = map(str, HydraConfig.get().overrides.hydra)
     return [override for override in typed if override.startswith(("hydra/launcher=", "hydra.launcher."))]
+
+
+def users_folders() -> list[str]:
+    """The folders of a user's own YAML, --config-dir, absolute."""
+    sources = HydraConfig.get().runtime.config_sources
+    return [str(Path(source.path).absolute()) for source in sources if source.provider == "command-line"]
+
+
+class Begun:
+    """When the command of this process began, by time.time: what it imports takes seconds, which count."""
+
+    at = time.time()

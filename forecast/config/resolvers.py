@@ -15,6 +15,7 @@ import forecast
 from forecast.config import distributed
 from forecast.config.aliases import former_config, former_loss
 from forecast.config.code_hash import program_hash
+from forecast.config.space import find_space, typed_keys, written
 from forecast.config.sweeps import sweep_dir
 from forecast.config.trust import own_code, trusted
 from forecast.config.values import select
@@ -45,7 +46,7 @@ def register() -> None:
     functions: dict[str, Callable[..., Any]] = {
         function.__name__: function
         for function in (
-            *(run_dir, new_run_dir, backtest_dir, update_dir, current_dir),
+            *(run_dir, new_run_dir, backtest_dir, tuning_dir, update_dir, current_dir),
             *(hydra_dir, evaluation_dir, log_name, identity),
         )
     }
@@ -75,6 +76,25 @@ def backtest_dir(ckpt_path: str | None, name: str) -> str:
     Raises UserError when the checkpoint is not there.
     """
     return new_run_dir(ckpt_path) if ckpt_path else str(Path("backtests", name))
+
+
+def tuning_dir(program: str, *, _root_: DictConfig) -> str:
+    """tunings/NAME: the same command goes on there, with more minutes or trials too.
+
+    Raises UserError for what is no search space.
+    """
+    space = find_space(
+        _plain(_root_.tune.space),
+        model=OmegaConf.select(_root_, "hydra.runtime.choices.model"),
+        typed=typed_keys(_root_.hydra.overrides.task),
+    )
+    of = json.dumps([tuned_identity(_root_), written(space)])
+    return str(Path("tunings", f"{hashlib.sha256(of.encode()).hexdigest()[:12]}-{program}"))
+
+
+def tuned_identity(root: DictConfig) -> str:
+    """The identity of what a study trains, whatever is drawn and however long it goes on."""
+    return identity(_root_=OmegaConf.masked_copy(root, [str(key) for key in root if key not in ("tune", "hydra")]))
 
 
 def update_dir(ckpt_path: str) -> str:
@@ -218,6 +238,10 @@ def identity(*, _root_: DictConfig) -> str:
             node.pop(last, None)
     content = {"config": former_config(plain), "version": forecast.__version__, "data": checksum}
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def _plain(node: Any) -> Any:
+    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
 
 def program(modules: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
 from typing import Annotated, Any, Literal
 
-from forecast.bounds import SHARE_ABOVE_0, Level, Positive, Seed, at_least
+from forecast.bounds import ABOVE_0, SHARE_ABOVE_0, Level, Positive, Seed, at_least
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
 
@@ -102,6 +102,22 @@ class BacktestSettings:
     """The keys of backtest.yaml beside those of train.yaml."""
 
     backtest: Folds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """How long a study goes on, and what it varies. space: null, a file, or {key: values}, see conf/spaces.yaml."""
+
+    minutes: Annotated[float, ABOVE_0] | None
+    trials: Positive | None
+    space: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneSettings:
+    """The keys of tune.yaml beside those of train.yaml."""
+
+    tune: Tuning
 
 
 @dataclass(frozen=True, kw_only=True)

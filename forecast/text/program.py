@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-_CONFIGURED = ("train", "evaluate", "backtest", "predict")
+_CONFIGURED = ("train", "evaluate", "backtest", "tune", "predict")
 
 
 def command(name: str) -> str:

@@ -233,8 +233,13 @@ def dry_forward(model: ForecastModel) -> None:
         model.train(training)
 
 
-def make_trainer(plan: Plan, throughput: Throughput, model: ForecastModel) -> pl.Trainer:
-    """The trainer with its logger and callbacks. Raises UserError for processes that a sweep cannot start."""
+def make_trainer(
+    plan: Plan, throughput: Throughput, model: ForecastModel, *, last: Callback | None = None
+) -> pl.Trainer:
+    """The trainer with its logger and callbacks. Raises UserError for processes that a sweep cannot start.
+
+    last: called after all others, in place of what ends a training at a signal.
+    """
     config = plan.config
     callbacks = [build(callback) for callback in config["callbacks"].values() if callback is not None]
     if config["trainer"]["enable_progress_bar"] is False:  # Lightning refuses a progress bar beside it
@@ -250,10 +255,10 @@ def make_trainer(plan: Plan, throughput: Throughput, model: ForecastModel) -> pl
     trainer: pl.Trainer = build(
         {**config["trainer"], "default_root_dir": str(plan.folder)},
         logger=make_logger(config, plan.folder),
-        callbacks=[*own, *callbacks, StopOnSignal()],
+        callbacks=[*own, *callbacks, last or StopOnSignal()],
     )
     trainer.strategy.checkpoint_io = WrittenInPlace()
-    if in_sweep() and isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher):
+    if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher) and in_sweep():
         raise UserError(
             f"trainer.strategy={config['trainer']['strategy']} in a sweep (-m): each of its processes would run the "
             "whole sweep again. Say trainer.strategy=ddp_spawn, or trainer=default trainer.devices=1 for one process "

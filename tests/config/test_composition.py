@@ -14,7 +14,7 @@ from forecast.config.compose import groups
 from forecast.config.recipes import published_tables, recipe
 from forecast.config.values import CONF
 
-NAMES = ("train", "evaluate", "backtest", "predict", "update")
+NAMES = ("train", "evaluate", "backtest", "tune", "predict", "update")
 NEEDS = {
     "data=csv": ["data.path={csv}"],
     "data/split=dates": ["data.split.val_start=2017-01-01", "data.split.test_start=2017-02-01"],
@@ -36,7 +36,9 @@ def test_every_yaml_is_an_entry_point_or_an_option_of_a_group():
     files = {file.relative_to(CONF).as_posix() for file in CONF.rglob("[!_]*.yaml")}
     rows = {f"experiment/{table}" for table in published_tables()}
     options = {f"{group}/{option}.yaml" for group, names in groups().items() if group not in rows for option in names}
-    assert files == options | {f"{name}.yaml" for name in (*NAMES, "published", "panels", "intervals", "reading")}
+    assert files == options | {
+        f"{name}.yaml" for name in (*NAMES, "published", "panels", "intervals", "reading", "spaces")
+    }
 
 
 @pytest.mark.parametrize("words", ["experiment=quickstart", "model=reformer attention=lsh pred_len=7", "~logger"])
@@ -66,7 +68,9 @@ def test_what_begins_with_an_underscore_is_what_others_are_made_from(file):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_entry_point_composes(name):
     resolvers.register()
-    assert OmegaConf.missing_keys(composed(name=name)) == (set() if name in ("train", "backtest") else {"ckpt_path"})
+    assert OmegaConf.missing_keys(composed(name=name)) == (
+        set() if name in ("train", "backtest", "tune") else {"ckpt_path"}
+    )
 
 
 @pytest.mark.parametrize("choice", CHOICES)

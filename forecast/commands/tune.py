@@ -1,0 +1,20 @@
+"""What `forecast tune` does: trials of a model's settings, judged by their validation error, until time is up."""
+
+from importlib.util import find_spec
+
+from omegaconf import DictConfig
+
+from forecast.commands import Answer
+from forecast.errors import UserError
+
+
+def tune(cfg: DictConfig) -> Answer:
+    """Runs trials and writes what came of them, see `tuning.tune`. UserError where Optuna is not installed."""
+    if find_spec("optuna") is None:
+        raise UserError(
+            "forecast tune: the package optuna is not installed. Install it: pip install 'forecast[tune]', or pip "
+            "install 'optuna>=5,<6'"
+        )
+    from forecast.commands import tuning
+
+    return tuning.tune(cfg)

@@ -1,0 +1,216 @@
+"""Search spaces of `forecast tune`: what may vary of a config, and how a point of a space is typed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from forecast.config.values import CONF
+from forecast.data.guessing.train_command import hydra_value
+from forecast.errors import UserError, closest
+
+SPACES = "spaces.yaml"
+HOW = "write a list, [16, 32], or {low: 1e-4, high: 1e-2, log: true}"
+Scalar = bool | int | float | str | None
+Point = Mapping[str, Scalar]
+# Trials that differ in one of these forecast other values, or are judged otherwise: their errors cannot be compared.
+NOT_COMPARABLE = (
+    *("pred_len", "data", "protocol", "seed", "eval_seed", "callbacks.checkpoint", "trainer.limit_val_batches"),
+    *("trainer.fast_dev_run", "experiment"),
+)
+BUT = ("data.batch_size", "data.windows_per_epoch", "data.sampling")
+# They change no validation error.
+WITHOUT_EFFECT = ("logger", "calibration", "level", "refit", "ckpt_path", "checks", "tune", "hydra", "initial_weights")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """Numbers from low to high; whole ones where both are. log: drawn by their logarithm. step: between them."""
+
+    low: float
+    high: float
+    step: float | None = None
+    log: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether its numbers are."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    def has(self, value: Any) -> bool:
+        """Whether a value may be drawn."""
+        if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
+            return False
+        steps = (value - self.low) / self.step if self.step else 0.0
+        return self.low <= value <= self.high and abs(steps - round(steps)) < 1e-9
+
+
+@dataclass(frozen=True)
+class Choices:
+    """One of some values."""
+
+    values: tuple[Scalar, ...]
+
+    def has(self, value: Any) -> bool:
+        """Whether a value may be drawn; True is no 1."""
+        return any(type(value) is type(one) and value == one for one in self.values)
+
+
+Space = Mapping[str, Range | Choices]
+
+
+@cache
+def spaces() -> Mapping[str, Mapping[str, Any]]:
+    """The models that have a space, each with its own."""
+    return cast(Mapping[str, Mapping[str, Any]], _plain(OmegaConf.load(CONF / SPACES)))
+
+
+def find_space(given: Any, *, model: str | None, typed: Sequence[str]) -> Space:
+    """The space of a command: its own, as a mapping or the name of a file, else that of the model less what was typed.
+
+    typed: the keys of the command line. Raises UserError for a model without one, and for what is no space.
+    """
+    if given is not None:
+        where = "tune.space" if isinstance(given, Mapping) else f"tune.space={given}"
+        return _read(given if isinstance(given, Mapping) else _of_file(given), where)
+    if model is None or model not in spaces():
+        raise UserError(
+            f"model={model} has no search space; these have one: {', '.join(spaces())}. Give one of your own: "
+            'tune.space=FILE, or "tune.space={optim.lr: [1e-3, 1e-4]}"'
+        )
+    left = {key: values for key, values in spaces()[model].items() if key not in typed}
+    if not left:
+        raise UserError(
+            f"the command says every key that the space of model={model} varies ({', '.join(spaces()[model])}), so "
+            "nothing is left to tune: leave some of them out"
+        )
+    return _read(left, f"conf/{SPACES}")
+
+
+def check_space(space: Space, cfg: DictConfig, groups: Mapping[str, Sequence[str]]) -> None:
+    """Raises UserError for a key that the config of this model does not have, or that makes trials incomparable.
+
+    cfg: as composed, without a value of the space.
+    """
+    for key, values in space.items():
+        path = key.replace("/", ".").partition("@")[0]
+        if _lies_in(path, WITHOUT_EFFECT):
+            raise UserError(f"tune.space: {key} changes no validation error; leave it out of the space")
+        if path == "model" or (_lies_in(path, NOT_COMPARABLE) and path not in BUT):
+            raise UserError(
+                f"tune.space: trials that differ in {key} cannot be compared by their validation errors; leave it out "
+                f"of the space and tune for each: forecast tune {key}=VALUE"
+            )
+        if (group := key.partition("@")[0]) in groups:
+            wrong = [one for one in getattr(values, "values", ("a range",)) if one not in groups[group]]
+            if wrong:
+                near = closest(str(wrong[0]), groups[group]).removesuffix(".")
+                raise UserError(f"tune.space: {wrong[0]} is no option of {key}: {', '.join(groups[group])}.{near}")
+        elif not _has(cfg, key):
+            raise UserError(f"tune.space: this config has no key {key}.{closest(key, _keys(cfg))} Leave it out.")
+
+
+def as_it_stands(space: Space, cfg: DictConfig, options: Mapping[str, str | None]) -> Point | None:
+    """The point of a config itself; None where it lies outside of its space. options: chosen, of each group."""
+    point = {key: options[key] if key in options else OmegaConf.select(cfg, key) for key in space}
+    return point if all(space[key].has(value) for key, value in point.items()) else None
+
+
+def typed_keys(overrides: Sequence[str]) -> list[str]:
+    """The keys of a command line, as a space has them."""
+    return [word.lstrip("+~").partition("=")[0] for word in overrides]
+
+
+def as_trained(point: Point) -> Point:
+    """What a trial trains with for what was drawn: numbers of as many digits as the report has."""
+    return {key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in point.items()}
+
+
+def typed_point(point: Point) -> list[str]:
+    """The overrides that give a config these values."""
+    return [f"{key}={hydra_value(value)}" for key, value in as_trained(point).items()]
+
+
+def written(space: Space) -> dict[str, Any]:
+    """A space as plain values, as in YAML."""
+    return {
+        key: list(one.values)
+        if isinstance(one, Choices)
+        else {name: value for name, value in asdict(one).items() if value not in (None, False) or name == "low"}
+        for key, one in space.items()
+    }
+
+
+def _of_file(name: Any) -> Any:
+    path = Path(str(name))
+    try:
+        return _plain(OmegaConf.load(path))
+    except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException) as error:
+        reason = error.strerror if isinstance(error, OSError) else (str(error).splitlines() or [""])[0]
+        raise UserError(
+            f"tune.space={name} cannot be read: {reason}. It is a YAML file whose lines are like optim.lr: [1e-3, 1e-4]"
+        ) from error
+
+
+def _plain(node: Any) -> Any:
+    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+
+
+def _read(found: Any, where: str) -> Space:
+    if not isinstance(found, Mapping) or not found:
+        raise UserError(f"{where} names no key to vary: {HOW} behind each, as optim.lr: [1e-3, 1e-4]")
+    return {str(key): _values(value, f"{where}: {key}") for key, value in found.items()}
+
+
+def _values(value: Any, where: str) -> Range | Choices:
+    """What may be drawn for one key."""
+    if (
+        isinstance(value, list)
+        and value
+        and all(one is None or isinstance(one, bool | int | float | str) for one in value)
+    ):
+        if len({(type(one), one) for one in value}) < len(value):
+            raise UserError(f"{where}={value}: a value stands there twice; write each once")
+        return Choices(tuple(value))
+    if not isinstance(value, Mapping) or not {"low", "high"} <= set(value) <= {"low", "high", "step", "log"}:
+        raise UserError(f"{where}={value} is no range: {HOW}")
+    numbers = [value[name] for name in ("low", "high", "step") if value.get(name) is not None]
+    log = value.get("log", False)
+    if not isinstance(log, bool) or any(isinstance(one, bool) or not isinstance(one, int | float) for one in numbers):
+        raise UserError(f"{where}={value}: low, high and step are numbers, log is true or false")
+    found = Range(low=value["low"], high=value["high"], step=value.get("step"), log=log)
+    if not found.low < found.high < float("inf") or (found.step is not None and not found.step > 0):
+        raise UserError(f"{where}={value}: high must be above low, and step above 0")
+    if found.log and (found.low <= 0 or found.step is not None):
+        raise UserError(f"{where}={value}: with log: true low must be above 0, and there is no step")
+    if found.whole and not isinstance(found.step, int | None):
+        raise UserError(f"{where}={value}: between whole numbers the step is one too; write low: {found.low:.1f}")
+    return found
+
+
+def _lies_in(path: str, names: Sequence[str]) -> bool:
+    return any(f"{path}.".startswith(f"{name}.") for name in names)
+
+
+def _has(cfg: DictConfig, key: str) -> bool:
+    parent, _, last = key.rpartition(".")
+    try:
+        node = OmegaConf.select(cfg, parent) if parent else cfg
+    except OmegaConfBaseException:
+        return False
+    return isinstance(node, DictConfig) and last in node
+
+
+def _keys(cfg: DictConfig, under: str = "") -> list[str]:
+    """Every key of a config as one types it."""
+    found = []
+    for name in map(str, cfg):
+        node = cfg._get_node(name)
+        inner = isinstance(node, DictConfig) and not (node._is_none() or node._is_interpolation())
+        found += _keys(cfg[name], f"{under}{name}.") if inner else [f"{under}{name}"]
+    return found

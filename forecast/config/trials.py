@@ -1,0 +1,125 @@
+"""The configs of trials, composed as `forecast train` composes them, and the best one as an experiment file."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from forecast.config import hydra_errors
+from forecast.config.compose import compose_config, without_hydra
+from forecast.config.values import as_typed
+from forecast.data.guessing.train_command import hydra_value
+from forecast.errors import UserError
+from forecast.files import write_text
+
+EXPERIMENT = "experiment"
+OVERLAYS = (EXPERIMENT, "variant")  # they name keys of other groups, and an experiment cannot choose them
+PATHS = ("path", "root", "static_path")  # of data: an experiment file is used from other folders too
+
+
+class TrainConfig(NamedTuple):
+    """What `forecast train OVERRIDES` would run, its interpolations not resolved, and the chosen options of groups."""
+
+    values: DictConfig
+    options: Mapping[str, str | None]
+
+
+@cache
+def _of_options(words: tuple[str, ...], folders: tuple[str, ...]) -> TrainConfig:
+    """`train_config` of options alone, which a study composes again and again."""
+    return train_config(words, folders)
+
+
+def train_config(overrides: Sequence[str], folders: Sequence[str] = ()) -> TrainConfig:
+    """Composes a config of train. folders: of a user's own YAML. Raises UserError for what train would refuse."""
+    words = [*overrides, *searched(folders)]
+    try:
+        cfg = compose_config("train", words, hydra=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        text = hydra_errors.message(error, config_name="train", overrides=words, multirun=False)
+        raise UserError(text or str(error)) from error
+    return TrainConfig(*without_hydra(cfg))
+
+
+def searched(folders: Sequence[str]) -> list[str]:
+    """The override by which Hydra finds YAML in these folders too."""
+    return [f"hydra.searchpath={hydra_value([f'file://{folder}' for folder in folders])}"] if folders else []
+
+
+def plain(cfg: DictConfig) -> dict[str, Any]:
+    """A config as plain values, resolved."""
+    values = OmegaConf.to_container(cfg, resolve=True)
+    assert isinstance(values, dict)
+    return {str(key): value for key, value in values.items()}
+
+
+def write_experiment(
+    folder: Path, name: str, overrides: Sequence[str], *, folders: Sequence[str] = (), comment: Sequence[str]
+) -> bool:
+    """Writes FOLDER/experiment/NAME.yaml: `--config-dir FOLDER experiment=NAME` then trains what the overrides do.
+
+    It says the options that are not those of train.yaml or of the chosen model, and the keys that differ from them.
+    comment: its first lines. False where Hydra does not compose the same from it: a file cannot delete a key.
+    """
+    wanted = train_config(overrides, folders)
+    for key in PATHS:
+        if not OmegaConf.is_interpolation(wanted.values.data, key) and wanted.values.data.get(key):
+            wanted.values.data[key] = str(Path(wanted.values.data[key]).absolute())
+    chosen = _choices(wanted.options, folders)
+    before = _of_options(_said(chosen), tuple(folders))
+    lines = [f"# {line}" for line in ("@package _global_", *comment)]
+    defaults = [*({f"override /{group}": option} for group, option in chosen.items()), "_self_"]
+    keys = _difference(_unresolved(wanted.values), _unresolved(before.values))
+    text = "\n".join(lines) + "\n" + yaml.safe_dump({"defaults": defaults}, sort_keys=False)
+    text += "\n" + yaml.safe_dump(keys, sort_keys=False, allow_unicode=True) if keys else ""
+    path = folder / EXPERIMENT / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, text)
+    try:
+        found = train_config([f"{EXPERIMENT}={name}"], [str(folder.absolute()), *folders])
+    except UserError:
+        return False
+    return plain(found.values) == plain(wanted.values)
+
+
+def _choices(options: Mapping[str, str | None], folders: Sequence[str]) -> dict[str, str | None]:
+    """The options to say so that Hydra chooses all of these; a chosen one may bring others with it."""
+    said: dict[str, str | None] = {}
+    while True:
+        found = _of_options(_said(said), tuple(folders)).options
+        more = [
+            group
+            for group, option in options.items()
+            if option is not None and group not in (*OVERLAYS, *said) and found.get(group, option) != option
+        ]
+        if not more:
+            return said
+        # a model brings attentions with it, data bring their split
+        first = [group for group in more if group == "model"] or [group for group in more if group.isidentifier()]
+        said |= {group: options[group] for group in first or more}
+
+
+def _said(options: Mapping[str, str | None]) -> tuple[str, ...]:
+    return tuple(f"{group}={as_typed(option)}" for group, option in options.items())
+
+
+def _unresolved(cfg: DictConfig) -> dict[str, Any]:
+    values = OmegaConf.to_container(cfg, resolve=False)
+    assert isinstance(values, dict)
+    return {str(key): value for key, value in values.items()}
+
+
+def _difference(wanted: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """What to lay over `before` to have `wanted`; a key that is not wanted becomes null."""
+    found: dict[str, Any] = dict.fromkeys(key for key in before if key not in wanted)
+    for key, value in wanted.items():
+        if key in before and value == before[key] and type(value) is type(before[key]):
+            continue
+        inner = before.get(key)
+        found[key] = _difference(value, inner) if isinstance(value, dict) and isinstance(inner, dict) else value
+    return found

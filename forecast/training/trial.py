@@ -1,0 +1,197 @@
+"""A trial of `forecast tune`: a training for its validation error alone, that ends early when it is poor or time is up.
+
+No checkpoint, no baseline, no picture, and no window of test.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import lightning.pytorch as pl
+from lightning.pytorch.trainer.states import TrainerFn
+
+from forecast.checkpoint.load import calendar_encoding
+from forecast.config.build import build
+from forecast.data.panel.prepare import PanelData
+from forecast.data.prepare import PreparedData
+from forecast.errors import UserError
+from forecast.evaluation.baselines import fitting_rows
+from forecast.evaluation.evaluate import Protocol, counted_windows
+from forecast.training.checkpoint import CheckpointFiles, Monitor
+from forecast.training.closed_form import as_fitted
+from forecast.training.fit import (
+    Plan,
+    check_initial_weights,
+    checked_model,
+    make_batches,
+    make_module,
+    make_trainer,
+)
+from forecast.training.lightning_errors import errors_for_users, quiet_lightning
+from forecast.training.optimizers import dry_step
+from forecast.training.record import make_record
+from forecast.training.throughput import Throughput
+
+Ended = Literal["finished", "pruned", "cut"]
+Report = Callable[[int, float], bool]
+Clock = Callable[[], float]
+# What a training has and a trial does without.
+NO_CALLBACKS = ("checkpoint", "figures", "progress")
+MOST_DATA = 3  # as read and scaled for look-backs, kept for the next trials
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a trial came to. error: the lowest of its validations, None without one. epochs: validated."""
+
+    error: float | None
+    epochs: int
+    ended: Ended
+
+
+class TrialOver(Exception):
+    """Ends the training of a trial at once."""
+
+    def __init__(self, ended: Ended) -> None:
+        super().__init__(ended)
+        self.ended = ended
+
+
+class Watched(CheckpointFiles):
+    """In the place of what writes checkpoints: keeps the lowest error, and ends a trial that is poor or out of time.
+
+    report: is told the epoch and its error, and answers whether to go on. deadline: by `clock`.
+    """
+
+    def __init__(self, *, monitor: Monitor, report: Report, deadline: float, clock: Clock = time.monotonic) -> None:
+        super().__init__(monitor=monitor)
+        self.report, self.deadline, self.clock = report, deadline, clock
+        self.error: float | None = None
+        self.epochs = 0
+
+    def on_train_batch_end(self, *_: Any) -> None:
+        """Ends the trial when its time is up."""
+        self._check_time()
+
+    def on_validation_batch_end(self, *_: Any, **__: Any) -> None:
+        """As after a batch of train."""
+        self._check_time()
+
+    def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Keeps the error and reports it."""
+        if trainer.sanity_checking:
+            return
+        error = float(trainer.callback_metrics.get(self.monitor, math.nan))
+        self.epochs += 1
+        if math.isfinite(error) and (self.error is None or error < self.error):
+            self.error = error
+        if not self.report(self.epochs - 1, error) and trainer.state.fn == TrainerFn.FITTING:
+            raise TrialOver("pruned")
+
+    def on_train_end(self, *_: Any) -> None:
+        """Writes nothing."""
+
+    def _check_time(self) -> None:
+        if self.clock() >= self.deadline:
+            raise TrialOver("cut")
+
+
+class Trials:
+    """Runs trials in this process, one after another; data and what is said of them are read once.
+
+    read: gives the data of a plan.
+    """
+
+    def __init__(self, read: Callable[[Plan], PreparedData | PanelData]) -> None:
+        self.read = read
+        self.known: dict[str, tuple[PreparedData | PanelData, dict[str, Any]]] = {}
+        self.said = False
+
+    def run(self, plan: Plan, *, report: Report, deadline: float, clock: Clock = time.monotonic) -> Outcome:
+        """Trains by the config of a plan, as `forecast train` would. See `Watched`.
+
+        Raises UserError for whatever the user can mend; Ctrl-C and SIGTERM end it as they end a training.
+        """
+        watched = Watched(monitor=monitor_of(plan.config), report=report, deadline=deadline, clock=clock)
+        config = without_extras(plan.config)
+        plan = replace(plan, config=config)
+        with quieter(logging.ERROR if self.said else logging.WARNING):
+            self.said = True
+            check_initial_weights(config)
+            dry_step(config)
+            pl.seed_everything(config["seed"], workers=True, verbose=False)
+            data, described = self._data(plan)
+            record = {**described, "config": config, "choices": plan.choices}
+            ended = self._train(plan, data, record, watched)
+        return Outcome(error=watched.error, epochs=watched.epochs, ended=ended)
+
+    def _data(self, plan: Plan) -> tuple[PreparedData | PanelData, dict[str, Any]]:
+        config = plan.config
+        counted = {key: value for key, value in config["data"].items() if key != "batch_size"}
+        key = repr((counted, config["seq_len"], config["pred_len"], calendar_encoding(config)))
+        if key not in self.known:
+            while len(self.known) >= MOST_DATA:
+                self.known.pop(next(iter(self.known)))
+            data = self.read(plan)
+            protocol: Protocol = build(config["protocol"])
+            counted_windows(data, "val", protocol)
+            self.known[key] = data, make_record(config, plan.choices, plan.source, data, {})
+        return self.known[key]
+
+    def _train(self, plan: Plan, data: PreparedData | PanelData, record: dict[str, Any], watched: Watched) -> Ended:
+        at_once = as_fitted(plan, record)
+        if at_once is not None:
+            try:
+                at_once.fit(fitting_rows(data))
+            except ValueError as error:
+                raise UserError(str(error)) from error
+        model = checked_model(plan, data, record) if at_once is None else at_once
+        module, batches = make_module(plan.config, model, record), make_batches(plan.config, model, data)
+        with quiet_lightning(), errors_for_users(plan.folder):
+            trainer = make_trainer(plan, Throughput(), model, last=watched)
+            if trainer.world_size > 1:
+                raise UserError(
+                    f"trainer: a trial trains in one process, not in {trainer.world_size}. Say trainer=default, and "
+                    "start the same forecast tune command once for each device"
+                )
+            try:
+                if at_once is None:
+                    trainer.fit(module, batches)
+                else:
+                    trainer.validate(module, batches, verbose=False)
+            except TrialOver as over:
+                return over.ended
+        return "finished"
+
+
+def monitor_of(config: Mapping[str, Any]) -> Monitor:
+    """Which validation error chooses best.ckpt, and so the best trial."""
+    found: Monitor = (config["callbacks"].get("checkpoint") or {}).get("monitor", "mse")
+    return found
+
+
+def without_extras(config: dict[str, Any]) -> dict[str, Any]:
+    """The config of a training without what does not change its validation errors."""
+    callbacks = {name: one for name, one in config["callbacks"].items() if name not in NO_CALLBACKS}
+    trainer = {**config["trainer"], "enable_progress_bar": False, "enable_model_summary": False}
+    kept = {"callbacks": callbacks, "trainer": trainer, "logger": None, "calibration": "none"}
+    return {**config, **kept, "checks": {**config["checks"], "leakage": False}}
+
+
+@contextmanager
+def quieter(level: int) -> Iterator[None]:
+    """What trainings say of themselves is not repeated for each trial."""
+    names = ("forecast.training", "forecast.commands.panels", "forecast.data", "forecast.evaluation")
+    loggers = [logging.getLogger(name) for name in (*names, "lightning.pytorch", "lightning.fabric")]
+    before = [one.level for one in loggers]
+    try:
+        for one in loggers:
+            one.setLevel(level)
+        yield
+    finally:
+        for one, former in zip(loggers, before, strict=True):
+            one.setLevel(former)
