@@ -13,7 +13,8 @@ from forecast.commands import Answer
 from forecast.commands.search import Search, begin, read_search
 from forecast.commands.studies import SharedStudy
 from forecast.commands.study_files import BestFile, finish
-from forecast.commands.train import read_data, with_absolute_paths
+from forecast.commands.train import with_absolute_paths
+from forecast.commands.training_data import read_data
 from forecast.config.build import build
 from forecast.config.check import check_config
 from forecast.config.job import Begun
