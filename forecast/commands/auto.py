@@ -236,7 +236,8 @@ class Auto:
         if not best.is_file() or self.kept.get("backtest") or self.budget.left < 4 * LAST:
             return
         metrics = read_json(self.folder / METRICS)
-        folds = min(20, metrics["test"]["windows"] // metrics["pred_len"])
+        windows, steps = metrics["test"]["windows"], metrics["pred_len"]
+        folds = min(20, windows if metrics["protocol"] == "apart" else (windows + steps - 1) // steps)
         if "series" in metrics["test"] or folds < 1:
             return
         words = [f"ckpt_path={hydra_value(str(best))}", f"backtest.folds={folds}"]

@@ -22,6 +22,7 @@ MOST_CELLS = 4_000_000  # errors of a member looked at together; of more windows
 TOLERANCE = 0.1  # a member whose error is so much above the least, in times of that, has 1 / e of its prior share
 MOST_BLOCKS = 4  # of steps with weights of their own
 DOUBT = 3  # windows of its own that the weight of one member is worth: docs/experiments.md, "Weights of an ensemble"
+HARDLY = 0.01  # of the weight, over all blocks
 REPEATS = 20  # of least squares, until the weighted ones are least absolute errors
 LEAST_ERROR = 1e-6  # in scaled units: an absolute error below it weighs no more
 
@@ -95,7 +96,9 @@ def stacked(found: MemberErrors, loss: Loss) -> Float[Tensor, "K M"]:
     member_of = blocks_of(steps, blocks)
     own = torch.stack([least_weights(found.errors[:, member_of == block], loss) for block in range(blocks)])
     share = trust / blocks
-    return share * own + (1 - share) * overall
+    weights = share * own + (1 - share) * overall
+    weights = weights * (weights.mean(0) >= HARDLY)  # a member that is hardly heard costs as much as any other
+    return weights / weights.sum(1, keepdim=True)
 
 
 def least_of(found: MemberErrors, loss: Loss) -> Float[Tensor, "1 M"]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 ENSEMBLE = "weighted_ensemble"
-HARDLY = 0.005  # of weight: a member that has less is not named
 
 
 def leaderboard(
@@ -66,7 +65,7 @@ def reason(rows: Sequence[Mapping[str, Any]], weighed: Mapping[str, Any] | None,
     judged = "on validation windows, each half of them by what the other half chose"
     if chosen["model"] == ENSEMBLE and weighed is not None:
         shares = sorted(((row["weight"], row["model"]) for row in rows if row.get("weight")), reverse=True)
-        named = ", ".join(f"{name} {100 * share:.0f} %" for share, name in shares if share >= HARDLY)
+        named = ", ".join(f"{name} {100 * share:.0f} %" for share, name in shares)
         less = 100 * (1 - weighed["mean"] / weighed["best_member"])
         return (
             f"Chosen: the weighted mean of {named}. Its {error.upper()} is {less:.1f} % below that of the best member "
