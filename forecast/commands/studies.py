@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import statistics
 import time
 import uuid
 import warnings
@@ -214,12 +213,12 @@ class SharedStudy:
         return self.study.tell(trial, state=TrialState.FAIL)
 
     def fits(self, seconds: float, *, at_once: bool) -> bool:
-        """Whether a trial like those that have finished would end within so many seconds.
+        """Whether one of the trials that have finished would have ended within so many seconds.
 
-        at_once: models that are fitted at once cannot be cut off: by the longest, else by the median.
+        at_once: whether all would have: models that are fitted at once cannot be cut off.
         """
         took = [trial.user_attrs["seconds"] for trial in self.trials if _is_whole(trial)]
-        return seconds > 0 and (not took or (max(took) if at_once else statistics.median(took)) <= seconds)
+        return seconds > 0 and (not took or (max(took) if at_once else min(took)) <= seconds)
 
     def failures(self) -> int:
         """How many trials have failed by their own fault; 0 where any has not."""

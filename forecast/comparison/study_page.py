@@ -26,11 +26,11 @@ def sentences(found: Document) -> list[str]:
     if first["trial"] == 0 and first["error"] and best["trial"] != 0:
         gap = 100 * (1 - best["error"] / first["error"])
         said.append(f"That is {gap:.1f} % below the first trial, {short_number(first['error'])}.")
-    said.append(f"{len(found['trials'])} trials of {of}: {counts}. {found['why']}")
+    said.append(f"{_many(len(found['trials']), 'trial')} of {of}: {counts}. {found['why']}")
     if best["state"] == "cut":
         said.append(
-            f"No trial was trained to its end: this one was cut off after {best['epochs']} epochs. More tune.minutes "
-            "would tell more."
+            f"No trial was trained to its end: this one was cut off after {_many(best['epochs'], 'epoch')}. More "
+            "tune.minutes would tell more."
         )
     failed = [trial for trial in found["trials"] if trial["state"] == "failed"]
     said += [f"Trial {trial['trial']} has failed: {label(trial['reason'], LONGEST)}" for trial in failed[:MOST_REASONS]]
@@ -65,7 +65,7 @@ def study_page(found: Document) -> str:
     ]
     return document(
         title=f"Tuning of {label(str(found['model']))} on {label(str(found['data']))}",
-        subtitle=[f"{len(found['trials'])} trials, judged by validation alone; no trial saw a test row."],
+        subtitle=[f"{_many(len(found['trials']), 'trial')}, judged by validation alone; no trial saw a test row."],
         lead=[verdict_box(sentences(found)), tiles(boxes), paragraph(NO_SCRIPT, "note drawless")],
         sections=[
             Section("errors", "Error by trial", _errors(found, draw)),
@@ -114,6 +114,10 @@ def _trials(found: Document) -> str:
     heads = ["trial", "error", "state", "seconds", "epochs", *keys, "reason"]
     kinds = ["number", "number", "", "number", "number", *["number"] * len(keys), ""]
     return plain_table(heads, rows, kinds, found["metric"])
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _value(value: Any) -> str:
