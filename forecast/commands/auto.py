@@ -283,8 +283,9 @@ class Auto:
         """leaderboard.json, and the page with it."""
         ensemble = read_json(self.folder / METRICS) if weighed is not None else None
         rows = leaderboard(found, self.left_out(), weighed, ensemble, error=self.error)
+        said = reason(rows, weighed, error=self.error)
         if ensemble is not None:
             limit = max(LEAST, self.budget.last_moment)
-            self.step("page", "page_with", limit, folder=self.folder, rows=rows, error=self.error)
+            self.step("page", "page_with", limit, folder=self.folder, rows=rows, error=self.error, reason=said)
         write_text(self.folder / BOARD, json_text(rows))
         return rows

@@ -157,10 +157,10 @@ def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dic
     return {"weights": weights.mean(0).tolist(), **checkpoint.record["stacking"]}
 
 
-def page_with(folder: Path, rows: list[dict[str, Any]], error: str) -> None:
-    """Makes the page of a run anew, with the leaderboard on it."""
+def page_with(folder: Path, **board: Any) -> None:
+    """Makes the page of a run anew, with the leaderboard on it: its rows, which error they show, and the reason."""
     metrics = read_json(folder / METRICS)
-    write_json(folder / METRICS, {**metrics, "leaderboard": {"error": error, "rows": rows}})
+    write_json(folder / METRICS, {**metrics, "leaderboard": board})
     remake(folder, overwrite=True)
 
 

@@ -85,7 +85,8 @@ def _leaderboard(metrics: Mapping[str, Any]) -> list[str]:
     if not board:
         return []
     says = "Each figure is of all windows, scaled units; what was chosen was chosen on validation windows."
-    return [html_table(board_table(board["rows"], error=board["error"]), titled=False), paragraph(says)]
+    table = html_table(board_table(board["rows"], error=board["error"]), titled=False)
+    return [paragraph(str(board["reason"])), table, paragraph(says)]
 
 
 def _tiles(metrics: Mapping[str, Any], split: str) -> str:
