@@ -161,20 +161,25 @@ class Weighing:
         crossed = any(member.halves for member in self.members)
         errors |= {half: self.errors(half) if crossed else errors[None] for half in HALVES}
         middle = len(errors[None].errors) // 2
+        if not middle:  # of one window nothing is left to judge by
+            best = least_of(errors[None], self.loss)
+            self.judged = {"error": self.loss, "mean": None, "best_member": None, "alone": True}
+            return dict.fromkeys((None, *HALVES), best)
         own: dict[str | None, slice] = {None: slice(None), HALVES[0]: slice(middle), HALVES[1]: slice(middle, None)}
         seen = {half: found.some(own[half]) for half, found in errors.items()}
         weights = {half: stacked(found, self.loss) for half, found in seen.items()}
         alone = {half: least_of(found, self.loss) for half, found in seen.items()}
-        judged = {half: errors[half].some(own[HALVES[1 - number]]) for number, half in enumerate(HALVES) if middle}
+        judged = {half: errors[half].some(own[HALVES[1 - number]]) for number, half in enumerate(HALVES)}
         losses = [
             sum(mean_loss(found, by_step(choice[half], found), self.loss) for half, found in judged.items())
             for choice in (weights, alone)
         ]
         for member, loss in zip(self.members, member_losses(errors[None], self.loss), strict=True):
             log.info("val %s %.4f: %s (%s)", self.loss, loss, member.name, member.run)
-        mean, best = (loss / max(1, len(judged)) for loss in losses)
-        self.judged = {"error": self.loss, "mean": mean, "best_member": best, "alone": not mean < best}
-        if mean < best:
+        mean, member_alone = (loss / len(judged) for loss in losses)
+        alone_is_better = not mean < member_alone
+        self.judged = {"error": self.loss, "mean": mean, "best_member": member_alone, "alone": alone_is_better}
+        if not alone_is_better:
             return weights
         log.info("The mean of the members errs no less on validation windows than the best of them: it stands alone.")
         return alone
@@ -234,9 +239,12 @@ def check_fits(member: Member, config: dict[str, Any], record: dict[str, Any]) -
 
 def scale_of(record: dict[str, Any]) -> Any:
     """What brings the targets to scaled units, as plain values."""
+    data = record["data"]
     if (panel := record.get("panel")) is not None:
-        return {key: value.tolist() if isinstance(value, Tensor) else value for key, value in panel["scale"].items()}
-    scaler, targets = record["data"]["scaler"], record["data"]["targets"]
+        targets = [data["columns"].index(name) for name in data["targets"]]
+        scale = panel["scale"]
+        return [scale["how"], scale["ids"].tolist(), *(scale[key][:, targets].tolist() for key in ("mean", "std"))]
+    scaler, targets = data["scaler"], data["targets"]
     columns = list(scaler["columns"])
     return [[list(scaler[key])[columns.index(name)] for name in targets] for key in ("mean", "std")]
 

@@ -154,3 +154,32 @@ def test_where_no_member_has_a_refit_there_is_none(members, csv, tmp_path, capsy
     base = ["data=csv", f"data.path={csv}", "data.features=MS", *SIZES, "model=weighted_ensemble", "refit=true"]
     said = refusal(capsys, "train", *base, f"model.runs=[{copy}]", f"hydra.run.dir={tmp_path}/run")
     assert "no member has a refit.ckpt of train and val and test rows" in said
+
+
+def test_of_one_validation_window_nothing_is_left_to_judge_by(members, csv, tmp_path):
+    words = ["data/split=last", "data.split.val=1", "data.split.test=2"]
+    for name in ("ridge", "naive"):
+        trained(tmp_path / name, csv, *MEMBERS[name], *words)
+    metrics = trained(tmp_path / "both", csv, "model=weighted_ensemble", runs(tmp_path, "ridge", "naive"), *words)
+    assert sorted(one["weights"] for one in metrics["members"]) == [[0.0], [1.0]]
+
+
+def test_a_panel_with_facts_and_columns_known_in_advance(tmp_path):
+    times, generator = pd.date_range("2022-01-01", periods=97, freq="D"), np.random.default_rng(0)
+    parts = []
+    for size, shop in enumerate("abcde"):
+        promo = generator.integers(2, size=97)
+        sales = np.sin(2 * np.pi * np.arange(97) / 7) + promo + 0.3 * generator.normal(size=97)
+        parts.append(pd.DataFrame({"shop": shop, "day": times, "sales": sales, "promo": promo, "size": size}))
+    pd.concat(parts).to_csv(tmp_path / "long.csv", index=False)
+    panel = ["data=csv", f"data.path={tmp_path}/long.csv", "data.id_column=shop", "data.time_column=day", *SIZES]
+    panel += ["data.target=sales", "data/split=last", "data.split.val=3", "data.split.test=2", "logger=none"]
+    roles = ["data.known=[promo]", "data.static=[size]"]
+    call("train", *panel, *roles, "model=ridge", f"hydra.run.dir={tmp_path}/ridge")
+    call("train", *panel, "data.columns=[sales]", "model=seasonal_naive", f"hydra.run.dir={tmp_path}/naive")
+    both = ["model=weighted_ensemble", runs(tmp_path, "ridge", "naive"), f"hydra.run.dir={tmp_path}/both"]
+    call("train", *panel, *roles, *both)
+    metrics = json.loads((tmp_path / "both/metrics.json").read_text())
+    weights = [one["weights"] for one in metrics["members"]]
+    assert np.array(weights).sum(0) == pytest.approx(1) and metrics["test"]["series"]["count"] == 5
+    assert metrics["test"]["covariates"]["promo"]["use"] == "useful"

@@ -74,6 +74,6 @@ def reason(rows: Sequence[Mapping[str, Any]], weighed: Mapping[str, Any] | None,
     judged_rows = [row for row in rows if row["validation"] is not None]
     if len(judged_rows) == 1:
         return f"Chosen: {chosen['model']}, as no other model could be trained in the time."
-    if weighed is not None and weighed.get("alone"):
+    if weighed is not None and weighed["alone"] and weighed["mean"] is not None:
         return f"Chosen: {chosen['model']} alone. The weighted mean of all errs no less {judged}."
     return f"Chosen: {chosen['model']}, which errs least on validation windows."
