@@ -142,6 +142,12 @@ RULES: tuple[Rule, ...] = (
         "each encoder reads half the steps of the one before, and of seq_len ({1}) none is left for the last",
     ),
     Rule(
+        ("model.tokens", "model.embedding"),
+        lambda tokens, embedding: tokens != "patch" or embedding != "fixed",
+        "a patch has the calendar of several steps, and model.embedding=fixed looks up that of one: set "
+        "model.embedding=timeF, or model.tokens=conv",
+    ),
+    Rule(
         ("data.path", "data._target_"),
         lambda path, target: not (_is(target, "CsvSource") and path is None),
         "which file? Say data.path=FILE.csv",

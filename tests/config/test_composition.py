@@ -26,7 +26,7 @@ CHOICES = [
     if option != "inherit" and not group.startswith("experiment")
 ]
 FOLDER = CONF / "experiment"
-EVERY = sorted(file.relative_to(FOLDER).with_suffix("").as_posix() for file in FOLDER.rglob("*.yaml"))
+EVERY = sorted(file.relative_to(FOLDER).with_suffix("").as_posix() for file in FOLDER.rglob("[!_]*.yaml"))
 # one of each published table, whose rows tests/reproduction/test_tables.py goes through
 ROWS = [f"{table}/{list(content['rows'])[-1]}" for table, content in published_tables().items()]
 OF_EACH_KIND = ["ablation/scramble", "etth1_small", "quickstart", *ROWS]

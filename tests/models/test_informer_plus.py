@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from config.composed import composed, refusal
 from models.inputs import batch
 from models.small import FULL, PROB, SIZES, informer, window_shape
 from models.test_fitted import rows as fitting_rows
 from models.test_fitted import season, window
 
+from forecast.config.check import check_config
 from forecast.layers.patched_steps import patched, unpatched
 from forecast.layers.window_scale import NORMALIZATIONS
 from forecast.models.informer_plus import InformerPlus
@@ -227,3 +229,13 @@ def test_what_cannot_be_is_refused():
         plus(tokens="patch", embedding="fixed")
     with pytest.raises(ValueError, match=r"label_len \(23\) must be at most seq_len \(19\)"):
         plus(window_shape(label_len=23), tokens="patch")
+
+
+@pytest.mark.parametrize("cure", ["model.embedding=timeF", "model.tokens=conv"])
+def test_patches_of_single_steps_calendars_are_refused_before_any_data_is_read(cure):
+    line = refusal("model=informer_plus model.embedding=fixed")
+    assert line == (
+        "model.tokens=patch: a patch has the calendar of several steps, and model.embedding=fixed looks up that of "
+        "one: set model.embedding=timeF, or model.tokens=conv"
+    )
+    check_config(composed("model=informer_plus", "model.embedding=fixed", cure))
