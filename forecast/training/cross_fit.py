@@ -92,9 +92,10 @@ class CrossFit(Callback):
 def write_half(folder: str | Path, half: str, weights: dict[str, Tensor]) -> None:
     """Writes the weights that a half chose. Raises OSError, or torch's RuntimeError, where it cannot."""
     path = half_path(folder, half)
+    content = {name: weight.detach().cpu() for name, weight in weights.items()}
     path.parent.mkdir(exist_ok=True)
     with replacing(path) as unfinished:
-        torch.save({name: weight.detach().cpu() for name, weight in weights.items()}, unfinished)
+        torch.save(content, unfinished)
 
 
 def validated_model(trainer: pl.Trainer, module: pl.LightningModule) -> nn.Module:

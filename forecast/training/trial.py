@@ -160,7 +160,7 @@ class Trials:
                 )
             try:
                 if at_once is None:
-                    trainer.fit(module, batches)
+                    trainer.fit(module, batches, weights_only=True)
                 else:
                     trainer.validate(module, batches, verbose=False)
             except TrialOver as over:

@@ -17,6 +17,7 @@ from forecast.config.values import CONF
 NAMES = ("train", "evaluate", "backtest", "tune", "predict", "update")
 NEEDS = {
     "data=csv": ["data.path={csv}"],
+    "model=weighted_ensemble": ["model.runs=[RUN]"],
     "data/split=dates": ["data.split.val_start=2017-01-01", "data.split.test_start=2017-02-01"],
 }
 CHOICES = [
@@ -37,7 +38,7 @@ def test_every_yaml_is_an_entry_point_or_an_option_of_a_group():
     rows = {f"experiment/{table}" for table in published_tables()}
     options = {f"{group}/{option}.yaml" for group, names in groups().items() if group not in rows for option in names}
     assert files == options | {
-        f"{name}.yaml" for name in (*NAMES, "published", "panels", "intervals", "reading", "spaces")
+        f"{name}.yaml" for name in (*NAMES, "published", "panels", "intervals", "reading", "spaces", "auto")
     }
 
 

@@ -22,7 +22,8 @@ MODELS = options("model")
 
 def refusal(model, *keys):
     try:
-        check_config(composed(*CSV, f"model={model}", *keys))
+        needs = ["model.runs=[RUN]"] if model == "weighted_ensemble" else []
+        check_config(composed(*CSV, f"model={model}", *needs, *keys))
     except UserError as error:
         return [line for line in str(error).splitlines() if "statsforecast" not in line]
     return []

@@ -8,7 +8,7 @@ from commands.tunings import DLINEAR
 from config.composed import composed
 from omegaconf import OmegaConf
 
-from forecast.commands.train import read_data
+from forecast.commands.training_data import read_data
 from forecast.config.build import build
 from forecast.errors import UserError
 from forecast.training.fit import Plan
