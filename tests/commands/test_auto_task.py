@@ -33,6 +33,13 @@ def test_a_file_is_read_as_check_data_reads_it_for_the_horizon_that_was_asked_fo
     assert "pred_len=36" in task.words and task.period == 24 and task.patch_len == 12
 
 
+def test_a_split_of_ones_own_may_have_a_longer_horizon_than_the_usual_one(csv):
+    with pytest.raises(UserError, match="data/split=last data.split.val=1 data.split.test=1"):
+        find_task(asked(csv, horizon=90))
+    words = find_task(asked(csv, "data/split=last", "data.split.val=1", "data.split.test=1", horizon=90)).words
+    assert "pred_len=90" in words and "data.separator=';'" in words
+
+
 def test_a_members_own_words_come_last_and_a_season_becomes_a_patch(csv):
     words = find_task(asked(csv)).of({"model": "informer_plus", "model.patch_len": "season"})
     assert words[-2:] == ["model=informer_plus", "model.patch_len=12"]

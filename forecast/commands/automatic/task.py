@@ -84,7 +84,13 @@ def find_task(arguments: argparse.Namespace) -> Task:
         words = ["data=csv", f"data.path={hydra_value(arguments.file)}"]
         lengths, period = of_source([*words, *own, *others], arguments.horizon)
     else:
-        words, lengths, notes, period = of_file(arguments.file, own, arguments.horizon, target=arguments.target)
+        own_split = any(word.startswith("data/split=") for word in others)
+        horizon = None if own_split else arguments.horizon  # the check looks at the usual shares of the rows
+        words, lengths, notes, period = of_file(arguments.file, own, horizon, target=arguments.target)
+        if own_split:
+            typed = {word.partition("=")[0] for word in own}
+            unsaid = [word for word in words if word.partition("=")[0] not in typed]
+            lengths, period = of_source([*unsaid, *own, *others], arguments.horizon)
     chosen = {word.partition("=")[0] for word in (*own, *others)}
     kept = [word for word in words if word.partition("=")[0] not in chosen]
     found = [*kept, *own, *others, *(f"{key}={value}" for key, value in lengths.items())]
@@ -137,8 +143,6 @@ def of_file(
     lengths = dict(word.split("=", 1) for word in words if word.startswith(("seq_len=", "pred_len=")))
     words = [word for word in words if word.partition("=")[0] not in lengths]
     found = {key: int(value) for key, value in lengths.items()}
-    if horizon is not None and check.lengths is None:
-        found["pred_len"] = horizon
     return words, with_label(found), notes, None if check.season is None else check.season.period
 
 
