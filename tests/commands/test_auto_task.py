@@ -34,7 +34,7 @@ def test_a_file_is_read_as_check_data_reads_it_for_the_horizon_that_was_asked_fo
 
 
 def test_a_split_of_ones_own_may_have_a_longer_horizon_than_the_usual_one(csv):
-    with pytest.raises(UserError, match="data/split=last data.split.val=1 data.split.test=1"):
+    with pytest.raises(UserError, match=r"data/split=last data\.split\.val=1 data\.split\.test=1"):
         find_task(asked(csv, horizon=90))
     words = find_task(asked(csv, "data/split=last", "data.split.val=1", "data.split.test=1", horizon=90)).words
     assert "pred_len=90" in words and "data.separator=';'" in words

@@ -57,12 +57,19 @@ def parts(folder):
     return len(list(folder.glob("parts/fold-*.parquet")))
 
 
+ONCE = ["backtest.folds=3", "backtest.refit=every_fold"]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return finished(tmp_path_factory.mktemp("once") / "whole", *ONCE)
+
+
 @pytest.mark.parametrize("sweep", [True, False], ids=["with its sweep", "alone"])
 @pytest.mark.slow
-def test_killed_once_after_the_first_fold_it_ends_with_the_same_bytes(tmp_path, sweep):
+def test_killed_once_after_the_first_fold_it_ends_with_the_same_bytes(tmp_path, undisturbed, sweep):
     """Alone: the sweep that it leaves behind goes on with the folds, and is waited for."""
-    words = ["backtest.folds=3", "backtest.refit=every_fold"]
-    whole = finished(tmp_path / "whole", *words)
+    words, whole = ONCE, undisturbed
     killed = tmp_path / "killed"
     process, deadline = started(killed, *words), time.monotonic() + 200
     while parts(killed) < 1:
@@ -78,7 +85,7 @@ def test_killed_once_after_the_first_fold_it_ends_with_the_same_bytes(tmp_path, 
 @pytest.mark.parametrize("refit", ["every_fold", "warm"])
 @pytest.mark.slow
 def test_killed_at_five_random_moments_it_ends_with_the_same_bytes(tmp_path, refit):
-    words = ["backtest.folds=4", f"backtest.refit={refit}", "trainer.max_epochs=3"]
+    words = ["backtest.folds=3", f"backtest.refit={refit}", "trainer.max_epochs=2"]
     begun = time.monotonic()
     whole = finished(tmp_path / "whole", *words)
     lasts, draws = time.monotonic() - begun, random.Random(refit)
