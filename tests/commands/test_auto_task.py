@@ -47,7 +47,10 @@ def test_a_members_own_words_come_last_and_a_season_becomes_a_patch(csv):
 
 def test_a_model_without_roles_gets_the_target_alone(csv):
     task = find_task(asked(csv, "data.known=[wind]", target="load"))
-    assert "data.known=[wind]" in task.of({"model": "ridge"})
+    words = task.of({"model": "ridge"})
+    assert "data.known=[wind]" in words and not any(word.startswith("data.features") for word in words)
+    split = find_task(asked(csv, "data.known=[wind]", "data/split=last", "data.split.val=3", target="load", horizon=7))
+    assert "pred_len=7" in split.words and not any(word.startswith("data.features") for word in split.words)
     alone = task.of({"model": "seasonal_naive"}, roles=False)
     assert not any(word.startswith("data.known") for word in alone)
     assert {"data.features=S", "data.target=load"} <= set(alone)

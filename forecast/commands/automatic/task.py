@@ -77,6 +77,9 @@ def find_task(arguments: argparse.Namespace) -> Task:
     future = next((word.partition("=")[2] for word in others if word.startswith("future=")), None)
     others = [word for word in others if not word.startswith("future=")]
     notes: list[str] = []
+    chosen = {word.partition("=")[0] for word in (*own, *others)}
+    if chosen & {f"data.{key}" for key in ROLE_KEYS}:
+        chosen.add("data.features")  # which says what is what where no column has a role
     if not Path(arguments.file).exists() and arguments.file in options("data", but="csv"):
         words = [f"data={arguments.file}"]
         lengths, period = of_source([*words, *own, *others], arguments.horizon)
@@ -88,15 +91,13 @@ def find_task(arguments: argparse.Namespace) -> Task:
         horizon = None if own_split else arguments.horizon  # the check looks at the usual shares of the rows
         words, lengths, notes, period = of_file(arguments.file, own, horizon, target=arguments.target)
         if own_split:
-            typed = {word.partition("=")[0] for word in own}
-            unsaid = [word for word in words if word.partition("=")[0] not in typed]
+            unsaid = [word for word in words if word.partition("=")[0] not in chosen]
             lengths, period = of_source([*unsaid, *own, *others], arguments.horizon)
-    chosen = {word.partition("=")[0] for word in (*own, *others)}
     kept = [word for word in words if word.partition("=")[0] not in chosen]
     found = [*kept, *own, *others, *(f"{key}={value}" for key, value in lengths.items())]
     roles = [f"data.{key}=" for key in ROLE_KEYS if any(word.startswith(f"data.{key}=") for word in found)]
     task = Task(found, notes, future, [*roles, "data.features="] if roles else [], period)
-    composed(task.of({"model": "ridge"}))  # a word that no training takes is refused now
+    build(composed(task.of({"model": "ridge"})).values["data"])  # a word that no training takes is refused now
     return task
 
 
