@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from forecast.commands import Answer
 from forecast.errors import Terminated, UsageError, UserError, closest
@@ -57,11 +57,9 @@ SIGNALLED = 128  # and the number of the signal, as shells have it
 def main() -> None:
     """Runs the command that the first argument names; never returns after an error."""
     name, *arguments = sys.argv[1:] or ["--help"]
-    if name in ("-h", "--help"):
-        say(overview())
-        return
-    if name == "--version":
-        say(f"forecast {version('forecast')}")
+    if name in ("-h", "--help", "--version"):
+        with exit_status():
+            say(f"forecast {version('forecast')}" if name == "--version" else overview())
         return
     if name not in COMMANDS:
         with exit_status(as_json="--json" in arguments):
@@ -100,7 +98,6 @@ def start(name: str, *, words: list[str] | None = None, begun: float | None = No
             answer = _run_configured(name, words or sys.argv, begun) if name in CONFIGURED else _run_plain(name)
         if as_json and answer is not None:
             print_json(answer.document)
-        sys.stdout.flush()  # at exit Python would only complain of a full disk
         if answer is not None and answer.exit_status:
             sys.exit(answer.exit_status)
 
@@ -132,6 +129,26 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
     document too.
     """
     try:
+        try:
+            with _said(as_json):
+                yield
+        finally:
+            sys.stdout.flush()  # also of what ends by SystemExit, as --help: at exit Python would only complain
+    except BrokenPipeError:  # `| head` has read enough; Python would complain once more when it flushes at exit
+        _discard(sys.stdout, sys.stderr)  # with `2>&1 |` that of both
+        sys.exit(BROKEN_PIPE)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT) or error.filename is not None:
+            raise
+        _discard(sys.stdout)
+        say(f"The output cannot be written: {error.strerror}. Make room where stdout goes to.", file=sys.stderr)
+        sys.exit(USER_ERROR)
+
+
+@contextmanager
+def _said(as_json: bool) -> Iterator[None]:
+    """The part of `exit_status` that says what went wrong, whose words may fail to be written too."""
+    try:
         yield
     except Terminated as stop:
         say(stop, file=sys.stderr)
@@ -146,15 +163,12 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
     except KeyboardInterrupt as interrupt:
         say(str(interrupt) or "Interrupted.", file=sys.stderr)
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:  # `| head` has read enough; Python would complain once more when it flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(BROKEN_PIPE)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT) or error.filename is not None:
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        say(f"The output cannot be written: {error.strerror}. Make room where stdout goes to.", file=sys.stderr)
-        sys.exit(USER_ERROR)
+
+
+def _discard(*streams: TextIO) -> None:
+    """What is still to be written there goes nowhere."""
+    for stream in streams:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run_configured(name: str, words: list[str], begun: float) -> Answer | None:

@@ -258,7 +258,7 @@ def _end_failed(error: Exception, folder: Path) -> NoReturn:
         if distributed.rank() == 0:  # a job that failed before its training began has not written run.json
             write_run_info(folder, {**read_run(folder).run_info, "status": "failed", "error": str(error)})
         raise JobFailed(str(error)) from error
-    if mistake:
+    if mistake or isinstance(error, BrokenPipeError):
         raise _Refused from error
     raise error
 

@@ -3,6 +3,8 @@
 The input is the plain dict that becomes metrics.json; its layout is a contract that other programs read.
 """
 
+import errno
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -66,9 +68,20 @@ def verdict(metrics: Mapping[str, Any], split: str) -> list[str]:
     return sentences
 
 
+class _Stdout(Console):
+    """Without a terminal rich would assume 80 columns and squeeze the table in a log."""
+
+    def __init__(self) -> None:
+        super().__init__(width=None if sys.stdout.isatty() else LOG_WIDTH)
+
+    def on_broken_pipe(self) -> None:
+        """The command ends as it does when anything else cannot be printed; rich would exit with status 1."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def print_table(table: Table) -> None:
     """A table of `report` on stdout, as `print_report` shows them."""
-    console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
+    console = _Stdout()
     console.print(table)
 
 
@@ -80,8 +93,7 @@ def print_report(
 ) -> None:
     """Print the tables and the verdict; to stdout when no console is given. by_step: see `steps_table`."""
     if console is None:
-        # Without a terminal rich would assume 80 columns and squeeze the table in a log.
-        console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
+        console = _Stdout()
     console.print(scores_table(metrics, split))
     if (by_column := columns_table(metrics, split)) is not None:
         console.print(by_column)

@@ -8,6 +8,7 @@ import sys
 import traceback
 import unicodedata
 from collections.abc import Iterable
+from functools import partial
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -67,13 +68,21 @@ class HarmlessRecord(logging.LogRecord):
 def guard() -> None:
     """Makes the log lines and the last traceback of this process harmless, whoever writes them.
 
-    A terminal or file of another encoding than UTF-8 gets the number of a letter that it lacks, and no error.
+    A terminal or file of another encoding than UTF-8 gets the number of a letter that it lacks, and no error. A line of
+    the log whose reader has gone, as with `| head`, is left out: the log file has it.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     logging.setLogRecordFactory(HarmlessRecord)
     sys.excepthook = _say_traceback
+    for handler in logging.getLogger().handlers:
+        setattr(handler, "handleError", partial(_complain, handler))  # noqa: B010 - mypy refuses the plain assignment
+
+
+def _complain(handler: logging.Handler, record: logging.LogRecord) -> None:
+    if not isinstance(sys.exc_info()[1], BrokenPipeError):
+        type(handler).handleError(handler, record)
 
 
 def _say_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -91,6 +91,41 @@ def test_a_full_disk_behind_stdout_is_one_sentence(workplace):
     assert end.stderr == "The output cannot be written: No space left on device. Make room where stdout goes to.\n"
 
 
+LENGTHS = ["seq_len=19", "label_len=7", "pred_len=5"]
+RIDGE = ["train", "data=demo", "data.rows=700", *LENGTHS, "model=ridge", "logger=none", "callbacks.figures=null"]
+
+
+def status_without_reader(*words, stderr=subprocess.PIPE):
+    """Of a process whose reader has gone, as `| head -1` and `| grep -q` go, only sooner; and what it says on stderr.
+
+    stderr: subprocess.STDOUT for `2>&1`. Python writes most of the output as it exits.
+    """
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-m", "forecast", *words]
+    end = subprocess.run(command, stdout=writer, stderr=stderr, text=True, env=environment, check=False)
+    os.close(writer)
+    return end.returncode, end.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["--help"], ["--version"], ["auto", "--help"], ["check-data", "none.csv"]),
+        pytest.param(RIDGE, id="what logs, and prints by rich"),
+    ],
+)
+def test_a_reader_that_has_gone_ends_a_command_without_a_word(workplace, words):
+    assert status_without_reader(*words) == (141, "")
+
+
+def test_a_refusal_is_said_as_long_as_somebody_reads_it(workplace):
+    assert status_without_reader("nosuch", stderr=subprocess.STDOUT) == (141, None)
+    status, message = status_without_reader("nosuch", "--json")
+    assert status == 141 and message == "forecast nosuch: no such command. `forecast --help` lists them all.\n"
+
+
 def test_without_a_network_a_data_set_is_refused_with_what_to_do(workplace, capsys, monkeypatch):
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there: no network, wherever this runs
