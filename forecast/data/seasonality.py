@@ -150,8 +150,13 @@ def suggest_lengths(rows: int, freq: str, seasons: Sequence[Season], *, pred_len
     period = max((period for period in clear if 2 * period <= most), default=min(clear, default=1))
     pred_len = pred_len or _fitting(_calendar_unit(freq), near=usual_pred_len(freq), most=val * 4 // 5)
     seq_len = _fitting(period, near=max(USUAL_SEQ_LEN, 2 * period, pred_len), most=most)
-    label_len = min(seq_len // 2, max(USUAL_LABEL_LEN, pred_len))
+    label_len = label_len_of(seq_len=seq_len, pred_len=pred_len)
     return Lengths(seq_len, label_len, pred_len) if seq_len >= 4 and pred_len >= 1 else None
+
+
+def label_len_of(*, seq_len: int, pred_len: int) -> int:
+    """The rows of the window that a decoder begins with: as many as it forecasts, or more; half the window at most."""
+    return min(seq_len // 2, max(USUAL_LABEL_LEN, pred_len))
 
 
 def usual_pred_len(freq: str) -> int:

@@ -40,6 +40,41 @@ def test_a_split_of_ones_own_may_have_a_longer_horizon_than_the_usual_one(csv):
     assert "pred_len=90" in words and "data.separator=';'" in words
 
 
+LATE = ("data/split=shares", "data.split.train=0.5", "data.split.val=0.1", "data.split.test=0.4")
+
+
+@pytest.fixture(params=["a series", "a panel"])
+def changing(request, tmp_path):
+    """The words of a file of hours whose first half repeats every day, and whose end every week alone."""
+    steps, noise = np.arange(2400), np.random.default_rng(0)
+    week = np.tile(noise.normal(size=168), 15)[: len(steps)]
+    day = np.tile(noise.normal(size=24), 100)
+    values = np.where(steps < 1680, day, 3 * week) + 0.1 * noise.normal(size=len(steps))
+    table = pd.DataFrame({"date": pd.date_range("2022-01-01", periods=len(steps), freq="h"), "load": values.round(3)})
+    if request.param == "a panel":
+        table = pd.concat([table.assign(park="a"), table.iloc[:500].assign(park="b")])
+    table.to_csv(tmp_path / "changing.csv", index=False)
+    words = ["data.id_column=park"] if request.param == "a panel" else []
+    return [tmp_path / "changing.csv", *words]
+
+
+@pytest.mark.parametrize("words", [(), LATE, ("data/split=last", "data.split.val=9", "data.split.test=21")])
+def test_no_row_after_those_of_the_training_chooses_the_season(changing, words):
+    assert find_task(asked(*changing, *words, horizon=24)).period == 24
+
+
+def test_the_season_is_that_of_the_rows_of_a_training_however_many_they_are(changing):
+    most = ("data/split=shares", "data.split.train=0.95", "data.split.val=0.02", "data.split.test=0.03")
+    assert find_task(asked(*changing, *most, horizon=24)).period == 168
+
+
+@pytest.mark.parametrize("changing", ["a series"], indirect=True)
+@pytest.mark.parametrize("words", [(), ("data/split=shares",)])
+def test_the_lengths_are_those_that_check_data_prints_for_an_informer(changing, words):
+    found = find_task(asked(*changing, *words, horizon=72)).words
+    assert {"seq_len=336", "label_len=72", "pred_len=72"} <= set(found)
+
+
 def test_a_members_own_words_come_last_and_a_season_becomes_a_patch(csv):
     words = find_task(asked(csv)).of({"model": "informer_plus", "model.patch_len": "season"})
     assert words[-2:] == ["model=informer_plus", "model.patch_len=12"]

@@ -19,8 +19,9 @@ from forecast.data.guessing.check import FileCheck, check_file
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.read import read_panel
+from forecast.data.panel.splits import panel_cuts
 from forecast.data.reading.layout import Layout
-from forecast.data.seasonality import rank_seasons, suggest_lengths, usual_pred_len
+from forecast.data.seasonality import label_len_of, rank_seasons, suggest_lengths, usual_pred_len
 from forecast.data.sources import CsvSource, Source
 from forecast.errors import UserError, closest
 from forecast.run_folder import sha256
@@ -144,7 +145,8 @@ def of_file(
     lengths = dict(word.split("=", 1) for word in words if word.startswith(("seq_len=", "pred_len=")))
     words = [word for word in words if word.partition("=")[0] not in lengths]
     found = {key: int(value) for key, value in lengths.items()}
-    return words, with_label(found), notes, None if check.season is None else check.season.period
+    found["label_len"] = label_len_of(**found)
+    return words, found, notes, None if check.season is None else check.season.period
 
 
 def chosen_words(command: str) -> list[str]:
@@ -172,31 +174,24 @@ def checked(path: str, given: Mapping[str, Any], use: Mapping[str, Any], horizon
 
 
 def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, int], int | None]:
-    """The lengths and the season of data that the words name, one series or a panel."""
-    config = composed(words).values
-    source: Source = build(config["data"])
+    """The lengths and the season of data that the words name, one series or a panel; the season of train rows alone."""
+    source: Source = build(composed(words).values["data"])
     several = isinstance(source, CsvSource) and source.panel_form
     frame = read_panel(source) if isinstance(source, CsvSource) and several else source.frame()
-    if isinstance(frame, PanelFrame):
-        rows = int(np.median(frame.lengths))
-        longest = int(frame.lengths.argmax())
-        span = slice(int(frame.offsets[longest]), int(frame.offsets[longest + 1]))
-        values = np.asarray(frame.values[span], dtype=np.float64)
-    else:
-        rows, values = len(frame), np.asarray(frame.values, dtype=np.float64)
     pred_len = horizon or usual_pred_len(frame.freq)
+    split = build(composed([*words, f"pred_len={pred_len}"]).values["data"]).split  # one may be cut by horizons
+    if isinstance(frame, PanelFrame):
+        rows, longest, cut = int(np.median(frame.lengths)), int(frame.lengths.argmax()), panel_cuts(split, frame)
+        train = range(int(cut["train"].first[longest]), int(cut["train"].stop[longest]))
+    else:
+        rows, train = len(frame), split.rows(frame)["train"]
+    values = np.asarray(frame.values[train.start : train.stop], dtype=np.float64)
     seasons = rank_seasons(values, frame.freq)
     lengths = suggest_lengths(rows, frame.freq, seasons, pred_len=pred_len)
     if lengths is None:
         named = source.path_used() or "the data"
         raise UserError(f"{named}: {rows} rows are too few for forecasts of {pred_len} steps")
-    return with_label(lengths._asdict()), seasons[0].period if seasons else None
-
-
-def with_label(lengths: Mapping[str, int]) -> dict[str, int]:
-    """seq_len, label_len and pred_len."""
-    seq_len, pred_len = lengths["seq_len"], lengths["pred_len"]
-    return {"seq_len": seq_len, "label_len": min(seq_len // 2, 48), "pred_len": pred_len}
+    return lengths._asdict(), seasons[0].period if seasons else None
 
 
 def checksum(path: str) -> str | None:
