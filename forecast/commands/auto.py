@@ -8,7 +8,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from forecast.commands import BEGUN, Answer
-from forecast.commands.automatic.board import leaderboard, reason
+from forecast.commands.automatic.board import best_of, leaderboard, reason
 from forecast.commands.automatic.budget import BOARD, FOLDER, FORECAST, MEMBER, PACE, RIDGE, Budget, check_folder
 from forecast.commands.automatic.progress import Progress
 from forecast.commands.automatic.task import Task, checksum, find_task
@@ -51,7 +51,7 @@ class Auto:
 
     def __init__(self, arguments: argparse.Namespace, folder: Path, *, begun: float) -> None:
         self.folder, self.members, self.error = folder, folder / FOLDER, arguments.metric
-        hold(self.members)
+        self.task: Task = find_task(arguments)  # what it refuses leaves nothing that the corrected command would meet
         self.level = [float(one) for one in arguments.level]
         asked = {
             "FILE": arguments.file,
@@ -60,12 +60,16 @@ class Auto:
             "level": self.level,
             "settings": list(arguments.settings),
         }
-        self.budget = Budget(folder, asked, minutes=arguments.minutes, begun=begun)
+        hold(self.members)
+        try:
+            self.budget = Budget(folder, asked, minutes=arguments.minutes, begun=begun)
+        except UserError:
+            release(self.members)
+            raise
         config: Any = OmegaConf.to_container(OmegaConf.load(CONF / "auto.yaml"))
         self.names: list[str] = config["presets"][arguments.preset]
         self.config = config
         self.progress = Progress(self.budget, self.names)
-        self.task: Task = find_task(arguments)
         self.kept: dict[str, Any] = read_json(self.members / OUTCOMES)
 
     def run(self) -> Answer:
@@ -83,11 +87,10 @@ class Auto:
                 self.refit(found, weighed)
                 self.look_back()
                 self.explain(found)
-                document = self.forecast(found)
-                rows = self.write_board(found, weighed)
+                document = self.forecast()
+                rows, said = self.write_board(found, weighed)
         finally:
             release(self.members)
-        said = reason(rows, weighed, error=self.error)
         print_table(board_table(rows, error=self.error))
         say(said)
         say(f"Forecast: {self.folder / FORECAST}. Page: {self.folder / PAGE}. Model: {self.final()}")
@@ -259,13 +262,12 @@ class Auto:
         """The checkpoint that forecasts: the ensemble's, or that of the best member."""
         if final_checkpoint(self.folder).is_file():
             return final_checkpoint(self.folder)
-        found = self.judged()
-        best = min(found, key=lambda name: float(found[name]["val"]["scaled"][self.error]))
+        best = best_of(self.judged(), self.error)
+        assert best is not None, "`run` goes on only with a member"
         return final_checkpoint(self.members / best)
 
-    def forecast(self, found: dict[str, dict[str, Any]]) -> Any:
+    def forecast(self) -> Any:
         """forecast.csv, by the final checkpoint."""
-        del found
         output = self.folder / FORECAST
         words = [f"ckpt_path={hydra_value(str(self.final()))}", f"output={hydra_value(str(output))}", "overwrite=true"]
         held = read_json(self.folder / METRICS).get("test", {}).get("coverage") or {}
@@ -279,8 +281,10 @@ class Auto:
             raise UserError(f"{self.final()} is trained, but its forecast failed: {outcome.error}")
         return outcome.value
 
-    def write_board(self, found: dict[str, dict[str, Any]], weighed: dict[str, Any] | None) -> list[dict[str, Any]]:
-        """leaderboard.json, and the page with it."""
+    def write_board(
+        self, found: dict[str, dict[str, Any]], weighed: dict[str, Any] | None
+    ) -> tuple[list[dict[str, Any]], str]:
+        """leaderboard.json, and the page with it; returns the rows, and why that model was chosen."""
         ensemble = read_json(self.folder / METRICS) if weighed is not None else None
         rows = leaderboard(found, self.left_out(), weighed, ensemble, error=self.error)
         said = reason(rows, weighed, error=self.error)
@@ -288,4 +292,4 @@ class Auto:
             limit = max(LEAST, self.budget.last_moment)
             self.step("page", "page_with", limit, folder=self.folder, rows=rows, error=self.error, reason=said)
         write_text(self.folder / BOARD, json_text(rows))
-        return rows
+        return rows, said

@@ -1,5 +1,6 @@
 """`forecast auto`: from a file to a forecast, a leaderboard, a page and a checkpoint, in the time that was given."""
 
+import argparse
 import json
 import os
 import signal
@@ -15,6 +16,9 @@ from program import call, refusal
 
 from forecast import Forecaster
 from forecast.checkpoint.load import load_checkpoint
+from forecast.commands.auto import Auto
+from forecast.commands.automatic.budget import check_folder
+from forecast.run_folder.lock import in_use, release
 
 ROWS, PERIOD, H = 503, 24, 7
 COLUMNS = {"model", "validation", "test", "mase", "seconds", "chosen", "weight"}
@@ -144,9 +148,28 @@ def test_what_cannot_be_done_is_one_sentence(csv, tmp_path, capsys, words, said)
     assert said in message and "Traceback" not in message
 
 
-def test_another_request_for_the_same_folder_is_refused(found, csv, capsys):
-    message = refusal(capsys, "auto", str(csv), "--preset", "good", "--horizon", str(H), "--output", str(found))
+def begun(csv, folder, horizon):
+    """A run that has found its task, and would train now."""
+    check_folder(folder)
+    keys = {"target": None, "level": [80, 95], "settings": [], "metric": "mse", "preset": "fast", "minutes": 20.0}
+    try:
+        return Auto(argparse.Namespace(file=str(csv), horizon=horizon, **keys), folder, begun=time.monotonic())
+    finally:
+        release(folder / "members")
+
+
+def test_a_refused_request_leaves_nothing_in_the_way_of_the_corrected_one(csv, tmp_path, capsys):
+    for horizon, said in (("400", "too few to learn from"), ("60", "Ask for 51 steps at most")):
+        message = refusal(capsys, "auto", str(csv), "--horizon", horizon, "--output", str(tmp_path / "out"))
+        assert said in message and "was begun there" not in message
+    assert begun(csv, tmp_path / "out", 51).budget.total == 1200
+
+
+def test_another_request_for_the_same_folder_is_refused(csv, tmp_path, capsys):
+    begun(csv, tmp_path, H)
+    message = refusal(capsys, "auto", str(csv), "--preset", "good", "--horizon", str(H), "--output", str(tmp_path))
     assert "another automatic run was begun there, with another minutes, preset" in message
+    assert not in_use(tmp_path / "members") and not (tmp_path / "members" / ".lock.holder").exists()
 
 
 def test_a_folder_with_other_files_is_not_touched(csv, tmp_path, capsys):

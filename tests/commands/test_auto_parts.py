@@ -8,7 +8,7 @@ import pytest
 from forecast.commands.automatic.board import leaderboard, reason
 from forecast.commands.automatic.budget import Budget
 from forecast.commands.automatic.pace import Pace
-from forecast.commands.automatic.worker import run_step
+from forecast.commands.automatic.worker import begin_server, run_step
 from forecast.errors import UserError
 
 
@@ -68,6 +68,7 @@ def test_a_state_that_nobody_can_read_is_refused(tmp_path):
 @pytest.fixture
 def steps(tmp_path, monkeypatch):
     """A module of steps that end in every way."""
+    begin_server()  # with what it preloads for all: one begun for this module would let each later step import torch
     (tmp_path / "odd_steps.py").write_text(
         "import os, time\n"
         "from forecast.errors import UserError\n"
