@@ -20,6 +20,16 @@ def write_csv(path, *, rows=400, start="2021-03-01", freq="15min", columns=("loa
     return table
 
 
+def write_waves(path, *, rows, columns, noise, period=24):
+    """Two columns of hours that repeat every day, with noise of so much standard deviation, in the usual layout."""
+    steps, generator = np.arange(rows), np.random.default_rng(0)
+    waves = np.stack([np.sin(2 * np.pi * steps / period), np.cos(2 * np.pi * steps / period)], 1)
+    table = pd.DataFrame(waves + noise * generator.normal(size=waves.shape), columns=list(columns)).round(4)
+    table.insert(0, "date", pd.date_range("2022-01-01", periods=rows, freq="h"))
+    table.to_csv(path, index=False)
+    return path
+
+
 def read_forecast(path):
     """A forecast, which is written in the layout LAYOUT too."""
     return pd.read_csv(path, sep=";", decimal=",")

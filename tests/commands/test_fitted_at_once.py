@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from commands.files import write_waves
 from program import TINY, call, refusal
 
 from forecast.checkpoint.load import load_checkpoint
@@ -19,14 +20,8 @@ SIZES = ("seq_len=19", "label_len=7", "pred_len=5")
 
 @pytest.fixture(scope="module")
 def csv(tmp_path_factory):
-    """Two columns of hours that repeat every day, with noise."""
-    steps, generator = np.arange(ROWS), np.random.default_rng(0)
-    waves = np.stack([np.sin(2 * np.pi * steps / PERIOD), np.cos(2 * np.pi * steps / PERIOD)], 1)
-    table = pd.DataFrame(waves + 0.1 * generator.normal(size=waves.shape), columns=["load", "wind"]).round(4)
-    table.insert(0, "date", pd.date_range("2022-01-01", periods=ROWS, freq="h"))
     path = tmp_path_factory.mktemp("data") / "own.csv"
-    table.to_csv(path, index=False)
-    return path
+    return write_waves(path, rows=ROWS, period=PERIOD, columns=["load", "wind"], noise=0.1)
 
 
 def trained(folder, csv, *changes):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from commands.files import write_waves
 from program import call, refusal
 
 from forecast import Forecaster
@@ -24,14 +25,8 @@ MEMBERS = {
 
 @pytest.fixture(scope="module")
 def csv(tmp_path_factory):
-    """Two columns of hours that repeat every day, with noise."""
-    steps, generator = np.arange(ROWS), np.random.default_rng(0)
-    waves = np.stack([np.sin(2 * np.pi * steps / PERIOD), np.cos(2 * np.pi * steps / PERIOD)], 1)
-    table = pd.DataFrame(waves + 0.5 * generator.normal(size=waves.shape), columns=["load", "OT"]).round(4)
-    table.insert(0, "date", pd.date_range("2022-01-01", periods=ROWS, freq="h"))
     path = tmp_path_factory.mktemp("data") / "own.csv"
-    table.to_csv(path, index=False)
-    return path
+    return write_waves(path, rows=ROWS, period=PERIOD, columns=["load", "OT"], noise=0.5)
 
 
 def trained(folder, csv, *changes):
