@@ -42,6 +42,12 @@ def seasonal_period(freq: str) -> int | None:
     return None if not units or units % step or units == step else units // step
 
 
+def calendar_seasons(freq: str) -> dict[int, str]:
+    """The seasons that the calendar has of a frequency, ascending: their steps and their names."""
+    step, names = to_offset(freq).n, SEASONS.get(base_frequency(freq), _NO_SEASON)[1]
+    return {units // step: name for units, name in names.items() if not units % step and units > step}
+
+
 class Season(NamedTuple):
     """Steps in a season, its name, and what the columns say for it, their mean.
 
@@ -80,9 +86,7 @@ def rank_seasons(values: FloatArray, freq: str, *, pred_len: int | None = None) 
     most the longest season counts; None: those of the season that people expect of `freq`. All are judged on the same
     rows. Columns that never move have no say.
     """
-    step = to_offset(freq).n
-    names = SEASONS.get(base_frequency(freq), _NO_SEASON)[1]
-    periods = {units // step: name for units, name in names.items() if not units % step and units > step}
+    periods = calendar_seasons(freq)
     usual = seasonal_period(freq) or 0
     periods = {p: name for p, name in periods.items() if len(values) >= (2 if p <= usual else 3) * p}
     if not periods:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
-from forecast.data.seasonality import best_period, seasonal_period
+from forecast.data.seasonality import best_period, calendar_seasons, seasonal_period
 from forecast.evaluation.panel_baselines import gathered, panel_fitting_rows
 from forecast.models.base import FittingRows, ForecastModel, WholeWindows, WindowShape
 from forecast.models.covariates import CovariateRegressors
@@ -134,9 +134,8 @@ def fitting_rows(data: PreparedData | PanelData) -> FittingRows:
         )
 
     series = data.series[:, list(data.targets)].cpu().double()
-    return FittingRows(
-        series=series, origins=origins, period=season(data), windows=windows if data.covariates else None
-    )
+    seasons = tuple(calendar_seasons(data.frame.freq))
+    return FittingRows(series=series, origins=origins, period=season(data), windows=windows, seasons=seasons)
 
 
 def fit_nlinear(data: PreparedData | PanelData, rows: FittingRows | None = None) -> Float[Tensor, "P L"]:

@@ -11,7 +11,7 @@ import torch
 
 from forecast.data.panel.frame import IntArray, PanelFrame
 from forecast.data.panel.prepare import PanelData
-from forecast.data.seasonality import best_period
+from forecast.data.seasonality import best_period, calendar_seasons
 from forecast.data.windows import Batch
 from forecast.models.base import FittingRows, Gathered, WholeWindows
 from forecast.ops.run_sums import run_sums
@@ -65,7 +65,8 @@ def panel_fitting_rows(data: PanelData, *, period: int | None) -> FittingRows:
         period=period,
         sums=run_sums,
         val_share=VAL_SHARE,
-        windows=whole_windows(data) if data.covariate_sizes else None,
+        windows=whole_windows(data),
+        seasons=tuple(calendar_seasons(frame.freq)),
     )
 
 

@@ -202,9 +202,8 @@ class Ridge(FittedModel):
     ) -> Iterator[list[Candidate]]:
         """Of each target, or of all together, the maps for each look-back and naive forecast."""
         windows, pred_len = rows.windows, self.window.pred_len
-        assert windows is not None
         fitted = [(windows, "train"), (windows, "val")]
-        fitted += [] if whole is None or whole.windows is None else [(whole.windows, "train")]
+        fitted += [] if whole is None else [(whole.windows, "train")]
         counted = replace(rows, origins=lambda split, look_back: windows(split, look_back).numbers)
         most = max(1, MOST_NUMBERS - pred_len - regressors.count)
         look_backs = self.look_backs(counted, longest=min(LONGEST, most))
@@ -227,11 +226,7 @@ class Ridge(FittedModel):
             ]
 
     def look_backs(self, rows: FittingRows, *, longest: int = LONGEST) -> list[int]:
-        """The look-backs to be tried, longest first, whole seasons where they hold one.
-
-        A map is fitted to no fewer windows than it reads rows, and keeps `rows.val_share` of the val windows: where
-        windows that touch a gap are left out, or series are short, a longer one has few of them, or none.
-        """
+        """The look-backs to be tried, longest first, whole seasons where they hold one."""
         if given := self.options["look_back"]:
             if not len(rows.origins("train", given)):
                 raise ValueError(
@@ -239,11 +234,7 @@ class Ridge(FittedModel):
                     "model.look_back=null to let it be chosen, or give fewer rows."
                 )
             return [given]
-        enough = rows.val_share * len(rows.origins("val", 1))
-        while longest > 1 and (
-            len(rows.origins("train", longest)) < longest or len(rows.origins("val", longest)) < enough
-        ):
-            longest -= max(1, longest // 10)
+        longest = longest_look_back(rows, longest=longest)
         lengths, length = [], float(longest)
         while length >= min(longest, max(2, rows.period or 1)):
             season = rows.period or 1
@@ -271,6 +262,18 @@ class Ridge(FittedModel):
         else:
             forecast = torch.einsum("btl,tpl->btp", columns, self.weight) + self.bias
         return (forecast + last).transpose(1, 2)
+
+
+def longest_look_back(rows: FittingRows, *, longest: int) -> int:
+    """The longest look-back, so many rows at most, that is fitted to no fewer windows than it reads rows.
+
+    And keeps `rows.val_share` of the val windows: where windows that touch a gap are left out, or series are short, a
+    longer one has few of them, or none.
+    """
+    enough = rows.val_share * len(rows.origins("val", 1))
+    while longest > 1 and (len(rows.origins("train", longest)) < longest or len(rows.origins("val", longest)) < enough):
+        longest -= max(1, longest // 10)
+    return longest
 
 
 def as_rows(columns: Float[Tensor, "B L T"], dtype: torch.dtype) -> Float[Tensor, "B T L"]:

@@ -1,0 +1,203 @@
+"""Gradient boosted trees on what a window says of each step, as a model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from forecast.bounds import Bound, Positive
+from forecast.models.base import FittedModel, FittingRows, WholeWindows, WindowShape
+from forecast.models.ridge import Ridge, longest_look_back
+from forecast.ops.trees import Error, TreeSum, grow
+
+LONGEST = 1008  # rows: six weeks of hours
+LEAST_SEASON = 4  # steps: a shorter one is no season of a forecast
+SEASONS = 4  # of the longest season so many are read
+FIRST_LAGS, LAGS = 7, 4  # the step's values so many seasons ago: of the shortest season, and of longer ones
+LAST = 8  # values before the origin
+GROWN_ON, CHOSEN_ON = 200_000, 50_000  # steps of windows, drawn by chance
+GATHERED = 64  # windows at once, of which the same steps are drawn
+STEPS = 4_096  # of windows, forecast at once
+LEAST_SCALE = 0.1  # of a window, in scaled units: one that hardly moves is not blown up
+SEED = 0
+RATE = Bound(lambda value: 0 < value <= 1, "must be above 0 and at most 1")
+
+
+class Sample(NamedTuple):
+    """Of M steps of windows: features (M, F), and what is to be added to the skip, in the window's scale (M,)."""
+
+    features: Tensor
+    target: Tensor
+    scale: Tensor
+
+
+class BoostedTrees(FittedModel):
+    """Regression trees that lower the error of a ridge one after the other, one function for all steps and targets.
+
+    Friedman 2001, "Greedy Function Approximation: A Gradient Boosting Machine". Each step of the forecast is a row of
+    features: the values of the same step in the last seasons, the last values before the origin, means of the last
+    seasons, the step's number, its calendar, what is known of it in advance and what was known a season before, and the
+    skip's forecast. Values are brought to level 0 and deviation 1 of the longest season before the origin.
+
+    How many trees there are is chosen on the val windows, none among the choices: there it is no worse than its skip.
+
+    window: the data's sizes. look_back: rows that it reads; None: SEASONS of the longest season, or what the train rows
+    allow. seasons: their steps; None: those of the data's calendar. skip: what the trees' sum is added to: ridge, or
+    none, the level of the window. skip_options: as `fit` has chosen them, None before. error: what the trees lower.
+    trees: at most. leaves, depth: of a tree, at most. learning_rate: the share of a tree that is added. fitted: how
+    many trees there are; None before the fit.
+    """
+
+    roles = frozenset({"known", "static"})
+
+    def __init__(
+        self,
+        *,
+        window: WindowShape,
+        look_back: Positive | None = None,
+        seasons: Sequence[Positive] | None = None,
+        skip: Literal["ridge", "none"] = "ridge",
+        skip_options: Mapping[str, Any] | None = None,
+        error: Error = "squared",
+        trees: Positive = 300,
+        leaves: Annotated[int, Bound(lambda value: value > 1, "must be greater than 1")] = 31,
+        depth: Positive = 8,
+        learning_rate: Annotated[float, RATE] = 0.08,
+        fitted: int | None = None,
+    ) -> None:
+        super().__init__(window)
+        self.given: dict[str, Any] = {"look_back": look_back, "seasons": seasons}
+        self.rows, self.seasons = look_back or window.seq_len, list(seasons or ())
+        self.growth: dict[str, Any] = {"leaves": leaves, "depth": depth, "learning_rate": learning_rate, "error": error}
+        self.most, self.error = trees, error
+        self.trees = TreeSum(count=fitted or 0, nodes=2 * leaves - 1, depth=depth)
+        self.skip: Ridge | None = None
+        if skip == "ridge":
+            targets = tuple(range(window.n_targets))
+            plain = replace(window, n_columns=window.n_targets, targets=targets, observed=(), outputs=1)
+            self.skip = Ridge(window=plain, **(skip_options or {}))
+
+    @property
+    def look_back(self) -> int:
+        """Its own rows, or those of the skip, where these are more."""
+        return self.rows if self.skip is None else max(self.rows, self.skip.look_back)
+
+    def fit(self, rows: FittingRows, whole: FittingRows | None = None) -> dict[str, Any]:
+        """Fits the skip, then the trees to what it leaves. whole: see `refit`."""
+        options: dict[str, Any] = {}
+        if self.skip is not None:
+            options["skip_options"] = self.skip.fit(rows, whole)
+        self.choose_rows(rows)
+        train, val = rows.windows("train", self.look_back), rows.windows("val", self.look_back)
+        self.trees = self.grown(train, self.most)
+        chosen = self.best_count(self.sample(val, CHOSEN_ON)) if len(val.numbers) else 0
+        if whole is not None and chosen:
+            self.trees = self.grown(whole.windows("train", self.look_back), chosen)
+        self.trees = self.trees.first(chosen)
+        own = {"look_back": self.rows, "seasons": self.seasons, "fitted": chosen}
+        return {**options, **own}
+
+    def refit(self, rows: FittingRows, whole: FittingRows) -> dict[str, Any]:
+        """As many trees as `rows` choose, grown on the windows of `whole`."""
+        return self.fit(rows, whole)
+
+    def choose_rows(self, rows: FittingRows) -> None:
+        """The look-back and the seasons, as far as they are open."""
+        of_data = [one for one in {*rows.seasons, rows.period or 0} if one >= LEAST_SEASON]
+        seasons = sorted(self.given["seasons"] or of_data)
+        wanted = max([self.window.seq_len, *(SEASONS * one for one in seasons if 2 * one <= LONGEST)])
+        self.rows = self.given["look_back"] or longest_look_back(rows, longest=min(LONGEST, wanted))
+        self.seasons = [one for one in seasons if one <= self.rows]
+
+    def grown(self, windows: WholeWindows, count: int) -> TreeSum:
+        """So many trees for what the skip leaves of some windows."""
+        found = self.sample(windows, GROWN_ON)
+        return grow(found.features, found.target, count=count, **self.growth)
+
+    @torch.inference_mode()
+    def sample(self, windows: WholeWindows, most: int) -> Sample:
+        """At most about so many steps of windows: of as many windows as can be, evenly spread, some steps each."""
+        numbers, pred_len, n_targets = windows.numbers, self.window.pred_len, self.window.n_targets
+        steps = min(pred_len, max(1, most // (len(numbers) * n_targets)))
+        if len(numbers) > (enough := max(1, most // (steps * n_targets))):
+            numbers = numbers[np.linspace(0, len(numbers) - 1, enough).round().astype(np.int64)]
+        drawn, parts = torch.Generator().manual_seed(SEED), []
+        for some in np.array_split(numbers, -(-len(numbers) // GATHERED)):
+            past, past_known, future_known, target = windows.gather(some)
+            chosen = torch.randperm(pred_len, generator=drawn)[:steps].sort().values
+            features, base, scale = self.read(past, past_known, future_known, chosen)
+            parts.append((features, ((target[:, chosen] - base) / scale).flatten(), scale.expand_as(base).flatten()))
+        return Sample(*(torch.cat(one) for one in zip(*parts, strict=True)))
+
+    @torch.inference_mode()
+    def best_count(self, val: Sample) -> int:
+        """How many of the first trees err least on steps of val windows; 0: none helps."""
+        errors = []
+        for said in self.trees.after_each(val.features):
+            missed = (said - val.target) * val.scale
+            errors.append(float(missed.abs().mean() if self.error == "absolute" else missed.square().mean()))
+        return errors.index(min(errors))
+
+    def forecast(
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
+    ) -> Float[Tensor, "B P T"]:
+        """Past (B, L, C), L = look_back -> forecast (B, P, T)."""
+        targets, size = self.window.target_columns(past), len(past)
+        at_once = max(1, STEPS // max(1, size * self.window.n_targets))
+        parts = []
+        for steps in torch.split(torch.arange(self.window.pred_len, device=past.device), at_once):
+            features, base, scale = self.read(targets, past_known, future_known, steps)
+            parts.append(base + scale * self.trees(features).view(base.shape))
+        return torch.cat(parts, dim=1)
+
+    def read(
+        self,
+        targets: Float[Tensor, "B L T"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+        steps: Int[Tensor, "S"],
+    ) -> tuple[Float[Tensor, "M G"], Float[Tensor, "B S T"], Float[Tensor, "B 1 T"]]:
+        """Of some steps: the features (B * S * T, G), what the trees' sum is added to, and times what."""
+        skip = None if self.skip is None else self.skip(targets[:, -self.skip.look_back :], past_known, future_known)
+        targets, past_known = targets[:, -self.rows :], past_known[:, -self.rows :]
+        n_targets, read = targets.shape[2], targets.shape[1]
+        longest = self.seasons[-1] if self.seasons else read
+        level = targets[:, -longest:].mean(1, keepdim=True)
+        scale = (targets[:, -longest:].var(1, keepdim=True, correction=0) + LEAST_SCALE**2).sqrt()
+        values = (targets - level) / scale
+        shape = (len(targets), len(steps), n_targets)
+
+        found = [values[:, self.seasons_ago(steps, *lag)] for lag in self.lags]
+        found += [values[:, -back : read - back + 1].expand(shape) for back in range(1, min(LAST, read) + 1)]
+        found += [values[:, -season:].mean(1, keepdim=True).expand(shape) for season in self.seasons[:-1]]
+        found += [one.expand(shape) for one in (level, scale)]
+        found += [one.expand(shape) for one in (steps[:, None].to(values), torch.arange(n_targets).to(values))]
+        base = level.expand(shape)
+        if skip is not None:
+            base = skip[:, steps]
+            found.append((base - level) / scale)
+        known = [future_known[:, steps]]
+        if changing := len(self.window.covariates) - len(self.window.facts):
+            first = future_known.shape[2] - len(self.window.covariates)
+            both = torch.cat([past_known, future_known], dim=1)[:, :, first : first + changing]
+            known += [both[:, self.seasons_ago(steps, season, 0)] for season in self.seasons]
+        found += [one.unsqueeze(2).expand(shape) for part in known for one in part.unbind(2)]
+        return torch.stack(found, dim=-1).flatten(0, 2), base, scale
+
+    @property
+    def lags(self) -> list[tuple[int, int]]:
+        """The seasons, and how many whole ones lie between a step and its value that is read, beyond the least."""
+        counts = [FIRST_LAGS, *(LAGS for _ in self.seasons[1:])]
+        return [(season, more) for season, count in zip(self.seasons, counts, strict=False) for more in range(count)]
+
+    def seasons_ago(self, steps: Int[Tensor, "S"], season: int, more: int) -> Int[Tensor, "S"]:
+        """The rows of the past that lie whole seasons before the steps: the last such ones, or so many seasons before.
+
+        Where the past does not go back so far, the first row that it has of these.
+        """
+        ago = torch.minimum(steps // season + 1 + more, (self.rows + steps) // season)
+        return self.rows + steps - ago * season

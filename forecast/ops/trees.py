@@ -1,0 +1,148 @@
+"""Sums of regression trees as plain arrays: grown by scikit-learn, evaluated here."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float
+from sklearn.ensemble import HistGradientBoostingRegressor
+from torch import Tensor, nn
+
+TREES_AT_ONCE = 16  # looked up together: what they read and write stays in the cache
+SEED = 0
+TABLES = ("feature", "threshold", "child", "value")
+
+Array = npt.NDArray[Any]
+Error = Literal["squared", "absolute"]
+LOSSES: dict[Error, Literal["squared_error", "absolute_error"]] = {
+    "squared": "squared_error",
+    "absolute": "absolute_error",
+}
+
+
+class TreeSum(nn.Module):
+    """The sum of K regression trees of at most N nodes each, and a number.
+
+    count: K. nodes: N. depth: how many questions lead to a leaf at most. A node asks whether a feature is above its
+    threshold; no is its child, yes the node after that. A leaf is its own child, and no feature is above its threshold.
+    """
+
+    def __init__(self, *, count: int, nodes: int, depth: int) -> None:
+        super().__init__()
+        self.depth = depth
+        self.register_buffer("feature", torch.zeros(count, nodes, dtype=torch.int64))
+        self.register_buffer("threshold", torch.full((count, nodes), torch.inf))
+        self.register_buffer("child", torch.zeros(count, nodes, dtype=torch.int64))
+        self.register_buffer("value", torch.zeros(count, nodes))
+        self.register_buffer("base", torch.zeros(()))
+
+    def forward(self, features: Float[Tensor, "M F"]) -> Float[Tensor, "M"]:
+        """Features (M, F) -> sums (M,)."""
+        total = self.get_buffer("base").expand(len(features))
+        for values in self.each(features):
+            total = total + values.sum(0)
+        return total
+
+    def after_each(self, features: Float[Tensor, "M F"]) -> Iterator[Float[Tensor, "M"]]:
+        """The sums of none, for which 0 stands, of the first tree, of the first two, and so on."""
+        total = features.new_zeros(len(features))
+        yield total
+        total = total + self.get_buffer("base")
+        for values in self.each(features):
+            for one in values:
+                total = total + one
+                yield total
+
+    def first(self, count: int) -> "TreeSum":
+        """Of the first trees, without any 0."""
+        found = TreeSum(count=count, nodes=self.get_buffer("feature").shape[1], depth=self.depth)
+        for name in TABLES:
+            found.get_buffer(name).copy_(self.get_buffer(name)[:count])
+        if count:
+            found.get_buffer("base").copy_(self.get_buffer("base"))
+        return found
+
+    def each(self, features: Float[Tensor, "M F"]) -> Iterator[Float[Tensor, "K M"]]:
+        """The values (K, M) of a few trees after the other."""
+        columns = torch.arange(len(features), device=features.device)
+        read = features.T.contiguous().flatten()
+        count, nodes = self.get_buffer("feature").shape
+        for first in range(0, count, TREES_AT_ONCE):
+            tables = [self.get_buffer(name)[first : first + TREES_AT_ONCE] for name in TABLES]
+            roots = torch.arange(len(tables[0]), device=features.device).unsqueeze(1) * nodes
+            feature, threshold, child, value = (table.flatten() for table in tables)
+            begin, left = feature * len(features), child + roots.expand(-1, nodes).flatten()
+            node = roots.expand(-1, len(features))
+            for _ in range(self.depth):
+                node = left[node] + (read[begin[node] + columns] > threshold[node])
+            yield value[node]
+
+
+def grow(
+    features: Float[Tensor, "M F"],
+    target: Float[Tensor, "M"],
+    *,
+    count: int,
+    leaves: int,
+    depth: int,
+    learning_rate: float,
+    error: Error,
+) -> TreeSum:
+    """Boosts trees one after the other (Friedman 2001, on binned features as Ke et al. 2017, "LightGBM").
+
+    count: of trees. leaves, depth: of each at most. learning_rate: the share of a tree's values that is added. error:
+    whose mean over the rows is lowered. No feature may be NaN.
+    """
+    rows = features.numpy()
+    useful = np.flatnonzero((rows != rows[:1]).any(0))  # of one that never moves nothing can be asked
+    if count and len(useful):
+        model = HistGradientBoostingRegressor(
+            loss=LOSSES[error],
+            max_iter=count,
+            max_leaf_nodes=leaves,
+            max_depth=depth,
+            min_samples_leaf=min(40, max(5, len(rows) // 50)),
+            learning_rate=learning_rate,
+            early_stopping=False,
+            random_state=SEED,
+        )
+        model.fit(rows[:, useful], target.numpy())
+        return from_sklearn(model, useful, nodes=2 * leaves - 1, depth=depth)
+    return TreeSum(count=0, nodes=2 * leaves - 1, depth=depth)
+
+
+def from_sklearn(model: HistGradientBoostingRegressor, useful: Array, *, nodes: int, depth: int) -> TreeSum:
+    """The trees of a fitted model. useful (G,): the numbers, among all features, of those that it has seen."""
+    trees = [iteration[0].nodes for iteration in model._predictors]
+    found = TreeSum(count=len(trees), nodes=nodes, depth=depth)
+    for tree, feature, threshold, child, value in zip(trees, *(found.get_buffer(name) for name in TABLES), strict=True):
+        order, children = siblings_together(tree)
+        used, leaf = tree[order], torch.from_numpy(tree["is_leaf"][order].astype(bool))
+        size = len(order)
+        feature[:size] = torch.from_numpy(np.where(used["is_leaf"], 0, useful[used["feature_idx"]]))
+        threshold[:size] = torch.where(leaf, torch.inf, floor32(used["num_threshold"]))
+        child[:size] = torch.from_numpy(children)
+        value[:size] = torch.from_numpy(used["value"].astype(np.float32))
+    found.get_buffer("base").fill_(float(model._baseline_prediction.item()))
+    return found
+
+
+def siblings_together(tree: Array) -> tuple[Array, Array]:
+    """An order of scikit-learn's nodes, a right child behind its left one, and where the left child of each stands."""
+    order, children = [0], []
+    for place, node in enumerate(order):  # it grows meanwhile
+        if tree["is_leaf"][node]:
+            children.append(place)
+        else:
+            children.append(len(order))
+            order += [int(tree["left"][node]), int(tree["right"][node])]
+    return np.array(order), np.array(children)
+
+
+def floor32(values: Array) -> Tensor:
+    """The largest float32 that are not above float64 values: what lies above the one lies above the other."""
+    rounded = values.astype(np.float32)
+    above = rounded.astype(np.float64) > values
+    return torch.from_numpy(np.where(above, np.nextafter(rounded, np.float32(-np.inf)), rounded))
