@@ -30,6 +30,7 @@ START, LAST = 6.0, 4.0
 LEAST = 60.0  # that what is needed for an answer may take, however few there are
 # Of the time that is left a network may take its part; after it the one that it takes to be trained once more.
 REFIT = 1.1
+TREES_LOWER = {"mse": "squared", "mae": "absolute"}
 SEASON_ALONE = ("seasonal_naive",)  # they take no columns with a role
 
 
@@ -114,6 +115,8 @@ class Auto:
         if name in self.config["networks"]:
             every |= {"callbacks.checkpoint.monitor": self.error, "data.batch_size": self.batch_size()}
             every |= self.config["every_network"] | ({"data.sampling": "series"} if self.task.is_panel else {})
+        if settings.get("model.error") == "metric":
+            settings = {**settings, "model.error": TREES_LOWER[self.error]}
         chosen = {word.partition("=")[0] for word in self.task.words}
         settings = {key: value for key, value in {**every, **settings}.items() if key not in chosen}
         return self.task.of(settings, roles=name not in SEASON_ALONE)
@@ -131,10 +134,9 @@ class Auto:
                 continue
             (self.members / name).mkdir(exist_ok=True)
             # the first, a naive forecast, is the answer that there always is
-            allowance, limit = None, self.budget.left - START - LAST if number else LEAST
+            allowance, limit = None, self.budget.left - self.needed_at_the_end() if number else LEAST
             if name in self.config["networks"]:
                 networks = len(self.names) - number
-                limit = self.budget.left - self.needed_at_the_end()
                 allowance = limit / (1 + (networks - 1) * (1 + REFIT) + REFIT)
                 if (self.members / name / PACE).is_file():  # it was begun before a kill
                     allowance = 0.0

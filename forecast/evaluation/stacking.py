@@ -19,9 +19,11 @@ from forecast.models.weighted_ensemble import WeightedEnsemble, blocks_of
 Loss = Literal["mse", "mae"]
 
 MOST_CELLS = 4_000_000  # errors of a member looked at together; of more windows every so-manieth counts
-TOLERANCE = 0.1  # a member whose error is so much above the least, in times of that, has 1 / e of its prior share
+TOLERANCE = 0.1  # a member whose error is so much above the least, in times of that, has 1 / e of its prior share,
+BY_CHANCE = 0.3  # and so much more over the root of the windows of their own
 MOST_BLOCKS = 4  # of steps with weights of their own
 DOUBT = 3  # windows of its own that the weight of one member is worth: docs/experiments.md, "Weights of an ensemble"
+ENOUGH = 10  # windows of their own: fewer cannot tell whether the mean or the best member errs less
 HARDLY = 0.01  # of the weight, over all blocks
 REPEATS = 20  # of least squares, until the weighted ones are least absolute errors
 LEAST_ERROR = 1e-6  # in scaled units: an absolute error below it weighs no more
@@ -91,7 +93,8 @@ def stacked(found: MemberErrors, loss: Loss) -> Float[Tensor, "K M"]:
     """
     losses, (_, steps, _, count) = member_losses(found, loss), found.errors.shape
     trust = found.independent / (found.independent + DOUBT * count)
-    overall = trust * least_weights(found.errors, loss) + (1 - trust) * prior(losses)
+    shares = prior(losses, windows=found.independent)
+    overall = trust * least_weights(found.errors, loss) + (1 - trust) * shares
     blocks = min(MOST_BLOCKS, steps)
     member_of = blocks_of(steps, blocks)
     own = torch.stack([least_weights(found.errors[:, member_of == block], loss) for block in range(blocks)])
@@ -112,10 +115,11 @@ def by_step(weights: Float[Tensor, "K M"], found: MemberErrors) -> Float[Tensor,
     return weights[blocks_of(found.errors.shape[1], len(weights))]
 
 
-def prior(losses: Sequence[float]) -> Float[Tensor, "M"]:
-    """Equal weights for members that the windows can hardly tell apart, the less the larger an error is."""
+def prior(losses: Sequence[float], *, windows: int) -> Float[Tensor, "M"]:
+    """Equal weights for members that so many windows can hardly tell apart, the less the larger an error is."""
     least = max(min(losses), torch.finfo(torch.float64).tiny)
-    shares = torch.tensor([math.exp(-(one - least) / (TOLERANCE * least)) for one in losses], dtype=torch.float64)
+    tolerance = (TOLERANCE + BY_CHANCE / math.sqrt(max(1, windows))) * least
+    shares = torch.tensor([math.exp(-(one - least) / tolerance) for one in losses], dtype=torch.float64)
     return shares / shares.sum()
 
 

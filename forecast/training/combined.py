@@ -21,6 +21,7 @@ from forecast.evaluation.baselines import saved_fits
 from forecast.evaluation.leakage import check_leakage
 from forecast.evaluation.memory import PeakMemory
 from forecast.evaluation.stacking import (
+    ENOUGH,
     Loss,
     MemberErrors,
     by_step,
@@ -82,7 +83,8 @@ def combine(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any]) 
     """Finds the weights of an ensemble, and writes its checkpoint under both names.
 
     The mean of the members stays where it errs less than the best of them alone does, each weighed, or chosen, on one
-    half of the validation windows and judged on the other. Raises UserError for runs that do not fit together.
+    half of the validation windows and judged on the other, and where these are too few to judge by. Raises UserError
+    for runs that do not fit together.
     """
     memory, begin = PeakMemory(), time.perf_counter()
     members = [read_member(Path(run)) for run in plan.config["model"]["runs"]]
@@ -140,7 +142,8 @@ class Weighing:
     """The weights (K, M) of members, by all validation windows (None) and by each half of them.
 
     record: of the ensemble's training, with the `options` of its model so far. judged: the errors of the mean and of
-    the best member alone, each on the half of the windows that has not chosen it; known after `found`.
+    the best member alone, each on the half of the windows that has not chosen it, and whether that member is to stand
+    alone: None where the windows are too few to say, so that the mean stays; known after `found`.
     """
 
     def __init__(
@@ -160,11 +163,7 @@ class Weighing:
         errors: dict[str | None, MemberErrors] = {None: self.errors(None)}
         crossed = any(member.halves for member in self.members)
         errors |= {half: self.errors(half) if crossed else errors[None] for half in HALVES}
-        middle = len(errors[None].errors) // 2
-        if not middle:  # of one window nothing is left to judge by
-            best = least_of(errors[None], self.loss)
-            self.judged = {"error": self.loss, "mean": None, "best_member": None, "alone": True}
-            return dict.fromkeys((None, *HALVES), best)
+        middle = len(errors[None].errors) // 2 or None  # one window alone is both halves
         own: dict[str | None, slice] = {None: slice(None), HALVES[0]: slice(middle), HALVES[1]: slice(middle, None)}
         seen = {half: found.some(own[half]) for half, found in errors.items()}
         weights = {half: stacked(found, self.loss) for half, found in seen.items()}
@@ -177,8 +176,11 @@ class Weighing:
         for member, loss in zip(self.members, member_losses(errors[None], self.loss), strict=True):
             log.info("val %s %.4f: %s (%s)", self.loss, loss, member.name, member.run)
         mean, member_alone = (loss / len(judged) for loss in losses)
-        alone_is_better = not mean < member_alone
+        few = errors[None].independent < ENOUGH
+        alone_is_better = None if few else not mean < member_alone
         self.judged = {"error": self.loss, "mean": mean, "best_member": member_alone, "alone": alone_is_better}
+        if few:
+            log.info("%d validation windows: too few to judge the mean of the members by.", errors[None].independent)
         if not alone_is_better:
             return weights
         log.info("The mean of the members errs no less on validation windows than the best of them: it stands alone.")

@@ -120,6 +120,14 @@ def test_the_mean_is_chosen_where_it_errs_less_on_rows_that_it_has_not_seen():
     assert "patchtst 75 %, ridge 25 %" in said and "5.0 % below" in said
 
 
+def test_of_few_windows_the_reason_says_so():
+    weighed = {"weights": [0.25, 0.75], "mean": 0.41, "best_member": 0.4, "alone": None}
+    rows = leaderboard(TWO, {}, weighed, ENSEMBLE, error="mse")
+    assert reason(rows, weighed, error="mse").endswith(
+        "The validation windows are too few to choose one of them alone."
+    )
+
+
 def test_else_the_best_member_alone():
     weighed = {"weights": [0.0, 1.0], "mean": 0.41, "best_member": 0.4, "alone": True}
     rows = leaderboard(TWO, {}, weighed, ENSEMBLE, error="mse")

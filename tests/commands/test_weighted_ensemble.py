@@ -114,6 +114,17 @@ def test_where_the_mean_is_no_better_on_rows_it_has_not_seen_the_best_member_sta
     assert [one["weights"] for one in metrics["members"]] == [[1.0], [0.0]]
 
 
+@pytest.mark.parametrize("windows", [1, 3])
+def test_of_few_windows_the_mean_stays_however_much_they_seem_to_say_for_one_member(members, csv, tmp_path, windows):
+    split = ["data/split=last", f"data.split.val={windows}", "data.split.test=11", "protocol=apart"]
+    for name in ("ridge", "naive"):
+        trained(tmp_path / name, csv, *MEMBERS[name], *split)
+    metrics = trained(tmp_path / "both", csv, "model=weighted_ensemble", runs(tmp_path, "ridge", "naive"), *split)
+    assert all(min(one["weights"]) > 0 for one in metrics["members"])
+    assert f"{windows} validation windows" in (log := (tmp_path / "both" / "train.log").read_text())
+    assert "too few to judge the mean of the members by" in log
+
+
 @pytest.mark.parametrize(
     "case",
     [
@@ -149,14 +160,6 @@ def test_where_no_member_has_a_refit_there_is_none(members, csv, tmp_path, capsy
     base = ["data=csv", f"data.path={csv}", "data.features=MS", *SIZES, "model=weighted_ensemble", "refit=true"]
     said = refusal(capsys, "train", *base, f"model.runs=[{copy}]", f"hydra.run.dir={tmp_path}/run")
     assert "no member has a refit.ckpt of train and val and test rows" in said
-
-
-def test_of_one_validation_window_nothing_is_left_to_judge_by(members, csv, tmp_path):
-    words = ["data/split=last", "data.split.val=1", "data.split.test=2"]
-    for name in ("ridge", "naive"):
-        trained(tmp_path / name, csv, *MEMBERS[name], *words)
-    metrics = trained(tmp_path / "both", csv, "model=weighted_ensemble", runs(tmp_path, "ridge", "naive"), *words)
-    assert sorted(one["weights"] for one in metrics["members"]) == [[0.0], [1.0]]
 
 
 def test_a_panel_with_facts_and_columns_known_in_advance(tmp_path):

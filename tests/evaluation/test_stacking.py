@@ -74,18 +74,23 @@ def test_cells_that_nobody_measured_count_for_nothing():
 @LOSSES
 def test_the_fewer_the_windows_the_less_they_move_the_weights_from_what_the_errors_alone_say(loss):
     noise = errors()
-    expected = {1: prior(member_losses(found(noise), loss)), 100_000: least_weights(noise, loss)}
+    expected = {1: prior(member_losses(found(noise), loss), windows=1), 100_000: least_weights(noise, loss)}
     for independent, wanted in expected.items():
         weights = stacked(found(noise, independent=independent), loss)
         assert weights.shape == (4, M) and weights.min() >= 0
         torch.testing.assert_close(weights.sum(1), torch.ones(4, dtype=torch.float64))
-        torch.testing.assert_close(weights.mean(0), wanted, atol=0.1, rtol=0)
-    assert (expected[1] - expected[100_000]).abs().max() > 0.15
+        torch.testing.assert_close(weights.mean(0), wanted, atol=0.06, rtol=0)
+    assert (expected[1] - expected[100_000]).abs().max() > 0.09
 
 
 def test_members_that_can_hardly_be_told_apart_have_equal_shares_before_their_windows_are_weighed():
-    assert prior([1.0, 1.001, 1.002]).tolist() == pytest.approx([1 / 3] * 3, abs=0.005)
-    assert prior([1.0, 2.0]).tolist() == pytest.approx([1, 0], abs=1e-4)
+    assert prior([1.0, 1.001, 1.002], windows=100).tolist() == pytest.approx([1 / 3] * 3, abs=0.005)
+    assert prior([1.0, 2.0], windows=100_000).tolist() == pytest.approx([1, 0], abs=1e-4)
+
+
+def test_few_windows_tell_members_apart_less():
+    shares = [prior([1.0, 1.2], windows=windows)[1].item() for windows in (1, 3, 30, 3_000)]
+    assert shares == sorted(shares, reverse=True) and shares[0] > 0.35 and shares[-1] < 0.15
 
 
 def test_a_member_that_errs_much_more_has_hardly_a_weight_however_few_the_windows_are():

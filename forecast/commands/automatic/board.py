@@ -66,6 +66,10 @@ def reason(rows: Sequence[Mapping[str, Any]], weighed: Mapping[str, Any] | None,
     if chosen["model"] == ENSEMBLE and weighed is not None:
         shares = sorted(((row["weight"], row["model"]) for row in rows if row.get("weight")), reverse=True)
         named = ", ".join(f"{name} {100 * share:.0f} %" for share, name in shares)
+        if weighed["alone"] is None:
+            return (
+                f"Chosen: the weighted mean of {named}. The validation windows are too few to choose one of them alone."
+            )
         less = 100 * (1 - weighed["mean"] / weighed["best_member"])
         return (
             f"Chosen: the weighted mean of {named}. Its {error.upper()} is {less:.1f} % below that of the best member "
@@ -74,6 +78,6 @@ def reason(rows: Sequence[Mapping[str, Any]], weighed: Mapping[str, Any] | None,
     judged_rows = [row for row in rows if row["validation"] is not None]
     if len(judged_rows) == 1:
         return f"Chosen: {chosen['model']}, as no other model could be trained in the time."
-    if weighed is not None and weighed["alone"] and weighed["mean"] is not None:
+    if weighed is not None and weighed["alone"]:
         return f"Chosen: {chosen['model']} alone. The weighted mean of all errs no less {judged}."
     return f"Chosen: {chosen['model']}, which errs least on validation windows."
