@@ -1,5 +1,6 @@
 """Sums of regression trees as plain arrays: grown by scikit-learn, evaluated here."""
 
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -50,11 +51,11 @@ class TreeSum(nn.Module):
         return torch.cat([self.of_all(some) for some in torch.split(features, ROWS_AT_ONCE)])
 
     def of_all(self, features: Float[Tensor, "M F"]) -> Float[Tensor, "M"]:
-        """`forward` of all rows together."""
-        total = self.get_buffer("base").expand(len(features))
-        for values in self.each(features):
-            total = total + values.sum(0)
-        return total
+        """`forward` of all rows together.
+
+        One tree after the other: what a row gets does not depend on how many there are, as in a sum over trees.
+        """
+        return deque(self.after_each(features), maxlen=1).pop()
 
     def after_each(self, features: Float[Tensor, "M F"]) -> Iterator[Float[Tensor, "M"]]:
         """The sums of none, for which 0 stands, of the first tree, of the first two, and so on."""
