@@ -199,7 +199,9 @@ class BoostedTrees(FittedModel):
         self, targets: Float[Tensor, "B L T"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Scaled:
         """What is the same for all steps of windows."""
-        skip = None if self.skip is None else self.skip(targets[:, -self.skip.look_back :], past_known, future_known)
+        skip = None
+        if self.skip is not None:
+            skip = self.skip(*(part[:, -self.skip.look_back :] for part in (targets, past_known)), future_known)
         targets = targets[:, -self.rows :]
         last = targets[:, -(self.seasons[-1] if self.seasons else self.rows) :]
         level = last.mean(1, keepdim=True)
