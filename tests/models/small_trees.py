@@ -7,7 +7,7 @@ from models.fitting import fitting_rows
 from forecast.models.base import WindowShape
 from forecast.models.boosted_trees import BoostedTrees
 
-L, P, WEEK, N, TRAIN, VAL = 11, 5, 7, 899, 601, 743
+L, P, WEEK, N, TRAIN, VAL = 11, 5, 7, 1499, 997, 1249
 GENERATOR = torch.Generator().manual_seed(0)
 DAYS = torch.arange(N) % WEEK
 CALENDAR = torch.stack([DAYS / (WEEK - 1) - 0.5], 1)

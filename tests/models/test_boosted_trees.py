@@ -149,7 +149,7 @@ def test_the_number_of_threads_changes_no_bit(series):
         ({"pred_len": 1}, {}),
         ({"seq_len": 3}, {"train": 9}),
         ({"seq_len": 1}, {"train": P + 1}),
-        ({}, {"seasons": (WEEK, 400)}),
+        ({}, {"seasons": (WEEK, 700)}),
         ({}, {"made_up": tuple(range(N))}),
     ],
     ids=["no season", "few years", "far", "one step", "few windows", "one window", "long season", "no whole"],
@@ -164,8 +164,8 @@ def test_any_rows_are_fitted_to_and_forecast(series, sizes, more, skip):
 
 
 def test_a_look_back_or_a_season_that_no_window_has_is_refused(series):
-    with pytest.raises(ValueError, match=r"model\.look_back=700: no train window has so many rows"):
-        model(look_back=700, skip="none").fit(rows(series))
+    with pytest.raises(ValueError, match=r"model\.look_back=1100: no train window has so many rows"):
+        model(look_back=1100, skip="none").fit(rows(series))
     with pytest.raises(ValueError, match=r"model\.seasons=\[7, 40\]: 40 steps are more than the 20 rows"):
         model(look_back=20, seasons=[7, 40], skip="none").fit(rows(series))
 
