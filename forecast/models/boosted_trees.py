@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from forecast.bounds import Bound, Positive
+from forecast.bounds import Bound, Positive, at_least
 from forecast.models.base import FittedModel, FittingRows, WholeWindows, WindowShape
 from forecast.models.ridge import Ridge, longest_look_back
 from forecast.ops.trees import Error, TreeSum, grow
@@ -21,7 +21,7 @@ FIRST_LAGS, LAGS = 7, 4  # the step's values so many seasons ago: of the shortes
 LAST = 8  # values before the origin
 GROWN_ON, CHOSEN_ON = 200_000, 50_000  # steps of windows, drawn by chance
 GATHERED = 64  # windows at once, of which the same steps are drawn
-STEPS = 4_096  # of windows, forecast at once
+STEPS = 65_536  # of windows and targets, whose features are held at once
 LEAST_SCALE = 0.1  # of a window, in scaled units: one that hardly moves is not blown up
 SEED = 0
 RATE = Bound(lambda value: 0 < value <= 1, "must be above 0 and at most 1")
@@ -33,6 +33,21 @@ class Sample(NamedTuple):
     features: Tensor
     target: Tensor
     scale: Tensor
+
+
+class Scaled(NamedTuple):
+    """Windows at level 0 and deviation 1 of their longest season.
+
+    values (B, L, T), level and scale (B, 1, T), skip: the skip's forecast (B, P, T), None without one, known (B, L, K):
+    the covariates that change with time, future_known (B, P, F).
+    """
+
+    values: Tensor
+    level: Tensor
+    scale: Tensor
+    skip: Tensor | None
+    known: Tensor
+    future_known: Tensor
 
 
 class BoostedTrees(FittedModel):
@@ -67,11 +82,12 @@ class BoostedTrees(FittedModel):
         leaves: Annotated[int, Bound(lambda value: value > 1, "must be greater than 1")] = 31,
         depth: Positive = 8,
         learning_rate: Annotated[float, RATE] = 0.08,
-        fitted: int | None = None,
+        fitted: Annotated[int, at_least(0)] | None = None,
     ) -> None:
         super().__init__(window)
         self.given: dict[str, Any] = {"look_back": look_back, "seasons": seasons}
         self.rows, self.seasons = look_back or window.seq_len, list(seasons or ())
+        self.changing = [i for i in range(len(window.covariates)) if i not in window.facts]
         self.growth: dict[str, Any] = {"leaves": leaves, "depth": depth, "learning_rate": learning_rate, "error": error}
         self.most, self.error = trees, error
         self.trees = TreeSum(count=fitted or 0, nodes=2 * leaves - 1, depth=depth)
@@ -90,31 +106,49 @@ class BoostedTrees(FittedModel):
         """Fits the skip, then the trees to what it leaves. whole: see `refit`."""
         options: dict[str, Any] = {}
         if self.skip is not None:
-            options["skip_options"] = self.skip.fit(rows, whole)
+            options["skip_options"] = self.skip.fit(rows)
         self.choose_rows(rows)
-        train, val = rows.windows("train", self.look_back), rows.windows("val", self.look_back)
-        self.trees = self.grown(train, self.most)
+        self.trees = self.grown(rows, self.most)
+        val = rows.windows("val", self.look_back)
         chosen = self.best_count(self.sample(val, CHOSEN_ON)) if len(val.numbers) else 0
-        if whole is not None and chosen:
-            self.trees = self.grown(whole.windows("train", self.look_back), chosen)
-        self.trees = self.trees.first(chosen)
-        own = {"look_back": self.rows, "seasons": self.seasons, "fitted": chosen}
-        return {**options, **own}
+        if whole is None:
+            self.trees = self.trees.first(chosen)
+        else:
+            if self.skip is not None:
+                options["skip_options"] = self.skip.refit(rows, whole)
+            self.trees = self.grown(whole, chosen)
+        return {**options, "look_back": self.rows, "seasons": self.seasons, "fitted": len(self.trees)}
 
     def refit(self, rows: FittingRows, whole: FittingRows) -> dict[str, Any]:
         """As many trees as `rows` choose, grown on the windows of `whole`."""
         return self.fit(rows, whole)
 
     def choose_rows(self, rows: FittingRows) -> None:
-        """The look-back and the seasons, as far as they are open."""
-        of_data = [one for one in {*rows.seasons, rows.period or 0} if one >= LEAST_SEASON]
-        seasons = sorted(self.given["seasons"] or of_data)
-        wanted = max([self.window.seq_len, *(SEASONS * one for one in seasons if 2 * one <= LONGEST)])
-        self.rows = self.given["look_back"] or longest_look_back(rows, longest=min(LONGEST, wanted))
-        self.seasons = [one for one in seasons if one <= self.rows]
+        """The look-back and the seasons, as far as they are open.
 
-    def grown(self, windows: WholeWindows, count: int) -> TreeSum:
-        """So many trees for what the skip leaves of some windows."""
+        Raises ValueError for those that are given, where no train window reads so many rows.
+        """
+        given, look_back = self.given["seasons"], self.given["look_back"]
+        seasons = [one for one in {*rows.seasons, rows.period or 0} if one >= LEAST_SEASON] if given is None else given
+        wanted = max([self.window.seq_len, *(SEASONS * one for one in seasons if 2 * one <= LONGEST)])
+        self.rows = look_back or longest_look_back(rows, longest=min(LONGEST, wanted))
+        self.seasons = sorted({one for one in seasons if one <= self.rows})
+        if look_back and not len(rows.origins("train", look_back)):
+            raise ValueError(
+                f"model.look_back={look_back}: no train window has so many rows before its forecast. Set "
+                "model.look_back=null to let it be chosen, or give fewer rows."
+            )
+        if given is not None and (longer := set(given) - set(self.seasons)):
+            raise ValueError(
+                f"model.seasons={list(given)}: {max(longer)} steps are more than the {self.rows} rows that a window "
+                "reads. Set model.seasons=null for those of the calendar, or give shorter ones."
+            )
+
+    def grown(self, rows: FittingRows, count: int) -> TreeSum:
+        """So many trees for what the skip leaves of train windows; none where there is no such window."""
+        windows = rows.windows("train", self.look_back)
+        if not count or not len(windows.numbers):
+            return self.trees.first(0)
         found = self.sample(windows, GROWN_ON)
         return grow(found.features, found.target, count=count, **self.growth)
 
@@ -127,10 +161,12 @@ class BoostedTrees(FittedModel):
             numbers = numbers[np.linspace(0, len(numbers) - 1, enough).round().astype(np.int64)]
         drawn, parts = torch.Generator().manual_seed(SEED), []
         for some in np.array_split(numbers, -(-len(numbers) // GATHERED)):
-            past, past_known, future_known, target = windows.gather(some)
+            *known, target = windows.gather(some)
             chosen = torch.randperm(pred_len, generator=drawn)[:steps].sort().values
-            features, base, scale = self.read(past, past_known, future_known, chosen)
-            parts.append((features, ((target[:, chosen] - base) / scale).flatten(), scale.expand_as(base).flatten()))
+            scaled = self.scaled(*known)
+            base, scale = self.base(scaled, chosen), scaled.scale
+            missed = ((target[:, chosen] - base) / scale).flatten()
+            parts.append((self.features(scaled, chosen), missed, scale.expand_as(base).flatten()))
         return Sample(*(torch.cat(one) for one in zip(*parts, strict=True)))
 
     @torch.inference_mode()
@@ -146,47 +182,52 @@ class BoostedTrees(FittedModel):
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
         """Past (B, L, C), L = look_back -> forecast (B, P, T)."""
-        targets, size = self.window.target_columns(past), len(past)
-        at_once = max(1, STEPS // max(1, size * self.window.n_targets))
-        parts = []
-        for steps in torch.split(torch.arange(self.window.pred_len, device=past.device), at_once):
-            features, base, scale = self.read(targets, past_known, future_known, steps)
-            parts.append(base + scale * self.trees(features).view(base.shape))
-        return torch.cat(parts, dim=1)
+        scaled = self.scaled(self.window.target_columns(past), past_known, future_known)
+        steps = torch.arange(self.window.pred_len, device=past.device)
+        if torch.compiler.is_compiling():  # for any number of windows
+            return self.of_steps(scaled, steps)
+        at_once = max(1, STEPS // max(1, len(past) * self.window.n_targets))
+        return torch.cat([self.of_steps(scaled, some) for some in torch.split(steps, at_once)], dim=1)
 
-    def read(
-        self,
-        targets: Float[Tensor, "B L T"],
-        past_known: Float[Tensor, "B L F"],
-        future_known: Float[Tensor, "B P F"],
-        steps: Int[Tensor, "S"],
-    ) -> tuple[Float[Tensor, "M G"], Float[Tensor, "B S T"], Float[Tensor, "B 1 T"]]:
-        """Of some steps: the features (B * S * T, G), what the trees' sum is added to, and times what."""
-        skip = None if self.skip is None else self.skip(targets[:, -self.skip.look_back :], past_known, future_known)
-        targets, past_known = targets[:, -self.rows :], past_known[:, -self.rows :]
-        n_targets, read = targets.shape[2], targets.shape[1]
-        longest = self.seasons[-1] if self.seasons else read
-        level = targets[:, -longest:].mean(1, keepdim=True)
-        scale = (targets[:, -longest:].var(1, keepdim=True, correction=0) + LEAST_SCALE**2).sqrt()
-        values = (targets - level) / scale
-        shape = (len(targets), len(steps), n_targets)
+    def of_steps(self, scaled: Scaled, steps: Int[Tensor, "S"]) -> Float[Tensor, "B S T"]:
+        """The forecast of some steps."""
+        base = self.base(scaled, steps)
+        added: Tensor = self.trees(self.features(scaled, steps))
+        return base + scaled.scale * added.view(base.shape)
 
+    def scaled(
+        self, targets: Float[Tensor, "B L T"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
+    ) -> Scaled:
+        """What is the same for all steps of windows."""
+        skip = None
+        if self.skip is not None:
+            skip = self.skip(*(part[:, -self.skip.look_back :] for part in (targets, past_known)), future_known)
+        targets = targets[:, -self.rows :]
+        last = targets[:, -(self.seasons[-1] if self.seasons else self.rows) :]
+        level = last.mean(1, keepdim=True)
+        scale = (last.var(1, keepdim=True, correction=0) + LEAST_SCALE**2).sqrt()
+        first = future_known.shape[2] - len(self.window.covariates)
+        known = past_known[:, -self.rows :, [first + i for i in self.changing]]
+        return Scaled((targets - level) / scale, level, scale, skip, known, future_known)
+
+    def base(self, scaled: Scaled, steps: Int[Tensor, "S"]) -> Float[Tensor, "B S T"]:
+        """What the trees' sum is added to: the skip's forecast, or the level."""
+        return scaled.level.expand(-1, len(steps), -1) if scaled.skip is None else scaled.skip[:, steps]
+
+    def features(self, scaled: Scaled, steps: Int[Tensor, "S"]) -> Float[Tensor, "M G"]:
+        """What the trees read of some steps (M, G), M = B * S * T."""
+        values, level, scale, skip, known, future_known = scaled
+        shape = (len(values), len(steps), values.shape[2])
+        read = values.shape[1]
         found = [values[:, self.seasons_ago(steps, *lag)] for lag in self.lags]
-        found += [values[:, -back : read - back + 1].expand(shape) for back in range(1, min(LAST, read) + 1)]
-        found += [values[:, -season:].mean(1, keepdim=True).expand(shape) for season in self.seasons[:-1]]
-        found += [one.expand(shape) for one in (level, scale)]
-        found += [one.expand(shape) for one in (steps[:, None].to(values), torch.arange(n_targets).to(values))]
-        base = level.expand(shape)
+        found += [values[:, -back : read - back + 1] for back in range(1, min(LAST, read) + 1)]
+        found += [values[:, -season:].mean(1, keepdim=True) for season in self.seasons[:-1]]
+        found += [level, scale, steps[:, None].to(values), torch.arange(shape[2], device=values.device).to(values)]
         if skip is not None:
-            base = skip[:, steps]
-            found.append((base - level) / scale)
-        known = [future_known[:, steps]]
-        if changing := len(self.window.covariates) - len(self.window.facts):
-            first = future_known.shape[2] - len(self.window.covariates)
-            both = torch.cat([past_known, future_known], dim=1)[:, :, first : first + changing]
-            known += [both[:, self.seasons_ago(steps, season, 0)] for season in self.seasons]
-        found += [one.unsqueeze(2).expand(shape) for part in known for one in part.unbind(2)]
-        return torch.stack(found, dim=-1).flatten(0, 2), base, scale
+            found.append((skip[:, steps] - level) / scale)
+        of_known = [future_known[:, steps], *(known[:, self.seasons_ago(steps, one, 0)] for one in self.seasons)]
+        found += [one.unsqueeze(2) for part in of_known for one in part.unbind(2)]
+        return torch.stack([one.expand(shape) for one in found]).flatten(1).T
 
     @property
     def lags(self) -> list[tuple[int, int]]:

@@ -5,8 +5,9 @@ import re
 import numpy as np
 import pytest
 import torch
+from models.fitting import fitting_rows
 
-from forecast.models.base import FittingRows, WindowShape
+from forecast.models.base import WindowShape
 from forecast.models.naive import LastValue, SeasonalNaive
 from forecast.models.ridge import Ridge
 from forecast.ops.ridge import maps_by_strength, mean_squared_error, ridge_maps
@@ -29,7 +30,7 @@ def origins(split, look_back):
 
 
 def rows(series, period=None):
-    return FittingRows(series=series, origins=origins, period=period)
+    return fitting_rows(series, origins, P, period=period)
 
 
 def season(period, *, noise, n_targets=1, slope=0.0):
@@ -207,7 +208,7 @@ def test_a_look_back_that_gaps_leave_few_val_windows_is_not_tried():
         return found if split == "train" else found[(found - look_back >= TRAIN + 37) | (look_back <= 13)]
 
     model = Ridge(window=window((0,), n_columns=1))
-    model.fit(FittingRows(series=series, origins=beside_the_gap, period=5))
+    model.fit(fitting_rows(series, beside_the_gap, P, period=5))
     assert 5 <= model.look_back <= 13
 
 
@@ -225,7 +226,7 @@ def whole(series, period=None):
     def all_origins(split, look_back):
         return np.arange(look_back, N - P + 1) if split == "train" else origins(split, look_back)
 
-    return FittingRows(series=series, origins=all_origins, period=period)
+    return fitting_rows(series, all_origins, P, period=period)
 
 
 def test_a_ridge_refitted_to_the_same_rows_is_the_ridge():

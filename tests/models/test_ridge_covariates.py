@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from models.fitting import fitting_rows
 
-from forecast.models.base import FittingRows, Gathered, WholeWindows, WindowShape
+from forecast.models.base import WindowShape
 from forecast.models.covariates import MOST_REGRESSORS, CovariateRegressors, joint_sums
 from forecast.models.ridge import Ridge
 from forecast.ops.joint_ridge import joint_map, joint_squared_error, joint_system
@@ -30,25 +31,14 @@ def known_features(shape, rows):
     return known
 
 
-def fitting_rows(series, known, *, period=None, made_up=()):
+def rows(series, known, **more):
     """Of one series, (N, T) float64 and (N, F)."""
 
     def origins(split, look_back):
         first, end = {"train": (look_back, TRAIN), "val": (max(TRAIN, look_back), VAL)}[split]
         return np.arange(first, end - P + 1)
 
-    def windows(split, look_back):
-        begins = origins(split, look_back)
-        whole = [not any(b - look_back <= row < b + P for row in made_up) for b in begins]
-
-        def gather(some):
-            of = begins[some]
-            past, future = (torch.as_tensor(of[:, None] + np.arange(*ends)) for ends in ((-look_back, 0), (0, P)))
-            return Gathered(series[past].float(), known[past], known[future], series[future].float())
-
-        return WholeWindows(np.flatnonzero(whole), gather)
-
-    return FittingRows(series=series, origins=origins, period=period, windows=windows)
+    return fitting_rows(series, origins, P, known=known, **{"period": None, **more})
 
 
 def error(model, series, known):
@@ -102,7 +92,7 @@ def test_its_map_is_the_ridge_over_all_windows(naive, period):
     shape = window(targets=(0,))
     regressors, known = CovariateRegressors(shape), known_features(shape, N)
     series = torch.randn(N, 1, generator=GENERATOR, dtype=torch.float64).cumsum(0)
-    windows = fitting_rows(series, known).windows("train", L)
+    windows = rows(series, known).windows("train", L)
     (sums,) = joint_sums(windows, regressors, L, shared=False)
     system = joint_system(sums, look_back=L, pred_len=P, naive=naive, period=period)
     found = joint_map(system, strength=0.1, effect_strength=0.3)
@@ -133,17 +123,17 @@ def test_a_series_that_is_its_known_column_shifted_is_found(n_targets):
     columns = [known[:, F + i].roll(2 + i).double() for i in range(n_targets)]  # another column for each target
     series = torch.stack(columns, 1) + 0.1 * torch.randn(N, n_targets, generator=GENERATOR, dtype=torch.float64)
     with_known, without = Ridge(window=shape), Ridge(window=window((), targets=shape.targets, n_columns=n_targets))
-    options = with_known.fit(fitting_rows(series, known))
-    without.fit(fitting_rows(series, known[:, :F]))
+    options = with_known.fit(rows(series, known))
+    without.fit(rows(series, known[:, :F]))
     assert options["columns"] == ("each" if n_targets > 1 else "shared")
     assert error(with_known, series, known) < error(without, series, known[:, :F]) / 10
     again = Ridge(window=shape, **options)
     again.load_state_dict(with_known.state_dict())
     assert error(again, series, known) == error(with_known, series, known)
-    rows, refitted = fitting_rows(series, known), Ridge(window=shape)
-    assert refitted.refit(rows, rows) == options and torch.equal(refitted.effect, with_known.effect)
-    noise = replace(rows, windows=fitting_rows(torch.randn_like(series), known).windows)
-    refitted.refit(rows, noise)  # chosen by what the known columns say, fitted to noise
+    given, refitted = rows(series, known), Ridge(window=shape)
+    assert refitted.refit(given, given) == options and torch.equal(refitted.effect, with_known.effect)
+    noise = replace(given, windows=rows(torch.randn_like(series), known).windows)
+    refitted.refit(given, noise)  # chosen by what the known columns say, fitted to noise
     assert refitted.effect.abs().max() < 0.3 < with_known.effect.abs().max()
 
 
@@ -153,8 +143,8 @@ def test_a_column_without_a_say_costs_hardly_anything():
     series = torch.sin(torch.arange(N, dtype=torch.float64) / 5)[:, None]
     series = series + 0.3 * torch.randn(N, 1, generator=GENERATOR, dtype=torch.float64)
     with_noise, without = Ridge(window=shape), Ridge(window=window((), targets=(0,), n_columns=1))
-    with_noise.fit(fitting_rows(series, known))
-    without.fit(fitting_rows(series, known[:, :F]))
+    with_noise.fit(rows(series, known))
+    without.fit(rows(series, known[:, :F]))
     assert error(with_noise, series, known) < 1.05 * error(without, series, known[:, :F])
 
 
@@ -163,7 +153,7 @@ def test_its_forecast_depends_on_each_covariate_at_the_steps_that_it_reads_and_o
     known = known_features(shape, N)
     series = torch.randn(N, 2, generator=GENERATOR, dtype=torch.float64)
     model = Ridge(window=shape, look_back=3)
-    model.fit(fitting_rows(series, known))
+    model.fit(rows(series, known))
     assert model.look_back == P
     past = torch.randn(1, L, C, generator=GENERATOR)
     of_past, of_future = known[None, :L].clone().requires_grad_(), known[None, L : L + P].clone().requires_grad_()
@@ -185,6 +175,6 @@ def test_windows_that_are_not_whole_have_no_part_in_it():
     spoilt = series.clone()
     spoilt[[150, 333]] = 1e4
     one, other = Ridge(window=shape, look_back=4), Ridge(window=shape, look_back=4)
-    one.fit(fitting_rows(series, known, made_up=(150, 333)))
-    other.fit(fitting_rows(spoilt, known, made_up=(150, 333)))
+    one.fit(rows(series, known, made_up=(150, 333)))
+    other.fit(rows(spoilt, known, made_up=(150, 333)))
     assert torch.equal(one.weight, other.weight) and torch.equal(one.effect, other.effect)

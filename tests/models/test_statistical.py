@@ -8,9 +8,10 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from models.fitting import fitting_rows
 
 from forecast.errors import UserError
-from forecast.models.base import FittingRows, WindowShape
+from forecast.models.base import WindowShape
 from forecast.models.statistical import ARIMA, ETS, ORDERS, Statistical, Theta
 
 B, C, L, P, N, TRAIN, VAL = 2, 5, 11, 7, 331, 211, 281
@@ -24,7 +25,7 @@ def rows(period=None, *, train=TRAIN, series=None):
         first, end = {"train": (look_back, train), "val": (max(train, look_back), VAL)}[split]
         return np.arange(first, end - P + 1)
 
-    return FittingRows(series=past(N)[0] if series is None else series, origins=origins, period=period)
+    return fitting_rows(past(N)[0] if series is None else series, origins, P, period=period)
 
 
 def past(length, period=5, batch=1):
