@@ -16,7 +16,6 @@ from forecast.ops.trees import Error, TreeSum, grow
 
 LONGEST = 1008  # rows: six weeks of hours
 LEAST_SEASON = 4  # steps: a shorter one is no season of a forecast
-SEASONS = 4  # of the longest season so many are read
 FIRST_LAGS, LAGS = 7, 4  # the step's values so many seasons ago: of the shortest season, and of longer ones
 LAST = 8  # values before the origin
 GROWN_ON, CHOSEN_ON = 200_000, 50_000  # steps of windows, drawn by chance
@@ -60,7 +59,7 @@ class BoostedTrees(FittedModel):
 
     How many trees there are is chosen on the val windows, none among the choices: there it is no worse than its skip.
 
-    window: the data's sizes. look_back: rows that it reads; None: SEASONS of the longest season, or what the train rows
+    window: the data's sizes. look_back: rows that it reads; None: what the lags of all seasons need, or what the train rows
     allow. seasons: their steps; None: those of the data's calendar. skip: what the trees' sum is added to: ridge, or
     none, the level of the window. skip_options: as `fit` has chosen them, None before. error: what the trees lower.
     trees: at most. leaves, depth: of a tree, at most. learning_rate: the share of a tree that is added. fitted: how
@@ -130,7 +129,8 @@ class BoostedTrees(FittedModel):
         """
         given, look_back = self.given["seasons"], self.given["look_back"]
         seasons = [one for one in {*rows.seasons, rows.period or 0} if one >= LEAST_SEASON] if given is None else given
-        wanted = max([self.window.seq_len, *(SEASONS * one for one in seasons if 2 * one <= LONGEST)])
+        read = [season * count for season, count in lag_counts(seasons) if 2 * season <= LONGEST]
+        wanted = max([self.window.seq_len, *read])
         self.rows = look_back or longest_look_back(rows, longest=min(LONGEST, wanted))
         self.seasons = sorted({one for one in seasons if one <= self.rows})
         if look_back and not len(rows.origins("train", look_back)):
@@ -232,8 +232,7 @@ class BoostedTrees(FittedModel):
     @property
     def lags(self) -> list[tuple[int, int]]:
         """The seasons, and how many whole ones lie between a step and its value that is read, beyond the least."""
-        counts = [FIRST_LAGS, *(LAGS for _ in self.seasons[1:])]
-        return [(season, more) for season, count in zip(self.seasons, counts, strict=False) for more in range(count)]
+        return [(season, more) for season, count in lag_counts(self.seasons) for more in range(count)]
 
     def seasons_ago(self, steps: Int[Tensor, "S"], season: int, more: int) -> Int[Tensor, "S"]:
         """The rows of the past that lie whole seasons before the steps: the last such ones, or so many seasons before.
@@ -242,3 +241,8 @@ class BoostedTrees(FittedModel):
         """
         ago = torch.minimum(steps // season + 1 + more, (self.rows + steps) // season)
         return self.rows + steps - ago * season
+
+
+def lag_counts(seasons: Sequence[int]) -> list[tuple[int, int]]:
+    """The seasons, shortest first, and of how many of each a step's value is read."""
+    return [(season, LAGS if place else FIRST_LAGS) for place, season in enumerate(sorted(seasons))]
