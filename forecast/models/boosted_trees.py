@@ -217,7 +217,7 @@ class BoostedTrees(FittedModel):
     def features(self, scaled: Scaled, steps: Int[Tensor, "S"]) -> Float[Tensor, "M G"]:
         """What the trees read of some steps (M, G), M = B * S * T."""
         values, level, scale, skip, known, future_known = scaled
-        shape = (len(values), len(steps), values.shape[2])
+        shape = (values.shape[0], len(steps), values.shape[2])
         read = values.shape[1]
         found = [values[:, self.seasons_ago(steps, *lag)] for lag in self.lags]
         found += [values[:, -back : read - back + 1] for back in range(1, min(LAST, read) + 1)]
