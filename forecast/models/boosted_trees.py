@@ -226,7 +226,7 @@ class BoostedTrees(FittedModel):
         if skip is not None:
             found.append((skip[:, steps] - level) / scale)
         of_known = [future_known[:, steps], *(known[:, self.seasons_ago(steps, one, 0)] for one in self.seasons)]
-        found += [one.unsqueeze(2) for part in of_known for one in part.unbind(2)]
+        found += [part[:, :, i : i + 1] for part in of_known for i in range(part.shape[2])]
         return torch.stack([one.expand(shape) for one in found]).flatten(1).T
 
     @property
