@@ -141,7 +141,8 @@ class BoostedTrees(FittedModel):
         if given is not None and (longer := set(given) - set(self.seasons)):
             raise ValueError(
                 f"model.seasons={list(given)}: {max(longer)} steps are more than the {self.rows} rows that a window "
-                "reads. Set model.seasons=null for those of the calendar, or give shorter ones."
+                "reads. Set model.seasons=null for those of the calendar, give shorter ones, or a longer "
+                "model.look_back."
             )
 
     def grown(self, rows: FittingRows, count: int) -> TreeSum:
