@@ -141,7 +141,8 @@ class BoostedTrees(FittedModel):
         if given is not None and (longer := set(given) - set(self.seasons)):
             raise ValueError(
                 f"model.seasons={list(given)}: {max(longer)} steps are more than the {self.rows} rows that a window "
-                "reads. Set model.seasons=null for those of the calendar, or give shorter ones."
+                "reads. Set model.seasons=null for those of the calendar, give shorter ones, or a longer "
+                "model.look_back."
             )
 
     def grown(self, rows: FittingRows, count: int) -> TreeSum:
@@ -217,7 +218,7 @@ class BoostedTrees(FittedModel):
     def features(self, scaled: Scaled, steps: Int[Tensor, "S"]) -> Float[Tensor, "M G"]:
         """What the trees read of some steps (M, G), M = B * S * T."""
         values, level, scale, skip, known, future_known = scaled
-        shape = (len(values), len(steps), values.shape[2])
+        shape = (values.shape[0], len(steps), values.shape[2])
         read = values.shape[1]
         found = [values[:, self.seasons_ago(steps, *lag)] for lag in self.lags]
         found += [values[:, -back : read - back + 1] for back in range(1, min(LAST, read) + 1)]
@@ -226,7 +227,7 @@ class BoostedTrees(FittedModel):
         if skip is not None:
             found.append((skip[:, steps] - level) / scale)
         of_known = [future_known[:, steps], *(known[:, self.seasons_ago(steps, one, 0)] for one in self.seasons)]
-        found += [one.unsqueeze(2) for part in of_known for one in part.unbind(2)]
+        found += [part[:, :, i : i + 1] for part in of_known for i in range(part.shape[2])]
         return torch.stack([one.expand(shape) for one in found]).flatten(1).T
 
     @property

@@ -2,16 +2,13 @@
 
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-
-if TYPE_CHECKING:  # imported where trees are grown: a forecast needs the arrays alone
-    from sklearn.ensemble import HistGradientBoostingRegressor
 
 TREES_AT_ONCE, ROWS_AT_ONCE = 16, 4096  # looked up together: what they read and write stays in the cache
 SEED = 0
@@ -59,7 +56,7 @@ class TreeSum(nn.Module):
 
     def after_each(self, features: Float[Tensor, "M F"]) -> Iterator[Float[Tensor, "M"]]:
         """The sums of none, for which 0 stands, of the first tree, of the first two, and so on."""
-        total = features.new_zeros(len(features))
+        total = features.new_zeros(features.shape[0])  # len would be a number in an exported program
         yield total
         total = total + self.get_buffer("base")
         for values in self.each(features):
@@ -82,7 +79,7 @@ class TreeSum(nn.Module):
         Tables of int32 and `index_select` take a third of the time of int64 and brackets.
         """
         count, nodes = self.get_buffer("feature").shape
-        size, like = len(features), self.get_buffer("feature")
+        size, like = features.shape[0], self.get_buffer("feature")
         read, column = features.T.flatten(), torch.arange(size, dtype=like.dtype, device=like.device)
         for first in range(0, count, TREES_AT_ONCE):
             tables = [self.get_buffer(name)[first : first + TREES_AT_ONCE] for name in TABLES]
@@ -111,7 +108,7 @@ def grow(
     count: of trees. leaves, depth: of each at most. learning_rate: the share of a tree's values that is added. error:
     whose mean over the rows is lowered. No feature may be NaN.
     """
-    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.ensemble import HistGradientBoostingRegressor  # here: a forecast needs the arrays alone
 
     rows = features.numpy()
     useful = np.flatnonzero((rows != rows[:1]).any(0))  # of one that never moves nothing can be asked
@@ -131,8 +128,11 @@ def grow(
     return TreeSum(count=0, nodes=2 * leaves - 1, depth=depth)
 
 
-def from_sklearn(model: "HistGradientBoostingRegressor", useful: Array, *, nodes: int, depth: int) -> TreeSum:
-    """The trees of a fitted model. useful (G,): the numbers, among all features, of those that it has seen."""
+def from_sklearn(model: Any, useful: Array, *, nodes: int, depth: int) -> TreeSum:
+    """The trees of a fitted HistGradientBoostingRegressor.
+
+    useful (G,): the numbers, among all features, of those that it has seen.
+    """
     trees = [iteration[0].nodes for iteration in model._predictors]
     found = TreeSum(count=len(trees), nodes=nodes, depth=depth)
     for tree, feature, threshold, child, value in zip(trees, *(found.get_buffer(name) for name in TABLES), strict=True):

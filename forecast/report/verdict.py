@@ -28,8 +28,8 @@ from forecast.report.tables import (
 from forecast.text.terminal import harmless, listed
 
 LOG_WIDTH = 100
-# Keys of roles that the baselines refuse as models: the ridge, and the others.
-REFUSED = {"ridge": ("data.past=",)}
+# Keys of roles that models refuse which may be advised: these, and the others.
+REFUSED = dict.fromkeys(("ridge", "boosted_trees"), ("data.past=",))
 REFUSED_ELSE = ("data.known=", "data.past=", "data.static", "data.holidays=")
 FLAT_COLUMNS_NAMED = 8
 TRAIN = "forecast train"

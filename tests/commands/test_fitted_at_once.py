@@ -110,7 +110,7 @@ def test_a_naive_model_has_the_errors_of_the_baseline_of_its_name(csv, tmp_path,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ridge", "seasonal_naive", "last_value"])
+@pytest.mark.parametrize("name", ["ridge", "boosted_trees", "seasonal_naive", "last_value"])
 def test_it_becomes_a_program_and_passes_the_leakage_check(csv, tmp_path, name, capsys):
     trained(tmp_path / "run", csv, f"model={name}")
     best = tmp_path / "run" / "checkpoints" / "best.ckpt"

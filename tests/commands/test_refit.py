@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from commands.refitted import INFORMER, LINEAR, RIDGE, ROWS, UNTIL, best_of, metrics_of, planted, refit_of, run
+from commands.refitted import INFORMER, LINEAR, RIDGE, ROWS, TREES, UNTIL, best_of, metrics_of, planted, refit_of, run
 from program import call, refusal
 
 from forecast import Forecaster
@@ -26,14 +26,17 @@ def csv(tmp_path_factory):
 @pytest.fixture(scope="module")
 def runs(csv, tmp_path_factory):
     """Of each model a run without and one with refit=true."""
-    folder, models = tmp_path_factory.mktemp("runs"), {"ridge": RIDGE, "dlinear": LINEAR, "informer": INFORMER}
+    folder, models = (
+        tmp_path_factory.mktemp("runs"),
+        {"ridge": RIDGE, "boosted_trees": TREES, "dlinear": LINEAR, "informer": INFORMER},
+    )
     for name, changes in models.items():
         run(folder / f"{name}-held-out", csv, *changes)
         run(folder / name, csv, *changes, "refit=true")
     return folder
 
 
-MODELS = pytest.mark.parametrize("name", ["ridge", "dlinear", "informer"])
+MODELS = pytest.mark.parametrize("name", ["ridge", "boosted_trees", "dlinear", "informer"])
 
 
 @MODELS
@@ -53,7 +56,7 @@ def test_the_results_are_those_of_the_run_without_a_refit_to_the_bit(runs, name)
 def test_the_refitted_model_has_the_steps_the_scale_and_the_baselines_of_the_held_out_one(runs, name):
     best, refitted = load_checkpoint(best_of(runs / name)), load_checkpoint(refit_of(runs / name))
     assert refitted.step == best.step == metrics_of(runs / name)["refit"]["steps"]
-    assert (refitted.step > 0) is (name != "ridge")
+    assert (refitted.step > 0) is (name not in ("ridge", "boosted_trees"))
     assert refitted.data == best.data and refitted.config == best.config
     assert torch.equal(refitted.record["nlinear_weight"], best.record["nlinear_weight"])
     assert any(not torch.equal(value, best.weights[key]) for key, value in refitted.weights.items())

@@ -15,7 +15,7 @@ ATTENDING = "gpt, informer, informer2020, informer_plus, informer_stack, logtran
 ALONE = ("dlinear", "nlinear", "last_value", "seasonal_naive", "theta", "ets", "arima")
 REFUSED = {
     **{(name, role): "columns" if role != "static" else "facts of a series" for name in ALONE for role in ROLES},
-    ("ridge", "past"): "columns that are observed beside the targets",
+    **{(name, "past"): "columns that are observed beside the targets" for name in ("ridge", "boosted_trees")},
 }
 MODELS = options("model")
 

@@ -112,7 +112,9 @@ def test_a_file_that_is_no_space_is_refused(text, tmp_path):
 
 
 def test_a_model_without_a_space_names_those_that_have_one():
-    with pytest.raises(UserError, match=r"model=theta has no search space; these have one: ridge, dlinear"):
+    with pytest.raises(
+        UserError, match=r"model=theta has no search space; these have one: ridge, boosted_trees, dlinear"
+    ):
         find_space(None, model="theta", typed=())
 
 

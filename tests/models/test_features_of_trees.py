@@ -1,5 +1,7 @@
 """What boosted trees read of a window: each number where it is said to be, and none of the future."""
 
+import copy
+
 import pytest
 import torch
 from models.small_trees import (
@@ -19,6 +21,7 @@ from models.small_trees import (
     windows_of,
 )
 
+from forecast.export.program import largest_difference, load_program, save_program, trace
 from forecast.models import boosted_trees
 from forecast.models.ridge import Ridge
 
@@ -103,7 +106,8 @@ def test_facts_are_used_and_read_once_wherever_they_stand(facts):
     of_past, of_future = ([part.clone() for part in given] for _ in range(2))
     of_past[1][:, :, 1 + facts[0]] = 3 - of_past[1][:, :, 1 + facts[0]]
     of_future[2][:, :, 1 + facts[0]] = 3 - of_future[2][:, :, 1 + facts[0]]
-    assert torch.equal(made(*of_past), made(*given)) and not torch.equal(made(*of_future), made(*given))
+    read = [made.features(made.scaled(*one), torch.arange(P)) for one in (of_past, given)]
+    assert torch.equal(*read) and not torch.equal(made(*of_future), made(*given))
 
 
 def test_targets_are_told_apart_in_their_own_order():
@@ -155,6 +159,15 @@ def test_large_levels_cost_no_digits(series, found):
         if one is not None:
             more = 4096 if one is low.level else 0
             torch.testing.assert_close(other, one + more, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("batch", [None, 3])
+def test_they_become_a_program_that_forecasts_the_same(series, found, batch, tmp_path):
+    given, _ = windows_of(found, series)
+    save_program(trace(copy.deepcopy(found), given, batch=batch), tmp_path / "model.pt2")
+    program = load_program(tmp_path / "model.pt2")
+    assert len(found.trees) > 16  # more than are looked up together
+    assert largest_difference(program, found, given, (1, 2, 61) if batch is None else (3, 3)) <= 1e-5
 
 
 def test_what_is_not_a_number_stays_in_its_window(series, found):

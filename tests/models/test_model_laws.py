@@ -15,8 +15,8 @@ from forecast.config.values import options
 from forecast.data.windows import WindowDataset, stack_series
 from forecast.models.base import ForecastModel
 
-# Without gradients: tests/models/test_fitted.py, test_statistical.py, tests/commands/test_weighted_ensemble.py.
-FITTED = ("last_value", "seasonal_naive", "ridge", "theta", "ets", "arima", "weighted_ensemble")
+# Without gradients: test_fitted.py, test_boosted_trees.py, test_statistical.py, ../commands/test_weighted_ensemble.py.
+FITTED = ("last_value", "seasonal_naive", "ridge", "boosted_trees", "theta", "ets", "arima", "weighted_ensemble")
 MODELS = [name for name in options("model") if name not in FITTED]
 ATTENTIONS = options("attention", but="inherit")
 # The attention of each model's paper; None: no slot for one.

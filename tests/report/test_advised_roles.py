@@ -15,6 +15,7 @@ KNOWN, PAST, FILE = "data.known=[a,b]", "data.past=[w]", "data.path=README.md"
         ("ridge", [FILE, KNOWN, PAST], [FILE, KNOWN]),
         ("ridge", [FILE, PAST], [FILE, "data.features=S"]),
         ("ridge", [FILE, "data.target=[x,y]", PAST], [FILE, "data.target=[x,y]"]),
+        ("boosted_trees", [FILE, KNOWN, PAST], [FILE, KNOWN]),
         ("seasonal_naive", [FILE, KNOWN, PAST, "data.static=[c]"], [FILE, "data.features=S"]),
         ("nlinear", [FILE, "data.target=[x,y]", KNOWN], [FILE, "data.target=[x,y]"]),
         ("nlinear", [FILE, "data.features=MS"], [FILE, "data.features=MS"]),

@@ -124,7 +124,7 @@ def test_a_run_with_a_spread_is_resumed_to_the_same_bits(arguments, tmp_path):
     assert_equal_results(run, whole)
 
 
-@pytest.mark.parametrize("model", ["ridge", "seasonal_naive"])
+@pytest.mark.parametrize("model", ["ridge", "boosted_trees", "seasonal_naive"])
 def test_a_model_that_is_fitted_at_once_is_refused_with_what_gives_it_intervals(model, capsys, tmp_path):
     words = [f"model={model}", "loss=quantile", *DEMO, *LENGTHS, f"hydra.run.dir={tmp_path}/run"]
     message = refusal(capsys, "train", *words)
