@@ -59,7 +59,7 @@ class BoostedTrees(FittedModel):
 
     How many trees there are is chosen on the val windows, none among the choices: there it is no worse than its skip.
 
-    window: the data's sizes. look_back: rows that it reads; None: what the lags of all seasons need, or what the train rows
+    window: the data's sizes. look_back: rows that it reads; None: what the seasons' lags need, or what the train rows
     allow. seasons: their steps; None: those of the data's calendar. skip: what the trees' sum is added to: ridge, or
     none, the level of the window. skip_options: as `fit` has chosen them, None before. error: what the trees lower.
     trees: at most. leaves, depth: of a tree, at most. learning_rate: the share of a tree that is added. fitted: how
