@@ -39,7 +39,7 @@ def series():
 
 @pytest.fixture(scope="module")
 def found(series):
-    return fitted(series)
+    return fitted(series, look_back=4 * WEEK)
 
 
 @pytest.mark.parametrize("read, season", [(14, 7), (15, 7), (7, 7), (29, 4), (9, 9)])
