@@ -169,7 +169,8 @@ def _check_target(path: str, node: Mapping[str, Any], problems: Problems) -> dic
             problems.add(f"{path}.{name}", node[name], "the program sets this itself")
     for key, value in node.items():
         if key not in named and key not in SPECIAL and not takes_any:
-            problems.add(f"{path}.{key}", value, f"{target.__name__} takes no '{key}'.{closest(str(key), named)}")
+            cure = closest(str(key), named) or f" Leave it out: ~{path}.{key}"
+            problems.add(f"{path}.{key}", value, f"{target.__name__} takes no '{key}'.{cure}")
     for name, parameter in named.items():
         if parameter.default is parameter.empty and name not in node and not node.get("_partial_"):
             problems.missing(f"{path}.{name}")

@@ -21,6 +21,7 @@ REFUSED = {
     "~model.d_model": "model.d_model is missing",
     "data/split=dates": "data.split.val_start is missing: say data.split.val_start=VALUE",
     "+attention.mechanism.sub_len=3": "ProbAttention takes no 'sub_len'",
+    "model=informer_plus +model.instance_norm=true": "takes no 'instance_norm'. Leave it out: ~model.instance_norm",
     "+optim.weight_decays=3": "Did you mean 'weight_decay'?",
     "+model.window=3": "model.window=3: the program sets this itself",
     "+logger.save_dir=x": "logger.save_dir=x: the program sets this itself",
