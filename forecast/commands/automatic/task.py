@@ -78,20 +78,21 @@ def find_task(arguments: argparse.Namespace) -> Task:
     future = next((word.partition("=")[2] for word in others if word.startswith("future=")), None)
     others = [word for word in others if not word.startswith("future=")]
     notes: list[str] = []
+    panel_words = tuple(f"data.{key}=" for key in PANEL_KEYS)
     chosen = {word.partition("=")[0] for word in (*own, *others)}
     if chosen & {f"data.{key}" for key in ROLE_KEYS}:
         chosen.add("data.features")  # which says what is what where no column has a role
     if not Path(arguments.file).exists() and arguments.file in options("data", but="csv"):
         words = [f"data={arguments.file}"]
         lengths, period = of_source([*words, *own, *others], arguments.horizon)
-    elif any(word.startswith(tuple(f"data.{key}=" for key in PANEL_KEYS)) for word in own):
+    elif any(word.startswith(panel_words) for word in own):
         words = ["data=csv", f"data.path={hydra_value(arguments.file)}"]
         lengths, period = of_source([*words, *own, *others], arguments.horizon)
     else:
         own_split = any(word.startswith("data/split=") for word in others)
         horizon = None if own_split else arguments.horizon  # the check looks at the usual shares of the rows
         words, lengths, notes, period = of_file(arguments.file, own, horizon, target=arguments.target)
-        if own_split:
+        if own_split or any(word.startswith(panel_words) for word in words):
             unsaid = [word for word in words if word.partition("=")[0] not in chosen]
             lengths, period = of_source([*unsaid, *own, *others], arguments.horizon)
     kept = [word for word in words if word.partition("=")[0] not in chosen]
