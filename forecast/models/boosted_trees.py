@@ -16,6 +16,7 @@ from forecast.ops.trees import Error, TreeSum, grow
 
 LONGEST = 1008  # rows: six weeks of hours
 LEAST_SEASON = 4  # steps: a shorter one is no season of a forecast
+TRAIN_SHARE = 0.5  # of the train windows must have the rows that are read
 FIRST_LAGS, LAGS = 7, 4  # the step's values so many seasons ago: of the shortest season, and of longer ones
 LAST = 8  # values before the origin
 GROWN_ON, CHOSEN_ON = 200_000, 50_000  # steps of windows, drawn by chance
@@ -131,7 +132,7 @@ class BoostedTrees(FittedModel):
         seasons = [one for one in {*rows.seasons, rows.period or 0} if one >= LEAST_SEASON] if given is None else given
         read = [season * count for season, count in lag_counts(seasons) if 2 * season <= LONGEST]
         wanted = max([self.window.seq_len, *read])
-        self.rows = look_back or longest_look_back(rows, longest=min(LONGEST, wanted))
+        self.rows = look_back or longest_look_back(rows, longest=min(LONGEST, wanted), train_share=TRAIN_SHARE)
         self.seasons = sorted({one for one in seasons if one <= self.rows})
         if look_back and not len(rows.origins("train", look_back)):
             raise ValueError(

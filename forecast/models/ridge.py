@@ -264,14 +264,17 @@ class Ridge(FittedModel):
         return (forecast + last).transpose(1, 2)
 
 
-def longest_look_back(rows: FittingRows, *, longest: int) -> int:
+def longest_look_back(rows: FittingRows, *, longest: int, train_share: float = 0.0) -> int:
     """The longest look-back, so many rows at most, that is fitted to no fewer windows than it reads rows.
 
-    And keeps `rows.val_share` of the val windows: where windows that touch a gap are left out, or series are short, a
-    longer one has few of them, or none.
+    And keeps `rows.val_share` of the val windows and `train_share` of the train windows: where windows that touch a gap
+    are left out, or series are short, a longer one has few of them, or none.
     """
     enough = rows.val_share * len(rows.origins("val", 1))
-    while longest > 1 and (len(rows.origins("train", longest)) < longest or len(rows.origins("val", longest)) < enough):
+    least = train_share * len(rows.origins("train", 1))
+    while longest > 1 and (
+        len(rows.origins("train", longest)) < max(longest, least) or len(rows.origins("val", longest)) < enough
+    ):
         longest -= max(1, longest // 10)
     return longest
 

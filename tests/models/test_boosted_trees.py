@@ -113,6 +113,12 @@ def test_the_same_rows_give_the_same_model_and_a_refit_to_them_too(series, found
     assert_same(again, found)
 
 
+def test_a_season_that_would_cost_half_of_the_train_windows_is_not_read(series):
+    made = fitted(series, of=rows(series, seasons=(WEEK, 600)))
+    assert made.seasons == [WEEK] and made.rows < 0.5 * TRAIN
+    assert fitted(series, of=rows(series, seasons=(WEEK, 300))).seasons == [WEEK, 300]
+
+
 def test_a_refit_takes_the_number_that_val_chose_and_grows_on_all_rows(series, found):
     """The rows after val are of another law: they change the trees, not their number, nor before it the skip."""
     late = series.clone()
