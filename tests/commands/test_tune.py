@@ -220,7 +220,10 @@ def test_without_a_folder_the_same_command_goes_on_in_tunings(tmp_path, monkeypa
         (["refit=true"], "refit=True: a trial is a new training"),
         (["tune.space={optim.lrr: [1e-3]}"], "this config has no key optim.lrr. Did you mean 'optim.lr'?"),
         (["tune.space={model.d_model: [8]}"], "this config has no key model.d_model."),
-        (["model=theta", "tune.space=null"], "model=theta has no search space; these have one: ridge, boosted_trees, dlinear"),
+        (
+            ["model=theta", "tune.space=null"],
+            "model=theta has no search space; these have one: ridge, boosted_trees, dlinear",
+        ),
         (["optim.lr=-1"], "optim.lr"),
     ],
 )
