@@ -28,6 +28,7 @@ OUTCOMES = "outcomes.json"  # beside members: what ended without figures, and wh
 # Seconds kept for what comes after the trainings: processes, pages, the forecast; and for a member to be judged.
 START, LAST = 6.0, 4.0
 LEAST = 60.0  # that what is needed for an answer may take, however few there are
+FITTED = 0.5  # of the time that is left: for a fitted member while others wait, as one that is stopped leaves nothing
 # Of the time that is left a network may take its part; after it the one that it takes to be trained once more.
 REFIT = 1.1
 TREES_LOWER = {"mse": "squared", "mae": "absolute"}
@@ -135,6 +136,8 @@ class Auto:
             (self.members / name).mkdir(exist_ok=True)
             # the first, a naive forecast, is the answer that there always is
             allowance, limit = None, self.budget.left - self.needed_at_the_end() if number else LEAST
+            if 1 < number < len(self.names) - 1 and name in self.config["fitted"]:
+                limit *= FITTED
             if name in self.config["networks"]:
                 networks = len(self.names) - number
                 allowance = limit / (1 + (networks - 1) * (1 + REFIT) + REFIT)
