@@ -3,7 +3,7 @@
 import logging
 import time
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from forecast.commands import Answer
 from forecast.commands.forecaster import Forecaster
@@ -32,6 +32,7 @@ def evaluate(cfg: DictConfig) -> Answer:
     settings = read_settings(cfg, EvaluateSettings)
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
     check_horizon(forecaster.checkpoint, settings.pred_len)
+    whole = OmegaConf.merge(cfg, {"pred_len": forecaster.checkpoint.config["pred_len"]})  # protocol=apart asks for it
     keep = files_read(forecaster.checkpoint, path=settings.data.path, root=settings.data.root)
     check_evaluation_folder(run_folder(), keep, overwrite=settings.overwrite)
     stored = stored_metrics(forecaster.checkpoint, split=settings.split, path=settings.data.path)
@@ -45,7 +46,7 @@ def evaluate(cfg: DictConfig) -> Answer:
         settings.data.path,
         split=settings.split,
         reading=settings.data.reading(),
-        protocol=build(cfg.protocol),
+        protocol=build(whole.protocol),
         protocol_name=chosen("protocol"),
         batch_size=settings.data.batch_size,
         calibration=settings.calibration,

@@ -59,6 +59,12 @@ def test_validation_windows_are_evaluated_on_request(tmp_path, best, trained):
     assert "test" not in result
 
 
+def test_windows_that_do_not_overlap_are_those_of_the_checkpoints_horizon(tmp_path, best, again):
+    apart = evaluated(tmp_path, best, "protocol=apart")
+    steps = again["pred_len"]
+    assert apart["test"]["windows"] == -(-again["test"]["windows"] // steps) and steps > 1
+
+
 def test_another_file_is_evaluated_whole_with_the_training_files_scaling(tmp_path, best, csv_run):
     write_csv(tmp_path / "other.csv", rows=83, start="2022-01-01", seed=1)
     result = evaluated(tmp_path / "run", best, f"data.path={tmp_path}/other.csv", "split=all")
