@@ -20,6 +20,8 @@ from forecast.run_folder import checkpoint_path
 
 # What gloo and torch's store say when the time is over.
 TIMED_OUT = re.compile(r"tim(ed |e)out", re.IGNORECASE)
+# What gloo says where it never came so far.
+UNREACHED = re.compile(r"timed out connecting|connect timeout", re.IGNORECASE)
 # What gloo says of a peer that is gone: a line of its source, then what happened, then hints for programmers.
 GLOO = re.compile(r"\[\S*gloo/\S+\] (?P<what>.*?)(\. |$)", re.MULTILINE)
 # What torch says itself of gloo's work and of NCCL's, without a class of its own.
@@ -68,13 +70,19 @@ def is_loss(error: RuntimeError) -> bool:
 def lost(text: str, run_dir: Path, seconds: float) -> str:
     """What to say of such an error, with the checkpoint to go on from. seconds: `process_timeout`."""
     text = text.partition("\n")[0]
-    if TIMED_OUT.search(text):
+    what = found["what"] if (found := GLOO.search(text)) else text
+    if UNREACHED.search(text):
+        said = (
+            f"this process cannot reach another one of the training ({what}). Where that is a loopback address, or one "
+            "of another network, say which interface leads to the others, GLOO_SOCKET_IFNAME=eth0 before the command "
+            "on every host (`ip address` lists them)"
+        )
+    elif TIMED_OUT.search(text):
         said = (
             f"another process of this training did not answer within {seconds:g} s (process_timeout={seconds:g}): its "
             "host is stopped, cut off or slower than that. See that it answers, or raise process_timeout"
         )
     else:
-        what = found["what"] if (found := GLOO.search(text)) else text
         said = (
             f"another process of this training has ended ({what}): its own log in {run_dir} or what started it says "
             "why. Mend that"

@@ -112,7 +112,7 @@ def test_a_slurm_array_trains_each_seed_and_they_are_compared(shell, tmp_path):
     (tmp_path / "seeds.sh").write_text(SEEDS_SH)
     shell(SEEDS)
     assert sorted(path.parent.name for path in tmp_path.glob("seeds/*/metrics.json")) == ["1", "2", "3"]
-    assert "3 seeds" in (tmp_path / "seeds" / "report.md").read_text()
+    assert "3 runs: 3 finished." in (tmp_path / "seeds" / "report.md").read_text()
 
 
 def test_two_pods_of_an_indexed_job_train_and_go_on_when_they_are_started_again(two, shell, tmp_path):

@@ -16,6 +16,13 @@ CLOSED = (
     "typically caused by a remote worker crashing. Check the logs of the remote worker before reporting an error. GLHF!"
 )
 WAITED = "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 7000ms for recv"
+REFUSED = (
+    "Gloo connectFullMesh failed with [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:152] timed out "
+    "connecting: SO_ERROR: Connection refused, remote=[127.0.1.1]:23424$0"
+)
+UNREACHED = (
+    r"^this process cannot reach another one of the training \({}\)\. .*GLOO_SOCKET_IFNAME=eth0 before the command"
+)
 TIME = (
     r"^another process of this training did not answer within 7 s \(process_timeout=7\): its host is stopped, cut off"
 )
@@ -27,6 +34,8 @@ ENDED = r"^another process of this training has ended \({}\): its own log in {} 
     [
         (RuntimeError(CLOSED), ENDED.format(r"Connection closed by peer \[10\.77\.0\.2\]:21712", "RUN")),
         (RuntimeError(WAITED), TIME),
+        (RuntimeError(REFUSED), UNREACHED.format(r"timed out connecting: .*remote=\[127\.0\.1\.1\]:23424\$0")),
+        (RuntimeError("[/gloo/gloo/transport/tcp/pair.h:311] Connect timeout [none]"), UNREACHED.format(".*")),
         (RuntimeError("Operation timed out!"), TIME),
         (torch.distributed.DistStoreError("wait timeout after 7000ms, keys: /0"), TIME),
         (torch.distributed.DistNetworkError("Broken pipe"), ENDED.format("Broken pipe", "RUN")),
