@@ -22,7 +22,7 @@ from forecast.errors import UserError
 
 # How long and under whose eyes a run trains, and where its file lies: the model and the data stay.
 FREE_GROUPS = ("trainer", "callbacks", "logger")
-FREE_KEYS = ("data.root", "data.path", "ckpt_path", "checks.leakage", "compile", "refit")
+FREE_KEYS = ("data.root", "data.path", "ckpt_path", "checks.leakage", "compile", "refit", "process_timeout")
 
 # What the text of a checkpoint may choose of loggers, trainer and callbacks: names, which are no path and no address.
 NAMES = (
@@ -56,7 +56,7 @@ def resumed_config(
     refuses.
     """
     # older runs have none of them
-    added = {key: composed.get(key) for key in ("checks", "calibration", "level")}
+    added = {key: composed.get(key) for key in ("checks", "calibration", "level", "process_timeout")}
     config = OmegaConf.create(
         {**added, "seeds": 1, "compile": None, "initial_weights": None, "refit": False, "loss": former_loss(), **saved}
     )
@@ -74,7 +74,7 @@ def resumed_config(
         raise UserError(
             "\n".join(filter(None, refused)) + "\nA continued run keeps its model and data. Start a new run without "
             f"ckpt_path, or change only {', '.join(f'{name}.*' for name in FREE_GROUPS)}, data.root, data.path, "
-            "checks.leakage, compile and refit"
+            "checks.leakage, compile, refit and process_timeout"
         )
     check_places(config, [override.key_or_group for override in parsed])
     config.ckpt_path = composed.get("ckpt_path")

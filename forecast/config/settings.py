@@ -34,6 +34,7 @@ class TrainSettings:
     compile: Literal["default", "reduce-overhead", "max-autotune"] | None
     initial_weights: str | None
     refit: Literal["val"] | bool
+    process_timeout: Positive
     ckpt_path: str | None
     checks: Checks
 

@@ -25,7 +25,18 @@ NOT_COMPARABLE = (
 )
 BUT = ("data.batch_size", "data.windows_per_epoch", "data.sampling")
 # They change no validation error.
-WITHOUT_EFFECT = ("logger", "calibration", "level", "refit", "ckpt_path", "checks", "tune", "hydra", "initial_weights")
+WITHOUT_EFFECT = (
+    "logger",
+    "calibration",
+    "level",
+    "refit",
+    "ckpt_path",
+    "checks",
+    "tune",
+    "hydra",
+    "initial_weights",
+    "process_timeout",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

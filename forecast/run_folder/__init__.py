@@ -44,6 +44,7 @@ NOT_IDENTITY = (
     "callbacks.progress",
     "ckpt_path",
     "checks",
+    "process_timeout",
     "data.root",
     "data.path",
     "data.static_path",

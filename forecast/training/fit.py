@@ -33,6 +33,7 @@ from forecast.training.first_validation import FirstValidation
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.loggers import make_logger
 from forecast.training.module import ForecastModule
+from forecast.training.processes import SameFolder, limit_waiting, lost_processes
 from forecast.training.random_states import RandomStates
 from forecast.training.stopping import StopOnNonFinite, StopOnSignal
 from forecast.training.throughput import Throughput
@@ -74,20 +75,6 @@ class Trained:
     processes: int = 1
 
 
-class SameFolder(Callback):
-    """All processes must write to one folder. Raises UserError before the first step when they do not."""
-
-    def on_fit_start(self, trainer: pl.Trainer, *_: Any) -> None:
-        """Compares with the first process."""
-        here = str(Path(trainer.default_root_dir).absolute())
-        first = trainer.strategy.broadcast(here)
-        if here != first:
-            raise UserError(
-                f"process {trainer.global_rank} would write to {here}, the first one to {first}. Say "
-                "hydra.run.dir=FOLDER for all of them, or torchrun --rdzv-id=NAME."
-            )
-
-
 def fit(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any], throughput: Throughput) -> Trained:
     """Builds model and trainer and fits, from the beginning or from a checkpoint.
 
@@ -100,7 +87,8 @@ def fit(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any], thro
         trainer = make_trainer(plan, throughput, model)
     finished = True
     try:
-        with quiet_lightning(), errors_for_users(plan.folder):
+        waiting = lost_processes(plan.folder, config["process_timeout"])
+        with quiet_lightning(), errors_for_users(plan.folder), waiting:
             trainer.fit(module, datamodule, ckpt_path=str(plan.start.path) if plan.start else None, weights_only=True)
     except KeyboardInterrupt:
         finished = False
@@ -258,6 +246,7 @@ def make_trainer(
         callbacks=[*own, *callbacks, last or StopOnSignal()],
     )
     trainer.strategy.checkpoint_io = WrittenInPlace()
+    limit_waiting(trainer, config["process_timeout"])
     if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher) and in_sweep():
         raise UserError(
             f"trainer.strategy={config['trainer']['strategy']} in a sweep (-m): each of its processes would run the "

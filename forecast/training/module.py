@@ -22,6 +22,7 @@ from forecast.training.callback_states import check_callbacks
 from forecast.training.cross_fit import HALVES, half_means, logged
 from forecast.training.optimizers import TOTAL, check_states, check_step, fused_keyword, is_stepwise, takes
 from forecast.training.record import complete_record
+from forecast.training.samplers import TrainBatches
 
 
 class ForecastModule(pl.LightningModule):
@@ -87,9 +88,17 @@ class ForecastModule(pl.LightningModule):
         name = "train/mse_scaled" if squared else "train/loss_scaled"
         self.log(name, loss, prog_bar=True, batch_size=len(batch.target))
         self.loss = loss.detach()
+        batches: TrainBatches | None = getattr(getattr(self.trainer, "datamodule", None), "batches", None)
+        if batches is not None and batches.world > 1 and known is not None:
+            return loss * self.share_of_measured(known)
         # processes average their gradients: the weight makes that the mean over windows where batches differ in size
-        batches = getattr(getattr(self.trainer, "datamodule", None), "batches", None)
         return loss * (1.0 if batches is None else float(batches.weight))
+
+    def share_of_measured(self, known: Tensor) -> Tensor:
+        """What a mean over this process's measured cells counts for, so that the average is that over those of all."""
+        own = known.sum().float()
+        total = cast(Tensor, self.trainer.strategy.reduce(own.clone(), reduce_op="sum"))
+        return own * self.trainer.world_size / total.clamp(min=1)
 
     def validation_step(self, batch: Batch) -> None:
         """Adds a batch's errors."""

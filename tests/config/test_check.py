@@ -34,6 +34,7 @@ REFUSED = {
     "protocol.horizon_offsets=[1.5]": ": must be a list",
     "model.activation=gleu": ": must be one of gelu, relu. Did you mean 'gelu'?",
     "trainer.precision=8": ": must be one of 64, 32, 16, ",
+    "process_timeout=0": " must be at least 1",
     "checks=false": ": it only has keys: say checks.leakage=VALUE",
     "data.split=dates": ": must be chosen as a group: data/split=NAME",
     "attention.mechanism=full": "must be chosen as a group: attention=NAME",

@@ -92,7 +92,15 @@ def identity(*overrides):
 SAME = [
     *("data.root=/elsewhere", "logger.name=other", "+callbacks.progress.leave=true", "trainer.default_root_dir=/x"),
     *("trainer.enable_progress_bar=false", "trainer.log_every_n_steps=3", "hydra.verbose=true", "hydra.sweep.dir=x"),
-    *("attention=prob", "checks.leakage=false", "logger=csv", "logger=none", "trainer.logger=false", "loss=mse"),
+    *(
+        "attention=prob",
+        "checks.leakage=false",
+        "process_timeout=30",
+        "logger=csv",
+        "logger=none",
+        "trainer.logger=false",
+        "loss=mse",
+    ),
 ]
 
 

@@ -60,6 +60,7 @@ def test_without_overrides_it_is_the_saved_config_with_the_new_path():
         ("callbacks.early_stopping.patience=7", "callbacks.early_stopping.patience", 7),
         ("logger.name=other", "logger.name", "other"),
         ("checks.leakage=false", "checks.leakage", False),
+        ("process_timeout=30", "process_timeout", 30),
         ("++trainer.max_time={hours:1}", "trainer.max_time", {"hours": 1}),
         ("+callbacks.early_stopping.min_delta=0.5", "callbacks.early_stopping.min_delta", 0.5),
         ("trainer.max_epochs=${seed}", "trainer.max_epochs", 1),
@@ -72,6 +73,11 @@ def test_what_may_change_changes(override, key, value):
 @pytest.mark.parametrize(("overrides", "leakage"), [([], True), (["checks.leakage=false"], False)])
 def test_a_run_from_before_there_were_checks_gets_those_of_the_command(overrides, leakage):
     assert resumed(*overrides, lacks=["checks"]).checks == {"leakage": leakage}
+
+
+def test_a_run_from_before_there_was_a_time_to_wait_gets_that_of_the_command():
+    assert resumed(lacks=["process_timeout"]).process_timeout == 600
+    assert resumed("process_timeout=30", lacks=["process_timeout"]).process_timeout == 30
 
 
 def test_a_key_that_an_older_run_lacks_has_the_default_of_its_class():

@@ -2,11 +2,12 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 
 from forecast.errors import UserError
-from forecast.training.samplers import BatchesInOrder, EpochOrder, TrainBatches
+from forecast.training.samplers import BatchesInOrder, DrawnOrder, EpochOrder, TrainBatches
 
 SIZES = list(itertools.product((1, 2, 3, 5, 31, 64, 65, 67, 97), (1, 3, 16), (1, 2, 3, 7)))
 
@@ -40,6 +41,18 @@ def test_the_processes_train_on_every_window_once(windows, batch_size, world):
     assert sorted(flat(flat(shares))) == list(range(windows))
     assert {len(share) for share in shares} == {len(train_batches(windows, batch_size, world=world))}  # in every step
     assert all(flat(shares))
+
+
+@pytest.mark.parametrize("ends", [None, np.array([40, 40, 41, 311])], ids=["windows", "series"])
+@pytest.mark.parametrize(("drawn", "world"), [(65, 2), (97, 3)])
+def test_the_processes_share_a_draw_of_a_panel_so_that_each_of_its_windows_is_taken_once(drawn, world, ends):
+    def order():
+        return DrawnOrder(311, drawn=drawn, seed=3, ends=ends)
+
+    shares = [list(taken(TrainBatches(order(), batch_size=4, rank=r, world=world))) for r in range(world)]
+    assert sorted(flat(flat(shares))) == sorted(order().permutation().tolist())
+    if ends is None:
+        assert len(set(flat(flat(shares)))) == drawn  # none twice
 
 
 @pytest.mark.parametrize(("windows", "world"), [(96, 2), (97, 2), (99, 3), (64, 1)])
