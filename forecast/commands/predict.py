@@ -107,7 +107,11 @@ def predict(cfg: DictConfig) -> Answer:
 
 def check_one_series(settings: PredictSettings, output: Path) -> None:
     """Raises UserError for what only the forecast of a panel can be."""
-    for key, value, usual in (("shard", settings.shard, None), ("unseen", settings.unseen, "scale")):
+    for key, value, usual in (
+        ("shard", settings.shard, None),
+        ("unseen", settings.unseen, "scale"),
+        ("engine", settings.engine, "local"),
+    ):
         if value != usual:
             raise UserError(
                 f"{key}={value} is for a panel, and the checkpoint was trained on one series. Leave it out."

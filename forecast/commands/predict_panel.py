@@ -2,8 +2,8 @@
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from forecast.data.catalog import file_md5
 from forecast.data.panel.parts import Part, beside, is_unchanged, join, read_part, write_rows
 from forecast.data.panel.read import panel_files
 from forecast.data.panel.writing import CSV, LongTable, check_installed
+from forecast.data.sources import CsvSource
 from forecast.errors import UserError
 from forecast.evaluation.interval_columns import split_ends
 from forecast.evaluation.predict_panel import BATCH, PanelForecaster
@@ -45,12 +46,11 @@ def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Pat
     """Forecasts the steps after the end of every series of a file, or one part of them; writes them and a picture."""
     checkpoint, shard = forecaster.checkpoint, shard_of(settings.shard)
     check_installed(output, f"output={output}")
-    source = history_source(checkpoint, forecaster.source(), settings.data.path, dict(settings.data.reading()))
+    source, future = sources(settings, forecaster)
     picture = output.with_suffix(".png") if shard == (1, 1) else None
     outputs = [path for path in (output, beside(output), picture) if path is not None]
     inputs = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
     inputs += [("the history itself (data.path)", path) for path in panel_files(source)]
-    future = future_source(checkpoint, forecaster.source(), settings.future, settings.data.reading())
     inputs += [(FUTURE, path) for path in (panel_files(future) if future else ())]
     keep_inputs(outputs, inputs, key=f"output={output}")
     for path in panel_files(source):
@@ -63,6 +63,51 @@ def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Pat
     ours = settings.overwrite or (said is not None and said.shard == shard)
     like = "a forecast of a panel" if shard == (1, 1) else f"part {shard[0]} of {shard[1]} of a forecast"
     keep_others(outputs, ours=ours, key=f"output={output}", like=like)
+    if settings.engine == "ray":
+        from forecast.commands.engines.ray_cluster import cluster
+
+        engine = cluster(settings, output)
+    else:
+        engine = nullcontext(Scoring.pieces)
+    with engine as made:
+        scoring = scoring_of(settings, forecaster, source, future)
+        with written_or_refused(output):
+            part = scoring.joined(output, picture, made(scoring, output))
+    ends, table = scoring.ends, scoring.table
+    first = f" part {shard[0]} of {shard[1]}," if picture is None else ""
+    say(
+        f"{part.stop - part.first} series,{first} {ends.pred_len} steps after the end of each, are in {output}"
+        f"{f', some drawn in {picture}' if picture else ''}."
+    )
+    few = shard == (1, 1) and part.rows <= FEW_ROWS
+    return Answer(
+        {
+            "checkpoint": str(checkpoint.path),
+            "output": str(output),
+            "picture": None if picture is None else str(picture),
+            "frequency": ends.frame.freq,
+            "shard": "{}/{}".format(*shard),
+            "series": part.stop - part.first,
+            "left_out": part.run["left_out"],
+            "unseen": part.run["unseen"],
+            "row_count": part.rows,
+            "rows": json_rows(ends, table) if few else None,
+        }
+    )
+
+
+def sources(settings: PredictSettings, forecaster: Forecaster) -> tuple[CsvSource, CsvSource | None]:
+    """The panel that is continued, and what is known of the steps to come."""
+    reading = settings.data.reading()
+    source = history_source(forecaster.checkpoint, forecaster.source(), settings.data.path, dict(reading))
+    return source, future_source(forecaster.checkpoint, forecaster.source(), settings.future, reading)
+
+
+def scoring_of(
+    settings: PredictSettings, forecaster: Forecaster, source: CsvSource, future: CsvSource | None
+) -> "Scoring":
+    """Model, series and table of a command; series that are unseen, refused or too short are said."""
+    checkpoint = forecaster.checkpoint
     ends = panel_forecaster(checkpoint, source, device=forecaster.torch_device, future=future, level=settings.level)
     unseen = check_unseen(checkpoint, ends.frame, refuse=settings.unseen == "refuse")
     short = report_left_out(ends)
@@ -80,30 +125,14 @@ def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Pat
         "device": device_name(ends.device),
         "torch": str(torch.__version__),
         "columns": table.header,
-        "ending": output.suffix,
+        "ending": Path(settings.output).suffix,
     }
-    with written_or_refused(output):
-        part = Scoring(ends=ends, table=table, run=run, shard=shard).write(output, picture)
-    first = f" part {shard[0]} of {shard[1]}," if picture is None else ""
-    say(
-        f"{part.stop - part.first} series,{first} {ends.pred_len} steps after the end of each, are in {output}"
-        f"{f', some drawn in {picture}' if picture else ''}."
-    )
-    few = shard == (1, 1) and part.rows <= FEW_ROWS
-    return Answer(
-        {
-            "checkpoint": str(checkpoint.path),
-            "output": str(output),
-            "picture": None if picture is None else str(picture),
-            "frequency": ends.frame.freq,
-            "shard": "{}/{}".format(*shard),
-            "series": part.stop - part.first,
-            "left_out": short,
-            "unseen": unseen,
-            "row_count": part.rows,
-            "rows": json_rows(ends, table) if few else None,
-        }
-    )
+    return Scoring(ends=ends, table=table, run=run, shard=shard_of(settings.shard))
+
+
+def pieces_of(output: Path) -> Path:
+    """The folder of the pieces of a forecast that is not whole yet."""
+    return output.with_name(f"{output.name}.parts")
 
 
 def device_name(device: torch.device) -> str:
@@ -147,33 +176,39 @@ class Scoring:
     run: Mapping[str, Any]
     shard: tuple[int, int]
 
-    def write(self, output: Path, picture: Path | None) -> Part:
-        """Writes them by way of pieces, of which those that a killed command has left are used; and the picture."""
-        folder, ends = output.with_name(f"{output.name}.parts"), self.ends
-        first, stop = series_of(self.shard, len(ends.series))
+    def pieces(self, output: Path) -> list[tuple[Path, Part]]:
+        """Its forecasts in files of some series each, of which those that a killed command has left are used."""
+        first, stop = series_of(self.shard, len(self.ends.series))
         pieces = []
         for start in range(first, stop, PIECE) or [first]:
             end = min(stop, start + PIECE)
-            path = folder / f"{start:010}-{end:010}{output.suffix}"
-            pieces.append((path, self._piece(path, start, end)))
+            path = pieces_of(output) / f"{start:010}-{end:010}{output.suffix}"
+            pieces.append((path, self.piece(path, start, end)))
             if stop - first > PIECE:
                 log.info("%d of %d series", end - first, stop - first)
+        return pieces
+
+    def joined(self, output: Path, picture: Path | None, pieces: Sequence[tuple[Path, Part]]) -> Part:
+        """Writes the rows of all pieces, and the picture, and removes the pieces."""
+        first, stop = series_of(self.shard, len(self.ends.series))
+        borders = [first, *(part.stop for _, part in pieces)]
+        assert borders[-1] == stop and [part.first for _, part in pieces] == borders[:-1], "each series once"
         with together(output.parent) as place:
             said, rows = place(beside(output).name), place(output.name)
             join(rows, output.suffix, pieces)
             part = self._part(rows, first, stop, head=pieces[0][1].head)
             said.write_text(part.text(), encoding="utf-8")
             if picture is not None:
-                draw_ends(place(picture.name), ends, self.table)
+                draw_ends(place(picture.name), self.ends, self.table)
         for path, _ in pieces:
             for gone in (path, beside(path)):
                 gone.unlink(missing_ok=True)
                 remove_unfinished(gone)
         with suppress(OSError):  # of another command, or of a stranger
-            folder.rmdir()
+            pieces_of(output).rmdir()
         return part
 
-    def _piece(self, path: Path, first: int, stop: int) -> Part:
+    def piece(self, path: Path, first: int, stop: int) -> Part:
         """The forecasts of some series in a file of their own: there already, or written now."""
         said = read_part(path)
         ours = said is not None and (said.run, said.first, said.stop) == (self.run, first, stop)

@@ -122,6 +122,16 @@ class TuneSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RaySettings:
+    """The cluster that scores with engine=ray."""
+
+    address: str
+    workers: Positive | None
+    threads: Positive
+    shards: Positive | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class PredictSettings:
     """The keys of predict.yaml."""
 
@@ -135,6 +145,8 @@ class PredictSettings:
     shard: str | None
     unseen: Literal["scale", "refuse"]
     device: str
+    engine: Literal["local", "ray"]
+    ray: RaySettings
     data: OtherFile
 
 

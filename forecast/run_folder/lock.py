@@ -27,8 +27,10 @@ _locks: dict[Path, FileLock | None] = {}
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)
 
 
-def hold(folder: Path) -> None:
+def hold(folder: Path, *, elsewhere: str = "train elsewhere with hydra.run.dir=FOLDER") -> None:
     """Keeps all other processes out of a run folder, until `release` or the end of this process, however it ends.
+
+    elsewhere: what a process that is kept out is advised to do.
 
     A second call by the same process does nothing. Raises FolderHeld where another one has it. The lock is the
     operating system's (flock, in FOLDER/.lock), which a killed process loses with its life. On a network file system it
@@ -45,16 +47,15 @@ def hold(folder: Path) -> None:
     except Timeout:
         raise FolderHeld(
             f"{folder} is in use: {holder(path) or 'another process'} is at work there; wait for its end, stop it, or "
-            "train elsewhere with hydra.run.dir=FOLDER"
+            f"{elsewhere}"
         ) from None
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and error.errno not in NO_LOCKS:
             raise
         _locks[path] = None
         log.warning(
-            "%s is on a file system without locks: see that nothing else trains there, or train elsewhere with "
-            "hydra.run.dir=FOLDER",
-            folder,
+            "%s is on a file system without locks: see that nothing else is at work there, or %s",
+            *(folder, elsewhere),
         )
         return
     _locks[path] = lock

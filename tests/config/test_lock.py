@@ -117,8 +117,8 @@ def test_on_a_file_system_without_locks_a_run_goes_on_with_a_warning_once(tmp_pa
     hold(tmp_path)
     hold(tmp_path)
     assert [record.getMessage() for record in caplog.records] == [
-        f"{tmp_path} is on a file system without locks: see that nothing else trains there, or train elsewhere with "
-        "hydra.run.dir=FOLDER"
+        f"{tmp_path} is on a file system without locks: see that nothing else is at work there, or train elsewhere "
+        "with hydra.run.dir=FOLDER"
     ]
     assert not in_use(tmp_path)
     (tmp_path / "run.json").write_text('{"status": "running", "overrides": []}')

@@ -1,0 +1,1 @@
+"""Where the parts of a forecast are made when it is not this process: imported with engine=ray alone."""

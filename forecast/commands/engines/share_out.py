@@ -1,0 +1,83 @@
+"""Parts of a work given to workers that may die: each part is answered once, and few are under way at a time."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+MOST_DEATHS = 3  # of workers at one part, which may be what kills them
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The answer of a worker that something kept from its part; text: what, and how to mend it."""
+
+    text: str
+
+
+class WorkerDied(Exception):
+    """A worker is gone, and with it the part that it was at."""
+
+
+class Pool(Protocol):
+    """Where workers are. Whatever stands for a worker or a question is the pool's own and hashable."""
+
+    def start(self) -> Any:
+        """A further worker; it need not be there yet."""
+
+    def ask(self, worker: Any, part: int | None) -> Any:
+        """Gives a worker a part, None: asks whether it is there. Returns the question, at once."""
+
+    def first(self, questions: Sequence[Any], *, working: bool) -> Any:
+        """Waits for any of these questions to be answered and returns it. UserError where there is no worker any more.
+
+        working: whether any of them is a part, which may take as long as it likes.
+        """
+
+    def answer(self, question: Any) -> Any:
+        """What was answered. Raises WorkerDied."""
+
+
+def share_out(
+    parts: Sequence[int],
+    workers: Sequence[Any],
+    pool: Pool,
+    *,
+    done: Callable[[int, Any], None],
+    died: Callable[[int, WorkerDied], None],
+) -> dict[int, Any]:
+    """The answer to each part. A worker has one part at a time, so as many are under way as there are workers.
+
+    A part whose worker died is given to another one, and after MOST_DEATHS answered by a Failed; in the place of the
+    dead worker one is started, which gets parts once it is there. done(part, answer) and died(part, error) are told so.
+    """
+    waiting, idle, deaths = deque(parts), deque(workers), Counter[int]()
+    asked: dict[Any, tuple[Any, int | None]] = {}
+    answers: dict[int, Any] = {}
+    while len(answers) < len(parts):
+        while waiting and idle:
+            worker, part = idle.popleft(), waiting.popleft()
+            asked[pool.ask(worker, part)] = worker, part
+        working = any(one is not None for _, one in asked.values())
+        question = pool.first(list(asked), working=working)
+        worker, at = asked.pop(question)
+        try:
+            answer = pool.answer(question)
+        except WorkerDied as error:
+            if at is None:  # it was to take the place of another, and would be started for ever
+                continue
+            anew = pool.start()
+            asked[pool.ask(anew, None)] = anew, None
+            deaths[at] += 1
+            died(at, error)
+            if deaths[at] < MOST_DEATHS:
+                waiting.append(at)
+                continue
+            answer = Failed(f"{MOST_DEATHS} workers died at it, the last one so: {error}")
+        else:
+            if at is not None or not isinstance(answer, Failed):
+                idle.append(worker)
+        if at is not None:
+            answers[at] = answer
+            done(at, answer)
+    return answers
