@@ -461,6 +461,24 @@ def test_the_fewest_columns_that_tell_series_apart_are_named(path):
         assert len(read_frame(path, **layout)) == 97
 
 
+def test_a_series_is_chosen_among_those_that_were_asked_for(path):
+    parts = [table(rows=97, seed=i).assign(kind="ab"[i % 2], region="xyz"[i // 2]) for i in range(6)]
+    check = checked(path, lines_of(pd.concat(parts)), where={"region": "y"})
+    assert 'Choose one with "data.where={region: y, kind: a}"' in only(check, "error")
+    assert [one.reading for one in check.choices] == ["all series, as a panel", "a", "b"]
+    panel, *layouts = check.choices[0].command, *(layout_in(one.command) for one in check.choices[1:])
+    assert [one["where"] for one in layouts] == [{"region": "y", "kind": "a"}, {"region": "y", "kind": "b"}]
+    assert all(len(read_frame(path, **one)) == 97 for one in layouts)
+    assert 'data.where="{region: y}"' in panel and "data.id_column=kind" in panel
+
+
+def test_equal_series_of_two_id_columns_are_told_apart_by_the_second_after_the_first(path):
+    parts = [table(rows=97).assign(region="xy"[i // 2], kind="ab"[i % 2]) for i in range(4)]
+    check = checked(path, lines_of(pd.concat(parts)))
+    wheres = [layout_in(one.command)["where"] for one in check.choices if "panel" not in one.reading]
+    assert wheres == [{"region": region, "kind": kind} for region in "xy" for kind in "ab"]
+
+
 def test_series_with_numbers_for_names_are_told_apart(path):
     parts = [table(rows=97, seed=i).assign(store=i + 3) for i in range(3)]
     check = checked(path, lines_of(pd.concat(parts)))

@@ -1,6 +1,6 @@
 """Everything that is wrong with a CSV file, all at once, and the command to train on it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -140,16 +140,19 @@ def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecide
         # The series of a panel are not resampled: at uneven times each is read alone.
         even = one.command is not None and one.layout is not None and one.layout.resample is None
         if undecided.ids and even and found[0].reading != _PANEL:
-            found.insert(0, Choice(_PANEL, _panel_command(one, undecided.ids)))
+            found.insert(0, Choice(_PANEL, _panel_command(one, undecided.ids, where=given.get("where"))))
     return found[:_MOST_COMMANDS]
 
 
-def _panel_command(one: FileCheck, ids: Sequence[str]) -> str:
-    """The training on all series, read as the one that was looked at; in others there may be gaps."""
+def _panel_command(one: FileCheck, ids: Sequence[str], *, where: Mapping[str, Any] | None) -> str:
+    """The training on all series, read as the one that was looked at; in others there may be gaps.
+
+    where: what chose the rows before the series were told apart.
+    """
     kept = {
         key: tuple(name for name in getattr(one.layout, key) or () if name not in ids) for key in ("columns", "drop")
     }
-    layout = replace(one.layout, where=None, columns=kept["columns"] or None, drop=kept["drop"])
+    layout = replace(one.layout, where=where, columns=kept["columns"] or None, drop=kept["drop"])
     gaps = "interpolate" if layout.gaps == "refuse" else layout.gaps
     assert one.lengths is not None
     lengths = {key: value for key, value in one.lengths._asdict().items() if key != "label_len"}
