@@ -396,6 +396,16 @@ def test_an_ambiguous_comma_is_refused_with_a_command_for_each_value(path):
     assert first == {1.0, 1000.0} and len(check.choices) == 2
 
 
+def test_where_commas_separate_the_cells_a_quoted_comma_is_no_decimal_one(path):
+    data = table()
+    data["load"] = [f"{1 + i % 9},{i:03}" for i in range(ROWS)]
+    data["temp"] = range(100, 100 + ROWS)
+    path.write_text(data.to_csv(index=False))
+    check = check_file(str(path))
+    assert "data.thousands=',': '1,000' in column 'load'" in check.reasons
+    assert read_frame(path, **command_of(check)).values[:2, 0].tolist() == [1000.0, 2001.0]
+
+
 def test_thousands_are_found_by_the_whole_column(path):
     data = table()
     data["load"] = [f"{900 + i:,}" for i in range(ROWS)]
