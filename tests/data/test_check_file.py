@@ -11,6 +11,7 @@ from data.csv_files import read_frame
 from forecast.config.annotations import parameters
 from forecast.config.build import build
 from forecast.config.compose import compose_config
+from forecast.config.entry import composed
 from forecast.config.typed_settings import typed_settings
 from forecast.data.guessing.check import check_file
 from forecast.data.guessing.column_notes import find_outliers
@@ -197,6 +198,15 @@ def test_everything_is_found_at_once(path):
     errors = " ".join(texts(check, "error"))
     assert "Line 21, column 'load': 'x' is no number; 1 such cell of 611. Correct it" in errors
     assert "Line 26 has 4 cells, the header names 3 columns; 1 such row of 611. Remove" in errors
+
+
+@pytest.mark.parametrize(("rows", "model"), [(2330, "ridge"), (2430, "boosted_trees")])
+def test_trees_are_advised_where_the_val_rows_can_say_whether_they_help(path, rows, model):
+    """Ten forecasts without overlap: of 24 steps in a tenth of the rows."""
+    check = checked(path, lines_of(table(rows=rows)))
+    words = shlex.split(check.command)[2:]
+    assert words[0] == f"model={model}" and ("model.error=absolute" in words) == (model == "boosted_trees")
+    assert composed(words).values["model"]["_target_"].lower().endswith(model.replace("_", ""))
 
 
 def test_after_an_open_quote_the_check_reads_on(path):

@@ -9,7 +9,7 @@ import numpy as np
 from forecast.data.findings import Findings, Gaps, counted, quoted
 from forecast.data.frame import SeriesFrame, series_of, table_to_frame
 from forecast.data.frequency import rows_missing
-from forecast.data.guessing.advice import Drift, find_drift, informer_settings
+from forecast.data.guessing.advice import Drift, find_drift, fitted_model, informer_settings
 from forecast.data.guessing.choices import Given, Guess, Undecided, settings_of
 from forecast.data.guessing.column_notes import note_columns
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
@@ -43,9 +43,9 @@ class FileCheck:
 
     readable: whether the strict reader reads it by `layout`, with data.gaps where something is to mend. reasons: of the
     choices in the layout that nobody else has made. command: the training that it is fit for, None as long as something
-    must be mended or chosen first; informer_command: another, of an Informer that fits the rows. kind: of a file that
-    is no text. choices: where several readings give different data, one for each. season: of the target where one is
-    named; runner_up: the next best.
+    must be mended or chosen first, and model what it trains; informer_command: another, of an Informer that fits the
+    rows. kind: of a file that is no text. choices: where several readings give different data, one for each. season: of
+    the target where one is named; runner_up: the next best.
     """
 
     path: str
@@ -68,6 +68,7 @@ class FileCheck:
     drift: Drift | None = None
     readable: bool = False
     windows: dict[str, int] = field(default_factory=dict)
+    model: str | None = None
     command: str | None = None
     informer_command: str | None = None
     choices: list[Choice] = field(default_factory=list)
@@ -206,7 +207,8 @@ def _advise(check: FileCheck, given: Given) -> None:
     sizes = informer_settings(check.windows, check.lengths, drifts=check.drift is not None)
     check.informer_command = train_command("informer", check.path, {**settings, **lengths, **sizes})
     lengths.pop("label_len")  # of a decoder
-    check.command = train_command("ridge", check.path, {**settings, **lengths})
+    check.model, keys = fitted_model(check.windows, check.lengths)
+    check.command = train_command(check.model, check.path, {**settings, **lengths, **keys})
 
 
 def _settings(check: FileCheck, layout: Layout) -> dict[str, Any]:
