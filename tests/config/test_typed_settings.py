@@ -23,7 +23,7 @@ def test_values_are_read_by_hydras_grammar_without_their_quotes():
         ("drop=[a]", "this command does not take it. .*Set one of data.{drop, where, gaps, rows}"),
         ("data.rows=many", "data.rows is many. Set an integer"),
         ("data.drop=a", r'data.drop is a. Set data.drop="\[a\]"\.$'),
-        ("data.drop={a: b}", "data.drop is {a: b}. Set a list of text"),
+        ("data.drop={a: b}", "data.drop is {'a': 'b'}. Set a list"),
         ("data.gaps=mask,refuse", "this command does not take it"),
         ("data.drop=[a", r"'data.drop=\[a' cannot be read as data.KEY=VALUE. Put it in quotes"),
         ("data.drop", "'data.drop' cannot be read as data.KEY=VALUE"),
