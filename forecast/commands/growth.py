@@ -85,13 +85,19 @@ def _check_train_rows(checkpoint: Checkpoint, frame: SeriesFrame) -> None:
     )
 
 
-def what_now(checkpoint: Checkpoint) -> str:
-    """What can be done with a file that has grown: a sentence, and a command on each of three lines."""
-    ckpt = typed("ckpt_path", str(checkpoint.path))
+def what_now(checkpoint: Checkpoint, path: Path | None) -> str:
+    """What can be done with a file that has grown: a sentence, and a command on each of three lines.
+
+    path: of the file, which the commands name where it is another one than that trained on.
+    """
+    before = checkpoint.config["data"].get("path")
+    moved = path is not None and before is not None and path.resolve() != Path(before).resolve()
+    named = {"data.path": str(path)} if moved else {}
+    words = " ".join(typed(*item) for item in {"ckpt_path": str(checkpoint.path), **named}.items())
     commands = (
-        train_again(checkpoint),
-        f"forecast evaluate {ckpt} split={NEW_ROWS}",
-        f"forecast predict {ckpt}",
+        train_again(checkpoint, **named),
+        f"forecast evaluate {words} split={NEW_ROWS}",
+        f"forecast predict {words}",
     )
     return "\n    ".join(
         ["Train on all its rows, see how good the model is on the new ones, or forecast what follows:", *commands]

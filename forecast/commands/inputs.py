@@ -87,7 +87,7 @@ def check_unchanged(checkpoint: Checkpoint, source: Source, frame: SeriesFrame) 
         if has_grown(checkpoint, path):
             raise UserError(
                 f"{path} has grown since the model was trained on it: the file has changed, and with it its splits. "
-                f"{what_now(checkpoint)}"
+                f"{what_now(checkpoint, path)}"
             )
         raise UserError(
             f"{path}: checksum {now}, but the model was trained on {expected}: the file has changed, and with it its "

@@ -60,10 +60,11 @@ def baselines(plan: Plan, data: PreparedData | PanelData, *, ridge: bool) -> dic
 def check_same_data(start: Checkpoint, source: Source, now: str) -> None:
     """Raises UserError unless `now`, the checksum of the data, is that of those which a checkpoint was trained on."""
     if (before := start.data["checksum"]) != now:
-        if has_grown(start, source.path_used()):
+        path = source.path_used()
+        if has_grown(start, path):
             raise UserError(
-                f"{source.path_used()} has grown since {start.path} was trained on it, and a training goes on with the "
-                f"rows that it began with (checksum {before}). {what_now(start)}"
+                f"{path} has grown since {start.path} was trained on it, and a training goes on with the "
+                f"rows that it began with (checksum {before}). {what_now(start, path)}"
             )
         raise UserError(
             f"{start.path} was trained on other data: {start.data['path'] or start.data['name']} had checksum "

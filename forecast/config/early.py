@@ -6,7 +6,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from forecast.config.rules import RULES
 from forecast.config.values import Problems
-from forecast.errors import UserError
+from forecast.errors import UserError, closest
 from forecast.text.program import command
 
 _TEXT = {".csv", ".tsv", ".txt"}
@@ -24,9 +24,19 @@ def check_file(cfg: DictConfig) -> None:
     problems = Problems()
     for rule in RULES:
         if rule.reads == ("data.path",) and not rule.holds(path):
-            problems.add("data.path", path, rule.message)
+            problems.add("data.path", path, f"{rule.message}.{_nearest(path)}")
     problems.report()
     _check_lengths(cfg, path)
+
+
+def _nearest(path: str) -> str:
+    """The file beside it with the nearest name, if one is near, and where a relative path starts."""
+    folder = Path(path).parent
+    try:
+        names = [one.name for one in folder.iterdir()]
+    except (OSError, ValueError):
+        names = []
+    return f"{closest(Path(path).name, names)} Check the path; a relative one starts at {Path.cwd()}"
 
 
 def _check_lengths(cfg: DictConfig, path: str) -> None:

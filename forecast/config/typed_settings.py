@@ -8,6 +8,7 @@ from hydra.errors import HydraException
 
 from forecast.config.annotations import as_annotated, expected, matches
 from forecast.config.values import as_typed
+from forecast.data.guessing.train_command import typed
 from forecast.errors import UserError, closest
 
 
@@ -28,7 +29,10 @@ def typed_settings(words: Sequence[str], group: str, known: Mapping[str, Any]) -
             raise UserError(f"{word}: this command does not take it.{near} Set one of {group}.{{{', '.join(known)}}}.")
         value = _plain(override.value())
         if matches(value, known[key]) is False:
-            raise UserError(f"{group}.{key} is {as_typed(value)}. Set {expected(known[key])}.")
+            fix = expected(known[key])
+            if matches([value], known[key]):  # one where a list is wanted
+                fix = typed(f"{group}.{key}", [value])
+            raise UserError(f"{group}.{key} is {as_typed(value)}. Set {fix}.")
         found[key] = as_annotated(value, known[key])
     return found
 

@@ -47,7 +47,8 @@ class Findings(list[Finding]):
     def add(self, severity: Severity, text: str) -> None:
         """Keeps a finding, without the path in front, which is the same for all."""
         text = text.removeprefix(f"{self.path}: ")
-        self.append(Finding(severity, text if text.startswith("data.") else text[:1].upper() + text[1:]))
+        as_it_is = text.startswith(("data.", self.path))
+        self.append(Finding(severity, text if as_it_is else text[:1].upper() + text[1:]))
 
     def texts(self, severity: Severity) -> list[str]:
         """The texts of the findings of one severity."""

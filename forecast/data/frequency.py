@@ -78,8 +78,8 @@ def grid_frequency(timestamps: pd.DatetimeIndex) -> str | None:
     return min(counts, key=lambda freq: counts[freq], default=None)
 
 
-def first_deviation(timestamps: pd.DatetimeIndex, *, over_gaps: bool = False) -> tuple[int, str, pd.Timestamp]:
-    """(row, freq, expected): the first row that does not follow its predecessor by the step usual in the series.
+def first_deviation(timestamps: pd.DatetimeIndex, *, over_gaps: bool = False) -> tuple[int, str, str]:
+    """(row, freq, what it expects): the first row that does not follow its predecessor by the step usual in the series.
 
     timestamps (N,) increasing, of no exact frequency. The usual step is that of most short stretches: so a
     holiday among business days is named, and not the first weekend. over_gaps: the first row between two steps, one
@@ -94,8 +94,10 @@ def first_deviation(timestamps: pd.DatetimeIndex, *, over_gaps: bool = False) ->
             row = int((timestamps[:-1] + offset != timestamps[1:]).argmax()) + 1
         else:
             steps = range(1, len(timestamps))
-            row = next(row for row in steps if timestamps[row - 1] + offset != timestamps[row])
-    return row, freq, timestamps[row - 1] + offset
+            row = next((row for row in steps if timestamps[row - 1] + offset != timestamps[row]), 0)
+            if row == 0:  # within a month or quarter: the first step from there leads to its end, as from any day of it
+                return 1, freq, f"{timestamps[1] - offset} before it"
+    return row, freq, str(timestamps[row - 1] + offset)
 
 
 def future_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.DatetimeIndex:

@@ -22,9 +22,10 @@ def record(folder: Path, path: Path, *, only: Collection[str] | None = None) -> 
     only: the names of some; the rest of `path` stays. Raises UserError for a folder without one of them.
     """
     files = csv_files(folder, only)
-    kept = read(path) if only else {}
+    before = read(path) if only or path.is_file() else {}
+    kept = dict(before) if only else {}
     for name, file in files.items():
-        kept[name] = measure(file)
+        kept[name] = with_informer(measure(file), before.get(name, {}))
         print(f"{name}: {kept[name]['verdict']}", flush=True)
         write(path, kept)
 
@@ -41,6 +42,15 @@ def record_informers(folder: Path, path: Path, *, only: Collection[str] | None =
         kept[name]["informer"] = measure_informer(file, kept[name])
         print(f"{name}: {kept[name]['informer']}", flush=True)
         write(path, kept)
+
+
+def with_informer(result: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """The new result of a file with the Informer's of before, where the file is read and cut as then."""
+    now, then = (
+        [word for word in shlex.split(one.get("train") or "") if not word.startswith("model")]
+        for one in (result, before)
+    )
+    return result | ({"informer": before["informer"]} if "informer" in before and now == then else {})
 
 
 def csv_files(folder: Path, only: Collection[str] | None) -> dict[str, Path]:

@@ -167,3 +167,12 @@ def test_values_of_another_size_are_warned_of_in_a_forecast_and_an_evaluation(tr
     assert "'wind'" not in said
     call("evaluate", *common, "split=all", f"hydra.run.dir={tmp_path}/e")
     assert "large.csv, the rows of all: column 'load' has the median" in capsys.readouterr().out
+
+
+def test_a_grown_copy_that_a_training_is_to_go_on_with_is_named_in_the_commands(trained, tmp_path, lines, capsys):
+    (tmp_path / "copy.csv").write_text("".join(lines))
+    text = refusal(capsys, "train", f"ckpt_path={trained}", f"data.path={tmp_path}/copy.csv")
+    assert f"{tmp_path}/copy.csv has grown since" in text
+    commands = [shlex.split(line)[1:] for line in text.splitlines()[-3:]]
+    assert all(f"data.path={tmp_path}/copy.csv" in words for words in commands), text
+    call(*commands[2], f"output={tmp_path}/f.csv")

@@ -22,8 +22,13 @@ def config(path, *overrides):
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"data\.path=.*none\.csv: there is no such file"):
+    with pytest.raises(UserError, match=r"data\.path=.*none\.csv: there is no such file\. Check the path; a relative"):
         check_file(config(tmp_path / "none.csv"))
+
+
+def test_a_file_that_is_not_there_is_refused_with_the_nearest_name(path):
+    with pytest.raises(UserError, match=r"mv\.csv: there is no such file\. Did you mean 'my\.csv'\? Check the path"):
+        check_file(config(path.with_name("mv.csv")))
 
 
 def test_a_window_longer_than_the_train_rows_can_be_is_refused(path):

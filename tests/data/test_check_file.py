@@ -11,6 +11,7 @@ from data.csv_files import read_frame
 from forecast.config.annotations import parameters
 from forecast.config.build import build
 from forecast.config.compose import compose_config
+from forecast.config.entry import composed
 from forecast.config.typed_settings import typed_settings
 from forecast.data.guessing.check import check_file
 from forecast.data.guessing.column_notes import find_outliers
@@ -197,6 +198,15 @@ def test_everything_is_found_at_once(path):
     errors = " ".join(texts(check, "error"))
     assert "Line 21, column 'load': 'x' is no number; 1 such cell of 611. Correct it" in errors
     assert "Line 26 has 4 cells, the header names 3 columns; 1 such row of 611. Remove" in errors
+
+
+@pytest.mark.parametrize(("rows", "model"), [(2330, "ridge"), (2430, "boosted_trees")])
+def test_trees_are_advised_where_the_val_rows_can_say_whether_they_help(path, rows, model):
+    """Ten forecasts without overlap: of 24 steps in a tenth of the rows."""
+    check = checked(path, lines_of(table(rows=rows)))
+    words = shlex.split(check.command)[2:]
+    assert words[0] == f"model={model}" and ("model.error=absolute" in words) == (model == "boosted_trees")
+    assert composed(words).values["model"]["_target_"].lower().endswith(model.replace("_", ""))
 
 
 def test_after_an_open_quote_the_check_reads_on(path):
@@ -396,6 +406,16 @@ def test_an_ambiguous_comma_is_refused_with_a_command_for_each_value(path):
     assert first == {1.0, 1000.0} and len(check.choices) == 2
 
 
+def test_where_commas_separate_the_cells_a_quoted_comma_is_no_decimal_one(path):
+    data = table()
+    data["load"] = [f"{1 + i % 9},{i:03}" for i in range(ROWS)]
+    data["temp"] = range(100, 100 + ROWS)
+    path.write_text(data.to_csv(index=False))
+    check = check_file(str(path))
+    assert "data.thousands=',': '1,000' in column 'load'" in check.reasons
+    assert read_frame(path, **command_of(check)).values[:2, 0].tolist() == [1000.0, 2001.0]
+
+
 def test_thousands_are_found_by_the_whole_column(path):
     data = table()
     data["load"] = [f"{900 + i:,}" for i in range(ROWS)]
@@ -459,6 +479,24 @@ def test_the_fewest_columns_that_tell_series_apart_are_named(path):
         layout = layout_in(one.command)
         assert list(layout["where"]) == ["kind", "region"]
         assert len(read_frame(path, **layout)) == 97
+
+
+def test_a_series_is_chosen_among_those_that_were_asked_for(path):
+    parts = [table(rows=97, seed=i).assign(kind="ab"[i % 2], region="xyz"[i // 2]) for i in range(6)]
+    check = checked(path, lines_of(pd.concat(parts)), where={"region": "y"})
+    assert 'Choose one with "data.where={region: y, kind: a}"' in only(check, "error")
+    assert [one.reading for one in check.choices] == ["all series, as a panel", "a", "b"]
+    panel, *layouts = check.choices[0].command, *(layout_in(one.command) for one in check.choices[1:])
+    assert [one["where"] for one in layouts] == [{"region": "y", "kind": "a"}, {"region": "y", "kind": "b"}]
+    assert all(len(read_frame(path, **one)) == 97 for one in layouts)
+    assert 'data.where="{region: y}"' in panel and "data.id_column=kind" in panel
+
+
+def test_equal_series_of_two_id_columns_are_told_apart_by_the_second_after_the_first(path):
+    parts = [table(rows=97).assign(region="xy"[i // 2], kind="ab"[i % 2]) for i in range(4)]
+    check = checked(path, lines_of(pd.concat(parts)))
+    wheres = [layout_in(one.command)["where"] for one in check.choices if "panel" not in one.reading]
+    assert wheres == [{"region": region, "kind": kind} for region in "xy" for kind in "ab"]
 
 
 def test_series_with_numbers_for_names_are_told_apart(path):

@@ -127,6 +127,12 @@ STRICT_FAULTS = {  # a check finds out how the file is written, a rule for gaps 
     ),
     "a short row": (table(HOURS) + "2016-07-01 11:00:00,7\n", "line 13, column 'b': the value is missing"),
     "unequal steps": (steps("2016-07-01", "2016-07-02", "2016-07-05"), "line 4: ... 'D' expects 2016-07-03"),
+    # found among the damaged files: the step from any day of a quarter leads to its end, so that every row follows
+    "a first row within a quarter": (
+        steps("2016-02-28", *(f"{year}-{end}" for year in (2016, 2017) for end in ("03-31", "06-30", "09-30", "12-31"))),
+        "line 3: the timestamps are not regular: 2016-03-31 00:00:00 follows 2016-02-28 00:00:00 (line 2), where the "
+        "usual step 'QE-DEC' expects 2015-12-31 00:00:00 before it;",
+    ),
     # in nanoseconds the first step is beyond 64 bits
     "steps of centuries": (
         steps("1678-01-01", "1978-01-01", "2261-01-01"),

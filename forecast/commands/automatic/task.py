@@ -142,7 +142,7 @@ def of_file(
         ]
         more = "\n".join(["", "Add the words of one reading to the command:", *lines[:MOST_READINGS]]) if lines else ""
         raise UserError(f"{path}: {' '.join(problems) or 'it cannot be read as it is.'}{more}")
-    words = [word for word in shlex.split(command)[2:] if not word.startswith("model=")]
+    words = [word for word in shlex.split(command)[2:] if not word.startswith(("model=", "model."))]
     lengths = dict(word.split("=", 1) for word in words if word.startswith(("seq_len=", "pred_len=")))
     words = [word for word in words if word.partition("=")[0] not in lengths]
     found = {key: int(value) for key, value in lengths.items()}

@@ -17,6 +17,9 @@ FEW_WINDOWS, HARDLY_ANY_WINDOWS = 2_000, 500
 STEPS_TO_TRAIN = 6_000_000
 EVALUATED = 1 / 3
 MOST_EPOCHS, FEWEST_EPOCHS, FEWEST_BATCHES = 20, 2, 50
+# Forecasts without overlap that the val rows hold: fewer cannot say of trees whether they help (docs/experiments.md,
+# "What check-data advises").
+ENOUGH_FORECASTS = 10
 UPDATES = 1_000  # of the weights: where the windows are few, more epochs than MOST_EPOCHS
 
 
@@ -41,6 +44,15 @@ def find_drift(values: FloatArray, columns: Sequence[str], *, train: range, val:
     shift[moves] = (after.mean(axis=0) - before.mean(axis=0))[moves] / deviation[moves]
     farthest = int(abs(shift).argmax())
     return Drift(columns[farthest], float(shift[farthest])) if abs(shift[farthest]) >= DRIFT else None
+
+
+def fitted_model(windows: Mapping[str, int], lengths: Lengths) -> tuple[str, dict[str, Any]]:
+    """The model without gradient steps that fits so many val windows, and its keys of train.
+
+    Boosted trees stand on a ridge; the val windows choose how many there are, none among the choices.
+    """
+    forecasts = (windows["val"] + lengths.pred_len - 1) // lengths.pred_len
+    return ("boosted_trees", {"model.error": "absolute"}) if forecasts >= ENOUGH_FORECASTS else ("ridge", {})
 
 
 def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: bool) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Everything that is wrong with a CSV file, all at once, and the command to train on it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ import numpy as np
 from forecast.data.findings import Findings, Gaps, counted, quoted
 from forecast.data.frame import SeriesFrame, series_of, table_to_frame
 from forecast.data.frequency import rows_missing
-from forecast.data.guessing.advice import Drift, find_drift, informer_settings
+from forecast.data.guessing.advice import Drift, find_drift, fitted_model, informer_settings
 from forecast.data.guessing.choices import Given, Guess, Undecided, settings_of
 from forecast.data.guessing.column_notes import note_columns
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
@@ -43,9 +43,9 @@ class FileCheck:
 
     readable: whether the strict reader reads it by `layout`, with data.gaps where something is to mend. reasons: of the
     choices in the layout that nobody else has made. command: the training that it is fit for, None as long as something
-    must be mended or chosen first; informer_command: another, of an Informer that fits the rows. kind: of a file that
-    is no text. choices: where several readings give different data, one for each. season: of the target where one is
-    named; runner_up: the next best.
+    must be mended or chosen first, and model what it trains; informer_command: another, of an Informer that fits the
+    rows. kind: of a file that is no text. choices: where several readings give different data, one for each. season: of
+    the target where one is named; runner_up: the next best.
     """
 
     path: str
@@ -68,6 +68,7 @@ class FileCheck:
     drift: Drift | None = None
     readable: bool = False
     windows: dict[str, int] = field(default_factory=dict)
+    model: str | None = None
     command: str | None = None
     informer_command: str | None = None
     choices: list[Choice] = field(default_factory=list)
@@ -140,16 +141,19 @@ def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecide
         # The series of a panel are not resampled: at uneven times each is read alone.
         even = one.command is not None and one.layout is not None and one.layout.resample is None
         if undecided.ids and even and found[0].reading != _PANEL:
-            found.insert(0, Choice(_PANEL, _panel_command(one, undecided.ids)))
+            found.insert(0, Choice(_PANEL, _panel_command(one, undecided.ids, where=given.get("where"))))
     return found[:_MOST_COMMANDS]
 
 
-def _panel_command(one: FileCheck, ids: Sequence[str]) -> str:
-    """The training on all series, read as the one that was looked at; in others there may be gaps."""
+def _panel_command(one: FileCheck, ids: Sequence[str], *, where: Mapping[str, Any] | None) -> str:
+    """The training on all series, read as the one that was looked at; in others there may be gaps.
+
+    where: what chose the rows before the series were told apart.
+    """
     kept = {
         key: tuple(name for name in getattr(one.layout, key) or () if name not in ids) for key in ("columns", "drop")
     }
-    layout = replace(one.layout, where=None, columns=kept["columns"] or None, drop=kept["drop"])
+    layout = replace(one.layout, where=where, columns=kept["columns"] or None, drop=kept["drop"])
     gaps = "interpolate" if layout.gaps == "refuse" else layout.gaps
     assert one.lengths is not None
     lengths = {key: value for key, value in one.lengths._asdict().items() if key != "label_len"}
@@ -203,7 +207,8 @@ def _advise(check: FileCheck, given: Given) -> None:
     sizes = informer_settings(check.windows, check.lengths, drifts=check.drift is not None)
     check.informer_command = train_command("informer", check.path, {**settings, **lengths, **sizes})
     lengths.pop("label_len")  # of a decoder
-    check.command = train_command("ridge", check.path, {**settings, **lengths})
+    check.model, keys = fitted_model(check.windows, check.lengths)
+    check.command = train_command(check.model, check.path, {**settings, **lengths, **keys})
 
 
 def _settings(check: FileCheck, layout: Layout) -> dict[str, Any]:

@@ -72,11 +72,15 @@ def _decide_series(table: Table, columns: Sequence[RawColumn], guess: Guess, giv
     some = f"{repeats} of {len(stamps)} rows repeat{'s' * (repeats == 1)} a timestamp"
     if ids is not None:
         names = " and ".join(map(quoted, ids.columns))
+        chosen = [{**(given.get("where") or {}), **example} for example in ids.examples]
         raise Undecided(
             f"{ids.series} series stand below one another: {some}, and {names} tell{'s' * (len(ids.columns) == 1)} "
-            f'them apart. Choose one with "data.where={hydra_value(ids.examples[0])}", or read all as a panel with '
+            f'them apart. Choose one with "data.where={hydra_value(chosen[0])}", or read all as a panel with '
             f"{typed('data.id_column', ids.columns[0] if len(ids.columns) == 1 else list(ids.columns))}.",
-            [Reading(", ".join(map(str, example.values())), {"where": example}) for example in ids.examples],
+            [
+                Reading(", ".join(map(str, example.values())), {"where": where})
+                for example, where in zip(ids.examples, chosen, strict=True)
+            ],
             ids=ids.columns,
         )
     if stacked:
