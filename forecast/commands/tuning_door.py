@@ -9,7 +9,7 @@ import pandas as pd
 from omegaconf import DictConfig
 
 from forecast.commands.own_classes import with_own_classes
-from forecast.commands.search import OF
+from forecast.commands.study_page import OF
 from forecast.commands.tables import check_table, time_column_of, write_table
 from forecast.commands.tune import tune as run_study
 from forecast.config.early import check_file
