@@ -29,6 +29,7 @@ from forecast.commands.tables import (
     keep_table,
     time_column_of,
 )
+from forecast.commands.tuning_door import Tunable
 from forecast.config.entry import call
 from forecast.config.job import run_folder
 from forecast.config.trust import trusting
@@ -43,7 +44,7 @@ from forecast.evaluation.predict import predict
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
 
 
-class Forecaster(Automatic):
+class Forecaster(Automatic, Tunable):
     """A model of any kind, from its config to its forecasts.
 
     model: an option of the group model, such as informer or dlinear. seq_len, label_len, pred_len, seed: those keys of

@@ -3,22 +3,25 @@
 Runs that differ in their seed alone are one row: mean and spread of the error, its cost, and the difference to a chosen
 row with a 95 % interval, on the windows that both have forecast. Writes report.md, report.csv, report.html,
 runs.jsonl and pictures into the folder. Failed and unfinished runs are listed with the reason. With --page the folder
-is that of one run or backtest, whose report.html is written anew.
+is that of one run, backtest or study of `forecast tune`, whose report.html is written anew.
 """
 
 import argparse
 
 from forecast.commands import Answer
 from forecast.commands.fold_files import is_backtest
+from forecast.commands.study_page import is_study
 from forecast.errors import UserError
 
 
 def main(arguments: argparse.Namespace) -> Answer:
-    """Reads the folder, writes the comparison, prints report.md; with --page the page of one run or backtest."""
+    """Reads the folder, writes the comparison, prints report.md; with --page the page of one run, backtest or study."""
     try:
         if arguments.page:
             if is_backtest(arguments.folder):  # torch, which a comparison does not wait for
                 from forecast.commands.fold_page import remake
+            elif is_study(arguments.folder):
+                from forecast.commands.study_page import remake
             else:
                 from forecast.commands.page import remake
             return remake(arguments.folder, overwrite=arguments.overwrite)

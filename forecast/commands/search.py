@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.commands.outputs import keep_others
+from forecast.commands.study_page import OF, TRIALS
 from forecast.config.check import check_config, read_settings
 from forecast.config.compose import groups
 from forecast.config.job import in_sweep, run_folder, task_overrides, users_folders
@@ -24,8 +25,8 @@ from forecast.run_folder import METRICS, PAGE, RUN_INFO
 from forecast.run_folder.documents import read_json
 from forecast.training.trial import monitor_of
 
-OF, JOURNAL, LOCK = "study.json", "journal.log", ".study.lock"
-TRIALS, TABLE, BEST = "trials.json", "trials.csv", "best"
+JOURNAL, LOCK = "journal.log", ".study.lock"
+TABLE, BEST = "trials.csv", "best"
 BEST_FILE = f"{EXPERIMENT}/{BEST}.yaml"
 OUTPUTS = (TRIALS, TABLE, BEST_FILE, PAGE, JOURNAL, RUN_INFO, METRICS)
 

@@ -9,14 +9,15 @@ from typing import Any
 
 from optuna.trial import FrozenTrial
 
-from forecast.commands.search import BEST, BEST_FILE, TABLE, TRIALS, Search
+from forecast.commands.search import BEST, BEST_FILE, TABLE, Search
 from forecast.commands.studies import SharedStudy
+from forecast.commands.study_page import TRIALS
 from forecast.comparison.study_page import sentences, study_page
 from forecast.config.space import as_trained, typed_point, written
 from forecast.config.trials import EXPERIMENT, plain, searched, write_experiment
 from forecast.config.trust import as_typed
 from forecast.files import json_text, rounded, together
-from forecast.run_folder import PAGE
+from forecast.run_folder import FILES, PAGE, sha256
 from forecast.text.documents import as_cell
 from forecast.text.program import command
 from forecast.text.terminal import say, shell_word
@@ -57,6 +58,7 @@ def finish(search: Search, study: SharedStudy, file: BestFile, *, why: str, stop
             **{key: config[key] for key in ("seed", "seq_len", "pred_len")},
             "metric": search.metric,
             "minutes": search.settings.minutes,
+            "most_trials": search.settings.trials,
             "seconds": study.seconds_spent(),
             "space": written(search.space),
             "trials": [described(trial) for trial in study.trials],
@@ -64,7 +66,7 @@ def finish(search: Search, study: SharedStudy, file: BestFile, *, why: str, stop
         document["states"] = dict(Counter(trial["state"] for trial in document["trials"]))
         document["best"] = {**described(best), **file.update(study)}
         document = rounded({**document, "why": why})
-        write_files(search.folder, document)
+        document = write_files(search.folder, document)
     for sentence in sentences(document):
         say(sentence)
     return document
@@ -104,12 +106,14 @@ def best_file(search: Search, best: FrozenTrial) -> dict[str, str]:
     return {"command": start + " ".join([*own, *map(shell_word, words)]), "file": BEST_FILE}
 
 
-def write_files(folder: Path, document: Mapping[str, Any]) -> None:
-    """Writes trials.csv, report.html and, last, trials.json."""
+def write_files(folder: Path, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes trials.csv, report.html and, last, trials.json, which it returns."""
     with together(folder) as beside:
         beside(TABLE).write_text(table_of(document), encoding="utf-8")
         beside(PAGE).write_text(study_page(document), encoding="utf-8")
-        beside(TRIALS).write_text(json_text(document), encoding="utf-8")
+        whole = {**document, FILES: {PAGE: sha256(beside(PAGE))}}
+        beside(TRIALS).write_text(json_text(whole), encoding="utf-8")
+    return whole
 
 
 def table_of(document: Mapping[str, Any]) -> str:

@@ -1,11 +1,11 @@
 """What a study of `forecast tune` came to: in sentences, and as report.html. document: trials.json."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from forecast.report.page.charts import folds_chart
+from forecast.comparison.study_charts import errors_chart, value_of, values_chart
 from forecast.report.page.document import Section, document, facts, paragraph
-from forecast.report.page.parts import NO_SCRIPT, Drawing, tiles, verdict_box
+from forecast.report.page.parts import NO_SCRIPT, ZOOM, Drawing, far_note, tiles, verdict_box
 from forecast.report.page.tables import Strong, plain_table
 from forecast.report.tables import short_number
 from forecast.text.terminal import label
@@ -32,17 +32,18 @@ def sentences(found: Document) -> list[str]:
             f"No trial was trained to its end: this one was cut off after {_many(best['epochs'], 'epoch')}. More "
             "tune.minutes would tell more."
         )
-    failed = [trial for trial in found["trials"] if trial["state"] == "failed"]
-    said += [f"Trial {trial['trial']} has failed: {label(trial['reason'], LONGEST)}" for trial in failed[:MOST_REASONS]]
+    failed = _failed(found)
+    for reason, of in list(failed.items())[:MOST_REASONS]:
+        said.append(f"{f'Trials {of} have' if ',' in of else f'Trial {of} has'} failed: {label(reason, LONGEST)}")
     if len(failed) > MOST_REASONS:
-        said.append(f"{len(failed) - MOST_REASONS} more have failed; trials.csv has the reasons.")
+        said.append("More have failed; trials.csv has the reasons.")
     said.append(f"Train with it: {best['command']}")
     return said
 
 
 def point(trial: Document) -> str:
     """What was drawn for a trial, as one types it."""
-    return label(" ".join(f"{key}={_value(value)}" for key, value in trial["config"].items()), LONGEST)
+    return label(" ".join(f"{key}={value_of(value)}" for key, value in trial["config"].items()), LONGEST)
 
 
 def study_page(found: Document) -> str:
@@ -53,12 +54,15 @@ def study_page(found: Document) -> str:
         "lowest error": short_number(best["error"]),
         "of trial": str(best["trial"]),
         "trials": str(len(found["trials"])),
-        "minutes": f"{found['seconds'] / 60:.1f}",
+        "minutes": _minutes(found),
     }
     settings = [
         ("model", label(str(found["model"]))),
         ("data", label(str(found["data"]))),
         ("judged by", found["metric"]),
+        ("asked for", _asked(found)),
+        ("taken", f"{found['seconds'] / 60:.1f} minutes, {_many(len(found['trials']), 'trial')}"),
+        ("ended", found["why"]),
         *([] if "seq_len" in found["space"] else [("seq_len", str(found["seq_len"]))]),
         ("pred_len", str(found["pred_len"])),
         ("seed", str(found["seed"])),
@@ -69,8 +73,9 @@ def study_page(found: Document) -> str:
         lead=[verdict_box(sentences(found)), tiles(boxes), paragraph(NO_SCRIPT, "note drawless")],
         sections=[
             Section("errors", "Error by trial", _errors(found, draw)),
-            Section("best", "The best config", [_best(found)]),
-            Section("trials", "All trials", [_trials(found)]),
+            Section("values", "Error by what was drawn", _values(found, draw)),
+            Section("best", "The best config", _best(found)),
+            Section("trials", "All trials", _trials(found)),
             Section("study", "The study", [facts(settings)]),
         ],
         charts=draw.charts,
@@ -78,25 +83,30 @@ def study_page(found: Document) -> str:
 
 
 def _errors(found: Document, draw: Drawing) -> list[str]:
-    known = [trial for trial in found["trials"] if trial["error"] is not None]
-    lowest, so_far = float("inf"), []
-    for trial in known:
-        lowest = min(lowest, trial["error"] if trial["state"] != "pruned" else lowest)
-        so_far.append(None if lowest == float("inf") else lowest)
-    lines: dict[str, Sequence[float | None]] = {"trial": [trial["error"] for trial in known], "best so far": so_far}
-    styles = {"trial": "past", "best so far": "forecast"}
-    x, axis = [trial["trial"] for trial in known], {"kind": "number", "label": "trial"}
+    made = errors_chart(found)
+    if made is None:
+        return [paragraph("No trial has an error yet.")]
     says = "The lowest validation error of each trial, pruned ones among them."
-    return [paragraph(says), draw(folds_chart("Error by trial", x, {found["metric"]: lines}, styles, axis=axis))]
+    return [paragraph(f"{says} {ZOOM}"), far_note(made), draw(made)]
 
 
-def _best(found: Document) -> str:
+def _values(found: Document, draw: Drawing) -> list[str]:
+    made = values_chart(found)
+    if made is None:
+        return []
+    says = "Other keys vary too: a picture of one key shows where low errors lie, and does not prove what caused them."
+    return [paragraph(says), far_note(made), draw(made)]
+
+
+def _best(found: Document) -> list[str]:
     config = found["best"]["config"]
-    rows = [[key, _value(config[key]), _drawn_from(values)] for key, values in found["space"].items()]
-    return plain_table(["key", "best", "drawn from"], rows, ["", "number", ""])
+    rows = [[key, value_of(config[key]), _drawn_from(values)] for key, values in found["space"].items()]
+    table = plain_table(["key", "best", "drawn from"], rows, ["", "number", ""])
+    return [table, paragraph(f"As a file of this folder: {found['best']['file']}. The command above trains with it.")]
 
 
-def _trials(found: Document) -> str:
+def _trials(found: Document) -> list[str]:
+    """All trials by their error, then why some have failed: beside the others that would make rows of many lines."""
     keys = list(found["space"])
     in_order = sorted(found["trials"], key=lambda one: (one["error"] is None, one["error"] or 0.0, one["trial"]))
     rows = []
@@ -107,28 +117,45 @@ def _trials(found: Document) -> str:
             STATES.get(trial["state"], trial["state"]),
             "-" if trial["seconds"] is None else f"{trial['seconds']:.1f}",
             str(trial["epochs"] or "-"),
-            *(_value(trial["config"].get(key)) for key in keys),
-            label(trial["reason"] or ""),
+            *(value_of(trial["config"].get(key)) for key in keys),
         ]
         rows.append([str(trial["trial"]), *cells])
-    heads = ["trial", "error", "state", "seconds", "epochs", *keys, "reason"]
-    kinds = ["number", "number", "", "number", "number", *["number"] * len(keys), ""]
-    return plain_table(heads, rows, kinds, found["metric"])
+    heads = ["trial", "error", "state", "seconds", "epochs", *keys]
+    kinds = ["number", "number", "", "number", "number", *["number"] * len(keys)]
+    whole = plain_table(heads, rows, kinds, found["metric"])
+    reasons = [[of, label(reason, LONGEST)] for reason, of in _failed(found).items()]
+    return [whole, plain_table(["failed", "with"], reasons, ["", ""]) if reasons else ""]
+
+
+def _failed(found: Document) -> dict[str, str]:
+    """Each reason for which trials have failed -> their numbers: 1, 4."""
+    numbers: dict[str, list[str]] = {}
+    for trial in found["trials"]:
+        if trial["state"] == "failed":
+            numbers.setdefault(trial["reason"] or "not known", []).append(str(trial["trial"]))
+    return {reason: ", ".join(of) for reason, of in numbers.items()}
+
+
+def _minutes(found: Document) -> str:
+    """What was taken, of what was asked for."""
+    taken = f"{found['seconds'] / 60:.1f}"
+    return taken if found["minutes"] is None else f"{taken} of {found['minutes']:g}"
+
+
+def _asked(found: Document) -> str:
+    """The budget: minutes, trials, or both."""
+    minutes = [] if found["minutes"] is None else [f"{found['minutes']:g} minutes"]
+    most = found.get("most_trials")  # not in studies of former programs
+    return ", ".join([*minutes, *([] if most is None else [f"{_many(most, 'trial')} at most"])]) or "-"
 
 
 def _many(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
-def _value(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
 def _drawn_from(values: Any) -> str:
     if isinstance(values, Mapping):
-        drawn = f"{_value(values['low'])} to {_value(values['high'])}"
-        step = f", by {_value(values['step'])}" if values.get("step") else ""
+        drawn = f"{value_of(values['low'])} to {value_of(values['high'])}"
+        step = f", by {value_of(values['step'])}" if values.get("step") else ""
         return drawn + step + (", by the logarithm" if values.get("log") else "")
-    return ", ".join(map(_value, values))
+    return ", ".join(map(value_of, values))

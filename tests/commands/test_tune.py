@@ -3,6 +3,8 @@
 import csv
 import json
 import shlex
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ from program import TINY, call, refusal
 
 from forecast.commands import tune as command
 from forecast.data.demo import demo_frame
+from forecast.run_folder import sha256
 
 STRANGER = "journal.log"
 
@@ -159,7 +162,9 @@ def test_a_trial_that_fails_is_said_and_left_out(tmp_path, capsys):
     failed = [trial for trial in document["trials"] if trial["state"] == "failed"]
     assert failed and all(trial["config"]["seq_len"] == 600 and "600" in trial["reason"] for trial in failed)
     assert document["best"]["config"]["seq_len"] == 19
-    assert f"Trial {failed[0]['trial']} has failed: " in capsys.readouterr().out
+    numbers = ", ".join(str(trial["trial"]) for trial in failed)
+    many = f"Trials {numbers} have" if len(failed) > 1 else f"Trial {numbers} has"
+    assert f"{many} failed: {failed[0]['reason'][:40]}" in capsys.readouterr().out
     assert failed[0]["reason"].split(":")[0] in (tmp_path / "report.html").read_text()
 
 
@@ -265,3 +270,52 @@ def test_yaml_of_a_users_own_is_found_by_the_trials_and_by_what_is_printed(tmp_p
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["seq_len"] == 23
     assert metrics["val"]["scaled"]["mse"] == pytest.approx(read(folder)["best"]["error"], rel=1e-5)
+
+
+@pytest.fixture
+def copied(study, tmp_path):
+    return Path(shutil.copytree(study[0], tmp_path / "copy"))
+
+
+def test_the_page_made_anew_is_the_same_to_the_byte(study, copied, capsys):
+    folder, document = study
+    assert document["files"] == {"report.html": sha256(folder / "report.html")}
+    before, trials = (copied / "report.html").read_bytes(), (copied / "trials.json").read_bytes()
+    (copied / "report.html").unlink()
+    call("report", copied, "--page")
+    assert capsys.readouterr().out.startswith(f"{copied}/report.html: ")
+    assert (copied / "report.html").read_bytes() == before and (copied / "trials.json").read_bytes() == trials
+
+
+def change(**keys):
+    def do(folder):
+        (folder / "trials.json").write_text(json.dumps({**read(folder), **keys}))
+
+    return do
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda folder: (folder / "trials.json").unlink(), "has no trials.json: its study runs, or was killed."),
+        (lambda folder: (folder / "trials.json").write_text("{"), "Expecting property name"),
+        (lambda folder: (folder / "trials.json").write_text('{"a": 1}'), "is not of a study: it has no best"),
+        (change(trials=[3]), "trials.json is damaged: TypeError"),
+        (change(files={}), "report.html is there and is not a page of this study"),
+    ],
+)
+def test_a_study_without_a_page_to_make_is_refused_in_a_sentence(copied, spoil, words, capsys):
+    before = (copied / "report.html").read_bytes()
+    spoil(copied)
+    said = refusal(capsys, "report", copied, "--page")
+    assert words in said and len(said.splitlines()) == 1
+    again = f"The same forecast tune command, with hydra.run.dir={copied}, goes on with it"
+    assert again in said or "or say --overwrite" in said
+    assert (copied / "report.html").read_bytes() == before
+
+
+def test_a_strangers_page_is_replaced_on_request(copied):
+    change(files={})(copied)
+    (copied / "report.html").write_text("mine")
+    call("report", copied, "--page", "--overwrite")
+    assert "Tuning of dlinear" in (copied / "report.html").read_text()

@@ -1,4 +1,7 @@
-"""Backtests made by hand, of any size and with any names, and their pages."""
+"""Backtests and studies made by hand, of any size and with any names, and their pages."""
+
+import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -7,6 +10,7 @@ from report.pages import made_record
 from forecast.comparison.backtest_page import backtest_page
 from forecast.comparison.backtests import cell_errors, fold_errors, summary
 from forecast.comparison.fold_sums import FoldSums
+from forecast.comparison.study_page import study_page
 
 LEVELS = ("80", "95")
 
@@ -60,3 +64,53 @@ def made_backtest(folds=6, *, pred_len=4, step=None, parts=1, **options):
 def made_backtest_page(folds=6, **options):
     found, sums, tables, _ = made_backtest(folds, **options)
     return backtest_page(found, sums, lambda: iter(tables), made_record(list(options.get("targets", ("load",)))))
+
+
+def made_study(count=12, *, names=("mse", "mae", None), data="my.csv", **changes):
+    """trials.json: a rate between two ends by its logarithm, whole numbers, a share, and a choice of names."""
+    draws = np.random.default_rng(3)
+    space = {
+        "optim.lr": {"low": 1e-4, "high": 1e-1, "log": True},
+        "model.layers": {"low": 1, "high": 4},
+        "model.dropout": {"low": 0.0, "high": 0.5, "step": 0.1},
+        "loss": list(names),
+    }
+    states, made = ("finished", "pruned", "finished", "failed", "cut"), []
+    for number in range(count):
+        state = states[number % len(states)]
+        rate = float(f"{10 ** draws.uniform(-4, -1):.6g}")
+        config = {"optim.lr": rate, "model.layers": int(draws.integers(1, 5)), "model.dropout": 0.3}
+        config["loss"] = names[number % len(names)]
+        error = None if state == "failed" else 0.4 + 0.1 * abs(float(np.log10(rate)) + 2.5) + (state == "pruned") * 0.2
+        errors = [] if error is None else [error + 0.1, error]
+        trial = {
+            "trial": number,
+            "state": state,
+            "error": error,
+            "seconds": 1.5 + number,
+            "epochs": len(errors) or None,
+        }
+        reason = f"a loss of {names[0]} does not fit" if state == "failed" else None
+        made.append({**trial, "config": config, "reason": reason, "by_epoch": errors})
+    finished = [trial for trial in made if trial["state"] == "finished"]
+    best = min(finished, key=lambda trial: trial["error"])
+    command = {"command": "forecast train --config-dir tunings/a experiment=best", "file": "experiment/best.yaml"}
+    found = {"status": "finished", "model": "dlinear", "data": data, "seed": 1, "seq_len": 96, "pred_len": 24}
+    found |= {"metric": "val mse, scaled", "minutes": 10.0, "most_trials": 40, "seconds": 581.0, "space": space}
+    found["states"] = {state: sum(one["state"] == state for one in made) for state in states}
+    found |= {"trials": made, "best": {**best, **command}, "why": "What is left is too short for another trial."}
+    return {**found, **changes}
+
+
+def made_study_page(count=12, **changes):
+    return study_page(made_study(count, **changes))
+
+
+def charts_of(page):
+    charts = json.loads(re.search(r'id="page-data">(.*?)</script>', page, re.DOTALL)[1])["charts"]
+    return {chart["title"]: chart for chart in charts}
+
+
+def words_of(page):
+    """What is read without JavaScript."""
+    return re.sub(r"<[^>]*>", " ", re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.DOTALL))

@@ -1,13 +1,12 @@
 """The page of a backtest as a file: its figures, its pictures, its size, and names of others in it."""
 
-import json
 import re
 import time
 
 import numpy as np
 import pandas as pd
 import pytest
-from comparison.pages import made_backtest, made_backtest_page, made_table
+from comparison.pages import charts_of, made_backtest, made_backtest_page, made_table, words_of
 from report.pages import HOSTILE, made_record
 
 from forecast.comparison.backtest_page import backtest_page
@@ -15,16 +14,6 @@ from forecast.comparison.backtests import cell_errors
 from forecast.comparison.fold_forecasts import fold_forecasts_chart
 
 LIMIT = 3_000_000
-
-
-def charts_of(page):
-    charts = json.loads(re.search(r'id="page-data">(.*?)</script>', page, re.DOTALL)[1])["charts"]
-    return {chart["title"]: chart for chart in charts}
-
-
-def words_of(page):
-    """What is read without JavaScript."""
-    return re.sub(r"<[^>]*>", " ", re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.DOTALL))
 
 
 def values(line, count):

@@ -1,11 +1,12 @@
-"""The pages of a backtest and of a comparison as a browser shows them, with names that would act."""
+"""The pages of a backtest, a comparison and a study as a browser shows them, with names that would act."""
 
 import json
+import math
 
 import pytest
 from browser import CHROMIUM, browser
 from comparison.folders import make_run, wave
-from comparison.pages import made_backtest_page
+from comparison.pages import made_backtest_page, made_study, made_study_page
 from report.pages import HOSTILE
 from shown_pages import shown as in_a_tab
 
@@ -40,21 +41,24 @@ def comparison_of(folder, names):
 def made(kind, folder, names):
     if kind == "comparison":
         return comparison_of(folder / "sweep", names)
+    if kind == "study":
+        return made_study_page(names=list(names), data=names[0])
     return made_backtest_page(12, ids=list(names))
 
 
+KINDS = ["backtest", "comparison", "study"]
 SCREENS = {"wide": {}, "narrow": {"width": 390, "height": 800}, "dark": {"dark": True}}
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-@pytest.mark.parametrize("kind", ["backtest", "comparison"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_chart_is_drawn_within_the_page(shown, kind, screen, tmp_path):
     page = shown(made(kind, tmp_path, ["full", "prob", "lsh"]), **SCREENS[screen])
     charts = page.evaluate("""[...document.querySelectorAll('[data-chart]')].map((node) =>
-      [...node.querySelectorAll("svg[role=img] :is(path.line, rect.bar, circle.point)")]
+      [...node.querySelectorAll("svg[role=img] :is(path.line, rect.bar, circle.point, circle.dot)")]
         .filter((mark) => mark.getBBox().width > 5).length
     )""")
-    assert len(charts) == {"backtest": 8, "comparison": 3}[kind] and all(charts), charts
+    assert len(charts) == {"backtest": 8, "comparison": 3, "study": 2}[kind] and all(charts), charts
     assert page.evaluate("document.documentElement.scrollWidth") == SCREENS[screen].get("width", 1280)
     colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert colour == ("rgb(22, 24, 27)" if screen == "dark" else "rgb(255, 255, 255)")
@@ -106,7 +110,33 @@ def test_an_interval_is_drawn_where_its_numbers_are(shown):
     assert points[0] - zero == pytest.approx(scale * rows[0]["value"], abs=0.2)
 
 
-@pytest.mark.parametrize("kind", ["backtest", "comparison"])
+def test_another_key_of_a_study_moves_every_point_to_the_value_that_its_trial_has(shown):
+    """Places on the axis of the logarithm, and on that of names, by an independent reading of the table of trials."""
+    page = shown(made_study_page(13))
+    points = "document.querySelectorAll('#values svg[role=img] circle.dot.other1')"
+
+    def choose(number):
+        page.evaluate(f"""(() => {{
+          const select = document.querySelector('#values select');
+          select.selectedIndex = {number};
+          select.dispatchEvent(new Event('change'));
+        }})()""")
+        return page.evaluate(f"[...{points}].map((node) => [node.cx, node.cy].map((one) => one.baseVal.value))")
+
+    finished = [trial for trial in made_study(13)["trials"] if trial["state"] == "finished"]
+    by_rate = sorted(finished, key=lambda trial: trial["config"]["optim.lr"])
+    seen = choose(0)
+    rates, errors = ([math.log10(t["config"]["optim.lr"]) for t in by_rate], [t["error"] for t in by_rate])
+    for values, places in ((rates, [x for x, _ in seen]), (errors, [y for _, y in seen])):
+        scale = (places[-1] - places[0]) / (values[-1] - values[0])
+        assert places == pytest.approx([places[0] + scale * (value - values[0]) for value in values], abs=0.3)
+    words = "[...document.querySelectorAll('#values svg[role=img] text')].map((node) => node.textContent)"
+    assert {"0.0001", "0.001", "0.01", "0.1"} <= set(page.evaluate(words))
+    choose(3)
+    assert {"mse", "mae", "null"} <= set(page.evaluate(words))
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_names_of_others_do_nothing(shown, kind, tmp_path):
     page = shown(made(kind, tmp_path, HOSTILE))
     assert page.evaluate("document.scripts.length") == 2 and page.evaluate("document.images.length") == 0
@@ -115,9 +145,13 @@ def test_names_of_others_do_nothing(shown, kind, tmp_path):
     assert all(name in words for name in HOSTILE[:3] if kind == "backtest") and "onerror" in words
 
 
-@pytest.mark.parametrize("kind", ["backtest", "comparison"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_without_javascript_the_verdict_and_the_tables_are_read(shown, kind, tmp_path):
     page = shown(made(kind, tmp_path, ["full", "prob"]), script=False)
     words = page("Runtime.evaluate", expression="document.body.innerText", returnByValue=True)["result"]["value"]
-    assert "The pictures need JavaScript" in words and "last value" in words
-    assert ("Over 12 forecasts of 4 steps" if kind == "backtest" else "has the lowest test MSE of 2 rows") in words
+    said = {
+        "backtest": ["last value", "Over 12 forecasts of 4 steps"],
+        "comparison": ["last value", "has the lowest test MSE of 2 rows"],
+        "study": ["The lowest error (val mse, scaled) is", "a loss of full does not fit"],
+    }
+    assert all(one in words for one in ["The pictures need JavaScript", *said[kind]])

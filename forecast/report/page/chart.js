@@ -33,14 +33,19 @@ function panelOf(spec, raw) {
   const xs = placesOf(raw.x);
   const lines = raw.lines.map((line) => (line === null ? null : valuesOf(line, xs.length)));
   const bands = (raw.bands || []).map((band) => band.map((end) => valuesOf(end, xs.length)));
-  return { xs, lines, bands, mark: raw.mark, label: raw.label || spec.y.label };
+  const { mark, axis = spec.x, notes = [] } = raw;
+  return { xs, lines, bands, mark, axis, notes, label: raw.label || spec.y.label };
 }
 
-// "M x y L x y ..." with a new beginning after each hole; single points get a circle each.
-function trace(points, group, className) {
+// "M x y L x y ..." with a new beginning after each hole; single points get a circle each. apart: all points do.
+function trace(points, group, className, apart) {
   let path = "", before = false;
   points.forEach((point, i) => {
-    if (point === null) { before = false; return; }
+    if (point === null || apart) {
+      if (point) make("circle", { cx: point[0].toFixed(1), cy: point[1].toFixed(1), r: 4, class: `dot ${className}` }, group);
+      before = false;
+      return;
+    }
     path += `${before ? "L" : "M"}${point[0].toFixed(1)} ${point[1].toFixed(1)}`;
     if (!before && (i + 1 >= points.length || points[i + 1] === null)) {
       make("circle", { cx: point[0].toFixed(1), cy: point[1].toFixed(1), r: 3, class: `dot ${className}` }, group);
@@ -139,7 +144,8 @@ class LineChart {
       make("rect", { x: 0, y: 1, width: 26, height: 10, class: `band ${band.style}` }, swatch);
     }));
     this.spec.lines.forEach((line, i) => entry(`l${i}`, line.name, (swatch) => {
-      make("path", { d: "M0 6H26", class: `line ${line.style}` }, swatch);
+      if (line.points) make("circle", { cx: 13, cy: 6, r: 4, class: `dot ${line.style}` }, swatch);
+      else make("path", { d: "M0 6H26", class: `line ${line.style}` }, swatch);
     }));
   }
 

@@ -7,7 +7,7 @@ function drawLines(chart) {
   const yTicks = numberTicks(least, most, Math.floor((height - 80) / 44));
   if (spec.y.percent) yTicks.forEach((tick) => { tick.label = `${number(tick.at)} %`; });
   const left = 28 + 7 * Math.max(...yTicks.map((tick) => tick.label.length), 2);
-  const box = { left, right: width - 12, top: 10, bottom: height - (spec.x.label ? 52 : 38) };
+  const box = { left, right: width - 12, top: 10, bottom: height - (panel.axis.label ? 52 : 38) };
   const x = (value) => box.left + ((value - low) / (high - low || 1)) * (box.right - box.left);
   const y = (value) => box.bottom - ((value - least) / (most - least || 1)) * (box.bottom - box.top);
   chart.geometry = { box, low, high, x };
@@ -24,21 +24,21 @@ function drawLines(chart) {
     if (!hidden.has(`b${i}`)) shade(places(band[0]), places(band[1]), group, spec.bands[i].style);
   });
   panel.lines.forEach((line, i) => {
-    if (line && !hidden.has(`l${i}`)) trace(places(line), group, spec.lines[i].style);
+    if (line && !hidden.has(`l${i}`)) trace(places(line), group, spec.lines[i].style, spec.lines[i].points);
   });
   chart.cursor = make("path", { d: "", class: "mark" }, group);
   chart.selection = make("rect", { x: 0, y: box.top, width: 0, height: box.bottom - box.top, class: "selection" }, svg);
 }
 
 function drawAxes(svg, chart, { box, x, y, yTicks, width, height }) {
-  const [low, high] = chart.range(), { spec, panel } = chart;
+  const [low, high] = chart.range(), { panel } = chart;
   for (const tick of yTicks) {
     const at = y(tick.at).toFixed(1);
     make("path", { d: `M${box.left} ${at}H${box.right}`, class: tick.at === 0 ? "grid zero" : "grid" }, svg);
     make("text", { x: box.left - 6, y: at, dy: "0.32em", "text-anchor": "end" }, svg, tick.label);
   }
   let end = -Infinity, below = -Infinity;
-  for (const tick of ticksOf(spec.x.kind, low, high, Math.floor((box.right - box.left) / (spec.x.kind === "time" ? 76 : 64)))) {
+  for (const tick of ticksOf(panel.axis, low, high, Math.floor((box.right - box.left) / (panel.axis.kind === "time" ? 76 : 64)))) {
     const at = x(tick.at), half = tick.label.length * 3.6;
     if (at - half < end + 6) continue; // no two labels on one another
     end = at + half;
@@ -54,22 +54,24 @@ function drawAxes(svg, chart, { box, x, y, yTicks, width, height }) {
   const middle = (box.top + box.bottom) / 2;
   make("text", { x: 11, y: middle, "text-anchor": "middle", transform: `rotate(-90 11 ${middle})`, class: "name" }, svg, panel.label);
   const centre = (box.left + box.right) / 2;
-  if (spec.x.label) make("text", { x: centre, y: height - 5, "text-anchor": "middle", class: "name" }, svg, spec.x.label);
+  if (panel.axis.label) make("text", { x: centre, y: height - 5, "text-anchor": "middle", class: "name" }, svg, panel.axis.label);
 }
 
 // The nearest point to a place on the screen.
 function nearest(chart, place) {
   const { box, low, high } = chart.geometry, { xs } = chart.panel;
   const at = low + ((place - box.left) / (box.right - box.left)) * (high - low);
-  let best = 0;
-  for (let i = 1; i < xs.length; i += 1) if (Math.abs(xs[i] - at) < Math.abs(xs[best] - at)) best = i;
+  const apart = chart.spec.lines.some((line) => line.points); // whose ends are empty places
+  let best = apart ? 1 : 0;
+  for (let i = best + 1; i < xs.length - apart; i += 1) if (Math.abs(xs[i] - at) < Math.abs(xs[best] - at)) best = i;
   return best;
 }
 
 function readOut(chart, i) {
   const { spec, panel, hidden } = chart, { box, x } = chart.geometry;
   const at = panel.xs[i], unit = spec.y.percent ? " %" : "";
-  const words = [spec.x.kind === "time" ? moment(at) : `${spec.x.label || ""} ${number(at)}`.trim()];
+  const words = [panel.axis.kind === "time" ? moment(at) : `${panel.axis.label || ""} ${placeName(panel.axis, at)}`.trim()];
+  if (panel.notes[i]) words.push(panel.notes[i]);
   panel.lines.forEach((line, k) => {
     if (line && line[i] !== null && !hidden.has(`l${k}`)) words.push(`${spec.lines[k].name} ${number(line[i])}${unit}`);
   });

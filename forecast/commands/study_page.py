@@ -1,0 +1,51 @@
+"""report.html of a study, made anew from its trials.json. Without Optuna, which only trials need."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from forecast.commands import Answer
+from forecast.commands.outputs import keep_others
+from forecast.errors import UserError
+from forecast.files import json_text, together
+from forecast.run_folder import FILES, PAGE, sha256
+from forecast.run_folder.documents import read_json
+from forecast.text.program import command
+from forecast.text.terminal import say
+
+# In the folder of a study: what it is of, and its trials.
+OF, TRIALS = "study.json", "trials.json"
+NEEDED = ("best", "trials", "states", "space", "metric", "seconds", "minutes", "why")
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a folder is that of a study, finished or not."""
+    return (folder / OF).is_file() or (folder / TRIALS).is_file()
+
+
+def remake(folder: Path, *, overwrite: bool) -> Answer:
+    """Writes report.html of a study, and its checksum into trials.json. UserError for one that has not ended."""
+    from forecast.comparison.study_page import study_page
+
+    again = f"The same {command('tune')} command, with hydra.run.dir={folder}, goes on with it and writes the page."
+    if not (folder / TRIALS).is_file():
+        raise UserError(f"{folder} has no {TRIALS}: its study runs, or was killed. {again}")
+    try:
+        found = dict(read_json(folder / TRIALS))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{folder}: {str(error).splitlines()[0]}. {again}") from error
+    if lacking := [key for key in NEEDED if key not in found]:
+        raise UserError(f"{folder / TRIALS} is not of a study: it has no {lacking[0]}. {again}")
+    files = found.get(FILES, {})
+    ours = overwrite or (isinstance(files, Mapping) and PAGE in files)
+    fix = "move it away, or say --overwrite"
+    keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this study", fix=fix)
+    try:
+        page = study_page(found)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise UserError(f"{folder / TRIALS} is damaged: {type(error).__name__}: {error}. {again}") from error
+    with together(folder) as beside:
+        beside(PAGE).write_text(page, encoding="utf-8")
+        found[FILES] = {PAGE: sha256(beside(PAGE))}
+        beside(TRIALS).write_text(json_text(found), encoding="utf-8")
+    say(f"{folder / PAGE}: {len(page.encode()) / 1e6:.2f} MB")
+    return Answer({"folder": str(folder), "files": [PAGE]})

@@ -1,0 +1,134 @@
+"""`forecast tune` from Python."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import pandas as pd
+from omegaconf import DictConfig
+
+from forecast.commands.own_classes import with_own_classes
+from forecast.commands.study_page import OF
+from forecast.commands.tables import check_table, time_column_of, write_table
+from forecast.commands.tune import tune as run_study
+from forecast.config.early import check_file
+from forecast.config.entry import call
+from forecast.config.job import run_folder
+from forecast.config.values import options
+from forecast.data.guessing.train_command import hydra_value
+from forecast.errors import UserError
+from forecast.files import replacing
+from forecast.run_folder import TRAINING_TABLE
+
+T = TypeVar("T", bound="Tunable")
+
+
+class Tunable:
+    """What finds better settings for a forecaster, and trains with them.
+
+    study: of a forecaster that `tune` has returned, the study as `forecast tune --json` prints it.
+    """
+
+    overrides: list[str]
+    trust: Sequence[str]
+    study: Mapping[str, Any] | None = None
+
+    def fit(self: T, table: pd.DataFrame | None = None) -> T:
+        """Trains."""
+        raise NotImplementedError
+
+    @with_own_classes
+    def tune(
+        self: T,
+        table: pd.DataFrame | Path | str | None = None,
+        *,
+        output: Path | str,
+        minutes: float | None = 10.0,
+        trials: int | None = None,
+        space: Mapping[str, Any] | Path | str | None = None,
+        metric: Literal["mse", "mae"] | None = None,
+    ) -> T:
+        """Another forecaster, trained with the best settings of a study as `forecast tune` runs it.
+
+        table: a DataFrame, kept in `output` as data.csv, a file, or the name of published data; None: the data that the
+        overrides name. output: the study's folder, with report.html; the same call goes on there. minutes, trials: what
+        ends it; None: the other alone. space: what varies, {"optim.lr": [1e-3, 1e-4]}, or a YAML file; None: that of
+        the model, less what this forecaster says. metric: the validation error that judges; None: that of the config.
+
+        The training comes after the minutes, in a run folder of its own as by `fit`; this forecaster stays as it is.
+        `refit=true` is for that training alone. `study` of the result has all trials, `overrides` the best settings.
+        Raises UserError with the words of the command line.
+        """
+        check_table(table)
+        checked_metric(metric)
+        folder = Path(output).absolute()
+        words = data_words(table, folder)
+        own = [*self.overrides, *([] if metric is None else [f"callbacks.checkpoint.monitor={metric}"])]
+        of_study = {
+            "tune.minutes": minutes,
+            "tune.trials": trials,
+            "tune.space": str(space) if isinstance(space, Path) else space,
+            "hydra.run.dir": str(folder),
+        }
+        found: list[dict[str, Any]] = []
+
+        def study(cfg: DictConfig) -> None:
+            kept = isinstance(table, pd.DataFrame) and keep_table(run_folder(), table)
+            try:
+                check_file(cfg)
+                found.append(run_study(cfg).document)
+            except UserError:
+                if kept and not (run_folder() / OF).exists():  # refused: the next call may have another table
+                    (run_folder() / TRAINING_TABLE).unlink()
+                raise
+
+        trained = [word for word in own if not word.startswith("refit=")]
+        settings = [f"{key}={hydra_value(value)}" for key, value in of_study.items()]
+        call(study, config_name="tune", overrides=[*words, *trained, *settings])
+        best = copy.copy(self)
+        best.study = found[0]
+        rows = table if isinstance(table, pd.DataFrame) else None
+        best.overrides = [*(words if rows is None else []), *own, *best_words(found[0])]
+        return best.fit(rows)
+
+
+def checked_metric(metric: object) -> None:
+    """Raises UserError for an error that does not judge trials."""
+    if metric not in (None, "mse", "mae"):
+        raise UserError(f"metric={metric!r} judges no trial: choose 'mse' or 'mae'")
+
+
+def data_words(table: pd.DataFrame | Path | str | None, folder: Path) -> list[str]:
+    """The overrides that name the data of a study in a folder."""
+    if table is None:
+        return []
+    if isinstance(table, pd.DataFrame):
+        path = str(folder / TRAINING_TABLE)
+        time_column = time_column_of(table)
+        return ["data=csv", f"data.path={hydra_value(path)}", f"data.time_column={hydra_value(time_column)}"]
+    if not Path(table).exists() and str(table) in options("data", but="csv"):
+        return [f"data={table}"]
+    return ["data=csv", f"data.path={hydra_value(str(table))}"]
+
+
+def keep_table(folder: Path, table: pd.DataFrame) -> bool:
+    """Writes the table of a study into its folder; False where the same stands there.
+
+    Raises UserError where another one stands there.
+    """
+    path = folder / TRAINING_TABLE
+    with replacing(path) as unfinished:
+        write_table(table, unfinished, time_column=time_column_of(table))
+        if path.exists():
+            if path.read_bytes() != unfinished.read_bytes():
+                raise UserError(f"output={str(folder)!r} holds another {TRAINING_TABLE}. Choose another folder")
+            return False
+    return True
+
+
+def best_words(study: Mapping[str, Any]) -> list[str]:
+    """The overrides that train the best trial of a study again."""
+    best = study["best"]
+    words = [f"{key}={hydra_value(value)}" for key, value in best["config"].items()]
+    return [*words, *([f"trainer.max_epochs={best['epochs']}"] if best["state"] == "cut" else [])]
