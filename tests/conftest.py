@@ -156,6 +156,18 @@ def fast_configs(small_pictures):
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def sweeps_are_forked(request):
+    """A backtest that trains anew starts a sweep: not for each an interpreter and its imports, see forked.py."""
+    if request.config.option.markexpr == "core":
+        yield  # starts no process
+        return
+    from forked import forked_by
+
+    with forked_by("commands.fold_runs"):
+        yield
+
+
 def pytest_generate_tests(metafunc):
     """A test marked golden_family(prefix, ...) runs once for each reference file whose name begins so."""
     marker = metafunc.definition.get_closest_marker("golden_family")

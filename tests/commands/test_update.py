@@ -1,11 +1,10 @@
 """`forecast update`: a forecast that is kept up, what is said of the former ones, and that it can be killed."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
 
+import forked
 import numpy as np
 import pandas as pd
 import pytest
@@ -176,16 +175,21 @@ def test_killed_at_random_moments_it_goes_on_to_the_same_bytes(run, tmp_path, ca
     folder, whole, path = tmp_path / "u", tmp_path / "w", tmp_path / "h.csv"
     draws = np.random.default_rng(3)
     command = [sys.executable, "-m", "forecast", "update"]
+    write(path, TABLE, last=TRAINED)
+    forked.ready()
+    begun = time.monotonic()
+    forked.run([*command, *words(run, path, tmp_path / "timed")], check=True, capture_output=True)
+    lasts = time.monotonic() - begun
     for day in range(TRAINED, TRAINED + 5):
         write(path, TABLE, last=day)
         updated(capsys, run, path, whole)
-        process = subprocess.Popen(
+        process = forked.Popen(
             [*command, *words(run, path, folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        time.sleep(draws.uniform(1.0, 5.0))
-        os.kill(process.pid, signal.SIGKILL)
+        time.sleep(draws.uniform(0.1, 1.0) * lasts)
+        process.kill()
         process.wait()
-        subprocess.run([*command, *words(run, path, folder)], check=True, capture_output=True)
+        forked.run([*command, *words(run, path, folder)], check=True, capture_output=True)
     assert files_of(folder) == files_of(whole)
 
 

@@ -19,6 +19,7 @@ from math import inf, nan
 from pathlib import Path
 from types import SimpleNamespace
 
+import forked
 import pytest
 import torch
 from permissions import heeded
@@ -210,9 +211,8 @@ def last_words(process):
 
 
 def start(*arguments):
-    heed_ctrl_c()
     command = [sys.executable, Path(__file__).parents[2] / "train.py", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return forked.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 def wait_for(file, process):
