@@ -27,7 +27,9 @@ PARTS = {
     "evaluation": ("the ETTh1 test split by the same weights", "--rounds 2"),
     "predict": ("predict.py from the shell to the CSV", ""),
     "panels": ("a million series opened, trained on and forecast; 10,000 beside neuralforecast", ""),
+    "cluster": ("a panel forecast by one and by two nodes of a Ray cluster on this machine, beside plain shards", ""),
 }
+ALONE = ("cluster",)  # no part of `all`: it needs the extra `ray`, and both cores for itself
 # The options that change `Sizes`.
 SIZES = ("seq_len", "label_len", "pred_len", "batch", "factor", "d_model", "n_heads", "d_ff")
 
@@ -39,7 +41,11 @@ def main() -> None:
     check_arguments(parser, vars(arguments))
     parts = [arguments]
     if arguments.part == "all":
-        parts = [parser.parse_args([part, *short.split(), *sys.argv[2:]]) for part, (_, short) in PARTS.items()]
+        parts = [
+            parser.parse_args([part, *short.split(), *sys.argv[2:]])
+            for part, (_, short) in PARTS.items()
+            if part not in ALONE
+        ]
 
     from benchmarks.peers import load_peer
     from forecast.errors import UserError
@@ -113,6 +119,9 @@ def make_parser() -> argparse.ArgumentParser:
             part.add_argument("--only", nargs="+", metavar="NAME", help="these attentions of ours alone")
             part.add_argument("--lengths", nargs="+", type=int, metavar="L", help="of each attention")
             part.add_argument("--limit", type=float, help="seconds after which longer ones are left out")
+            continue
+        if name == "cluster":
+            part.add_argument("--predicted", type=int, help="series that are forecast, 100 rows each")
             continue
         if name == "panels":
             add_panels(part)

@@ -9,9 +9,10 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
-START = 90.0  # seconds until all nodes are there
+START = 180.0  # seconds until all nodes are there
 RAY = (sys.executable, "-m", "ray.scripts.scripts")
 STORE = 80_000_000  # bytes of each object store, about the least that Ray takes; no forecast travels through it
 # No usage statistics; and no token, which would be written into the home folder.
@@ -36,21 +37,26 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
+def listens(address: str) -> bool:
+    """Whether somebody does there."""
+    host, _, port = address.rpartition(":")
+    with socket.socket() as sock:
+        return sock.connect_ex((host, int(port))) == 0
+
+
 @contextmanager
 def ray_nodes(count: int) -> Iterator[str]:
     """The address of a cluster of so many nodes, all ended with the block."""
-    from ray.util import get_node_ip_address
-
     folder = Path(tempfile.mkdtemp(prefix="ray"))  # short: the names of sockets have a limit
     port = free_port()
-    address = f"{get_node_ip_address()}:{port}"
+    address = f"{import_module('ray.util').get_node_ip_address()}:{port}"
     client = f"--ray-client-server-port={free_port()}"
     head = ["--head", f"--port={port}", f"--temp-dir={folder}", "--include-dashboard=false", client]
     nodes = []
     try:
         nodes.append(start_node(head, log=folder / "0.log"))
         end = time.monotonic() + START
-        while socket.socket().connect_ex((address.split(":", maxsplit=1)[0], port)) and time.monotonic() < end:
+        while not listens(address) and time.monotonic() < end:
             time.sleep(0.2)
         for number in range(1, count):
             nodes.append(start_node([f"--address={address}"], log=folder / f"{number}.log"))

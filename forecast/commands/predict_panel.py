@@ -2,8 +2,8 @@
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 
 PIECE = 320 * BATCH  # series of a file that a killed command finds finished when it is run again
 FEW_ROWS = 1000  # which --json prints
+Made = Callable[["Scoring", Path], list[tuple[Path, Part]]]
 
 
 def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Path) -> Answer:
@@ -63,13 +64,7 @@ def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Pat
     ours = settings.overwrite or (said is not None and said.shard == shard)
     like = "a forecast of a panel" if shard == (1, 1) else f"part {shard[0]} of {shard[1]} of a forecast"
     keep_others(outputs, ours=ours, key=f"output={output}", like=like)
-    if settings.engine == "ray":
-        from forecast.commands.engines.ray_cluster import cluster
-
-        engine = cluster(settings, output)
-    else:
-        engine = nullcontext(Scoring.pieces)
-    with engine as made:
+    with engine_of(settings, output) as made:
         scoring = scoring_of(settings, forecaster, source, future)
         with written_or_refused(output):
             part = scoring.joined(output, picture, made(scoring, output))
@@ -94,6 +89,15 @@ def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Pat
             "rows": json_rows(ends, table) if few else None,
         }
     )
+
+
+def engine_of(settings: PredictSettings, output: Path) -> AbstractContextManager[Made]:
+    """What makes the pieces of a forecast."""
+    if settings.engine == "local":
+        return nullcontext(Scoring.pieces)
+    from forecast.commands.engines.ray_cluster import cluster
+
+    return cluster(settings, output)
 
 
 def sources(settings: PredictSettings, forecaster: Forecaster) -> tuple[CsvSource, CsvSource | None]:

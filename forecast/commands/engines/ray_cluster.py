@@ -3,7 +3,7 @@
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -15,14 +15,11 @@ import torch
 
 from forecast.commands.engines.ray_parts import made
 from forecast.commands.engines.ray_worker import REACHED
-from forecast.commands.predict_panel import Scoring, pieces_of, written_or_refused
+from forecast.commands.predict_panel import Made, pieces_of, written_or_refused
 from forecast.config.settings import PredictSettings, RaySettings
-from forecast.data.panel.parts import Part
 from forecast.errors import UserError
 from forecast.run_folder.lock import LOCK, hold, release
 from forecast.text.terminal import label
-
-Made = Callable[[Scoring, Path], list[tuple[Path, Part]]]
 
 
 @contextmanager
