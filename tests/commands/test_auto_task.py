@@ -33,6 +33,12 @@ def test_a_file_is_read_as_check_data_reads_it_for_the_horizon_that_was_asked_fo
     assert "pred_len=36" in task.words and task.period == 24 and task.patch_len == 12
 
 
+def test_the_model_that_check_data_advises_is_no_word_of_the_task(csv):
+    """Of a short horizon val holds forecasts enough for boosted trees, whose keys the other members lack."""
+    task = find_task(asked(csv, horizon=4))
+    assert not [word for word in task.words if word.startswith("model")]
+
+
 def test_a_split_of_ones_own_may_have_a_longer_horizon_than_the_usual_one(csv):
     with pytest.raises(UserError, match=r"data/split=last data\.split\.val=1 data\.split\.test=1"):
         find_task(asked(csv, horizon=90))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from forecast.data.guessing.advice import STEPS_TO_TRAIN, find_drift, informer_settings
+from forecast.data.guessing.advice import STEPS_TO_TRAIN, find_drift, fitted_model, informer_settings
 from forecast.data.seasonality import Lengths
 
 TRAIN, VAL, ROWS = range(70), range(70, 83), 101
@@ -67,3 +67,18 @@ def test_no_training_takes_more_than_so_many_steps_of_windows(rows, lengths):
     least = 2 * 50 * 32 + counts["val"] + counts["test"] / 3
     assert trained * sum(lengths) <= max(STEPS_TO_TRAIN, least * sum(lengths)) + 1
     assert epochs >= 20 or "trainer.limit_train_batches" in chosen or trained * sum(lengths) > STEPS_TO_TRAIN / 2
+
+
+@pytest.mark.parametrize(
+    ("val", "test", "columns", "model"),
+    [
+        pytest.param(216, 500, 1, "ridge", id="nine forecasts on val"),
+        pytest.param(217, 500, 1, "boosted_trees", id="ten"),
+        pytest.param(10_000, 20_000, 6, "boosted_trees", id="some millions of steps"),
+        pytest.param(10_000, 20_000, 7, "ridge", id="more than can be evaluated in minutes"),
+    ],
+)
+def test_trees_are_for_rows_that_can_judge_them_in_minutes(val, test, columns, model):
+    windows = {"train": 100_000, "val": val, "test": test}
+    found, keys = fitted_model(windows, LENGTHS, columns=columns)
+    assert found == model and keys == ({"model.error": "absolute"} if model == "boosted_trees" else {})

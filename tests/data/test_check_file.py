@@ -310,7 +310,8 @@ def command_of(check):
 
 def layout_in(command):
     words = shlex.split(command)
-    assert words[:4] == ["forecast", "train", "model=ridge", "data=csv"]
+    assert words[:2] == ["forecast", "train"] and words[3] == "data=csv"
+    assert words[2] in ("model=ridge", "model=boosted_trees")
     known = {key: parameter.annotation for key, parameter in parameters(Layout).items()}
     data = [
         word

@@ -10,6 +10,7 @@ from forecast.errors import UserError
 
 HOURS = hours(11)
 LINES = table(HOURS).split("\n")
+QUARTERS = ("03-31", "06-30", "09-30", "12-31")
 SEMICOLONS = {"separator": ";", "decimal": ","}
 
 
@@ -129,7 +130,7 @@ STRICT_FAULTS = {  # a check finds out how the file is written, a rule for gaps 
     "unequal steps": (steps("2016-07-01", "2016-07-02", "2016-07-05"), "line 4: ... 'D' expects 2016-07-03"),
     # found among the damaged files: the step from any day of a quarter leads to its end, so that every row follows
     "a first row within a quarter": (
-        steps("2016-02-28", *(f"{year}-{end}" for year in (2016, 2017) for end in ("03-31", "06-30", "09-30", "12-31"))),
+        steps("2016-02-28", *(f"{year}-{end}" for year in (2016, 2017) for end in QUARTERS)),
         "line 3: the timestamps are not regular: 2016-03-31 00:00:00 follows 2016-02-28 00:00:00 (line 2), where the "
         "usual step 'QE-DEC' expects 2015-12-31 00:00:00 before it;",
     ),

@@ -68,6 +68,16 @@ def test_the_table_measures_the_model_by_the_baseline_that_is_best_on_test():
     assert text[-2:] == ["- the Informer's command, 91.4 s: MASE 1.400.", "- A miss. Its level jumps."]
 
 
+def test_an_informers_result_stays_while_the_file_is_read_and_cut_as_before():
+    informer = {"informer": {"mase": 1.4}}
+    before = {"train": "forecast train model=ridge data.path=a.csv seq_len=96"} | informer
+    trees = {"train": "forecast train model=boosted_trees data.path=a.csv seq_len=96 model.error=absolute"}
+    assert wild_runs.with_informer(trees, before) == trees | informer
+    longer = {"train": "forecast train model=ridge data.path=a.csv seq_len=192"}
+    assert wild_runs.with_informer(longer, before) == longer
+    assert wild_runs.with_informer({"train": None}, {}) == {"train": None}
+
+
 def test_a_command_that_failed_is_a_miss_with_its_last_words():
     failed = {"made_by": "commit 1a2b3c4", "check": "forecast check-data a.csv", "check_seconds": 2.5, "train": None}
     text = wild_page.lines({"a.csv": failed | {"verdict": "No rows."}}, {"a.csv": "It is empty."})

@@ -20,6 +20,7 @@ MOST_EPOCHS, FEWEST_EPOCHS, FEWEST_BATCHES = 20, 2, 50
 # Forecasts without overlap that the val rows hold: fewer cannot say of trees whether they help (docs/experiments.md,
 # "What check-data advises").
 ENOUGH_FORECASTS = 10
+MOST_FORECAST_STEPS = 5_000_000  # of all columns of val and test windows: with trees a minute and a half on one core
 UPDATES = 1_000  # of the weights: where the windows are few, more epochs than MOST_EPOCHS
 
 
@@ -46,13 +47,16 @@ def find_drift(values: FloatArray, columns: Sequence[str], *, train: range, val:
     return Drift(columns[farthest], float(shift[farthest])) if abs(shift[farthest]) >= DRIFT else None
 
 
-def fitted_model(windows: Mapping[str, int], lengths: Lengths) -> tuple[str, dict[str, Any]]:
-    """The model without gradient steps that fits so many val windows, and its keys of train.
+def fitted_model(windows: Mapping[str, int], lengths: Lengths, *, columns: int) -> tuple[str, dict[str, Any]]:
+    """The model without gradient steps that fits so many val and test windows of `columns`, and its keys of train.
 
     Boosted trees stand on a ridge; the val windows choose how many there are, none among the choices.
     """
     forecasts = (windows["val"] + lengths.pred_len - 1) // lengths.pred_len
-    return ("boosted_trees", {"model.error": "absolute"}) if forecasts >= ENOUGH_FORECASTS else ("ridge", {})
+    steps = (windows["val"] + windows["test"]) * lengths.pred_len * columns
+    if forecasts < ENOUGH_FORECASTS or steps > MOST_FORECAST_STEPS:
+        return "ridge", {}
+    return "boosted_trees", {"model.error": "absolute"}
 
 
 def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: bool) -> dict[str, Any]:

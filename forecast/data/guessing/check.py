@@ -207,7 +207,7 @@ def _advise(check: FileCheck, given: Given) -> None:
     sizes = informer_settings(check.windows, check.lengths, drifts=check.drift is not None)
     check.informer_command = train_command("informer", check.path, {**settings, **lengths, **sizes})
     lengths.pop("label_len")  # of a decoder
-    check.model, keys = fitted_model(check.windows, check.lengths)
+    check.model, keys = fitted_model(check.windows, check.lengths, columns=len(frame.columns))
     check.command = train_command(check.model, check.path, {**settings, **lengths, **keys})
 
 
