@@ -62,6 +62,7 @@ class Auto:
             "level": self.level,
             "settings": list(arguments.settings),
         }
+        check_folder(folder, make=True)
         hold(self.members)
         try:
             self.budget = Budget(folder, asked, minutes=arguments.minutes, begun=begun)

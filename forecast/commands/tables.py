@@ -118,6 +118,21 @@ def keep_table(folder: Path, table: pd.DataFrame, *, time_column: str) -> None:
         write_table(table, unfinished, time_column=time_column)
 
 
+def place_table(folder: Path, table: pd.DataFrame) -> bool:
+    """Writes a table into the folder that a caller has named; False where the same stands there.
+
+    Raises UserError where another one stands there, which is kept.
+    """
+    path = folder / TRAINING_TABLE
+    with replacing(path) as unfinished:
+        write_table(table, unfinished, time_column=time_column_of(table))
+        if not path.exists():
+            return True
+        if path.read_bytes() != unfinished.read_bytes():
+            raise UserError(f"output={str(folder)!r} holds another {TRAINING_TABLE}. Choose another folder")
+        return False
+
+
 @contextmanager
 def as_file(
     table: Table | None, source: Source, reading: Mapping[str, Any] | None = None

@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 
 from forecast.commands.own_classes import with_own_classes
 from forecast.commands.study_page import OF
-from forecast.commands.tables import check_table, time_column_of, write_table
+from forecast.commands.tables import check_table, place_table, time_column_of
 from forecast.commands.tune import tune as run_study
 from forecast.config.early import check_file
 from forecast.config.entry import call
@@ -18,7 +18,6 @@ from forecast.config.job import run_folder
 from forecast.config.values import options
 from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError
-from forecast.files import replacing
 from forecast.run_folder import TRAINING_TABLE
 
 T = TypeVar("T", bound="Tunable")
@@ -74,7 +73,7 @@ class Tunable:
         found: list[dict[str, Any]] = []
 
         def study(cfg: DictConfig) -> None:
-            kept = isinstance(table, pd.DataFrame) and keep_table(run_folder(), table)
+            kept = isinstance(table, pd.DataFrame) and place_table(run_folder(), table)
             try:
                 check_file(cfg)
                 found.append(run_study(cfg).document)
@@ -110,21 +109,6 @@ def data_words(table: pd.DataFrame | Path | str | None, folder: Path) -> list[st
     if not Path(table).exists() and str(table) in options("data", but="csv"):
         return [f"data={table}"]
     return ["data=csv", f"data.path={hydra_value(str(table))}"]
-
-
-def keep_table(folder: Path, table: pd.DataFrame) -> bool:
-    """Writes the table of a study into its folder; False where the same stands there.
-
-    Raises UserError where another one stands there.
-    """
-    path = folder / TRAINING_TABLE
-    with replacing(path) as unfinished:
-        write_table(table, unfinished, time_column=time_column_of(table))
-        if path.exists():
-            if path.read_bytes() != unfinished.read_bytes():
-                raise UserError(f"output={str(folder)!r} holds another {TRAINING_TABLE}. Choose another folder")
-            return False
-    return True
 
 
 def best_words(study: Mapping[str, Any]) -> list[str]:

@@ -18,6 +18,7 @@ from forecast import Forecaster
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.auto import Auto
 from forecast.commands.automatic.budget import check_folder
+from forecast.errors import UserError
 from forecast.run_folder.lock import in_use, release
 
 ROWS, PERIOD, H = 503, 24, 7
@@ -161,7 +162,7 @@ def begun(csv, folder, horizon):
 def test_a_refused_request_leaves_nothing_in_the_way_of_the_corrected_one(csv, tmp_path, capsys):
     for horizon, said in (("400", "too few to learn from"), ("60", "Ask for 51 steps at most")):
         message = refusal(capsys, "auto", str(csv), "--horizon", horizon, "--output", str(tmp_path / "out"))
-        assert said in message and "was begun there" not in message
+        assert said in message and not (tmp_path / "out").exists()
     assert begun(csv, tmp_path / "out", 51).budget.total == 1200
 
 
@@ -175,7 +176,27 @@ def test_another_request_for_the_same_folder_is_refused(csv, tmp_path, capsys):
 def test_a_folder_with_other_files_is_not_touched(csv, tmp_path, capsys):
     (tmp_path / "forecast.csv").write_text("mine")
     assert "forecast.csv" in refusal(capsys, "auto", str(csv), *FAST, "--output", str(tmp_path))
-    assert (tmp_path / "forecast.csv").read_text() == "mine"
+    assert (tmp_path / "forecast.csv").read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_folder_that_cannot_be_made_is_said(csv, tmp_path, capsys):
+    (tmp_path / "out").write_text("mine")
+    message = refusal(capsys, "auto", str(csv), *FAST, "--output", str(tmp_path / "out"))
+    assert f"--output {tmp_path / 'out'} cannot be made: " in message and "Choose another folder" in message
+
+
+def test_from_python_a_strangers_table_is_kept_and_a_refused_one_leaves_nothing_in_the_way(tmp_path):
+    with pytest.raises(UserError, match="too few to learn from"):
+        Forecaster.auto(table(), horizon=400, output=tmp_path / "out")
+    assert not (tmp_path / "out" / "data.csv").exists()
+    with pytest.raises(UserError, match=r"There is no column 'lod'"):
+        Forecaster.auto(table(), target="lod", output=tmp_path / "out")
+    assert not (tmp_path / "out" / "data.csv").exists()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "data.csv").write_text("mine")
+    with pytest.raises(UserError, match=r"holds another data\.csv\. Choose another folder"):
+        Forecaster.auto(table(), horizon=H, output=tmp_path / "other")
+    assert (tmp_path / "other" / "data.csv").read_text() == "mine"
 
 
 @pytest.mark.slow

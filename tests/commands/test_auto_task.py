@@ -74,6 +74,42 @@ def test_the_season_is_that_of_the_rows_of_a_training_however_many_they_are(chan
     assert find_task(asked(*changing, *most, horizon=24)).period == 168
 
 
+@pytest.fixture(params=["a series", "a panel"])
+def two_seasons(request, tmp_path):
+    """The words of a file of hours whose column load repeats every day, heat every week alone."""
+    steps, noise = np.arange(2400), np.random.default_rng(0)
+    day, week = noise.normal(size=24), noise.normal(size=168)
+    columns = {"load": day[steps % 24], "heat": week[steps % 168]}
+    table = pd.DataFrame({name: (values + 0.1 * noise.normal(size=2400)).round(3) for name, values in columns.items()})
+    table.insert(0, "date", pd.date_range("2022-01-01", periods=2400, freq="h"))
+    if request.param == "a panel":
+        table = pd.concat([table.assign(park="a"), table.iloc[:500].assign(park="b")])
+    table.to_csv(tmp_path / "two.csv", index=False)
+    words = ["data.id_column=park"] if request.param == "a panel" else []
+    return [tmp_path / "two.csv", *words]
+
+
+@pytest.mark.parametrize("words", [(), LATE])
+@pytest.mark.parametrize(("target", "period"), [("load", 24), ("heat", 168)])
+def test_a_target_has_its_own_season_however_the_file_is_cut(two_seasons, words, target, period):
+    assert find_task(asked(*two_seasons, *words, horizon=24, target=target)).period == period
+    assert find_task(asked(*two_seasons, *words, f"data.target={target}", horizon=24)).period == period
+
+
+def test_the_target_of_columns_with_roles_has_its_own_season(two_seasons):
+    known = find_task(asked(*two_seasons, *LATE, "data.known=[heat]", horizon=24, target="load"))
+    assert known.period == 24
+
+
+@pytest.mark.parametrize("words", [(), LATE])
+def test_a_season_that_is_typed_is_that_of_the_patches(two_seasons, words):
+    task = find_task(asked(*two_seasons, *words, "data.season=40", horizon=24))
+    assert task.patch_len == 20 and "data.season=40" in task.words
+    assert "model.patch_len=20" in task.of({"model": "informer_plus", "model.patch_len": "season"})
+    found = find_task(asked(*two_seasons, *words, "data.season=null", horizon=24, target="load"))
+    assert found.period == 24
+
+
 @pytest.mark.parametrize("changing", ["a series"], indirect=True)
 @pytest.mark.parametrize("words", [(), ("data/split=shares",)])
 def test_the_lengths_are_those_that_check_data_prints_for_an_informer(changing, words):

@@ -19,15 +19,16 @@ SHARE, SECONDS = 0.05, 15.0  # by which the promise may be missed
 WRITTEN = 1.0  # seconds between two notes of the time that has passed
 
 
-def check_folder(folder: Path) -> None:
-    """Raises UserError for a folder that holds what is not ours, and where none can be made."""
-    try:
-        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--output {folder} cannot be made: {error.strerror}. Choose another folder") from error
+def check_folder(folder: Path, *, make: bool = False) -> None:
+    """Raises UserError for a folder that holds what is not ours. make: makes it; UserError where none can be made."""
     ours = (folder / RUN_INFO).exists() or bool(read_json(folder / FOLDER / STATE))
     files = [folder / name for name in (BOARD, FORECAST, METRICS, PAGE)]
     keep_others(files, ours=ours, key=f"--output {folder}", like="a file of forecast auto", fix="choose another folder")
+    try:
+        if make:
+            (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--output {folder} cannot be made: {error.strerror}. Choose another folder") from error
 
 
 class Budget:

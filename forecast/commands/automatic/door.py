@@ -9,11 +9,10 @@ from typing import Literal, TypeVar
 import pandas as pd
 
 from forecast.commands.auto import automatic
-from forecast.commands.automatic.budget import check_folder
-from forecast.commands.tables import check_table, time_column_of, write_table
+from forecast.commands.automatic.budget import FOLDER, STATE, check_folder
+from forecast.commands.tables import check_table, place_table, time_column_of
 from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError
-from forecast.files import replacing
 from forecast.run_folder import TRAINING_TABLE
 
 A = TypeVar("A", bound="Automatic")
@@ -48,19 +47,20 @@ class Automatic:
         "data.known=[load]", "future=tomorrow.csv" and whatever else the command takes. Raises UserError with the words
         of the command line.
         """
-        begun, folder = time.monotonic(), Path(output)
-        if isinstance(table, pd.DataFrame):
-            check_table(table)
-            check_folder(folder)
-            name, path = time_column_of(table), folder / TRAINING_TABLE
-            with replacing(path) as unfinished:
-                write_table(table, unfinished, time_column=name)
-            settings, file = [*settings, f"data.time_column={hydra_value(name)}"], str(path)
-        else:
-            file = str(table)
+        begun, folder, file, placed = time.monotonic(), Path(output), str(table), False
         if minutes < 0:
             raise UserError(f"minutes={minutes}: must be 0 or more")
+        check_table(table)
+        if isinstance(table, pd.DataFrame):
+            settings = [*settings, f"data.time_column={hydra_value(time_column_of(table))}"]
+            check_folder(folder, make=True)
+            placed, file = place_table(folder, table), str(folder / TRAINING_TABLE)
         keys = {"horizon": horizon, "minutes": minutes, "target": target, "preset": preset, "metric": metric}
         options = {"file": file, "output": str(output), "level": list(level), "settings": list(settings), **keys}
-        answer = automatic(argparse.Namespace(**options), begun=begun)
+        try:
+            answer = automatic(argparse.Namespace(**options), begun=begun)
+        except UserError:
+            if placed and not (folder / FOLDER / STATE).exists():
+                Path(file).unlink()  # refused before it began: the corrected call finds nothing of this one
+            raise
         return cls.load(answer.document["checkpoint"])

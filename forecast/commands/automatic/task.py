@@ -99,8 +99,8 @@ def find_task(arguments: argparse.Namespace) -> Task:
     found = [*kept, *own, *others, *(f"{key}={value}" for key, value in lengths.items())]
     roles = [f"data.{key}=" for key in ROLE_KEYS if any(word.startswith(f"data.{key}=") for word in found)]
     task = Task(found, notes, future, [*roles, "data.features="] if roles else [], period)
-    build(composed(task.of({"model": "ridge"})).values["data"])  # a word that no training takes is refused now
-    return task
+    source: Source = build(composed(task.of({"model": "ridge"})).values["data"])  # refuses what no training takes
+    return task._replace(period=source.season or period)  # a season that was typed is that of the patches too
 
 
 def split_words(settings: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -175,7 +175,10 @@ def checked(path: str, given: Mapping[str, Any], use: Mapping[str, Any], horizon
 
 
 def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, int], int | None]:
-    """The lengths and the season of data that the words name, one series or a panel; the season of train rows alone."""
+    """The lengths and the season of data that the words name, one series or a panel.
+
+    The season is that of the train rows alone, of the target where the words name one, else of all that is forecast.
+    """
     source: Source = build(composed(words).values["data"])
     several = isinstance(source, CsvSource) and source.panel_form
     frame = read_panel(source) if isinstance(source, CsvSource) and several else source.frame()
@@ -186,7 +189,10 @@ def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, int]
         train = range(int(cut["train"].first[longest]), int(cut["train"].stop[longest]))
     else:
         rows, train = len(frame), split.rows(frame)["train"]
-    values = np.asarray(frame.values[train.start : train.stop], dtype=np.float64)
+    columns = list(source.target_columns(frame))
+    if isinstance(source.target, str) and any(word.startswith("data.target=") for word in words):
+        columns = [frame.columns.index(source.target)]
+    values = np.asarray(frame.values[train.start : train.stop], dtype=np.float64)[:, columns]
     seasons = rank_seasons(values, frame.freq)
     lengths = suggest_lengths(rows, frame.freq, seasons, pred_len=pred_len)
     if lengths is None:
