@@ -58,7 +58,7 @@ class Popen:
                 if file == subprocess.DEVNULL:
                     return null.fileno()
                 if file == subprocess.PIPE:
-                    self._written[name] = tempfile.TemporaryFile()
+                    self._written[name] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by _text
                     return self._written[name].fileno()
                 return place if file is None else file if isinstance(file, int) else file.fileno()
 

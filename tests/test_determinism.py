@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 import torch
 from checkpoints import DEMO, LENGTHS, write_untrained
@@ -15,10 +16,10 @@ ROOT = Path(__file__).parents[1]
 SETTINGS = [*ONE_COLUMN, "model=informer", "attention=prob"]
 
 
-def train_in_a_process(folder, *changes):
+def train_in_a_process(folder, *changes, run=subprocess.run):
     command = [sys.executable, ROOT / "train.py", *SETTINGS, *changes]
     threads = os.environ | {"OMP_NUM_THREADS": "1"}  # more are slow beside other tests
-    done = subprocess.run(
+    done = run(
         [*command, f"hydra.run.dir={folder}"], capture_output=True, text=True, cwd=ROOT, env=threads, check=False
     )
     assert done.returncode == 0, done.stderr
@@ -37,14 +38,18 @@ def without_cost(folder):
 
 @pytest.mark.slow
 def test_two_processes_train_the_same_weights_to_the_last_bit_and_write_the_same_metrics(tmp_path):
-    """One is a process of its own, the other this one, which has done other things before. With dropout."""
-    first, second = tmp_path / "first", tmp_path / "second"
+    """One is a process of its own, the next this one, which has done other things before, the last one is forked as
+    those of other tests. With dropout.
+    """
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
     train_in_a_process(first, "model.dropout=0.1")
     call("train", *SETTINGS, "model.dropout=0.1", f"hydra.run.dir={second}")
-    assert weights(first).keys() == weights(second).keys()
-    assert all(torch.equal(value, weights(second)[key]) for key, value in weights(first).items())
-    assert without_cost(first) == without_cost(second)
-    assert (first / "metrics_by_step.csv").read_bytes() == (second / "metrics_by_step.csv").read_bytes()
+    train_in_a_process(third, "model.dropout=0.1", run=forked.run)
+    for again in (second, third):
+        assert weights(first).keys() == weights(again).keys()
+        assert all(torch.equal(value, weights(again)[key]) for key, value in weights(first).items())
+        assert without_cost(first) == without_cost(again)
+        assert (first / "metrics_by_step.csv").read_bytes() == (again / "metrics_by_step.csv").read_bytes()
     other = tmp_path / "other"
     call("train", *SETTINGS, "model.dropout=0.1", "seed=2", f"hydra.run.dir={other}")
     assert any(not torch.equal(value, weights(other)[key]) for key, value in weights(first).items())

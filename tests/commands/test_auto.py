@@ -2,13 +2,12 @@
 
 import argparse
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
 from unittest import mock
 
+import forked
 import numpy as np
 import pandas as pd
 import pytest
@@ -212,21 +211,26 @@ def test_killed_at_ten_moments_it_ends_with_the_same_leaderboard(csv, tmp_path):
     # so many minutes that no network has fewer epochs for want of time, however busy the machine is
     words = [sys.executable, "-m", "forecast", "auto", str(csv), *FAST, "--minutes", "300", "--output"]
     found = tmp_path / "undisturbed"
-    subprocess.run([*words, str(found)], check=True, stdout=subprocess.DEVNULL)
+    forked.ready()
+    begun = time.monotonic()
+    forked.run([*words, str(found)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    lasts = time.monotonic() - begun
     words.append(str(tmp_path / "out"))
-    moments, kills = np.random.default_rng(3).uniform(2, 15, size=10), 0
-    for seconds in moments:
-        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    real = (subprocess.Popen, 15)  # with a server of forks of its own
+    moments = [(forked.Popen, part * lasts) for part in np.random.default_rng(3).uniform(0.03, 0.5, size=9)]
+    kills = 0
+    for begin, seconds in [real, *moments]:
+        process = begin(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
             process.wait(seconds)
             break
         except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
+            process.kill()
             process.wait()
             kills += 1
             time.sleep(1)  # what it had begun ends with it
     assert kills
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    forked.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     without = [{**row, "seconds": None} for row in board(tmp_path / "out")]
     expected = [{**row, "seconds": None} for row in board(found)]
     assert without == expected

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import forked
 import pytest
 from script import SCRIPTS, call_script
 
@@ -32,9 +33,9 @@ def words(arguments, settings):
 def start(folder, *arguments, settings=SMALL):
     """Its process."""
     command = [sys.executable, str(SCRIPTS / "reproduce.py"), *words(arguments, settings)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **pipes)
+    return forked.Popen(command, cwd=folder, env=environment, start_new_session=True, **pipes)
 
 
 def reproduced(folder, *arguments, settings=SMALL):

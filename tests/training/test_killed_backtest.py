@@ -4,11 +4,11 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
+import forked
 import pytest
 from program import ONE_COLUMN
 
@@ -22,7 +22,7 @@ def command(folder, *words):
 
 def started(folder, *words):
     with (folder.parent / f"{folder.name}.output").open("ab") as output:
-        return subprocess.Popen(command(folder, *words), env=ENV, stdout=output, stderr=output, start_new_session=True)
+        return forked.Popen(command(folder, *words), env=ENV, stdout=output, stderr=output, start_new_session=True)
 
 
 def sweeps(folder):
@@ -46,7 +46,7 @@ def kill(folder, process, *, sweep):
 
 
 def finished(folder, *words):
-    ended = subprocess.run(command(folder, *words), env=ENV, capture_output=True, text=True, timeout=500, check=False)
+    ended = forked.run(command(folder, *words), env=ENV, capture_output=True, text=True, timeout=500, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return (folder / "backtest.parquet").read_bytes(), json.loads((folder / "backtest.json").read_text()) | {
         "seconds": 0
@@ -86,6 +86,7 @@ def test_killed_once_after_the_first_fold_it_ends_with_the_same_bytes(tmp_path, 
 @pytest.mark.slow
 def test_killed_at_five_random_moments_it_ends_with_the_same_bytes(tmp_path, refit):
     words = ["backtest.folds=3", f"backtest.refit={refit}", "trainer.max_epochs=2"]
+    forked.ready()
     begun = time.monotonic()
     whole = finished(tmp_path / "whole", *words)
     lasts, draws = time.monotonic() - begun, random.Random(refit)

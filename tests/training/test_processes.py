@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import forked
 import pytest
 import torch
 from program import ONE_COLUMN, call, refusal
@@ -30,7 +31,8 @@ def launch(folder, *command, **environment):
     """Runs a command in a folder; returns its output. It must succeed."""
     variables = {k: v for k, v in os.environ.items() if k not in ("PL_GLOBAL_SEED", "LOCAL_RANK", "WORLD_SIZE")}
     options = {"cwd": folder, "env": variables | {"OMP_NUM_THREADS": "1", **environment}, "timeout": 300}
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **options)
+    begin = forked.run if command[:2] == (sys.executable, ROOT / "train.py") else subprocess.run
+    done = begin([str(part) for part in command], capture_output=True, text=True, check=False, **options)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     return done.stdout + done.stderr
 
