@@ -12,6 +12,8 @@ from forecast.config.values import CONF
 from forecast.errors import UserError
 from forecast.reproduction.panels import panel_rows
 
+MEAN, RUNS = "their weighted mean", "model.runs"
+
 
 @cache
 def interval_rows() -> dict[str, dict[str, Any]]:
@@ -20,11 +22,14 @@ def interval_rows() -> dict[str, dict[str, Any]]:
 
 
 def models_of(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The models of a row, with all keys of each beside those of the data's place."""
+    """The models of a row, with all keys of each beside those of the data's place; RUNS names models of the row."""
     if "panel" not in row:
         return {name: {**row["every"], **own} for name, own in row["models"].items()}
     panel = panel_rows()[row["panel"]]
     found = {name: {**panel["every"], **panel["models"][name], **row.get("every", {})} for name in row["models"]}
+    if "mean" in row:
+        data = {key: value for key, value in found[row["mean"][0]].items() if not key.startswith("model")}
+        found[MEAN] = {**data, "model": "weighted_ensemble", RUNS: row["mean"]}
     return {name: {key: value for key, value in own.items() if value is not None} for name, own in found.items()}
 
 

@@ -30,7 +30,7 @@ from forecast.reproduction.running import train
 from forecast.reproduction.tables import Job
 from forecast.run_folder import OUTPUT, checkpoint_path
 from forecast.training.calibrated import add_calibration
-from scripts.documents.interval_rows import interval_rows, models_of, read
+from scripts.documents.interval_rows import RUNS, interval_rows, models_of, read
 from scripts.documents.plain_conformal import plain_calibration
 from scripts.documents.run import made_by
 
@@ -52,14 +52,16 @@ def jobs(root: Path, runs: Path, *, rows: Sequence[str], models: Sequence[str]) 
     for name, row in known.items():
         if rows and name not in rows:
             continue
-        place = place_of(name, row, root, runs)
+        place, folders = place_of(name, row, root, runs), dict[str, str]()
         for model, own in models_of(row).items():
+            values = {**own, **place, "seed": SEED}
+            if RUNS in own:
+                values[RUNS] = [folders[member] for member in own[RUNS]]
+            words = tuple(f"{key}={hydra_value(value)}" for key, value in values.items())
+            identity = composed(words).identity
+            folders[model] = str(runs.absolute() / identity)
             if not models or model in models:
-                values = {**own, **place, "seed": SEED}
-                words = tuple(f"{key}={hydra_value(value)}" for key, value in values.items())
-                yield Job(
-                    table=TABLE, row=name, model=model, seed=SEED, overrides=words, identity=composed(words).identity
-                )
+                yield Job(table=TABLE, row=name, model=model, seed=SEED, overrides=words, identity=identity)
 
 
 def place_of(name: str, row: Mapping[str, Any], root: Path, runs: Path) -> dict[str, str]:
@@ -83,7 +85,9 @@ def record(chosen: Sequence[Job], runs: Path, path: Path) -> None:
             run = train(job, folder, lambda: False, threads=1)
             if run.state != "finished":
                 raise UserError(f"{job.row}, {job.model}: {run.reason} ({folder / OUTPUT})")
-        overrides = [without_folder(word) for word in job.overrides if not word.startswith("data.root=")]
+        own = models_of(interval_rows()[job.row])[job.model]
+        words = [f"{RUNS}={own[RUNS]}" if word.startswith(f"{RUNS}=") else word for word in job.overrides]
+        overrides = [without_folder(word) for word in words if not word.startswith("data.root=")]
         found = {"overrides": overrides, "made_by": made_by(), **measured(folder)}
         kept = read(path) if path.is_file() else {}
         kept.setdefault(job.row, {})[job.model] = rounded(found)

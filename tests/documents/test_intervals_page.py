@@ -88,6 +88,18 @@ def test_the_price_rows_of_all_windows_have_no_days_of_the_panel(tmp_path):
     assert not any(key.startswith("data.split.") for key in keys) and keys["data.known"]
 
 
+def test_a_mean_weighs_the_runs_of_models_of_its_row_on_their_data(tmp_path):
+    (tmp_path / "panels").mkdir()
+    (tmp_path / "panels" / "epf_PJM.csv").touch()
+    found = {job.model: job for job in interval_runs.jobs(tmp_path, tmp_path / "runs", rows=["epf_pjm"], models=[])}
+    mean, row = found[interval_rows.MEAN], interval_rows.interval_rows()["epf_pjm"]
+    words = dict(word.split("=", 1) for word in mean.overrides)
+    assert words["model"] == "weighted_ensemble"
+    assert [found[name].identity in words["model.runs"] for name in row["mean"]] == [True, True, True]
+    ridge = dict(word.split("=", 1) for word in found["ridge"].overrides)
+    assert {key: words[key] for key in ridge if key != "model"} == {k: v for k, v in ridge.items() if k != "model"}
+
+
 def test_the_worst_step_is_the_farthest_from_the_level_either_way():
     assert interval_runs.worst_step([0.79, 0.86, 0.75], 0.8) == {"step": 2, "coverage": 0.86}
     assert interval_runs.worst_step([0.79, 0.84, 0.75], 0.8) == {"step": 3, "coverage": 0.75}
