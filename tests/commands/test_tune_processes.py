@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 
+import forked
 import pytest
 from commands.tunings import command, drawn, read, started
 
@@ -86,19 +87,23 @@ def test_a_signal_leaves_a_study_that_goes_on_and_what_was_found_so_far(number, 
     assert drawn(read(folder))[:2] == drawn(document)
 
 
-@pytest.mark.parametrize("words", [[], LONG], ids=["many short trials", "trials longer than the time"])
+@pytest.mark.parametrize(
+    ("words", "minutes", "run"),
+    [([], 1, subprocess.run), (LONG, 0.5, forked.run)],
+    ids=["many short trials, of a minute 5 per cent", "trials longer than the time"],
+)
 @pytest.mark.slow
-def test_the_minutes_are_kept_to_within_5_per_cent(words, tmp_path):
+def test_the_minutes_are_kept_to_within_three_seconds(words, minutes, run, tmp_path):
+    """Those of the interpreter's start and the imports count too: the first case has them."""
     folder = tmp_path / "study"
+    forked.ready()
     begin = time.monotonic()
-    run = subprocess.run(
-        command(folder, "tune.minutes=1", *words), capture_output=True, text=True, check=False, timeout=200
-    )
+    run = run(command(folder, f"tune.minutes={minutes}", *words), capture_output=True, text=True, timeout=200)
     seconds = time.monotonic() - begin
     assert run.returncode == 0, run.stderr
-    assert 0.9 * 60 < seconds < 1.05 * 60
+    assert 0.9 * 60 * minutes < seconds < 60 * minutes + 3
     document = read(folder)
-    assert document["seconds"] < 63
+    assert document["seconds"] < 60 * minutes + 3
     if words:
         assert document["best"]["state"] == "cut" and document["states"] == {"cut": 1}
         assert "was cut off after" in run.stdout
@@ -106,16 +111,17 @@ def test_the_minutes_are_kept_to_within_5_per_cent(words, tmp_path):
 
 @pytest.mark.slow
 def test_the_minutes_are_of_the_study_whatever_kills_it(tmp_path):
-    folder, words = tmp_path / "study", ["tune.minutes=0.7"]
+    folder, words = tmp_path / "study", ["tune.minutes=0.4"]
+    forked.ready()
     process, begin = started(folder, *words), time.monotonic()
-    wait_for(process, lambda: time.monotonic() > begin + 25)
+    wait_for(process, lambda: time.monotonic() > begin + 12)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    time.sleep(5)  # does not count
+    time.sleep(8)  # does not count
     begin = time.monotonic()
     ended(started(folder, *words), folder)
-    assert time.monotonic() - begin < 0.7 * 60 - 25 + 5
+    assert time.monotonic() - begin < 0.4 * 60 - 12 + 7  # less than the seconds between
     before = read(folder)
-    assert 0.7 * 60 - 8 < before["seconds"] < 0.7 * 60 + 2
+    assert 0.4 * 60 - 8 < before["seconds"] < 0.4 * 60 + 2
     ended(started(folder, *words), folder)  # nothing is left: it only says what was found
     assert drawn(read(folder)) == drawn(before)

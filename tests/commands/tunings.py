@@ -2,10 +2,10 @@
 
 import json
 import os
-import subprocess
 import sys
 
-from program import TINY, call, heed_ctrl_c
+import forked
+from program import TINY, call
 
 # a DLinear has none of the attention's keys; two epochs, so that there is something to prune
 DLINEAR = [*(word for word in TINY if not word.startswith(("model.", "trainer.max"))), "model=dlinear"]
@@ -37,5 +37,4 @@ def command(folder, *words):
 def started(folder, *words):
     """A process of a study, whose words end in a file beside the folder."""
     with (folder.parent / f"{folder.name}.output").open("ab") as output:
-        heed_ctrl_c()
-        return subprocess.Popen(command(folder, *words), env=ENV, stdout=output, stderr=output, start_new_session=True)
+        return forked.Popen(command(folder, *words), env=ENV, stdout=output, stderr=output, start_new_session=True)
