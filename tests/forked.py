@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -255,6 +256,7 @@ def main():
     tasks = {int(task.name): (task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
     others = {name for task, name in tasks.items() if task != os.getpid()}
     assert others <= {ARROWS}, f"a fork would lack the threads {others}"
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # of that thread
     gc.collect()
     gc.freeze()
     request, files = serve(socket.socket(fileno=int(sys.argv[1])))
