@@ -342,6 +342,18 @@ def test_instants_are_converted_to_the_zone():
     assert reading.notes == []
 
 
+@pytest.mark.parametrize("cut", ["+0", "+05", "+05:", "+05:3", "+053"])
+def test_an_offset_that_was_cut_off_is_no_smaller_offset(cut):
+    """As the last line of a file has it that was copied in part."""
+    whole = [f"2016-07-01T{hour:02}:00+05:30" for hour in range(6)]
+    reading = read([*whole, f"2016-07-01T06:00{cut}"])
+    assert list(reading.faults) == [6] and reading.stamps[5] == pd.Timestamp("2016-06-30 23:30")
+
+
+def test_hours_alone_are_an_offset_where_all_are():
+    assert_reads(read(["2016-07-01T00:00+05", "2016-07-01T01:00+05"]), ["2016-06-30 19:00", "2016-06-30 20:00"])
+
+
 def test_clock_changes_met_in_converting_are_told():
     hours = pd.date_range("2016-01-01", "2017-02-01", freq="h").strftime("%Y-%m-%dT%H:%MZ")
     assert read(list(hours)).notes == []

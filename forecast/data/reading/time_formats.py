@@ -33,6 +33,7 @@ _WORDS = (
     | {"am": "~", "pm": "~"}
 )
 _WORD_DIRECTIVES = {"%b": "~%m~", "%B": "~%m~", "%a": "~", "%A": "~", "%p": "~"}
+_OFFSET = re.compile(r"[T ].*\d[+-](\d[\d:]*)$", re.ASCII)
 _PM = re.compile(r"(?<![a-z])pm(?![a-z])", re.IGNORECASE)
 _DECIMAL = re.compile(r"[+-]?\d{1,19}(?:\.\d*)?", re.ASCII)
 _QUARTER = re.compile(r"(\d{4})[-/. ]?q([1-4])|q([1-4])[-/. ]?(\d{4})", re.IGNORECASE | re.ASCII)
@@ -158,6 +159,8 @@ def read_cells(cells: Sequence[str], time_format: str, *, guessed: bool = False)
         quarters = (_QUARTER.fullmatch(cell) for cell in cells)
         cells = [f"{q[1] or q[4]}-{3 * int(q[2] or q[3]) - 2:02}" if q else "" for q in quarters]
         time_format = "%Y-%m"
+    if time_format == ISO:
+        cells = _without_cut_offsets(cells)
     plain, plain_format = _without_words(cells, time_format)
     layout = _layout(plain_format)
     if layout is not None:
@@ -169,6 +172,17 @@ def read_cells(cells: Sequence[str], time_format: str, *, guessed: bool = False)
     clock = np.array([cell in CLOCK for cell in cells], dtype=bool)
     known: pd.DatetimeIndex = pd.DatetimeIndex(stamps.where(np.asarray(stamps.year.isin(YEARS)) & ~clock))
     return known
+
+
+def _without_cut_offsets(cells: Sequence[str]) -> list[str]:
+    """The cells (U,), empty where an offset from UTC is cut off, which pandas would read as a smaller one.
+
+    +5, +05:3, and +05 beside others as +05:30.
+    """
+    found = [_OFFSET.search(cell) if "+" in cell or "-" in cell[10:] else None for cell in cells]
+    digits = [len(match[1].replace(":", "")) if match else None for match in found]
+    whole = max((count for count in digits if count is not None), default=0)
+    return [cell if count in (None, whole) and count != 1 else "" for cell, count in zip(cells, digits, strict=True)]
 
 
 def _parsed(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
