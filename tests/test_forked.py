@@ -9,6 +9,7 @@ from pathlib import Path
 
 import forked
 import pytest
+from program import heed_ctrl_c
 
 SAYS = """
 import json, os, signal, sys
@@ -36,6 +37,7 @@ def command_shown(text):
 def test_it_has_the_arguments_folder_environment_and_session_that_it_was_given(script, tmp_path, session):
     (tmp_path / "there").mkdir()
     options = {"cwd": tmp_path / "there", "env": {**os.environ, "WORD": "a b"}, "start_new_session": session}
+    heed_ctrl_c()
     ours, theirs = (
         run([sys.executable, str(script), "x=1"], capture_output=True, text=True, check=False, **options)
         for run in (forked.run, subprocess.run)

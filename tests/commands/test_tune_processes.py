@@ -65,7 +65,9 @@ def test_killed_at_a_random_moment_it_goes_on_and_the_trial_that_ran_has_failed(
     killed = [trial for trial in document["trials"] if trial["state"] == "failed"]
     assert 1 <= len(killed) <= 3 and {trial["reason"] for trial in killed} == {"its process was killed"}
     assert len(document["trials"]) - len(killed) == count
-    assert f"Trial {killed[0]['trial']} has failed: its process was killed" in (folder / "report.html").read_text()
+    which = ", ".join(str(trial["trial"]) for trial in killed)
+    said = f"Trials {which} have" if len(killed) > 1 else f"Trial {which} has"
+    assert f"{said} failed: its process was killed" in (folder / "report.html").read_text()
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
