@@ -40,6 +40,7 @@ from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.evaluation.interval_columns import column_names, of_each
+from forecast.evaluation.panel_evaluate import Elsewhere
 from forecast.evaluation.predict import predict
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
 
@@ -277,8 +278,12 @@ class Forecaster(Automatic, Tunable):
         reading: Mapping[str, Any] | None = None,
         calibration: str | None = None,
         level: Sequence[float] | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> Result:
-        """All that an evaluation gives, on the data trained on or another file; calibration, level: see `wanted`."""
+        """All that an evaluation gives, on the data trained on or another file.
+
+        calibration, level: see `wanted`. elsewhere: see `evaluate_checkpoint`.
+        """
         data = evaluated_data(self.checkpoint, source, path, split=split, reading=reading)
         check_offsets(data, split, protocol)
         return evaluate_checkpoint(
@@ -291,6 +296,7 @@ class Forecaster(Automatic, Tunable):
             batch_size=batch_size or source.batch_size,
             device=self.torch_device,
             intervals=wanted(self.checkpoint, how=calibration, level=level),
+            elsewhere=elsewhere,
         )
 
     @property

@@ -17,6 +17,7 @@ from forecast.data.panel.scaling import cell_means
 from forecast.evaluation.baselines import WEIGHTS, saved_fits
 from forecast.evaluation.evaluate import MODEL, Protocol
 from forecast.evaluation.panel_evaluate import (
+    Elsewhere,
     PanelEvaluation,
     evaluate_panel,
     panel_baseline_metrics,
@@ -38,10 +39,11 @@ def panel_blocks(
     device: torch.device,
     brief: Sequence[str] = (),
     intervals: Intervals | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> tuple[dict[str, Any], PanelEvaluation, dict[str, list[float]]]:
     """What a checkpoint is worth on a panel: the blocks of metrics.json, the evaluation, and the errors by step.
 
-    As `results.evaluate_checkpoint`, whose metrics the blocks become.
+    As `results.evaluate_checkpoint`, whose metrics the blocks become. elsewhere: see `evaluate_panel`.
     """
     model = checkpoint.model().to(device)
     common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
@@ -50,7 +52,8 @@ def panel_blocks(
     for name in brief:
         other = evaluate_panel(model, data, split=name, fitted=None, **common)
         blocks[name] = {"windows": other.errors.n_windows, **other.errors.overall(other.naive)}
-    evaluation = evaluate_panel(model, data, split=split, fitted=fitted, intervals=intervals, **common)
+    of_split: Any = {"intervals": intervals, "elsewhere": elsewhere}
+    evaluation = evaluate_panel(model, data, split=split, fitted=fitted, **of_split, **common)
     baselines = panel_baseline_metrics(evaluation, data)
     for key in fitted.keys() & WEIGHTS.keys():
         baselines[WEIGHTS[key]]["look_back"] = fitted[key].shape[-1]

@@ -95,7 +95,7 @@ def engine_of(settings: PredictSettings, output: Path) -> AbstractContextManager
     """What makes the pieces of a forecast."""
     if settings.engine == "local":
         return nullcontext(Scoring.pieces)
-    from forecast.commands.engines.ray_cluster import cluster
+    from forecast.commands.engines.forecasts import cluster
 
     return cluster(settings, output)
 
@@ -267,12 +267,12 @@ def json_rows(ends: PanelForecaster, table: LongTable) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def written_or_refused(output: Path) -> Iterator[None]:
-    """UserError where a file cannot be written."""
+def written_or_refused(output: Path | str, *, key: str = "output", other: str = "FOLDER/forecast.csv") -> Iterator[None]:
+    """UserError where a file cannot be written. key: what names the output; other: a value for it to advise."""
     try:
         yield
     except OSError as error:
         raise UserError(
-            f"output={output}: {error.filename} cannot be written: {error.strerror}. Make room, or choose another "
-            "place: output=FOLDER/forecast.csv"
+            f"{key}={output}: {error.filename} cannot be written: {error.strerror}. Make room, or choose another "
+            f"place: {key}={other}"
         ) from error

@@ -29,7 +29,7 @@ from forecast.evaluation.evaluate import (
 )
 from forecast.evaluation.horizon_offsets import offset_metrics
 from forecast.evaluation.naive_errors import NaiveErrors, naive_errors
-from forecast.evaluation.panel_evaluate import PanelEvaluation
+from forecast.evaluation.panel_evaluate import Elsewhere, PanelEvaluation
 from forecast.evaluation.scored_intervals import Intervals, example_ends
 from forecast.files import DECIMALS, json_text, rounded, save_arrays, together
 from forecast.report.forecasters import best_baseline
@@ -78,17 +78,19 @@ def evaluate_checkpoint(
     device: torch.device,
     brief: Sequence[str] = (),
     intervals: Intervals | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Result:
     """A checkpoint on every window of `split` that the protocol counts: the one place where metrics.json is made.
 
     source: where the data come from; None for another file than the one trained on. protocol_name: the chosen option.
     brief: splits of which only the number of windows and the errors are kept. intervals: which of the model's are
-    wanted. Raises UserError when no window counts,
-    or a forecast is not finite.
+    wanted. elsewhere: of a panel, see `evaluate_panel`. Raises UserError when no window counts, or a forecast is not
+    finite.
     """
     if isinstance(data, PanelData):
         options: Any = {"split": split, "protocol": protocol, "batch_size": batch_size, "device": device}
-        blocks, of_panel, by_step = panel_blocks(checkpoint, data, brief=brief, intervals=intervals, **options)
+        options |= {"brief": brief, "intervals": intervals, "elsewhere": elsewhere}
+        blocks, of_panel, by_step = panel_blocks(checkpoint, data, **options)
         metrics = {"status": "finished", **description(checkpoint, protocol_name), **blocks}
         metrics[split] |= use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
         return Result(rounded(metrics), of_panel, data, by_step, split, told_of(checkpoint))

@@ -1,7 +1,7 @@
 """Evaluating a model and its baselines on every window of a split of a panel, with memory for its series alone."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,32 +14,23 @@ from forecast.data.panel.differences import SeasonalDifferences
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.windows import PanelWindows
-from forecast.data.windows import Batch
 from forecast.errors import UserError
-from forecast.evaluation.baselines import make_baselines, season
-from forecast.evaluation.evaluate import (
-    CHUNK,
-    CHUNK_COLUMNS,
-    MODEL,
-    Protocol,
-    check_finite,
-    counted_windows,
-    evenly_spaced,
-    exact_float32,
-    forecast_of,
-    longest_look_back,
-    look_back_of,
-)
+from forecast.evaluation.baselines import season
+from forecast.evaluation.evaluate import MODEL, Protocol, check_finite, evenly_spaced, exact_float32, forecast_of
 from forecast.evaluation.panel_errors import PanelErrors
+from forecast.evaluation.panel_pass import PanelPass, panel_pass
 from forecast.evaluation.panel_scale import seasonal_differences
+from forecast.evaluation.replayed import Made, Replayed
 from forecast.evaluation.residuals import Residuals
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals, interval_metrics
-from forecast.models.base import FittedModel
+from forecast.models.base import ForecastModel
 
 log = logging.getLogger(__name__)
 
 NAMED_SERIES = 5  # of the worst, and of the best
 BETWEEN_SERIES = 15  # whose forecasts are kept beside theirs
+# The forecasts of a pass, batch after batch, with the ends of intervals of these levels, where any are asked for.
+Elsewhere = Callable[[PanelPass, Sequence[float] | None], Iterator[Made]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,27 +73,28 @@ def evaluate_panel(
     batch_size: int,
     device: torch.device,
     intervals: Intervals | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> PanelEvaluation:
     """Runs a model and the baselines over the windows of a split, in order, in float32; as `evaluate` does.
 
     The model must be in evaluation mode and on the device. fitted: what `fit_baselines` gave; None leaves all baselines
-    out. Raises UserError when no window counts, no cell of them was measured, or a forecast is not finite.
+    out. elsewhere: makes the model's forecasts in other processes; the sums are made here, in the same order. Raises
+    UserError when no window counts, no cell of them was measured, or a forecast is not finite.
     """
-    data = data.on(device)
-    count = counted_windows(data, split, protocol)
-    forecasters = {MODEL: model}
-    if fitted is not None:
-        forecasters |= make_baselines(data, fitted={name: weight.to(device) for name, weight in fitted.items()})
-    windows = data.windows(split, look_back=longest_look_back(forecasters.values(), data))
-    chunk = max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK
+    one_pass = panel_pass(model, data, split=split, protocol=protocol, fitted=fitted, device=device)
+    data, windows, forecasters = one_pass.data, one_pass.windows, dict(one_pass.forecasters)
+    if elsewhere is not None:
+        assert isinstance(model, ForecastModel)
+        levels = None if intervals is None else intervals.calibration.levels
+        forecasters[MODEL] = Replayed(model, elsewhere(one_pass, levels), device=device)
     columns = list(data.targets)
     scale: dict[str, Any] = {"mean": data.scaler.mean[:, columns], "std": data.scaler.std[:, columns]}
     errors = {name: PanelErrors(data.pred_len, **scale) for name in forecasters}
-    look_backs = {name: look_back_of(one, data) for name, one in forecasters.items()}
+    look_backs = one_pass.look_backs
     scored = None if intervals is None else ScoredIntervals(intervals, pred_len=data.pred_len, **scale)
-    residuals = Residuals(count, len(columns))
+    residuals = Residuals(one_pass.count, len(columns))
     with torch.inference_mode(), exact_float32():
-        for batch in panel_batches(windows, batch_size, count=count, chunk=chunk):
+        for batch in one_pass.batches(batch_size):
             for name, one in forecasters.items():
                 if name == MODEL and scored is not None:
                     forecast = scored.add(one, batch, look_backs[name], groups=batch.series)
@@ -118,10 +110,12 @@ def evaluate_panel(
     worst, best, between = ranked(errors[MODEL], naive)
     kept = np.concatenate([worst, best, between])
     # A protocol may leave the last windows of a split out.
-    examples = torch.from_numpy(np.minimum(windows.origins.ends[kept], count) - 1)
+    examples = torch.from_numpy(np.minimum(windows.origins.ends[kept], one_pass.count) - 1)
     with torch.inference_mode(), exact_float32():
         batch = windows.__getitems__(examples)
-        forecasts = {name: forecast_of(one, batch, look_backs[name]).cpu().numpy() for name, one in forecasters.items()}
+        forecasts = {
+            name: forecast_of(one, batch, look_backs[name]).cpu().numpy() for name, one in one_pass.forecasters.items()
+        }
         if scored is not None:
             scored.last = scored.of(model, batch, look_backs[MODEL])[1:]
             scored.keep(list(range(len(examples))))
@@ -138,13 +132,6 @@ def evaluate_panel(
         residual_times=begin_times(data, windows, residuals.numbers),
         intervals=scored,
     )
-
-
-def panel_batches(windows: PanelWindows, batch_size: int, *, count: int, chunk: int = CHUNK) -> Iterator[Batch]:
-    """The first `count` windows in order, `chunk` at a time; about `batch_size` are gathered at once."""
-    gathered = max(1, round(batch_size / chunk)) * chunk
-    for first in range(0, count, gathered):
-        yield from windows.in_batches(torch.arange(first, min(count, first + gathered)), chunk)
 
 
 def begin_times(data: PanelData, windows: PanelWindows, numbers: IntArray) -> npt.NDArray[np.datetime64]:

@@ -16,7 +16,7 @@ from commands.test_predict_panel import WINDOW, long_table, predict, refused
 from filelock import FileLock
 
 from forecast.commands import predict_panel as command
-from forecast.commands.engines import ray_parts, ray_worker
+from forecast.commands.engines import forecasts, ray_worker
 from forecast.data.panel.parts import beside
 from forecast.evaluation import predict_panel as core
 
@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small(monkeypatch, tmp_path):
     """Batches of three series; pictures are not drawn, and a worker's change of the folder is taken back."""
-    for module in (core, command, ray_parts):
+    for module in (core, command, forecasts):
         monkeypatch.setattr(module, "BATCH", 3)
     monkeypatch.setattr(command, "draw_ends", lambda path, *_: path.write_bytes(b"a picture"))
     monkeypatch.setattr(ray_worker, "REACHED", 0.0)
@@ -60,8 +60,8 @@ def test_any_number_of_parts_is_joined_to_the_bytes_of_one_process(folder, tmp_p
 
 
 def test_workers_are_as_many_as_there_are_cpus_for_and_each_loads_once(folder, tmp_path, monkeypatch, capsys):
-    loads, real = [], ray_worker.Forecaster.load
-    monkeypatch.setattr(ray_worker.Forecaster, "load", lambda *a, **k: loads.append(a) or real(*a, **k))
+    loads, real = [], forecasts.Forecaster.load
+    monkeypatch.setattr(forecasts.Forecaster, "load", lambda *a, **k: loads.append(a) or real(*a, **k))
     for keys, workers in (((), 3), (("ray.workers=2",), 2), (("ray.workers=8",), 3), (("ray.threads=2",), 1)):
         loads.clear()
         with faked(cpus=(2, 1)) as ray:

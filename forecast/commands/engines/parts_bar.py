@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from forecast.data.panel.parts import Part
+from forecast.commands.engines.share_out import Failed
 
 log = logging.getLogger(__name__)
 
@@ -15,30 +15,30 @@ LINES = 10  # where there is no terminal
 
 
 class PartsBar:
-    """Counts the series of the parts that are done. series: of all."""
+    """Counts the series or windows of the parts that are done. size: of all."""
 
-    def __init__(self, series: int) -> None:
-        self.series, self.done, self.said = series, 0, 0
+    def __init__(self, size: int, unit: str) -> None:
+        self.size, self.unit, self.done, self.said = size, unit, 0, 0
         self.bar: Progress | None = None
         self.task: Any = None
 
     def __enter__(self) -> "PartsBar":
         if sys.stderr.isatty():
-            columns = (TextColumn("series"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            columns = (TextColumn(self.unit), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
             self.bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
             self.bar.start()
-            self.task = self.bar.add_task("", total=self.series)
+            self.task = self.bar.add_task("", total=self.size)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.stop()
 
-    def add(self, answer: object) -> None:
-        """A part is answered; one that failed has no series."""
-        self.done += answer.stop - answer.first if isinstance(answer, Part) else 0
+    def add(self, answer: Any) -> None:
+        """A part is answered; one that failed has nothing."""
+        self.done += 0 if isinstance(answer, Failed) else answer.stop - answer.first
         if self.bar is not None:
             self.bar.update(self.task, completed=self.done)
-        elif self.done * LINES // self.series > self.said:
-            self.said = self.done * LINES // self.series
-            log.info("%d of %d series", self.done, self.series)
+        elif self.done * LINES // self.size > self.said:
+            self.said = self.done * LINES // self.size
+            log.info("%d of %d %s", self.done, self.size, self.unit)

@@ -1,11 +1,10 @@
-"""What `forecast predict engine=ray` begins with: a cluster to talk to, and a folder that no other command is at."""
+"""What a command with engine=ray begins with: a cluster to talk to, and a folder that no other command is at."""
 
 import os
 import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,18 +12,18 @@ from typing import Any
 
 import torch
 
-from forecast.commands.engines.ray_parts import made
 from forecast.commands.engines.ray_worker import REACHED
-from forecast.commands.predict_panel import Made, pieces_of, written_or_refused
-from forecast.config.settings import PredictSettings, RaySettings
+from forecast.commands.engines.work import Place
+from forecast.commands.predict_panel import written_or_refused
+from forecast.config.settings import RaySettings
 from forecast.errors import UserError
 from forecast.run_folder.lock import LOCK, hold, release
 from forecast.text.terminal import label
 
 
 @contextmanager
-def cluster(settings: PredictSettings, output: Path) -> Iterator[Made]:
-    """What makes the parts of a forecast on a cluster, and keeps other commands out of their folder until it is joined.
+def at_work(settings: RaySettings, pieces: Path, place: Place) -> Iterator[Any]:
+    """Ray, with a cluster; other commands are kept out of the folder of the parts, which goes where all went well.
 
     UserError where another command is at work there, without Ray, and where no cluster of this Ray answers.
     """
@@ -33,26 +32,21 @@ def cluster(settings: PredictSettings, output: Path) -> Iterator[Made]:
             "engine=ray: the package ray is not installed. Install it: pip install 'forecast[ray]', or pip install "
             "'ray>=2.60,<3'"
         )
-    if settings.shard is not None:
-        raise UserError(
-            f"shard={settings.shard} engine=ray: Ray's workers make all parts, and one file of them. Leave shard out, "
-            "or say how many: ray.shards=N"
-        )
     threads = torch.get_num_threads()
-    with only_one(pieces_of(output), settings.output), connected(settings.ray) as ray:
-        torch.set_num_threads(settings.ray.threads)  # the forecasts are those of one process with as many
+    with only_one(pieces, place), connected(settings) as ray:
+        torch.set_num_threads(settings.threads)  # the bits are those of one process with as many
         try:
-            yield partial(made, ray, settings)
+            yield ray
         finally:
             torch.set_num_threads(threads)
 
 
 @contextmanager
-def only_one(folder: Path, output: str) -> Iterator[None]:
-    """Holds the folder of the parts. At the end its own files are removed, and once all is joined the former parts."""
-    with written_or_refused(Path(output)):
-        folder.mkdir(exist_ok=True)
-        hold(folder, elsewhere="write elsewhere with output=FOLDER/forecast.csv")
+def only_one(folder: Path, place: Place) -> Iterator[None]:
+    """Holds the folder of the parts. At the end its own files are removed, and where all went well all parts."""
+    with written_or_refused(place.value, key=place.key, other=place.other):
+        folder.mkdir(parents=True, exist_ok=True)
+        hold(folder, elsewhere=f"write elsewhere with {place.key}={place.other}")
     done = False
     try:
         yield

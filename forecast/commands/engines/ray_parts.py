@@ -1,4 +1,4 @@
-"""The parts of a forecast made by the workers of a Ray cluster.
+"""A work in parts made by the workers of a Ray cluster.
 
 Ray starts the workers and says when one has died; which part is next, and that each is answered once, is `share_out`.
 """
@@ -6,68 +6,57 @@ Ray starts the workers and says when one has died; which part is next, and that 
 import logging
 import re
 import secrets
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from forecast.commands.engines.parts_bar import PartsBar
-from forecast.commands.engines.ray_worker import Order, Worker, check_seen, name_of
+from forecast.commands.engines.ray_worker import Order, Worker, check_seen
 from forecast.commands.engines.share_out import Failed, WorkerDied, share_out
-from forecast.commands.predict_panel import PIECE, Scoring, pieces_of
+from forecast.commands.engines.work import Made, Task, name_of
 from forecast.config.code_hash import code_hash
-from forecast.config.settings import PredictSettings
 from forecast.config.trust import trusted
-from forecast.data.panel.parts import Part, read_part
 from forecast.errors import UserError
-from forecast.evaluation.predict_panel import BATCH
 from forecast.text.terminal import label
 
 log = logging.getLogger(__name__)
 
-LEAST = 32  # parts, where there are so many batches: what a death costs, and what the last worker may be late by
-BEGIN = 120.0  # seconds for the workers to begin: each imports torch and reads the ids of all series
+LEAST = 32  # parts, where there is so much to do: what a death costs, and what the last worker may be late by
+BEGIN = 120.0  # seconds for the workers to begin: each imports torch and reads what all parts need
 
 
-def number_of_parts(asked: int | None, series: int) -> int:
-    """How many parts a forecast has, however many make them: a command that goes on looks for the same."""
-    batches = -(-series // BATCH)
-    return max(1, min(asked or max(LEAST, -(-series // PIECE)), batches))
+def made(ray: Any, task: Task, run: Mapping[str, Any], *, of: int, there: int) -> list[tuple[Path, Made]]:
+    """All parts of a work, in their order. UserError where any has failed; the others stay for another time.
 
-
-def made(ray: Any, settings: PredictSettings, scoring: Scoring, output: Path) -> list[tuple[Path, Part]]:
-    """All parts of a forecast, in their order. UserError where any has failed; the others stay for another time."""
-    folder, series = pieces_of(output.absolute()), len(scoring.ends.series)
-    of = number_of_parts(settings.ray.shards, series)
-    paths = [folder / name_of((number, of), scoring) for number in range(1, of + 1)]
-    if there := sum(read_part(path) is not None for path in paths):
+    run: of the work. of: how many parts; there: how many of them a former command has left.
+    """
+    if there:
         log.info("%d of %d parts are there from a former command.", there, of)
     order = Order(
-        settings=replace(settings, device=scoring.ends.device.type),
+        task=task,
         folder=str(Path.cwd()),
-        pieces=folder,
         token=secrets.token_hex(8),
         trust=trusted(),
-        run=dict(scoring.run),
+        run=dict(run),
         code=code_hash(),
     )
-    (folder / f".seen-{order.token}").write_text(order.token)
+    (task.pieces / f".seen-{order.token}").write_text(order.token)
     pool = RayPool(ray, order, of)
 
     def died(number: int, error: WorkerDied) -> None:
         log.warning("The worker of part %d of %d died, and another one makes it: %s", number, of, error)
 
-    with PartsBar(series) as bar:
-        workers = pool.begin(settings.ray.workers)
+    with PartsBar(task.size, task.unit) as bar:
+        workers = pool.begin(task.ray.workers)
         answers = share_out(range(1, of + 1), workers, pool, done=lambda _, answer: bar.add(answer), died=died)
     failed = {number: answer for number, answer in answers.items() if isinstance(answer, Failed)}
     if failed:
         which = "; ".join(f"part {number}: {failed[number].text.rstrip('.')}" for number in sorted(failed)[:5])
         raise UserError(
-            f"{len(failed)} of {of} parts failed, the others are in {folder}: {which}. Mend it and say the same "
+            f"{len(failed)} of {of} parts failed, the others are in {task.pieces}: {which}. Mend it and say the same "
             "command again, which goes on with the parts that are of the same data"
         )
-    return [(path, answers[number]) for number, path in enumerate(paths, 1)]
+    return [(task.pieces / name_of((number, of), run), answers[number]) for number in range(1, of + 1)]
 
 
 class RayPool:
@@ -75,8 +64,8 @@ class RayPool:
 
     def __init__(self, ray: Any, order: Order, parts: int) -> None:
         self.ray, self.order, self.parts = ray, order, parts
-        gpus = 1 if order.settings.device == "cuda" else 0
-        self.threads = order.settings.ray.threads
+        gpus = 1 if order.task.device == "cuda" else 0
+        self.threads = order.task.ray.threads
         self.kind = ray.remote(num_cpus=self.threads, num_gpus=gpus)(Worker)
 
     def begin(self, asked: int | None) -> list[Any]:
@@ -100,7 +89,7 @@ class RayPool:
             self.ray.kill(workers.pop(question))
         if not ready:
             raise UserError(
-                f"ray.address={self.order.settings.ray.address}: no worker began within {BEGIN:.0f} s, as others have "
+                f"ray.address={self.order.task.ray.address}: no worker began within {BEGIN:.0f} s, as others have "
                 "the CPUs. Wait for them, and see ray status"
             )
         if late:
@@ -122,7 +111,7 @@ class RayPool:
             ) from error
         if isinstance(answer, Failed):
             raise UserError(answer.text)
-        check_seen(self.order.pieces / answer, self.order.settings.output)
+        check_seen(self.order.task.pieces / answer, self.order.task.place)
 
     def start(self) -> Any:
         """See `Pool`."""

@@ -1,0 +1,84 @@
+"""predict engine=ray: a forecast of a panel in parts, each of which is what `shard=i/n` makes."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from forecast.commands.engines.ray_cluster import at_work
+from forecast.commands.engines.ray_parts import LEAST, made
+from forecast.commands.engines.work import Place, Task, name_of
+from forecast.commands.forecaster import Forecaster
+from forecast.commands.predict_panel import PIECE, Made, Scoring, pieces_of, scoring_of, series_of, sources
+from forecast.config.settings import PredictSettings
+from forecast.data.panel.parts import Part, read_part
+from forecast.errors import UserError
+from forecast.evaluation.predict_panel import BATCH
+
+
+@contextmanager
+def cluster(settings: PredictSettings, output: Path) -> Iterator[Made]:
+    """What makes the parts of a forecast on a cluster, and keeps other commands out of their folder until it is joined.
+
+    UserError as `at_work`.
+    """
+    if settings.shard is not None:
+        raise UserError(
+            f"shard={settings.shard} engine=ray: Ray's workers make all parts, and one file of them. Leave shard out, "
+            "or say how many: ray.shards=N"
+        )
+    place = Place(key="output", value=settings.output, other="FOLDER/forecast.csv", shared="/SHARED/forecast.parquet")
+    with at_work(settings.ray, pieces_of(output), place) as ray:
+        yield partial(parts, ray, settings, place)
+
+
+def parts(
+    ray: Any, settings: PredictSettings, place: Place, scoring: Scoring, output: Path
+) -> list[tuple[Path, Part]]:
+    """All parts of a forecast, in their order."""
+    folder, series = pieces_of(output.absolute()), len(scoring.ends.series)
+    of = number_of_parts(settings.ray.shards, series)
+    device = scoring.ends.device.type
+    task = Task(
+        ray=settings.ray,
+        device=device,
+        place=place,
+        pieces=folder,
+        begin=partial(begun, replace(settings, device=device)),
+        unit="series",
+        size=series,
+    )
+    names = [folder / name_of((number, of), scoring.run) for number in range(1, of + 1)]
+    there = sum(read_part(path) is not None for path in names)
+    return made(ray, task, scoring.run, of=of, there=there)
+
+
+def number_of_parts(asked: int | None, series: int) -> int:
+    """How many parts a forecast has, however many make them: a command that goes on looks for the same."""
+    batches = -(-series // BATCH)
+    return max(1, min(asked or max(LEAST, -(-series // PIECE)), batches))
+
+
+@dataclass(frozen=True)
+class Forecasts:
+    """See `Work`."""
+
+    scoring: Scoring
+
+    @property
+    def run(self) -> Mapping[str, Any]:
+        """See `Work`."""
+        return self.scoring.run
+
+    def make(self, path: Path, number: int, of: int) -> Part:
+        """See `Work`."""
+        scoring = replace(self.scoring, shard=(number, of))
+        return scoring.piece(path, *series_of((number, of), len(scoring.ends.series)))
+
+
+def begun(settings: PredictSettings) -> Forecasts:
+    """Reads model and series, in a worker."""
+    forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
+    return Forecasts(scoring_of(settings, forecaster, *sources(settings, forecaster)))

@@ -1,0 +1,81 @@
+"""Forecasts of windows that were made before, or elsewhere, in the place of the model that made them."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from forecast.evaluation.conformal import own_interval
+from forecast.evaluation.evaluate import MODEL, exact_float32, forecast_of
+from forecast.evaluation.panel_pass import PanelPass
+from forecast.models.base import ForecastModel
+
+
+class Made(NamedTuple):
+    """The forecasts of B windows: point (B, P, T), scaled units.
+
+    lower, upper (B, P, T, K): the ends of the model's own intervals; None where it has none, or none are asked for.
+    """
+
+    point: Float[Tensor, "B P T"]
+    lower: Float[Tensor, "B P T K"] | None = None
+    upper: Float[Tensor, "B P T K"] | None = None
+
+
+def made(
+    one_pass: PanelPass, levels: Sequence[float] | None, *, batch_size: int, first: int = 0, stop: int | None = None
+) -> Iterator[Made]:
+    """What the model of a pass forecasts, batch after batch, of the windows from first to stop.
+
+    levels (K,): of intervals, in per cent; None: the point forecasts alone. first, stop: see `PanelPass.batches`.
+    """
+    model, rows = one_pass.forecasters[MODEL], one_pass.look_backs[MODEL]
+    assert isinstance(model, ForecastModel)
+    with torch.inference_mode(), exact_float32():
+        for batch in one_pass.batches(batch_size, first, stop):
+            if levels is None or model.spread is None:
+                yield Made(forecast_of(model, batch, rows).cpu())
+            else:
+                yield Made(*(part.cpu() for part in own_interval(model, batch, rows, levels)))
+
+
+class Replayed(ForecastModel):
+    """Gives the forecasts of a model that were made elsewhere: those of its next batch at each call.
+
+    batches: in the order in which the windows are asked for. What a call is given is not looked at, but for how many
+    windows it has; ValueError where the forecasts are of another number.
+    """
+
+    def __init__(self, model: ForecastModel, batches: Iterator[Made], *, device: torch.device) -> None:
+        super().__init__(model.window)
+        self.batches, self.device = batches, device
+
+    def forward(
+        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
+    ) -> Float[Tensor, "B P T"]:
+        """See `ForecastModel`."""
+        del past_known, future_known
+        return self._next(len(past)).point.to(self.device)
+
+    def interval(
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+        levels: Sequence[int | float],
+    ) -> tuple[Float[Tensor, "B P T"], Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
+        """See `ForecastModel`."""
+        del past_known, future_known
+        point, lower, upper = (None if part is None else part.to(self.device) for part in self._next(len(past)))
+        assert point is not None
+        if lower is None or upper is None:
+            lower = upper = point.unsqueeze(-1).expand(*point.shape, len(levels))
+        return point, lower, upper
+
+    def _next(self, windows: int) -> Made:
+        found = next(self.batches)
+        if len(found.point) != windows:
+            raise ValueError(f"{len(found.point)} windows were forecast elsewhere where {windows} are asked for")
+        return found
