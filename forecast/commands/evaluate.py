@@ -2,6 +2,7 @@
 
 import logging
 import time
+from contextlib import AbstractContextManager, nullcontext
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -17,7 +18,10 @@ from forecast.config.check import read_settings
 from forecast.config.job import chosen, run_folder
 from forecast.config.settings import EvaluateSettings
 from forecast.data.prepare import PreparedData
+from forecast.errors import UserError
+from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.memory import PeakMemory
+from forecast.evaluation.panel_evaluate import Elsewhere
 from forecast.files import rounded
 from forecast.report.verdict import print_report
 
@@ -40,33 +44,51 @@ def evaluate(cfg: DictConfig) -> Answer:
         with as_stored(forecaster.checkpoint):
             print_report(stored, settings.split)
         return Answer(rounded({"held_out": True, **stored}))
-    started, memory = time.perf_counter(), PeakMemory()
-    result = forecaster.result(
-        forecaster.source(),
-        settings.data.path,
-        split=settings.split,
-        reading=settings.data.reading(),
-        protocol=build(whole.protocol),
-        protocol_name=chosen("protocol"),
-        batch_size=settings.data.batch_size,
-        calibration=settings.calibration,
-        level=settings.level,
-    )
-    result.metrics["cost"] = {
-        "train_seconds": None,
-        "train_samples_per_second": None,
-        "evaluate_seconds": time.perf_counter() - started,
-        "peak_memory_mb": memory.megabytes(forecaster.torch_device),
-        "device": forecaster.torch_device.type,
-        "precision": "32-true",
-    }
-    if settings.data.path:
-        result.metrics["evaluated_file"] = result.data.frame.name
-    if settings.split == NEW_ROWS and isinstance(result.data, PreparedData):
-        result.metrics["evaluated_from"] = str(result.data.frame.timestamps[result.data.splits[NEW_ROWS].start])
-    if "imported" in forecaster.checkpoint.record:
-        result.metrics["imported"] = forecaster.checkpoint.record["imported"]
-    write_results(run_folder(), result)
+    protocol: Protocol = build(whole.protocol)
+    with engine_of(settings, forecaster, protocol) as elsewhere:
+        started, memory = time.perf_counter(), PeakMemory()
+        result = forecaster.result(
+            forecaster.source(),
+            settings.data.path,
+            split=settings.split,
+            reading=settings.data.reading(),
+            protocol=protocol,
+            protocol_name=chosen("protocol"),
+            batch_size=settings.data.batch_size,
+            calibration=settings.calibration,
+            level=settings.level,
+            elsewhere=elsewhere,
+        )
+        result.metrics["cost"] = {
+            "train_seconds": None,
+            "train_samples_per_second": None,
+            "evaluate_seconds": time.perf_counter() - started,
+            "peak_memory_mb": memory.megabytes(forecaster.torch_device),
+            "device": forecaster.torch_device.type,
+            "precision": "32-true",
+        }
+        if settings.data.path:
+            result.metrics["evaluated_file"] = result.data.frame.name
+        if settings.split == NEW_ROWS and isinstance(result.data, PreparedData):
+            result.metrics["evaluated_from"] = str(result.data.frame.timestamps[result.data.splits[NEW_ROWS].start])
+        if "imported" in forecaster.checkpoint.record:
+            result.metrics["imported"] = forecaster.checkpoint.record["imported"]
+        write_results(run_folder(), result)
     print_report(result.metrics, settings.split, result.by_step)
     log.info("Everything about this evaluation is in %s", run_folder())
     return Answer(rounded({"folder": str(run_folder()), **result.metrics}))
+
+
+def engine_of(
+    settings: EvaluateSettings, forecaster: Forecaster, protocol: Protocol
+) -> AbstractContextManager[Elsewhere | None]:
+    """What makes the model's forecasts; None: this process. UserError for one series with another engine."""
+    if settings.engine == "local":
+        return nullcontext()
+    if forecaster.checkpoint.panel is None:
+        raise UserError(
+            f"engine={settings.engine} is for a panel, and the checkpoint was trained on one series. Leave it out."
+        )
+    from forecast.commands.engines.windows import cluster
+
+    return cluster(settings, protocol, run_folder())

@@ -280,24 +280,13 @@ class Forecaster(Automatic, Tunable):
         level: Sequence[float] | None = None,
         elsewhere: Elsewhere | None = None,
     ) -> Result:
-        """All that an evaluation gives, on the data trained on or another file.
-
-        calibration, level: see `wanted`. elsewhere: see `evaluate_checkpoint`.
-        """
+        """All that an evaluation gives. calibration, level: see `wanted`; the rest: see `evaluate_checkpoint`."""
         data = evaluated_data(self.checkpoint, source, path, split=split, reading=reading)
         check_offsets(data, split, protocol)
-        return evaluate_checkpoint(
-            self.checkpoint,
-            None if path else source,
-            data,
-            split=split,
-            protocol=protocol,
-            protocol_name=protocol_name,
-            batch_size=batch_size or source.batch_size,
-            device=self.torch_device,
-            intervals=wanted(self.checkpoint, how=calibration, level=level),
-            elsewhere=elsewhere,
-        )
+        how: dict[str, Any] = {"split": split, "protocol": protocol, "protocol_name": protocol_name}
+        how |= {"batch_size": batch_size or source.batch_size, "device": self.torch_device, "elsewhere": elsewhere}
+        how["intervals"] = wanted(self.checkpoint, how=calibration, level=level)
+        return evaluate_checkpoint(self.checkpoint, None if path else source, data, **how)
 
     @property
     def torch_device(self) -> torch.device:

@@ -267,7 +267,9 @@ def json_rows(ends: PanelForecaster, table: LongTable) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def written_or_refused(output: Path | str, *, key: str = "output", other: str = "FOLDER/forecast.csv") -> Iterator[None]:
+def written_or_refused(
+    output: Path | str, *, key: str = "output", other: str = "FOLDER/forecast.csv"
+) -> Iterator[None]:
     """UserError where a file cannot be written. key: what names the output; other: a value for it to advise."""
     try:
         yield

@@ -74,6 +74,16 @@ class OtherData(OtherFile):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RaySettings:
+    """The cluster that scores with engine=ray."""
+
+    address: str
+    workers: Positive | None
+    threads: Positive
+    shards: Positive | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class EvaluateSettings:
     """The keys of evaluate.yaml that belong to no group."""
 
@@ -84,6 +94,8 @@ class EvaluateSettings:
     level: Sequence[Level] | None
     overwrite: bool
     device: str
+    engine: Literal["local", "ray"]
+    ray: RaySettings
     data: OtherData
 
 
@@ -119,16 +131,6 @@ class TuneSettings:
     """The keys of tune.yaml beside those of train.yaml."""
 
     tune: Tuning
-
-
-@dataclass(frozen=True, kw_only=True)
-class RaySettings:
-    """The cluster that scores with engine=ray."""
-
-    address: str
-    workers: Positive | None
-    threads: Positive
-    shards: Positive | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ def test_every_yaml_is_an_entry_point_or_an_option_of_a_group():
     rows = {f"experiment/{table}" for table in published_tables()}
     options = {f"{group}/{option}.yaml" for group, names in groups().items() if group not in rows for option in names}
     assert files == options | {
-        f"{name}.yaml" for name in (*NAMES, "published", "panels", "intervals", "reading", "spaces", "auto")
+        f"{name}.yaml" for name in (*NAMES, "published", "panels", "intervals", "reading", "engine", "spaces", "auto")
     }
 
 

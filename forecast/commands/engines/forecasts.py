@@ -34,9 +34,7 @@ def cluster(settings: PredictSettings, output: Path) -> Iterator[Made]:
         yield partial(parts, ray, settings, place)
 
 
-def parts(
-    ray: Any, settings: PredictSettings, place: Place, scoring: Scoring, output: Path
-) -> list[tuple[Path, Part]]:
+def parts(ray: Any, settings: PredictSettings, place: Place, scoring: Scoring, output: Path) -> list[tuple[Path, Part]]:
     """All parts of a forecast, in their order."""
     folder, series = pieces_of(output.absolute()), len(scoring.ends.series)
     of = number_of_parts(settings.ray.shards, series)

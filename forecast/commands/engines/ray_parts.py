@@ -13,7 +13,7 @@ from typing import Any
 from forecast.commands.engines.parts_bar import PartsBar
 from forecast.commands.engines.ray_worker import Order, Worker, check_seen
 from forecast.commands.engines.share_out import Failed, WorkerDied, share_out
-from forecast.commands.engines.work import Made, Task, name_of
+from forecast.commands.engines.work import Task, name_of
 from forecast.config.code_hash import code_hash
 from forecast.config.trust import trusted
 from forecast.errors import UserError
@@ -25,10 +25,11 @@ LEAST = 32  # parts, where there is so much to do: what a death costs, and what 
 BEGIN = 120.0  # seconds for the workers to begin: each imports torch and reads what all parts need
 
 
-def made(ray: Any, task: Task, run: Mapping[str, Any], *, of: int, there: int) -> list[tuple[Path, Made]]:
-    """All parts of a work, in their order. UserError where any has failed; the others stay for another time.
+def made(ray: Any, task: Task, run: Mapping[str, Any], *, of: int, there: int) -> list[tuple[Path, Any]]:
+    """All parts of a work, in their order, each with what is told of it.
 
-    run: of the work. of: how many parts; there: how many of them a former command has left.
+    UserError where any has failed; the others stay for another time. run: of the
+    work. of: how many parts; there: how many of them a former command has left.
     """
     if there:
         log.info("%d of %d parts are there from a former command.", there, of)
@@ -53,8 +54,8 @@ def made(ray: Any, task: Task, run: Mapping[str, Any], *, of: int, there: int) -
     if failed:
         which = "; ".join(f"part {number}: {failed[number].text.rstrip('.')}" for number in sorted(failed)[:5])
         raise UserError(
-            f"{len(failed)} of {of} parts failed, the others are in {task.pieces}: {which}. Mend it and say the same "
-            "command again, which goes on with the parts that are of the same data"
+            f"{len(failed)} of {of} parts failed, the others are in {task.pieces}: {which}. Mend it and {task.again}, "
+            "which goes on with the parts that are of the same data"
         )
     return [(task.pieces / name_of((number, of), run), answers[number]) for number in range(1, of + 1)]
 
@@ -128,8 +129,8 @@ class RayPool:
             done, _ = self.ray.wait(list(questions), num_returns=1, timeout=None if working else BEGIN)
         if not done:
             raise UserError(
-                "the cluster has lost all workers, and no other one began. Say the same command again, which goes on "
-                "with the parts that are there"
+                f"the cluster has lost all workers, and no other one began. Start it anew and {self.order.task.again}, "
+                "which goes on with the parts that are there"
             )
         return done[0]
 

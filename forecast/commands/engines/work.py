@@ -14,17 +14,20 @@ class Made(Protocol):
     """What is told of a part: the first and the end of the series or windows that it has."""
 
     @property
-    def first(self) -> int: ...
+    def first(self) -> int:
+        """The number of the first one."""
 
     @property
-    def stop(self) -> int: ...
+    def stop(self) -> int:
+        """One more than that of the last."""
 
 
 class Work(Protocol):
     """A work in parts. run: what all its parts have alike, and the bits depend on; `ending` is that of their files."""
 
     @property
-    def run(self) -> Mapping[str, Any]: ...
+    def run(self) -> Mapping[str, Any]:
+        """Of JSON's types."""
 
     def make(self, path: Path, number: int, of: int) -> Made:
         """Writes a part, unless it is there. Raises OSError, and UserError for what the user can mend."""
@@ -47,7 +50,8 @@ class Place:
 class Task:
     """What a command asks of a cluster. pieces: the folder of the parts. device: cpu or cuda.
 
-    begin: makes a worker ready for its parts, and must be picklable. unit: of what there are `size`.
+    begin: makes a worker ready for its parts, and must be picklable. unit: of what there are `size`. again: what to do
+    after a failure.
     """
 
     ray: RaySettings
@@ -57,6 +61,7 @@ class Task:
     begin: Callable[[], Work]
     unit: str
     size: int
+    again: str = "say the same command again"
 
 
 def name_of(shard: tuple[int, int], run: Mapping[str, Any]) -> str:

@@ -1,0 +1,170 @@
+"""evaluate engine=ray: workers make the model's forecasts of a panel's windows, and the command adds up the errors.
+
+The sums of one process have one order, which parts added up by workers would not keep. So forecasts are what is made
+elsewhere, and the command goes through all windows as ever, without calling the model.
+"""
+
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from forecast.commands.engines.ray_cluster import at_work
+from forecast.commands.engines.ray_parts import LEAST, made
+from forecast.commands.engines.work import Place, Task, name_of
+from forecast.commands.forecaster import Forecaster
+from forecast.commands.inputs import evaluated_data
+from forecast.commands.intervals import wanted
+from forecast.commands.predict_panel import device_name
+from forecast.config.settings import EvaluateSettings
+from forecast.data.catalog import file_md5
+from forecast.data.panel.prepare import PanelData
+from forecast.evaluation import replayed
+from forecast.evaluation.baselines import saved_fits
+from forecast.evaluation.evaluate import Protocol
+from forecast.evaluation.panel_evaluate import Elsewhere
+from forecast.evaluation.panel_pass import PanelPass, panel_pass
+from forecast.files import save_arrays, together
+
+PIECE = 2**15  # windows of a part at most
+PARTS = "forecasts.parts"  # the folder of the parts, in that of the evaluation
+
+
+@contextmanager
+def cluster(settings: EvaluateSettings, protocol: Protocol, folder: Path) -> Iterator[Elsewhere]:
+    """What makes the forecasts of an evaluation on a cluster. folder: where its results go, and its parts until then.
+
+    UserError as `at_work`.
+    """
+    place = Place(key="hydra.run.dir", value=str(folder), other="FOLDER", shared="/SHARED/evaluation")
+    pieces = folder.absolute() / PARTS
+    with at_work(settings.ray, pieces, place) as ray:
+        yield partial(parts, ray=ray, settings=settings, protocol=protocol, place=place, pieces=pieces)
+
+
+def parts(
+    one_pass: PanelPass,
+    levels: Sequence[float] | None,
+    *,
+    ray: Any,
+    settings: EvaluateSettings,
+    protocol: Protocol,
+    place: Place,
+    pieces: Path,
+) -> Iterator[replayed.Made]:
+    """The forecasts of a pass, made by workers; see `evaluate_panel`."""
+    of = number_of_parts(settings.ray.shards, one_pass)
+    run = run_of(settings, one_pass, levels)
+    device = one_pass.windows.device.type
+    task = Task(
+        ray=settings.ray,
+        device=device,
+        place=place,
+        pieces=pieces,
+        begin=partial(begun, replace(settings, device=device), protocol),
+        unit="windows",
+        size=one_pass.count,
+        again=f"say the same command again with {place}",
+    )
+    there = sum(is_whole(pieces / name_of((number, of), run)) for number in range(1, of + 1))
+    found = made(ray, task, run, of=of, there=there)
+    return read([path for path, _ in found], one_pass.chunk)
+
+
+def number_of_parts(asked: int | None, one_pass: PanelPass) -> int:
+    """How many parts an evaluation has, however many make them."""
+    chunks = -(-one_pass.count // one_pass.chunk)
+    return max(1, min(asked or max(LEAST, -(-one_pass.count // PIECE)), chunks))
+
+
+def windows_of(number: int, of: int, one_pass: PanelPass) -> tuple[int, int]:
+    """The first and the end of the windows of a part, which has whole chunks."""
+    chunks = -(-one_pass.count // one_pass.chunk)
+    first, stop = (chunks * at // of * one_pass.chunk for at in (number - 1, number))
+    return first, min(stop, one_pass.count)
+
+
+def run_of(settings: EvaluateSettings, one_pass: PanelPass, levels: Sequence[float] | None) -> dict[str, Any]:
+    """What the bits of all parts depend on."""
+    data = one_pass.data
+    return {
+        "checkpoint": file_md5(Path(settings.ckpt_path)),
+        "data": data.frame.checksum,
+        "split": settings.split,
+        "windows": one_pass.count,
+        "chunk": one_pass.chunk,
+        "levels": None if levels is None else list(levels),
+        "threads": torch.get_num_threads(),
+        "device": device_name(one_pass.windows.device),
+        "torch": str(torch.__version__),
+        "ending": ".npz",
+    }
+
+
+@dataclass(frozen=True)
+class Part:
+    """The windows that a part has."""
+
+    first: int
+    stop: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """See `Work`. levels: of the intervals whose ends are made as well."""
+
+    one_pass: PanelPass
+    levels: Sequence[float] | None
+    run: Mapping[str, Any]
+    batch_size: int
+
+    def make(self, path: Path, number: int, of: int) -> Part:
+        """See `Work`."""
+        first, stop = windows_of(number, of, self.one_pass)
+        if not is_whole(path):
+            rows = {"first": first, "stop": stop, "batch_size": self.batch_size}
+            batches = list(replayed.made(self.one_pass, self.levels, **rows))
+            columns = zip(replayed.Made._fields, zip(*batches, strict=True), strict=True)
+            with together(path.parent) as place:
+                save_arrays(place(path.name), {name: torch.cat(c).numpy() for name, c in columns if c[0] is not None})
+        return Part(first, stop)
+
+
+def begun(settings: EvaluateSettings, protocol: Protocol) -> Windows:
+    """Reads model and panel, in a worker."""
+    forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
+    checkpoint, source = forecaster.checkpoint, forecaster.source()
+    reading, path = settings.data.reading(), settings.data.path
+    data = evaluated_data(checkpoint, source, path, split=settings.split, reading=reading)
+    assert isinstance(data, PanelData)
+    intervals = wanted(checkpoint, how=settings.calibration, level=settings.level)
+    levels = None if intervals is None else intervals.calibration.levels
+    device, fitted = forecaster.torch_device, saved_fits(checkpoint.record)
+    model = checkpoint.model().to(device)
+    one_pass = panel_pass(model, data, split=settings.split, protocol=protocol, fitted=fitted, device=device)
+    size = settings.data.batch_size or source.batch_size
+    return Windows(one_pass=one_pass, levels=levels, run=run_of(settings, one_pass, levels), batch_size=size)
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a part is there and what was written: an archive has a checksum of each of its files."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def read(paths: Sequence[Path], chunk: int) -> Iterator[replayed.Made]:
+    """The forecasts in parts, `chunk` windows at a time, one part in memory."""
+    for path in paths:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: torch.from_numpy(archive[name]) for name in archive.files}
+        for first in range(0, len(arrays["point"]), chunk):
+            yield replayed.Made(**{name: array[first : first + chunk] for name, array in arrays.items()})
