@@ -1,25 +1,18 @@
 """What `forecast predict engine=ray` begins with: a cluster to talk to, and a folder that no other command is at."""
 
-import os
-import re
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from forecast.commands.engines.ray_parts import made
-from forecast.commands.engines.ray_worker import REACHED
+from forecast.commands.engines.ray_pool import Cluster, check_installed, connected
 from forecast.commands.predict_panel import Made, pieces_of, written_or_refused
-from forecast.config.settings import PredictSettings, RaySettings
+from forecast.config.settings import PredictSettings
 from forecast.errors import UserError
 from forecast.run_folder.lock import LOCK, hold, release
-from forecast.text.terminal import label
 
 
 @contextmanager
@@ -28,21 +21,19 @@ def cluster(settings: PredictSettings, output: Path) -> Iterator[Made]:
 
     UserError where another command is at work there, without Ray, and where no cluster of this Ray answers.
     """
-    if find_spec("ray") is None:
-        raise UserError(
-            "engine=ray: the package ray is not installed. Install it: pip install 'forecast[ray]', or pip install "
-            "'ray>=2.60,<3'"
-        )
+    check_installed("engine=ray")
     if settings.shard is not None:
         raise UserError(
             f"shard={settings.shard} engine=ray: Ray's workers make all parts, and one file of them. Leave shard out, "
             "or say how many: ray.shards=N"
         )
     threads = torch.get_num_threads()
-    with only_one(pieces_of(output), settings.output), connected(settings.ray) as ray:
+    place = settings.ray
+    where = Cluster(key="ray", address=place.address, workers=place.workers, threads=place.threads)
+    with only_one(pieces_of(output), settings.output), connected(where) as ray:
         torch.set_num_threads(settings.ray.threads)  # the forecasts are those of one process with as many
         try:
-            yield partial(made, ray, settings)
+            yield partial(made, ray, where, settings)
         finally:
             torch.set_num_threads(threads)
 
@@ -66,57 +57,3 @@ def only_one(folder: Path, output: str) -> Iterator[None]:
         release(folder)
         with suppress(OSError):  # there are parts, for another time
             folder.rmdir()
-
-
-@contextmanager
-def connected(settings: RaySettings) -> Iterator[Any]:
-    """Ray, with a cluster to talk to. UserError where there is none."""
-    address = settings.address
-    if address.startswith("ray://"):
-        raise UserError(
-            f"ray.address={address}: this command must be a part of the cluster. Start it on one of its machines with "
-            "ray.address=auto"
-        )
-    if host := re.fullmatch(r"(.+):(\d+)", address):
-        check_reached(address, host[1], int(host[2]))
-    elif address not in ("auto", "local"):
-        raise UserError(f"ray.address={label(address)} is no HOST:PORT. Say ray.address=auto or ray.address=HOST:6379")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # address=local starts a cluster; others have their own
-    ray: Any = import_module("ray")
-    quiet = {"log_to_driver": False, "configure_logging": False, "include_dashboard": False}
-    if address != "local":
-        del quiet["include_dashboard"]
-    try:
-        ray.init(address=address, **quiet)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        raise UserError(f"ray.address={address}: {why_not(str(error))}") from error
-    try:
-        yield ray
-    finally:
-        ray.shutdown()  # ends the workers of this command
-
-
-def check_reached(address: str, host: str, port: int) -> None:
-    """UserError where nobody listens: Ray itself would try for a minute."""
-    try:
-        socket.create_connection((host, port), timeout=REACHED).close()
-    except OSError as error:
-        raise UserError(
-            f"ray.address={address}: no cluster answers there. Start one with ray start --head --port={port}, or name "
-            "the head's address"
-        ) from error
-
-
-def why_not(text: str) -> str:
-    """Ray's words for a cluster that it cannot use, as one sentence with the fix."""
-    versions = re.findall(r"(?:Ray|Python): (\S+)", text)
-    if "mismatch" in text and len(versions) == 4:
-        theirs, ours = versions[:2], versions[2:]
-        return (
-            f"the cluster has Ray {theirs[0]} and Python {theirs[1]}, this command Ray {ours[0]} and Python {ours[1]}. "
-            f"Install the cluster's here: pip install 'ray=={theirs[0]}' in a Python {theirs[1]}"
-        )
-    if "Could not find any running Ray" in text:
-        return "no cluster runs on this machine. Start one with ray start --head, or name one: ray.address=HOST:6379"
-    first = next(iter(text.strip().splitlines()), "no reason is given").rstrip(".")
-    return f"no cluster can be used there: {label(first)}. Start one with ray start --head"

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import socket
-import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import torch
 
+from forecast.commands.engines.ray_pool import Shared, check_same, check_seen
 from forecast.commands.engines.share_out import Failed
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.predict_panel import Scoring, scoring_of, series_of, sources, written_or_refused
@@ -20,8 +20,6 @@ from forecast.config.settings import PredictSettings
 from forecast.config.trust import trusting
 from forecast.data.panel.parts import Part
 from forecast.errors import UserError
-
-REACHED = 5.0  # seconds for an address to answer, and for a file to be seen through a network file system
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +31,7 @@ class Order:
 
     settings: PredictSettings
     folder: str
-    pieces: Path
+    shared: Shared
     token: str
     trust: frozenset[str]
     run: dict[str, Any]
@@ -52,18 +50,18 @@ class Worker:
         node = socket.gethostname()
         try:
             self._scoring()
-            seen = self.order.pieces / f".seen-{self.order.token}-{node}-{os.getpid()}"
+            seen = self.order.shared.folder / f".seen-{self.order.token}-{node}-{os.getpid()}"
             with written_or_refused(Path(self.order.settings.output)):
                 seen.write_text(self.order.token)
         except UserError as error:
             return Failed(f"{node}: {error}")
         return seen.name
 
-    def score(self, number: int, of: int) -> Part | Failed:
+    def work(self, number: int, of: int) -> Part | Failed:
         """Writes a part, unless it is there."""
         try:
             scoring = replace(self._scoring(), shard=(number, of))
-            path = self.order.pieces / name_of((number, of), scoring)
+            path = self.order.shared.folder / name_of((number, of), scoring)
             with written_or_refused(Path(self.order.settings.output)):
                 return scoring.piece(path, *series_of((number, of), len(scoring.ends.series)))
         except UserError as error:
@@ -72,7 +70,7 @@ class Worker:
     def _scoring(self) -> Scoring:
         if self.scoring is None:
             settings = self.order.settings
-            check_seen(self.order.pieces / f".seen-{self.order.token}", settings.output)
+            check_seen(self.order.shared, f".seen-{self.order.token}")
             torch.set_num_threads(settings.ray.threads)
             with suppress(OSError):  # a folder that is not shared; what is named from there is missed by its name
                 os.chdir(self.order.folder)
@@ -82,31 +80,6 @@ class Worker:
             check_same({**self.order.run, "code": self.order.code}, {**scoring.run, "code": code_hash()})
             self.scoring = scoring
         return self.scoring
-
-
-def check_seen(path: Path, output: str) -> None:
-    """UserError unless a file is there, within REACHED seconds."""
-    end = time.monotonic() + REACHED
-    while not path.is_file():
-        if time.monotonic() > end:
-            raise UserError(
-                f"output={output}: {path.parent} is no folder that all machines of the cluster share. Choose one that "
-                "they do: output=/SHARED/forecast.parquet"
-            )
-        time.sleep(0.1)
-
-
-def check_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """UserError where a worker's forecasts would be of something else, or end in other digits."""
-    fixes = {
-        "torch": f"Install the same there: pip install 'torch=={ours['torch']}'",
-        "code": "Install the same forecast on all machines",
-        "device": "Take machines with the same processors",
-    }
-    for key, value in ours.items():
-        if value != theirs.get(key):
-            fix = fixes.get(key, "Name files on a folder that all machines share: ckpt_path=, data.path=, future=")
-            raise UserError(f"its {key} is {theirs.get(key)}, that of the command {value}. {fix}")
 
 
 def name_of(shard: tuple[int, int], scoring: Scoring) -> str:
