@@ -78,9 +78,13 @@ def go_on(run: Path) -> None:
     """Resumes a training that was killed or interrupted, where it has a checkpoint to go on from."""
     if not checkpoint_path(run, "last").is_file() or in_use(run):
         return
-    if read_run(run).state in ("interrupted", "unfinished"):
+    before = read_run(run)
+    if before.state in ("interrupted", "unfinished"):
+        # as many threads as a launcher gave it: the last digits depend on them
+        begun_with = int(before.run_info.get("versions", {}).get("threads", torch.get_num_threads()))
         job = Job(table="", row="", model="", seed=0, overrides=(), identity=run.name)
-        train(job, run, lambda: False, threads=torch.get_num_threads())
+        environment = {"OMP_NUM_THREADS": str(begun_with)}
+        train(job, run, lambda: False, threads=begun_with, environment=environment)
 
 
 def start_sweep(folder: Path, folds: Sequence[Fold], words: Sequence[str]) -> "subprocess.Popen[bytes]":

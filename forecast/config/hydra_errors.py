@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
+from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, OverrideParseException
@@ -28,6 +29,9 @@ WORDS = {
     **dict.fromkeys(("lookback", "look_back", "context_length", "input_size", "input_chunk_length"), "seq_len"),
 }
 
+LAUNCHER = "hydra/launcher"
+EXTRAS = {"joblib": "sweep", "submitit_slurm": "slurm", "submitit_local": "slurm"}
+
 # What a file system refuses to whoever writes; a file that is not there is a matter of its own.
 UNWRITABLE = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST),
@@ -46,6 +50,11 @@ def message(error: BaseException, *, config_name: str, overrides: list[str], mul
         where = f"{cause.filename}: " if cause.filename else ""
         key = "hydra.sweep.dir" if multirun else "hydra.run.dir"
         return f"{where}{cause.strerror}. Make room or choose a folder that you can write to: {key}=FOLDER"
+    if isinstance(cause, RuntimeError) and 'Could not detect "srun"' in str(cause):  # submitit's
+        return (
+            f"{LAUNCHER}=submitit_slurm: there is no srun here, so this machine is none of a SLURM cluster. Start the "
+            f"command on its login node, or try it here with {LAUNCHER}=submitit_local"
+        )
     # Hydra's refusal of GROUP=null is none of its own exceptions.
     of_null = str(error).startswith("Config group override must be a string or a list")
     if not isinstance(error, HydraException | OmegaConfBaseException) and not of_null:
@@ -80,7 +89,7 @@ def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[
     for override in parsed:
         if line := _not_here(override, names, config_name, multirun) or _unknown_option(override, names):
             lines.append(line)
-        elif override.key_or_group in names and not override.is_sweep_override():
+        elif override.key_or_group in (*names, LAUNCHER) and not override.is_sweep_override():
             choices.append(override)
     if lines:
         return lines
@@ -93,7 +102,8 @@ def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[
     places = [str(place) for place in config.hydra.runtime.choices]
     # unresolved, so that a node which repeats another one is text and has no keys of its own
     paths = [path for path, _ in walk(OmegaConf.to_container(config)) if path and "[" not in path]
-    keys = [path for path in paths if path.split(".")[0] != "hydra"]
+    ours = [path for path in paths if path.split(".")[0] != "hydra"]
+    keys = [*ours, *(path for path in paths if path.startswith("hydra.launcher.") and not path.endswith("._target_"))]
     lines = [line for override in parsed if (line := _unknown_key(override, places, keys, names))]
     if not lines:
         typed = {override.key_or_group for override in parsed}
@@ -140,7 +150,7 @@ def _unknown_option(override: Override, names: Mapping[str, list[str]]) -> str:
         values = [] if override.is_delete() else [override.value()]
     if key not in names:
         if key.startswith("hydra"):
-            return ""
+            return no_launcher(str(values[0])) if key == LAUNCHER and len(values) == 1 else ""
         near = closest(key, [name for name in names if set(map(str, values)) & set(names[name])])
         if near or override.package:
             return f"'{key}' is no group of the config.{near or closest(key, names)}"
@@ -168,6 +178,17 @@ def no_option(name: str, value: object) -> str:
     return f"{name}={text}: there is no such choice.{closest(text, valid)} {group} is one of {', '.join(listed)}{more}"
 
 
+def no_launcher(name: str) -> str:
+    """What is wrong with hydra/launcher=NAME: not installed, or none; empty where Hydra has it."""
+    known = sorted(name.removesuffix(".yaml") for name in ConfigStore.instance().list(LAUNCHER))
+    if name in known:
+        return ""
+    if extra := EXTRAS.get(name):
+        return f"{LAUNCHER}={name} is not installed. Install it: pip install 'forecast[{extra}]'"
+    names = sorted({*known, *EXTRAS})
+    return f"{LAUNCHER}={as_typed(name)}: there is no such launcher.{closest(name, names)} Choose of {', '.join(names)}"
+
+
 def _unknown_key(override: Override, places: list[str], keys: list[str], names: Mapping[str, list[str]]) -> str:
     """A key that the config lacks, or a group laid where none is: attention@model.cros_attention."""
     key, place = override.key_or_group, f"{override.key_or_group}@{override.package}"
@@ -175,7 +196,8 @@ def _unknown_key(override: Override, places: list[str], keys: list[str], names: 
         return ""
     if override.package is not None and place not in places:
         return f"'{place}' is no place of the group '{key}'.{closest(place, places)}"
-    if key in names or key in keys or key.startswith("hydra.") or override.is_force_add():
+    of_hydra = key.startswith("hydra") and not key.startswith("hydra.launcher.")
+    if key in names or key in keys or of_hydra or override.is_force_add():
         return ""
     if WORDS.get(key) in keys:
         return f"'{key}' is no key of the config. Did you mean '{WORDS[key]}'?"

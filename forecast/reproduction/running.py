@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from forecast.data.guessing.train_command import hydra_value
 from forecast.reproduction.tables import Job
 from forecast.run_folder import OUTPUT, Run, checkpoint_path, read_run
 from forecast.run_folder.lock import in_use
+
+NOTHING: Mapping[str, str] = {}
 
 
 def run_all(
@@ -68,10 +70,13 @@ def _signals_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def train(job: Job, folder: Path, stopped: Callable[[], bool], *, threads: int) -> Run:
+def train(
+    job: Job, folder: Path, stopped: Callable[[], bool], *, threads: int, environment: Mapping[str, str] = NOTHING
+) -> Run:
     """Runs a job's process to its end, from last.ckpt where a run was stopped or killed; returns the run it leaves.
 
     A training outlives the command that started it: while one still works in the folder, no second one is started.
+    environment: of the process, where it is not this one's; threads: where neither has OMP_NUM_THREADS.
     What ended by itself without results has failed, whatever its files say; from its last.ckpt it would fail again.
     """
     elsewhere = Run(path=folder, state="unfinished", reason="another process trains it")
@@ -88,7 +93,7 @@ def train(job: Job, folder: Path, stopped: Callable[[], bool], *, threads: int) 
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env={"OMP_NUM_THREADS": str(threads), **os.environ},
+            env={"OMP_NUM_THREADS": str(threads), **os.environ, **environment},
             start_new_session=True,  # Ctrl-C reaches this process alone, which then stops the trainings
         )
     while process.poll() is None and not stopped():

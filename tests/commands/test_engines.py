@@ -16,7 +16,7 @@ from commands.test_predict_panel import WINDOW, long_table, predict, refused
 from filelock import FileLock
 
 from forecast.commands import predict_panel as command
-from forecast.commands.engines import forecasts, ray_worker
+from forecast.commands.engines import forecasts, ray_pool, ray_worker
 from forecast.data.panel.parts import beside
 from forecast.evaluation import predict_panel as core
 
@@ -39,7 +39,7 @@ def small(monkeypatch, tmp_path):
     for module in (core, command, forecasts):
         monkeypatch.setattr(module, "BATCH", 3)
     monkeypatch.setattr(command, "draw_ends", lambda path, *_: path.write_bytes(b"a picture"))
-    monkeypatch.setattr(ray_worker, "REACHED", 0.0)
+    monkeypatch.setattr(ray_pool, "REACHED", 0.0)
     monkeypatch.chdir(tmp_path)
 
 
@@ -53,7 +53,7 @@ def test_any_number_of_parts_is_joined_to_the_bytes_of_one_process(folder, tmp_p
         predict(folder / "c.ckpt", output, *ON_RAY, f"ray.shards={shards}")
     assert output.read_bytes() == whole.read_bytes()
     assert beside(output).read_bytes() == beside(whole).read_bytes()
-    asked = [call[1:] for call in ray.calls if call[0] == "score"]
+    asked = [call[1:] for call in ray.calls if call[0] == "work"]
     count = 4 if shards in ("null", "50") else int(shards)  # no part is less than a batch
     assert sorted(asked) == [(number, count) for number in range(1, count + 1)]
     assert ray.initialised is None and not (tmp_path / f"f{ending}.parts").exists()
@@ -87,10 +87,10 @@ def test_a_part_is_what_predict_makes_of_that_shard(folder, tmp_path):
 
 def test_a_death_is_said_and_its_part_made_by_another(folder, tmp_path, capsys):
     predict(folder / "c.ckpt", tmp_path / "whole.csv")
-    deaths = [("score", (2, 4)), ("score", (3, 4))]
+    deaths = [("work", (2, 4)), ("work", (3, 4))]
     with faked(killing=lambda *call: call in deaths and not deaths.remove(call)) as ray:
         predict(folder / "c.ckpt", tmp_path / "f.csv", *ON_RAY)
-    assert not deaths and len([call for call in ray.calls if call[0] == "score"]) == 6
+    assert not deaths and len([call for call in ray.calls if call[0] == "work"]) == 6
     assert (
         "The worker of part 2 of 4 died, and another one makes it: The actor died unexpectedly"
         in capsys.readouterr().out
@@ -193,7 +193,7 @@ def test_no_cluster_another_ray_and_an_address_that_is_none_are_refused(folder, 
 
 
 def test_an_output_that_not_all_machines_share_is_found_before_any_part_is_begun(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(ray_worker.Path, "is_file", lambda path: not path.name.startswith(".seen") and path.exists())
+    monkeypatch.setattr(ray_pool.Path, "is_file", lambda path: not path.name.startswith(".seen") and path.exists())
     with faked() as ray:
         text = refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", *ON_RAY)
     where = f"{socket.gethostname()}: output={tmp_path}/f.csv: {tmp_path}/f.csv.parts"

@@ -12,7 +12,7 @@ from checkpoints import DEMO, LENGTHS, write_untrained
 from commands.fake_ray import faked
 from program import call, refusal
 
-from forecast.commands.engines import ray_worker, windows
+from forecast.commands.engines import ray_pool, windows
 from forecast.evaluation import replayed
 from forecast.models.base import ForecastModel
 
@@ -55,7 +55,7 @@ def runs(panel_csv, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small(monkeypatch, tmp_path):
     """A worker's change of the folder is taken back."""
-    monkeypatch.setattr(ray_worker, "REACHED", 0.0)
+    monkeypatch.setattr(ray_pool, "REACHED", 0.0)
     monkeypatch.chdir(tmp_path)
 
 
@@ -89,7 +89,7 @@ def test_any_number_of_parts_gives_the_files_of_one_process(runs, tmp_path, name
     assert metrics == expected and expected["test"]["windows"] == 5 * 11
     assert ours.keys() == whole.keys() and len(ours) >= 5
     assert [key for key in ours if ours[key] != whole[key]] == []
-    asked = sorted(call[1:] for call in ray.calls if call[0] == "score")
+    asked = sorted(call[1:] for call in ray.calls if call[0] == "work")
     count = 1 if name == "ridge" or shards == "1" else 2  # 55 windows are two batches of 32; of a ridge one of 1024
     assert asked == [(number, count) for number in range(1, count + 1)]
     assert not (tmp_path / "e" / windows.PARTS).exists()

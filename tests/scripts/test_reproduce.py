@@ -45,6 +45,21 @@ def reproduced(folder, *arguments, settings=SMALL):
     return process.returncode, stdout, stderr
 
 
+@pytest.mark.slow
+def test_a_table_that_a_sweep_has_trained_is_taken_up_without_a_training(tmp_path):
+    """Which any launcher of sweeps may have done; the command of docs/tutorials/published-table.md."""
+    folders = ["hydra.sweep.dir=multirun/reproduce", "hydra.sweep.subdir=${identity:}"]
+    train = [sys.executable, str(SCRIPTS.parent / "train.py"), "-m", "experiment=dlinear/etth1_m_96"]
+    command = [*train, "model=dlinear,nlinear", "seed=1", *SMALL, *folders]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    forked.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=300, check=True)
+    runs = {path: path.stat().st_mtime_ns for path in (tmp_path / "multirun" / "reproduce").glob("*/run.json")}
+    assert len(runs) == 2
+    assert reproduced(tmp_path, "--seeds", "1")[0] == 0
+    assert sorted(line["contender"] for line in lines(tmp_path)) == ["dlinear", "nlinear"]
+    assert runs == {path: path.stat().st_mtime_ns for path in (tmp_path / "multirun" / "reproduce").glob("*/run.json")}
+
+
 def await_one(folder, pattern):
     """The file of that pattern, as soon as there is one."""
     deadline = time.monotonic() + 200

@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forecast.commands.engines.ray_cluster import at_work
+from forecast.commands.engines.ray_cluster import at_work, cluster_of
 from forecast.commands.engines.ray_parts import LEAST, made
+from forecast.commands.engines.ray_pool import Shared
 from forecast.commands.engines.work import Place, Task, name_of
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.predict_panel import PIECE, Made, Scoring, pieces_of, scoring_of, series_of, sources
@@ -29,26 +30,27 @@ def cluster(settings: PredictSettings, output: Path) -> Iterator[Made]:
             f"shard={settings.shard} engine=ray: Ray's workers make all parts, and one file of them. Leave shard out, "
             "or say how many: ray.shards=N"
         )
-    place = Place(key="output", value=settings.output, other="FOLDER/forecast.csv", shared="/SHARED/forecast.parquet")
-    with at_work(settings.ray, pieces_of(output), place) as ray:
+    shared = Shared(
+        folder=pieces_of(output.absolute()), typed=f"output={settings.output}", like="output=/SHARED/forecast.parquet"
+    )
+    place = Place(key="output", value=settings.output, other="FOLDER/forecast.csv", shared=shared)
+    with at_work(settings.ray, place) as ray:
         yield partial(parts, ray, settings, place)
 
 
 def parts(ray: Any, settings: PredictSettings, place: Place, scoring: Scoring, output: Path) -> list[tuple[Path, Part]]:
     """All parts of a forecast, in their order."""
-    folder, series = pieces_of(output.absolute()), len(scoring.ends.series)
+    del output  # whose pieces are in the place
+    series, device = len(scoring.ends.series), scoring.ends.device.type
     of = number_of_parts(settings.ray.shards, series)
-    device = scoring.ends.device.type
     task = Task(
-        ray=settings.ray,
-        device=device,
+        cluster=cluster_of(settings.ray, device=device),
         place=place,
-        pieces=folder,
         begin=partial(begun, replace(settings, device=device)),
         unit="series",
         size=series,
     )
-    names = [folder / name_of((number, of), scoring.run) for number in range(1, of + 1)]
+    names = [place.shared.folder / name_of((number, of), scoring.run) for number in range(1, of + 1)]
     there = sum(read_part(path) is not None for path in names)
     return made(ray, task, scoring.run, of=of, there=there)
 

@@ -4,25 +4,23 @@ Ray starts the workers and says when one has died; which part is next, and that 
 """
 
 import logging
-import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from forecast.commands.engines.parts_bar import PartsBar
-from forecast.commands.engines.ray_worker import Order, Worker, check_seen
+from forecast.commands.engines.ray_pool import RayPool
+from forecast.commands.engines.ray_worker import Order, Worker
 from forecast.commands.engines.share_out import Failed, WorkerDied, share_out
 from forecast.commands.engines.work import Task, name_of
 from forecast.config.code_hash import code_hash
 from forecast.config.trust import trusted
 from forecast.errors import UserError
-from forecast.text.terminal import label
 
 log = logging.getLogger(__name__)
 
 LEAST = 32  # parts, where there is so much to do: what a death costs, and what the last worker may be late by
-BEGIN = 120.0  # seconds for the workers to begin: each imports torch and reads what all parts need
 
 
 def made(ray: Any, task: Task, run: Mapping[str, Any], *, of: int, there: int) -> list[tuple[Path, Any]]:
@@ -41,112 +39,24 @@ def made(ray: Any, task: Task, run: Mapping[str, Any], *, of: int, there: int) -
         run=dict(run),
         code=code_hash(),
     )
-    (task.pieces / f".seen-{order.token}").write_text(order.token)
-    pool = RayPool(ray, order, of)
+    shared, cluster = task.place.shared, task.cluster
+    (shared.folder / f".seen-{order.token}").write_text(order.token)
+    kind = ray.remote(num_cpus=cluster.threads, num_gpus=cluster.gpus)(Worker)
+    pool = RayPool(
+        *(ray, lambda: kind.remote(order)), cluster=cluster, shared=shared, given=lambda number: (number, of)
+    )
 
     def died(number: int, error: WorkerDied) -> None:
         log.warning("The worker of part %d of %d died, and another one makes it: %s", number, of, error)
 
     with PartsBar(task.size, task.unit) as bar:
-        workers = pool.begin(task.ray.workers)
+        workers = pool.begin(of)
         answers = share_out(range(1, of + 1), workers, pool, done=lambda _, answer: bar.add(answer), died=died)
     failed = {number: answer for number, answer in answers.items() if isinstance(answer, Failed)}
     if failed:
         which = "; ".join(f"part {number}: {failed[number].text.rstrip('.')}" for number in sorted(failed)[:5])
         raise UserError(
-            f"{len(failed)} of {of} parts failed, the others are in {task.pieces}: {which}. Mend it and {task.again}, "
-            "which goes on with the parts that are of the same data"
+            f"{len(failed)} of {of} parts failed, the others are in {shared.folder}: {which}. Mend it and "
+            f"{shared.again}, which goes on with the parts that are of the same data"
         )
-    return [(task.pieces / name_of((number, of), run), answers[number]) for number in range(1, of + 1)]
-
-
-class RayPool:
-    """Workers of a cluster, as `share_out` has them."""
-
-    def __init__(self, ray: Any, order: Order, parts: int) -> None:
-        self.ray, self.order, self.parts = ray, order, parts
-        gpus = 1 if order.task.device == "cuda" else 0
-        self.threads = order.task.ray.threads
-        self.kind = ray.remote(num_cpus=self.threads, num_gpus=gpus)(Worker)
-
-    def begin(self, asked: int | None) -> list[Any]:
-        """As many workers as there is room for, at most `asked`, all of which have read their model.
-
-        UserError where there is no room, and for what keeps one of them from its work.
-        """
-        cpus = [int(node["Resources"].get("CPU", 0)) for node in self.ray.nodes() if node["Alive"]]
-        room = sum(count // self.threads for count in cpus)
-        if not room:
-            raise UserError(
-                f"ray.threads={self.threads}: no machine of the cluster has so many CPUs, the largest has {max(cpus)}. "
-                f"Set ray.threads={max(1, *cpus)}"
-            )
-        if asked is not None and asked > room:
-            log.warning("ray.workers=%d: the cluster has CPUs for %d, which begin.", asked, room)
-        started = [self.start() for _ in range(min(asked or room, room, self.parts))]
-        workers = {self.ask(worker, None): worker for worker in started}
-        ready, late = self.ray.wait(list(workers), num_returns=len(workers), timeout=BEGIN)
-        for question in late:
-            self.ray.kill(workers.pop(question))
-        if not ready:
-            raise UserError(
-                f"ray.address={self.order.task.ray.address}: no worker began within {BEGIN:.0f} s, as others have "
-                "the CPUs. Wait for them, and see ray status"
-            )
-        if late:
-            log.warning(
-                "%d of %d workers did not begin within %.0f s and are left out.",
-                *(len(late), len(late) + len(ready), BEGIN),
-            )
-        for question in ready:
-            self._check_begun(question)
-        return list(workers.values())
-
-    def _check_begun(self, question: Any) -> None:
-        try:
-            answer = self.answer(question)
-        except WorkerDied as error:
-            raise UserError(
-                f"a worker died as it began: {error}. See that all machines have this program: pip install "
-                "'forecast[ray]'"
-            ) from error
-        if isinstance(answer, Failed):
-            raise UserError(answer.text)
-        check_seen(self.order.task.pieces / answer, self.order.task.place)
-
-    def start(self) -> Any:
-        """See `Pool`."""
-        return self.kind.remote(self.order)
-
-    def ask(self, worker: Any, part: int | None) -> Any:
-        """See `Pool`."""
-        return worker.ready.remote() if part is None else worker.score.remote(part, self.parts)
-
-    def first(self, questions: Sequence[Any], *, working: bool) -> Any:
-        """See `Pool`."""
-        done: list[Any] = []
-        if questions:
-            done, _ = self.ray.wait(list(questions), num_returns=1, timeout=None if working else BEGIN)
-        if not done:
-            raise UserError(
-                f"the cluster has lost all workers, and no other one began. Start it anew and {self.order.task.again}, "
-                "which goes on with the parts that are there"
-            )
-        return done[0]
-
-    def answer(self, question: Any) -> Any:
-        """See `Pool`."""
-        exceptions = self.ray.exceptions
-        try:
-            return self.ray.get(question)
-        except exceptions.RayTaskError:  # a bug of ours, with its traceback
-            raise
-        except exceptions.RayError as error:
-            raise WorkerDied(reason(str(error))) from error
-
-
-def reason(text: str) -> str:
-    """Ray's words for a death, on one line."""
-    cause = re.search(r"(?:Worker exit detail|The actor died because of[^:]*): *(.+)", text)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return label(cause[1] if cause else (lines[0] if lines else "no reason is given")).rstrip(".")
+    return [(shared.folder / name_of((number, of), run), answers[number]) for number in range(1, of + 1)]

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from forecast.commands.engines.ray_cluster import at_work
+from forecast.commands.engines.ray_cluster import at_work, cluster_of
 from forecast.commands.engines.ray_parts import LEAST, made
+from forecast.commands.engines.ray_pool import Shared
 from forecast.commands.engines.work import Place, Task, name_of
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.inputs import evaluated_data
@@ -42,10 +43,16 @@ def cluster(settings: EvaluateSettings, protocol: Protocol, folder: Path) -> Ite
 
     UserError as `at_work`.
     """
-    place = Place(key="hydra.run.dir", value=str(folder), other="FOLDER", shared="/SHARED/evaluation")
-    pieces = folder.absolute() / PARTS
-    with at_work(settings.ray, pieces, place) as ray:
-        yield partial(parts, ray=ray, settings=settings, protocol=protocol, place=place, pieces=pieces)
+    typed = f"hydra.run.dir={folder}"
+    shared = Shared(
+        folder=folder.absolute() / PARTS,
+        typed=typed,
+        like="hydra.run.dir=/SHARED/evaluation",
+        again=f"say the same command again with {typed}",
+    )
+    place = Place(key="hydra.run.dir", value=str(folder), other="FOLDER", shared=shared)
+    with at_work(settings.ray, place) as ray:
+        yield partial(parts, ray=ray, settings=settings, protocol=protocol, place=place)
 
 
 def parts(
@@ -56,23 +63,19 @@ def parts(
     settings: EvaluateSettings,
     protocol: Protocol,
     place: Place,
-    pieces: Path,
 ) -> Iterator[replayed.Made]:
     """The forecasts of a pass, made by workers; see `evaluate_panel`."""
     of = number_of_parts(settings.ray.shards, one_pass)
     run = run_of(settings, one_pass, levels)
     device = one_pass.windows.device.type
     task = Task(
-        ray=settings.ray,
-        device=device,
+        cluster=cluster_of(settings.ray, device=device),
         place=place,
-        pieces=pieces,
         begin=partial(begun, replace(settings, device=device), protocol),
         unit="windows",
         size=one_pass.count,
-        again=f"say the same command again with {place}",
     )
-    there = sum(is_whole(pieces / name_of((number, of), run)) for number in range(1, of + 1))
+    there = sum(is_whole(place.shared.folder / name_of((number, of), run)) for number in range(1, of + 1))
     found = made(ray, task, run, of=of, there=there)
     return read([path for path, _ in found], one_pass.chunk)
 

@@ -3,11 +3,13 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from forecast.config.settings import RaySettings
+from forecast.commands.engines.ray_pool import Cluster, Shared
+from forecast.commands.predict_panel import written_or_refused
 
 
 class Made(Protocol):
@@ -35,33 +37,33 @@ class Work(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a command writes, as its user says it: `key`=`value`. other, shared: values to advise."""
+    """Where a command writes, as its user says it: `key`=`value`. other: another value to advise.
+
+    shared: the folder of the parts, which all machines must see.
+    """
 
     key: str
     value: str
     other: str
-    shared: str
+    shared: Shared
 
-    def __str__(self) -> str:
-        return f"{self.key}={self.value}"
+    def written(self) -> AbstractContextManager[None]:
+        """UserError where a file cannot be written."""
+        return written_or_refused(self.value, key=self.key, other=self.other)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What a command asks of a cluster. pieces: the folder of the parts. device: cpu or cuda.
+    """What a command asks of a cluster. begin: makes a worker ready for its parts, and must be picklable.
 
-    begin: makes a worker ready for its parts, and must be picklable. unit: of what there are `size`. again: what to do
-    after a failure.
+    unit: of what there are `size`.
     """
 
-    ray: RaySettings
-    device: str
+    cluster: Cluster
     place: Place
-    pieces: Path
     begin: Callable[[], Work]
     unit: str
     size: int
-    again: str = "say the same command again"
 
 
 def name_of(shard: tuple[int, int], run: Mapping[str, Any]) -> str:

@@ -1,0 +1,237 @@
+"""A Ray cluster and the workers that it starts, whatever their work: parts of a forecast, or trainings."""
+
+import logging
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from forecast.commands.engines.share_out import Failed, WorkerDied
+from forecast.errors import UserError
+from forecast.text.terminal import label
+
+log = logging.getLogger(__name__)
+
+BEGIN = 120.0  # seconds for the workers to begin: each imports torch and reads what all of its parts need
+REACHED = 5.0  # seconds for an address to answer, and for a file to be seen through a network file system
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """Which cluster, and how much of it. key: what stands before these names where they are typed, `ray`."""
+
+    key: str
+    address: str
+    workers: int | None
+    threads: int
+    gpus: float = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """The folder that all machines must see. typed: how the user named it; like: what to type instead.
+
+    again: what to do after a failure.
+    """
+
+    folder: Path
+    typed: str
+    like: str
+    again: str = "say the same command again"
+
+
+def check_installed(typed: str) -> None:
+    """UserError where there is no Ray, for what was typed."""
+    if find_spec("ray") is None:
+        raise UserError(
+            f"{typed}: the package ray is not installed. Install it: pip install 'forecast[ray]', or pip install "
+            "'ray>=2.60,<3'"
+        )
+
+
+@contextmanager
+def connected(cluster: Cluster) -> Iterator[Any]:
+    """Ray, with a cluster to talk to. UserError where there is none."""
+    address, typed = cluster.address, f"{cluster.key}.address"
+    if address.startswith("ray://"):
+        raise UserError(
+            f"{typed}={address}: this command must be a part of the cluster. Start it on one of its machines with "
+            f"{typed}=auto"
+        )
+    if host := re.fullmatch(r"(.+):(\d+)", address):
+        check_reached(f"{typed}={address}", host[1], int(host[2]))
+    elif address not in ("auto", "local"):
+        raise UserError(f"{typed}={label(address)} is no HOST:PORT. Say {typed}=auto or {typed}=HOST:6379")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # address=local starts a cluster; others have their own
+    ray: Any = import_module("ray")
+    quiet = {"log_to_driver": False, "configure_logging": False, "include_dashboard": False}
+    if address != "local":
+        del quiet["include_dashboard"]
+    try:
+        ray.init(address=address, **quiet)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        raise UserError(f"{typed}={address}: {why_not(str(error), typed)}") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()  # ends the workers of this command
+
+
+def check_reached(typed: str, host: str, port: int) -> None:
+    """UserError where nobody listens: Ray itself would try for a minute."""
+    try:
+        socket.create_connection((host, port), timeout=REACHED).close()
+    except OSError as error:
+        raise UserError(
+            f"{typed}: no cluster answers there. Start one with ray start --head --port={port}, or name "
+            "the head's address"
+        ) from error
+
+
+def why_not(text: str, typed: str) -> str:
+    """Ray's words for a cluster that it cannot use, as one sentence with the fix."""
+    versions = re.findall(r"(?:Ray|Python): (\S+)", text)
+    if "mismatch" in text and len(versions) == 4:
+        theirs, ours = versions[:2], versions[2:]
+        return (
+            f"the cluster has Ray {theirs[0]} and Python {theirs[1]}, this command Ray {ours[0]} and Python {ours[1]}. "
+            f"Install the cluster's here: pip install 'ray=={theirs[0]}' in a Python {theirs[1]}"
+        )
+    if "Could not find any running Ray" in text:
+        return f"no cluster runs on this machine. Start one with ray start --head, or name one: {typed}=HOST:6379"
+    first = next(iter(text.strip().splitlines()), "no reason is given").rstrip(".")
+    return f"no cluster can be used there: {label(first)}. Start one with ray start --head"
+
+
+class RayPool:
+    """Workers of a cluster, as `share_out` has them."""
+
+    def __init__(
+        self,
+        ray: Any,
+        worker: Callable[..., Any],
+        *,
+        cluster: Cluster,
+        shared: Shared,
+        given: Callable[[int], Sequence[Any]],
+    ) -> None:
+        """worker: makes one of them, with `ready()`, which answers the name of a file in the shared folder, and `work`.
+
+        given: what `work` gets for a part.
+        """
+        self.ray, self.worker, self.cluster, self.shared, self.given = ray, worker, cluster, shared, given
+
+    def begin(self, parts: int) -> list[Any]:
+        """As many workers as are wanted, have parts and room, all of which can see the shared folder.
+
+        UserError where there is no room, and for what keeps one of them from its work.
+        """
+        threads, asked, key = self.cluster.threads, self.cluster.workers, self.cluster.key
+        cpus = [int(node["Resources"].get("CPU", 0)) for node in self.ray.nodes() if node["Alive"]]
+        room = sum(count // threads for count in cpus)
+        if not room:
+            raise UserError(
+                f"{key}.threads={threads}: no machine of the cluster has so many CPUs, the largest has {max(cpus)}. "
+                f"Set {key}.threads={max(1, *cpus)}"
+            )
+        if asked is not None and asked > room:
+            log.warning("%s.workers=%d: the cluster has CPUs for %d, which begin.", key, asked, room)
+        started = [self.start() for _ in range(min(asked or room, room, parts))]
+        workers = {self.ask(worker, None): worker for worker in started}
+        ready, late = self.ray.wait(list(workers), num_returns=len(workers), timeout=BEGIN)
+        for question in late:
+            self.ray.kill(workers.pop(question))
+        if not ready:
+            raise UserError(
+                f"{key}.address={self.cluster.address}: no worker began within {BEGIN:.0f} s, as others have the CPUs. "
+                "Wait for them, and see ray status"
+            )
+        if late:
+            log.warning(
+                "%d of %d workers did not begin within %.0f s and are left out.",
+                *(len(late), len(late) + len(ready), BEGIN),
+            )
+        for question in ready:
+            self._check_begun(question)
+        return list(workers.values())
+
+    def _check_begun(self, question: Any) -> None:
+        try:
+            answer = self.answer(question)
+        except WorkerDied as error:
+            raise UserError(
+                f"a worker died as it began: {error}. See that all machines have this program: pip install "
+                "'forecast[ray]'"
+            ) from error
+        if isinstance(answer, Failed):
+            raise UserError(answer.text)
+        check_seen(self.shared, answer)
+
+    def start(self) -> Any:
+        """See `Pool`."""
+        return self.worker()
+
+    def ask(self, worker: Any, part: int | None) -> Any:
+        """See `Pool`."""
+        return worker.ready.remote() if part is None else worker.work.remote(*self.given(part))
+
+    def first(self, questions: Sequence[Any], *, working: bool) -> Any:
+        """See `Pool`."""
+        done: list[Any] = []
+        if questions:
+            done, _ = self.ray.wait(list(questions), num_returns=1, timeout=None if working else BEGIN)
+        if not done:
+            raise UserError(
+                "the cluster has lost all workers, and no other one began. When it is there again, "
+                f"{self.shared.again}, which goes on with the parts that are there"
+            )
+        return done[0]
+
+    def answer(self, question: Any) -> Any:
+        """See `Pool`."""
+        exceptions = self.ray.exceptions
+        try:
+            return self.ray.get(question)
+        except exceptions.RayTaskError:  # a bug of ours, with its traceback
+            raise
+        except exceptions.RayError as error:
+            raise WorkerDied(reason(str(error))) from error
+
+
+def reason(text: str) -> str:
+    """Ray's words for a death, on one line."""
+    cause = re.search(r"(?:Worker exit detail|The actor died because of[^:]*): *(.+)", text)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return label(cause[1] if cause else (lines[0] if lines else "no reason is given")).rstrip(".")
+
+
+def check_seen(shared: Shared, name: str) -> None:
+    """UserError unless a file is there, within REACHED seconds."""
+    end = time.monotonic() + REACHED
+    while not (shared.folder / name).is_file():
+        if time.monotonic() > end:
+            raise UserError(
+                f"{shared.typed}: {shared.folder} is no folder that all machines of the cluster share. Choose one that "
+                f"they do: {shared.like}"
+            )
+        time.sleep(0.1)
+
+
+def check_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """UserError where what a worker makes would be of something else, or end in other digits."""
+    fixes = {
+        "torch": f"Install the same there: pip install 'torch=={ours['torch']}'",
+        "code": "Install the same forecast on all machines",
+        "device": "Take machines with the same processors",
+    }
+    for key, value in ours.items():
+        if value != theirs.get(key):
+            fix = fixes.get(key, "Name files on a folder that all machines share: ckpt_path=, data.path=, future=")
+            raise UserError(f"its {key} is {theirs.get(key)}, that of the command {value}. {fix}")
