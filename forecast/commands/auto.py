@@ -31,7 +31,6 @@ LEAST = 60.0  # that what is needed for an answer may take, however few there ar
 FITTED = 0.5  # of the time that is left: for a fitted member while others wait, as one that is stopped leaves nothing
 # Of the time that is left a network may take its part; after it the one that it takes to be trained once more.
 REFIT = 1.1
-TREES_LOWER = {"mse": "squared", "mae": "absolute"}
 SEASON_ALONE = ("seasonal_naive",)  # they take no columns with a role
 
 
@@ -117,8 +116,6 @@ class Auto:
         if name in self.config["networks"]:
             every |= {"callbacks.checkpoint.monitor": self.error, "data.batch_size": self.batch_size()}
             every |= self.config["every_network"] | ({"data.sampling": "series"} if self.task.is_panel else {})
-        if settings.get("model.error") == "metric":
-            settings = {**settings, "model.error": TREES_LOWER[self.error]}
         chosen = {word.partition("=")[0] for word in self.task.words}
         settings = {key: value for key, value in {**every, **settings}.items() if key not in chosen}
         return self.task.of(settings, roles=name not in SEASON_ALONE)
