@@ -45,7 +45,8 @@ def ended(process, status=0):
 
 
 def runs(folder):
-    return {path.parent.name: path.parent for path in folder.glob("multirun/*/*/run.json")}
+    paths = [*folder.glob("multirun/*/*/run.json"), *folder.glob("ray/folds/*/run.json")]
+    return {path.parent.name: path.parent for path in paths}
 
 
 def states(folder):
@@ -137,14 +138,21 @@ def test_two_sweeps_at_once_share_the_jobs(address, tmp_path):
     assert passed_over == 3, texts
 
 
-def test_the_folds_of_a_backtest_are_trained_there(address, tmp_path):
-    words = ["backtest.folds=2", "backtest.refit=every_fold"]
-    named = {"command": ("backtest",)}
+def test_the_folds_of_a_backtest_whose_sweep_is_killed_end_with_the_table_of_one_machine(address, tmp_path):
+    words, named = ["backtest.folds=3", "backtest.refit=every_fold", "trainer.max_epochs=4"], {"command": ("backtest",)}
     ended(started(tmp_path, *words, "hydra.run.dir=basic", **named))
-    ended(on_ray(tmp_path, *words, "hydra.run.dir=ray", address=address, **named))
+    words += ["hydra.run.dir=ray", "hydra.launcher.workers=1"]
+    process = on_ray(tmp_path, *words, address=address, **named)
+    wait_until(tmp_path, process, finished=1, running=1)
+    sweep = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True)
+    os.kill(int(sweep.stdout), signal.SIGKILL)
+    process.communicate(timeout=LIMIT)  # it may have gone on, or say that the same command does
+    before = written(tmp_path)
+    ended(on_ray(tmp_path, *words, address=address, **named))
+    assert before and before.items() <= written(tmp_path).items()
     basic, ray = ((tmp_path / name / "backtest.parquet").read_bytes() for name in ("basic", "ray"))
     assert basic == ray
-    assert "on a Ray cluster" in (tmp_path / "ray" / "output.txt").read_text()
+    assert [*trainings(tmp_path).values()] == [1] * 3
 
 
 def test_a_folder_that_a_node_does_not_share_is_found_before_any_job_is_begun(address, tmp_path):
