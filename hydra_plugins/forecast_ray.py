@@ -43,7 +43,7 @@ class RayLauncher(Launcher):
     """Has jobs run by workers of a cluster, and prints what a job has printed when it has ended."""
 
     def __init__(self, *, address: str, workers: int | None, threads: int, gpus: float) -> None:
-        self.where = {"address": address, "workers": workers, "threads": threads, "gpus": gpus}
+        self.where: dict[str, Any] = {"address": address, "workers": workers, "threads": threads, "gpus": gpus}
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """See `Launcher`."""
@@ -98,8 +98,8 @@ def run(context: HydraContext, task: TaskFunction, state: Any, cfg: DictConfig) 
     """Runs a job in this process, which may be on another machine. state: of the process that launched it."""
     setup_globals()
     Singleton.set_state(state)
-    keys = {"job_dir_key": "hydra.sweep.dir", "job_subdir_key": "hydra.sweep.subdir"}
-    return run_job(task, cfg, hydra_context=context, **keys)
+    folders = ("hydra.sweep.dir", "hydra.sweep.subdir")
+    return run_job(task, cfg, *folders, hydra_context=context)
 
 
 def failed(overrides: Sequence[str], text: str) -> JobReturn:

@@ -10,6 +10,7 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from hydra.core.plugins import Plugins
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -180,6 +181,7 @@ def no_option(name: str, value: object) -> str:
 
 def no_launcher(name: str) -> str:
     """What is wrong with hydra/launcher=NAME: not installed, or none; empty where Hydra has it."""
+    Plugins.instance()  # fills the store
     known = sorted(name.removesuffix(".yaml") for name in ConfigStore.instance().list(LAUNCHER))
     if name in known:
         return ""

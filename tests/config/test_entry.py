@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,9 @@ WRONG = {
         for override in ("data=other.csv", "data=ETTh2", "data=null", "~data")
     },
     "predict: model=informer": "model=informer: predict.py takes its model from the checkpoint",
+    "-m hydra/launcher=rai": "hydra/launcher=rai: there is no such launcher. Did you mean 'ray'? Choose of basic, ",
+    "-m hydra/launcher=ray hydra.launcher.thread=2": f"'hydra.launcher.thread' {NO_KEY} Did you mean 'hydra.launcher.t",
+    "-m hydra.launcher.n_jobs=2": f"'hydra.launcher.n_jobs' {NO_KEY}",
     "evaluate: split=val": "ckpt_path is missing: say ckpt_path=RUN/checkpoints/best.ckpt",
 }
 
@@ -90,10 +94,23 @@ def test_an_override_that_hydra_refuses_is_answered_in_one_line(command):
         "evaluate: protocol=informer2021 ckpt_path=x",
         "-m attention=full,prob",
         "-m attention=prob,full seed=1,2",
+        "-m seed=1,2 hydra/launcher=ray hydra.launcher.threads=2 hydra.sweep.dir=x",
     ],
 )
 def test_right_overrides_are_not_blamed(command):
     assert diagnosed(command) == []
+
+
+@pytest.mark.skipif(bool(find_spec("submitit")), reason="it is installed")
+def test_a_launcher_that_is_not_installed_is_named_with_its_extra():
+    (line,) = diagnosed("-m seed=1,2 hydra/launcher=submitit_slurm")
+    assert line == "hydra/launcher=submitit_slurm is not installed. Install it: pip install 'forecast[slurm]'"
+
+
+def test_a_machine_without_slurm_is_no_bug():
+    error = RuntimeError('Could not detect "srun", are you indeed on a slurm cluster?')
+    text = message(error, config_name="train", overrides=[], multirun=True)
+    assert text is not None and "Start the command on its login node, or try it here with hydra/launcher=sub" in text
 
 
 def test_several_wrong_overrides_are_all_answered():
@@ -149,7 +166,7 @@ def test_questions_are_answered_fast_and_write_nothing(tmp_path, script, questio
 
 @pytest.mark.parametrize(
     ("program", "commands"),
-    [("train", 6), ("evaluate", 7), ("backtest", 6), ("tune", 6), ("predict", 11), ("update", 5)],
+    [("train", 7), ("evaluate", 7), ("backtest", 6), ("tune", 6), ("predict", 11), ("update", 5)],
 )
 def test_help_shows_commands_that_name_the_program(program, commands, capsys):
     call(program, "--help")
