@@ -2,9 +2,9 @@
 
 The program imports torch and Lightning for some six seconds of a processor; most tests that start a process are about
 what becomes of it. They are forked from one process, this file as a program, which has imported what the commands need.
-Only the imports are shared: pid, signals, exit, files, working directory, environment and what `ps` shows are those of
-any process, with one thread of torch. What is tested of an interpreter's own start (what it imports and when, variables
-that it reads then, who reads its output) starts a real one.
+Only what forked_imports.py does is shared. Pid, signals, exit, files, folder, environment and what `ps` shows are those
+of any process, with one thread of torch. What is tested of an interpreter's own start (what it imports and when,
+variables that it reads then, who reads its output) starts a real one.
 """
 
 import atexit
@@ -254,21 +254,9 @@ def show(command):
     ctypes.memmove(start, text[: end - start - 1].ljust(end - start, b"\0"), end - start)
 
 
-def import_all():
-    """What the commands import, here and as they run."""
-    import torch.utils.tensorboard
-
-    from forecast.__main__ import COMMANDS
-
-    torch.set_num_threads(1)
-    for name in COMMANDS:
-        importlib.import_module(f"forecast.commands.{name.replace('-', '_')}")
-    forked_training.import_all()
-
-
 def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
-    import_all()
+    importlib.import_module("forked_imports").import_all()
     tasks = {int(task.name): (task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
     others = {name for task, name in tasks.items() if task != os.getpid()}
     assert others <= {ARROWS}, f"a fork would lack the threads {others}"

@@ -19,12 +19,6 @@ NEW_MOUNTS, NEW_NAMES, NEW_NETWORK = 0x00020000, 0x04000000, 0x40000000
 RECURSIVE, SLAVE, BIND, DETACH = 1 << 14, 1 << 19, 1 << 12, 2
 
 
-def import_all():
-    """What torchrun imports, but itself, which is run."""
-    importlib.import_module("torch.distributed.launcher.api")
-    importlib.import_module(TORCHRUN)
-
-
 def take_place():
     """The number among the processes that train together, and the host, that the environment names."""
     rank_zero = importlib.import_module("lightning.fabric.utilities.rank_zero")

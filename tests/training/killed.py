@@ -20,7 +20,7 @@ from forecast.checkpoint.load import load_checkpoint
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
-from forked import import_all  # noqa: E402
+from forked_imports import import_all  # noqa: E402
 from program import ONE_COLUMN, call  # noqa: E402
 
 ARGUMENTS = [
