@@ -2,9 +2,9 @@
 
 The program imports torch and Lightning for some six seconds of a processor; most tests that start a process are about
 what becomes of it. They are forked from one process, this file as a program, which has imported what the commands need.
-Only the imports are shared: pid, signals, exit, files, working directory, environment and what `ps` shows are those of
-any process, with one thread of torch. What is tested of an interpreter's own start (what it imports and when, variables
-that it reads then, who reads its output) starts a real one.
+Only what forked_imports.py does is shared. Pid, signals, exit, files, folder, environment and what `ps` shows are those
+of any process, with one thread of torch. What is tested of an interpreter's own start (what it imports and when,
+variables that it reads then, who reads its output) starts a real one.
 """
 
 import atexit
@@ -29,6 +29,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
+import forked_training
+
 ROOT = Path(__file__).parents[1]
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 ARROWS = "jemalloc_bg_thd"  # pyarrow's allocator makes its thread anew in a fork
@@ -40,7 +42,8 @@ HEADER = 8  # digits of the length of what follows
 class Popen:
     """As subprocess.Popen, of [sys.executable, "-m", MODULE, ...] or [sys.executable, FILE, ...].
 
-    stdout, stderr: None, PIPE (read by communicate), DEVNULL, STDOUT or a file.
+    stdout, stderr: None, PIPE (read by communicate), DEVNULL, STDOUT or a file. env may name a host to enter
+    (forked_training.py).
     """
 
     def __init__(self, args, *, stdin=None, stdout=None, stderr=None, cwd=None, env=None, start_new_session=False):
@@ -66,7 +69,7 @@ class Popen:
             out = number(1, stdout, "out")
             err = out if stderr == subprocess.STDOUT else number(2, stderr, "err")
             self._connection = socket.socket(socket.AF_UNIX)
-            self._connection.connect(_server())
+            self._connection.connect(server())
             socket.send_fds(self._connection, [b"+"], [number(0, stdin, "in"), out, err])
         _send(self._connection, json.dumps(request).encode())
         self.pid = int(_receive(self._connection))
@@ -122,6 +125,11 @@ def run(args, *, check=False, capture_output=False, text=True, timeout=None, **o
     return done
 
 
+def command(*words):
+    """The words of a shell's command that begins such a process, where its environment has PLACE: server()."""
+    return [sys.executable, "-IS", str(Path(__file__).with_name("forked_client.py")), *words]
+
+
 def ready():
     """Waits for the first imports, where a test measures how long a command takes."""
     run([sys.executable, "-m", "forecast", "--version"], capture_output=True, check=True)
@@ -139,7 +147,7 @@ def forked_by(*modules):
 
 
 @functools.cache
-def _server():
+def server():
     """The socket of the process that has imported everything; it ends with the one that first needs it."""
     if PLACE in os.environ:
         return os.environ[PLACE]
@@ -221,13 +229,20 @@ def become(request, files):
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
-    sys.stdout.reconfigure(line_buffering=sys.stdout.isatty())
+    for number, name in enumerate(("stdin", "stdout", "stderr")):  # anew: a pipe in place of a file has no position
+        before = getattr(sys, name)
+        stream = open(number, before.mode, encoding=before.encoding, errors=before.errors, closefd=False)  # noqa: SIM115
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    sys.stdout.reconfigure(write_through=request["argv"][0] == "-u")
+    sys.stderr.reconfigure(line_buffering=True)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     show([sys.executable, *request["argv"]])
     sys.modules.pop("forecast.__main__")
+    forked_training.take_place()
     for name in ("forecast.commands", "forecast.commands.auto"):
         sys.modules[name].BEGUN = time.monotonic()
 
@@ -239,20 +254,9 @@ def show(command):
     ctypes.memmove(start, text[: end - start - 1].ljust(end - start, b"\0"), end - start)
 
 
-def import_all():
-    """What the commands import, here and as they run."""
-    import torch.utils.tensorboard
-
-    from forecast.__main__ import COMMANDS
-
-    torch.set_num_threads(1)
-    for name in COMMANDS:
-        importlib.import_module(f"forecast.commands.{name.replace('-', '_')}")
-
-
 def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
-    import_all()
+    importlib.import_module("forked_imports").import_all()
     tasks = {int(task.name): (task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
     others = {name for task, name in tasks.items() if task != os.getpid()}
     assert others <= {ARROWS}, f"a fork would lack the threads {others}"
@@ -263,11 +267,12 @@ def main():
     place = os.environ[PLACE]
     become(request, files)
     os.environ[PLACE] = place
-    first, *words = request["argv"]
+    first, *words = request["argv"][request["argv"][0] == "-u" :]
     sys.path[0] = request["cwd"] if first == "-m" else str(Path(first).parent)
     sys.argv = words if first == "-m" else [first, *words]
     steps = mock.patch("forecast.commands.automatic.worker.context", lambda: multiprocessing.get_context("fork"))
-    with steps, forked_by("commands.fold_runs", "reproduction.running"):
+    ours = forked_by("commands.fold_runs", "reproduction.running")
+    with steps, ours, forked_training.launchers(Popen):
         if first == "-m":
             runpy.run_module(words[0], run_name="__main__", alter_sys=True)
         else:

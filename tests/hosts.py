@@ -8,7 +8,11 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+import forked
+from forked_training import HOST
 
 ROOT = Path(__file__).parents[1]
 NAMES = Path("/etc/netns")  # `ip netns exec NAME` puts /etc/netns/NAME/hosts in place of /etc/hosts
@@ -32,15 +36,16 @@ class Host:
         return ["ip", "netns", "exec", self.name, *named, *map(str, command)]
 
     def start(self, *command, cwd, **environment):
-        """A command on this host, with its output in one pipe."""
+        """A command on this host, with its output in one pipe. One of Python is forked: forked.py."""
         clean = {k: v for k, v in os.environ.items() if k not in ("PL_GLOBAL_SEED", "LOCAL_RANK", "WORLD_SIZE")}
-        return subprocess.Popen(
-            self.words(*command),
+        fork = command[0] == sys.executable
+        begin, words = (forked.Popen, command) if fork else (partial(subprocess.Popen, text=True), self.words(*command))
+        return begin(
+            words,
             cwd=cwd,
-            env=clean | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **environment},
+            env=clean | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), HOST: self.name, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
             start_new_session=True,
         )
 
@@ -56,7 +61,7 @@ class Host:
         """The number of the process of this host that trains; torchrun, which has started it, is another one."""
         answer = subprocess.run(["ip", "netns", "pids", self.name], check=True, capture_output=True, text=True)
         numbers = map(int, answer.stdout.split())
-        return next(n for n in numbers if b"\0LOCAL_RANK=" in Path(f"/proc/{n}/environ").read_bytes())
+        return next(n for n in numbers if b"torch.distributed.run" not in Path(f"/proc/{n}/cmdline").read_bytes())
 
 
 @contextmanager

@@ -95,29 +95,33 @@ def test_the_same_command_again_finds_all_done_and_forecasts_the_same(found, csv
     assert time.monotonic() - begin < 60
 
 
+# so many minutes that no network has fewer epochs for want of time, however busy the machine is
+LONG = [sys.executable, "-m", "forecast", "auto", *FAST, "--minutes", "300"]
+UNSEEN = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(csv, tmp_path_factory):
+    """The folder of a run as a process, and the seconds that it took."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "out"
+    forked.ready()
+    begun = time.monotonic()
+    forked.run([*LONG, str(csv), "--output", str(folder)], check=True, **UNSEEN)
+    return folder, time.monotonic() - begun
+
+
 @pytest.mark.slow
-def test_no_test_row_has_a_part_in_what_is_chosen(found, csv, tmp_path):
+def test_no_test_row_has_a_part_in_what_is_chosen(undisturbed, tmp_path):
     scrambled = table()
     test = slice(ROWS - int(0.2 * ROWS), ROWS)
     scrambled.loc[scrambled.index[test], ["load", "heat"]] = np.random.default_rng(1).normal(size=(int(0.2 * ROWS), 2))
     scrambled.to_csv(tmp_path / "own.csv", index=False)
-    auto(str(tmp_path / "own.csv"), *FAST, "--output", str(tmp_path / "out"))
-    ours, theirs = ({row["model"]: row for row in board(folder)} for folder in (found, tmp_path / "out"))
+    forked.run([*LONG, str(tmp_path / "own.csv"), "--output", str(tmp_path / "out")], check=True, **UNSEEN)
+    ours, theirs = ({row["model"]: row for row in board(folder)} for folder in (undisturbed[0], tmp_path / "out"))
     for name in MEMBERS:
         assert ours[name]["validation"] == pytest.approx(theirs[name]["validation"], abs=1e-6)
         assert ours[name]["weight"] == pytest.approx(theirs[name]["weight"], abs=1e-5)
         assert ours[name]["test"] < theirs[name]["test"]
-
-
-@pytest.mark.slow
-def test_a_member_that_fails_is_said_and_left_out(csv, tmp_path):
-    (tmp_path / "out" / "members" / "informer_plus").mkdir(parents=True)
-    (tmp_path / "out" / "members" / "informer_plus" / "pace.json").write_text('{"model.d_model": -1}')
-    auto(str(csv), *FAST, "--output", str(tmp_path / "out"))
-    rows = {row["model"]: row for row in board(tmp_path / "out")}
-    assert "must be" in rows["informer_plus"]["reason"] and rows["informer_plus"]["validation"] is None
-    assert rows["ridge"]["validation"] is not None
-    assert len(pd.read_csv(tmp_path / "out" / "forecast.csv")) == H
 
 
 @pytest.mark.slow
@@ -199,39 +203,45 @@ def test_from_python_a_strangers_table_is_kept_and_a_refused_one_leaves_nothing_
 
 
 @pytest.mark.slow
-def test_from_python_a_table_gives_a_forecaster(tmp_path):
+def test_from_python_a_table_gives_a_forecaster_and_a_member_that_fails_is_said_and_left_out(tmp_path):
+    (tmp_path / "out" / "members" / "informer_plus").mkdir(parents=True)
+    (tmp_path / "out" / "members" / "informer_plus" / "pace.json").write_text('{"model.d_model": -1}')
     forecaster = Forecaster.auto(table(), horizon=H, minutes=3, output=tmp_path / "out", preset="fast", target="load")
     predicted = forecaster.predict()
     assert list(predicted)[:2] == ["date", "load"] and len(predicted) == H
-    assert board(tmp_path / "out")[0]["validation"] > 0
+    rows = {row["model"]: row for row in board(tmp_path / "out")}
+    assert "must be" in rows["informer_plus"]["reason"] and rows["informer_plus"]["validation"] is None
+    assert rows["ridge"]["validation"] > 0 and board(tmp_path / "out")[0]["validation"] > 0
+    assert len(pd.read_csv(tmp_path / "out" / "forecast.csv")) == H
+
+
+# The logs that the steps of a run begin with, in their order. After each of them a kill comes, at a random moment.
+STEPS = ["seasonal_naive", "ridge", "boosted_trees", "informer_plus", "ensemble"]
+STEPS += ["refit_ridge", "refit_informer_plus", "refit_ensemble", "backtest", "explain"]
+SOON = 0.05  # of the whole run
 
 
 @pytest.mark.slow
-def test_killed_at_ten_moments_it_ends_with_the_same_leaderboard(csv, tmp_path):
-    # so many minutes that no network has fewer epochs for want of time, however busy the machine is
-    words = [sys.executable, "-m", "forecast", "auto", str(csv), *FAST, "--minutes", "300", "--output"]
-    found = tmp_path / "undisturbed"
-    forked.ready()
-    begun = time.monotonic()
-    forked.run([*words, str(found)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    lasts = time.monotonic() - begun
-    words.append(str(tmp_path / "out"))
-    real = (subprocess.Popen, 15)  # with a server of forks of its own
-    moments = [(forked.Popen, part * lasts) for part in np.random.default_rng(3).uniform(0.03, 0.5, size=9)]
-    kills = 0
-    for begin, seconds in [real, *moments]:
-        process = begin(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        try:
-            process.wait(seconds)
-            break
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            kills += 1
-            time.sleep(1)  # what it had begun ends with it
-    assert kills
-    forked.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    without = [{**row, "seconds": None} for row in board(tmp_path / "out")]
+def test_killed_at_ten_moments_it_ends_with_the_same_leaderboard(undisturbed, csv, tmp_path):
+    found, lasts = undisturbed
+    out, draws = tmp_path / "out", np.random.default_rng(3)
+    words = [*LONG, str(csv), "--output", str(out)]
+    moments = [(out / f"members/{name}.log", SOON * lasts * draws.uniform()) for name in STEPS]
+    for name, seconds in moments:
+        # the first is an interpreter of its own, with a server of forks of its own
+        begin = subprocess.Popen if name == moments[0][0] else forked.Popen
+        process = begin(words, start_new_session=True, **UNSEEN)
+        while not name.exists():
+            assert process.poll() is None, name
+            time.sleep(0.01)
+        time.sleep(seconds)
+        assert process.poll() is None, name
+        process.kill()
+        process.wait()
+        time.sleep(0.5)  # what it had begun ends with it
+    assert len(moments) == 10 and not (out / "leaderboard.json").exists()
+    forked.run(words, check=True, **UNSEEN)
+    without = [{**row, "seconds": None} for row in board(out)]
     expected = [{**row, "seconds": None} for row in board(found)]
     assert without == expected
-    assert (tmp_path / "out" / "forecast.csv").read_bytes() == (found / "forecast.csv").read_bytes()
+    assert (out / "forecast.csv").read_bytes() == (found / "forecast.csv").read_bytes()

@@ -9,6 +9,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import forked
 import pytest
 from config.composed import composed
 from program import TINY, call, refusal
@@ -224,7 +225,7 @@ def test_a_mistake_ends_with_one_message_and_status_1_or_2_and_holds_no_folder(t
     ("arguments", "message"), [([], "ckpt_path is missing: say"), (["ckpt_path=no"], "ckpt_path=no: there is no such")]
 )
 def test_a_missing_checkpoint_is_refused_before_a_folder_is_made(tmp_path, script, arguments, message):
-    end = ran(tmp_path, ROOT / script, *arguments)
+    end = forked.run([sys.executable, str(ROOT / script), *arguments], cwd=tmp_path, capture_output=True)
     assert end.returncode == 1 and end.stderr.startswith(message)
     assert not list(tmp_path.iterdir())
 

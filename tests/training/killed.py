@@ -16,15 +16,15 @@ from pathlib import Path
 
 import torch
 
-import forecast.commands.train  # noqa: F401 - imported once, before the forks
 from forecast.checkpoint.load import load_checkpoint
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
-from program import TINY, call  # noqa: E402
+from forked_imports import import_all  # noqa: E402
+from program import ONE_COLUMN, call  # noqa: E402
 
 ARGUMENTS = [
-    *(*TINY, "data.rows=500", "trainer.max_epochs=3", "trainer.val_check_interval=0.4"),
+    *(*ONE_COLUMN, "data.rows=500", "trainer.max_epochs=3", "trainer.val_check_interval=0.4"),
     *("callbacks.checkpoint.every_n_train_steps=2", "model.dropout=0.1"),
 ]
 
@@ -55,7 +55,7 @@ def wait_for_writing(run, patience=1.0):
     """Until a checkpoint is being written, or patience, in seconds, has run out."""
     until = time.monotonic() + patience
     while time.monotonic() < until and not any(run.glob("checkpoints/*.part")):
-        pass
+        time.sleep(0.0005)
 
 
 def weights(run):
@@ -65,7 +65,7 @@ def weights(run):
 
 
 def main(folder, kills, seed):
-    torch.set_num_threads(1)
+    import_all()  # once, before the forks
     moments = random.Random(seed)
     began = time.monotonic()
     assert wait(start(folder / "whole")) == 0

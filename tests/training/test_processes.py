@@ -27,19 +27,19 @@ PLAIN = [
 pytestmark = pytest.mark.slow
 
 
-def launch(folder, *command, **environment):
-    """Runs a command in a folder; returns its output. It must succeed."""
+def launch(folder, *command, real=False, **environment):
+    """Runs a command in a folder; returns its output. It must succeed. One of Python is forked, unless it is real."""
     variables = {k: v for k, v in os.environ.items() if k not in ("PL_GLOBAL_SEED", "LOCAL_RANK", "WORLD_SIZE")}
     options = {"cwd": folder, "env": variables | {"OMP_NUM_THREADS": "1", **environment}, "timeout": 300}
-    begin = forked.run if command[:2] == (sys.executable, ROOT / "train.py") else subprocess.run
+    begin = forked.run if command[0] == sys.executable and not real else subprocess.run
     done = begin([str(part) for part in command], capture_output=True, text=True, check=False, **options)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     return done.stdout + done.stderr
 
 
-def torchrun(folder, *arguments):
+def torchrun(folder, *arguments, real=False):
     start = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", ROOT / "train.py"]
-    return launch(folder, *start, *arguments)
+    return launch(folder, *start, *arguments, real=real)
 
 
 def only_run(folder):
@@ -72,9 +72,9 @@ def by_lightning(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def by_torchrun(tmp_path_factory):
-    """The same under torchrun."""
+    """The same under torchrun, with interpreters of their own: what each imports knows its number from the start."""
     folder = tmp_path_factory.mktemp("torchrun")
-    text = torchrun(folder, *ONE_COLUMN, *DDP, *PLAIN, "data.batch_size=16")
+    text = torchrun(folder, *ONE_COLUMN, *DDP, *PLAIN, "data.batch_size=16", real=True)
     return only_run(folder), text
 
 
