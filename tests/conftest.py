@@ -113,7 +113,8 @@ def one_thread():
 def small_pictures(request):
     """A picture of forecasts has one panel and, for each set of names and shapes, is drawn once.
 
-    Twelve panels take longer than the tiny training that they show, and one as long as its validations.
+    Twelve panels take longer than the tiny training that they show, and one as long as its validations. So is a
+    reliability curve, a fourth of what a ridge takes.
     """
     if request.config.option.markexpr == "core":
         yield  # trains nothing
@@ -121,9 +122,10 @@ def small_pictures(request):
     from matplotlib.figure import Figure
 
     from forecast.commands import results
-    from forecast.report import figures
+    from forecast.report import figures, reliability
 
     draw, savefig, drawn = figures.forecast_figure, Figure.savefig, {}
+    draw_curve, curves = reliability.draw_reliability, {}
 
     def draw_once(**shown):
         arrays = {name: (v.shape, np.isnan(v).any()) for name, v in shown.items() if isinstance(v, np.ndarray)}
@@ -140,8 +142,16 @@ def small_pictures(request):
             savefig(figure, figure.written, **options)
         return Path(path).write_bytes(figure.written.getvalue())
 
+    def curve_once(path, metrics, split):
+        key = (metrics["model"], metrics["data"], split, *metrics[split]["intervals"]["reliability"])
+        if key not in curves:
+            draw_curve(path, metrics, split)
+            curves[key] = path.read_bytes()
+        path.write_bytes(curves[key])
+
     with (
         mock.patch.object(results, "DRAWN_WINDOWS", 1),
+        mock.patch.object(reliability, "draw_reliability", curve_once),
         mock.patch.object(figures, "forecast_figure", draw_once),
         mock.patch.object(Figure, "savefig", save_once),
     ):

@@ -155,15 +155,18 @@ def test_without_ray_the_command_to_install_it_is_named(folder, tmp_path, capsys
     assert "engine=ray: the package ray is not installed. Install it: pip install 'forecast[ray]'" in text
 
 
-def test_nothing_but_engine_ray_imports_ray_or_the_engine(folder, tmp_path):
+def test_a_page_waits_for_no_picture_and_nothing_but_engine_ray_imports_ray_or_the_engine(folder, tmp_path):
+    """Both in one interpreter: to begin takes it some seconds."""
     arguments = [f"ckpt_path={folder}/c.ckpt", f"output={tmp_path}/f.csv", "device=cpu"]
     code = (
-        f"import sys; sys.argv = ['predict.py', *{arguments!r}]\n"
+        "import sys, forecast.commands.page, forecast.commands.fold_page\nprint('matplotlib' in sys.modules)\n"
+        f"sys.argv = ['predict.py', *{arguments!r}]\n"
         "from forecast.__main__ import start\nstart('predict')\n"
         "print([name for name in sys.modules if name.split('.')[0] == 'ray' or 'commands.engines' in name])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.splitlines()[-1] == "[]"
+    lines = found.stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("False", "[]")
 
 
 VERSIONS = (

@@ -82,8 +82,8 @@ def test_an_evaluation_takes_other_levels_or_none(ridge, tmp_path):
 
 def test_adaptive_intervals_follow_noise_that_grows(tmp_path):
     """In the middle of the test rows the noise grows threefold: what is too narrow is said, and followed."""
-    rows = 3001
-    table = noisy(rows, scale=np.where(np.arange(rows) < 2700, 1.0, 3.0))
+    rows = 2001
+    table = noisy(rows, scale=np.where(np.arange(rows) < 1800, 1.0, 3.0))
     run, metrics = train(tmp_path, table)
     call("evaluate", f"ckpt_path={best(run)}", "calibration=adaptive", f"hydra.run.dir={tmp_path}/e")
     adaptive = json.loads((tmp_path / "e" / "metrics.json").read_text())["test"]
@@ -211,7 +211,7 @@ def test_a_target_with_the_name_of_an_end_is_refused(tmp_path, capsys):
 
 def test_a_trained_model_is_calibrated_half_by_half(tmp_path):
     """The weights that each half of the validation windows chose lie beside best.ckpt; a resumed run keeps its bits."""
-    keys = [*TINY, "trainer.max_epochs=4", "data.features=S", f"hydra.run.dir={tmp_path}/whole"]
+    keys = [*TINY, "trainer.max_epochs=4", "data.features=S", "data.batch_size=128", f"hydra.run.dir={tmp_path}/whole"]
     call("train", *keys)
     call("train", *keys[:-1], "trainer.max_epochs=2", f"hydra.run.dir={tmp_path}/parts")
     call("train", f"ckpt_path={tmp_path}/parts/checkpoints/last.ckpt", "trainer.max_epochs=4")
