@@ -20,6 +20,7 @@ import runpy
 import select
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -221,6 +222,9 @@ def become(request, files):
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
+    if stat.S_ISFIFO(os.fstat(1).st_mode):  # in which the stdout of the process that forks would seek, as in a file
+        coded = {"encoding": sys.stdout.encoding, "errors": sys.stdout.errors}
+        sys.stdout = sys.__stdout__ = open(1, "w", closefd=False, **coded)  # noqa: SIM115
     sys.stdout.reconfigure(line_buffering=sys.stdout.isatty())
     os.chdir(request["cwd"])
     os.environ.clear()

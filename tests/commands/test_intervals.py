@@ -82,8 +82,8 @@ def test_an_evaluation_takes_other_levels_or_none(ridge, tmp_path):
 
 def test_adaptive_intervals_follow_noise_that_grows(tmp_path):
     """In the middle of the test rows the noise grows threefold: what is too narrow is said, and followed."""
-    rows = 2001
-    table = noisy(rows, scale=np.where(np.arange(rows) < 1800, 1.0, 3.0))
+    rows = 3001
+    table = noisy(rows, scale=np.where(np.arange(rows) < 2700, 1.0, 3.0))
     run, metrics = train(tmp_path, table)
     call("evaluate", f"ckpt_path={best(run)}", "calibration=adaptive", f"hydra.run.dir={tmp_path}/e")
     adaptive = json.loads((tmp_path / "e" / "metrics.json").read_text())["test"]
