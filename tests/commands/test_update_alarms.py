@@ -1,8 +1,5 @@
 """`forecast update` says that a model has grown old, and what then works; a quiet one is left in peace."""
 
-import contextlib
-import io
-import json
 import re
 import shlex
 import shutil
@@ -16,8 +13,8 @@ QUIET = 20  # days before a break
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return trained(tmp_path_factory.mktemp("trained"), TABLE)
+def run(daily_run):
+    return daily_run
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +23,7 @@ def quiet(run, tmp_path_factory):
     folder, found = tmp_path_factory.mktemp("quiet"), []
     for day in range(TRAINED, TRAINED + QUIET + 1):
         path = write(folder / "h.csv", TABLE, last=day)
-        with contextlib.redirect_stdout(io.StringIO()) as said:
-            call("update", "--json", *words(run, path, folder / "u"))
-        found.append(json.loads(said.getvalue()))
+        found.append(updated(run, path, folder / "u"))
     return folder / "u", found
 
 
@@ -40,7 +35,7 @@ def test_a_break_is_said_within_a_week_and_not_before_and_the_training_it_advise
     shutil.copytree(quiet[0], tmp_path / "u")
     assert not any(document["alarms"] for document in quiet[1])
     for day in range(TRAINED + QUIET + 1, TRAINED + QUIET + 8):
-        document = updated(capsys, run, write(path, table, last=day), tmp_path / "u")
+        document = updated(run, write(path, table, last=day), tmp_path / "u")
         if document["alarms"]:
             said = day
             break
@@ -58,21 +53,21 @@ def test_a_break_is_said_within_a_week_and_not_before_and_the_training_it_advise
         assert "Time to train again" not in capsys.readouterr().out
 
 
-def test_sixty_quiet_days_say_nothing(run, quiet, tmp_path, capsys):
+def test_sixty_quiet_days_say_nothing(run, quiet, tmp_path):
     path, days = tmp_path / "h.csv", range(TRAINED + QUIET + 1, TRAINED + 61)
     shutil.copytree(quiet[0], tmp_path / "u")
-    found = [updated(capsys, run, write(path, TABLE, last=day), tmp_path / "u") for day in days]
+    found = [updated(run, write(path, TABLE, last=day), tmp_path / "u") for day in days]
     assert [document["time"] for document in (*quiet[1], *found) if document["alarms"]] == []
     assert found[-1]["updates"] == 61
 
 
-def test_a_model_worse_than_its_baseline_is_called_so(tmp_path, capsys):
+def test_a_model_worse_than_its_baseline_is_called_so(tmp_path):
     """The last value is a bad forecast of a day's swing, and seasonal naive is there to show it."""
     run = trained(tmp_path, TABLE, "model=last_value")
     for day in range(TRAINED, TRAINED + 8):
-        document = updated(capsys, run, write(tmp_path / "h.csv", TABLE, last=day), tmp_path / "u")
+        document = updated(run, write(tmp_path / "h.csv", TABLE, last=day), tmp_path / "u")
     assert document["alarms"] == ["baseline"]
     assert "has become worse than its baseline: since" in "\n".join(document["sentences"])
     alone = write(tmp_path / "d.csv", TABLE, first=TRAINED + 7, last=TRAINED + 8)
-    document = updated(capsys, run, alone, tmp_path / "u")
+    document = updated(run, alone, tmp_path / "u")
     assert f"data.path={tmp_path}/trained.csv" in document["train_again"]  # a day alone trains nothing
