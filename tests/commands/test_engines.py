@@ -22,14 +22,14 @@ from forecast.evaluation import predict_panel as core
 
 pytest.importorskip("pyarrow")
 ON_RAY = ("engine=ray",)
+COLUMNS = [*WINDOW, "data.id_column=shop", "data.time_column=day", "data.target=sold"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("panel")
     long_table().to_csv(folder / "p.csv", index=False)
-    keys = [*WINDOW, f"data.path={folder}/p.csv", "data.id_column=shop", "data.time_column=day", "data.target=sold"]
-    write_untrained(folder / "c.ckpt", *keys)
+    write_untrained(folder / "c.ckpt", *COLUMNS, f"data.path={folder}/p.csv", "model=nlinear")
     return folder
 
 
@@ -121,8 +121,9 @@ def test_a_bad_series_is_named_and_the_parts_of_the_others_are_written(folder, t
     table = long_table()
     table["sold"] = table["sold"].where((table["shop"] != "s5") | (table["day"] < "2024-03-15"), 1e38)
     table.to_csv(tmp_path / "bad.csv", index=False)
+    squared = write_untrained(tmp_path / "informer.ckpt", *COLUMNS, f"data.path={folder}/p.csv")
     with faked():
-        text = refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", *ON_RAY, f"data.path={tmp_path}/bad.csv")
+        text = refused(capsys, squared, tmp_path / "f.csv", *ON_RAY, f"data.path={tmp_path}/bad.csv")
     assert re.search(r"1 of 4 parts failed, .*: part 2: .*bad\.csv, series 's5': the forecasts are not finite", text)
     assert len([*(tmp_path / "f.csv.parts").glob("shard-*.csv")]) == 3
 
