@@ -4,6 +4,7 @@ import gc
 import io
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -113,7 +114,8 @@ def one_thread():
 def small_pictures(request):
     """A picture of forecasts has one panel and, for each set of names and shapes, is drawn once.
 
-    Twelve panels take longer than the tiny training that they show, and one as long as its validations.
+    Twelve panels take longer than the tiny training that they show, and one as long as its validations. So is a
+    reliability curve, a fourth of what a ridge takes.
     """
     if request.config.option.markexpr == "core":
         yield  # trains nothing
@@ -121,13 +123,20 @@ def small_pictures(request):
     from matplotlib.figure import Figure
 
     from forecast.commands import results
-    from forecast.report import figures
+    from forecast.report import figures, reliability
+
+    def plain(name):
+        """True of short names in usual letters, whose pictures differ in nothing else; of others the name."""
+        return re.fullmatch(r"[A-Za-z0-9 ._-]{0,60}", str(name)) is not None or name
 
     draw, savefig, drawn = figures.forecast_figure, Figure.savefig, {}
+    draw_curve, curves = reliability.draw_reliability, {}
 
     def draw_once(**shown):
-        arrays = {name: (v.shape, np.isnan(v).any()) for name, v in shown.items() if isinstance(v, np.ndarray)}
-        key = str([arrays, *(shown.get(name) for name in ("columns", "title", "baseline_name"))])
+        found = {name: v for name, v in shown.items() if isinstance(v, np.ndarray)}
+        arrays = {name: (*v.shape[:-1], v.shape[-1] > 1, np.isnan(v).any()) for name, v in found.items()}
+        others = [name for name in shown["columns"] if plain(name) is not True]
+        key = str([arrays, others, plain(shown.get("title", "")), shown.get("baseline_name")])
         if key not in drawn:
             drawn[key] = draw(**{**shown, "max_columns": 1})
         return drawn[key]
@@ -140,8 +149,17 @@ def small_pictures(request):
             savefig(figure, figure.written, **options)
         return Path(path).write_bytes(figure.written.getvalue())
 
+    def curve_once(path, metrics, split):
+        levels = metrics[split]["intervals"]["reliability"]
+        key = (plain(metrics["model"]), plain(metrics["data"]), split, *levels)
+        if key not in curves:
+            draw_curve(path, metrics, split)
+            curves[key] = path.read_bytes()
+        path.write_bytes(curves[key])
+
     with (
         mock.patch.object(results, "DRAWN_WINDOWS", 1),
+        mock.patch.object(reliability, "draw_reliability", curve_once),
         mock.patch.object(figures, "forecast_figure", draw_once),
         mock.patch.object(Figure, "savefig", save_once),
     ):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from commands import updates
 from commands.files import LAYOUT, OWN, write_csv
 from program import call, shapes_unchecked
 
@@ -33,3 +34,9 @@ def best(csv_run):
 def trained(csv_run):
     """Its metrics.json."""
     return json.loads((csv_run / "metrics.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def daily_run(tmp_path_factory):
+    """A ridge trained on the first days of updates.series()."""
+    return updates.trained(tmp_path_factory.mktemp("daily"), updates.series())

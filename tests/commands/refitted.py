@@ -12,8 +12,8 @@ SIZES = ["seq_len=19", "label_len=7", "pred_len=5"]
 RIDGE = ["model=ridge", "logger=none", *SIZES]
 TREES = ["model=boosted_trees", "model.trees=20", "logger=none", *SIZES]
 LINEAR = [*(word for word in OWN if not word.startswith("model.")), "model=dlinear", "trainer.max_epochs=3"]
-LINEAR += ["optim.lr=0.01", "data.batch_size=8", "schedule=constant"]
-INFORMER = [*OWN, "model=informer", "trainer.max_epochs=2"]
+LINEAR += ["optim.lr=0.03", "data.batch_size=32", "schedule=constant"]
+INFORMER = [*OWN, "model=informer", "trainer.max_epochs=2", "data.batch_size=128"]
 UNTIL = "2022-01-26 00:00:00"  # the last of the rows
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import forked
 import numpy as np
 import pandas as pd
 import pytest
@@ -220,7 +221,7 @@ def test_from_python_it_is_the_same_table(trained_once, given):
 def test_killed_after_the_first_fold_it_goes_on_to_the_same_bytes(refitted, tmp_path):
     """Real moments of a kill, with trainings of many steps: tests/training/test_killed_backtest.py."""
     words = [*RIDGE, *FOLDS, "backtest.refit=every_fold", f"hydra.run.dir={tmp_path}"]
-    process = subprocess.Popen([sys.executable, "-m", "forecast", "backtest", *words], stdout=subprocess.DEVNULL)
+    process = forked.Popen([sys.executable, "-m", "forecast", "backtest", *words], stdout=subprocess.DEVNULL)
     while not list(tmp_path.glob("parts/fold-*.parquet")):
         assert process.poll() is None
         time.sleep(0.01)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 import torch
 from permissions import read_only
@@ -95,7 +96,7 @@ LENGTHS = ["seq_len=19", "label_len=7", "pred_len=5"]
 RIDGE = ["train", "data=demo", "data.rows=700", *LENGTHS, "model=ridge", "logger=none", "callbacks.figures=null"]
 
 
-def status_without_reader(*words, stderr=subprocess.PIPE):
+def status_without_reader(*words, stderr=subprocess.PIPE, run=subprocess.run):
     """Of a process whose reader has gone, as `| head -1` and `| grep -q` go, only sooner; and what it says on stderr.
 
     stderr: subprocess.STDOUT for `2>&1`. Python writes most of the output as it exits.
@@ -104,20 +105,23 @@ def status_without_reader(*words, stderr=subprocess.PIPE):
     os.close(reader)
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
     command = [sys.executable, "-m", "forecast", *words]
-    end = subprocess.run(command, stdout=writer, stderr=stderr, text=True, env=environment, check=False)
+    end = run(command, stdout=writer, stderr=stderr, text=True, env=environment, check=False)
     os.close(writer)
     return end.returncode, end.stderr
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "run"),
     [
-        *(["--help"], ["--version"], ["auto", "--help"], ["check-data", "none.csv"]),
-        pytest.param(RIDGE, id="what logs, and prints by rich"),
+        *(
+            pytest.param(words, subprocess.run, id=" ".join(words))
+            for words in (["--help"], ["--version"], ["auto", "--help"], ["check-data", "none.csv"])
+        ),
+        pytest.param(RIDGE, forked.run, id="what logs, and prints by rich"),
     ],
 )
-def test_a_reader_that_has_gone_ends_a_command_without_a_word(workplace, words):
-    assert status_without_reader(*words) == (141, "")
+def test_a_reader_that_has_gone_ends_a_command_without_a_word(workplace, words, run):
+    assert status_without_reader(*words, run=run) == (141, "")
 
 
 def test_a_refusal_is_said_as_long_as_somebody_reads_it(workplace):

@@ -22,14 +22,14 @@ from forecast.evaluation import predict_panel as core
 
 pytest.importorskip("pyarrow")
 ON_RAY = ("engine=ray",)
+COLUMNS = [*WINDOW, "data.id_column=shop", "data.time_column=day", "data.target=sold"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("panel")
     long_table().to_csv(folder / "p.csv", index=False)
-    keys = [*WINDOW, f"data.path={folder}/p.csv", "data.id_column=shop", "data.time_column=day", "data.target=sold"]
-    write_untrained(folder / "c.ckpt", *keys)
+    write_untrained(folder / "c.ckpt", *COLUMNS, f"data.path={folder}/p.csv", "model=nlinear")
     return folder
 
 
@@ -121,8 +121,9 @@ def test_a_bad_series_is_named_and_the_parts_of_the_others_are_written(folder, t
     table = long_table()
     table["sold"] = table["sold"].where((table["shop"] != "s5") | (table["day"] < "2024-03-15"), 1e38)
     table.to_csv(tmp_path / "bad.csv", index=False)
+    squared = write_untrained(tmp_path / "informer.ckpt", *COLUMNS, f"data.path={folder}/p.csv")
     with faked():
-        text = refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", *ON_RAY, f"data.path={tmp_path}/bad.csv")
+        text = refused(capsys, squared, tmp_path / "f.csv", *ON_RAY, f"data.path={tmp_path}/bad.csv")
     assert re.search(r"1 of 4 parts failed, .*: part 2: .*bad\.csv, series 's5': the forecasts are not finite", text)
     assert len([*(tmp_path / "f.csv.parts").glob("shard-*.csv")]) == 3
 
@@ -155,15 +156,18 @@ def test_without_ray_the_command_to_install_it_is_named(folder, tmp_path, capsys
     assert "engine=ray: the package ray is not installed. Install it: pip install 'forecast[ray]'" in text
 
 
-def test_nothing_but_engine_ray_imports_ray_or_the_engine(folder, tmp_path):
+def test_a_page_waits_for_no_picture_and_nothing_but_engine_ray_imports_ray_or_the_engine(folder, tmp_path):
+    """Both in one interpreter: to begin takes it some seconds."""
     arguments = [f"ckpt_path={folder}/c.ckpt", f"output={tmp_path}/f.csv", "device=cpu"]
     code = (
-        f"import sys; sys.argv = ['predict.py', *{arguments!r}]\n"
+        "import sys, forecast.commands.page, forecast.commands.fold_page\nprint('matplotlib' in sys.modules)\n"
+        f"sys.argv = ['predict.py', *{arguments!r}]\n"
         "from forecast.__main__ import start\nstart('predict')\n"
         "print([name for name in sys.modules if name.split('.')[0] == 'ray' or 'commands.engines' in name])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.splitlines()[-1] == "[]"
+    lines = found.stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("False", "[]")
 
 
 VERSIONS = (

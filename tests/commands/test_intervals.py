@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from program import TINY, call, refusal
+from commands.tunings import DLINEAR
+from program import call, refusal
 
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.forecaster import Forecaster
@@ -211,7 +212,11 @@ def test_a_target_with_the_name_of_an_end_is_refused(tmp_path, capsys):
 
 def test_a_trained_model_is_calibrated_half_by_half(tmp_path):
     """The weights that each half of the validation windows chose lie beside best.ckpt; a resumed run keeps its bits."""
-    keys = [*TINY, "trainer.max_epochs=4", "data.features=S", f"hydra.run.dir={tmp_path}/whole"]
+    keys = [
+        *(word for word in DLINEAR if "max_epochs" not in word),
+        "trainer.max_epochs=4",
+        f"hydra.run.dir={tmp_path}/whole",
+    ]
     call("train", *keys)
     call("train", *keys[:-1], "trainer.max_epochs=2", f"hydra.run.dir={tmp_path}/parts")
     call("train", f"ckpt_path={tmp_path}/parts/checkpoints/last.ckpt", "trainer.max_epochs=4")

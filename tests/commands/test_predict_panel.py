@@ -45,13 +45,14 @@ def long_table(lengths=LENGTHS, *, seed=0, name="s{}"):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """p.csv, p.parquet, and checkpoints of both columns and of series padded in front."""
+    """p.csv, p.parquet, and checkpoints of both columns, small and of an Informer, and of series padded in front."""
     folder = tmp_path_factory.mktemp("panel")
     table = long_table()
     table.to_csv(folder / "p.csv", index=False)
     table.to_parquet(folder / "p.parquet")
     keys = [*WINDOW, f"data.path={folder}/p.csv", "data.id_column=shop", "data.time_column=day", "data.target=sold"]
-    write_untrained(folder / "c.ckpt", *keys)
+    write_untrained(folder / "c.ckpt", *keys, "model=nlinear")
+    write_untrained(folder / "informer.ckpt", *keys)
     write_untrained(folder / "padded.ckpt", *keys, "data.short=pad")
     return folder
 
@@ -145,12 +146,13 @@ def test_the_ends_of_intervals_are_further_columns(folder, calibrated, tmp_path,
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_one_two_or_three_parts_are_joined_to_the_same_bytes(folder, tmp_path, small, capsys, ending):
+    """Of a model that draws keys by chance."""
     whole = tmp_path / f"whole{ending}"
-    predict(folder / "c.ckpt", whole)
+    predict(folder / "informer.ckpt", whole)
     for n in (1, 2, 3, 5):
         parts = [tmp_path / f"{i}of{n}{ending}" for i in range(1, n + 1)]
         for i, part in enumerate(parts, start=1):
-            predict(folder / "c.ckpt", part, f"shard={i}/{n}")
+            predict(folder / "informer.ckpt", part, f"shard={i}/{n}")
         joined = tmp_path / f"joined{n}{ending}"
         call("merge", *parts[::-1], "--output", joined)
         assert joined.read_bytes() == whole.read_bytes()

@@ -218,40 +218,40 @@ def test_a_figure_that_is_none_is_refused_when_it_is_read(runs, tmp_path, capsys
     assert "its entry forecast.refit.held_out is not the figures of a run" in message
 
 
-def test_a_run_that_has_finished_is_refitted_by_going_on(csv, tmp_path):
+def test_a_run_that_has_finished_is_refitted_by_going_on(runs, tmp_path):
     """To the bits of a run with refit=true from its beginning."""
-    folder = run(tmp_path / "run", csv, *LINEAR)
+    folder = shutil.copytree(runs / "dlinear-held-out", tmp_path / "run")
     before = metrics_of(folder)
     call("train", f"ckpt_path={folder}/checkpoints/last.ckpt", "refit=true")
-    whole = run(tmp_path / "whole", csv, *LINEAR, "refit=true")
-    ours, theirs = (load_checkpoint(refit_of(one)) for one in (folder, whole))
+    ours, theirs = (load_checkpoint(refit_of(one)) for one in (folder, runs / "dlinear"))
     assert all(torch.equal(value, theirs.weights[key]) for key, value in ours.weights.items())
     assert metrics_of(folder)["test"] == before["test"]
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_run_killed_in_its_refit_ends_with_the_same_bits(csv, tmp_path, monkeypatch, moment):
+def test_a_run_killed_in_its_refit_ends_with_the_same_bits(csv, tmp_path, monkeypatch):
     """Before the refit has written anything, and when refit.ckpt is there but not evaluated."""
-    changes = [*INFORMER, "model.dropout=0.1", "refit=val"]
+    changes = [*(word for word in INFORMER if "max_epochs" not in word), "trainer.max_epochs=1"]
+    changes += ["model.dropout=0.1", "refit=val"]
     whole = run(tmp_path / "whole", csv, *changes)
+    weights = torch.load(refit_of(whole), weights_only=True)["state_dict"]
 
     def killed(*_, **__):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched:
-        if moment == "before":
-            patched.setattr(train, "refit", killed)
-        else:
-            patched.setattr(train, "evaluate_checkpoint", held_out_alone(killed))
-        with pytest.raises(SystemExit) as stop:
-            run(tmp_path / "run", csv, *changes)
-    assert stop.value.code == 130
-    assert refit_of(tmp_path / "run").exists() is (moment == "after")
-    assert json.loads((tmp_path / "run/run.json").read_text())["status"] == "interrupted"
-    call("train", f"ckpt_path={tmp_path}/run/checkpoints/last.ckpt")
-    ours, theirs = (torch.load(refit_of(tmp_path / one), weights_only=True) for one in ("run", "whole"))
-    assert all(torch.equal(value, theirs["state_dict"][key]) for key, value in ours["state_dict"].items())
-    assert metrics_of(tmp_path / "run")["refit"]["test"] == metrics_of(whole)["refit"]["test"]
+    moments = {"before": ("refit", killed), "after": ("evaluate_checkpoint", held_out_alone(killed))}
+    for moment, (name, instead) in moments.items():
+        folder = tmp_path / moment
+        with monkeypatch.context() as patched:
+            patched.setattr(train, name, instead)
+            with pytest.raises(SystemExit) as stop:
+                run(folder, csv, *changes)
+        assert stop.value.code == 130
+        assert refit_of(folder).exists() is (moment == "after")
+        assert json.loads((folder / "run.json").read_text())["status"] == "interrupted"
+        call("train", f"ckpt_path={folder}/checkpoints/last.ckpt")
+        found = torch.load(refit_of(folder), weights_only=True)["state_dict"]
+        assert all(torch.equal(value, weights[key]) for key, value in found.items()), moment
+        assert metrics_of(folder)["refit"]["test"] == metrics_of(whole)["refit"]["test"]
 
 
 def held_out_alone(then):

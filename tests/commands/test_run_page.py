@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -113,9 +111,3 @@ def test_the_page_does_not_say_where_the_data_lay(csv_run):
     config = (csv_run / "report.html").read_text().split("every key")[1]
     assert "optim.lr" in config and "data.time_column" in config
     assert "data.path" not in config and "logger" not in config and str(csv_run.parent) not in config
-
-
-def test_a_page_waits_for_no_picture():
-    program = "import sys, forecast.commands.page, forecast.commands.fold_page; print('matplotlib' in sys.modules)"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert result.stdout == "False\n"

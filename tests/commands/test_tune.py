@@ -22,7 +22,7 @@ STRANGER = "journal.log"
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tune") / "study"
-    return folder, tuned(folder, "tune.trials=7")
+    return folder, tuned(folder, "tune.trials=5")
 
 
 def values(document, state):
@@ -33,24 +33,24 @@ def test_the_first_trial_is_the_config_as_it_was_typed_and_the_best_the_lowest_t
     _, document = study
     assert document["trials"][0]["config"] == {"optim.lr": 1e-4, "model.kernel_size": 25, "loss": "mse"}
     finished = values(document, "finished")
-    assert len(document["trials"]) == 7 and document["best"]["error"] == min(finished)
-    assert document["states"].get("finished", 0) + document["states"].get("pruned", 0) == 7
+    assert len(document["trials"]) == 5 and document["best"]["error"] == min(finished)
+    assert document["states"].get("finished", 0) + document["states"].get("pruned", 0) == 5
     assert all(trial["error"] == min(trial["by_epoch"]) for trial in document["trials"])
 
 
 def test_the_same_study_twice_has_the_same_trials_and_one_that_was_ended_goes_on_to_them(study, tmp_path):
     _, document = study
-    first = tuned(tmp_path / "again", "tune.trials=3")
-    assert drawn(first) == drawn(document)[:3]
-    assert drawn(tuned(tmp_path / "again", "tune.trials=7")) == drawn(document)
-    other = tuned(tmp_path / "other", "tune.trials=3", "seed=2")
+    first = tuned(tmp_path / "again", "tune.trials=2")
+    assert drawn(first) == drawn(document)[:2]
+    assert drawn(tuned(tmp_path / "again", "tune.trials=5")) == drawn(document)
+    other = tuned(tmp_path / "other", "tune.trials=2", "seed=2")
     assert [t["config"] for t in other["trials"]] != [t["config"] for t in first["trials"]]
 
 
 def test_what_it_prints_trains_to_the_validation_error_of_the_best_trial(study, tmp_path, capsys, monkeypatch):
     folder, document = study
     monkeypatch.chdir(tmp_path)
-    tuned(folder, "tune.trials=7")
+    tuned(folder, "tune.trials=5")
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Train with it: ")]
     words = shlex.split(line.removeprefix("Train with it: "))
     assert words[-3:] == ["--config-dir", str(folder), "experiment=best"]
@@ -73,12 +73,13 @@ def test_a_model_with_dropout_and_sampled_keys_is_trained_to_the_same_error_by_i
 
 @pytest.mark.parametrize("model", ["dlinear", "ridge"])
 def test_no_trial_looks_at_a_test_row(model, tmp_path):
-    frame = demo_frame(seed=7, rows=700)
-    table = pd.DataFrame(frame.values, columns=frame.columns)
+    count, columns = 400, ["HUFL", "OT"]
+    frame = demo_frame(seed=7, rows=count)
+    table = pd.DataFrame(frame.values, columns=frame.columns)[columns]
     table.insert(0, "date", frame.timestamps)
     rows = {"whole": table, "scrambled": table.copy()}
-    test = slice(int(0.8 * 700) + 1, None)  # shares of 0.7, 0.1 and 0.2
-    rows["scrambled"].iloc[test, 1:] = 1e3 * np.random.default_rng(3).standard_normal((700 - test.start, 7))
+    test = slice(int(0.8 * count) + 1, None)  # shares of 0.7, 0.1 and 0.2
+    rows["scrambled"].iloc[test, 1:] = 1e3 * np.random.default_rng(3).standard_normal((count - test.start, 2))
     space = SPACE if model == "dlinear" else "tune.space={model.look_back: [null, 19, 38], model.tolerance: [0, 0.1]}"
     found = {}
     of_a_file = [word for word in DLINEAR if not word.startswith(("data=", "data.rows", "model=", "data.features"))]
@@ -86,7 +87,7 @@ def test_no_trial_looks_at_a_test_row(model, tmp_path):
         path = tmp_path / f"{name}.csv"
         one.to_csv(path, index=False)
         words = [*of_a_file, f"model={model}", "data=csv", f"data.path={path}", space, "tune.minutes=null"]
-        call("tune", *words, "tune.trials=4", f"hydra.run.dir={tmp_path / name}")
+        call("tune", *words, "tune.trials=3", f"hydra.run.dir={tmp_path / name}")
         found[name] = drawn(read(tmp_path / name))
     assert found["whole"] == found["scrambled"]
     assert len({trial["error"] for trial in found["whole"]}) > 1

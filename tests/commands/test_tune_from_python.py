@@ -13,6 +13,7 @@ from forecast.errors import UserError
 
 SPACE = {"optim.lr": {"low": 1e-4, "high": 1e-1, "log": True}, "model.kernel_size": [3, 5, 25], "loss": ["mse", "mae"]}
 AS_TYPED = "tune.space={optim.lr: {low: 1e-4, high: 1e-1, log: true}, model.kernel_size: [3, 5, 25], loss: [mse, mae]}"
+ROWS = 400
 OWN = [word for word in DLINEAR if not word.startswith(("model=", "data=", "data.rows"))]
 
 
@@ -24,7 +25,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 @pytest.fixture
 def frame():
-    found = demo_frame(seed=7, rows=700)
+    found = demo_frame(seed=7, rows=ROWS)
     return pd.DataFrame(found.values, columns=found.columns, index=found.timestamps)
 
 
@@ -32,13 +33,13 @@ def dlinear(*words, **keys):
     return Forecaster(model="dlinear", overrides=[*OWN, *words], **keys)
 
 
-@pytest.mark.parametrize("seed", [3, 4])
-def test_it_runs_the_trials_of_the_command_and_trains_the_best_to_its_validation_error(frame, seed, tmp_path):
+def test_it_runs_the_trials_of_the_command_and_trains_the_best_to_its_validation_error(frame, tmp_path):
+    seed = 3  # another than without a word
     untuned = dlinear(seed=seed)
-    best = untuned.tune(frame, output="study", minutes=None, trials=4, space=SPACE)
+    best = untuned.tune(frame, output="study", minutes=None, trials=3, space=SPACE)
     path = tmp_path / "study" / "data.csv"
     of_file = [*OWN, "model=dlinear", "data=csv", f"data.path={path}", f"seed={seed}", AS_TYPED]
-    call("tune", *of_file, "tune.minutes=null", "tune.trials=4", f"hydra.run.dir={tmp_path / 'typed'}")
+    call("tune", *of_file, "tune.minutes=null", "tune.trials=3", f"hydra.run.dir={tmp_path / 'typed'}")
     assert drawn(best.study) == drawn(read(tmp_path / "typed")) == drawn(read(tmp_path / "study"))
     metrics = json.loads((best.folder / "metrics.json").read_text())
     assert metrics["val"]["scaled"]["mse"] == pytest.approx(best.study["best"]["error"], rel=1e-5)
@@ -53,19 +54,19 @@ def test_the_same_call_goes_on_and_the_settings_fit_another_table(frame):
     first = dlinear().tune(frame, trials=2, **keys)
     more = dlinear().tune(frame, trials=3, **keys)
     assert drawn(more.study)[:2] == drawn(first.study) and len(more.study["trials"]) == 3
-    again = more.fit(frame.iloc[:600])
+    again = more.fit(frame.iloc[:360])
     config = more.study["best"]["config"]
     assert {f"loss={config['loss']}", f"model.kernel_size={config['model.kernel_size']}"} <= set(again.overrides)
     with pytest.raises(UserError, match=r"study' holds another data\.csv\. Choose another folder"):
-        dlinear().tune(frame.iloc[:600], trials=3, **keys)
+        dlinear().tune(frame.iloc[:360], trials=3, **keys)
 
 
 def test_data_are_named_by_their_name_by_a_file_or_by_the_overrides(frame, tmp_path):
     keys = {"minutes": None, "trials": 1, "space": {"optim.lr": [1e-3, 3e-3]}}
     frame.to_csv(tmp_path / "own.csv", index_label="date")
     by_file = dlinear().tune(tmp_path / "own.csv", output="file", **keys)
-    by_name = dlinear("data.rows=700").tune("demo", output="name", **keys)
-    typed = dlinear("data=demo", "data.rows=700").tune(output="typed", **keys)
+    by_name = dlinear(f"data.rows={ROWS}").tune("demo", output="name", **keys)
+    typed = dlinear("data=demo", f"data.rows={ROWS}").tune(output="typed", **keys)
     assert by_name.study["trials"][0]["error"] == typed.study["trials"][0]["error"]
     assert by_name.checkpoint.data["targets"] == typed.checkpoint.data["targets"]
     assert by_file.study["data"] == "own.csv" and len(by_file.predict()) == 5

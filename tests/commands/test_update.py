@@ -1,5 +1,6 @@
 """`forecast update`: a forecast that is kept up, what is said of the former ones, and that it can be killed."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -19,21 +20,21 @@ TABLE = series()
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return trained(tmp_path_factory.mktemp("trained"), TABLE)
+def run(daily_run):
+    return daily_run
 
 
 def log_of(folder):
     return pd.read_csv(folder / "log.csv")
 
 
-def test_each_morning_it_forecasts_what_predict_would_and_compares_yesterdays_with_what_came(run, tmp_path, capsys):
+def test_each_morning_it_forecasts_what_predict_would_and_compares_yesterdays_with_what_came(run, tmp_path):
     folder, path = tmp_path / "u", tmp_path / "h.csv"
     forecaster = Forecaster.load(run / "checkpoints/best.ckpt")
     before = pd.DataFrame()
     std, errors = TABLE["load"][: int(0.4 * TRAINED * DAY)].std(ddof=0), []
     for day in range(TRAINED, TRAINED + 4):
-        document = updated(capsys, run, write(path, TABLE, last=day), folder)
+        document = updated(run, write(path, TABLE, last=day), folder)
         latest = pd.read_csv(folder / "latest.csv", parse_dates=["date"])
         expected = forecaster.predict(path, level=[80, 90])
         assert list(latest) == ["date", "load", *(f"load-{end}-{level}" for level in (80, 90) for end in ("lo", "hi"))]
@@ -69,7 +70,7 @@ def test_each_morning_it_forecasts_what_predict_would_and_compares_yesterdays_wi
 def test_the_same_file_again_is_a_plain_answer_and_changes_nothing(run, tmp_path, capsys):
     folder, path = tmp_path / "u", tmp_path / "h.csv"
     for day in (TRAINED, TRAINED + 1):
-        updated(capsys, run, write(path, TABLE, last=day), folder)
+        updated(run, write(path, TABLE, last=day), folder)
     before = files_of(folder)
     call("update", *words(run, path, folder))  # exit status 0
     said = capsys.readouterr().out
@@ -77,22 +78,22 @@ def test_the_same_file_again_is_a_plain_answer_and_changes_nothing(run, tmp_path
     assert files_of(folder) == before
     (folder / "latest.csv").unlink()
     (folder / "log.csv").write_text("")
-    assert updated(capsys, run, path, folder)["status"] == "nothing_new"
+    assert updated(run, path, folder)["status"] == "nothing_new"
     assert files_of(folder) == before  # what somebody has deleted is there again
 
 
 @pytest.mark.parametrize("first", ["whole", "rows alone"])
-def test_the_new_rows_alone_are_as_good_as_the_whole_history(run, first, tmp_path, capsys):
+def test_the_new_rows_alone_are_as_good_as_the_whole_history(run, first, tmp_path):
     a, b, path = tmp_path / "a", tmp_path / "b", tmp_path / "h.csv"
-    updated(capsys, run, write(path, TABLE, last=TRAINED), a)
+    updated(run, write(path, TABLE, last=TRAINED), a)
     for day in (TRAINED + 1, TRAINED + 2):
-        updated(capsys, run, write(path, TABLE, last=day), a)
+        updated(run, write(path, TABLE, last=day), a)
     if first == "whole":
-        updated(capsys, run, write(path, TABLE, last=TRAINED), b)
+        updated(run, write(path, TABLE, last=TRAINED), b)
     else:  # the file trained on is still where it was; it begins there, one day on
-        updated(capsys, run, write(path, TABLE, first=TRAINED, last=TRAINED + 1), b)
+        updated(run, write(path, TABLE, first=TRAINED, last=TRAINED + 1), b)
     for day in (TRAINED + 1, TRAINED + 2):
-        updated(capsys, run, write(path, TABLE, first=day - 1, last=day), b)
+        updated(run, write(path, TABLE, first=day - 1, last=day), b)
     assert (a / "latest.csv").read_bytes() == (b / "latest.csv").read_bytes()
     skipped = 0 if first == "whole" else 1
     pd.testing.assert_frame_equal(
@@ -101,7 +102,7 @@ def test_the_new_rows_alone_are_as_good_as_the_whole_history(run, first, tmp_pat
     )
 
 
-def test_the_file_trained_on_that_has_grown_needs_no_name_and_the_run_keeps_the_updates(tmp_path, capsys):
+def test_the_file_trained_on_that_has_grown_needs_no_name_and_the_run_keeps_the_updates(tmp_path):
     run = trained(tmp_path, TABLE)
     write(tmp_path / "trained.csv", TABLE, last=TRAINED + 1)
     call("update", f"ckpt_path={run}/checkpoints/best.ckpt")
@@ -110,12 +111,12 @@ def test_the_file_trained_on_that_has_grown_needs_no_name_and_the_run_keeps_the_
     assert log_of(run / "updates")["rows"].tolist()[1:] == [DAY]
 
 
-def test_missed_days_count_as_far_as_they_were_forecast_and_hours_make_a_day_before_it_is_judged(run, tmp_path, capsys):
+def test_missed_days_count_as_far_as_they_were_forecast_and_hours_make_a_day_before_it_is_judged(run, tmp_path):
     folder, path = tmp_path / "u", tmp_path / "h.csv"
     rows = [TRAINED * DAY, TRAINED * DAY + 9, TRAINED * DAY + 24, (TRAINED + 3) * DAY]
     for last in rows:
         TABLE[:last].to_csv(path, index=False)
-        updated(capsys, run, path, folder)
+        updated(run, path, folder)
     log = log_of(folder)
     assert log["rows"].tolist()[1:] == [9, 15, 48]
     # nine of one forecast; fifteen of it, and of the one made nine hours later; then the rest of that, and a day
@@ -128,17 +129,27 @@ class Killed(BaseException):
     pass
 
 
+@pytest.fixture(scope="module")
+def mornings(run, tmp_path_factory):
+    """Of none and of two updates the folder after them, the history of the next, and the folder after that."""
+    folder, found = tmp_path_factory.mktemp("mornings"), {}
+    for days in range(3):
+        before = shutil.copytree(folder / "u", folder / f"before{days}") if days else folder / "before0"
+        path = write(folder / f"h{days}.csv", TABLE, last=TRAINED + days)
+        updated(run, path, folder / "u")
+        found[days] = before, path, files_of(folder / "u")
+    return found
+
+
 @pytest.mark.parametrize("moment", [(at, days) for at in (1, 2, 3, 4, "log_text", "arrays_of") for days in (0, 2)])
 def test_stopped_at_any_write_the_state_is_whole_and_the_same_command_goes_on_to_the_same_bytes(
-    run, moment, tmp_path, capsys, monkeypatch
+    run, mornings, moment, tmp_path, monkeypatch
 ):
     """At the number of a file that takes its place, or while one is made; of the first update, and of the third."""
     at, days = moment
-    folder, whole, path = tmp_path / "u", tmp_path / "w", tmp_path / "h.csv"
-    for day in range(days):
-        for one in (folder, whole):
-            updated(capsys, run, write(path, TABLE, last=TRAINED + day), one)
-    updated(capsys, run, write(path, TABLE, last=TRAINED + days), whole)
+    (before, path, whole), folder = mornings[days], tmp_path / "u"
+    if days:
+        shutil.copytree(before, folder)
     replace, renames = type(path).replace, []
 
     def renamed(part, target):
@@ -158,20 +169,20 @@ def test_stopped_at_any_write_the_state_is_whole_and_the_same_command_goes_on_to
             call("update", *words(run, path, folder))
     state = update_state.read_state(folder)
     assert (0 if state is None else len(state.log)) == days + (at in (3, 4))
-    updated(capsys, run, path, folder)
-    assert files_of(folder) == files_of(whole)
+    updated(run, path, folder)
+    assert files_of(folder) == whole
 
 
-def test_what_a_killed_process_has_half_written_is_removed(run, tmp_path, capsys):
+def test_what_a_killed_process_has_half_written_is_removed(run, tmp_path):
     path = write(tmp_path / "h.csv", TABLE, last=TRAINED)
     (tmp_path / "u").mkdir()
     (tmp_path / "u/.state.npz.1.part").write_bytes(b"half")
-    updated(capsys, run, path, tmp_path / "u")
+    updated(run, path, tmp_path / "u")
     assert not list((tmp_path / "u").rglob("*.part"))
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments_it_goes_on_to_the_same_bytes(run, tmp_path, capsys):
+def test_killed_at_random_moments_it_goes_on_to_the_same_bytes(run, tmp_path):
     folder, whole, path = tmp_path / "u", tmp_path / "w", tmp_path / "h.csv"
     draws = np.random.default_rng(3)
     command = [sys.executable, "-m", "forecast", "update"]
@@ -182,7 +193,7 @@ def test_killed_at_random_moments_it_goes_on_to_the_same_bytes(run, tmp_path, ca
     lasts = time.monotonic() - begun
     for day in range(TRAINED, TRAINED + 5):
         write(path, TABLE, last=day)
-        updated(capsys, run, path, whole)
+        updated(run, path, whole)
         process = forked.Popen(
             [*command, *words(run, path, folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -200,7 +211,7 @@ def test_two_at_once_are_refused(run, tmp_path, capsys):
         assert "u is in use: another process is at work there" in refusal(
             capsys, "update", *words(run, path, tmp_path / "u")
         )
-    updated(capsys, run, path, tmp_path / "u")
+    updated(run, path, tmp_path / "u")
 
 
 def test_files_are_written_as_the_history_is_and_hostile_names_are_harmless(tmp_path, capsys):
@@ -225,18 +236,18 @@ def test_files_are_written_as_the_history_is_and_hostile_names_are_harmless(tmp_
     assert r"=cmd|'/c calc'!A0 \x1b[2J" in text and "holds other values" in text and "\x1b" not in text
 
 
-def test_another_file_may_be_written_otherwise(run, tmp_path, capsys):
+def test_another_file_may_be_written_otherwise(run, tmp_path):
     path = write(tmp_path / "h.csv", TABLE, last=TRAINED, sep=";", decimal=",")
-    updated(capsys, run, path, tmp_path / "u", "data.separator=';'", "data.decimal=','")
+    updated(run, path, tmp_path / "u", "data.separator=';'", "data.decimal=','")
     assert (tmp_path / "u/latest.csv").read_text().splitlines()[0].startswith("date;load;")
-    updated(capsys, run, write(path, TABLE, last=TRAINED + 1), tmp_path / "u")
+    updated(run, write(path, TABLE, last=TRAINED + 1), tmp_path / "u")
     assert (tmp_path / "u/latest.csv").read_text().splitlines()[0].startswith("date,load,")
 
 
-def test_rows_without_a_time_are_counted(tmp_path, capsys):
+def test_rows_without_a_time_are_counted(tmp_path):
     run = trained(tmp_path, TABLE[["load"]], "data.time_column=null", "data.freq=steps")
     for day in (TRAINED, TRAINED + 1):
-        document = updated(capsys, run, write(tmp_path / "h.csv", TABLE[["load"]], last=day), tmp_path / "u")
+        document = updated(run, write(tmp_path / "h.csv", TABLE[["load"]], last=day), tmp_path / "u")
     assert document["time"] == f"step {(TRAINED + 1) * DAY}" and document["last"]["values"] == DAY
     assert len(list((tmp_path / "u/forecasts").iterdir())) == 2
     assert pd.read_csv(tmp_path / "u/latest.csv")["step"].iloc[0] == (TRAINED + 1) * DAY + 1
@@ -251,18 +262,18 @@ def test_columns_known_in_advance_are_told_as_predict_is(tmp_path, capsys):
     )
     for day in (TRAINED, TRAINED + 1):
         future = write(tmp_path / "f.csv", table.drop(columns="load"), first=day, last=day + 1)
-        updated(capsys, run, write(path, table, last=day), tmp_path / "u", f"future={future}")
+        updated(run, write(path, table, last=day), tmp_path / "u", f"future={future}")
     assert log_of(tmp_path / "u")["values"].tolist() == [0, DAY]
 
 
-def test_several_targets_gaps_and_no_intervals(tmp_path, capsys):
+def test_several_targets_gaps_and_no_intervals(tmp_path):
     """What was filled in is no truth: it counts in no error."""
     table = TABLE.assign(wind=np.random.default_rng(1).normal(size=len(TABLE)).round(3))
     run = trained(tmp_path, table, "data.gaps=forward_fill", "data.target=null", "calibration=none")
     path = write(tmp_path / "h.csv", table, last=TRAINED)
-    updated(capsys, run, path, tmp_path / "u")
+    updated(run, path, tmp_path / "u")
     table.loc[TRAINED * DAY + 3 : TRAINED * DAY + 7, "wind"] = np.nan
-    document = updated(capsys, run, write(path, table, last=TRAINED + 1), tmp_path / "u")
+    document = updated(run, write(path, table, last=TRAINED + 1), tmp_path / "u")
     assert document["last"]["values"] == 2 * DAY - 5 and list(document["last"]) == ["values", "mae", "baseline_mae"]
     assert list(pd.read_csv(tmp_path / "u/latest.csv")) == ["date", "load", "wind"]
 
@@ -275,6 +286,6 @@ def test_a_refitted_model_is_measured_by_what_the_held_out_one_showed(tmp_path, 
     )
     for day in (TRAINED, TRAINED + 1):
         call("update", *refit, f"data.path={write(tmp_path / 'h.csv', TABLE, last=day)}")
-    updated(capsys, run, tmp_path / "h.csv", tmp_path / "best")
+    updated(run, tmp_path / "h.csv", tmp_path / "best")
     mine, best = (update_state.read_state(tmp_path / name).reference.expected for name in ("u", "best"))
     np.testing.assert_array_equal(mine.log_mae, best.log_mae)

@@ -1,12 +1,14 @@
 """What `forecast update` refuses, each in one sentence, with the state as it was."""
 
 import re
+import shutil
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from commands.updates import DAY, TRAINED, files_of, series, trained, updated, words, write
+from checkpoints import write_untrained
+from commands.updates import DAY, RIDGE, SPLIT, TRAINED, files_of, series, trained, updated, words, write
 from program import refusal
 
 TABLE = series()
@@ -14,16 +16,23 @@ NOW = TRAINED + 2  # days seen
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return trained(tmp_path_factory.mktemp("trained"), TABLE)
+def run(daily_run):
+    return daily_run
+
+
+@pytest.fixture(scope="module")
+def seen(run, tmp_path_factory):
+    """The folder of updates up to the day NOW, but for the line of the day before."""
+    folder = tmp_path_factory.mktemp("seen")
+    for day in (TRAINED, NOW):
+        updated(run, write(folder / "h.csv", TABLE, last=day), folder / "u")
+    return folder / "u"
 
 
 @pytest.fixture
-def folder(run, tmp_path, capsys):
-    """That of updates up to the day NOW, but for the line of the day before."""
-    for day in (TRAINED, NOW):
-        updated(capsys, run, write(tmp_path / "h.csv", TABLE, last=day), tmp_path / "u")
-    return tmp_path / "u"
+def folder(seen, tmp_path):
+    """A copy of it, to go on in."""
+    return shutil.copytree(seen, tmp_path / "u")
 
 
 def days(first, last, change=None):
@@ -97,20 +106,20 @@ def test_rows_that_do_not_continue(case, run, folder, tmp_path, capsys):
     assert re.search(says, text, re.DOTALL), text
     assert len(text.strip().splitlines()) == 1
     assert files_of(folder) == before
-    updated(capsys, run, write(tmp_path / "h.csv", TABLE, last=NOW + 1), folder)  # the right file goes on
+    updated(run, write(tmp_path / "h.csv", TABLE, last=NOW + 1), folder)  # the right file goes on
 
 
 @pytest.mark.parametrize("factor", [1.3, 1.5, 3.0, 0.5])
-def test_a_sceptic_is_not_over_eager(factor, run, folder, tmp_path, capsys):
+def test_a_sceptic_is_not_over_eager(factor, run, folder, tmp_path):
     """A level or a swing that grows is for the watch; nights without sun are no other unit."""
     table = days(0, NOW + 1, partial(times, factor=factor, rows=slice(-24, None)))
     table.to_csv(tmp_path / "h.csv", index=False)
-    updated(capsys, run, tmp_path / "h.csv", folder)
+    updated(run, tmp_path / "h.csv", folder)
 
 
-def test_another_scale_is_taken_where_the_user_says_that_it_is_right(run, folder, tmp_path, capsys):
+def test_another_scale_is_taken_where_the_user_says_that_it_is_right(run, folder, tmp_path):
     days(NOW, NOW + 1, partial(times, factor=1000)).to_csv(tmp_path / "h.csv", index=False)
-    assert updated(capsys, run, tmp_path / "h.csv", folder, "checks.scale=false")["last"]["mae"] > 1000
+    assert updated(run, tmp_path / "h.csv", folder, "checks.scale=false")["last"]["mae"] > 1000
 
 
 FIRST = {
@@ -151,8 +160,8 @@ def test_new_rows_alone_where_the_data_trained_on_are_gone(tmp_path, capsys):
     text = refusal(capsys, "update", *words(run, path, tmp_path / "u"))
     assert "does not hold the rows that the model was trained on" in text
     assert "The first update needs them: give it the whole history once" in text
-    updated(capsys, run, write(path, TABLE, last=TRAINED), tmp_path / "u")
-    updated(capsys, run, write(path, TABLE, first=TRAINED, last=TRAINED + 1), tmp_path / "u")
+    updated(run, write(path, TABLE, last=TRAINED), tmp_path / "u")
+    updated(run, write(path, TABLE, first=TRAINED, last=TRAINED + 1), tmp_path / "u")
 
 
 def test_the_updates_of_another_checkpoint_other_levels_and_a_damaged_state(run, folder, tmp_path, capsys):
@@ -185,6 +194,8 @@ def test_files_of_others_and_files_that_are_read_are_not_written_over(run, tmp_p
 
 def test_a_panel(tmp_path, capsys):
     table = pd.concat([TABLE[: 40 * DAY].assign(shop=name) for name in "ab"])
-    run = trained(tmp_path, table, "data.id_column=shop", "data.target=load", days=10_000)
-    text = refusal(capsys, "update", *words(run, tmp_path / "trained.csv", tmp_path / "u"))
+    path, best = write(tmp_path / "trained.csv", table, last=10_000), tmp_path / "run/checkpoints/best.ckpt"
+    best.parent.mkdir(parents=True)
+    write_untrained(best, *RIDGE[2:-1], *SPLIT, f"data.path={path}", "data.id_column=shop", "data.target=load")
+    text = refusal(capsys, "update", *words(tmp_path / "run", path, tmp_path / "u"))
     assert "was trained on a panel, and an update is of one series. Forecast it with forecast predict" in text

@@ -1,5 +1,7 @@
 """What the tests of `forecast update` share: a file that grows by a day, and a ridge trained on its first days."""
 
+import contextlib
+import io
 import json
 
 import numpy as np
@@ -51,11 +53,11 @@ def words(run, path, folder, *more):
     return [f"ckpt_path={run}/checkpoints/best.ckpt", f"data.path={path}", f"hydra.run.dir={folder}", *more]
 
 
-def updated(capsys, run, path, folder, *more):
+def updated(run, path, folder, *more):
     """The document of an update."""
-    capsys.readouterr()
-    call("update", "--json", *words(run, path, folder, *more))
-    return json.loads(capsys.readouterr().out)
+    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.redirect_stderr(io.StringIO()):
+        call("update", "--json", *words(run, path, folder, *more))
+    return json.loads(said.getvalue())
 
 
 def files_of(folder):

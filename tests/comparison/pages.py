@@ -20,21 +20,22 @@ def made_table(folds=6, *, pred_len=4, step=None, ids=None, targets=("load",), s
 
     start: of the first cutoff; a dictionary of id -> start where series end at different times.
     """
-    step, parts = step or pred_len, []
-    for fold in range(folds):
-        for place, name in enumerate(ids or [None]):
-            begin = start[name] if isinstance(start, dict) else start
-            times = pd.date_range(begin, periods=folds * step + pred_len + 1, freq=freq)[fold * step :]
-            for number, target in enumerate(targets):
-                known = {"fold": fold, "cutoff": times[0]} | ({} if name is None else {"id": name})
-                hours = fold * step + np.arange(1.0, pred_len + 1)
-                y = hours + 100 * place + 1000 * number
-                ends = {f"{end}-{level}": y + far for level, far in zip(LEVELS, (1, 2), strict=True)
-                        for end, far in (("lo", -far), ("hi", far))}  # fmt: skip
-                made = {"time": times[1 : pred_len + 1], "target": target, "y": y, "forecast": y + 0.5}
-                baselines = {"last_value": y + 9.0, "ridge": y - 1.0 + 0.1 * fold}
-                parts.append(pd.DataFrame({**known, **made, **ends, **baselines}))
-    return pd.concat(parts, ignore_index=True)
+    step, names = step or pred_len, ids or [None]
+    # columns at once: a table of 480,000 rows from a frame for each window takes twenty seconds
+    fold, place, number, ahead = (i.ravel() for i in np.indices((folds, len(names), len(targets), pred_len)))
+    starts = [start[name] if isinstance(start, dict) else start for name in names]
+    clocks = {begin: pd.date_range(begin, periods=folds * step + pred_len + 1, freq=freq) for begin in {*starts}}
+    times = np.stack([clocks[begin].to_numpy() for begin in starts])
+    hours = fold * step + ahead + 1.0
+    y = hours + 100 * place + 1000 * number
+    known = {"fold": fold, "cutoff": times[place, fold * step]} | (
+        {"id": np.array(names, dtype=object)[place]} if ids else {}
+    )
+    made = {"time": times[place, fold * step + ahead + 1], "target": np.array(targets, dtype=object)[number]}
+    ends = {f"{end}-{level}": y + far for level, far in zip(LEVELS, (1, 2), strict=True)
+            for end, far in (("lo", -far), ("hi", far))}  # fmt: skip
+    baselines = {"last_value": y + 9.0, "ridge": y - 1.0 + 0.1 * fold}
+    return pd.DataFrame({**known, **made, "y": y, "forecast": y + 0.5, **ends, **baselines})
 
 
 def made_scales(ids=None, targets=("load",)):

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import dataclasses
 import pickle
+from collections import defaultdict
 from functools import cache
 from unittest import mock
 
@@ -90,6 +91,18 @@ def listed_once(repo, config_name, overrides_list, **options):
     return dataclasses.replace(_listed[key], config_overrides=overrides.config_overrides)
 
 
+def copied_metadata(self, memo):
+    """As copy.deepcopy, which finds out anew for each of a config's nodes how such an object is copied.
+
+    Of what it holds two dictionaries can change. Hydra copies a whole config some five times in each command.
+    """
+    new = object.__new__(type(self))
+    new.__dict__.update(self.__dict__)
+    new.flags = None if self.flags is None else dict(self.flags)
+    new.resolver_cache = copy.deepcopy(self.resolver_cache, memo) if self.resolver_cache else defaultdict(dict)
+    return new
+
+
 @contextlib.contextmanager
 def fast_hydra():
     """Lists, reads and merges the same files once, parses an interpolation once, and leaves out two looks of Hydra's.
@@ -103,6 +116,7 @@ def fast_hydra():
         mock.patch.object(ConfigLoaderImpl, "_compose_config_from_defaults_list", merged_once),
         mock.patch(f"{internal}.config_loader_impl.create_defaults_list", listed_once),
         mock.patch.object(omegaconf.base, "parse", cache(omegaconf.base.parse)),
+        mock.patch.object(omegaconf.base.Metadata, "__deepcopy__", copied_metadata, create=True),
         mock.patch(f"{internal}.hydra.Hydra.get_mode", lambda *_, **__: None),
         mock.patch(f"{internal}.defaults_list._create_interpolation_map", lambda *_: None),
     ):
