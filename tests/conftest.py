@@ -11,6 +11,9 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from shapes_once import each_shape_once
+
+each_shape_once()
 
 # Images of containers often forbid bytecode. Without it each process compiles all tests and the program anew, which in
 # a fast run takes twenty seconds of a processor. __pycache__ is in .gitignore.
