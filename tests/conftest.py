@@ -14,6 +14,7 @@ import pytest
 from shapes_once import each_shape_once
 
 each_shape_once()
+gc.disable()  # until the tests begin: it would look again and again through what imports and collection make
 
 # Images of containers often forbid bytecode. Without it each process compiles all tests and the program anew, which in
 # a fast run takes twenty seconds of a processor. __pycache__ is in .gitignore.
@@ -114,7 +115,7 @@ def one_thread():
 
 @pytest.fixture(scope="session", autouse=True)
 def small_pictures(request):
-    """A picture of forecasts has one panel and, for each set of names and shapes, is drawn once.
+    """A picture of forecasts has one panel and, for each set of names and shapes, is drawn once; one of levels too.
 
     Twelve panels take longer than the tiny training that they show, and one as long as its validations.
     """
@@ -124,9 +125,10 @@ def small_pictures(request):
     from matplotlib.figure import Figure
 
     from forecast.commands import results
-    from forecast.report import figures
+    from forecast.report import figures, reliability
 
     draw, savefig, drawn = figures.forecast_figure, Figure.savefig, {}
+    draw_levels, levels_drawn = reliability.draw_reliability, {}
 
     def draw_once(**shown):
         arrays = {name: (v.shape, np.isnan(v).any()) for name, v in shown.items() if isinstance(v, np.ndarray)}
@@ -143,8 +145,16 @@ def small_pictures(request):
             savefig(figure, figure.written, **options)
         return Path(path).write_bytes(figure.written.getvalue())
 
+    def draw_levels_once(path, metrics, split):
+        key = str([metrics["model"], metrics["data"], *metrics[split]["intervals"]["reliability"], split])
+        if key not in levels_drawn:
+            draw_levels(path, metrics, split)
+            levels_drawn[key] = Path(path).read_bytes()
+        Path(path).write_bytes(levels_drawn[key])
+
     with (
         mock.patch.object(results, "DRAWN_WINDOWS", 1),
+        mock.patch.object(reliability, "draw_reliability", draw_levels_once),
         mock.patch.object(figures, "forecast_figure", draw_once),
         mock.patch.object(Figure, "savefig", save_once),
     ):
@@ -158,6 +168,7 @@ def fast_configs(small_pictures):
 
     gc.collect()
     gc.freeze()
+    gc.enable()
     with fast_hydra():
         yield
 
