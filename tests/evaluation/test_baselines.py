@@ -1,6 +1,7 @@
 """The baselines against plain loops and against measured rows."""
 
 import csv
+import functools
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from forecast.evaluation.evaluate import Protocol, evaluate
 from forecast.models.naive import LastValue
 
 L, P = 11, 7
+SPLIT = RowSplit(train=8640, val=2880, test=2880)
 NOTHING = torch.empty(1, L, 0), torch.empty(1, P, 0)
 
 
@@ -132,12 +134,17 @@ def test_baselines_reproduce_the_measured_rows(ett_root, name, features, pred_le
     assert compared
 
 
+@functools.cache
+def read(root, name, features):
+    source = CatalogSource(name=name, root=str(root), features=features, target="OT", split=SPLIT)
+    frame = source.frame()
+    return frame, source.target_columns(frame)
+
+
 def baseline_errors(root, name, features, pred_len, *, protocol=None, nlinear=False):
     """The naive baselines' and, if wanted, the linear map's; the ridge, which takes longer than all, is in no row."""
-    split, lengths = RowSplit(train=8640, val=2880, test=2880), {"seq_len": 336, "pred_len": pred_len}
-    source = CatalogSource(name=name, root=str(root), features=features, target="OT", split=split)
-    frame = source.frame()
-    targets = source.target_columns(frame)
+    split, lengths = SPLIT, {"seq_len": 336, "pred_len": pred_len}
+    frame, targets = read(root, name, features)
     data = prepare(frame, splits=split_rows(frame, split, **lengths), targets=targets, encoding="timeF", **lengths)
     options = {"split": "test", "protocol": protocol or Protocol(), "batch_size": 256, "device": torch.device("cpu")}
     fitted = {"nlinear_weight": fit_nlinear(data)} if nlinear else {}
