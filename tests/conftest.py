@@ -168,6 +168,7 @@ def fast_configs(small_pictures):
 
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)  # a config or a model is thousands of objects
     gc.enable()
     with fast_hydra():
         yield
