@@ -12,6 +12,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from shapes_once import each_shape_once
+
+each_shape_once()
+gc.disable()  # until the tests begin: it would look again and again through what imports and collection make
 
 # Images of containers often forbid bytecode. Without it each process compiles all tests and the program anew, which in
 # a fast run takes twenty seconds of a processor. __pycache__ is in .gitignore.
@@ -173,6 +177,8 @@ def fast_configs(small_pictures):
 
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)  # a config or a model is thousands of objects
+    gc.enable()
     with fast_hydra():
         yield
 

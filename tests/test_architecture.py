@@ -1,6 +1,7 @@
 """Imports between rooms point one way, and the tree keeps its promises."""
 
 import ast
+import functools
 import re
 import subprocess
 from pathlib import Path
@@ -47,8 +48,14 @@ ALLOWED = {
 PRINTS = r"(^|\.)(print|pprint|secho|print_exc|print_exception)$|\bstd(out|err)\w*\.write$"
 
 
+@functools.cache
+def nodes(file):
+    """All of its syntax tree."""
+    return list(ast.walk(ast.parse(file.read_text())))
+
+
 def imports(file):
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in nodes(file):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -92,7 +99,7 @@ def module_imports():
     files = {name.removesuffix(".__init__"): file for name, file in files.items()}
     arrows = {}
     for name, file in files.items():
-        pending, needed = list(ast.parse(file.read_text()).body), set()
+        pending, needed = [*nodes(file)[0].body], set()
         while pending:
             node = pending.pop()
             if isinstance(node, ast.Import):
@@ -150,7 +157,7 @@ def test_whatever_is_printed_is_made_harmless():
     console = PACKAGE / "report" / "verdict.py"  # rich's tables, whose names are made harmless one by one
     wrong = []
     for file in {*PACKAGE.rglob("*.py")} - {PACKAGE / "text" / "terminal.py"}:
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in nodes(file):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
             if re.search(PRINTS, called) and not (file == console and called == "console.print"):
                 wrong.append(f"{file.relative_to(ROOT)}:{node.lineno} calls {called}")

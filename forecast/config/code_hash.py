@@ -4,7 +4,7 @@ import ast
 import functools
 import hashlib
 import importlib.metadata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +71,33 @@ def _written(node: Any) -> str:
 
     Not by ast.dump, which differs between versions of Python: empty fields, as new ones are in old code, are left out.
     """
+    parts: list[str] = []
+    _write(node, parts.append)
+    return "".join(parts)
+
+
+def _write(node: Any, put: Callable[[str], None]) -> None:
+    """Puts the text of a part of a tree; all parts of a large program go through here."""
     if isinstance(node, ast.AST):
-        fields = [f"{name}={_written(value)}" for name, value in ast.iter_fields(node) if value not in (None, [])]
-        return f"{type(node).__name__}({' '.join(fields)})"
-    if isinstance(node, list):
-        return f"[{' '.join(_written(item) for item in node if not _is_text(item))}]"
-    return ascii(node)
+        put(type(node).__name__ + "(")
+        blank = ""
+        for name in node._fields:
+            if (value := getattr(node, name, None)) is not None and value != []:
+                put(f"{blank}{name}=")
+                _write(value, put)
+                blank = " "
+        put(")")
+    elif isinstance(node, list):
+        put("[")
+        blank = ""
+        for item in node:
+            if not _is_text(item):
+                put(blank)
+                _write(item, put)
+                blank = " "
+        put("]")
+    else:
+        put(ascii(node))
 
 
 def _is_text(node: Any) -> bool:

@@ -65,9 +65,11 @@ def merged_once(loader, defaults, repo):
     files = [(default.config_path, default.package, default.primary) for default in defaults]
     foreign = [repo.load_config(path).config for path, *_ in files if not repo.is_ours(path)]
     key = pickle.dumps((files, foreign))
-    if key not in _merged:
-        _merged[key] = pickle.dumps(hydras_merge(loader, defaults, repo))
-    return pickle.loads(_merged[key])
+    if key in _merged:
+        return pickle.loads(_merged[key])
+    merged = hydras_merge(loader, defaults, repo)
+    _merged[key] = pickle.dumps(merged)
+    return merged
 
 
 hydras_defaults = defaults_list.create_defaults_list
@@ -132,12 +134,14 @@ def refusal(overrides):
 
 def composed(*overrides, name="train", hydra=False):
     """A copy of its own for each caller; Hydra composes the same arguments once."""
-    return pickle.loads(_pickled(overrides, name, hydra))
+    if (key := (overrides, name, hydra)) in _composed:
+        return pickle.loads(_composed[key])
+    cfg = anew(*key)
+    _composed[key] = pickle.dumps(cfg)
+    return cfg
 
 
-@cache
-def _pickled(overrides, name, hydra):
-    return pickle.dumps(anew(overrides, name, hydra))
+_composed = {}
 
 
 def anew(overrides, name, hydra):

@@ -7,9 +7,10 @@ from attention.cases import CASES
 from config.composed import composed
 from models.inputs import batch, make_model
 from models.small import FULL, SIZES
+from omegaconf import OmegaConf
 
 from forecast.config.build import build
-from forecast.config.values import options
+from forecast.config.values import CONF, options
 from forecast.models.gpt import GPT
 from forecast.models.informer import Informer
 
@@ -19,7 +20,9 @@ DECODER_ONLY = {**STACK, "embedding": "timeF", "decoder_attention": FULL}
 
 def yaml_slot(name):
     """What conf/attention/NAME.yaml gives a model."""
-    return build(composed(f"attention={name}").attention)
+    cfg = composed()
+    cfg.attention = OmegaConf.load(CONF / "attention" / f"{name}.yaml")
+    return build(cfg.attention)
 
 
 def cacheable_slots():

@@ -7,7 +7,7 @@ from models.small import informer, window_shape
 from models.test_fitted import rows as fitting_rows
 from models.test_fitted import season, window
 from models.test_informer_plus import plus
-from program import TINY, call, refusal
+from program import BRIEF, TINY, call, refusal
 
 from forecast.checkpoint.load import load_checkpoint
 from forecast.models.ensemble import Ensemble
@@ -68,7 +68,8 @@ def test_what_is_fitted_before_the_training_is_fitted_once_and_shared():
 
 def test_a_run_with_seeds_leaves_one_checkpoint_that_forecasts_with_the_mean(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    call("train", *TINY, "seeds=2", f"hydra.run.dir={tmp_path}/run")
+    linear = [word for word in TINY if not word.startswith("model.")]
+    call("train", *linear, "model=dlinear", "seeds=2", f"hydra.run.dir={tmp_path}/run")
     best = load_checkpoint(tmp_path / "run/checkpoints/best.ckpt")
     model = best.model()
     past, known, future = (torch.randn(3, rows, width) for rows, width in ((19, 7), (19, 4), (5, 4)))
@@ -82,7 +83,7 @@ def test_a_run_with_seeds_leaves_one_checkpoint_that_forecasts_with_the_mean(tmp
 
 def test_one_seed_is_the_run_of_before(tmp_path):
     for name, words in {"one": ["seeds=1"], "none": []}.items():
-        call("train", *TINY, *words, f"hydra.run.dir={tmp_path}/{name}")
+        call("train", *BRIEF, "trainer.limit_train_batches=2", *words, f"hydra.run.dir={tmp_path}/{name}")
     one, none = (load_checkpoint(tmp_path / name / "checkpoints/best.ckpt").weights for name in ("one", "none"))
     assert all(torch.equal(value, one[key]) for key, value in none.items()) and one.keys() == none.keys()
 

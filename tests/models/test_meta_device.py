@@ -18,14 +18,10 @@ from forecast.config.values import CONF, options
 WINDOW = {"n_columns": 5, "targets": (3, 1), "n_known": 4, "seq_len": 11, "label_len": 7, "pred_len": 3}
 SIZES = {"d_model": 26, "n_heads": 2, "d_ff": 52, "dropout": 0.1, "patch_len": 5, "stride": 3}
 LAYERS = {"encoder_layers": 2, "decoder_layers": 1, "stack_layers": [2, 1]}  # two where one is distilled
-# Keys that take another way through a model; a model without the key is passed over.
+# Keys that take other ways through a model, together where one leaves the other; a model passes over what it has not.
 WAYS = [
-    {"embedding": "fixed"},
-    {"decode": "autoregressive", "mix": False},
-    {"instance_norm": True},
-    {"mix": True},
-    {"distil": False},
-    {"feed_forward_chunks": 3},
+    {"embedding": "fixed", "instance_norm": True, "mix": True, "feed_forward_chunks": 3},
+    {"decode": "autoregressive", "mix": False, "distil": False},
 ]
 
 

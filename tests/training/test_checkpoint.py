@@ -11,7 +11,7 @@ from functools import partial
 import lightning.pytorch as pl
 import pytest
 import torch
-from program import call, refusal
+from program import BRIEF, call, refusal
 
 from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import load_checkpoint
@@ -289,8 +289,8 @@ def test_the_error_that_chooses_best_also_ends_the_training(tmp_path, monkeypatc
         module.validation_errors = None
 
     monkeypatch.setattr(ForecastModule, "on_validation_epoch_end", log_next)
-    small = ["model.d_model=8", "model.n_heads=2", "model.d_ff=8", "data.rows=400", "checks.leakage=false"]
-    by_mae = ["callbacks.checkpoint.monitor=mae", "callbacks.early_stopping.patience=1", "trainer.max_epochs=4"]
-    call("train", "experiment=quickstart", *small, *by_mae, f"hydra.run.dir={tmp_path}")
+    few = ["data.rows=400", "trainer.limit_train_batches=2", "trainer.max_epochs=4"]
+    by_mae = ["callbacks.checkpoint.monitor=mae", "callbacks.early_stopping.patience=1"]
+    call("train", *BRIEF, *few, *by_mae, f"hydra.run.dir={tmp_path}")
     best, last = (load_checkpoint(tmp_path / f"checkpoints/{name}.ckpt") for name in ("best", "last"))
     assert (best.epoch, last.epoch) == (2, 3)

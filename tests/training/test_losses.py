@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from program import TINY, call
+from program import BRIEF, call
 
 from forecast.data.windows import Batch
 from forecast.errors import UserError
@@ -77,7 +77,7 @@ def test_cells_of_the_past_that_nobody_measured_count_in_no_loss(loss, power):
 
 def trained(folder, *changes):
     """The weights and the metrics of a few steps."""
-    call("train", *TINY, "trainer.limit_train_batches=3", "logger=none", *changes, f"hydra.run.dir={folder}")
+    call("train", *BRIEF, "trainer.limit_train_batches=3", *changes, f"hydra.run.dir={folder}")
     weights = torch.load(folder / "checkpoints/best.ckpt", weights_only=True)["state_dict"]
     return weights, json.loads((folder / "metrics.json").read_text())
 

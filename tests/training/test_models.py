@@ -7,7 +7,7 @@ import os
 import pytest
 from checkpoints import DEMO, LENGTHS, write_untrained
 from models.test_model_laws import MODELS
-from program import TINY, call, refusal
+from program import BRIEF, TINY, call, refusal
 
 needs_ett = pytest.mark.skipif("FORECAST_DATA" not in os.environ, reason="FORECAST_DATA is not set")
 A_FEW_STEPS = [
@@ -66,13 +66,13 @@ def test_every_model_forecasts_the_targets_of_each_kind_of_features(model, featu
 @pytest.mark.parametrize("attention", ["prob_causal", "logsparse", "lsh"])
 def test_an_attention_of_each_kind_trains_in_the_informer(attention, tmp_path):
     run = tmp_path / "run"
-    call("train", f"attention={attention}", *TINY, "trainer.limit_train_batches=2", f"hydra.run.dir={run}")
+    call("train", f"attention={attention}", *BRIEF, "trainer.limit_train_batches=2", f"hydra.run.dir={run}")
     assert metrics_of(run)["attention_slots"] == {"encoder": attention, "decoder": attention, "cross": "full"}
 
 
 def test_each_run_says_once_that_single_head_attention_ignores_the_number_of_heads(tmp_path):
     """Also the second one in a process, as in a sweep, and not where there is nothing to ignore."""
-    few = ["attention=single_head", *TINY, "trainer.limit_train_batches=1"]
+    few = ["attention=single_head", *BRIEF, "trainer.limit_train_batches=1"]
     for run, (n_heads, lines) in enumerate([(2, 1), (1, 0), (2, 1)]):
         call("train", *few, f"model.n_heads={n_heads}", f"hydra.run.dir={tmp_path}/{run}")
         log = (tmp_path / f"{run}/train.log").read_text()
@@ -81,7 +81,8 @@ def test_each_run_says_once_that_single_head_attention_ignores_the_number_of_hea
 
 def test_step_by_step_decoding_trains_evaluates_and_predicts(tmp_path):
     run = tmp_path / "run"
-    call("train", "attention=full", "model.decode=autoregressive", *TINY, f"hydra.run.dir={run}")
+    few = ["trainer.limit_train_batches=2"]
+    call("train", "attention=full", "model.decode=autoregressive", *BRIEF, *few, f"hydra.run.dir={run}")
     again = tmp_path / "again"
     call("evaluate", f"ckpt_path={run}/checkpoints/best.ckpt", "device=cpu", f"hydra.run.dir={again}")
     assert metrics_of(again)["test"] == metrics_of(run)["test"]

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from program import TINY, call
+from program import BRIEF, call
 
 from forecast.config import code_hash as module
 from forecast.config.code_hash import code_hash
@@ -29,7 +29,7 @@ def code(monkeypatch):
 
 def test_what_other_code_has_finished_is_trained_anew_beside_it(tmp_path, monkeypatch, code, capsys):
     monkeypatch.chdir(tmp_path)
-    sweep = ("train", "-m", *TINY, "trainer.limit_train_batches=1", "seed=1")
+    sweep = ("train", "-m", *BRIEF, "trainer.limit_train_batches=1", "seed=1")
     call(*sweep)
     (first,) = tmp_path.glob("multirun/*/*/metrics.json")
     before = {path: path.read_bytes() for path in first.parent.rglob("*") if path.is_file()}

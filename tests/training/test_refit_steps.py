@@ -5,7 +5,7 @@ from unittest import mock
 
 import pytest
 import torch
-from program import ONE_COLUMN, TINY, call
+from program import BRIEF, ONE_COLUMN, TINY, call
 from training.test_processes import DDP, PLAIN, checkpoint, largest_difference, metrics, only_run, torchrun
 
 from forecast.checkpoint.load import load_checkpoint
@@ -14,7 +14,8 @@ from forecast.training.checkpoint import CheckpointFiles
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.refit import StopAt, with_more_rows
 
-THREE = [*TINY, "trainer.max_epochs=3", "data.batch_size=64", "refit=true"]
+# 257 windows to learn from, 5 batches
+THREE = [*BRIEF, "data.rows=400", "trainer.max_epochs=3", "data.batch_size=64", "refit=true"]
 
 
 def rates_and_data(folder, *changes):
@@ -57,13 +58,14 @@ def test_each_step_of_the_refit_has_the_rate_of_that_step(tmp_path, changes):
     assert len(rates["refit"]) == best.step == load_checkpoint(tmp_path / "checkpoints" / "refit.ckpt").step > 1
     assert rates["refit"] == rates["training"][: best.step]
     (first, an_epoch, _), *_, (whole, as_many, _) = data
-    assert an_epoch == as_many == len(first.windows("train")) < len(whole.windows("train")) == 700 - 24 + 1
+    assert an_epoch == as_many == len(first.windows("train")) < len(whole.windows("train")) == 400 - 24 + 1
     assert whole.scaler is first.scaler and whole.series is first.series
 
 
 def test_a_refit_leaves_no_other_file_and_last_ckpt_as_it_was(tmp_path):
-    call("train", *THREE, f"hydra.run.dir={tmp_path}/run")
-    call("train", *THREE, "refit=false", f"hydra.run.dir={tmp_path}/plain")
+    words = [*THREE, "calibration=static"]
+    call("train", *words, f"hydra.run.dir={tmp_path}/run")
+    call("train", *words, "refit=false", f"hydra.run.dir={tmp_path}/plain")
     names = {path.name for path in (tmp_path / "run/checkpoints").iterdir()}
     halves = {f"chosen_by_{half}_half.pt" for half in ("first", "second")}
     assert names == {"best.ckpt", "last.ckpt", "refit.ckpt", *halves}

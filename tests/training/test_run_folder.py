@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from program import TINY, WITH_FIGURES, call, refusal
+from program import BRIEF, TINY, WITH_FIGURES, call, refusal
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from forecast.config.code_hash import code_hash
@@ -111,7 +111,8 @@ def test_run_json_holds_versions_checksum_device_and_cost(tiny_run):
 
 
 def test_tensorboard_has_scalars_figures_histograms_and_final_hyperparameters(tmp_path):
-    call("train", *WITH_FIGURES, "callbacks.figures.windows=1", f"hydra.run.dir={tmp_path}")
+    few = ["trainer.limit_train_batches=2", "trainer.log_every_n_steps=1", "checks.leakage=false", "calibration=none"]
+    call("train", *WITH_FIGURES, *few, "callbacks.figures.windows=1", f"hydra.run.dir={tmp_path}")
     events = EventAccumulator(str(tmp_path / "tensorboard"), size_guidance={"images": 0})
     events.Reload()
     tags = events.Tags()
@@ -125,7 +126,8 @@ def test_tensorboard_has_scalars_figures_histograms_and_final_hyperparameters(tm
 
 
 def test_without_validation_the_last_checkpoint_is_evaluated_and_the_table_says_so(tmp_path, capsys):
-    call("train", *TINY, "trainer.limit_val_batches=0", "trainer.limit_train_batches=2", f"hydra.run.dir={tmp_path}")
+    few = ["trainer.limit_val_batches=0", "trainer.limit_train_batches=2"]
+    call("train", *BRIEF, *few, f"hydra.run.dir={tmp_path}")
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert metrics["best_epoch"] is None
     assert metrics["test"]["windows"] == WINDOWS  # whatever trainer.limit_* says
@@ -144,7 +146,7 @@ def test_without_validation_the_last_checkpoint_is_evaluated_and_the_table_says_
     ids=" ".join,
 )
 def test_every_choice_trains_and_is_recorded(tmp_path, changes):
-    call("train", *TINY, "trainer.limit_train_batches=2", *changes, f"hydra.run.dir={tmp_path}")
+    call("train", *BRIEF, "trainer.limit_train_batches=2", *changes, f"hydra.run.dir={tmp_path}")
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     chosen = dict(change.split("=") for change in changes)
     default = "prob_informer2020" if chosen.get("model") == "informer2020" else "prob"
@@ -176,7 +178,6 @@ def test_a_training_that_cannot_be_is_refused_in_words(tmp_path, capsys, changes
 
 def test_results_of_an_earlier_run_in_the_same_folder_are_not_taken_for_this_runs(tmp_path, tiny_run):
     shutil.copytree(tiny_run, tmp_path / "run")
-    call(
-        "train", *TINY, "trainer.limit_val_batches=0", "trainer.limit_train_batches=2", f"hydra.run.dir={tmp_path}/run"
-    )
+    few = ["trainer.limit_val_batches=0", "trainer.limit_train_batches=2"]
+    call("train", *BRIEF, *few, f"hydra.run.dir={tmp_path}/run")
     assert json.loads((tmp_path / "run/metrics.json").read_text())["best_epoch"] is None
