@@ -78,8 +78,14 @@ def cached_panel(
     folder = Path(str(source.cache))
     name = f"panel-{_fingerprint(source, files, freq)[:20]}"
     home = folder / name
+    inferred = None if freq is None else folder / f"panel-{_fingerprint(source, files, None)[:20]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if inferred is not None and inferred.is_dir():  # a training's, of the frequency that it has found
+            frame = _opened(inferred, str(source.path))
+            if frame is not None and frame.freq == freq:
+                _log.info("%s: read from %s, into which it was converted before.", source.path, inferred)
+                return frame
         with FileLock(folder / f".{name}.lock"):
             frame = _opened(home, str(source.path))
             if frame is None:

@@ -26,8 +26,8 @@ def gappy():
 @pytest.fixture
 def small_parts(monkeypatch):
     """Few rows are read and looked at at a time."""
-    monkeypatch.setattr(columnar_rows, "BATCH", 17)
-    monkeypatch.setattr(rows, "BLOCK_ROWS", 40)
+    monkeypatch.setattr(columnar_rows, "CELLS", 17)
+    monkeypatch.setattr(rows, "BLOCK_CELLS", 40)
 
 
 def written(folder, kind="parquet", shuffle=4):
@@ -60,6 +60,16 @@ def test_the_cache_holds_the_panel_of_the_file_and_is_read_again(tmp_path, kind,
     assert_equal(read(path, cache=str(tmp_path / "cache"), **KEYS), expected)
     assert "into which it was converted before" in caplog.text and "converted into" not in caplog.text
     assert [entry.name[:6] for entry in (tmp_path / "cache").iterdir() if not entry.name.startswith(".")] == ["panel-"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_what_a_training_has_converted_serves_a_forecast_which_knows_the_frequency(tmp_path, kind, small_parts):
+    path, keys = written(tmp_path, kind), {"cache": str(tmp_path / "cache"), **KEYS}
+    trained = read(path, **keys)
+    assert_equal(read(path, trained_on=trained.freq, **keys), trained)
+    assert len([*(tmp_path / "cache").glob("panel-*")]) == 1
+    other = refusal(path, trained_on="15min", **keys)  # of another model
+    assert "the model was trained on" in other and other == refusal(path, trained_on="15min", **KEYS)
 
 
 def test_several_files_are_converted_together(tmp_path, small_parts):
@@ -159,8 +169,8 @@ def bytes_of(cache):
 @pytest.fixture
 def read_parts(monkeypatch):
     """The parts that a conversion reads from now on."""
-    monkeypatch.setattr(columnar_rows, "BATCH", PART)
-    monkeypatch.setattr(rows, "BLOCK_ROWS", 40)
+    monkeypatch.setattr(columnar_rows, "CELLS", PART)
+    monkeypatch.setattr(rows, "BLOCK_CELLS", 40)
     made, real = [], progress.ReadRows.add
     monkeypatch.setattr(
         progress.ReadRows, "add", lambda self, name, *given: (made.append(name), real(self, name, *given))
