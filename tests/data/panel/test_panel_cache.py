@@ -63,13 +63,16 @@ def test_the_cache_holds_the_panel_of_the_file_and_is_read_again(tmp_path, kind,
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_what_a_training_has_converted_serves_a_forecast_which_knows_the_frequency(tmp_path, kind, small_parts):
+def test_what_a_training_has_converted_serves_a_forecast_which_names_columns_and_frequency(tmp_path, kind, small_parts):
     path, keys = written(tmp_path, kind), {"cache": str(tmp_path / "cache"), **KEYS}
     trained = read(path, **keys)
-    assert_equal(read(path, trained_on=trained.freq, **keys), trained)
+    asked = {"columns": list(trained.columns), "trained_on": trained.freq}
+    assert_equal(read(path, **asked, **keys), trained)
+    assert_equal(read(path, **asked, **KEYS), trained)
     assert len([*(tmp_path / "cache").glob("panel-*")]) == 1
-    other = refusal(path, trained_on="15min", **keys)  # of another model
-    assert "the model was trained on" in other and other == refusal(path, trained_on="15min", **KEYS)
+    for other in ({"trained_on": "15min"}, {"columns": ["none"]}):
+        said = refusal(path, **{**keys, **asked, **other})
+        assert said == refusal(path, **{**KEYS, **asked, **other}), "of another model, and what is refused stays so"
 
 
 def test_several_files_are_converted_together(tmp_path, small_parts):
