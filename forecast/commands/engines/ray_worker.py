@@ -78,7 +78,7 @@ class Worker:
                 os.chdir(self.order.folder)
             with trusting(self.order.trust):
                 forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
-                scoring = scoring_of(settings, forecaster, *sources(settings, forecaster))
+                scoring = scoring_of(settings, forecaster, *sources(settings, forecaster), worker=True)
             check_same({**self.order.run, "code": self.order.code}, {**scoring.run, "code": code_hash()})
             self.scoring = scoring
         return self.scoring

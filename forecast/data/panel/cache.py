@@ -51,8 +51,15 @@ class Unfinished:
             (np.ones(values.shape, dtype=bool) if measured is None else np.ascontiguousarray(measured)).tofile(file)
         self._all_measured.append(measured is None)
 
+    def values(self, columns: int) -> Float32:
+        """The rows so far (N, columns), mapped: even zeros that nobody touches count where memory is limited."""
+        path = self.folder / _VALUES
+        if not path.is_file() or not path.stat().st_size:
+            return np.zeros((0, columns), dtype=np.float32)
+        return np.memmap(path, dtype=np.dtype("<f4"), mode="r").reshape(-1, columns)
+
     def finish(self, frame: PanelFrame) -> None:
-        """Writes all but the rows, of a frame whose values need not be those that were added."""
+        """Writes all but the rows, which were added."""
         if all(self._all_measured):
             (self.folder / _MEASURED).unlink()
         with (self.folder / _ARRAYS).open("wb") as file:
@@ -63,7 +70,13 @@ class Unfinished:
         if frame.facts is not None:
             plain["facts"] = {"names": frame.facts.names, "categories": frame.facts.categories}
             plain["facts"] |= {"columns": frame.facts.columns}
-        meta = {"version": _VERSION, "like": self.like, "first": int(frame.first.value), "repair": asdict(frame.repair), **plain}
+        meta = {
+            "version": _VERSION,
+            "like": self.like,
+            "first": int(frame.first.value),
+            "repair": asdict(frame.repair),
+            **plain,
+        }
         write_text(self.folder / _META, json.dumps(meta))
         for path in self.folder.iterdir():
             if path.name not in FILES:

@@ -71,7 +71,8 @@ def convert_columnar(
         found.append(replace(one, values=one.values[:0], measured=None, kept=one.kept + first, left_out=left_out))
     for scratch in (_TIMES, _ROWS):
         (home.folder / scratch).unlink()
-    frame = frame_of(taken_series(found), whole, grid, name, counted=times_are_counted(source))
+    taken = replace(taken_series(found), values=home.values(len(whole.columns)))
+    frame = frame_of(taken, whole, grid, name, counted=times_are_counted(source))
     home.finish(replace(frame, categories=book.words(frame.columns)))
 
 

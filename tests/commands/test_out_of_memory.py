@@ -1,0 +1,94 @@
+"""A panel ten times the memory that a process may take is converted, trained on, evaluated and forecast, and in parts.
+
+The limit is RLIMIT_DATA, which counts what a process has for itself, and no page of a mapped file. First all is done
+with a small panel, which imports and allocates what any needs; then only a tenth of the large panel is allowed more.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc, where the limit is read"),
+]
+COLUMNS, ROWS, SERIES, SMALL, LEAST = 16, 4000, 1000, 20, 10  # LEAST: times the memory
+ALL = """
+import json, re, resource, sys
+from pathlib import Path
+from forecast.data.panel import columnar_rows, differences, rows
+from forecast.evaluation import panel_baselines
+from program import call
+
+folder, part = Path(sys.argv[1]), int(sys.argv[2])
+# What is held at a time does not grow with the panel; so much less of it lets a panel of a test be ten times as large.
+columnar_rows.CELLS = differences.CELLS = 1 << 16
+rows.BLOCK_CELLS = panel_baselines.FITTED_CELLS = 1 << 16
+
+def private():
+    return int(re.search(r"VmData:\\s*(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024
+
+def run(name, model, *keys):
+    home = folder / f"{name}-{model}"
+    call("train", f"model={model}", "data=csv", f"data.path={folder}/{name}.parquet", "data.id_column=unique_id",
+         "data/split=last", "seq_len=8", "label_len=0", "pred_len=4", f"data.cache={folder}/cache",
+         "data.windows_per_epoch=500", "logger=none", "trainer.enable_progress_bar=false", "trainer.accelerator=cpu",
+         "callbacks.figures=null", "checks.leakage=true", f"hydra.run.dir={home}", *keys)
+    checkpoint = f"ckpt_path={home}/checkpoints/last.ckpt"
+    call("evaluate", checkpoint, "device=cpu", f"hydra.run.dir={home}/evaluation")
+    for shard in ("null", "1/2", "2/2"):
+        output = f"{home}/{shard.replace('/', '-of-')}.parquet"
+        call("predict", checkpoint, "device=cpu", f"shard={shard}", f"output={output}")
+    call("merge", f"{home}/1-of-2.parquet", f"{home}/2-of-2.parquet", "--output", f"{home}/merged.parquet")
+
+few = ["trainer.max_steps=3", "trainer.limit_val_batches=2", "data.batch_size=16"]
+tiny = ["model.d_model=8", "model.n_heads=2", "model.d_ff=8", "model.encoder_layers=1"]
+run("small", "informer_plus", *tiny, *few)  # which fits a ridge too
+allowed = private() + (folder / "large.values").stat().st_size // part
+resource.setrlimit(resource.RLIMIT_DATA, (allowed, allowed))
+run("large", "informer_plus", *tiny, *few)
+"""
+
+
+def write(path, series):
+    """Series of a week and noise of their own; beside it a file as large as the values are in the cache."""
+    import pyarrow.parquet as pq
+
+    draw, names = np.random.default_rng(series), [f"y{number}" for number in range(COLUMNS)]
+    kinds = {"unique_id": pa.int32(), "ds": pa.timestamp("ns"), **dict.fromkeys(names, pa.float32())}
+    days = (np.datetime64("2010-01-01", "D") + np.arange(ROWS)).astype("datetime64[ns]")
+    week = np.sin(2 * np.pi * np.arange(ROWS) / 7).astype(np.float32)
+    with pq.ParquetWriter(path, pa.schema(kinds.items()), compression="none", use_dictionary=["ds"]) as writer:
+        for number in range(series):
+            columns = {"unique_id": np.full(ROWS, number, dtype=np.int32), "ds": days}
+            columns |= {name: 5 + week + draw.standard_normal(ROWS, dtype=np.float32) for name in names}
+            writer.write_table(pa.table(columns, schema=pa.schema(kinds.items())))
+    with path.with_suffix(".values").open("wb") as file:
+        file.truncate(series * ROWS * COLUMNS * 4)
+
+
+def test_a_panel_ten_times_the_memory_trains_is_evaluated_and_scored(tmp_path):
+    import pandas as pd
+
+    write(tmp_path / "small.parquet", SMALL)
+    write(tmp_path / "large.parquet", SERIES)
+    command = [sys.executable, "-c", ALL, str(tmp_path), str(LEAST)]
+    environment = {
+        "PYTHONPATH": ":".join(sys.path),
+        # mimalloc and arenas of threads reserve by the gigabyte what they never touch
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
+        "MALLOC_ARENA_MAX": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    home = tmp_path / "large-informer_plus"
+    assert json.loads((home / "metrics.json").read_text())["data"]["series"]["count"] == SERIES
+    assert (home / "merged.parquet").read_bytes() == (home / "null.parquet").read_bytes()
+    counts = pd.read_parquet(home / "null.parquet", columns=["unique_id"])["unique_id"].value_counts()
+    assert len(counts) == SERIES and set(counts) == {4}, "nothing lost, nothing twice"
