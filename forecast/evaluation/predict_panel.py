@@ -39,7 +39,8 @@ class PanelForecaster:
     mean, std (S, C): the scale of each series; of those alone that `need` was called with, where it is given. targets:
     the numbers of the T target columns. pad: whether a look-back may begin before its series, whose first row is then
     repeated, and the model is told so. future (S, P, K): what is known of the steps to come, the last K columns of the
-    frame, in original units. facts (S, G): of the series, scaled. intervals: which ends are further columns of the forecasts, see `interval_columns.column_names`.
+    frame, in original units. facts (S, G): of the series, scaled. intervals: which ends are further columns of the
+    forecasts, see `interval_columns.column_names`.
     """
 
     model: ForecastModel
