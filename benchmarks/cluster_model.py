@@ -40,8 +40,8 @@ def text(figures: dict[str, Any]) -> str:
     )
     return (
         f"Seconds for S series and W workers by these figures: {cost['start']:.1f} + {cost['each'] * 1e6:.1f} S / 10^6 "
-        f"+ {cost['scored'] * 1e6:,.0f} S / (10^6 W): the start of a few series; the ids, which each process reads, and "
-        f"the join; the scoring. That is not measured for {SERIES:,} series of {ROWS:,} rows that the training has "
+        f"+ {cost['scored'] * 1e6:,.0f} S / (10^6 W): the start of a few series; the ids, which each process reads, "
+        f"and the join; the scoring. That is not measured for {SERIES:,} series of {ROWS:,} rows that the training has "
         f"seen, but would be: {sizes} ({cost['id_bytes']:.0f} bytes a series in each worker, and {PAGE:,} once). From "
         f"{half:,.0f} workers on what does not shrink is more than half. Ray begins {figures['started']:.1f} s later "
         f"than shards do, which is less than a tenth of parts that take {least:,.0f} s a worker"

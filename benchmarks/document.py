@@ -69,8 +69,8 @@ def described(part: str, figures: Any) -> str:
         return (
             f"{figures['predicted']:,} made-up daily series of {figures['rows']} rows read from `data.cache`, an "
             f"Informer of d_model {figures['d_model']} that reads {figures['seq_len']} and forecasts "
-            f"{figures['pred_len']} steps, from the shell to one Parquet file; a thread each. two shards: at once, then "
-            "merged. Ray: two nodes of one CPU on this machine, one or two workers. parts alone: from all processes "
+            f"{figures['pred_len']} steps, from the shell to one Parquet file; a thread each. two shards: at once, "
+            "then merged. Ray: two nodes of one CPU here, one or two workers. parts alone: from all processes "
             "being at their parts to the last part. memory: of a whole worker, mapped pages among it. Two workers are "
             f"{figures['linear']:.0%} of twice as fast as one, "
             f"{figures['parts_linear']:.0%} without the start; Ray with two takes {figures['overhead']:+.0%} beside "

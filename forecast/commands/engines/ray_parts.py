@@ -6,13 +6,14 @@ Ray starts the workers and says when one has died; which part is next, and that 
 import logging
 import re
 import secrets
+import socket
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from forecast.commands.engines.parts_bar import PartsBar
-from forecast.commands.engines.ray_worker import Order, Worker, check_seen, name_of
+from forecast.commands.engines.ray_worker import REACHED, Order, Worker, check_seen, name_of
 from forecast.commands.engines.share_out import Failed, WorkerDied, share_out
 from forecast.commands.predict_panel import PIECE, Scoring, pieces_of
 from forecast.config.code_hash import code_hash
@@ -26,6 +27,7 @@ from forecast.text.terminal import label
 log = logging.getLogger(__name__)
 
 LEAST = 32  # parts, where there are so many batches: what a death costs, and what the last worker may be late by
+LOOK = 5.0  # seconds between looks at the head, while no part is answered
 BEGIN = 120.0  # seconds for the workers to begin: each imports torch and reads the ids of all series
 
 
@@ -74,7 +76,7 @@ class RayPool:
     """Workers of a cluster, as `share_out` has them."""
 
     def __init__(self, ray: Any, order: Order, parts: int) -> None:
-        self.ray, self.order, self.parts = ray, order, parts
+        self.ray, self.order, self.parts, self.warned = ray, order, parts, False
         gpus = 1 if order.settings.device == "cuda" else 0
         self.threads = order.settings.ray.threads
         self.kind = ray.remote(num_cpus=self.threads, num_gpus=gpus)(Worker)
@@ -135,14 +137,30 @@ class RayPool:
     def first(self, questions: Sequence[Any], *, working: bool) -> Any:
         """See `Pool`."""
         done: list[Any] = []
-        if questions:
-            done, _ = self.ray.wait(list(questions), num_returns=1, timeout=None if working else BEGIN)
+        while questions and not done:
+            done, _ = self.ray.wait(list(questions), num_returns=1, timeout=LOOK if working else BEGIN)
+            if not working:
+                break
+            if not done:
+                self._look_at_head()
         if not done:
             raise UserError(
                 "the cluster has lost all workers, and no other one began. Say the same command again, which goes on "
                 "with the parts that are there"
             )
         return done[0]
+
+    def _look_at_head(self) -> None:
+        """Says once that the head is gone: Ray ends this process for it, without a word of ours."""
+        host, _, port = str(self.ray.get_runtime_context().gcs_address).rpartition(":")
+        if self.warned or answers(host, int(port)):
+            return
+        self.warned = True
+        log.warning(
+            "The head of the cluster, %s:%s, does not answer. Unless it comes back, Ray ends this command; then start "
+            "a cluster and say the same command again, which goes on with the parts in %s",
+            *(host, port, self.order.pieces),
+        )
 
     def answer(self, question: Any) -> Any:
         """See `Pool`."""
@@ -153,6 +171,15 @@ class RayPool:
             raise
         except exceptions.RayError as error:
             raise WorkerDied(reason(str(error))) from error
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether somebody listens there."""
+    try:
+        socket.create_connection((host, port), timeout=REACHED).close()
+    except OSError:
+        return False
+    return True
 
 
 def reason(text: str) -> str:
