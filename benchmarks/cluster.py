@@ -62,7 +62,14 @@ def run(setting: Setting) -> Figures:
     took = {"whole": two["seconds"], "parts": two["parts"], "few": few}
     cost = cluster_model.measured(series=setting.predicted, **took, workers=2, ids=ids)
     sample = {"predicted": setting.predicted, "rows": ROWS, "d_model": sizes_of(setting, **LENGTHS).d_model}
-    return {"cluster": {**LENGTHS, **sample, **shares, "cost": cost, "contenders": found}}
+    figures = {**LENGTHS, **sample, **shares, "cost": cost, "contenders": found}
+    print_now(
+        "",
+        f"Two workers are {shares['linear']:.0%} of twice as fast as one, {shares['parts_linear']:.0%} without start. "
+        f"Ray takes {shares['overhead']:+.0%} beside two shards, {shares['parts_overhead']:+.0%} without.",
+        cluster_model.text(figures),
+    )
+    return {"cluster": figures}
 
 
 def middle(rounds: list[Figures]) -> Figures:
