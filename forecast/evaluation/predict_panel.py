@@ -29,7 +29,8 @@ from forecast.text.terminal import label
 # Windows of one call of the model: the last digits of a product depend on its size, and no forecast may depend on how
 # many series are beside it.
 BATCH = 64
-_GATHERED = 32  # batches whose windows are gathered at once
+_GATHERED = 32  # batches whose windows are gathered at once, fewer where they take more than
+GATHERED_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -126,8 +127,9 @@ class PanelForecaster:
         """
         assert first % BATCH == 0 or first >= stop
         alone = isinstance(self.model, FittedModel) and self.model.fits_each_window  # whatever is beside it
-        for start in range(first, stop, BATCH * _GATHERED):
-            end = min(stop, start + BATCH * _GATHERED)
+        together = BATCH * max(1, min(_GATHERED, GATHERED_BYTES // (BATCH * self._windows.window_bytes)))
+        for start in range(first, stop, together):
+            end = min(stop, start + together)
             whole = end if alone else start + -(-(end - start) // BATCH) * BATCH
             yield self._ends(torch.arange(start, whole).clamp_(max=end - 1), end - start)
 

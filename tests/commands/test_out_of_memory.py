@@ -23,13 +23,14 @@ ALL = """
 import json, re, sys, threading
 from pathlib import Path
 from forecast.data.panel import columnar_rows, differences, rows
-from forecast.evaluation import panel_baselines
+from forecast.evaluation import panel_baselines, panel_leakage, predict_panel
 from program import call
 
 folder = Path(sys.argv[1])
 # What is held at a time does not grow with the panel; so much less of it lets a panel of a test be ten times as large.
 columnar_rows.CELLS = differences.CELLS = 1 << 16
-rows.BLOCK_CELLS = panel_baselines.FITTED_CELLS = 1 << 16
+rows.BLOCK_CELLS = panel_baselines.FITTED_CELLS = panel_leakage.NOISY_CELLS = 1 << 16
+predict_panel.GATHERED_BYTES = 1 << 20
 
 def private():
     return int(re.search(r"RssAnon:\\s*(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024
