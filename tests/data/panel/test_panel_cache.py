@@ -1,6 +1,7 @@
 """A panel in a cache folder is that of the file, to the bit, however large, and never a half one."""
 
 import logging
+import tracemalloc
 import os
 import signal
 
@@ -73,6 +74,25 @@ def test_what_a_training_has_converted_serves_a_forecast_which_names_columns_and
     for other in ({"trained_on": "15min"}, {"columns": ["none"]}):
         said = refusal(path, **{**keys, **asked, **other})
         assert said == refusal(path, **{**KEYS, **asked, **other}), "of another model, and what is refused stays so"
+
+
+def test_a_conversion_holds_a_tenth_of_the_panel_at_most(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(columnar_rows, "CELLS", 1 << 14)
+    monkeypatch.setattr(rows, "BLOCK_CELLS", 1 << 14)
+    series, length, names = 400, 500, [f"y{number}" for number in range(32)]
+    table = pd.DataFrame(np.random.default_rng(0).random((series * length, 32), dtype=np.float32), columns=names)
+    table.insert(0, "ds", np.tile(pd.date_range("2024-01-01", periods=length), series))
+    table.insert(0, "unique_id", np.repeat(np.arange(series), length))
+    table.to_parquet(tmp_path / "my.parquet", row_group_size=length)
+    tracemalloc.start()
+    try:
+        frame = read(tmp_path / "my.parquet", cache=str(tmp_path / "cache"), id_column="unique_id")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(frame.values, table[names].to_numpy())
+    assert most < frame.values.nbytes / 10, most
 
 
 def test_several_files_are_converted_together(tmp_path, small_parts):
