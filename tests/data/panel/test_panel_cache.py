@@ -1,9 +1,9 @@
 """A panel in a cache folder is that of the file, to the bit, however large, and never a half one."""
 
 import logging
-import tracemalloc
 import os
 import signal
+import tracemalloc
 
 import numpy as np
 import pandas as pd
