@@ -6,6 +6,7 @@ The table writer is imported where it is called: it brings SciPy, which a proces
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from benchmarks import cluster_model
 from benchmarks.setting import PRECISIONS, print_now
 
 Figures = Mapping[str, Any]
@@ -66,13 +67,14 @@ def described(part: str, figures: Any) -> str:
         )
     if part == "cluster":
         return (
-            f"{figures['predicted']:,} made-up daily series of {figures['rows']} rows read from `data.cache`, a ridge "
-            f"that reads {figures['seq_len']} and forecasts {figures['pred_len']} steps, from the shell to one Parquet "
-            "file; a thread each. two shards: at once, then merged. Ray: two nodes of one CPU on this machine, one or "
-            "two workers. parts alone: from all workers being there to the last part. memory: of a whole worker, "
-            f"mapped pages among it. Two workers are {figures['linear']:.0%} of twice as fast as one, "
+            f"{figures['predicted']:,} made-up daily series of {figures['rows']} rows read from `data.cache`, an "
+            f"Informer of d_model {figures['d_model']} that reads {figures['seq_len']} and forecasts "
+            f"{figures['pred_len']} steps, from the shell to one Parquet file; a thread each. two shards: at once, "
+            "then merged. Ray: two nodes of one CPU here, one or two workers. parts alone: from all processes "
+            "being at their parts to the last part. memory: of a whole worker, mapped pages among it. Two workers are "
+            f"{figures['linear']:.0%} of twice as fast as one, "
             f"{figures['parts_linear']:.0%} without the start; Ray with two takes {figures['overhead']:+.0%} beside "
-            "the two shards"
+            f"the two shards, {figures['parts_overhead']:+.0%} without the start. {cluster_model.text(figures)}"
         )
     if part == "panel_peer":
         row = figures[0]

@@ -47,6 +47,13 @@ def listens(address: str) -> bool:
 @contextmanager
 def ray_nodes(count: int) -> Iterator[str]:
     """The address of a cluster of so many nodes, all ended with the block."""
+    with head_and_nodes(count) as (address, _):
+        yield address
+
+
+@contextmanager
+def head_and_nodes(count: int, **more: str) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """The same, and the nodes, of which the first is the head. more: of their environment."""
     folder = Path(tempfile.mkdtemp(prefix="ray"))  # short: the names of sockets have a limit
     port = free_port()
     address = f"{import_module('ray.util').get_node_ip_address()}:{port}"
@@ -54,27 +61,29 @@ def ray_nodes(count: int) -> Iterator[str]:
     head = ["--head", f"--port={port}", f"--temp-dir={folder}", "--include-dashboard=false", client]
     nodes = []
     try:
-        nodes.append(start_node(head, log=folder / "0.log"))
+        nodes.append(start_node(head, log=folder / "0.log", **more))
         end = time.monotonic() + START
         while not listens(address) and time.monotonic() < end:
             time.sleep(0.2)
         for number in range(1, count):
-            nodes.append(start_node([f"--address={address}"], log=folder / f"{number}.log"))
+            nodes.append(start_node([f"--address={address}"], log=folder / f"{number}.log", **more))
         wait_for(address, count)
-        yield address
+        yield address, nodes
     finally:
         for node in reversed(nodes):
             end_node(node)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def start_node(arguments: Sequence[str], *, log: Path, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-    """A node in a process that ends it when it is ended. before: words in front of the command."""
+def start_node(
+    arguments: Sequence[str], *, log: Path, before: Sequence[str] = (), **more: str
+) -> subprocess.Popen[bytes]:
+    """A node in a process that ends it when it is ended. before: words in front of the command. more: environment."""
     words = ["start", "--block", "--num-cpus=1", f"--object-store-memory={STORE}", "--disable-usage-stats"]
     ports = ["--min-worker-port=0", "--max-worker-port=0"]
     with log.open("wb") as file:
         command = [*before, *RAY, *words, *ports, *arguments]
-        return subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment())
+        return subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env={**environment(), **more})
 
 
 def wait_for(address: str, count: int) -> None:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from forecast.data.panel.columnar_files import columnar_kind
 from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.read import panel_files
-from forecast.data.panel.saved_scale import EACH
+from forecast.data.panel.saved_scale import EACH, ScaleInParts
 from forecast.data.panel.writing import LongTable
 from forecast.data.reading.columnar import PARQUET
 from forecast.data.sources import CsvSource, Source
@@ -54,13 +55,14 @@ def panel_forecaster(
     """
     intervals = forecast_intervals(checkpoint, level)
     frame = panel_history(checkpoint, source)
-    scaler = checkpoint.panel_scale.scaler(frame, together=len(checkpoint.covariates))
+    scale = ScaleInParts(frame, partial(checkpoint.panel_scale.scaler, together=len(checkpoint.covariates)))
     assert checkpoint.panel is not None
     forecaster = PanelForecaster(
         model=checkpoint.model().to(device),
         frame=frame,
-        mean=scaler.mean,
-        std=scaler.std,
+        mean=scale.mean,
+        std=scale.std,
+        need=scale.need,
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
         seq_len=checkpoint.config["seq_len"],
         pred_len=checkpoint.config["pred_len"],
@@ -99,8 +101,11 @@ def check_unseen(checkpoint: Checkpoint, frame: PanelFrame, *, refuse: bool) -> 
     return count
 
 
-def report_left_out(forecaster: PanelForecaster) -> int:
-    """How many series are too short, said in one line, as are those that end in made-up rows."""
+def report_left_out(forecaster: PanelForecaster, part: tuple[int, int] | None = None) -> int:
+    """How many series are too short, said in one line, as are those that end in made-up rows.
+
+    part: the first and the end of `series` whose rows are looked at, None: all.
+    """
     frame = forecaster.frame
     short = len(frame) - len(forecaster.series)
     if short:
@@ -110,12 +115,13 @@ def report_left_out(forecaster: PanelForecaster) -> int:
             "%d. A model trained with data.short=pad takes them.",
             *(short, len(frame), forecaster.needed, label(str(frame.ids[first])), frame.lengths[first]),
         )
-    made_up = forecaster.made_up()
+    begin, stop = part or (0, len(forecaster.series))
+    made_up = forecaster.made_up(begin, stop)
     if made_up.size:
         log.warning(
             "%d of %d series have more made-up than measured values in the last %d rows, the first is '%s': their "
             "forecasts are guesses.",
-            *(len(made_up), len(frame), forecaster.seq_len, label(str(frame.ids[made_up[0]]))),
+            *(len(made_up), stop - begin, forecaster.seq_len, label(str(frame.ids[made_up[0]]))),
         )
     return short
 

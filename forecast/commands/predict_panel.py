@@ -108,13 +108,22 @@ def sources(settings: PredictSettings, forecaster: Forecaster) -> tuple[CsvSourc
 
 
 def scoring_of(
-    settings: PredictSettings, forecaster: Forecaster, source: CsvSource, future: CsvSource | None
+    settings: PredictSettings,
+    forecaster: Forecaster,
+    source: CsvSource,
+    future: CsvSource | None,
+    *,
+    worker: bool = False,
 ) -> "Scoring":
-    """Model, series and table of a command; series that are unseen, refused or too short are said."""
+    """Model, series and table of a command; series that are unseen, refused, too short or made up are said.
+
+    worker: whether it is one of several that read the same series, of which none looks for made-up rows.
+    """
     checkpoint = forecaster.checkpoint
     ends = panel_forecaster(checkpoint, source, device=forecaster.torch_device, future=future, level=settings.level)
     unseen = check_unseen(checkpoint, ends.frame, refuse=settings.unseen == "refuse")
-    short = report_left_out(ends)
+    own = (0, 0) if worker else series_of(shard_of(settings.shard), len(ends.series))
+    short = report_left_out(ends, own)
     table = long_table(checkpoint, source, ends, safe=settings.output_safe)
     run = {
         "checkpoint": file_md5(checkpoint.path),

@@ -133,7 +133,7 @@ class SharedStudy:
 
     def note(self, *, now: bool = False) -> None:
         """Notes in the study that this process has been at work until now."""
-        if now or time.time() - self.seen >= LEAST_SEEN:
+        if now or abs(time.time() - self.seen) >= LEAST_SEEN:  # a clock may be set back
             self.seen = time.time()
             self.study.set_user_attr(f"{LEG}{self.process}", [self.begun, self.seen])
 

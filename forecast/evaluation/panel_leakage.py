@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from forecast.data.panel.borders import private
-from forecast.data.panel.differences import ROWS, pieces
+from forecast.data.panel.differences import CELLS, pieces
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.windows import PanelWindows
@@ -111,7 +111,7 @@ def all_train_rows(data: PanelData) -> tuple[np.ndarray, np.ndarray]:
     frame, train = data.frame, data.splits["train"]
     total, square, cells = (np.zeros(len(frame.columns)) for _ in range(3))
     shift = frame.values[0].astype(np.float64)  # squares of what is far from 0 would lose their digits
-    for some in pieces(frame, ROWS):
+    for some in pieces(frame, CELLS):
         low, high = int(frame.offsets[some.start]), int(frame.offsets[some.stop])
         edges = np.zeros(high - low + 1, dtype=np.int64)
         np.add.at(edges, train.first[some] - low, 1)

@@ -1,6 +1,6 @@
 """The steps after the end of every series of a panel, in batches of one size."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,17 +29,19 @@ from forecast.text.terminal import label
 # Windows of one call of the model: the last digits of a product depend on its size, and no forecast may depend on how
 # many series are beside it.
 BATCH = 64
-_GATHERED = 32  # batches whose windows are gathered at once
+_GATHERED = 32  # batches whose windows are gathered at once, fewer where they take more than
+GATHERED_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PanelForecaster:
     """A model, in evaluation mode and on the device, and the panel whose series it continues.
 
-    mean, std (S, C): the scale of each series. targets: the numbers of the T target columns. pad: whether a look-back
-    may begin before its series, whose first row is then repeated, and the model is told so. future (S, P, K): what is
-    known of the steps to come, the last K columns of the frame, in original units. facts (S, G): of the
-    series, scaled. intervals: which ends are further columns of the forecasts, see `interval_columns.column_names`.
+    mean, std (S, C): the scale of each series; of those alone that `need` was called with, where it is given. targets:
+    the numbers of the T target columns. pad: whether a look-back may begin before its series, whose first row is then
+    repeated, and the model is told so. future (S, P, K): what is known of the steps to come, the last K columns of the
+    frame, in original units. facts (S, G): of the series, scaled. intervals: which ends are further columns of the
+    forecasts, see `interval_columns.column_names`.
     """
 
     model: ForecastModel
@@ -55,6 +57,7 @@ class PanelForecaster:
     future: npt.NDArray[np.float32] | None = None
     facts: Tensor | None = None
     intervals: Intervals | None = None
+    need: Callable[[IntArray], None] | None = None
 
     @property
     def needed(self) -> int:
@@ -78,16 +81,23 @@ class PanelForecaster:
 
     @cached_property
     def _scale(self) -> tuple[Tensor, Tensor]:
-        mean, std = (torch.from_numpy(part.astype(np.float32)) for part in (self.mean, self.std))
+        """Of series that were forecast, see `_scaled`."""
+        mean, std = (torch.zeros(part.shape) for part in (self.mean, self.std))
         return mean, std
 
-    @cached_property
-    def _told(self) -> Tensor:
-        """What is known of the steps to come (S, P, K), scaled."""
+    def _scaled(self, series: IntArray) -> None:
+        """Makes sure of the scale of series (B,)."""
+        if self.need is not None:
+            self.need(series)
+        for single, part in zip(self._scale, (self.mean, self.std), strict=True):
+            single[torch.from_numpy(series)] = torch.from_numpy(part[series].astype(np.float32))
+
+    def _told(self, series: Tensor) -> Tensor:
+        """What is known of the steps to come (B, P, K) of series (B,), scaled."""
         if self.future is None:
-            return torch.zeros(len(self.frame), self.pred_len, 0)
-        mean, std = (part[:, None, self.n_columns :] for part in self._scale)
-        return (torch.from_numpy(self.future) - mean) / std
+            return torch.zeros(len(series), self.pred_len, 0)
+        mean, std = (part[series][:, None, self.n_columns :] for part in self._scale)
+        return (torch.from_numpy(self.future[series.numpy()]) - mean) / std
 
     @cached_property
     def _windows(self) -> PanelWindows:
@@ -117,8 +127,9 @@ class PanelForecaster:
         """
         assert first % BATCH == 0 or first >= stop
         alone = isinstance(self.model, FittedModel) and self.model.fits_each_window  # whatever is beside it
-        for start in range(first, stop, BATCH * _GATHERED):
-            end = min(stop, start + BATCH * _GATHERED)
+        together = BATCH * max(1, min(_GATHERED, GATHERED_BYTES // (BATCH * self._windows.window_bytes)))
+        for start in range(first, stop, together):
+            end = min(stop, start + together)
             whole = end if alone else start + -(-(end - start) // BATCH) * BATCH
             yield self._ends(torch.arange(start, whole).clamp_(max=end - 1), end - start)
 
@@ -130,13 +141,14 @@ class PanelForecaster:
     def _ends(self, places: Tensor, count: int) -> Ends:
         """The forecasts of the first `count` of these places in `series`."""
         after, parts = torch.arange(self.pred_len), []
+        self._scaled(self.series[np.unique(places.numpy())])
         with exact_float32():
             for batch in self._windows.in_batches(places, BATCH):
                 assert batch.series is not None
                 future = self.calendar[self._ends_at[batch.series][:, None] + after]
                 if self.pad:
                     future = torch.cat([future, future.new_zeros(*future.shape[:2], 1)], dim=2)
-                future = torch.cat([future, self._told[batch.series]], dim=2)
+                future = torch.cat([future, self._told(batch.series)], dim=2)
                 if self.facts is not None:
                     future = torch.cat([future, self.facts[batch.series][:, None].expand(-1, len(after), -1)], dim=2)
                 parts.append(self._forecast(batch, future).numpy())
@@ -178,13 +190,16 @@ class PanelForecaster:
         rows = self.frame.rows(series)[-self.seq_len :]
         return rows[:, list(self.targets)].astype(np.float64)
 
-    def made_up(self) -> IntArray:
-        """The series that are forecast though most of a column is made up in their last `seq_len` rows."""
-        if self.frame.measured is None:
-            return self.series[:0]
-        end = self.frame.offsets[1:]
-        first = np.maximum(self.frame.offsets[:-1], end - self.seq_len)
-        counts, _, _ = cell_means(self.frame, first, end)
-        made_up = np.any(counts < (1 - MOST_MISSING) * (end - first)[:, None], axis=1)
-        found: IntArray = self.series[made_up[self.series]]
+    def made_up(self, first: int, stop: int) -> IntArray:
+        """Those of `series[first:stop]` of which most of a column is made up in their last `seq_len` rows."""
+        own = self.series[first:stop]
+        if self.frame.measured is None or not own.size:
+            return own[:0]
+        begin = int(own[0])
+        frame = self.frame.between(begin, int(own[-1]) + 1)
+        end = frame.offsets[1:]
+        row = np.maximum(frame.offsets[:-1], end - self.seq_len)
+        counts, _, _ = cell_means(frame, row, end)
+        made_up = np.any(counts < (1 - MOST_MISSING) * (end - row)[:, None], axis=1)
+        found: IntArray = own[made_up[own - begin]]
         return found

@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from checkpoints import write_untrained
@@ -194,6 +195,21 @@ def test_no_cluster_another_ray_and_an_address_that_is_none_are_refused(folder, 
             keys = (*ON_RAY, f"ray.address='{address}'")
             assert message in refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", *keys)
         assert not (tmp_path / "f.csv.parts").exists()
+
+
+def test_a_head_that_is_gone_is_said_once_while_no_part_is_answered(caplog, monkeypatch, tmp_path):
+    monkeypatch.setattr(ray_pool, "answers", lambda host, port: (host, port) != ("10.0.0.7", 6379))
+    looks = iter([[], [], [], ["question"]])
+    ray = SimpleNamespace(
+        wait=lambda questions, *, num_returns, timeout: (next(looks), questions),
+        get_runtime_context=lambda: SimpleNamespace(gcs_address="10.0.0.7:6379"),
+    )
+    cluster = ray_pool.Cluster(key="ray", address="auto", workers=None, threads=1)
+    shared = ray_pool.Shared(folder=tmp_path / "f.csv.parts", typed="output=f.csv", like="output=/SHARED/f.csv")
+    pool = ray_pool.RayPool(ray, None, cluster=cluster, shared=shared, given=lambda number: (number, 4))
+    assert pool.first(["question"], working=True) == "question"
+    (said,) = caplog.messages
+    assert said.startswith("The head of the cluster, 10.0.0.7:6379, does not answer.") and "f.csv.parts" in said
 
 
 def test_an_output_that_not_all_machines_share_is_found_before_any_part_is_begun(folder, tmp_path, capsys, monkeypatch):

@@ -1,11 +1,13 @@
 """engine=ray on a cluster of two nodes: the bytes of one process, whatever is killed on the way."""
 
+import contextlib
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +19,14 @@ from forecast.data.panel.parts import beside
 
 pytest.importorskip("ray", minversion="2.60")
 pytest.importorskip("pyarrow")
-from benchmarks.ray_nodes import end_node, environment, ray_nodes, start_node, wait_for  # it imports Ray
+from benchmarks.ray_nodes import (  # it imports Ray
+    end_node,
+    environment,
+    head_and_nodes,
+    ray_nodes,
+    start_node,
+    wait_for,
+)
 
 pytestmark = pytest.mark.slow
 SERIES, ROWS, LIMIT = 8_000, 45, 200
@@ -45,10 +54,10 @@ def folder(tmp_path_factory):
     return folder
 
 
-def started(folder, output, *keys, before=("-m", "forecast", "predict")):
+def started(folder, output, *keys, before=("-m", "forecast", "predict"), **more):
     command = [sys.executable, *before, f"ckpt_path={folder}/c.ckpt", f"output={output}", "device=cpu", *keys]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.Popen(command, env=environment(), cwd=folder, **pipes)
+    return subprocess.Popen(command, env={**environment(), **more}, cwd=folder, **pipes)
 
 
 def on_ray(folder, output, address, *keys, **named):
@@ -129,6 +138,62 @@ def test_a_second_command_on_the_same_output_is_refused_and_the_first_goes_on(fo
     text = ended(on_ray(folder, output, address), status=1)
     assert re.search(rf"f\.parquet\.parts is in use: process {first.pid} on .* is at work there", text)
     ended(first)
+    check_whole(folder, output)
+
+
+def processes_below(pid):
+    """A process and all that it has started."""
+    children, found = {}, [pid]
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            children.setdefault(int(stat.read_text().rpartition(")")[2].split()[1]), []).append(int(stat.parent.name))
+    for one in found:
+        found += children.get(one, [])
+    return found
+
+
+def send(pids, number):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def test_a_killed_head_ends_a_long_forecast_and_the_same_command_goes_on_elsewhere(folder, tmp_path):
+    output, soon = tmp_path / "f.parquet", {"RAY_gcs_rpc_server_reconnect_timeout_s": "12"}
+    with head_and_nodes(2, **soon) as (address, nodes):
+        process = on_ray(folder, output, address, **soon)
+        waited_for("shard-*.parquet.json", output, 2)
+        workers = [int(path.name.rpartition("-")[2]) for path in waited_for(".seen-*-*-*", output, 2)]
+        head = processes_below(nodes[0].pid)
+        others = [worker for worker in workers if worker not in head]
+        send(others, signal.SIGSTOP)  # at a part that takes long
+        send(head, signal.SIGKILL)
+        text, _ = process.communicate(timeout=LIMIT)
+        send(others, signal.SIGCONT)
+    assert process.returncode != 0 and not output.exists()
+    assert re.search(
+        r"The head of the cluster, \S+, does not answer\. .* goes on with the parts in \S+f\.parquet", text
+    )
+    before = len([*output.with_name("f.parquet.parts").glob("shard-*.json")])
+    assert 2 <= before < 32
+    with ray_nodes(1) as other:
+        assert f"{before} of 32 parts are there from a former command." in ended(on_ray(folder, output, other))
+    check_whole(folder, output)
+
+
+def test_a_clock_that_was_set_back_loses_and_doubles_nothing(folder, address, tmp_path):
+    fake = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+    if fake is None:
+        pytest.skip("no libfaketime: apt-get install faketime")
+    output = tmp_path / "f.parquet"
+    process = on_ray(folder, output, address)
+    waited_for("shard-*.parquet.json", output, 3)
+    process.kill()
+    ended(process, status=-signal.SIGKILL)
+    time.sleep(5)  # Ray ends the workers, which may finish a part
+    before = len([*output.with_name("f.parquet.parts").glob("shard-*.json")])
+    again = on_ray(folder, output, address, LD_PRELOAD=str(fake), FAKETIME="-400d", DONT_FAKE_MONOTONIC="1")
+    assert f"{before} of 32 parts are there from a former command." in ended(again)
     check_whole(folder, output)
 
 

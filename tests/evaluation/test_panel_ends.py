@@ -161,5 +161,8 @@ def test_series_that_end_in_made_up_rows_are_known():
     measured[81:91, 2] = False  # 10 of those of the third
     measured[0:12] = False
     frame = made_panel(columns="abc", seed=3, measured=measured)
-    assert forecaster(frame).made_up().tolist() == [2]
-    assert forecaster(made_panel(columns="abc")).made_up().tolist() == []
+    assert forecaster(frame).made_up(0, len(frame)).tolist() == [2]
+    place = forecaster(frame).series.tolist().index(2)
+    assert forecaster(frame).made_up(place, place + 1).tolist() == [2]
+    assert not forecaster(frame).made_up(0, place).size and not forecaster(frame).made_up(place + 1, len(frame)).size
+    assert forecaster(made_panel(columns="abc")).made_up(0, 3).tolist() == []

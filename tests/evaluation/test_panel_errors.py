@@ -201,7 +201,7 @@ def test_a_period_longer_than_a_series_gives_it_no_scale():
 def test_scales_are_the_same_however_many_rows_are_looked_at_together(monkeypatch):
     frame = panel(gaps=0.3)
     whole = differences_before(frame, frame.offsets[1:] - 3, period=SEASON, targets=(1, 2))
-    monkeypatch.setattr("forecast.data.panel.differences.ROWS", 50)
+    monkeypatch.setattr("forecast.data.panel.differences.CELLS", 50)
     parts = differences_before(frame, frame.offsets[1:] - 3, period=SEASON, targets=(1, 2))
     np.testing.assert_allclose(whole.absolute, parts.absolute, rtol=1e-13)
 

@@ -81,4 +81,4 @@ class Forecasts:
 def begun(settings: PredictSettings) -> Forecasts:
     """Reads model and series, in a worker."""
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
-    return Forecasts(scoring_of(settings, forecaster, *sources(settings, forecaster)))
+    return Forecasts(scoring_of(settings, forecaster, *sources(settings, forecaster), worker=True))

@@ -19,6 +19,7 @@ from forecast.text.terminal import label
 
 log = logging.getLogger(__name__)
 
+LOOK = 5.0  # seconds between looks at the head, while no part is answered
 BEGIN = 120.0  # seconds for the workers to begin: each imports torch and reads what all of its parts need
 REACHED = 5.0  # seconds for an address to answer, and for a file to be seen through a network file system
 
@@ -86,13 +87,11 @@ def connected(cluster: Cluster) -> Iterator[Any]:
 
 def check_reached(typed: str, host: str, port: int) -> None:
     """UserError where nobody listens: Ray itself would try for a minute."""
-    try:
-        socket.create_connection((host, port), timeout=REACHED).close()
-    except OSError as error:
+    if not answers(host, port):
         raise UserError(
             f"{typed}: no cluster answers there. Start one with ray start --head --port={port}, or name "
             "the head's address"
-        ) from error
+        )
 
 
 def why_not(text: str, typed: str) -> str:
@@ -127,6 +126,7 @@ class RayPool:
         given: what `work` gets for a part.
         """
         self.ray, self.worker, self.cluster, self.shared, self.given = ray, worker, cluster, shared, given
+        self.warned = False
 
     def begin(self, parts: int) -> list[Any]:
         """As many workers as are wanted, have parts and room, all of which can see the shared folder.
@@ -185,14 +185,30 @@ class RayPool:
     def first(self, questions: Sequence[Any], *, working: bool) -> Any:
         """See `Pool`."""
         done: list[Any] = []
-        if questions:
-            done, _ = self.ray.wait(list(questions), num_returns=1, timeout=None if working else BEGIN)
+        while questions and not done:
+            done, _ = self.ray.wait(list(questions), num_returns=1, timeout=LOOK if working else BEGIN)
+            if not working:
+                break
+            if not done:
+                self._look_at_head()
         if not done:
             raise UserError(
                 "the cluster has lost all workers, and no other one began. When it is there again, "
                 f"{self.shared.again}, which goes on with the parts that are there"
             )
         return done[0]
+
+    def _look_at_head(self) -> None:
+        """Says once that the head is gone: Ray ends this process for it, without a word of ours."""
+        host, _, port = str(self.ray.get_runtime_context().gcs_address).rpartition(":")
+        if self.warned or answers(host, int(port)):
+            return
+        self.warned = True
+        log.warning(
+            "The head of the cluster, %s:%s, does not answer. Unless it comes back, Ray ends this command; then start "
+            "a cluster and %s, which goes on with what is in %s",
+            *(host, port, self.shared.again, self.shared.folder),
+        )
 
     def answer(self, question: Any) -> Any:
         """See `Pool`."""
@@ -203,6 +219,15 @@ class RayPool:
             raise
         except exceptions.RayError as error:
             raise WorkerDied(reason(str(error))) from error
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether somebody listens there."""
+    try:
+        socket.create_connection((host, port), timeout=REACHED).close()
+    except OSError:
+        return False
+    return True
 
 
 def reason(text: str) -> str:

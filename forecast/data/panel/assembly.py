@@ -22,8 +22,7 @@ def times_are_counted(source: CsvSource) -> bool:
 def frame_of(found: Regular, rows: PanelRows, grid: Grid, name: str, *, counted: bool) -> PanelFrame:
     """The frame of all series that were kept; what was left out and filled is said. UserError where none was kept.
 
-    rows: of which these are, for their names. found: with values, or with none, which are then to be had elsewhere.
-    counted: see `times_are_counted`.
+    rows: of which these are, for their names. counted: see `times_are_counted`.
     """
     ids = rows.ids
     left_out = {reason: [ids[number] for number in numbers.tolist()] for reason, numbers in found.left_out.items()}
@@ -36,10 +35,8 @@ def frame_of(found: Regular, rows: PanelRows, grid: Grid, name: str, *, counted:
     say_left_out(name, left_out, found.repair)
     begin = int(found.steps.min())
     offsets = np.concatenate([[0], np.cumsum(found.lengths)]).astype(np.int64)
-    shape = (int(offsets[-1]), len(rows.columns))
     return PanelFrame(
-        # columns are read one by one, and windows are views of rows; zeros that nobody touches take no memory
-        values=np.ascontiguousarray(found.values) if len(found.values) else np.zeros(shape, dtype=np.float32),
+        values=np.ascontiguousarray(found.values),  # columns are read one by one, and windows are views of rows
         offsets=offsets,
         steps=found.steps - begin,
         ids=np.array([ids[number] for number in found.kept.tolist()], dtype=np.str_),

@@ -26,6 +26,7 @@ from forecast.files import sync, write_text
 
 _log = logging.getLogger(__name__)
 _VERSION = 1  # of the files below; another one is converted anew
+FOUND = "found"  # no frequency of pandas
 _ENDS = 1 << 20  # bytes at the beginning and at the end of a source that tell whether it has changed
 _VALUES, _MEASURED, _ARRAYS, _META = "values.f32", "measured.bool", "arrays.npz", "meta.json"
 _PLAIN = ("freq", "columns", "numbers", "id_column", "time_column", "left_out", "checksum", "time_format", "categories")
@@ -33,9 +34,13 @@ _PLAIN = ("freq", "columns", "numbers", "id_column", "time_column", "left_out", 
 
 @dataclass(frozen=True)
 class Unfinished:
-    """The folder of a panel that is being written: its rows one after another, then `finish`."""
+    """The folder of a panel that is being written: its rows one after another, then `finish`.
+
+    like: the fingerprint of what it is read from, but for columns and frequency, which may be found in the files.
+    """
 
     folder: Path
+    like: str
     _all_measured: list[bool] = field(default_factory=list)
 
     def add(self, values: Float32, measured: np.ndarray | None) -> None:
@@ -46,8 +51,15 @@ class Unfinished:
             (np.ones(values.shape, dtype=bool) if measured is None else np.ascontiguousarray(measured)).tofile(file)
         self._all_measured.append(measured is None)
 
+    def values(self, columns: int) -> Float32:
+        """The rows so far (N, columns), mapped: even zeros that nobody touches count where memory is limited."""
+        path = self.folder / _VALUES
+        if not path.is_file() or not path.stat().st_size:
+            return np.zeros((0, columns), dtype=np.float32)
+        return np.memmap(path, dtype=np.dtype("<f4"), mode="r").reshape(-1, columns)
+
     def finish(self, frame: PanelFrame) -> None:
-        """Writes all but the rows, of a frame whose values need not be those that were added."""
+        """Writes all but the rows, which were added."""
         if all(self._all_measured):
             (self.folder / _MEASURED).unlink()
         with (self.folder / _ARRAYS).open("wb") as file:
@@ -58,7 +70,13 @@ class Unfinished:
         if frame.facts is not None:
             plain["facts"] = {"names": frame.facts.names, "categories": frame.facts.categories}
             plain["facts"] |= {"columns": frame.facts.columns}
-        meta = {"version": _VERSION, "first": int(frame.first.value), "repair": asdict(frame.repair), **plain}
+        meta = {
+            "version": _VERSION,
+            "like": self.like,
+            "first": int(frame.first.value),
+            "repair": asdict(frame.repair),
+            **plain,
+        }
         write_text(self.folder / _META, json.dumps(meta))
         for path in self.folder.iterdir():
             if path.name not in FILES:
@@ -82,8 +100,10 @@ def cached_panel(
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / f".{name}.lock"):
             frame = _opened(home, str(source.path))
+            if frame is None and (found := _found(source, files, freq)) is not None:
+                home, frame = found
             if frame is None:
-                _write(home, convert)
+                _write(home, convert, like=_fingerprint(source, files, FOUND))
                 frame = _opened(home, str(source.path))
                 assert frame is not None, "it was written whole"
                 size = sum(path.stat().st_size for path in home.iterdir()) / 1e9
@@ -98,7 +118,21 @@ def cached_panel(
     return frame
 
 
-def _write(home: Path, convert: Callable[[Unfinished], None]) -> None:
+def _found(source: CsvSource, files: Sequence[Path], freq: str | None) -> tuple[Path, PanelFrame] | None:
+    """What a training has converted, which found for itself the columns and the frequency that a forecast names."""
+    if freq is None or source.columns is None:
+        return None
+    like = _fingerprint(source, files, FOUND)
+    for home in sorted(Path(str(source.cache)).glob("panel-*")):
+        frame = _opened(home, str(source.path), like=like)
+        if frame is None or (frame.freq, frame.columns) != (freq, tuple(source.columns)):
+            continue
+        if not frame.categories and frame.facts is None:  # whose numbers are those of one training
+            return home, frame
+    return None
+
+
+def _write(home: Path, convert: Callable[[Unfinished], None], *, like: str) -> None:
     """Writes a panel beside its place, and moves it there once it is whole."""
     if home.exists():
         shutil.rmtree(home)
@@ -108,7 +142,7 @@ def _write(home: Path, convert: Callable[[Unfinished], None]) -> None:
         if left.name not in FILES:
             left.unlink()
     try:
-        convert(Unfinished(part))
+        convert(Unfinished(part, like))
         for name in FILES:
             (part / name).unlink(missing_ok=True)
         part.replace(home)
@@ -118,11 +152,15 @@ def _write(home: Path, convert: Callable[[Unfinished], None]) -> None:
         raise
 
 
-def _opened(home: Path, name: str) -> PanelFrame | None:
-    """The panel in a folder, its rows mapped into memory; None where it is not there, or not as it was written."""
+def _opened(home: Path, name: str, *, like: str | None = None) -> PanelFrame | None:
+    """The panel in a folder, its rows mapped into memory; None where it is not there, or not as it was written.
+
+    like: that of `Unfinished` which it must have.
+    """
     try:
         meta: dict[str, Any] = json.loads((home / _META).read_text(encoding="utf-8"))
-        if meta.pop("version") != _VERSION:
+        version, read_like = meta.pop("version"), meta.pop("like", None)
+        if version != _VERSION or like not in (None, read_like):
             return None
         with np.load(BytesIO((home / _ARRAYS).read_bytes()), allow_pickle=False) as arrays:
             offsets, steps, ids = arrays["offsets"], arrays["steps"], arrays["ids"]
@@ -155,8 +193,9 @@ def _opened(home: Path, name: str) -> PanelFrame | None:
 
 
 def _fingerprint(source: CsvSource, files: Sequence[Path], freq: str | None) -> str:
-    """What changes with the files, and with the keys that say how they are read."""
-    keys = [*(key.name for key in fields(Layout)), "path", "panel", "id_column"]
+    """What changes with the files, and with the keys that say how they are read; freq=FOUND: but for what is found."""
+    found = {"columns", "drop"} if freq == FOUND else set()
+    keys = [*(key.name for key in fields(Layout) if key.name not in found), "path", "panel", "id_column"]
     read = {key: repr(getattr(source, key)) for key in keys}
     read |= {key: repr(value) for key, value in source.named.items()}
     others = [] if source.static_path is None else [Path(source.static_path)]

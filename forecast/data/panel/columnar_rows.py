@@ -34,7 +34,7 @@ from forecast.data.sources import CsvSource
 from forecast.errors import UserError, closest
 from forecast.text.terminal import label, listed
 
-BATCH = 1 << 20  # rows held at a time
+CELLS = 1 << 20  # held at a time, about
 
 
 class Batch(NamedTuple):
@@ -78,13 +78,18 @@ class ColumnarFile:
         if not count:
             raise UserError(f"{self.path} holds no rows. Name a file with rows: data.path=my.parquet")
 
+    @property
+    def rows_at_once(self) -> int:
+        """As many as have CELLS values."""
+        return max(1, CELLS // max(1, len(self.values)))
+
     def parts(self) -> list[Part]:
-        """The file in parts of about BATCH rows, each of whole row groups."""
+        """The file in parts of about `rows_at_once`, each of whole row groups."""
         with damaged(self.path, KINDS[self.kind]):
             sizes = group_sizes(self.path, self.kind)
         found, first, begin = [], 0, 0
         for group, end in enumerate(accumulate(sizes)):
-            if end - first >= BATCH or group == len(sizes) - 1:
+            if end - first >= self.rows_at_once or group == len(sizes) - 1:
                 found.append(Part(first, range(begin, group + 1)))
                 first, begin = end, group + 1
         return found
@@ -127,10 +132,10 @@ class ColumnarFile:
         import pyarrow.parquet
 
         if self.kind == PARQUET:
-            names = [self.schema.names[place] for place in places]
+            names, rows = [self.schema.names[place] for place in places], self.rows_at_once
             with pa.parquet.ParquetFile(self.path, memory_map=True) as parquet:
                 chosen = None if groups is None else list(groups)
-                for batch in parquet.iter_batches(BATCH, row_groups=chosen, columns=names, use_threads=False):
+                for batch in parquet.iter_batches(rows, row_groups=chosen, columns=names, use_threads=False):
                     yield batch.select(names)
             return
         with pa.memory_map(str(self.path)) as file:

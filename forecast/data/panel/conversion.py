@@ -71,7 +71,8 @@ def convert_columnar(
         found.append(replace(one, values=one.values[:0], measured=None, kept=one.kept + first, left_out=left_out))
     for scratch in (_TIMES, _ROWS):
         (home.folder / scratch).unlink()
-    frame = frame_of(taken_series(found), whole, grid, name, counted=times_are_counted(source))
+    taken = replace(taken_series(found), values=home.values(len(whole.columns)))
+    frame = frame_of(taken, whole, grid, name, counted=times_are_counted(source))
     home.finish(replace(frame, categories=book.words(frame.columns)))
 
 
@@ -161,7 +162,7 @@ def _placed(read: ReadRows, offsets: IntArray, whole: PanelRows, name: str) -> S
 def _sorted(rows: SortedRows, source: CsvSource, whole: PanelRows) -> SortedRows:
     """The same in the order of time within each series, repeated rows made one, in the same arrays."""
     lengths, stop = [], 0
-    for _, block in rows.blocks():
+    for first, block in rows.blocks():
         series = np.repeat(np.arange(len(block.ids)), block.lengths)
         found = in_order(
             replace(whole, series=series, times=block.times, values=block.values, ids=block.ids, where=block.where),
@@ -169,7 +170,8 @@ def _sorted(rows: SortedRows, source: CsvSource, whole: PanelRows) -> SortedRows
             rows.name,
         )
         begin, stop = stop, stop + int(found.offsets[-1])
-        rows.times[begin:stop], rows.values[begin:stop] = found.times, found.values
+        if begin < int(rows.offsets[first]) or found.times is not block.times:  # else they stand there already
+            rows.times[begin:stop], rows.values[begin:stop] = found.times, found.values
         lengths.append(found.lengths)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
     return replace(rows, offsets=offsets, times=rows.times[:stop], values=rows.values[:stop])

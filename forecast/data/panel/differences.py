@@ -9,7 +9,7 @@ import numpy.typing as npt
 from forecast.data.panel.frame import IntArray, PanelFrame
 
 FloatArray = npt.NDArray[np.float64]
-ROWS = 1_000_000  # about so many are looked at together: float64 would else take twice the memory of the panel
+CELLS = 1_000_000  # about so many are looked at together: float64 would else take twice the memory of the panel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,7 +36,7 @@ def differences_before(
     """Over the measured rows of each series s that lie before row stop[s] of the panel. targets: T of its columns."""
     columns = list(targets)
     absolute, squared = (np.zeros((len(frame), len(columns))) for _ in range(2))
-    for some in pieces(frame, ROWS):
+    for some in pieces(frame, CELLS):
         low, high = int(frame.offsets[some.start]), int(frame.offsets[some.stop])
         values = frame.values[low:high, columns].astype(np.float64)
         difference = np.zeros_like(values)
@@ -62,9 +62,9 @@ def sums(cells: FloatArray, first: npt.NDArray[np.int64], stop: npt.NDArray[np.i
     return np.where((first < stop)[:, None], total, 0.0)
 
 
-def pieces(frame: PanelFrame, rows: int) -> Iterator[slice]:
-    """The series in order, so many at a time that they have about `rows` rows; one at least."""
-    start = 0
+def pieces(frame: PanelFrame, cells: int) -> Iterator[slice]:
+    """The series in order, so many at a time that they have about `cells` cells; one at least."""
+    start, rows = 0, cells // len(frame.columns)
     while start < len(frame):
         stop = int(np.searchsorted(frame.offsets, frame.offsets[start] + rows, side="right")) - 1
         yield slice(start, start := max(start + 1, stop))

@@ -12,7 +12,7 @@ import numpy as np
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.rows import Float32
 
-_LOG = "read.log"  # a line for each part, written after its rows
+_LOG = "parts.log"  # a line for each part, written after its rows
 _FILES = {"read.series": "<i8", "read.times": "<i8", "read.values": "<f4"}
 FILES = (_LOG, *_FILES)
 

@@ -17,7 +17,7 @@ from forecast.errors import UserError
 from forecast.text.terminal import listed
 
 Float32 = npt.NDArray[np.float32]
-BLOCK_ROWS = 1 << 22  # looked at at a time
+BLOCK_CELLS = 1 << 22  # looked at at a time
 LONGEST_ID = 200  # characters: all ids are one array, in which each takes as much room as the longest
 
 
@@ -142,10 +142,11 @@ class SortedRows:
         return np.diff(self.offsets)
 
     def blocks(self) -> Iterator[tuple[int, "SortedRows"]]:
-        """The first series and the rows of each of several parts, of `BLOCK_ROWS` at most where no series has more."""
+        """The first series and the rows of each of several parts, of `BLOCK_CELLS` at most where no series has more."""
         offsets, first, count = self.offsets, 0, len(self.offsets) - 1
+        rows = BLOCK_CELLS // max(1, len(self.columns))
         while first < count:
-            stop = max(int(np.searchsorted(offsets, offsets[first] + BLOCK_ROWS, side="right")) - 1, first + 1)
+            stop = max(int(np.searchsorted(offsets, offsets[first] + rows, side="right")) - 1, first + 1)
             begin, end = int(offsets[first]), int(offsets[stop])
             block = replace(
                 self,

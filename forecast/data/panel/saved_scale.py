@@ -1,7 +1,7 @@
 """The scale of a panel as a checkpoint keeps it, and what it gives for the series of another panel."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_args
@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.frame import IntArray, PanelFrame
 from forecast.data.panel.scaling import FloatArray, How, PanelScaler, cell_means, seasonal_spread, spread
 
 EACH = ("series", "season")  # of these each series has a scale of its own
+TOGETHER = 2048  # series whose scale is found at once
 _ESCAPED = {"\\": r"\\", "\n": r"\n"}  # in ids: a line end parts them
 
 
@@ -104,6 +105,27 @@ class SavedScale:
             if together:
                 mean[:, -together:], std[:, -together:] = self.mean[0, -together:], self.std[0, -together:]
         return PanelScaler(self.how, mean, std, own, self.period)
+
+
+class ScaleInParts:
+    """The scale of the series of a frame, found when they are needed: who forecasts a part reads no row of another.
+
+    mean, std (S, C): of series that were needed.
+    """
+
+    def __init__(self, frame: PanelFrame, found: Callable[[PanelFrame], PanelScaler]) -> None:
+        """found: the scale of some series alone."""
+        self.frame, self._found = frame, found
+        self.mean, self.std = (np.zeros((len(frame), len(frame.columns))) for _ in range(2))
+        self._there = np.zeros(-(-len(frame) // TOGETHER), dtype=np.bool_)
+
+    def need(self, series: IntArray) -> None:
+        """Finds that of series which have none yet."""
+        for part in np.unique(series // TOGETHER).tolist():
+            if not self._there[part]:
+                first, stop = part * TOGETHER, min((part + 1) * TOGETHER, len(self.frame))
+                scaler = self._found(self.frame.between(first, stop))
+                self.mean[first:stop], self.std[first:stop], self._there[part] = scaler.mean, scaler.std, True
 
 
 def _escaped(name: str) -> str:

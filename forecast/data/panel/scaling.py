@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from forecast.data.panel.differences import ROWS, differences_before, pieces, sums
+from forecast.data.panel.differences import CELLS, differences_before, pieces, sums
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.splits import PanelRows
 
@@ -97,7 +97,7 @@ def cell_means(
     """Of the measured cells in rows first[s] to stop[s] of each series: how many, mean and variance (S, C)."""
     shape = len(frame), len(frame.columns)
     count, mean, variance = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    for some in pieces(frame, ROWS):
+    for some in pieces(frame, CELLS):
         low, high = int(frame.offsets[some.start]), int(frame.offsets[some.stop])
         values = frame.values[low:high].astype(np.float64)
         known = np.ones(values.shape, dtype=np.bool_) if frame.measured is None else frame.measured[low:high]

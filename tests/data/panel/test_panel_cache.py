@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -26,8 +27,8 @@ def gappy():
 @pytest.fixture
 def small_parts(monkeypatch):
     """Few rows are read and looked at at a time."""
-    monkeypatch.setattr(columnar_rows, "BATCH", 17)
-    monkeypatch.setattr(rows, "BLOCK_ROWS", 40)
+    monkeypatch.setattr(columnar_rows, "CELLS", 17)
+    monkeypatch.setattr(rows, "BLOCK_CELLS", 40)
 
 
 def written(folder, kind="parquet", shuffle=4):
@@ -60,6 +61,38 @@ def test_the_cache_holds_the_panel_of_the_file_and_is_read_again(tmp_path, kind,
     assert_equal(read(path, cache=str(tmp_path / "cache"), **KEYS), expected)
     assert "into which it was converted before" in caplog.text and "converted into" not in caplog.text
     assert [entry.name[:6] for entry in (tmp_path / "cache").iterdir() if not entry.name.startswith(".")] == ["panel-"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_what_a_training_has_converted_serves_a_forecast_which_names_columns_and_frequency(tmp_path, kind, small_parts):
+    path, keys = written(tmp_path, kind), {"cache": str(tmp_path / "cache"), **KEYS}
+    trained = read(path, **keys)
+    asked = {"columns": list(trained.columns), "trained_on": trained.freq}
+    assert_equal(read(path, **asked, **keys), trained)
+    assert_equal(read(path, **asked, **KEYS), trained)
+    assert len([*(tmp_path / "cache").glob("panel-*")]) == 1
+    for other in ({"trained_on": "15min"}, {"columns": ["none"]}):
+        said = refusal(path, **{**keys, **asked, **other})
+        assert said == refusal(path, **{**KEYS, **asked, **other}), "of another model, and what is refused stays so"
+
+
+def test_a_conversion_holds_a_tenth_of_the_panel_at_most(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(columnar_rows, "CELLS", 1 << 14)
+    monkeypatch.setattr(rows, "BLOCK_CELLS", 1 << 14)
+    series, length, names = 400, 500, [f"y{number}" for number in range(32)]
+    table = pd.DataFrame(np.random.default_rng(0).random((series * length, 32), dtype=np.float32), columns=names)
+    table.insert(0, "ds", np.tile(pd.date_range("2024-01-01", periods=length), series))
+    table.insert(0, "unique_id", np.repeat(np.arange(series), length))
+    table.to_parquet(tmp_path / "my.parquet", row_group_size=length)
+    tracemalloc.start()
+    try:
+        frame = read(tmp_path / "my.parquet", cache=str(tmp_path / "cache"), id_column="unique_id")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(frame.values, table[names].to_numpy())
+    assert most < frame.values.nbytes / 10, most
 
 
 def test_several_files_are_converted_together(tmp_path, small_parts):
@@ -159,8 +192,8 @@ def bytes_of(cache):
 @pytest.fixture
 def read_parts(monkeypatch):
     """The parts that a conversion reads from now on."""
-    monkeypatch.setattr(columnar_rows, "BATCH", PART)
-    monkeypatch.setattr(rows, "BLOCK_ROWS", 40)
+    monkeypatch.setattr(columnar_rows, "CELLS", PART)
+    monkeypatch.setattr(rows, "BLOCK_CELLS", 40)
     made, real = [], progress.ReadRows.add
     monkeypatch.setattr(
         progress.ReadRows, "add", lambda self, name, *given: (made.append(name), real(self, name, *given))
