@@ -30,6 +30,18 @@ CORE = (
 NOT_CORE = (
     "config/test_experiments.py",
     "config/test_lock.py",
+    "ops/test_trees.py",  # scikit-learn asks lscpu for the processors, unless OMP_NUM_THREADS says how many
+    "test_any_window_is_learned_from_and_forecast",
+    "test_each_model_takes_a_role_or_names_those_that_do",
+    "test_the_frequency_is_found_in_spite_of_gaps",
+    "test_every_option_passes_the_check",
+    "test_the_nn5_file_holds_111_daily_series_with_gaps",
+    "test_a_run_goes_on_with_what_conf_has_and_with_names_of_its_own",
+    "test_a_path_or_an_address_in_the_checkpoint_is_refused_with_what_to_type_instead",
+    "test_a_check_finds_an_error_in_just_the_files_that_the_reader_refuses",
+    "test_neither_gaps_nor_chunks_change_a_fault_and_a_check_lists_it_with_its_count",
+    "test_it_is_12_hex_digits_of_the_package",
+    "test_no_attention_calls_what_a_gpu_refuses_in_deterministic_mode",
     "test_torch_is_to_use_large_pages_unless_the_user_says_otherwise",
     "test_an_ablation_without_m_is_refused",
     "test_a_killed_conversion_goes_on_after_the_parts_it_has_read_to_the_same_bytes",
