@@ -28,9 +28,7 @@ class RayLauncherConf:
     """The keys hydra.launcher.*, named as those of `forecast predict engine=ray`."""
 
     _target_: str = "hydra_plugins.forecast_ray.RayLauncher"
-    address: str = (
-        "auto"  # HOST:PORT of the cluster's head; auto: the cluster of this machine; local: one for this sweep
-    )
+    address: str = "auto"  # HOST:PORT of the head; auto: the cluster of this machine; local: one for this sweep
     workers: int | None = None  # processes; null: as many as the cluster has CPUs for
     threads: int = 1  # of each worker; the last digits depend on it, as on OMP_NUM_THREADS of one process
     gpus: float = 0  # of each worker; 0.5: two share one

@@ -174,10 +174,15 @@ def shard_of(text: str | None) -> tuple[int, int]:
 
 
 def series_of(shard: tuple[int, int], series: int) -> tuple[int, int]:
-    """The first and the end of the series of a part, which has whole batches: each series has the same beside it."""
-    batches = -(-series // BATCH)
-    first, stop = (batches * number // shard[1] * BATCH for number in (shard[0] - 1, shard[0]))
-    return min(first, series), min(stop, series)
+    """The first and the end of the series of a part: each series has the same beside it in its batch."""
+    return part_of(shard, series, whole=BATCH)
+
+
+def part_of(shard: tuple[int, int], size: int, *, whole: int) -> tuple[int, int]:
+    """The first and the end of what the i-th of n parts has of `size`: multiples of `whole`, but for the last end."""
+    wholes = -(-size // whole)
+    first, stop = (wholes * number // shard[1] * whole for number in (shard[0] - 1, shard[0]))
+    return min(first, size), min(stop, size)
 
 
 @dataclass(frozen=True, kw_only=True)

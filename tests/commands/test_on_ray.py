@@ -79,6 +79,15 @@ def waited_for(pattern, output, count):
     return found
 
 
+def killed(folder, output, address):
+    """A command that is killed once there are three parts."""
+    process = on_ray(folder, output, address)
+    waited_for("shard-*.parquet.json", output, 3)
+    process.kill()
+    ended(process, status=-signal.SIGKILL)
+    time.sleep(5)  # Ray ends the workers, which may finish a part
+
+
 def check_whole(folder, output):
     """Byte for byte one process's: nothing lost, nothing twice."""
     assert output.read_bytes() == (folder / "whole.parquet").read_bytes()
@@ -110,11 +119,7 @@ def test_a_killed_worker_costs_the_part_that_it_was_at(folder, address, tmp_path
 
 def test_after_a_killed_command_the_next_goes_on_with_the_parts_that_are_there(folder, address, tmp_path):
     output = tmp_path / "f.parquet"
-    process = on_ray(folder, output, address)
-    waited_for("shard-*.parquet.json", output, 3)
-    process.kill()
-    ended(process, status=-signal.SIGKILL)
-    time.sleep(5)  # Ray ends the workers, which may finish a part
+    killed(folder, output, address)
     before = {path: path.stat().st_mtime_ns for path in waited_for("shard-*.parquet", output, 3)}
     assert not output.exists() and len(before) < 32
     again = on_ray(folder, output, address)
@@ -184,11 +189,7 @@ def test_a_clock_that_was_set_back_loses_and_doubles_nothing(folder, address, tm
     if fake is None:
         pytest.skip("no libfaketime: apt-get install faketime")
     output = tmp_path / "f.parquet"
-    process = on_ray(folder, output, address)
-    waited_for("shard-*.parquet.json", output, 3)
-    process.kill()
-    ended(process, status=-signal.SIGKILL)
-    time.sleep(5)  # Ray ends the workers, which may finish a part
+    killed(folder, output, address)
     before = len([*output.with_name("f.parquet.parts").glob("shard-*.json")])
     again = on_ray(folder, output, address, LD_PRELOAD=str(fake), FAKETIME="-400d", DONT_FAKE_MONOTONIC="1")
     assert f"{before} of 32 parts are there from a former command." in ended(again)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from forecast.commands.engines.ray_cluster import at_work, cluster_of
-from forecast.commands.engines.ray_parts import LEAST, made
+from forecast.commands.engines.ray_parts import made
 from forecast.commands.engines.ray_pool import Shared
-from forecast.commands.engines.work import Place, Task, name_of
+from forecast.commands.engines.work import Place, Task, name_of, number_of_parts
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.predict_panel import PIECE, Made, Scoring, pieces_of, scoring_of, series_of, sources
 from forecast.config.settings import PredictSettings
@@ -42,7 +42,7 @@ def parts(ray: Any, settings: PredictSettings, place: Place, scoring: Scoring, o
     """All parts of a forecast, in their order."""
     del output  # whose pieces are in the place
     series, device = len(scoring.ends.series), scoring.ends.device.type
-    of = number_of_parts(settings.ray.shards, series)
+    of = number_of_parts(settings.ray.shards, series, whole=BATCH, piece=PIECE)
     task = Task(
         cluster=cluster_of(settings.ray, device=device),
         place=place,
@@ -53,12 +53,6 @@ def parts(ray: Any, settings: PredictSettings, place: Place, scoring: Scoring, o
     names = [place.shared.folder / name_of((number, of), scoring.run) for number in range(1, of + 1)]
     there = sum(read_part(path) is not None for path in names)
     return made(ray, task, scoring.run, of=of, there=there)
-
-
-def number_of_parts(asked: int | None, series: int) -> int:
-    """How many parts a forecast has, however many make them: a command that goes on looks for the same."""
-    batches = -(-series // BATCH)
-    return max(1, min(asked or max(LEAST, -(-series // PIECE)), batches))
 
 
 @dataclass(frozen=True)

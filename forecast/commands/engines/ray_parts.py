@@ -20,8 +20,6 @@ from forecast.errors import UserError
 
 log = logging.getLogger(__name__)
 
-LEAST = 32  # parts, where there is so much to do: what a death costs, and what the last worker may be late by
-
 
 def made(ray: Any, task: Task, run: Mapping[str, Any], *, of: int, there: int) -> list[tuple[Path, Any]]:
     """All parts of a work, in their order, each with what is told of it.

@@ -16,13 +16,13 @@ import numpy as np
 import torch
 
 from forecast.commands.engines.ray_cluster import at_work, cluster_of
-from forecast.commands.engines.ray_parts import LEAST, made
+from forecast.commands.engines.ray_parts import made
 from forecast.commands.engines.ray_pool import Shared
-from forecast.commands.engines.work import Place, Task, name_of
+from forecast.commands.engines.work import Place, Task, name_of, number_of_parts
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.inputs import evaluated_data
 from forecast.commands.intervals import wanted
-from forecast.commands.predict_panel import device_name
+from forecast.commands.predict_panel import device_name, part_of
 from forecast.config.settings import EvaluateSettings
 from forecast.data.catalog import file_md5
 from forecast.data.panel.prepare import PanelData
@@ -65,7 +65,7 @@ def parts(
     place: Place,
 ) -> Iterator[replayed.Made]:
     """The forecasts of a pass, made by workers; see `evaluate_panel`."""
-    of = number_of_parts(settings.ray.shards, one_pass)
+    of = number_of_parts(settings.ray.shards, one_pass.count, whole=one_pass.chunk, piece=PIECE)
     run = run_of(settings, one_pass, levels)
     device = one_pass.windows.device.type
     task = Task(
@@ -78,19 +78,6 @@ def parts(
     there = sum(is_whole(place.shared.folder / name_of((number, of), run)) for number in range(1, of + 1))
     found = made(ray, task, run, of=of, there=there)
     return read([path for path, _ in found], one_pass.chunk)
-
-
-def number_of_parts(asked: int | None, one_pass: PanelPass) -> int:
-    """How many parts an evaluation has, however many make them."""
-    chunks = -(-one_pass.count // one_pass.chunk)
-    return max(1, min(asked or max(LEAST, -(-one_pass.count // PIECE)), chunks))
-
-
-def windows_of(number: int, of: int, one_pass: PanelPass) -> tuple[int, int]:
-    """The first and the end of the windows of a part, which has whole chunks."""
-    chunks = -(-one_pass.count // one_pass.chunk)
-    first, stop = (chunks * at // of * one_pass.chunk for at in (number - 1, number))
-    return first, min(stop, one_pass.count)
 
 
 def run_of(settings: EvaluateSettings, one_pass: PanelPass, levels: Sequence[float] | None) -> dict[str, Any]:
@@ -129,7 +116,7 @@ class Windows:
 
     def make(self, path: Path, number: int, of: int) -> Part:
         """See `Work`."""
-        first, stop = windows_of(number, of, self.one_pass)
+        first, stop = part_of((number, of), self.one_pass.count, whole=self.one_pass.chunk)
         if not is_whole(path):
             rows = {"first": first, "stop": stop, "batch_size": self.batch_size}
             batches = list(replayed.made(self.one_pass, self.levels, **rows))

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from forecast.commands.engines.ray_pool import Cluster, Shared
 from forecast.commands.predict_panel import written_or_refused
 
+LEAST = 32  # parts, where there is so much to do: what a death costs, and what the last worker may be late by
+
 
 class Made(Protocol):
     """What is told of a part: the first and the end of the series or windows that it has."""
@@ -71,3 +73,11 @@ def name_of(shard: tuple[int, int], run: Mapping[str, Any]) -> str:
     known = json.dumps(dict(run), sort_keys=True).encode()
     checksum = hashlib.md5(known, usedforsecurity=False).hexdigest()[:12]
     return f"shard-{shard[0]:05}-of-{shard[1]:05}-{checksum}{run['ending']}"
+
+
+def number_of_parts(asked: int | None, size: int, *, whole: int, piece: int) -> int:
+    """How many parts `size` series or windows have, however many make them: a command that goes on looks for the same.
+
+    whole: so many are forecast together, and no part has less. piece: a part has so many at most, unless asked for.
+    """
+    return max(1, min(asked or max(LEAST, -(-size // piece)), -(-size // whole)))
