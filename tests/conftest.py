@@ -80,6 +80,11 @@ def pytest_addoption(parser):
     parser.addoption("--golden", default=str(own), metavar="DIR", help="folder of reference tensors (NAME.npz)")
 
 
+def pytest_xdist_auto_num_workers(config):
+    """Two processes; three for the slow tests, which wait for other processes a third of their time."""
+    return 3 if config.option.markexpr == "slow" else 2
+
+
 def places(path):
     """A test file and the folders that it is in, as CORE names them."""
     path = path.relative_to(Path(__file__).parent)
