@@ -126,7 +126,7 @@ def no_process_in_core(request, monkeypatch):
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
     """Two threads beside another busy process are many times slower than one."""
-    import torch  # here and not above: with -n 2 a third process reads this file, and the two wait for it
+    import torch  # here and not above: the process that hands out tests reads this file, and all wait for it
 
     torch.set_num_threads(1)
 
