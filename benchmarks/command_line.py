@@ -69,7 +69,6 @@ def measure(part: str, json: Path | None = None, **options: Any) -> None:
     from benchmarks import record, timing
     from benchmarks.document import machine_line, print_table, rates_lines
     from benchmarks.peers import load_peer
-    from forecast.config.code_hash import code_hash
 
     sizes = {name: options.pop(name) for name in SIZES if name in options}
     setting = Setting(**{"threads": torch.get_num_threads(), **options, "sizes": sizes})
@@ -86,7 +85,7 @@ def measure(part: str, json: Path | None = None, **options: Any) -> None:
         if key not in ("step", "duel"):  # these have printed each row when it was measured
             print_table(key, figures[key])
     rates = {"before": before, "after": timing.machine_rates(setting)}
-    stamped = {**rates, "date": machine["date"], "commit": machine["commit"], "code": code_hash()}
+    stamped = {**rates, "date": machine["date"], "commit": machine["commit"]}
     machine["rates"] = dict.fromkeys(figures, stamped)
     print_now("", *rates_lines(machine, next(iter(figures))))
     if json:

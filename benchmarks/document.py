@@ -198,7 +198,7 @@ def rates_lines(machine: Figures, part: str) -> list[str]:
     if not rates:
         return []
     pairs = [f"{rates['before'][name]:.0f} and {rates['after'][name]:.0f} in {name}" for name in rates["before"]]
-    measured = f"{rates['date']}, commit {rates['commit'] or '-'}{', code ' + rates['code'] if 'code' in rates else ''}"
+    measured = f"{rates['date']}, commit {rates['commit'] or '-'}"
     return [f"Matrix products before and after, GFLOP/s: {', '.join(pairs)}. {measured}.", ""]
 
 

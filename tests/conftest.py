@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from shapes_once import each_shape_once
 
+from forecast.config.commit import commit
+
 each_shape_once()
 gc.disable()  # until the tests begin: it would look again and again through what imports and collection make
 
@@ -114,6 +116,7 @@ def no_process_in_core(request, monkeypatch):
     """A core test that starts a process fails."""
     if request.node.get_closest_marker("core") is None:
         return
+    commit()  # by git, once in a process
 
     def refuse(*_, **__):
         pytest.fail("a core test starts a process: name it in NOT_CORE of tests/conftest.py")

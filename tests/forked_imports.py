@@ -24,16 +24,16 @@ def import_all():
 
 
 def warm():
-    """The configs of CHOICES, the hash and a picture: what they keep, each process would make for itself."""
+    """The configs of CHOICES, the commit and a picture: what they keep, each process would make for itself."""
     from matplotlib.figure import Figure
 
-    from forecast.config.code_hash import code_hash
+    from forecast.config.commit import commit
     from forecast.config.entry import composed
 
     fast_hydra().__enter__()  # for good
     for choices in CHOICES:
         composed(choices)
-    code_hash()
+    commit()
     figure = Figure()
     figure.subplots().plot([0.5, 1], label="a")
     figure.legend()

@@ -16,12 +16,11 @@ from torch import nn
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.entries import FLOATS
-from forecast.checkpoint.formats import PANEL, RECORD, REFIT, rename_weights
+from forecast.checkpoint.formats import PANEL, RECORD, REFIT
 from forecast.checkpoint.heads import TRAINING_ONLY, spread_of
 from forecast.checkpoint.sizes import is_too_large, no_larger_than
 from forecast.checkpoint.trained_roles import TrainedRoles
 from forecast.checkpoint.validate import check_content, epoch
-from forecast.config.aliases import current_choices, current_config
 from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.build import build
 from forecast.config.values import check_is_plain, walk
@@ -228,9 +227,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     path = Path(path)
     content = read_plain(path)
     check_content(path, content)
-    rename_weights(content)
     record = content[RECORD]
-    record |= {"config": current_config(record["config"]), "choices": current_choices(record["choices"])}
     check_config_is_plain(path, record["config"])
     weights = {name.removeprefix(WEIGHTS_PREFIX): value for name, value in content["state_dict"].items()}
     return Checkpoint(

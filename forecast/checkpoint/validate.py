@@ -115,13 +115,14 @@ def epoch(content: dict[str, Any]) -> Any:
 
 
 def _check_format(path: Path, record: dict[str, Any]) -> None:
-    """Raises UserError for a file of a newer program, whose other entries may mean something else."""
+    """Raises UserError for a file of another format, whose other entries may mean something else."""
     number, versions = record.get("format"), record.get("versions")
-    if isinstance(number, int) and number > FORMAT:
+    if isinstance(number, int) and number != FORMAT:
         writer = versions.get("forecast", "?") if isinstance(versions, dict) else "?"
+        fix = "Update it: git pull, then pip install -e ." if number > FORMAT else "Train anew: forecast train"
         raise UserError(
             f"ckpt_path={path} has format {number}, written by forecast {writer}; this is forecast "
-            f"{forecast.__version__}, which reads formats up to {FORMAT}. Update it: git pull, then pip install -e ."
+            f"{forecast.__version__}, which reads format {FORMAT}. {fix}"
         )
 
 

@@ -17,7 +17,6 @@ from forecast.commands.results import Result, evaluate_checkpoint, write_results
 from forecast.commands.training_data import begin, check_same_data
 from forecast.config.build import build
 from forecast.config.check import check_config
-from forecast.config.code_hash import code_hash
 from forecast.config.commit import commit
 from forecast.config.distributed import check_restarts, rank
 from forecast.config.job import choices, in_sweep, job_number, run_folder, task_overrides
@@ -57,7 +56,7 @@ def train(cfg: DictConfig) -> None:
     if rank() == 0:
         remove_results(plan.folder, new=plan.start is None)
     first = read_run(plan.folder).run_info if plan.start is not None else {}  # a run that goes on keeps its command
-    info: dict[str, Any] = {"status": "running", "versions": versions(), **made_by(plan, first)}
+    info: dict[str, Any] = {"status": "running", "versions": versions(), "commit": commits_of(plan, first)}
     info |= {key: first[key] for key in ("overrides", "job") if key in first} or {
         "overrides": task_overrides(),
         "job": job_number(),
@@ -102,20 +101,15 @@ def remove_results(folder: Path, *, new: bool) -> None:
         checkpoint_path(folder, "refit").unlink(missing_ok=True)
 
 
-def made_by(plan: Plan, first: Mapping[str, Any]) -> dict[str, str | None]:
-    """`commit` and `code` of this program for run.json, or `BEFORE+NOW` where a run goes on that was begun with others.
+def commits_of(plan: Plan, first: Mapping[str, Any]) -> str:
+    """The commit of this program for run.json; `BEFORE and NOW` where a run goes on that was begun with another.
 
     first: run.json of that run; where it says nothing, its checkpoint does.
     """
-    now = {"commit": commit(), "code": code_hash()}
     if plan.start is None:
-        return now
-    before = first if "code" in first else plan.start.record["versions"]
-
-    def joined(key: str) -> str:
-        return "+".join(dict.fromkeys([*(before.get(key) or "unknown").split("+"), now[key] or "unknown"]))
-
-    return {key: value if value == before.get(key) else joined(key) for key, value in now.items()}
+        return commit()
+    before = first.get("commit") or plan.start.record["versions"].get("commit", "unknown")
+    return " and ".join(dict.fromkeys([*before.split(" and "), commit()]))
 
 
 def make_plan(cfg: DictConfig) -> Plan:
@@ -157,11 +151,11 @@ def make_plan(cfg: DictConfig) -> Plan:
 def warn_of_other_bits(start: Checkpoint) -> None:
     """Warns where a run goes on with other code, or another number of threads, than it was trained with."""
     before, now = start.record["versions"], versions()
-    if before.get("code") != now["code"]:
+    if before.get("commit") != now["commit"]:
         log.warning(
             "%s was made by other code of this program (%s, here %s): what it goes on to may differ from what that "
             "code would have trained.",
-            *(start.path, before.get("code") or "unknown", now["code"]),
+            *(start.path, before.get("commit") or "unknown", now["commit"]),
         )
     if (threads := before.get("threads", now["threads"])) != now["threads"]:
         log.warning(

@@ -209,11 +209,11 @@ def _worth(row: Row, column: str) -> str:
 
 
 def codes(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The hash of the code -> what it has made, of the finished runs: {"22359dbb46e0": ["full seed 1", ...], ...}."""
+    """The commit of the code -> what it has made, of the finished runs: {"22359db": ["full seed 1", ...], ...}."""
     made: dict[str, list[str]] = {}
     for row in rows:
         for run in row.finished:
-            code = (run.run_info.get("versions") or {}).get("code", "unknown code")
+            code = (run.run_info.get("versions") or {}).get("commit", "unknown code")
             made.setdefault(code, []).append(f"{row.name} seed {run.metrics['seed']}")
     return made
 

@@ -5,7 +5,6 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from forecast.config.aliases import CLASSES
 from forecast.config.trust import LISTED, advice, import_trusted, trusted
 from forecast.config.values import walk
 from forecast.errors import UserError, closest
@@ -57,7 +56,6 @@ def resolve_target(dotted: object, path: str = "") -> Target:
     Raises UserError, with the YAML `path` when given, for anything else.
     """
     where = f"{path}._target_={dotted}" if path else f"_target_={dotted}"
-    dotted = CLASSES.get(dotted, dotted) if isinstance(dotted, str) else dotted
     if isinstance(dotted, str) and (module := dotted.rpartition(".")[0]) in trusted():
         return _trusted_class(module, dotted.rpartition(".")[2], where)
     if not isinstance(dotted, str) or dotted.split(".")[0] not in LISTED or "." not in dotted:

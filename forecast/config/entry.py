@@ -23,7 +23,6 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config import distributed, early, hydra_errors, recipes, resolvers
-from forecast.config.aliases import current_override, with_current_names
 from forecast.config.compose import compose_config, groups
 from forecast.config.job import Begun, choices, chosen, in_sweep, run_folder
 from forecast.config.trust import OPTION, trusted, trusting
@@ -85,8 +84,7 @@ def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
     """Runs `main` as `run` does, with overrides in place of a command line; returns its folder. Errors as `run`."""
     Begun.at = time.time()
     _register()
-    current = [current_override(text) for text in overrides]
-    recipes.register(current)
+    recipes.register(overrides)
     folders: list[Path] = []
 
     def in_folder(cfg: DictConfig) -> None:
@@ -98,11 +96,11 @@ def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
             hydra_job = GlobalHydra.instance().hydra
             assert hydra_job is not None
             ended = hydra_job.run(
-                config_name=config_name, task_function=_task(in_folder, config_name), overrides=current
+                config_name=config_name, task_function=_task(in_folder, config_name), overrides=list(overrides)
             )
             _ = ended.return_value  # raises what the job has raised
     except (Exception, _Refused) as error:
-        raise _explained(error, config_name, current, multirun=False) from None
+        raise _explained(error, config_name, list(overrides), multirun=False) from None
     return folders[0]
 
 
@@ -181,13 +179,7 @@ def _command_line() -> argparse.Namespace:
         raise UsageError(f"{text}. Options such as -m stand before the first key=value, all overrides together")
 
     setattr(parser, "error", refuse)  # noqa: B010 - mypy refuses the plain assignment
-    arguments = parser.parse_args()
-    for number, override in enumerate(arguments.overrides):
-        now = current_override(override)
-        if now != override:
-            say(f"{override} is now written {now}", file=sys.stderr)
-            arguments.overrides[number] = sys.argv[sys.argv.index(override)] = now
-    return arguments
+    return parser.parse_args()
 
 
 def _task(main: Main, config_name: str) -> Main:
@@ -212,7 +204,7 @@ def _task(main: Main, config_name: str) -> Main:
                 log.info("%s has finished before: it is not run again", folder)
                 return
             with trusting(modules):
-                main(with_current_names(cfg))
+                main(cfg)
         except FolderHeld as held:
             if not in_sweep():
                 raise _Refused from held

@@ -11,10 +11,8 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-import forecast
 from forecast.config import distributed
-from forecast.config.aliases import former_config, former_loss
-from forecast.config.code_hash import program_hash
+from forecast.config.commit import program_hash
 from forecast.config.space import find_space, typed_keys, written
 from forecast.config.sweeps import sweep_dir
 from forecast.config.trust import own_code, trusted
@@ -23,20 +21,6 @@ from forecast.errors import UserError
 from forecast.run_folder import METRICS, NOT_IDENTITY, OVERRIDES, RUN_INFO, checkpoint_path, run_of
 from forecast.run_folder.lock import LOCK, hold
 
-# Keys that came later, with the value by which a run is what it was before: results of then are still found.
-LATER: Mapping[str, Any] = {
-    "calibration": "static",
-    "level": [80, 95],
-    "compile": None,
-    "initial_weights": None,
-    "seeds": 1,
-    "refit": False,
-    "data.season": None,
-    "data.sheet": None,
-    "protocol.stride": 1,
-    "protocol.mase_scale": "train",
-    "callbacks.checkpoint.monitor": "mse",
-}
 # One of these is in each folder in which a command of this program has written .hydra.
 OURS = (LOCK, RUN_INFO, METRICS)
 
@@ -209,8 +193,7 @@ def new_folder() -> Path:
 def identity(*, _root_: DictConfig) -> str:
     """12 hex digits: equal for two runs that must give the same numbers, different otherwise.
 
-    From the resolved config without NOT_IDENTITY, the package version and the checksum of the data. What has
-    been renamed counts by its former name: results of then are still found. What cannot be resolved counts as it is
+    From the resolved config without NOT_IDENTITY and the checksum of the data. What cannot be resolved counts as it is
     written: check_config says so later, and better.
     """
     plain: dict[str, Any] = {}
@@ -223,20 +206,13 @@ def identity(*, _root_: DictConfig) -> str:
                 plain[str(key)] = OmegaConf.to_container(value, resolve=True)
             except OmegaConfBaseException:
                 plain[str(key)] = OmegaConf.to_container(value, resolve=False)
-    if plain.get("loss") == former_loss():
-        plain.pop("loss", None)
-    for path, usual in LATER.items():
-        node = select(plain, path.rpartition(".")[0])[1] if "." in path else plain
-        last = path.rpartition(".")[2]
-        if isinstance(node, dict) and last in node and node[last] == usual:
-            del node[last]
     checksum = data_checksum(plain.get("data"))
     for path in NOT_IDENTITY:
         parent, _, last = path.rpartition(".")
         node = select(plain, parent)[1] if parent else plain
         if isinstance(node, dict):
             node.pop(last, None)
-    content = {"config": former_config(plain), "version": forecast.__version__, "data": checksum}
+    content = {"config": plain, "data": checksum}
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 

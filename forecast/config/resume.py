@@ -11,7 +11,6 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config.aliases import CLASSES, former_loss
 from forecast.config.allow_list import resolve_target
 from forecast.config.annotations import parameters
 from forecast.config.compose import groups
@@ -55,12 +54,7 @@ def resumed_config(
     Raises one UserError that lists all overrides which would change the model or the data, or what `check_places`
     refuses.
     """
-    # older runs have none of them
-    added = {key: composed.get(key) for key in ("checks", "calibration", "level", "process_timeout")}
-    config = OmegaConf.create(
-        {**added, "seeds": 1, "compile": None, "initial_weights": None, "refit": False, "loss": former_loss(), **saved}
-    )
-    saved_choices = {"loss": "mse", **saved_choices}
+    config = OmegaConf.create({**saved})
     names, refused = groups(), []
     parsed = OverridesParser.create().parse_overrides(overrides)
     for override in sorted(parsed, key=lambda o: o.key_or_group not in names):  # groups first: keys lie over them
@@ -128,7 +122,7 @@ def _default(path: str) -> str:
 
 def _place(path: str, text: str) -> tuple[str, str]:
     """What a text of conf is known by: a class by its group, another text by its key."""
-    return (path.partition(".")[0], CLASSES.get(text, text)) if path.endswith("._target_") else (path, text)
+    return (path.partition(".")[0], text) if path.endswith("._target_") else (path, text)
 
 
 @cache

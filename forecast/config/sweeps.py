@@ -17,8 +17,6 @@ from forecast.text.terminal import say
 
 # Words that leave the jobs what they are. Another data.path is mostly another file, and then another sweep.
 UNNAMED = tuple(path for path in NOT_IDENTITY if path not in ("hydra", "data.path"))
-# In which all unnamed sweeps were before they had folders of their own.
-FORMER = "sweep"
 
 
 def sweep_dir(first: list[str], parent: str, *, _root_: DictConfig) -> str:
@@ -41,10 +39,6 @@ def unnamed_folder(parent: Path, root: DictConfig) -> Path:
     folder = earlier[0] if earlier else parent / f"{datetime.date.today():%Y-%m-%d}-{name}"
     if distributed.rank() == 0:
         say(f"The folder of this sweep: {folder}", file=sys.stderr)
-        if not earlier and (former := parent / FORMER).is_dir():
-            say(
-                f"Unnamed sweeps were all in {former} before. To go on there: hydra.sweep.dir={former}", file=sys.stderr
-            )
     return folder
 
 

@@ -14,8 +14,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
 
-from forecast.config.code_hash import hash_of
+from forecast.config.commit import short_hash
 from forecast.errors import UserError
+from forecast.run_folder import sha256
 
 OPTION = "--trust"
 # Whose classes the allow list knows one by one.
@@ -89,11 +90,7 @@ def own_code(modules: Iterable[str]) -> dict[str, str]:
     """The hash of each module's code, by `code of MODULE`. What a module imports is not in it. Errors as `trusting`."""
     hashes = {}
     for module in sorted(modules):
-        files = source_files(module)
-        try:
-            hashes[f"code of {module}"] = hash_of(files[0].parent, files) if files else ""
-        except SyntaxError as error:
-            raise UserError(f"{OPTION} {module} cannot be imported: {error}") from error
+        hashes[f"code of {module}"] = short_hash(sha256(file) for file in source_files(module))
     return hashes
 
 

@@ -10,7 +10,6 @@ import yaml
 
 from forecast.comparison.rows import Spread
 from forecast.comparison.tables import BASELINES, markdown, plus_minus
-from forecast.config.code_hash import code_hash
 from forecast.config.values import natural
 from forecast.errors import UserError
 from forecast.reproduction import SEEDS
@@ -23,8 +22,7 @@ HEADING = (
     *("published MAE", "ours", "difference", "verdict", "code"),
 )
 CODE = """*Code* is the commit that a row was made at, with `-dirty` where its code had been changed.
-*(other)*: the code that trains and evaluates has changed since then, so today's may give another figure. *not
-recorded*: the row is from before lines had it, so of other code too."""
+A later commit may give another figure."""
 Line = Mapping[str, Any]  # of results/runs.jsonl
 
 
@@ -116,13 +114,8 @@ def _row_results(
 
 
 def codes_of(lines: Iterable[Line]) -> str:
-    """The commits that made the lines, as CODE has it; without git, the hashes of their code."""
-    codes = []
-    for line in lines:
-        made_by = line.get("commit") or line.get("code")
-        mark = "" if line.get("code") == code_hash() else " (other)"
-        codes.append(f"{made_by}{mark}" if made_by else "not recorded")
-    return ", ".join(dict.fromkeys(codes))
+    """The commits that made the lines, as CODE has it."""
+    return ", ".join(dict.fromkeys(line.get("commit") or "not recorded" for line in lines))
 
 
 def added_overrides(line: Line) -> str:

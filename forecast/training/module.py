@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from forecast.checkpoint.formats import RECORD, rename_weights
+from forecast.checkpoint.formats import RECORD
 from forecast.data.windows import Batch
 from forecast.errors import UserError
 from forecast.evaluation.metrics import ErrorSums
@@ -150,11 +150,10 @@ class ForecastModule(pl.LightningModule):
             super().lr_scheduler_step(scheduler, metric)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restores the step of the best validation; the file may be of an older format.
+        """Restores the step of the best validation.
 
         Raises UserError for states, of optimizer or callbacks, that no training has written.
         """
-        rename_weights(checkpoint)  # before Lightning hands its weights to the model
         self.best_step = checkpoint[RECORD]["best_step"]
         weights, states = list(self.parameters()), checkpoint.get("optimizer_states", [])
         check_states(states, weights)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import forecast
 from forecast.checkpoint.formats import FORMAT, PANEL, RECORD
 from forecast.checkpoint.load import WEIGHTS_PREFIX, calendar_encoding
-from forecast.config.code_hash import code_hash
+from forecast.config.commit import commit
 from forecast.config.trust import own_code, trusted
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
@@ -36,7 +36,7 @@ def versions() -> dict[str, str]:
     """The versions that a result depends on, and the number of threads: other threads round sums otherwise."""
     return {
         "forecast": forecast.__version__,
-        "code": code_hash(),
+        "commit": commit(),
         **own_code(trusted()),
         "python": platform.python_version(),
         "torch": str(torch.__version__),

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from forecast.config.code_hash import code_hash
 from forecast.errors import UserError, closest
 from scripts.documents.check import problems, unused
 from scripts.documents.records import Recipe, Record, read_recipes, read_record, record_path, write_record
@@ -84,10 +83,7 @@ def check(recipes: Mapping[str, Recipe], root: Path) -> list[str]:
         if path.relative_to(root).as_posix() not in MADE:
             found += problems(path, root, records)
     found += unused(recipes.keys() - {recipe.after for recipe in recipes.values()}, paths)
-    stale = [name for name in recipes if records[name].code != code_hash()]
     print(f"{len(recipes)} recorded outputs, {len(paths)} documents.")
-    if stale:
-        print(f"Recorded by other code than today's ({code_hash()}): {', '.join(stale)}. --run makes them anew.")
     return found
 
 

@@ -1,7 +1,7 @@
 """results/excerpts.yaml, the commands whose output documents show, and results/excerpts/NAME.txt, what they printed.
 
 A record is what a terminal shows: `$ COMMAND`, then its output on stdout and stderr, command after command. Lines with
-# come first: when it was recorded, by which code, and the checksum of the rest.
+# come first: when it was recorded, at which commit, and the checksum of the rest.
 """
 
 import hashlib
@@ -48,11 +48,6 @@ class Record:
 
     header: list[str]
     lines: list[str]
-
-    @property
-    def code(self) -> str:
-        """The hash of the code that printed it."""
-        return self.header[-1].rpartition(" ")[2]
 
     @property
     def commands(self) -> list[str]:

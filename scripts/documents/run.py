@@ -12,7 +12,6 @@ from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
 
-from forecast.config.code_hash import code_hash
 from forecast.config.commit import commit
 from forecast.errors import UserError
 from scripts.documents.records import Recipe, Record
@@ -68,7 +67,7 @@ def made_by() -> str:
     """When, on what and by which code a command runs now."""
     date = datetime.datetime.now(tz=datetime.timezone.utc).strftime("%Y-%m-%d")
     machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, torch {version('torch')}"
-    return f"{date}, {machine}, commit {commit()}, code {code_hash()}"
+    return f"{date}, {machine}, commit {commit()}"
 
 
 def again(recipe: Recipe, record: Record, lines: list[str], now: str) -> tuple[Record, str | None]:

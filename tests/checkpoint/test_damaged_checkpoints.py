@@ -202,7 +202,7 @@ CHANGED = {
     "no choice of attention": (drop(RECORD, "choices", "attention"), "forecast.choices.attention is missing"),
     "no choice of protocol": (drop(RECORD, "choices", "protocol"), "forecast.choices.protocol is missing"),
     "a choice of a number": (put(RECORD, "choices", "variant", 3), "forecast.choices must hold str or null alone"),
-    "a version of a number": (put(RECORD, "versions", "code", 3), "forecast.versions must hold str alone"),
+    "a version of a number": (put(RECORD, "versions", "commit", 3), "forecast.versions must hold str alone"),
     "gaps of a number": (put(*DATA, "gaps", 3), "forecast.data.gaps is a int; it must be dict"),
     "a model of a number": (put(RECORD, "config", "model", {"_target_": 3}), "forecast.config.model._target_ is a int"),
     "a model of no class": (put(RECORD, "config", "model", {}), "forecast.config.model._target_ is missing"),
@@ -234,11 +234,13 @@ def test_more_entries_than_are_needed_do_no_harm(tmp_path, content, best):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_newer_format_is_refused_with_both_versions_and_the_fix(workplace, content, capsys, program):
-    content[RECORD] = {"format": FORMAT + 1, "versions": {"forecast": "9.9"}}  # all else may be new too
+@pytest.mark.parametrize("other", [(FORMAT + 1, "Update it: git pull"), (FORMAT - 1, "Train anew: ")])
+def test_another_format_is_refused_with_both_versions_and_the_fix(workplace, content, capsys, program, other):
+    number, fix = other
+    content[RECORD] = {"format": number, "versions": {"forecast": "9.9"}}  # all else may differ too
     message = refused_by(capsys, program, saved(workplace, content))
-    assert f"format {FORMAT + 1}, written by forecast 9.9; this is forecast 0.1.0, which reads formats up to" in message
-    assert "Update it: git pull" in message
+    assert f"format {number}, written by forecast 9.9; this is forecast 0.1.0, which reads format {FORMAT}. " in message
+    assert fix in message
 
 
 # Weights that are not the model's

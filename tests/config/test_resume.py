@@ -70,29 +70,12 @@ def test_what_may_change_changes(override, key, value):
     assert OmegaConf.select(resumed(override), key) == value
 
 
-@pytest.mark.parametrize(("overrides", "leakage"), [([], True), (["checks.leakage=false"], False)])
-def test_a_run_from_before_there_were_checks_gets_those_of_the_command(overrides, leakage):
-    assert resumed(*overrides, lacks=["checks"]).checks == {"leakage": leakage}
-
-
-def test_a_run_from_before_there_was_a_time_to_wait_gets_that_of_the_command():
-    assert resumed(lacks=["process_timeout"]).process_timeout == 600
-    assert resumed("process_timeout=30", lacks=["process_timeout"]).process_timeout == 30
-
-
 def test_a_key_that_an_older_run_lacks_has_the_default_of_its_class():
     older = {"saved": ("data=ETTh1",), "lacks": ["data.gaps", "protocol.horizon_offsets"]}
     assert resumed("data.gaps=refuse", "protocol.horizon_offsets=[]", **older) == resumed(**older)
     assert "gaps" not in resumed(**older).data
     with pytest.raises(UserError, match=r"^data\.gaps=mask: the saved run has data\.gaps=refuse"):
         resumed("data.gaps=mask", **older)
-
-
-def test_a_run_from_before_there_was_a_choice_of_loss_goes_on_with_its_own():
-    older = {"saved": ("data=ETTh1",), "lacks": ["loss"]}
-    assert resumed(**older).loss == resumed("loss=mse", **older).loss == composed("data=ETTh1").loss
-    with pytest.raises(UserError, match=r"^loss=mae: the saved run has loss=mse\n"):
-        resumed("loss=mae", **older)
 
 
 def test_what_may_be_deleted_is():

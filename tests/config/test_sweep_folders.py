@@ -14,7 +14,6 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from forecast.config import entry, recipes, resolvers, sweeps
-from forecast.config.aliases import current_override
 from forecast.config.sweeps import words_hash
 from forecast.config.values import CONF
 
@@ -66,8 +65,6 @@ SAME = {
     "a forced word": ("seed=1,2", "++seed=1,2"),
     "a word said twice": ("seed=1,2 pred_len=3", "pred_len=7 seed=1,2 pred_len=3"),
     "a number": ("optim.lr=0.001,0.01", "optim.lr=1e-3,1e-2"),
-    "former names": ("attention.mechanism.keys=shared,distinct", "attention.mechanism.key_sampling=per_head,per_query"),
-    "a former option": ("schedule=type1 seed=1,2", "seed=1,2 schedule=halve_each_epoch"),
     "what is shown": ("seed=1,2", "seed=1,2 logger.name=mine trainer.enable_progress_bar=false checks.leakage=false"),
     "Hydra's own": ("seed=1,2", "seed=1,2 hydra/launcher=joblib hydra.launcher.n_jobs=4 hydra.verbose=true"),
     "where the data lie": ("seed=1,2", "seed=1,2 data.root=/elsewhere"),
@@ -86,7 +83,7 @@ OTHER = {
 
 
 def hashed(words):
-    return words_hash([current_override(word.replace("\\t", " ")) for word in words.split(" ")])
+    return words_hash([word.replace("\\t", " ") for word in words.split(" ")])
 
 
 @pytest.mark.parametrize("words", SAME.values(), ids=SAME)
@@ -125,17 +122,6 @@ def test_the_same_words_find_their_folder_on_a_later_day(monkeypatch, capsys):
     assert Path(sweep_dir("model=nlinear seed=1,2")) == first
     assert capsys.readouterr().err == f"The folder of this sweep: {first}\n"
     assert sweep_dir("seed=1,3 model=nlinear").startswith(f"multirun/{days_later}-")  # it never began
-
-
-def test_who_has_a_folder_of_all_unnamed_sweeps_is_told_once_how_to_go_on_there(tmp_path, capsys):
-    (tmp_path / "multirun" / "sweep").mkdir(parents=True)
-    folder = sweep_dir("seed=1,2")
-    says = "Unnamed sweeps were all in multirun/sweep before. To go on there: hydra.sweep.dir=multirun/sweep\n"
-    assert capsys.readouterr().err.endswith(says)
-    Path(folder).mkdir()
-    assert sweep_dir("seed=1,2") == folder
-    assert "before" not in capsys.readouterr().err
-    assert sweep_dir("seed=1,2 hydra.sweep.dir=multirun/sweep") == "multirun/sweep"  # what the message advises
 
 
 def test_an_own_folder_of_yaml_makes_another_folder(tmp_path):

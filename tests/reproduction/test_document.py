@@ -3,9 +3,7 @@
 import pytest
 from reproduction.lines import line
 
-from forecast.config.code_hash import code_hash
 from forecast.errors import UserError
-from forecast.reproduction import document
 from forecast.reproduction.document import read_notes, table_lines
 from forecast.reproduction.published import read_published
 from forecast.reproduction.tables import TABLES
@@ -108,31 +106,13 @@ def test_verdicts_are_counted_apart_for_the_recipe_and_for_other_settings():
     ("made_by", "expected"),
     [
         ([{}], "not recorded"),
-        ([{"commit": "1a2b3c4", "code": code_hash()}], "1a2b3c4"),
-        ([{"commit": "1a2b3c4", "code": "0123456789ab"}], "1a2b3c4 (other)"),
-        ([{"commit": "1a2b3c4"}], "1a2b3c4 (other)"),
-        ([{"commit": None, "code": "0123456789ab"}], "0123456789ab (other)"),  # where there was no git
-        ([{"commit": "1a2b3c4", "code": code_hash()}] * 2, "1a2b3c4"),
-        (
-            [{"commit": "1a2b3c4", "code": code_hash()}, {"commit": "5d6e7f8", "code": "0"}, {}],
-            "1a2b3c4, 5d6e7f8 (other), not recorded",
-        ),
+        ([{"commit": "1a2b3c4"}], "1a2b3c4"),
+        ([{"commit": "1a2b3c4"}, {"commit": "5d6e7f8"}, {"commit": "1a2b3c4"}, {}], "1a2b3c4, 5d6e7f8, not recorded"),
     ],
 )
-def test_a_row_says_which_commits_made_it_and_which_are_of_other_code_than_todays(made_by, expected):
+def test_a_row_says_which_commits_made_it(made_by, expected):
     lines = [informer(0.577, seed=seed, **keys) for seed, keys in enumerate(made_by, start=1)]
     assert row(section("etth1_m", *lines), "24", "48", "2,857", "informer2020")[11] == expected
-
-
-def test_a_change_of_code_marks_what_was_made_before_once_and_commits_alone_mark_nothing(monkeypatch):
-    lines = [informer(0.577, commit="1a2b3c4", code="a"), informer(0.577, seed=2), informer(0.577, seed=3)]
-    texts = []
-    for today in ("a", "a", "b", "c"):
-        monkeypatch.setattr(document, "code_hash", lambda today=today: today)
-        texts.append(section("etth1_m", *lines))
-    cells = [row(text, "24", "48", "2,857", "informer2020")[11] for text in texts]
-    assert cells == ["1a2b3c4, not recorded"] * 2 + ["1a2b3c4 (other), not recorded"] * 2
-    assert texts[0] == texts[1] and texts[2] == texts[3]
 
 
 OTHER_SETTINGS = [informer(0.5, seed=seed, extra=["data=demo"]) for seed in (1, 2, 3)]

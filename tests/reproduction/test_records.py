@@ -22,7 +22,7 @@ def file(tmp_path):
 def test_a_line_has_its_place_in_the_table_and_the_keys_of_both_files_without_a_path(tmp_path):
     folder = make_run(tmp_path / "run", errors=wave(0.5), seed=3)
     more = {"path": "/home/me/ETTh1.csv", "columns": ["a", "b"]}
-    made_by = {"commit": "1a2b3c4", "code": "0123456789ab"}
+    made_by = {"commit": "1a2b3c4"}
     edit_json(folder / "run.json", lambda info: info["data"].update(more) or {**info, **made_by})
     job = Job(table="t", row="r", model="c", seed=3, overrides=("data.path=/home/me/x.csv", "seed=3"), identity="abc")
     result = records.record(job, read_run(folder))

@@ -162,17 +162,17 @@ def test_different_versions_are_named(report, sweep):
 def test_it_says_which_rows_are_of_which_code(report, sweep):
     finished = [path.parent for path in sweep.glob("*/metrics.json")]
     for run in finished:
-        edit_json(run / "run.json", lambda info: info["versions"].update(code="aaaaaaaaaaaa"))
+        edit_json(run / "run.json", lambda info: info["versions"].update(commit="aaaaaaa"))
     assert "different code" not in report(sweep)
-    edit_json(sweep / "prob2" / "run.json", lambda info: info["versions"].update(code="bbbbbbbbbbbb"))
+    edit_json(sweep / "prob2" / "run.json", lambda info: info["versions"].update(commit="bbbbbbb"))
     edit_json(sweep / "lsh1" / "run.json", lambda info: {**info, "versions": {}})
     output = report(sweep)
     (line,) = [line for line in output.splitlines() if line.startswith("Made by different code")]
-    assert line.startswith("Made by different code, so that a difference may be the code's. aaaaaaaaaaaa: full seed 1")
-    assert "; bbbbbbbbbbbb: prob seed 2" in line and "; unknown code: lsh seed 1" in line
+    assert line.startswith("Made by different code, so that a difference may be the code's. aaaaaaa: full seed 1")
+    assert "; bbbbbbb: prob seed 2" in line and "; unknown code: lsh seed 1" in line
     with (sweep / "report.csv").open() as file:
         codes = {row["row"]: row["code"] for row in csv.DictReader(file)}
-    assert codes["full"] == "aaaaaaaaaaaa" and codes["prob"] == "aaaaaaaaaaaa bbbbbbbbbbbb"
+    assert codes["full"] == "aaaaaaa" and codes["prob"] == "aaaaaaa bbbbbbb"
 
 
 def test_a_folder_that_cannot_be_written_is_refused(report, sweep, tmp_path):

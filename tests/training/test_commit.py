@@ -1,12 +1,14 @@
 """The commit and the code that run.json names."""
 
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+import forecast
 from forecast.commands import train
-from forecast.config.code_hash import code_hash
+from forecast.config import commit as module
 from forecast.config.commit import commit
 
 
@@ -28,63 +30,85 @@ def checkout(tmp_path):
     return tmp_path
 
 
-def test_it_is_the_short_hash_of_head(checkout):
-    assert commit(checkout) == git(checkout, "rev-parse", "--short", "HEAD")
+def head(checkout):
+    return git(checkout, "rev-parse", "HEAD")[:7]
+
+
+def test_it_is_the_last_commit_that_changed_code_or_config(checkout):
+    first = head(checkout)
+    assert commit(checkout) == first
+    (checkout / "note.md").write_text("a = 2\n")
+    git(checkout, "commit", "-qam", "a document")
+    commit.cache_clear()
+    assert commit(checkout) == first != head(checkout)
 
 
 @pytest.mark.parametrize("name", ["forecast/__init__.py", "forecast/new.py", "conf/train.yaml", "conf/data/new.yaml"])
 def test_changed_or_new_code_and_config_are_dirty(checkout, name):
     (checkout / name).parent.mkdir(exist_ok=True)
     (checkout / name).write_text("a = 2\n")
-    assert commit(checkout) == git(checkout, "rev-parse", "--short", "HEAD") + "-dirty"
+    assert commit(checkout) == f"{head(checkout)}-dirty"
 
 
 @pytest.mark.parametrize("name", ["results/runs.jsonl", "note.md", "new.md"])
 def test_a_result_that_was_added_or_a_changed_document_is_not(checkout, name):
     (checkout / name).write_text("a = 2\n")
-    assert commit(checkout) == git(checkout, "rev-parse", "--short", "HEAD")
+    assert commit(checkout) == head(checkout)
 
 
-def test_an_installed_package_inside_another_project_has_none(checkout):
+def test_an_installed_package_is_told_by_its_version_and_its_files(checkout, tmp_path, monkeypatch):
     installed = checkout / "venv" / "forecast"
     installed.mkdir(parents=True)
     (installed / "__init__.py").write_text("a = 1\n")
-    assert commit(checkout / "venv") is None
+    monkeypatch.setattr(module, "installed_hash", lambda: "5f3a9c21")
+    expected = f"{forecast.__version__}+5f3a9c21"
+    assert commit(checkout / "venv") == commit(tmp_path / "nowhere") == expected
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))  # without git
+    assert commit(checkout) == expected
 
 
-def test_without_a_repository_or_a_git_there_is_none(tmp_path, checkout, monkeypatch):
-    (tmp_path / "elsewhere").mkdir()
-    assert commit(tmp_path / "nowhere") is None
-    monkeypatch.setenv("PATH", str(tmp_path / "elsewhere"))
-    assert commit(checkout) is None
+def test_the_files_of_a_wheel_are_told_by_their_hashes_but_not_what_python_compiles_of_them(monkeypatch):
+    def hash_of(files):
+        monkeypatch.setattr(module, "distribution", lambda name: SimpleNamespace(files=files))
+        return module.installed_hash()
+
+    first = [PackageFile("forecast/a.py", "x"), PackageFile("forecast/b.py", "y"), PackageFile("RECORD", None)]
+    compiled = PackageFile("forecast/__pycache__/a.pyc", "z")
+    assert hash_of(first) == hash_of([compiled, *first[::-1]])
+    assert hash_of(first) != hash_of([PackageFile("forecast/a.py", "y"), *first[1:]])
 
 
-NOW = {"commit": "5d6e7f8", "code": "b" * 12}
-RESUMED = SimpleNamespace(start=SimpleNamespace(record={"versions": {"code": "a" * 12}}))
+class PackageFile:
+    """As importlib.metadata has it."""
+
+    def __init__(self, name, value):
+        self.name, self.suffix, self.hash = name, Path(name).suffix, value and SimpleNamespace(value=value)
+
+    def __str__(self):
+        return self.name
+
+
+OTHER = SimpleNamespace(start=SimpleNamespace(record={"versions": {"commit": "aaaaaaa"}}))
 
 
 @pytest.mark.parametrize(
     ("plan", "first", "expected"),
     [
-        (SimpleNamespace(start=None), {}, NOW),
-        (RESUMED, NOW, NOW),
-        (RESUMED, {**NOW, "commit": "1a2b3c4"}, {**NOW, "commit": "1a2b3c4+5d6e7f8"}),  # a commit of documents
-        (RESUMED, {"commit": None, "code": "c" * 12}, {"commit": "unknown+5d6e7f8", "code": f"{'c' * 12}+{'b' * 12}"}),
-        # the third leg, with the code of the second, is made by no other code than that
-        (RESUMED, {"commit": "1+5d6e7f8", "code": f"c+{'b' * 12}"}, {"commit": "1+5d6e7f8", "code": f"c+{'b' * 12}"}),
-        # a copy of last.ckpt, gone on with in a folder of its own
-        (RESUMED, {}, {"commit": "unknown+5d6e7f8", "code": f"{'a' * 12}+{'b' * 12}"}),
+        (SimpleNamespace(start=None), {}, "5d6e7f8"),
+        (OTHER, {"commit": "5d6e7f8"}, "5d6e7f8"),
+        (OTHER, {"commit": "1a2b3c4"}, "1a2b3c4 and 5d6e7f8"),
+        (OTHER, {"commit": "1a2b3c4 and 5d6e7f8"}, "1a2b3c4 and 5d6e7f8"),
+        (OTHER, {}, "aaaaaaa and 5d6e7f8"),  # a copy of last.ckpt, gone on with in a folder of its own
     ],
 )
 def test_a_run_that_goes_on_with_other_code_names_both(monkeypatch, plan, first, expected):
-    monkeypatch.setattr(train, "commit", lambda: NOW["commit"])
-    monkeypatch.setattr(train, "code_hash", lambda: NOW["code"])
-    assert train.made_by(plan, first) == expected
+    monkeypatch.setattr(train, "commit", lambda: "5d6e7f8")
+    assert train.commits_of(plan, first) == expected
 
 
 @pytest.mark.parametrize(("before", "warns"), [({"threads": "3"}, True), ({"threads": "1"}, False), ({}, False)])
 def test_a_run_that_goes_on_with_another_number_of_threads_says_so_in_a_sentence(caplog, before, warns):
-    start = SimpleNamespace(path="last.ckpt", record={"versions": {"code": code_hash(), **before}})
+    start = SimpleNamespace(path="last.ckpt", record={"versions": {"commit": commit(), **before}})
     train.warn_of_other_bits(start)
     says = (
         "last.ckpt was trained with 3 threads, here are 1: sums are rounded otherwise, so the run does not end with "

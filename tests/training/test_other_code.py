@@ -6,25 +6,22 @@ import shutil
 import pytest
 from program import BRIEF, call
 
-from forecast.config import code_hash as module
-from forecast.config.code_hash import code_hash
+from forecast.config import commit as module
+from forecast.training import record
 
-OTHER = "bbbbbbbbbbbb"
+OTHER = "bbbbbbb"
 
 
 @pytest.fixture
 def code(monkeypatch):
     """Makes the code another one: code(OTHER); what this program is: code(None)."""
-    code_hash.cache_clear()
-    own = code_hash()
+    own = module.commit()
 
     def become(name):
-        monkeypatch.setattr(module, "hash_of", lambda *_: name or own)
-        code_hash.cache_clear()
+        for place in (module, record):
+            monkeypatch.setattr(place, "commit", lambda: name or own)
 
-    yield become
-    monkeypatch.undo()
-    code_hash.cache_clear()
+    return become
 
 
 def test_what_other_code_has_finished_is_trained_anew_beside_it(tmp_path, monkeypatch, code, capsys):
@@ -38,7 +35,7 @@ def test_what_other_code_has_finished_is_trained_anew_beside_it(tmp_path, monkey
     (second,) = {*tmp_path.glob("multirun/*/*/metrics.json")} - {first}
     assert second.parent.parent == first.parent.parent
     assert second.parent.name.partition("-")[0] == first.parent.name.partition("-")[0]  # the identity of the config
-    codes = [json.loads(path.with_name("run.json").read_text())["versions"]["code"] for path in (first, second)]
+    codes = [json.loads(path.with_name("run.json").read_text())["versions"]["commit"] for path in (first, second)]
     assert codes[0] != OTHER == codes[1]
     assert {path: path.read_bytes() for path in before} == before
     code(None)  # back: the old result is this code's
@@ -51,7 +48,7 @@ def test_what_other_code_has_finished_is_trained_anew_beside_it(tmp_path, monkey
 @pytest.mark.parametrize("other", [OTHER, None])
 def test_a_run_that_goes_on_with_other_code_says_so_in_a_sentence_and_goes_on(tmp_path, tiny_run, code, capsys, other):
     folder = shutil.copytree(tiny_run, tmp_path / "run")
-    first = json.loads((folder / "run.json").read_text())["versions"]["code"]
+    first = json.loads((folder / "run.json").read_text())["versions"]["commit"]
     code(other)
     capsys.readouterr()
     call("train", f"ckpt_path={folder}/checkpoints/last.ckpt", "trainer.max_epochs=2")

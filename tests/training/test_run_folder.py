@@ -10,7 +10,6 @@ import torch
 from program import BRIEF, TINY, WITH_FIGURES, call, refusal
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from forecast.config.code_hash import code_hash
 from forecast.config.commit import commit
 
 FILES = [
@@ -106,7 +105,7 @@ def test_run_json_holds_versions_checksum_device_and_cost(tiny_run):
     assert info["data"]["checksum"] == "demo-seed7-rows700"
     assert {"forecast", "torch", "lightning", "python"} <= set(info["versions"])
     assert info["versions"]["threads"] == "1"
-    assert (info["commit"], info["code"]) == (commit(), code_hash())
+    assert info["commit"] == info["versions"]["commit"] == commit()
     assert min(info["train_seconds"], info["train_samples_per_second"], info["peak_memory_mb"]) > 0
 
 

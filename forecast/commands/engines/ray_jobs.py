@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from forecast.commands.engines.ray_pool import Cluster, RayPool, Shared, check_same, check_seen, connected
 from forecast.commands.engines.share_out import Failed, WorkerDied, share_out
-from forecast.config.code_hash import LIBRARIES, code_hash
+from forecast.config.commit import LIBRARIES, commit
 from forecast.config.distributed import LARGE_PAGES
 from forecast.errors import Terminated, UserError
 
@@ -85,7 +85,7 @@ def run_jobs(
 
 def program() -> dict[str, str]:
     """What must be alike on all machines. Their processors need not be: each run says which one it had."""
-    return {"code": code_hash(), **{name: version(name) for name in LIBRARIES}}
+    return {"commit": commit(), **{name: version(name) for name in LIBRARIES}}
 
 
 def _is_ours(name: str) -> bool:

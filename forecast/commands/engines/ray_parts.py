@@ -14,7 +14,7 @@ from forecast.commands.engines.ray_pool import RayPool
 from forecast.commands.engines.ray_worker import Order, Worker
 from forecast.commands.engines.share_out import Failed, WorkerDied, share_out
 from forecast.commands.engines.work import Task, name_of
-from forecast.config.code_hash import code_hash
+from forecast.config.commit import commit
 from forecast.config.trust import trusted
 from forecast.errors import UserError
 
@@ -35,7 +35,7 @@ def made(ray: Any, task: Task, run: Mapping[str, Any], *, of: int, there: int) -
         token=secrets.token_hex(8),
         trust=trusted(),
         run=dict(run),
-        code=code_hash(),
+        commit=commit(),
     )
     shared, cluster = task.place.shared, task.cluster
     (shared.folder / f".seen-{order.token}").write_text(order.token)

@@ -253,7 +253,7 @@ def check_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
     """UserError where what a worker makes would be of something else, or end in other digits."""
     fixes = {
         "torch": f"Install the same there: pip install 'torch=={ours['torch']}'",
-        "code": "Install the same forecast on all machines",
+        "commit": "Install the same forecast on all machines",
         "device": "Take machines with the same processors",
     }
     for key, value in ours.items():

@@ -11,7 +11,7 @@ import torch
 from forecast.commands.engines.ray_pool import check_same, check_seen
 from forecast.commands.engines.share_out import Failed
 from forecast.commands.engines.work import Made, Task, Work, name_of
-from forecast.config.code_hash import code_hash
+from forecast.config.commit import commit
 from forecast.config.trust import trusting
 from forecast.errors import UserError
 
@@ -28,7 +28,7 @@ class Order:
     token: str
     trust: frozenset[str]
     run: dict[str, Any]
-    code: str
+    commit: str
 
 
 class Worker:
@@ -69,6 +69,6 @@ class Worker:
                 os.chdir(self.order.folder)
             with trusting(self.order.trust):
                 work = task.begin()
-            check_same({**self.order.run, "code": self.order.code}, {**work.run, "code": code_hash()})
+            check_same({**self.order.run, "commit": self.order.commit}, {**work.run, "commit": commit()})
             self.begun = work
         return self.begun
