@@ -1,7 +1,6 @@
 """The command `forecast NAME ...`, which is also `python -m forecast NAME ...`.
 
-train.py, evaluate.py, backtest.py, predict.py, update.py and the files of scripts/ start the same commands from a
-checkout.
+train.py, evaluate.py and predict.py start the same commands from a checkout.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Writes docs/results.md and an excerpt in README.md. Usage: python scripts/results.py [--check] [--help]
 
-From results/runs.jsonl (scripts/reproduce.py), results/published.csv, results/notes.yaml, and the comparisons in
-results/NAME/report.md (scripts/report.py FOLDER --to results/NAME). Nothing in docs/results.md, or between the two
+From results/runs.jsonl (forecast reproduce), results/published.csv, results/notes.yaml, and the comparisons in
+results/NAME/report.md (forecast report FOLDER --to results/NAME). Nothing in docs/results.md, or between the two
 marks in README.md, is written by hand.
 """
 

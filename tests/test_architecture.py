@@ -170,7 +170,7 @@ def test_instantiate_has_one_caller():
 
 
 def test_entry_points_are_thin():
-    for name in ("train.py", "evaluate.py", "backtest.py", "predict.py", "update.py"):
+    for name in ("train.py", "evaluate.py", "predict.py"):
         assert len((ROOT / name).read_text().splitlines()) < 60
 
 

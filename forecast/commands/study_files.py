@@ -19,7 +19,6 @@ from forecast.config.trust import as_typed
 from forecast.files import json_text, rounded, together
 from forecast.run_folder import FILES, PAGE, sha256
 from forecast.text.documents import as_cell
-from forecast.text.program import command
 from forecast.text.terminal import say, shell_word
 
 
@@ -97,7 +96,7 @@ def best_file(search: Search, best: FrozenTrial) -> dict[str, str]:
     comment = [f"The lowest error of a study: {metric} {best.value:.6g}, trial {best.number}."]
     words = [*search.words, *point]
     same = write_experiment(search.folder, BEST, words, folders=search.folders, comment=comment)
-    start = f"{command('train')} {as_typed()}"
+    start = f"forecast train {as_typed()}"
     if same:
         more = [f"--config-dir {shell_word(str(search.folder))}", *map(shell_word, searched(search.folders))]
         more += [f"{EXPERIMENT}={BEST}"]

@@ -9,7 +9,6 @@ from forecast.errors import UserError
 from forecast.files import json_text, together
 from forecast.run_folder import FILES, PAGE, sha256
 from forecast.run_folder.documents import read_json
-from forecast.text.program import command
 from forecast.text.terminal import say
 
 # In the folder of a study: what it is of, and its trials.
@@ -26,7 +25,7 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     """Writes report.html of a study, and its checksum into trials.json. UserError for one that has not ended."""
     from forecast.comparison.study_page import study_page
 
-    again = f"The same {command('tune')} command, with hydra.run.dir={folder}, goes on with it and writes the page."
+    again = f"The same forecast tune command, with hydra.run.dir={folder}, goes on with it and writes the page."
     if not (folder / TRIALS).is_file():
         raise UserError(f"{folder} has no {TRIALS}: its study runs, or was killed. {again}")
     try:

@@ -7,7 +7,6 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config.rules import RULES
 from forecast.config.values import Problems
 from forecast.errors import UserError, closest
-from forecast.text.program import command
 
 _TEXT = {".csv", ".tsv", ".txt"}
 FEWEST_LINES = 100  # of a shorter file the reader has more to say: it may be no table at all
@@ -57,5 +56,5 @@ def _check_lengths(cfg: DictConfig, path: str) -> None:
         raise UserError(
             f"{path} has {lines} lines at most, of which {train} are for training (data.split.train={share:g}), but "
             f"one window needs {seq_len + pred_len} (seq_len {seq_len} + pred_len {pred_len}). Choose shorter ones; "
-            f"`{command('check-data')} FILE` finds some that fit."
+            f"`forecast check-data FILE` finds some that fit."
         )

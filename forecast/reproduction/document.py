@@ -139,7 +139,7 @@ def table_lines(
     if remarks := _remarks(table, results, notes):
         text += [*remarks, ""]
     if queue := waiting(table, lines, printed):
-        command = f"`python scripts/reproduce.py --table {table.name}` goes on with them."
+        command = f"`forecast reproduce --table {table.name}` goes on with them."
         text += [f"Not run yet with the recipe itself: {queue}. {command}", ""]
     return text
 

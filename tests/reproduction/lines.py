@@ -1,4 +1,4 @@
-"""Result lines as scripts/reproduce.py writes them, with figures that a test chooses."""
+"""Result lines as forecast reproduce writes them, with figures that a test chooses."""
 
 
 def line(table, row, contender, *, mse, seed=1, seq_len=48, pred_len=24, data="ETTh1", features="M", **more):

@@ -127,7 +127,7 @@ ALL_SEEDS = [informer(0.5, seed=seed) for seed in (1, 2, 3)]
             [informer(0.5)],
             "Not run yet with the recipe itself: informer2020 (24: 1 of 3 seeds; 48, 168, 336, 720), "
             "informer (all rows), informer, full attention (all rows). "
-            "`python scripts/reproduce.py --table etth1_m` goes on with them.",
+            "`forecast reproduce --table etth1_m` goes on with them.",
         ),
         ("probsparse", [], "informer, full attention (336_336, 336_720, 720_720)"),  # the others print nothing
         ("etth1_m", OTHER_SETTINGS, "informer2020 (all rows)"),

@@ -1,8 +1,7 @@
-"""The authors' state dicts, and scripts/import_informer2020.py run on them."""
+"""The authors' state dicts, and forecast import-informer2020 run on them."""
 
 import argparse
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ from forecast.commands import import_informer2020 as script
 from forecast.commands.options import import_informer2020 as add_options
 from forecast.errors import UserError
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "import_informer2020.py"
+SCRIPT = ("-m", "forecast", "import-informer2020")
 
 close = partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
 COLUMNS = ("sun", "OT", "wind", "rain")

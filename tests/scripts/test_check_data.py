@@ -1,4 +1,4 @@
-"""scripts/check_data.py: a page on a file, and a last line that can be run."""
+"""forecast check-data: a page on a file, and a last line that can be run."""
 
 import json
 import shlex
@@ -164,11 +164,11 @@ def test_wrong_keys_are_refused(tmp_path, capsys, word, says):
 
 def test_the_commands_begin_as_the_program_was_started(tmp_path, monkeypatch, capsys):
     hours().to_csv(tmp_path / "my.csv", index=False)
-    monkeypatch.setattr("sys.argv", ["scripts/check_data.py", str(tmp_path / "my.csv"), "--json"])
+    monkeypatch.setattr("sys.argv", ["forecast check-data", str(tmp_path / "my.csv"), "--json"])
     start("check-data")
     document = json.loads(capsys.readouterr().out)
-    assert document["command"][:4] == ["python", "train.py", "model=ridge", "data=csv"]
-    assert document["informer_command"][:4] == ["python", "train.py", "model=informer", "data=csv"]
+    assert document["command"][:4] == ["forecast", "train", "model=ridge", "data=csv"]
+    assert document["informer_command"][:4] == ["forecast", "train", "model=informer", "data=csv"]
 
 
 def test_of_several_readings_each_has_a_command(tmp_path, check):

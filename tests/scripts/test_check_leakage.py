@@ -1,4 +1,4 @@
-"""scripts/check_leakage.py: what it says of an honest checkpoint, and of one that leaks."""
+"""forecast check-leakage: what it says of an honest checkpoint, and of one that leaks."""
 
 import subprocess
 import sys

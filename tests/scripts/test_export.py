@@ -1,4 +1,4 @@
-"""scripts/export.py: what it writes forecasts as the checkpoint does, without this package."""
+"""forecast export: what it writes forecasts as the checkpoint does, without this package."""
 
 import hashlib
 import json
@@ -276,9 +276,8 @@ def test_the_described_calendar_is_the_models(freq, encoding):
 
 @pytest.mark.slow
 def test_the_script_exports_in_a_process_of_its_own_and_says_what_it_did(informer, tmp_path):
-    script = Path(__file__).parents[2] / "scripts/export.py"
     shutil.copy(informer, tmp_path / "best.ckpt")
-    command = [sys.executable, "-W", "error", script, "best.ckpt", "out"]
+    command = [sys.executable, "-W", "error", "-m", "forecast", "export", "best.ckpt", "out"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "out/model.pt2: takes any number of windows at once" in done.stdout

@@ -1,4 +1,4 @@
-"""scripts/import_informer2020.py: a state dict of the authors' becomes a checkpoint with the authors' forecasts."""
+"""forecast import-informer2020: a state dict of the authors' becomes a checkpoint with the authors' forecasts."""
 
 import hashlib
 import json
@@ -203,7 +203,7 @@ def test_their_whole_command_can_be_pasted(prob, tmp_path):
 
 def run_script(*arguments, python=()):
     """The script in a process of its own."""
-    return subprocess.run([sys.executable, *python, SCRIPT, *arguments], check=False, capture_output=True, text=True)
+    return subprocess.run([sys.executable, *python, *SCRIPT, *arguments], check=False, capture_output=True, text=True)
 
 
 def test_each_option_is_explained_and_help_does_not_load_torch():

@@ -1,4 +1,4 @@
-"""scripts/import_informer2020.py: what it does not take, and in which words."""
+"""forecast import-informer2020: what it does not take, and in which words."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""scripts/inspect_checkpoint.py: a checkpoint on one page."""
+"""forecast inspect-checkpoint: a checkpoint on one page."""
 
 import json
 import re

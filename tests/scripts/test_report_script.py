@@ -1,4 +1,4 @@
-"""scripts/report.py on folders of all kinds: what it writes, what it makes bold, and what it says of failed runs."""
+"""forecast report on folders of all kinds: what it writes, what it makes bold, and what it says of failed runs."""
 
 import csv
 import errno

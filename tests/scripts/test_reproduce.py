@@ -1,4 +1,4 @@
-"""scripts/reproduce.py with real trainings: results appended, stopped in time, gone on with, failures named."""
+"""forecast reproduce with real trainings: results appended, stopped in time, gone on with, failures named."""
 
 import json
 import os

@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from forecast.text.program import command
 from forecast.text.terminal import shell_word
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./\-]+")
@@ -45,4 +44,4 @@ def typed(key: str, value: Any) -> str:
 def train_command(model: str, path: str, settings: Mapping[str, Any]) -> str:
     """`forecast train model=MODEL data=csv data.path=...`, KEY=VALUE for the settings, as a shell reads them back."""
     settings = {"model": model, "data": "csv", "data.path": path, **settings}
-    return " ".join([command("train"), *(typed(*item) for item in settings.items())])
+    return " ".join(["forecast train", *(typed(*item) for item in settings.items())])
