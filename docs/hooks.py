@@ -16,6 +16,7 @@ from config_reference import config_lines
 from forecast.__main__ import COMMANDS, CONFIGURED
 from forecast.commands.options import OPTIONS
 from forecast.config.entry import help_text
+from studies.published import reproduce
 
 ROOT = Path(__file__).parents[1]
 # Files outside docs/ that are pages of the site: path in the repository -> page.
@@ -72,7 +73,7 @@ def command_lines() -> list[str]:
         lines += ["", f"## forecast {name} {{#{name}}}", "", f"{what[0].upper()}{what[1:]}.", ""]
         parser = argparse.ArgumentParser(prog=f"forecast {name}")
         if name not in CONFIGURED:
-            OPTIONS[name](parser)
+            OPTIONS.get(name, reproduce.options)(parser)
         text = help_text(name) if name in CONFIGURED else parser.format_help()
         lines += ["```text", text.strip(), "```"]
     return lines

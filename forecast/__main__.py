@@ -39,9 +39,10 @@ PLAIN = {
     "inspect-checkpoint": "a checkpoint on one page",
     "merge": "join the parts of a forecast of many series",
     "report": "compare the runs of a sweep",
-    "reproduce": "run published tables, and set ours beside theirs",
 }
-COMMANDS = CONFIGURED | PLAIN
+# What they run lies beside the package, in a checkout alone.
+STUDIES = {"reproduce": "run published tables, and set ours beside theirs (in a checkout)"}
+COMMANDS = CONFIGURED | PLAIN | STUDIES
 # They build what a config or a checkpoint names.
 WITH_TRUST = (*CONFIGURED, "check-leakage", "export", "inspect-checkpoint")
 WITH_JSON = (
@@ -200,19 +201,34 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _run_plain(name: str) -> Answer | None:
-    """Parses the command's options, then imports the command."""
+    """Parses the command's options, then imports the command; of a study its module has both."""
     from forecast.commands.options import OPTIONS
 
+    study = _study(name) if name in STUDIES else None
     parser = _Parser(description=f"{COMMANDS[name].capitalize()}.")
-    OPTIONS[name](parser)
+    (OPTIONS[name] if study is None else study.options)(parser)
     if name in WITH_JSON:
         parser.add_argument("--json", action="store_true", help="one JSON document on stdout, all else on stderr")
     if name in WITH_TRUST:
         trust_help = "a module of yours whose classes the checkpoint names; its code runs with your rights"
         parser.add_argument("--trust", metavar="MODULE", help=trust_help)
     arguments = parser.parse_intermixed_args()
-    answer: Answer | None = import_module(f"forecast.commands.{name.replace('-', '_')}").main(arguments)
+    command = study or import_module(f"forecast.commands.{name.replace('-', '_')}")
+    answer: Answer | None = command.main(arguments)
     return answer
+
+
+def _study(name: str) -> Any:
+    """The module of a command of STUDIES. Raises UserError outside a checkout."""
+    try:
+        return import_module(f"studies.published.{name}")
+    except ModuleNotFoundError as error:
+        if error.name not in ("studies", "studies.published"):
+            raise
+        raise UserError(
+            f"forecast {name} needs the published figures, which a checkout has and a wheel has not: in a checkout of "
+            f"forecast, pip install -e . && forecast {name} --help"
+        ) from error
 
 
 def overview() -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # scripts/ is no part of the installed package
 
-from scripts.documents.command_line import main
+from studies.documents.command_line import main
 
 if __name__ == "__main__":
     main()

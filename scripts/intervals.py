@@ -1,6 +1,6 @@
 """Judges intervals and writes docs/intervals.md. Usage: python scripts/intervals.py [--root FOLDER | --check] [--help]
 
-With --root the rows of conf/intervals.yaml are trained and evaluated, and recorded in results/intervals.json; with
+With --root the rows of intervals.yaml are trained and evaluated, and recorded in results/intervals.json; with
 --simulated the coverage on made-up series, in results/intervals_simulated.json; with --peer neuralforecast on M4.
 From these records, and from nothing else, the page.
 """
@@ -23,7 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0].split(" Usage")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 when the page is stale")
     parser.add_argument("--root", metavar="FOLDER", type=Path, help="train and judge: with ETT-small, panels and wild")
-    parser.add_argument("--rows", default="", help="of conf/intervals.yaml, by name, with commas; default: all")
+    parser.add_argument("--rows", default="", help="of intervals.yaml, by name, with commas; default: all")
     parser.add_argument("--models", default="", help="of these rows, by name, with semicolons; default: all")
     parser.add_argument(
         "--runs", type=Path, default=ROOT / "outputs" / "intervals", help="where trainings leave their runs"
@@ -37,9 +37,9 @@ def main() -> None:
     try:
         if not arguments.check:
             judge(arguments)
-        from scripts.documents import interval_page
+        from studies.intervals import page
 
-        interval_page.write(DOCUMENT, RECORD, SIMULATED, PEER, check=arguments.check)
+        page.write(DOCUMENT, RECORD, SIMULATED, PEER, check=arguments.check)
     except UserError as error:
         sys.exit(str(error))
 
@@ -49,22 +49,22 @@ def judge(arguments: argparse.Namespace) -> None:
     from forecast.errors import UserError
 
     if arguments.simulated:
-        from scripts.documents import interval_simulated
+        from studies.intervals import simulated
 
-        interval_simulated.record(SIMULATED)
+        simulated.record(SIMULATED)
     if arguments.peer and not arguments.root:
         raise UserError("--peer needs the data: add --root FOLDER")
     if arguments.peer:
-        from scripts.documents import interval_peer
+        from studies.intervals import peer
 
-        interval_peer.record(arguments.peer, arguments.root, PEER)
+        peer.record(arguments.peer, arguments.root, PEER)
     elif arguments.root:
-        from scripts.documents import interval_runs
+        from studies.intervals import runs
 
         rows = [row.strip() for row in arguments.rows.split(",") if row.strip()]
         models = [name.strip() for name in arguments.models.split(";") if name.strip()]
-        chosen = list(interval_runs.jobs(arguments.root, arguments.runs, rows=rows, models=models))
-        interval_runs.record(chosen, arguments.runs, RECORD)
+        chosen = list(runs.jobs(arguments.root, arguments.runs, rows=rows, models=models))
+        runs.record(chosen, arguments.runs, RECORD)
 
 
 if __name__ == "__main__":

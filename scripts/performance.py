@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks/ is no part of 
 from benchmarks import document, picture, record
 from forecast.errors import UserError
 from forecast.files import write_text
-from scripts.documents.blocks import fill_made_part
+from studies.documents.blocks import fill_made_part
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "performance"

@@ -62,12 +62,12 @@ def main() -> None:
 
 def document(results: Path) -> str:
     """The whole text. Raises UserError for files that are not ours."""
-    from forecast.reproduction import records
-    from forecast.reproduction.document import CODE, read_notes, table_lines
-    from forecast.reproduction.outcome import RULE
-    from forecast.reproduction.panels import panel_lines
-    from forecast.reproduction.published import read_published
-    from forecast.reproduction.tables import TABLES
+    from studies.published import records
+    from studies.published.document import CODE, read_notes, table_lines
+    from studies.published.outcome import RULE
+    from studies.published.panels import panel_lines
+    from studies.published.published import read_published
+    from studies.published.tables import TABLES
 
     lines = records.read(results / "runs.jsonl")
     printed, notes = read_published(results / "published.csv"), read_notes(results / "notes.yaml")
@@ -82,7 +82,7 @@ def document(results: Path) -> str:
 
 def comparison(report: Path) -> str:
     """A sweep's report, headings one deeper, pictures by their place; its code and note.md stand below the heading."""
-    from forecast.reproduction.document import codes_of
+    from studies.published.document import codes_of
 
     folder = report.parent
     lines = map(json.loads, (folder / "runs.jsonl").read_text(encoding="utf-8").splitlines())
@@ -107,12 +107,13 @@ def made_with(lines: list[dict]) -> str:  # type: ignore[type-arg]
 
 def excerpt(results: Path) -> list[str]:
     """Three published rows beside ours and the baselines, as Markdown. Raises UserError for a row without a result."""
-    from forecast.comparison.tables import BASELINES, markdown, plus_minus
+    from forecast.comparison.tables import markdown, plus_minus
     from forecast.errors import UserError
-    from forecast.reproduction import records
-    from forecast.reproduction.document import table_results
-    from forecast.reproduction.published import read_published
-    from forecast.reproduction.tables import TABLES
+    from forecast.report.forecasters import BASELINES
+    from studies.published import records
+    from studies.published.document import table_results
+    from studies.published.published import read_published
+    from studies.published.tables import TABLES
 
     lines, printed = records.read(results / "runs.jsonl"), read_published(results / "published.csv")
     rows = [["`experiment=`", "`model=`", "published", "ours", *BASELINES.values()]]

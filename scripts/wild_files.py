@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # scripts/ is no part of the installed package
 
 from forecast.errors import UserError
-from scripts.documents import wild_page, wild_runs
+from studies.wild import page, runs
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "results" / "wild.json"
@@ -31,9 +31,9 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         if arguments.run:
-            record = wild_runs.record_informers if arguments.informer else wild_runs.record
+            record = runs.record_informers if arguments.informer else runs.record
             record(arguments.run, RECORD, only=arguments.only)
-        wild_page.write(DOCUMENT, wild_runs.read(RECORD), wild_page.read_notes(NOTES), check=arguments.check)
+        page.write(DOCUMENT, runs.read(RECORD), page.read_notes(NOTES), check=arguments.check)
     except UserError as error:
         sys.exit(str(error))
 

@@ -102,13 +102,15 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Marks the tests of CORE, before pytest chooses by -m; LONGEST come first."""
+    """Marks the tests of CORE and those of studies, before pytest chooses by -m; LONGEST come first."""
     items.sort(key=lambda item: item.originalname not in LONGEST)
     for item in items:
         inside = places(item.path)
         left_out = item.get_closest_marker("slow") or {*inside, item.name, item.originalname} & {*NOT_CORE}
         if inside & {*CORE} and not left_out:
             item.add_marker("core")
+        if "studies" in inside:
+            item.add_marker("study")
 
 
 @pytest.fixture(autouse=True)

@@ -271,7 +271,7 @@ def main():
     sys.path[0] = request["cwd"] if first == "-m" else str(Path(first).parent)
     sys.argv = words if first == "-m" else [first, *words]
     steps = mock.patch("forecast.commands.automatic.worker.context", lambda: multiprocessing.get_context("fork"))
-    ours = forked_by("commands.fold_runs", "reproduction.running")
+    ours = forked_by("commands.fold_runs", "commands.trainings")
     with steps, ours, forked_training.launchers(Popen):
         if first == "-m":
             runpy.run_module(words[0], run_name="__main__", alter_sys=True)

@@ -24,13 +24,12 @@ ARROWS = {
     "config": {"data", "run_folder"},
     "report": set(),
     "comparison": {"run_folder", "report"},
-    "reproduction": {"comparison", "run_folder", "config", "data"},
     "checkpoint": {"models", "config", "run_folder", "data"},
     "evaluation": {"models", "data", "ops"},
     "export": {"checkpoint", "models", "config", "layers", "attention", "data"},
     "training": {"evaluation", "checkpoint", "models", "attention", "report", "run_folder", "config", "data"},
     "commands": {
-        *("training", "evaluation", "checkpoint", "export", "reproduction", "comparison", "report", "run_folder"),
+        *("training", "evaluation", "checkpoint", "export", "comparison", "report", "run_folder"),
         *("config", "models", "data"),
     },
 }
@@ -40,7 +39,7 @@ ALLOWED = {
     "hydra": {"config"},
     "omegaconf": {"config", "commands", DOOR},
     "pandas": {"data", "checkpoint", "evaluation", "export", "report", "comparison", "training", "commands"},
-    "torch": set(ARROWS) - {"config", "report", "run_folder", "comparison", "reproduction"},
+    "torch": set(ARROWS) - {"config", "report", "run_folder", "comparison"},
 }
 
 
@@ -80,7 +79,7 @@ def may_import(room, name):
         if room in (DOOR, "__init__"):
             return part_of(name) in {"errors", "text", "config", "commands"}
         return part_of(name) in ({room, *BASE, *ARROWS[room], "__init__"} if room in ARROWS else {"errors", room})
-    return library not in ("benchmarks", "documents") and room in ALLOWED.get(library, {room})
+    return library not in ("benchmarks", "studies") and room in ALLOWED.get(library, {room})
 
 
 def test_imports_follow_the_arrows():

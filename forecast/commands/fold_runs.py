@@ -9,11 +9,10 @@ from pathlib import Path
 
 import torch
 
+from forecast.commands.trainings import train
 from forecast.config.trust import OPTION, trusted
 from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError
-from forecast.reproduction.running import train
-from forecast.reproduction.tables import Job
 from forecast.run_folder import OUTPUT, checkpoint_path, read_run
 from forecast.run_folder.lock import in_use
 
@@ -82,9 +81,8 @@ def go_on(run: Path) -> None:
     if before.state in ("interrupted", "unfinished"):
         # as many threads as a launcher gave it: the last digits depend on them
         begun_with = int(before.run_info.get("versions", {}).get("threads", torch.get_num_threads()))
-        job = Job(table="", row="", model="", seed=0, overrides=(), identity=run.name)
         environment = {"OMP_NUM_THREADS": str(begun_with)}
-        train(job, run, lambda: False, threads=begun_with, environment=environment)
+        train((), run, lambda: False, threads=begun_with, environment=environment)
 
 
 def start_sweep(folder: Path, folds: Sequence[Fold], words: Sequence[str]) -> "subprocess.Popen[bytes]":

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from forecast.export.informer2020.options import add_import_options
-from forecast.reproduction import SEEDS
 
 CHECKPOINT = "RUN/checkpoints/best.ckpt"
 
@@ -116,24 +115,6 @@ def report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output-safe", action="store_true", help=safe)
 
 
-def reproduce(parser: argparse.ArgumentParser) -> None:
-    """Which trainings of which tables, and where they go."""
-    parser.epilog = (
-        "Each training is a process of its own. What has a result is not run again; what was stopped or killed goes on "
-        "from its last checkpoint."
-    )
-    parser.add_argument("--table", required=True, help="etth1_m, etth1_s, ..., dlinear, patchtst, all, or panels")
-    parser.add_argument("--root", type=Path, default=Path("data/panels"), help="where the files of panels lie")
-    parser.add_argument("--rows", default="", help="some of its rows, such as 24,48; default: all")
-    parser.add_argument("--models", default="", help="some of its models, by semicolons: 'informer2020;informer'")
-    parser.add_argument("--seeds", type=positive, default=SEEDS, help=f"seeds 1 to N (default {SEEDS})", metavar="N")
-    parser.add_argument("--jobs", type=positive, default=1, help="so many trainings side by side (default 1)")
-    parser.add_argument("--minutes", type=minutes, help="stop after so long; the same command goes on next time")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for every training, as train")
-    parser.add_argument("--results", type=Path, default=Path("results/runs.jsonl"), help="the file of results")
-    parser.add_argument("--runs", type=Path, default=Path("multirun/reproduce"), help="the folder of the runs")
-
-
 OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "auto": auto,
     "check-data": check_data,
@@ -143,7 +124,6 @@ OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "inspect-checkpoint": inspect_checkpoint,
     "merge": merge,
     "report": report,
-    "reproduce": reproduce,
 }
 
 

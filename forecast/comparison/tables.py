@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, get_args
 from forecast.comparison.bootstrap import LEAST_BLOCKS, Interval
 from forecast.comparison.rows import Comparison, Row, Spread, block_length, mse_difference, shared_windows
 from forecast.errors import UserError
-from forecast.report.forecasters import BASELINES as BASELINES  # noqa: PLC0414 - reproduction, which does not import report, takes it from here
 from forecast.report.forecasters import BOUND, baseline_name
 from forecast.run_folder import Run, State
 from forecast.text.documents import as_cell, as_code, as_markdown

@@ -13,21 +13,18 @@ from forecast.errors import UserError
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def shipped(name: str) -> Path:
-    """The folder `name` that comes with the program: in the installed package, or beside it in a checkout.
-
-    Raises UserError when neither has it.
-    """
-    for folder in (PACKAGE / name, PACKAGE.parent / name):
+def conf_folder() -> Path:
+    """The config tree: in the installed package, or beside it in a checkout. Raises UserError when neither has it."""
+    for folder in (PACKAGE / "conf", PACKAGE.parent / "conf"):
         if folder.is_dir():
             return folder
     raise UserError(
-        f"{PACKAGE} was installed without its folder {name}/: install a complete wheel, "
+        f"{PACKAGE} was installed without its folder conf/: install a complete wheel, "
         "pip install --force-reinstall forecast-*.whl"
     )
 
 
-CONF = shipped("conf")
+CONF = conf_folder()
 
 
 class Problems:

@@ -5,10 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
-from forecast.__main__ import COMMANDS, CONFIGURED, PLAIN, main, start
+from forecast.__main__ import COMMANDS, PLAIN, main, start
 from forecast.commands.options import OPTIONS
 from forecast.config import values
 from forecast.config.entry import logging_restored
@@ -85,22 +86,30 @@ def test_what_the_user_can_mend_is_one_message_and_status_1(monkeypatch, capsys,
         start("inspect-checkpoint")
 
 
-def test_every_command_has_a_thin_entry_in_a_checkout():
-    entries = {name: ROOT / f"{name}.py" for name in CONFIGURED}
-    entries |= {name: ROOT / "scripts" / f"{name.replace('-', '_')}.py" for name in PLAIN}
-    for name, file in entries.items():
-        assert f'start("{name}")' in file.read_text() and len(file.read_text().splitlines()) <= 6, file
+def test_the_three_promised_files_at_the_top_of_a_checkout_are_thin():
+    for name in ("train", "evaluate", "predict"):
+        text = (ROOT / f"{name}.py").read_text()
+        assert f'start("{name}")' in text and len(text.splitlines()) <= 6, name
+
+
+def test_a_command_of_a_checkout_says_so_in_a_wheel(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "studies", None)
+    monkeypatch.delitem(sys.modules, "studies.published", raising=False)
+    monkeypatch.delitem(sys.modules, "studies.published.reproduce", raising=False)
+    with mock.patch.object(sys, "argv", ["forecast", "reproduce", "--table", "all"]), pytest.raises(SystemExit):
+        main()
+    assert "forecast reproduce needs the published figures, which a checkout has" in capsys.readouterr().err
 
 
 def test_a_wheel_without_its_configs_says_how_to_get_a_whole_one(monkeypatch, tmp_path):
     monkeypatch.setattr(values, "PACKAGE", tmp_path / "forecast")
     with pytest.raises(UserError, match=r"without its folder conf/: .* pip install --force-reinstall forecast-\*.whl"):
-        values.shipped("conf")
+        values.conf_folder()
     (tmp_path / "conf").mkdir()
-    assert values.shipped("conf") == tmp_path / "conf"  # a checkout
+    assert values.conf_folder() == tmp_path / "conf"  # a checkout
     (tmp_path / "forecast" / "conf").mkdir(parents=True)
     assert (
-        values.shipped("conf") == tmp_path / "forecast" / "conf"
+        values.conf_folder() == tmp_path / "forecast" / "conf"
     )  # an installed wheel: a stranger's conf/ may lie beside
 
 

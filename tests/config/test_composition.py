@@ -28,7 +28,7 @@ CHOICES = [
 ]
 FOLDER = CONF / "experiment"
 EVERY = sorted(file.relative_to(FOLDER).with_suffix("").as_posix() for file in FOLDER.rglob("[!_]*.yaml"))
-# one of each published table, whose rows tests/reproduction/test_tables.py goes through
+# one of each published table, whose rows tests/studies/test_tables.py goes through
 ROWS = [f"{table}/{list(content['rows'])[-1]}" for table, content in published_tables().items()]
 OF_EACH_KIND = ["ablation/scramble", "etth1_small", "quickstart", *ROWS]
 
@@ -37,9 +37,7 @@ def test_every_yaml_is_an_entry_point_or_an_option_of_a_group():
     files = {file.relative_to(CONF).as_posix() for file in CONF.rglob("[!_]*.yaml")}
     rows = {f"experiment/{table}" for table in published_tables()}
     options = {f"{group}/{option}.yaml" for group, names in groups().items() if group not in rows for option in names}
-    assert files == options | {
-        f"{name}.yaml" for name in (*NAMES, "published", "panels", "intervals", "reading", "engine", "spaces", "auto")
-    }
+    assert files == options | {f"{name}.yaml" for name in (*NAMES, "published", "reading", "engine", "spaces", "auto")}
 
 
 @pytest.mark.parametrize("words", ["experiment=quickstart", "model=reformer attention=lsh pred_len=7", "~logger"])

@@ -15,8 +15,8 @@ from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals, int
 from forecast.models.base import ForecastModel, WindowShape
 from forecast.models.spread import Quantiles
 from forecast.report.intervals import coverage_sentences
-from scripts.documents.interval_simulated import KINDS, LEVELS, ROWS, TRAIN, KnownMean, series_data, simulated
-from scripts.documents.plain_conformal import plain_calibration
+from studies.intervals.plain_conformal import plain_calibration
+from studies.intervals.simulated import KINDS, LEVELS, ROWS, TRAIN, KnownMean, series_data, simulated
 
 CPU = torch.device("cpu")
 NAIVE = np.ones((1, 1))

@@ -1,0 +1,1 @@
+"""How often intervals hold, on panels with printed figures and on simulated series: docs/intervals.md."""

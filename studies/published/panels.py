@@ -1,0 +1,113 @@
+"""Panels with published figures, studies/published/panels.yaml: their trainings, and ours beside what others have."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from forecast.comparison.rows import Spread
+from forecast.comparison.tables import markdown, plus_minus
+from forecast.config.entry import composed
+from forecast.data.guessing.train_command import hydra_value
+from forecast.errors import UserError, closest
+from forecast.files import write_text
+from studies.published.tables import Job
+
+TABLE = "panels"
+NAMES = {"smape": "sMAPE", "mase": "MASE", "wape": "WAPE"}
+
+
+@cache
+def panel_rows() -> dict[str, dict[str, Any]]:
+    """What the file says of each row, by its name."""
+    return dict(yaml.safe_load((Path(__file__).with_name("panels.yaml")).read_text(encoding="utf-8")))
+
+
+def panel_jobs(
+    folder: Path,
+    runs: Path,
+    *,
+    rows: Sequence[str],
+    models: Sequence[str],
+    seeds: Sequence[int],
+    extra: Sequence[str] = (),
+) -> Iterator[Job]:
+    """The trainings of the rows and models that are named, of all where none is.
+
+    folder: where the files lie. runs: where a file is joined of two. Raises UserError for a row or a model that there
+    is not, and for a file that is not there.
+    """
+    known, names = panel_rows(), {name for row in panel_rows().values() for name in row["models"]}
+    for key, asked, there in (("rows", rows, list(known)), ("models", models, sorted(names))):
+        for name in asked:
+            if name not in there:
+                raise UserError(f"--{key} {name}: choose of {', '.join(there)}.{closest(name, there)}")
+    for seed in seeds:
+        for name, row in known.items():
+            if rows and name not in rows:
+                continue
+            path = joined([folder / file for file in row["files"]], runs / f"{name}.csv")
+            for model, own in row["models"].items():
+                if models and model not in models:
+                    continue
+                values = {**row["every"], **own, "data.path": str(path.absolute()), "seed": seed}
+                if beside := own.get("data.static_path"):
+                    values["data.static_path"] = str((folder / beside).absolute())
+                words = tuple(f"{key}={hydra_value(value)}" for key, value in values.items()) + tuple(extra)
+                yield Job(
+                    table=TABLE, row=name, model=model, seed=seed, overrides=words, identity=composed(words).identity
+                )
+
+
+def joined(files: Sequence[Path], target: Path) -> Path:
+    """The file itself, or one made of two: each line of the first, its empty cells cut off, then that of the second.
+
+    Raises UserError for a file that is not there, and where the lines are not of the same series.
+    """
+    for file in files:
+        if not file.is_file():
+            raise UserError(f"{file}: there is no such file. Say where the panels lie: --root FOLDER")
+    if len(files) == 1:
+        return files[0]
+    (header, *first), (_, *second) = (list(csv.reader(file.open(encoding="utf-8", newline=""))) for file in files)
+    tails = {line[0]: line[1:] for line in second}
+    lines = []
+    for name, *cells in first:
+        if name not in tails:
+            raise UserError(f"{files[1]} has no line for '{name}', which {files[0]} has. Take both from one source.")
+        while cells and not cells[-1].strip():
+            cells.pop()
+        lines.append([name, *cells, *tails[name]])
+    width = max(map(len, lines))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    head = [*header, *(f"V{number}" for number in range(len(header) + 1, width + 1))]
+    rows = [head, *([*line, *[""] * (width - len(line))] for line in lines)]
+    write_text(target, "".join(",".join(row) + "\n" for row in rows))
+    return target
+
+
+def panel_lines(lines: Sequence[dict[str, Any]]) -> list[str]:
+    """The table of each row as Markdown: ours, with deviation and number of seeds, then what others have."""
+    text = []
+    for name, row in panel_rows().items():
+        ours = [line for line in lines if (line["table"], line["row"]) == (TABLE, name)]
+        names = [NAMES[metric] for metric in row["metrics"]]
+        table = [["model", *names, "val MASE", "windows", "training, s", "code"]]
+        for model in row["models"]:
+            of_model = [line for line in ours if line["contender"] == model]
+            if not of_model:
+                continue
+            spreads = [plus_minus(Spread.over([line["test"][key] for line in of_model])) for key in row["metrics"]]
+            val = plus_minus(Spread.over([line["val"]["mase"] for line in of_model if line.get("val")]))
+            seconds = sum(line["cost"]["train_seconds"] or 0 for line in of_model) / len(of_model)
+            commits = ", ".join(dict.fromkeys(str(line.get("commit")) for line in of_model))
+            table.append([model, *spreads, val, f"{of_model[0]['test']['windows']:,}", f"{seconds:.0f}", commits])
+        for other, figures in row["known"].items():
+            table.append([f"{other}, printed", *(f"{figure:g}" for figure in figures), "-", "-", "-", "-"])
+        text += [f"### {row['title']}", "", *markdown(table), ""]
+        if missing := [model for model in row["models"] if all(line["contender"] != model for line in ours)]:
+            text += [f"Not run yet: {', '.join(missing)}. `forecast reproduce --table panels --rows {name}`", ""]
+    return text
