@@ -17,7 +17,6 @@ from filelock import FileLock
 
 from forecast.data.gaps import Repair
 from forecast.data.panel.frame import Facts, PanelFrame
-from forecast.data.panel.progress import FILES
 from forecast.data.panel.rows import Float32
 from forecast.data.reading.layout import Layout
 from forecast.data.sources import CsvSource
@@ -79,8 +78,7 @@ class Unfinished:
         }
         write_text(self.folder / _META, json.dumps(meta))
         for path in self.folder.iterdir():
-            if path.name not in FILES:
-                sync(path)
+            sync(path)
         sync(self.folder)
 
 
@@ -89,9 +87,7 @@ def cached_panel(
 ) -> PanelFrame:
     """The panel of a source from its folder `data.cache`, where `convert` writes it when it is not there yet.
 
-    What a killed process has left is used as far as `convert` can; of two processes that convert the same one waits
-    for the other.
-    UserError for a folder that cannot be written.
+    Of two processes that convert the same one waits for the other. UserError for a folder that cannot be written.
     """
     folder = Path(str(source.cache))
     name = f"panel-{_fingerprint(source, files, freq)[:20]}"
@@ -137,17 +133,13 @@ def _write(home: Path, convert: Callable[[Unfinished], None], *, like: str) -> N
     if home.exists():
         shutil.rmtree(home)
     part = home.parent / f".{home.name}.part"
-    part.mkdir(exist_ok=True)
-    for left in part.iterdir():
-        if left.name not in FILES:
-            left.unlink()
+    shutil.rmtree(part, ignore_errors=True)  # of a conversion that was killed
+    part.mkdir()
     try:
         convert(Unfinished(part, like))
-        for name in FILES:
-            (part / name).unlink(missing_ok=True)
         part.replace(home)
         sync(home.parent)
-    except Exception:  # not Ctrl-C, after which as after a kill the next conversion goes on
+    except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
 

@@ -1,4 +1,4 @@
-"""What a Parquet or Feather file says of itself: its kind, its columns, its row groups."""
+"""What a Parquet or Feather file says of itself: its kind, its columns."""
 
 from pathlib import Path
 from typing import Any
@@ -28,20 +28,6 @@ def schema_of(path: Path, kind: bytes) -> Any:
             return parquet.schema_arrow
     with pa.memory_map(str(path)) as file:
         return pa.ipc.open_file(file).schema
-
-
-def group_sizes(path: Path, kind: bytes) -> list[int]:
-    """The rows of each row group, or record batch; what pyarrow raises for a damaged file."""
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    if kind == PARQUET:
-        with pa.parquet.ParquetFile(path) as parquet:
-            said = parquet.metadata
-            return [said.row_group(number).num_rows for number in range(said.num_row_groups)]
-    with pa.memory_map(str(path)) as file:
-        ipc = pa.ipc.open_file(file)
-        return [ipc.get_batch(number).num_rows for number in range(ipc.num_record_batches)]
 
 
 def known_columns(schema: Any) -> tuple[list[str], list[int]]:

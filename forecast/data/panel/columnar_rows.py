@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from forecast.data.panel.columnar_cells import (
     numbers_of,
     text_kind,
 )
-from forecast.data.panel.columnar_files import group_sizes, known_columns, schema_of
+from forecast.data.panel.columnar_files import known_columns, schema_of
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.names import JOINT, check_ids, counted_times, id_columns, known_time, layout_of
 from forecast.data.panel.rows import Float32, PanelRows, as_float32
@@ -42,13 +41,6 @@ class Batch(NamedTuple):
 
     rows: IntArray
     columns: dict[str, Any]
-
-
-class Part(NamedTuple):
-    """Some row groups of a file, or record batches of a Feather file, and the number of their first row."""
-
-    first: int
-    groups: range
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -83,26 +75,15 @@ class ColumnarFile:
         """As many as have CELLS values."""
         return max(1, CELLS // max(1, len(self.values)))
 
-    def parts(self) -> list[Part]:
-        """The file in parts of about `rows_at_once`, each of whole row groups."""
-        with damaged(self.path, KINDS[self.kind]):
-            sizes = group_sizes(self.path, self.kind)
-        found, first, begin = [], 0, 0
-        for group, end in enumerate(accumulate(sizes)):
-            if end - first >= self.rows_at_once or group == len(sizes) - 1:
-                found.append(Part(first, range(begin, group + 1)))
-                first, begin = end, group + 1
-        return found
-
-    def batches(self, names: Sequence[str], part: Part | None = None) -> Iterator[Batch]:
+    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """The rows that data.where chooses, with some of the columns; what pyarrow raises for a damaged file.
 
-        part: of the file, None: all of it, in which a cell of data.where must then stand.
+        Raises UserError where no row has the cell that data.where names.
         """
         asked = self.layout.where or {}
         places = {name: self.places[name] for name in dict.fromkeys([*names, *asked])}
-        start, found = 0 if part is None else part.first, dict.fromkeys(asked, False)
-        stored = self._stored(list(places.values()), None if part is None else part.groups)
+        start, found = 0, dict.fromkeys(asked, False)
+        stored = self._stored(list(places.values()))
         while (batch := self._next(stored)) is not None:
             columns = dict(zip(places, batch.columns, strict=True))
             chosen = np.ones(batch.num_rows, dtype=bool)
@@ -117,7 +98,7 @@ class ColumnarFile:
                 yield Batch(rows + start, columns)
             start += batch.num_rows
         for name, there in found.items():
-            if part is None and not there and start:
+            if not there and start:
                 raise UserError(
                     f"{self.path}: data.where: no row has {quoted(str(asked[name]))} in the column '{name}'. Choose a "
                     "cell that stands there."
@@ -127,20 +108,19 @@ class ColumnarFile:
         with damaged(self.path, KINDS[self.kind]):
             return next(stored, None)
 
-    def _stored(self, places: list[int], groups: range | None) -> Iterator[Any]:
+    def _stored(self, places: list[int]) -> Iterator[Any]:
         import pyarrow as pa
         import pyarrow.parquet
 
         if self.kind == PARQUET:
             names, rows = [self.schema.names[place] for place in places], self.rows_at_once
             with pa.parquet.ParquetFile(self.path, memory_map=True) as parquet:
-                chosen = None if groups is None else list(groups)
-                for batch in parquet.iter_batches(rows, row_groups=chosen, columns=names, use_threads=False):
+                for batch in parquet.iter_batches(rows, columns=names, use_threads=False):
                     yield batch.select(names)
             return
         with pa.memory_map(str(self.path)) as file:
             ipc = pa.ipc.open_file(file)
-            for number in range(ipc.num_record_batches) if groups is None else groups:
+            for number in range(ipc.num_record_batches):
                 batch = ipc.get_batch(number)
                 batch.validate(full=True)  # its offsets are those of a stranger
                 yield pa.RecordBatch.from_arrays([batch.column(place) for place in places], list(map(str, places)))

@@ -12,13 +12,12 @@ from forecast.data.panel.assembly import frame_of, taken_series, times_are_count
 from forecast.data.panel.cache import Unfinished
 from forecast.data.panel.columnar_cells import Joint, Times
 from forecast.data.panel.columnar_files import columnar_kind
-from forecast.data.panel.columnar_rows import ColumnarFile, Part, joint_names, of_rows, opened, time_name
+from forecast.data.panel.columnar_rows import ColumnarFile, joint_names, of_rows, opened, time_name
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.grid import panel_grid
 from forecast.data.panel.names import check_ids
-from forecast.data.panel.progress import ReadRows
 from forecast.data.panel.regular import Regular, regular
-from forecast.data.panel.rows import PanelRows, SortedRows, in_order, joined
+from forecast.data.panel.rows import Float32, PanelRows, SortedRows, in_order, joined
 from forecast.data.reading.codebook import Codebook
 from forecast.data.sources import CsvSource
 
@@ -54,14 +53,13 @@ def convert_columnar(
 ) -> None:
     """Writes the panel of files: rows are counted by series, read, put beside those of theirs, sorted, made regular.
 
-    What a killed conversion has read is not read again. UserError as `read_panel`.
+    UserError as `read_panel`.
     """
     name = str(source.path)
     parts = [_counted(path, source, book) for path in files]
     whole = joined([(str(part.file.path), part.bare) for part in parts])
     offsets = np.concatenate([[0], np.cumsum(np.concatenate([part.counts for part in parts]))]).astype(np.int64)
-    read = _read(parts, ReadRows.of(home.folder, len(whole.columns)))
-    rows = _sorted(_placed(read, offsets, whole, name), source, whole)
+    rows = _sorted(_placed(_read(parts), home.folder, offsets, whole, name), source, whole)
     grid = panel_grid(rows, stepped=whole.stepped, trained_on=freq)
     found: list[Regular] = []
     for first, block in rows.blocks():
@@ -110,36 +108,24 @@ def _counted(path: Path, source: CsvSource, book: Codebook) -> Counted:
     return Counted(file, ids, timing, counts, bare)
 
 
-def _read(parts: Sequence[Counted], read: ReadRows) -> ReadRows:
-    """The second reading: all rows in the order of the files, a part of a file at a time; those that are there stay."""
+def _read(parts: Sequence[Counted]) -> Iterator[tuple[IntArray, IntArray, Float32]]:
+    """The second reading: series, times and values of all rows in the order of the files, some at a time."""
     before = 0
-    for number, part in enumerate(parts):
-        for some in part.file.parts():
-            name = f"file {number}, row {some.first}"
-            if name not in read.parts:
-                series, times, values = (np.concatenate(arrays) for arrays in _rows_of(part, some))
-                read.add(name, series + before, times, values)
+    for part in parts:
+        file = part.file
+        for batch in file.batches([*file.ids, *file.layout.time_columns, *file.values]):
+            times = part.timing.times(file.times(batch, part.timing), of_rows(file.where, batch.rows))
+            yield file.id_codes(batch, part.ids) + before, times, file.numbers(batch)
         before += len(part.counts)
-    return read
 
 
-def _rows_of(part: Counted, some: Part) -> Iterator[list[np.ndarray]]:
-    file = part.file
-    series: list[np.ndarray] = [np.zeros(0, dtype=np.int64)]
-    times: list[np.ndarray] = [np.zeros(0, dtype=np.int64)]
-    values: list[np.ndarray] = [np.zeros((0, len(file.values)), dtype=np.float32)]
-    for batch in file.batches([*file.ids, *file.layout.time_columns, *file.values], some):
-        times.append(part.timing.times(file.times(batch, part.timing), of_rows(file.where, batch.rows)))
-        series.append(file.id_codes(batch, part.ids))
-        values.append(file.numbers(batch))
-    yield from (series, times, values)
-
-
-def _placed(read: ReadRows, offsets: IntArray, whole: PanelRows, name: str) -> SortedRows:
+def _placed(
+    read: Iterator[tuple[IntArray, IntArray, Float32]], folder: Path, offsets: IntArray, whole: PanelRows, name: str
+) -> SortedRows:
     """Each row in its file's order beside those of its series, in arrays on disk. offsets (S + 1,): of the series."""
     size = int(offsets[-1])
-    times = np.memmap(read.folder / _TIMES, dtype=np.int64, mode="w+", shape=(size,))
-    values = np.memmap(read.folder / _ROWS, dtype=np.float32, mode="w+", shape=(size, len(whole.columns)))
+    times = np.memmap(folder / _TIMES, dtype=np.int64, mode="w+", shape=(size,))
+    values = np.memmap(folder / _ROWS, dtype=np.float32, mode="w+", shape=(size, len(whole.columns)))
     free = offsets[:-1].copy()
     for series, stamps, numbers in read:
         order = np.argsort(series, kind="stable")

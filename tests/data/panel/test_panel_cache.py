@@ -11,7 +11,7 @@ import pytest
 from data.panel.panel_files import Series, held, long_table, planted, read, refusal
 
 from forecast.data.panel import cache as cache_module
-from forecast.data.panel import columnar_rows, conversion, progress, rows
+from forecast.data.panel import columnar_rows, conversion, rows
 
 KEYS = {"id_column": "unique_id", "gaps": "interpolate"}
 
@@ -147,7 +147,7 @@ def test_a_cache_that_was_damaged_is_written_anew(tmp_path, damage):
     assert held(read(path, **keys)) == expected
 
 
-PART = 50  # rows of a row group, and of a part of a conversion
+PART = 50  # rows of a row group
 
 
 def in_row_groups(folder):
@@ -161,7 +161,7 @@ def in_row_groups(folder):
 
 
 def killed_at(monkeypatch, path, cache, place, call):
-    """A conversion that is killed when it comes to a place for the so manieth time."""
+    """A conversion that is killed when it comes to a place for the call-th time."""
     process = os.fork()
     if not process:
         owner, name = place
@@ -170,10 +170,7 @@ def killed_at(monkeypatch, path, cache, place, call):
         def killing(*given, **named):
             calls.append(given)
             if len(calls) == call:
-                if name == "add":  # its rows are written, the line that says so is not
-                    monkeypatch.setattr(progress.json, "dumps", lambda _: os.kill(os.getpid(), signal.SIGKILL))
-                else:
-                    os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), signal.SIGKILL)
             return real(*given, **named)
 
         try:
@@ -189,64 +186,27 @@ def bytes_of(cache):
     return {path.name: path.read_bytes() for path in home.iterdir()}
 
 
-@pytest.fixture
-def read_parts(monkeypatch):
-    """The parts that a conversion reads from now on."""
-    monkeypatch.setattr(columnar_rows, "CELLS", PART)
-    monkeypatch.setattr(rows, "BLOCK_CELLS", 40)
-    made, real = [], progress.ReadRows.add
-    monkeypatch.setattr(
-        progress.ReadRows, "add", lambda self, name, *given: (made.append(name), real(self, name, *given))
-    )
-    return made
-
-
 PLACES = {
-    "the first part": ((progress.ReadRows, "add"), 1, 0),
-    "the third part": ((progress.ReadRows, "add"), 3, 2),
-    "counting": ((conversion, "_counted"), 2, 0),
-    "placing": ((conversion, "_placed"), 1, None),
-    "sorting": ((conversion, "in_order"), 3, None),
-    "making regular": ((conversion, "regular"), 3, None),
-    "finishing": ((cache_module, "write_text"), 1, None),
+    "counting": ((conversion, "_counted"), 2),
+    "placing": ((conversion, "_placed"), 1),
+    "sorting": ((conversion, "in_order"), 3),
+    "making regular": ((conversion, "regular"), 3),
+    "finishing": ((cache_module, "write_text"), 1),
 }
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_killed_conversion_goes_on_after_the_parts_it_has_read_to_the_same_bytes(
-    tmp_path, monkeypatch, read_parts, place
-):
+def test_after_a_kill_the_next_conversion_begins_anew_to_the_same_bytes(tmp_path, monkeypatch, place):
+    monkeypatch.setattr(columnar_rows, "CELLS", PART)
+    monkeypatch.setattr(rows, "BLOCK_CELLS", 40)
     path = in_row_groups(tmp_path)
     read(path, cache=str(tmp_path / "whole"), **KEYS)
-    every = list(read_parts)
-    assert len(every) > 5 and len({name.split(",")[0] for name in every}) == 2
-    where, call, kept = PLACES[place]
+    where, call = PLACES[place]
     killed_at(monkeypatch, path, tmp_path / "cache", where, call)
     assert list((tmp_path / "cache").glob("panel-*")) == []
-    read_parts.clear()
-    found = read(path, cache=str(tmp_path / "cache"), **KEYS)
-    assert read_parts == every[kept if kept is not None else len(every) :]
-    assert_equal(found, read(path, **KEYS))
+    assert_equal(read(path, cache=str(tmp_path / "cache"), **KEYS), read(path, **KEYS))
     assert bytes_of(tmp_path / "cache") == bytes_of(tmp_path / "whole")
     assert list((tmp_path / "cache").glob("*.part")) == []
-
-
-@pytest.mark.parametrize("name", progress.FILES)
-@pytest.mark.parametrize("end", [False, True])
-def test_parts_that_are_not_as_they_were_written_are_read_again(tmp_path, monkeypatch, read_parts, name, end):
-    path, cache = in_row_groups(tmp_path), tmp_path / "cache"
-    read(path, cache=str(tmp_path / "whole"), **KEYS)
-    every = list(read_parts)
-    killed_at(monkeypatch, path, cache, (conversion, "regular"), 2)
-    (left,) = cache.glob(".panel-*.part")
-    content = bytearray((left / name).read_bytes())
-    place = -3 if end else len(content) // 2
-    content[place] ^= 1
-    (left / name).write_bytes(content)
-    read_parts.clear()
-    read(path, cache=str(cache), **KEYS)
-    assert 0 < len(read_parts) < len(every) and read_parts == every[-len(read_parts) :]
-    assert bytes_of(cache) == bytes_of(tmp_path / "whole")
 
 
 def test_a_conversion_that_fails_leaves_nothing(tmp_path):
