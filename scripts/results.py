@@ -29,8 +29,8 @@ of seeds). In brackets after a model's name: what its command had beside its row
 computed on the same windows, closed-form NLinear with the row's own look-back.
 """
 WINS = """The commands of the table in README.md, each with its test error and the commit at which it ran. What others
-have, and from where: [Experiments](experiments.md#what-others-reach). FOLDER has the files, DAY.csv the forecasts that are
-known of the day after the file. ETT: the mean of the four lengths."""
+have, and from where: [Experiments](experiments.md#what-others-reach). FOLDER has the files, DAY.csv the forecasts
+that are known of the day after the file. ETT: the mean of the four lengths."""
 
 
 def main() -> None:
