@@ -1,8 +1,8 @@
-"""Writes docs/results.md and an excerpt in README.md. Usage: python scripts/results.py [--check] [--help]
+"""Writes docs/results.md and a table in README.md. Usage: python scripts/results.py [--check] [--help]
 
-From results/runs.jsonl (forecast reproduce), results/published.csv, results/notes.yaml, and the comparisons in
-results/NAME/report.md (forecast report FOLDER --to results/NAME). Nothing in docs/results.md, or between the two
-marks in README.md, is written by hand.
+From results/runs.jsonl (forecast reproduce), results/published.csv, results/notes.yaml, results/wins.yaml, and the
+comparisons in results/NAME/report.md (forecast report FOLDER --to results/NAME). Nothing in docs/results.md, or
+between the two marks in README.md, is written by hand.
 """
 
 import argparse
@@ -10,19 +10,16 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
 DOCUMENT = ROOT / "docs" / "results.md"
 README = ROOT / "README.md"
-# The excerpt stands between these two lines of README.md.
+# The table stands between these two lines of README.md.
 BEGIN, END = "<!-- made by scripts/results.py -->", "<!-- until here -->"
-# The rows that it shows: table, row, model.
-EXCERPT = (
-    ("etth1_m", "24", "informer2020"),
-    ("dlinear", "etth1_m_96", "dlinear"),
-    ("dlinear", "etth1_m_96", "nlinear"),
-)
 INTRODUCTION = """# Results
 
 Made by `python scripts/results.py` from results/; not written by hand.
@@ -31,6 +28,9 @@ Errors are in scaled units (the columns of the train rows have mean 0 and varian
 of seeds). In brackets after a model's name: what its command had beside its row in published.yaml. The baselines are
 computed on the same windows, closed-form NLinear with the row's own look-back.
 """
+WINS = """The commands of the table in README.md, each with its test error and the commit at which it ran. What others
+have, and from where: [Experiments](experiments.md#what-others-reach). FOLDER has the files, DAY.csv the forecasts
+that are known of the day after the file. ETT: the mean of the four lengths."""
 
 
 def main() -> None:
@@ -47,7 +47,7 @@ def main() -> None:
         after = rest.partition(END)[2]
         texts = {
             DOCUMENT: document(RESULTS),
-            README: "\n".join([f"{before}{BEGIN}", *excerpt(RESULTS), f"{END}{after}"]),
+            README: "\n".join([f"{before}{BEGIN}", *where_it_wins(read_wins(RESULTS)), f"{END}{after}"]),
         }
     except UserError as error:
         sys.exit(str(error))
@@ -74,7 +74,7 @@ def document(results: Path) -> str:
     parts = [INTRODUCTION, RULE, "", CODE, "", made_with(lines), ""]
     for table in TABLES.values():
         parts += table_lines(table, lines, printed, notes)
-    parts += ["## Panels", "", *panel_lines(lines)]
+    parts += ["## Panels", "", *panel_lines(lines), *commands_of_wins(read_wins(results))]
     for report in sorted(results.glob("*/report.md")):
         parts.append(comparison(report))
     return "\n".join(parts).rstrip() + "\n"
@@ -105,27 +105,44 @@ def made_with(lines: list[dict]) -> str:  # type: ignore[type-arg]
     return f"{trainings}, {hours:.1f} hours on {', '.join(devices)}, torch {', '.join(torch)}."
 
 
-def excerpt(results: Path) -> list[str]:
-    """Three published rows beside ours and the baselines, as Markdown. Raises UserError for a row without a result."""
-    from forecast.comparison.tables import markdown, plus_minus
-    from forecast.errors import UserError
-    from forecast.report.forecasters import BASELINES
-    from studies.published import records
-    from studies.published.document import table_results
-    from studies.published.published import read_published
-    from studies.published.tables import TABLES
+def read_wins(results: Path) -> list[dict[str, Any]]:
+    """The rows of wins.yaml, which says what they are."""
+    return list(yaml.safe_load((results / "wins.yaml").read_text(encoding="utf-8")))
 
-    lines, printed = records.read(results / "runs.jsonl"), read_published(results / "published.csv")
-    rows = [["`experiment=`", "`model=`", "published", "ours", *BASELINES.values()]]
-    for table, row, model in EXCERPT:
-        found = [r for r in table_results(TABLES[table], lines, printed) if (r.row, r.name) == (row, model)]
-        if not found or found[0].published is None:
-            raise UserError(f"{results / 'runs.jsonl'} has no {model} of {table}/{row}, which README.md shows")
-        line = next(line for line in lines if (line["table"], line["row"]) == (table, row))
-        baselines = [f"{line['baselines'][name]['scaled']['mse']:.3f}" for name in BASELINES]
-        ours = [f"{found[0].published.mse:.3f}", plus_minus(found[0].spread("mse"))]
-        rows.append([f"`{table}/{row}`", f"`{model}`", *ours, *baselines])
-    return ["", *markdown(rows, left=2), ""]
+
+def where_it_wins(rows: list[dict[str, Any]]) -> list[str]:
+    """The table of README.md as Markdown, ours in bold where it errs less than the best of others, and what is not."""
+    from forecast.comparison.tables import markdown
+
+    table, behind = [["data, error", "recipe", "`forecast auto`", "best of others"]], []
+    for row in rows:
+        best, whose = row["best"]
+        ours = {who: row[who] for who in ("recipe", "auto") if who in row}
+        ahead = [who for who, run in ours.items() if float(run["figure"]) < float(best)]
+        bold = {who: "**" if who in ahead else "" for who in ours}
+        cells = {who: f"{bold[who]}{run['figure']}{bold[who]} ({run['commit']})" for who, run in ours.items()}
+        recipe = f"`{short(row['recipe'])}` {cells['recipe']}"
+        table.append([f"{row['data']}, {row['error']}", recipe, cells.get("auto", "-"), f"{best}, {whose}"])
+        behind += [] if ahead else [row["data"]]
+    return ["", *markdown(table, left=2), "", f"Behind in every run: {', '.join(behind)}.", ""]
+
+
+def short(run: dict[str, str]) -> str:
+    """What names the recipe in its command: `experiment=epf_plus`."""
+    return run.get("named") or next(word for word in run["command"].split() if re.match("(experiment|model)=", word))
+
+
+def commands_of_wins(rows: list[dict[str, Any]]) -> list[str]:
+    """The same rows with their whole commands, as Markdown."""
+    from forecast.comparison.tables import markdown
+
+    table = [["data", "error", "commit", "command"]]
+    for row in rows:
+        runs = [row[who] for who in ("recipe", "auto") if who in row]
+        table += [
+            [row["data"], f"{run['figure']} {row['error']}", run["commit"], f"`{run['command']}`"] for run in runs
+        ]
+    return ["## Where it wins, where it loses", "", WINS, "", *markdown(table, left=4), ""]
 
 
 if __name__ == "__main__":

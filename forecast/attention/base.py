@@ -13,7 +13,8 @@ class Mechanism(nn.Module):
     """Mixes values over time. Owns no projection and no head logic.
 
     q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V)  ->  (B, H, Q, V); V is E in every model.
-    Given the identity as v (V = K) a mechanism returns its attention weights (B, H, Q, K).
+    Given the identity as v (V = K) a mechanism returns its attention weights (B, H, Q, K). `ScrambledProbAttention`
+    alone does not: heads and steps of its weights have changed places, which is the mistake that it repeats.
 
     causal: step t does not see the steps after t; then Q must equal K.
     layer: the number of the attention layer in its model, from 0. Random draws in evaluation depend on it.

@@ -13,6 +13,7 @@ from forecast.layers.heads import merge_heads, mix_heads
 
 L = 11
 qkv = partial(common.qkv, L, dtype=torch.float64)
+KINDS = ProbAttention, ScrambledProbAttention
 few, every = partial(ScrambledProbAttention, factor=1), partial(ScrambledProbAttention, factor=1000)
 
 
@@ -38,8 +39,16 @@ def test_the_layout_is_all_that_differs_from_prob(causal):
 
 def test_it_reads_the_queries_layout_also_across_two_sequences():
     q, k, v = qkv(n_keys=13)
-    prob, scrambled = (kind(causal=False, layer=0, factor=1).eval() for kind in (ProbAttention, ScrambledProbAttention))
+    prob, scrambled = (kind(causal=False, layer=0, factor=1).eval() for kind in KINDS)
     assert torch.equal(merge_heads(scrambled(q, k, v)), prob(q, k, v).reshape(B, L, H * E))
+
+
+def test_of_the_identity_it_makes_weights_whose_heads_and_steps_have_changed_places():
+    q, k, _ = qkv()
+    identity = torch.eye(L, dtype=torch.float64).expand(B, H, -1, -1)
+    weights, scrambled = (kind(causal=False, layer=0, factor=1).eval()(q, k, identity) for kind in KINDS)
+    assert not torch.allclose(scrambled, weights)
+    assert torch.equal(scrambled.transpose(1, 2).reshape(B, H, L, L), weights)
 
 
 def test_it_breaks_the_laws_of_heads_and_of_causality():

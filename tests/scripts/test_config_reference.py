@@ -9,6 +9,7 @@ from script import SCRIPTS
 
 from forecast.config.check import check_config
 from forecast.config.entry import composed
+from forecast.config.values import options
 
 DOCS = SCRIPTS.parent / "docs"
 CONF = SCRIPTS.parent / "conf"
@@ -120,6 +121,26 @@ def test_links_in_the_repository_lead_to_files():
             if not (file.parent / target).exists():
                 dead.append(f"{file.relative_to(root)}: {target}")
     assert dead == []
+
+
+@pytest.mark.parametrize(
+    ("page", "group", "but"),
+    [
+        ("reference/models.md", "model", []),
+        ("reference/models.md", "loss", []),
+        ("attentions.md", "attention", ["inherit"]),
+        ("attentions.md", "variant", ["corrected"]),
+        ("tutorials/ablation.md", "experiment/ablation", []),
+    ],
+)
+def test_a_page_that_lists_a_group_lists_all_of_it(page, group, but):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert [name for name in options(group) if name not in but and f"`{name}`" not in text] == []
+
+
+def test_the_readme_counts_the_models_beside_the_informer():
+    counted = {20: "twenty"}[len(options("model")) - 1]
+    assert f"and {counted} other models" in (SCRIPTS.parent / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_list_of_decisions_is_complete():

@@ -351,7 +351,9 @@ def test_an_unknown_excerpt_is_refused_with_the_nearest_name(capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["typing-error", "two-mistakes", "slot-refused", "check-data"])
+@pytest.mark.parametrize(
+    "name", ["typing-error", "two-mistakes", "slot-refused", "role-refused", "frequency-refused", "check-data"]
+)
 def test_commands_that_train_nothing_print_what_was_recorded(tmp_path, name):
     recipes = read_recipes(ROOT / "results" / "excerpts.yaml")
     write_record(record_path(tmp_path, name), read_record(record_path(ROOT, name)))

@@ -1,12 +1,11 @@
 """docs/results.md is what results/ gives."""
 
 import json
+import re
 
-import pytest
 from script import SCRIPTS, call_script, load_script
 from studies_lines import line
 
-from forecast.errors import UserError
 from studies.published.document import CODE
 from studies.published.outcome import RULE
 
@@ -33,7 +32,8 @@ def test_tables_and_comparisons_become_one_text(tmp_path):
     spec = spec_from_file_location("script_results", SCRIPTS / "results.py")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    (tmp_path / "published.csv").write_bytes((RESULTS / "published.csv").read_bytes())
+    for name in ("published.csv", "wins.yaml"):
+        (tmp_path / name).write_bytes((RESULTS / name).read_bytes())
     (tmp_path / "runs.jsonl").write_text(json.dumps(line("etth1_m", "24", "informer2020", mse=0.5)) + "\n")
     (tmp_path / "sweep").mkdir()
     (tmp_path / "sweep" / "report.md").write_text("# sweep\n\n## ETTh1\n\n![](errors.png)\n")
@@ -48,20 +48,37 @@ def test_tables_and_comparisons_become_one_text(tmp_path):
     assert text.endswith(f"## sweep\n\n{made_by}\n\n### ETTh1\n\n![](../results/sweep/errors.png)\n")
 
 
-def test_the_excerpt_has_three_rows_of_results(tmp_path):
-    """Of the README: printed, ours with its number of seeds, and the baselines of the same windows."""
+def test_ours_is_bold_where_it_errs_less_than_the_best_of_others_and_what_is_behind_everywhere_is_named():
     module = load_script("results")
-    for name in ("published.csv", "runs.jsonl"):
-        (tmp_path / name).write_bytes((RESULTS / name).read_bytes())
-    rows = module.excerpt(tmp_path)
-    assert rows[1] == (
-        "| `experiment=` | `model=` | published | ours | last value | seasonal naive | closed-form NLinear |"
-    )
-    assert rows[4] == "| `dlinear/etth1_m_96` | `dlinear` | 0.375 | 0.3727 (1) | 1.294 | 0.512 | 0.370 |"
-    assert len(rows) == 7
-    (tmp_path / "runs.jsonl").write_text(json.dumps(line("etth1_m", "24", "informer2020", mse=0.5)) + "\n")
-    with pytest.raises(UserError, match=r"runs\.jsonl has no dlinear of dlinear/etth1_m_96, which README.md shows"):
-        module.excerpt(tmp_path)
+    run = {"command": "forecast train experiment=epf_plus data.target=OT", "figure": "0.685", "commit": "1a2b3c4"}
+    ahead = {"data": "NP", "error": "MASE", "best": ["0.783", "TFT"], "recipe": run, "auto": run | {"figure": "0.993"}}
+    behind = {"data": "DE", "error": "MASE", "best": ["0.685", "TFT"], "recipe": run}
+    assert module.where_it_wins([ahead, behind])[3:] == [
+        "| NP, MASE | `experiment=epf_plus` **0.685** (1a2b3c4) | 0.993 (1a2b3c4) | 0.783, TFT |",
+        "| DE, MASE | `experiment=epf_plus` 0.685 (1a2b3c4) | - | 0.685, TFT |",
+        "",
+        "Behind in every run: DE.",
+        "",
+    ]
+
+
+def test_each_figure_of_where_it_wins_stands_where_its_run_is_recorded():
+    """Ours in a section with its commit, the best of others in that of theirs, a naive one among the panels."""
+    module, docs = load_script("results"), SCRIPTS.parent / "docs"
+    sections = (docs / "experiments.md").read_text().split("\n## ")
+    panels = (docs / "results.md").read_text().partition("\n## Panels\n")[2].partition("\n## ")[0]
+    (others,) = [section for section in sections if section.startswith("What others reach")]
+    rows = module.read_wins(RESULTS)
+    assert {"EPF DE", "EPF BE", "EPF FR"} <= {row["data"] for row in rows}, "they chose nothing"
+    for row in rows:
+        best, whose = row["best"]
+        assert stands(best, panels if whose == "seasonal naive" else others), row
+        for run in (row[who] for who in ("recipe", "auto") if who in row):
+            assert any(stands(run["figure"], text) and run["commit"] in text for text in [*sections, panels]), run
+
+
+def stands(figure, text):
+    return re.search(rf"(?<![\d.]){re.escape(figure)}(?!\d)", text)
 
 
 def test_the_readme_is_short():
