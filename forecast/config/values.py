@@ -23,7 +23,7 @@ def shipped(name: str) -> Path:
             return folder
     raise UserError(
         f"{PACKAGE} was installed without its folder {name}/: install a complete wheel, "
-        "pip install --force-reinstall forecast-*.whl"
+        "pip install --force-reinstall informer_forecast-*.whl"
     )
 
 

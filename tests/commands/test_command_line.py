@@ -94,7 +94,9 @@ def test_every_command_has_a_thin_entry_in_a_checkout():
 
 def test_a_wheel_without_its_configs_says_how_to_get_a_whole_one(monkeypatch, tmp_path):
     monkeypatch.setattr(values, "PACKAGE", tmp_path / "forecast")
-    with pytest.raises(UserError, match=r"without its folder conf/: .* pip install --force-reinstall forecast-\*.whl"):
+    with pytest.raises(
+        UserError, match=r"without its folder conf/: .* pip install --force-reinstall informer_forecast-\*.whl"
+    ):
         values.shipped("conf")
     (tmp_path / "conf").mkdir()
     assert values.shipped("conf") == tmp_path / "conf"  # a checkout
