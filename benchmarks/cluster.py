@@ -15,6 +15,7 @@ from benchmarks.panels import apart, finished
 from benchmarks.ray_nodes import environment, ray_nodes
 from benchmarks.setting import Figures, Setting, print_now
 from forecast.errors import UserError
+from forecast.text.program import install
 
 ROWS, TRAINED = 100, 2000
 LENGTHS = {"seq_len": 48, "label_len": 24, "pred_len": 12}
@@ -25,7 +26,7 @@ POLL = 0.05  # seconds between looks at a worker
 def run(setting: Setting) -> Figures:
     """Medians of ROUNDS turns, the files in the disk cache. UserError where a command fails, and without Ray."""
     if find_spec("ray") is None:
-        raise UserError("cluster: the package ray is not installed. Install it: pip install 'forecast[ray]'")
+        raise UserError(f"cluster: the package ray is not installed. Install it: {install('ray')}")
     rounds = min(ROUNDS, setting.rounds)
     with TemporaryDirectory(prefix="benchmark-") as name, ray_nodes(2) as address:
         folder = Path(name)

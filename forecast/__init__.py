@@ -3,9 +3,11 @@
 from importlib.metadata import version
 from typing import Any
 
+from forecast.text.program import DISTRIBUTION
+
 __all__ = ["Forecaster", "UserError", "__version__"]
 
-__version__ = version("forecast")
+__version__ = version(DISTRIBUTION)
 
 
 def __getattr__(name: str) -> Any:

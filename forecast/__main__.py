@@ -19,6 +19,7 @@ from typing import Any, NoReturn, TextIO
 
 from forecast.commands import Answer
 from forecast.errors import Terminated, UsageError, UserError, closest
+from forecast.text.program import DISTRIBUTION
 from forecast.text.terminal import guard, harmless, json_text, say
 
 # The commands whose options are a Hydra config, then those with options of their own.
@@ -59,7 +60,7 @@ def main() -> None:
     name, *arguments = sys.argv[1:] or ["--help"]
     if name in ("-h", "--help", "--version"):
         with exit_status():
-            say(f"forecast {version('forecast')}" if name == "--version" else overview())
+            say(f"forecast {version(DISTRIBUTION)}" if name == "--version" else overview())
         return
     if name not in COMMANDS:
         with exit_status(as_json="--json" in arguments):

@@ -22,7 +22,6 @@ from forecast.commands.fold_files import (
     part_path,
     save_scales,
     saved_scales,
-    suffix,
     write_part,
 )
 from forecast.commands.fold_page import page_of
@@ -82,7 +81,7 @@ def backtest(cfg: DictConfig) -> Answer:
     checkpoint, parts = of_checkpoint(cfg, settings, folder) if cfg.ckpt_path else of_config(cfg, settings, folder)
     scales, pred_len = saved_scales(folder), checkpoint.config["pred_len"]
     sums, errors = FoldSums(scales, pred_len=pred_len), []
-    for part in join_parts(folder, TABLE, parts):
+    for part in join_parts(folder, parts):
         cells = cell_errors(part, scales)
         errors += fold_errors(part, cells)
         sums.add(part, cells)
@@ -100,7 +99,7 @@ def backtest(cfg: DictConfig) -> Answer:
         }
     )
     write_text(folder / PAGE, page_of(folder, document, sums, parts, told_of(checkpoint)))
-    document[FILES] = {name: sha256(folder / name) for name in (f"{TABLE}{suffix()}", PAGE)}
+    document[FILES] = {name: sha256(folder / name) for name in (TABLE, PAGE)}
     document |= rounded({"seconds": time.perf_counter() - started})
     write_json(folder / DOCUMENT, document)
     say(printed(document))
@@ -139,7 +138,7 @@ def check_folder(folder: Path, cfg: DictConfig) -> None:
             "another folder, or leave hydra.run.dir out."
         )
     if not before:
-        outputs = [folder / name for name in (f"{TABLE}{suffix()}", DOCUMENT, PAGE, RUN_INFO, RUNS, PARTS)]
+        outputs = [folder / name for name in (TABLE, DOCUMENT, PAGE, RUN_INFO, RUNS, PARTS)]
         keep_others(outputs, ours=False, key=key, like="of a backtest", fix="choose another folder")
 
 

@@ -1,7 +1,6 @@
 """The files of a backtest: a part for each training as it finishes, joined at the end."""
 
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,8 @@ import pandas as pd
 from forecast.files import replacing, save_arrays
 
 # In the folder of a backtest: its table, its figures, what it is of.
-TABLE, DOCUMENT, OF = "backtest", "backtest.json", "backtest_of.json"
+TABLE, DOCUMENT, OF = "backtest.parquet", "backtest.json", "backtest_of.json"
 PARTS, SCALES = "parts", "scales.npz"
-TIMES = ["cutoff", "time"]
-
-
-def suffix() -> str:
-    """Parquet, or CSV where pyarrow is not installed."""
-    return ".csv" if find_spec("pyarrow") is None else ".parquet"
 
 
 def is_backtest(folder: Path) -> bool:
@@ -28,50 +21,27 @@ def is_backtest(folder: Path) -> bool:
 
 def part_path(folder: Path, number: int) -> Path:
     """Where the forecasts of a training are, those of fold `number` and perhaps of later ones."""
-    return folder / PARTS / f"fold-{number:05d}{suffix()}"
+    return folder / PARTS / f"fold-{number:05d}.parquet"
 
 
 def write_part(folder: Path, number: int, table: pd.DataFrame) -> None:
     """Writes a part, whole or not at all."""
     (folder / PARTS).mkdir(exist_ok=True)
     with replacing(part_path(folder, number)) as path:
-        write_table(table, path)
-
-
-def write_table(table: pd.DataFrame, path: Path) -> None:
-    """A table as Parquet or CSV, every number as it is."""
-    if suffix() == ".parquet":
         table.to_parquet(path, index=False, engine="pyarrow")
-    else:
-        table.to_csv(path, index=False, lineterminator="\n")
 
 
 def read_part(path: Path) -> pd.DataFrame:
     """A part as it was written."""
-    if path.suffix == ".parquet":
-        return pd.read_parquet(path, engine="pyarrow")
-    table: pd.DataFrame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    table["fold"] = table["fold"].map(int)
-    for name in TIMES:
-        table[name] = pd.to_datetime(table[name])
-    for name in table.columns[list(table.columns).index("y") :]:  # by Python: pandas may round the last digit otherwise
-        table[name] = table[name].replace("", "nan").map(float)
-    return table
+    return pd.read_parquet(path, engine="pyarrow")
 
 
-def join_parts(folder: Path, name: str, numbers: list[int]) -> Iterator[pd.DataFrame]:
-    """Writes all parts below one another into NAME.parquet or .csv, with memory for one of them, and yields each."""
-    with replacing(folder / f"{name}{suffix()}") as path:
-        if suffix() == ".csv":
-            with path.open("w", encoding="utf-8", newline="") as file:
-                for place, number in enumerate(numbers):
-                    part = read_part(part_path(folder, number))
-                    part.to_csv(file, index=False, header=not place, lineterminator="\n")
-                    yield part
-            return
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+def join_parts(folder: Path, numbers: list[int]) -> Iterator[pd.DataFrame]:
+    """Writes all parts below one another into TABLE, with memory for one of them, and yields each."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
+    with replacing(folder / TABLE) as path:
         first = pa.Table.from_pandas(read_part(part_path(folder, numbers[0])), preserve_index=False)
         with pq.ParquetWriter(path, first.schema) as writer:
             for number in numbers:

@@ -16,7 +16,6 @@ from forecast.commands.fold_files import (
     part_path,
     read_part,
     saved_scales,
-    suffix,
 )
 from forecast.commands.fold_runs import best_of
 from forecast.commands.outputs import keep_others
@@ -53,13 +52,12 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
             f"{folder} has no results to report: this backtest has not finished. The same forecast backtest command, "
             f"with hydra.run.dir={folder}, goes on with it."
         )
-    table = f"{TABLE}{suffix()}"
     parts = [0] if found["refit"] == "never" else list(range(found["folds"]))
-    needed = [folder / table, folder / PARTS / SCALES, *(part_path(folder, number) for number in parts)]
+    needed = [folder / TABLE, folder / PARTS / SCALES, *(part_path(folder, number) for number in parts)]
     if lost := next((path for path in needed if not path.is_file()), None):
         raise UserError(f"{lost} is gone, from which the page is made. The same backtest in another folder makes both.")
-    if sha256(folder / table) != found[FILES].get(table):
-        raise UserError(f"{folder}: {table} is not the one that {DOCUMENT} was written with. Run the backtest again.")
+    if sha256(folder / TABLE) != found[FILES].get(TABLE):
+        raise UserError(f"{folder}: {TABLE} is not the one that {DOCUMENT} was written with. Run the backtest again.")
     first = None if found["refit"] == "never" else 0
     checkpoint = Path(of["ckpt_path"]) if of.get("ckpt_path") else best_of(folder, first)
     if not checkpoint.is_file():

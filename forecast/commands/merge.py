@@ -9,7 +9,6 @@ from forecast.commands.predict import checked_output
 from forecast.commands.predict_panel import written_or_refused
 from forecast.data.catalog import file_md5
 from forecast.data.panel.parts import Part, beside, check_parts, join, read_part
-from forecast.data.panel.writing import check_installed
 from forecast.errors import UserError
 from forecast.files import together
 from forecast.text.terminal import say
@@ -25,7 +24,6 @@ def main(arguments: argparse.Namespace) -> Answer:
             f"--output {output}: the parts are {ending} files, and merging does not change them. Choose a name that "
             f"ends in {ending}"
         )
-    check_installed(output, f"--output {output}")
     inputs = [(f"part {path}", name) for path, _ in parts for name in (path, beside(path))]
     key = f"--output {output}"
     keep_inputs((output, beside(output)), inputs, key=key)

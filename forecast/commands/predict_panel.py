@@ -28,7 +28,7 @@ from forecast.config.settings import PredictSettings
 from forecast.data.catalog import file_md5
 from forecast.data.panel.parts import Part, beside, is_unchanged, join, read_part, write_rows
 from forecast.data.panel.read import panel_files
-from forecast.data.panel.writing import CSV, LongTable, check_installed
+from forecast.data.panel.writing import CSV, LongTable
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
 from forecast.evaluation.interval_columns import split_ends
@@ -46,7 +46,6 @@ Made = Callable[["Scoring", Path], list[tuple[Path, Part]]]
 def predict_panel(settings: PredictSettings, forecaster: Forecaster, output: Path) -> Answer:
     """Forecasts the steps after the end of every series of a file, or one part of them; writes them and a picture."""
     checkpoint, shard = forecaster.checkpoint, shard_of(settings.shard)
-    check_installed(output, f"output={output}")
     source, future = sources(settings, forecaster)
     picture = output.with_suffix(".png") if shard == (1, 1) else None
     outputs = [path for path in (output, beside(output), picture) if path is not None]

@@ -6,15 +6,13 @@ from omegaconf import DictConfig
 
 from forecast.commands import Answer
 from forecast.errors import UserError
+from forecast.text.program import install
 
 
 def tune(cfg: DictConfig) -> Answer:
     """Runs trials and writes what came of them, see `tuning.tune`. UserError where Optuna is not installed."""
     if find_spec("optuna") is None:
-        raise UserError(
-            "forecast tune: the package optuna is not installed. Install it: pip install 'forecast[tune]', or pip "
-            "install 'optuna>=5,<6'"
-        )
+        raise UserError(f"forecast tune: the package optuna is not installed. Install it: {install('tune')}")
     from forecast.commands import tuning
 
     return tuning.tune(cfg)

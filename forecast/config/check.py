@@ -16,6 +16,7 @@ from forecast.config.slots import check_slots, has_slots
 from forecast.config.values import CONF, Problems, chosen_groups, options, read_values, select
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError, closest
+from forecast.text.program import install
 
 # What the program hands in when it builds these, so that YAML need not and must not.
 PROVIDED: Mapping[str, tuple[str, ...]] = {
@@ -48,7 +49,7 @@ def check_config(cfg: DictConfig) -> None:
         if all(present) and not rule.holds(*operands):
             pairs = list(zip(rule.reads, operands, strict=True))
             path, value = next((pair for pair in pairs if "_target_" not in pair[0]), pairs[0])
-            problems.add(path, value, rule.message.format(*operands))
+            problems.add(path, value, rule.message.format(*operands, install=install(rule.extra)))
     check_slots(values, problems)
     check_roles(values, problems)
     problems.report()

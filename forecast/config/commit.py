@@ -9,6 +9,7 @@ from pathlib import Path
 
 import forecast
 from forecast.config.values import PACKAGE
+from forecast.text.program import DISTRIBUTION
 
 CODE = ("forecast", "conf")
 # Whose versions a sweep's job is told by too, as run.json has them.
@@ -37,7 +38,7 @@ def commit(checkout: Path = PACKAGE.parent) -> str:
 
 def installed_hash() -> str:
     """8 hex digits of the files of the installed package, as its wheel lists them."""
-    files = distribution("forecast").files or ()
+    files = distribution(DISTRIBUTION).files or ()
     return short_hash(sorted(f"{file} {file.hash.value}" for file in files if file.hash and file.suffix != ".pyc"))
 
 

@@ -18,6 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from forecast.config.compose import compose_config, groups
 from forecast.config.values import CONF, as_typed, chosen_groups, walk
 from forecast.errors import UserError, closest, nearest
+from forecast.text.program import install
 
 # So many combinations of a sweep that Hydra has refused are looked at for the reason.
 COMBINATIONS = 50
@@ -186,7 +187,7 @@ def no_launcher(name: str) -> str:
     if name in known:
         return ""
     if extra := EXTRAS.get(name):
-        return f"{LAUNCHER}={name} is not installed. Install it: pip install 'forecast[{extra}]'"
+        return f"{LAUNCHER}={name} is not installed. Install it: {install(extra)}"
     names = sorted({*known, *EXTRAS})
     return f"{LAUNCHER}={as_typed(name)}: there is no such launcher.{closest(name, names)} Choose of {', '.join(names)}"
 

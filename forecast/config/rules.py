@@ -35,11 +35,15 @@ BOUNDS: Mapping[str, Bound] = {
 
 
 class Rule(NamedTuple):
-    """Several values together. `reads` are their paths; without one of them the rule does not apply."""
+    """Several values together. `reads` are their paths; without one of them the rule does not apply.
+
+    In `message` {0}, {1} and so on are the values, and {install} the command that installs `extra`.
+    """
 
     reads: tuple[str, ...]
     holds: Callable[..., bool]
     message: str
+    extra: str = ""
 
 
 def _is(target: object, name: str) -> bool:
@@ -207,8 +211,9 @@ RULES: tuple[Rule, ...] = (
         Rule(
             ("logger._target_",),
             partial(_installed, name=name, package=package),
-            f"the package {package} is not installed. Install it: pip install 'forecast[{package}]', or choose "
-            "logger=tensorboard or logger=csv",
+            f"the package {package} is not installed. Install it: {{install}}, or choose logger=tensorboard or "
+            "logger=csv",
+            extra=package,
         )
         for name, package in (("WandbLogger", "wandb"), ("MLFlowLogger", "mlflow"), ("MLflow", "mlflow"))
     ),
@@ -216,8 +221,9 @@ RULES: tuple[Rule, ...] = (
         Rule(
             ("model._target_",),
             partial(_installed, name=name, package="statsforecast"),
-            "the package statsforecast is not installed. Install it: pip install 'forecast[stats]', or choose "
-            "model=ridge or model=seasonal_naive",
+            "the package statsforecast is not installed. Install it: {install}, or choose model=ridge or "
+            "model=seasonal_naive",
+            extra="stats",
         )
         for name in ("Theta", "ETS", "ARIMA")
     ),

@@ -20,7 +20,7 @@ def conf_folder() -> Path:
             return folder
     raise UserError(
         f"{PACKAGE} was installed without its folder conf/: install a complete wheel, "
-        "pip install --force-reinstall forecast-*.whl"
+        "pip install --force-reinstall informer_forecast-*.whl"
     )
 
 

@@ -11,6 +11,7 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.panel.frame import STEP_FREQ, PanelFrame
 from forecast.data.roles import HOLIDAY
 from forecast.errors import UserError, closest
+from forecast.text.program import install
 
 Frame = TypeVar("Frame", SeriesFrame, PanelFrame)
 
@@ -23,10 +24,7 @@ def holiday_flags(timestamps: pd.DatetimeIndex, country: str) -> npt.NDArray[np.
     try:
         import holidays
     except ImportError as error:
-        raise UserError(
-            f"data.holidays={country} needs the package holidays: pip install 'forecast[holidays]', or pip install "
-            "holidays"
-        ) from error
+        raise UserError(f"data.holidays={country} needs the package holidays: {install('holidays')}") from error
     known = list(holidays.list_supported_countries())
     if country not in known:
         raise UserError(

@@ -17,6 +17,7 @@ from torch import Tensor
 from forecast.bounds import Positive, at_least
 from forecast.errors import UserError
 from forecast.models.base import FittedModel, FittingRows, WindowShape
+from forecast.text.program import install
 
 log = logging.getLogger(__name__)
 
@@ -201,6 +202,6 @@ def require_statsforecast() -> None:
         import statsforecast.models  # noqa: F401
     except ImportError as error:
         raise UserError(
-            f"statsforecast cannot be imported ({error}). Install it: pip install 'forecast[stats]', or choose "
-            "model=ridge or model=seasonal_naive"
+            f"statsforecast cannot be imported ({error}). Install it: {install('stats')}, or choose model=ridge or "
+            "model=seasonal_naive"
         ) from error

@@ -2,6 +2,7 @@
 
 import copy
 import sys
+from importlib import import_module
 
 import pytest
 import torch
@@ -113,9 +114,7 @@ def test_a_class_that_is_no_model_is_told(tmp_path, own_content):
 
 def test_what_a_checkpoint_holds_is_never_executed_in_a_trusted_module_either(tmp_path, own_content):
     with trusting([MODULE]):
-        from my_package.models import Drift  # a user's own class inside the file: weights_only refuses it
-
-        own_content["hyper_parameters"] = Drift
+        own_content["hyper_parameters"] = import_module(MODULE).Drift  # inside the file: weights_only refuses it
         path = tmp_path / "pickled.ckpt"
         torch.save(own_content, path)
         with pytest.raises(UserError, match="could execute code on loading"):

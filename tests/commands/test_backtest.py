@@ -1,6 +1,5 @@
 """`forecast backtest`: what a fold learned from, what it forecast, what is said of it, and what is refused."""
 
-import csv
 import json
 import re
 import subprocess
@@ -230,19 +229,6 @@ def test_killed_after_the_first_fold_it_goes_on_to_the_same_bytes(refitted, tmp_
     assert not (tmp_path / "backtest.parquet").exists()
     backtested(tmp_path, *words[:-1])  # beside the sweep that is still at work
     assert (tmp_path / "backtest.parquet").read_bytes() == (refitted[0] / "backtest.parquet").read_bytes()
-
-
-def test_without_pyarrow_the_table_is_a_csv_with_every_digit(trained_once, tmp_path, monkeypatch):
-    folder, table, document = trained_once
-    monkeypatch.setattr("forecast.commands.fold_files.find_spec", lambda _: None)
-    best = folder / "folds/fold-all/checkpoints/best.ckpt"
-    call("backtest", f"ckpt_path={best}", *FOLDS[:2], f"hydra.run.dir={tmp_path}")
-    rows = list(csv.DictReader((tmp_path / "backtest.csv").read_text().splitlines()))
-    assert [[float(row[name]) for name in list(table)[4:]] for row in rows] == table.iloc[:, 4:].to_numpy().tolist()
-    assert [row["time"] for row in rows] == table["time"].astype(str).tolist()
-    again = json.loads((tmp_path / "backtest.json").read_text())
-    assert again["by_fold"] == document["by_fold"] and list(again["files"]) == ["backtest.csv", "report.html"]
-    assert not list(tmp_path.rglob("*.parquet"))
 
 
 def test_json_is_the_document(trained_once, tmp_path, capsys):

@@ -103,7 +103,9 @@ def test_a_command_of_a_checkout_says_so_in_a_wheel(monkeypatch, capsys):
 
 def test_a_wheel_without_its_configs_says_how_to_get_a_whole_one(monkeypatch, tmp_path):
     monkeypatch.setattr(values, "PACKAGE", tmp_path / "forecast")
-    with pytest.raises(UserError, match=r"without its folder conf/: .* pip install --force-reinstall forecast-\*.whl"):
+    with pytest.raises(
+        UserError, match=r"without its folder conf/: .* pip install --force-reinstall informer_forecast-\*.whl"
+    ):
         values.conf_folder()
     (tmp_path / "conf").mkdir()
     assert values.conf_folder() == tmp_path / "conf"  # a checkout

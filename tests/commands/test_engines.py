@@ -20,8 +20,8 @@ from forecast.commands import predict_panel as command
 from forecast.commands.engines import forecasts, ray_pool, ray_worker
 from forecast.data.panel.parts import beside
 from forecast.evaluation import predict_panel as core
+from forecast.text.program import install
 
-pytest.importorskip("pyarrow")
 ON_RAY = ("engine=ray",)
 COLUMNS = [*WINDOW, "data.id_column=shop", "data.time_column=day", "data.target=sold"]
 
@@ -154,7 +154,7 @@ def test_a_second_command_on_the_same_output_is_refused_at_once(folder, tmp_path
 def test_without_ray_the_command_to_install_it_is_named(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     text = refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", *ON_RAY)
-    assert "engine=ray: the package ray is not installed. Install it: pip install 'forecast[ray]'" in text
+    assert f"engine=ray: the package ray is not installed. Install it: {install('ray')}" in text
 
 
 def test_a_page_waits_for_no_picture_and_nothing_but_engine_ray_imports_ray_or_the_engine(folder, tmp_path):

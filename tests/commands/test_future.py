@@ -14,7 +14,6 @@ from forecast.commands import predict_panel as command
 from forecast.commands.inputs import evaluated_data, trained_source
 from forecast.evaluation import predict_panel as core
 
-pytest.importorskip("pyarrow")
 ROLES = ["data.target=sold", "data.known=[promo,temp]", "seq_len=22", "label_len=11", "pred_len=5", "data=csv"]
 HOURS, DAYS = 140, [60, 80, 45, 70]
 READING = ["data/split=last", "data.id_column=shop", "data.time_column=day"]

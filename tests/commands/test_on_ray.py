@@ -17,8 +17,7 @@ from commands.test_predict_panel import WINDOW
 
 from forecast.data.panel.parts import beside
 
-pytest.importorskip("ray", minversion="2.60")
-pytest.importorskip("pyarrow")
+pytest.importorskip("ray", minversion="2.60", reason='needs ray: pip install -e ".[ray]"')
 from benchmarks.ray_nodes import (  # it imports Ray
     end_node,
     environment,

@@ -20,7 +20,6 @@ from forecast.data.panel.parts import beside
 from forecast.evaluation import predict_panel as core
 from forecast.training.calibrated import add_calibration
 
-pytest.importorskip("pyarrow")
 LENGTHS = [60, 80, 45, 10, 90, 70, 22, 31, 40, 55, 33, 28, 64]
 WINDOW = ["seq_len=22", "label_len=11", "pred_len=5", "data/split=last", "data=csv"]
 HELD = [s for s, n in enumerate(LENGTHS) if n >= 22]

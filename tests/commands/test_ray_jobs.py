@@ -18,6 +18,7 @@ from program import ONE_COLUMN, call
 
 import forecast.commands.train  # noqa: F401 - here: `faked` takes back what is imported in its block
 from forecast.commands.engines import ray_jobs, ray_pool
+from forecast.text.program import install
 
 ON_RAY = ("-m", *ONE_COLUMN, "hydra/launcher=ray")
 
@@ -120,7 +121,7 @@ def test_what_it_cannot_begin_with_is_refused(capsys, monkeypatch):
             assert message in refused(capsys, "seed=1,2", *words)
     monkeypatch.setitem(sys.modules, "ray", None)
     text = refused(capsys, "seed=1,2")
-    assert "hydra/launcher=ray: the package ray is not installed. Install it: pip install 'forecast[ray]'" in text
+    assert f"hydra/launcher=ray: the package ray is not installed. Install it: {install('ray')}" in text
     assert not states()
 
 

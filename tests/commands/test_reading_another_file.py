@@ -233,7 +233,6 @@ def test_rows_counted_from_a_start_have_dates_in_the_forecast(values, folder):
 
 
 def test_a_parquet_file_is_read_as_the_dataframe_that_it_holds(values, folder, trained):
-    pytest.importorskip("pyarrow")
     path = folder / "history.parquet"
     values.rename_axis("when").assign(city="Albany").to_parquet(path)
     model = Forecaster.load(trained)

@@ -91,7 +91,7 @@ def test_a_new_series_is_told_its_known_numbers_in_the_units_of_the_others(folde
 
 
 def test_holidays_need_no_file_of_the_future(folder, tmp_path):
-    pytest.importorskip("holidays")
+    pytest.importorskip("holidays", reason='needs holidays: pip install -e ".[holidays]"')
     series().to_csv(tmp_path / "one.csv", index=False)
     best = write_untrained(
         tmp_path / "c.ckpt", *LENGTHS, "data.target=load", "data.holidays=DE", f"data.path={tmp_path}/one.csv"

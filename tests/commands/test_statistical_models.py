@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from program import call, refusal
 
+from forecast.text.program import install
+
 ROWS, SEASON, P = 157, 7, 5
 
 
@@ -31,7 +33,7 @@ def overrides(csv, run, model):
 @pytest.mark.filterwarnings("ignore")  # statsforecast's own
 @pytest.mark.parametrize("model", ["theta", "ets", "arima"])
 def test_it_is_trained_evaluated_and_predicted_from(model, csv, tmp_path, capsys):
-    pytest.importorskip("statsforecast")
+    pytest.importorskip("statsforecast", reason='needs statsforecast: pip install -e ".[stats]"')
     run = tmp_path / "run"
     call("train", *overrides(csv, run, model))
     log = (run / "train.log").read_text()
@@ -59,5 +61,5 @@ def test_without_the_package_a_training_is_refused_before_the_data_are_read(csv,
     monkeypatch.setattr("forecast.data.sources.CsvSource.frame", lambda *_: pytest.fail("the data were read"))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     said = refusal(capsys, "train", *overrides(csv, tmp_path / "run", "theta"))
-    assert said.count("\n") == 1 and "statsforecast is not installed. Install it: pip install 'forecast[stats]'" in said
+    assert said.count("\n") == 1 and f"statsforecast is not installed. Install it: {install('stats')}" in said
     assert "model=ridge" in said

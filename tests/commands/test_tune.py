@@ -15,6 +15,7 @@ from program import TINY, call, refusal
 from forecast.commands import tune as command
 from forecast.data.demo import demo_frame
 from forecast.run_folder import sha256
+from forecast.text.program import install
 
 STRANGER = "journal.log"
 
@@ -248,7 +249,7 @@ def test_a_sweep_of_studies_is_refused(tmp_path, capsys):
 def test_without_optuna_the_command_to_install_it_is_said(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(command, "find_spec", lambda name: None)
     said = refusal(capsys, "tune", *WORDS, "tune.trials=1", f"hydra.run.dir={tmp_path}")
-    assert "the package optuna is not installed. Install it: pip install 'forecast[tune]'" in said
+    assert f"the package optuna is not installed. Install it: {install('tune')}" in said
 
 
 def test_yaml_of_a_users_own_is_found_by_the_trials_and_by_what_is_printed(tmp_path, capsys):

@@ -10,6 +10,7 @@ from forecast.config.check import check_config, read_settings
 from forecast.config.settings import Checks, EvaluateSettings, PredictSettings, TrainSettings
 from forecast.config.values import chosen_groups, options
 from forecast.errors import UserError
+from forecast.text.program import install
 
 SEED = ": must be between 0 and 4294967295"
 SHARE = "must be at least 0 and less than 1"
@@ -146,8 +147,8 @@ def test_a_logger_whose_package_is_missing_is_refused_with_the_command_that_inst
     for spec in (None, SimpleNamespace(origin=None)):  # the second: a folder of that name, such as wandb's own
         monkeypatch.setattr("importlib.util.find_spec", lambda name, spec=spec: {package: spec}[name])
         assert refusal(f"logger={logger}").partition(": ")[2] == (
-            f"the package {package} is not installed. Install it: pip install 'forecast[{package}]', or choose "
-            "logger=tensorboard or logger=csv"
+            f"the package {package} is not installed. Install it: {install(package)}, or choose logger=tensorboard or "
+            "logger=csv"
         )
     monkeypatch.setattr("importlib.util.find_spec", lambda name: SimpleNamespace(origin="there"))
     check_config(composed(f"logger={logger}"))

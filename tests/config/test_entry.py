@@ -18,6 +18,7 @@ from forecast.config.entry import help_text
 from forecast.config.hydra_errors import diagnose, message
 from forecast.config.values import options
 from forecast.errors import closest
+from forecast.text.program import install
 
 ROOT = Path(__file__).parents[2]
 STUB = Path(__file__).parent / "stub.py"
@@ -105,7 +106,7 @@ def test_right_overrides_are_not_blamed(command):
 @pytest.mark.skipif(bool(find_spec("submitit")), reason="it is installed")
 def test_a_launcher_that_is_not_installed_is_named_with_its_extra():
     (line,) = diagnosed("-m seed=1,2 hydra/launcher=submitit_slurm")
-    assert line == "hydra/launcher=submitit_slurm is not installed. Install it: pip install 'forecast[slurm]'"
+    assert line == f"hydra/launcher=submitit_slurm is not installed. Install it: {install('slurm')}"
 
 
 def test_a_machine_without_slurm_is_no_bug():

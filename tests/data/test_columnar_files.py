@@ -8,6 +8,8 @@ import logging
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from forecast.data.frame import read_frame
@@ -15,9 +17,6 @@ from forecast.data.guessing.check import check_file
 from forecast.data.reading import unpacked
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 N = 31
 STAMPS = pd.date_range("2021-03-01", periods=N, freq="h")
@@ -176,13 +175,6 @@ def test_a_file_that_claims_more_than_a_disk_holds_is_refused_before_it_is_read(
         read_frame(path)
     monkeypatch.setattr(unpacked, "LARGEST", 700)
     with pytest.raises(UserError, match="holds more than 0 GiB of text"):
-        read_frame(path)
-
-
-def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
-    path = parquet(tmp_path, date=STAMPS, x=VALUES)
-    monkeypatch.setattr(unpacked, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"a Parquet file, and pyarrow, .*pip install 'forecast\[parquet\]'"):
         read_frame(path)
 
 

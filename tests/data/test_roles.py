@@ -1,5 +1,6 @@
 """Roles of columns: categories, facts of series and holidays, as every reader gives them; and bad input."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from forecast.data.panel.read import read_panel
 from forecast.data.sources import CsvSource
 from forecast.data.split import LastSplit, ShareSplit
 from forecast.errors import UserError
+from forecast.text.program import install
 
 CONFIG = {"seq_len": 11, "pred_len": 3, "model": {}}
 SHARES = ShareSplit(train=0.7, test=0.2)
@@ -56,10 +58,9 @@ def panel(shops=("a", "b", "c"), rows=40, *, seed=6):
 def written(table, folder, kind):
     path = folder / f"t.{kind}"
     if kind == "parquet":
-        pytest.importorskip("pyarrow")
         table.to_parquet(path, index=False)
     elif kind == "xlsx":
-        pytest.importorskip("openpyxl")
+        pytest.importorskip("openpyxl", reason='needs openpyxl: pip install -e ".[xlsx]"')
         table.to_excel(path, index=False)
     else:
         table.to_csv(path, index=False, sep=";" if kind == "slow.csv" else ",", quoting=2 if kind == "slow.csv" else 0)
@@ -165,7 +166,7 @@ def test_text_without_a_role_is_left_out(tmp_path):
 
 
 def test_holidays_are_known_in_advance(tmp_path):
-    pytest.importorskip("holidays")
+    pytest.importorskip("holidays", reason='needs holidays: pip install -e ".[holidays]"')
     data = read_data(source(written(series(), tmp_path, "csv"), holidays="DE"), CONFIG)
     days = data.frame.timestamps[data.frame.values[:, -1] == 1]
     assert data.covariates == ("holiday",)
@@ -193,13 +194,13 @@ ONE = {
 def test_roles_of_one_series_that_cannot_be_are_refused(tmp_path, case):
     keys, match = ONE[case]
     if case == "a country":
-        pytest.importorskip("holidays")
+        pytest.importorskip("holidays", reason='needs holidays: pip install -e ".[holidays]"')
     with pytest.raises(UserError, match=match):
         read_data(source(written(series(), tmp_path, "csv"), **keys), CONFIG)
 
 
 def test_holidays_need_a_calendar_a_package_and_a_free_name(tmp_path, monkeypatch):
-    pytest.importorskip("holidays")
+    pytest.importorskip("holidays", reason='needs holidays: pip install -e ".[holidays]"')
     table = series().assign(holiday=0)
     with pytest.raises(UserError, match=r"column 'holiday' already.*data.drop=\[holiday\]"):
         read_data(source(written(table, tmp_path, "csv"), holidays="DE"), CONFIG)
@@ -207,7 +208,7 @@ def test_holidays_need_a_calendar_a_package_and_a_free_name(tmp_path, monkeypatc
     with pytest.raises(UserError, match="steps that no calendar counts, which have no holidays"):
         read_data(source(written(steps, tmp_path, "csv"), holidays="DE", time_column=None, freq="steps"), CONFIG)
     monkeypatch.setitem(__import__("sys").modules, "holidays", None)
-    with pytest.raises(UserError, match=r"needs the package holidays: pip install"):
+    with pytest.raises(UserError, match=re.escape(f"needs the package holidays: {install('holidays')}")):
         read_data(source(written(series(), tmp_path, "csv"), holidays="DE"), CONFIG)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import re
 import shlex
 import zipfile
 
@@ -14,9 +15,10 @@ from forecast.data.guessing.check import check_file
 from forecast.data.reading import unpacked, workbook
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
+from forecast.text.program import install
 
-openpyxl = pytest.importorskip("openpyxl")
-pytest.importorskip("defusedxml")
+openpyxl = pytest.importorskip("openpyxl", reason='needs openpyxl: pip install -e ".[xlsx]"')
+pytest.importorskip("defusedxml", reason='needs defusedxml: pip install -e ".[xlsx]"')
 
 N = 31
 STAMPS = [stamp.to_pydatetime() for stamp in pd.date_range("2021-03-01", periods=N, freq="h")]
@@ -192,7 +194,7 @@ def test_a_workbook_without_data_is_refused(tmp_path, sheets):
 
 def test_without_openpyxl_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(unpacked, "find_spec", lambda name: None if name == "openpyxl" else name)
-    with pytest.raises(UserError, match=r"an Excel workbook, and openpyxl, .*pip install 'forecast\[xlsx\]'"):
+    with pytest.raises(UserError, match=f"an Excel workbook, and openpyxl, .*{re.escape(install('xlsx'))}"):
         read_frame(written(tmp_path, Data=ROWS))
 
 

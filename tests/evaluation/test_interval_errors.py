@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from utilsforecast import losses
 
 from forecast.evaluation.interval_errors import IntervalErrors
 
@@ -94,7 +95,6 @@ def test_from_which_step_on_intervals_are_too_narrow():
 
 
 def test_figures_are_those_of_utilsforecast(case):
-    losses = pytest.importorskip("utilsforecast.losses")
     point, lower, upper, target, _ = (
         part.double().numpy()[..., 0] if i in (0, 3) else part for i, part in enumerate(case)
     )

@@ -13,6 +13,7 @@ from models.fitting import fitting_rows
 from forecast.errors import UserError
 from forecast.models.base import WindowShape
 from forecast.models.statistical import ARIMA, ETS, ORDERS, Statistical, Theta
+from forecast.text.program import install
 
 B, C, L, P, N, TRAIN, VAL = 2, 5, 11, 7, 331, 211, 281
 TARGETS = (3, 1)
@@ -148,9 +149,7 @@ def test_an_order_is_judged_on_val_and_by_nothing_after_it(repeating, monkeypatc
 def test_without_the_package_a_forecast_is_refused_with_the_command_that_installs_it(monkeypatch):
     for name in ("statsforecast", "statsforecast.models"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(
-        UserError, match=r"^statsforecast cannot .* pip install 'forecast\[stats\]', or choose model=ri"
-    ):
+    with pytest.raises(UserError, match=f"^statsforecast cannot .*{re.escape(install('stats'))}, or choose model=ri"):
         Theta(window=WINDOW, look_back=L).extend(past(L))
 
 
@@ -159,7 +158,7 @@ def statsforecast():
     """Its models; its own imports warn."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pytest.importorskip("statsforecast.models")
+        return pytest.importorskip("statsforecast.models", reason='needs statsforecast: pip install -e ".[stats]"')
 
 
 def directly(package, kind, period):

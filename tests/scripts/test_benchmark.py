@@ -176,7 +176,6 @@ echo '{"prepare": 3.0, "train": 5.0, "predict": 7.0, "megabytes": 11.0, "rows": 
 @pytest.fixture
 def of_panels(tmp_path, monkeypatch, capsys):
     """Runs the part on small panels beside a peer that says it has forecast so many rows; without it none."""
-    pytest.importorskip("pyarrow")
     measure_here(monkeypatch)
     small = ["--series", 60, "--windows", 500, "--predicted", 70, "--compared", 40, "--steps", 2, "--rounds", 1]
 

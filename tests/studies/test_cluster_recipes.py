@@ -156,7 +156,7 @@ def test_a_slurm_array_forecasts_a_panel_in_parts(shops, shell, tmp_path):
 
 
 def test_spark_forecasts_every_series(shops, shell, tmp_path):
-    pytest.importorskip("pyspark")
+    pytest.importorskip("pyspark", reason="needs pyspark: pip install pyspark")
     if shutil.which("java") is None:
         pytest.skip("no Java")
     (tmp_path / "spark.py").write_text(SPARK_PY)

@@ -17,6 +17,7 @@ from omegaconf import OmegaConf
 from program import TINY, WITH_FIGURES, call, refusal
 
 from forecast.errors import UserError
+from forecast.text.program import install
 from forecast.training.lightning_errors import errors_for_users
 from forecast.training.loggers import finished_wandb_run, log_figure, log_histogram, make_logger
 
@@ -88,7 +89,7 @@ def files_below(folder):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")  # the packages' own
 def test_mlflow_has_scalars_pictures_and_hyperparameters_in_a_database_of_the_run(tmp_path, monkeypatch):
-    pytest.importorskip("mlflow")
+    pytest.importorskip("mlflow", reason='needs mlflow: pip install -e ".[mlflow]"')
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.chdir(tmp_path)
     run = tmp_path / "run"
@@ -105,7 +106,7 @@ def test_mlflow_has_scalars_pictures_and_hyperparameters_in_a_database_of_the_ru
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")  # the packages' own
 def test_wandb_offline_has_scalars_pictures_and_hyperparameters_and_its_run_ends_with_ours(tmp_path, monkeypatch):
-    wandb = pytest.importorskip("wandb")
+    wandb = pytest.importorskip("wandb", reason='needs wandb: pip install -e ".[wandb]"')
     monkeypatch.setenv("WANDB_MODE", "offline")  # Lightning sets it too, and does not put it back
     monkeypatch.setenv("WANDB_SILENT", "true")
     monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path / "cache"))
@@ -174,4 +175,4 @@ def test_a_package_that_is_missing_is_refused_before_the_data_are_read(tmp_path,
     monkeypatch.setattr("forecast.data.sources.DemoSource.frame", lambda *_: pytest.fail("the data were read"))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     said = refusal(capsys, "train", *TINY, "logger=wandb", f"hydra.run.dir={tmp_path}")
-    assert said.count("\n") == 1 and "pip install 'forecast[wandb]'" in said
+    assert said.count("\n") == 1 and install("wandb") in said

@@ -10,6 +10,7 @@ import pytest
 from program import call, refusal
 
 from forecast.config import compose
+from forecast.text.program import install
 
 LENGTHS = {"long": 140, "short": 20, "middle": 83, "other": 101}
 WINDOW = ["seq_len=19", "label_len=7", "pred_len=5", "data/split=last", "data.split.val=2", "data.split.test=3"]
@@ -58,7 +59,7 @@ CASES = [*((model, "pad") for model in MODELS), ("informer", "drop"), ("ridge", 
 )
 def test_every_model_is_trained_judged_and_forecasts_with_made_up_cells(model, short, panel_csv, tmp_path):
     if model in PER_WINDOW and find_spec("statsforecast") is None:
-        pytest.skip("statsforecast is not installed")
+        pytest.skip('needs statsforecast: pip install -e ".[stats]"')
     run, output = tmp_path / "run", tmp_path / "f.csv"
     call("train", *keys(panel_csv, model, short), f"hydra.run.dir={run}")
     metrics = json.loads((run / "metrics.json").read_text())
@@ -87,5 +88,5 @@ def test_models_that_need_statsforecast_say_so_where_it_is_missing(model, panel_
     if find_spec("statsforecast") is not None:
         pytest.skip("statsforecast is installed")
     text = refusal(capsys, "train", *keys(panel_csv, model, "drop"), f"hydra.run.dir={tmp_path}/run")
-    assert "the package statsforecast is not installed. Install it: pip install 'forecast[stats]'" in text
+    assert f"the package statsforecast is not installed. Install it: {install('stats')}" in text
     assert text.count("\n") == 1

@@ -13,7 +13,7 @@ import pytest
 import torch
 from program import ONE_COLUMN
 
-pytest.importorskip("ray", minversion="2.60")
+pytest.importorskip("ray", minversion="2.60", reason='needs ray: pip install -e ".[ray]"')
 from benchmarks.ray_nodes import end_node, environment, ray_nodes, start_node, wait_for  # it imports Ray
 
 pytestmark = pytest.mark.slow

@@ -15,6 +15,7 @@ from typing import Any
 
 from forecast.commands.engines.share_out import Failed, WorkerDied
 from forecast.errors import UserError
+from forecast.text.program import install
 from forecast.text.terminal import label
 
 log = logging.getLogger(__name__)
@@ -51,10 +52,7 @@ class Shared:
 def check_installed(typed: str) -> None:
     """UserError where there is no Ray, for what was typed."""
     if find_spec("ray") is None:
-        raise UserError(
-            f"{typed}: the package ray is not installed. Install it: pip install 'forecast[ray]', or pip install "
-            "'ray>=2.60,<3'"
-        )
+        raise UserError(f"{typed}: the package ray is not installed. Install it: {install('ray')}")
 
 
 @contextmanager
@@ -167,8 +165,7 @@ class RayPool:
             answer = self.answer(question)
         except WorkerDied as error:
             raise UserError(
-                f"a worker died as it began: {error}. See that all machines have this program: pip install "
-                "'forecast[ray]'"
+                f"a worker died as it began: {error}. See that all machines have this program: {install('ray')}"
             ) from error
         if isinstance(answer, Failed):
             raise UserError(answer.text)

@@ -28,7 +28,7 @@ from forecast.data.reading.columnar import KINDS, PARQUET
 from forecast.data.reading.layout import STEP, STEPS, Layout
 from forecast.data.reading.numbers import NumberStyle
 from forecast.data.reading.table import TableSpec
-from forecast.data.reading.unpacked import check_installed, damaged
+from forecast.data.reading.unpacked import damaged
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError, closest
 from forecast.text.terminal import label, listed
@@ -162,7 +162,6 @@ class ColumnarFile:
 
 def columnar_rows(path: Path, kind: bytes, source: CsvSource, book: Codebook) -> PanelRows:
     """The rows of a long panel; UserError as `csv_rows.long_rows`, and for a damaged file."""
-    check_installed(path, KINDS[kind], "parquet", ("pyarrow",))
     findings = Findings(str(path), strict=True)
     return _rows(opened(path, kind, source, findings, book), findings)
 

@@ -5,8 +5,6 @@ import io
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +14,10 @@ import pandas as pd
 from forecast.data.panel.frame import IntArray, PanelFrame
 from forecast.data.panel.scaling import FloatArray
 from forecast.data.writing import PLAIN, Writing
-from forecast.errors import UserError
 from forecast.text.documents import as_cell
 
-CSV, PARQUET = ".csv", ".parquet"
-ENDINGS = CSV, PARQUET
+CSV = ".csv"
+ENDINGS = CSV, ".parquet"
 JOINT = "/"  # between the cells of several id columns
 
 
@@ -153,12 +150,3 @@ class LongTable:
         texts = np.empty((len(used), cells.shape[1]), dtype=object)
         texts[used] = cells
         return list(texts.T)
-
-
-def check_installed(path: Path, key: str) -> None:
-    """UserError where a Parquet file is to be written and pyarrow is not there. key: what names it."""
-    if path.suffix == PARQUET and find_spec("pyarrow") is None:
-        raise UserError(
-            f"{key}: pyarrow, which writes Parquet files, is not installed. Install it: pip install "
-            "'forecast[parquet]', or choose a name that ends in .csv"
-        )

@@ -19,6 +19,7 @@ from forecast.data.reading import workbook
 from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, csv_of_columns
 from forecast.data.reading.file_bytes import FileBytes
 from forecast.errors import UserError
+from forecast.text.program import install
 from forecast.text.terminal import label
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
@@ -47,7 +48,6 @@ def unpacked(packed: FileBytes, first_bytes: bytes, sheet: str | None, findings:
         seekable.seek(0)
         if known == ZIP:
             return _from_archive(seekable, packed, sheet, findings)
-        check_installed(packed.path, KINDS[known], "parquet", ("pyarrow",))
         blocks = csv_of_columns(seekable, known, LARGEST)
         return _written(_readable(blocks, packed, KINDS[known]), packed, KINDS[known])
 
@@ -64,7 +64,7 @@ def _from_archive(file: IO[bytes], packed: FileBytes, sheet: str | None, finding
                 )
             with archive.open(names[0]) as content:
                 return _written(_blocks(content), packed)
-    check_installed(packed.path, workbook.KIND, "xlsx", ("openpyxl", "defusedxml"))
+    _check_installed(packed.path)
     blocks = workbook.csv_of_sheet(file, sheet, findings)
     return _written(_readable(blocks, packed, workbook.KIND), packed, workbook.KIND)
 
@@ -104,13 +104,13 @@ def damaged(path: Path, kind: str) -> Iterator[None]:
         ) from error
 
 
-def check_installed(path: Path, what: str, extra: str, packages: Iterable[str]) -> None:
-    """UserError, with the command that installs them, where a package is lacking that reads such a file."""
-    lacking = [package for package in packages if find_spec(package) is None]
+def _check_installed(path: Path) -> None:
+    """UserError, with the command that installs them, where a package is lacking that reads workbooks."""
+    lacking = [package for package in ("openpyxl", "defusedxml") if find_spec(package) is None]
     if lacking:
         raise UserError(
-            f"{path} is {what}, and {' and '.join(lacking)}, which reads it, is not installed. Install it: "
-            f"pip install 'forecast[{extra}]', or save the data as CSV."
+            f"{path} is {workbook.KIND}, and {' and '.join(lacking)}, which reads it, is not installed. Install it: "
+            f"{install('xlsx')}, or save the data as CSV."
         )
 
 

@@ -32,7 +32,6 @@ def small_parts(monkeypatch):
 
 
 def written(folder, kind="parquet", shuffle=4):
-    pytest.importorskip("pyarrow") if kind != "csv" else None
     path = folder / f"my.{kind}"
     table = long_table(*gappy(), shuffle=shuffle).reset_index(drop=True)
     table.to_csv(path, index=False) if kind == "csv" else getattr(table, f"to_{kind}")(path)
@@ -77,7 +76,6 @@ def test_what_a_training_has_converted_serves_a_forecast_which_names_columns_and
 
 
 def test_a_conversion_holds_a_tenth_of_the_panel_at_most(tmp_path, monkeypatch):
-    pytest.importorskip("pyarrow")
     monkeypatch.setattr(columnar_rows, "CELLS", 1 << 14)
     monkeypatch.setattr(rows, "BLOCK_CELLS", 1 << 14)
     series, length, names = 400, 500, [f"y{number}" for number in range(32)]
@@ -96,7 +94,6 @@ def test_a_conversion_holds_a_tenth_of_the_panel_at_most(tmp_path, monkeypatch):
 
 
 def test_several_files_are_converted_together(tmp_path, small_parts):
-    pytest.importorskip("pyarrow")
     table = long_table(*gappy(), shuffle=1)
     for number in range(3):
         table[table["unique_id"].map(len) % 3 == number].to_parquet(tmp_path / f"part{number}.parquet")
@@ -105,7 +102,6 @@ def test_several_files_are_converted_together(tmp_path, small_parts):
 
 
 def test_steps_texts_and_several_ids_are_converted_alike(tmp_path, small_parts):
-    pytest.importorskip("pyarrow")
     table = long_table(*gappy(), shuffle=2)
     hours = ((table["ds"] - table["ds"].min()) // pd.Timedelta("1h")).to_numpy()
     table["week"], table["text"] = 40 + hours, table["ds"].dt.strftime("%d.%m.%Y %H:%M")
@@ -119,7 +115,6 @@ def test_steps_texts_and_several_ids_are_converted_alike(tmp_path, small_parts):
 
 
 def test_repeated_rows_are_made_one_in_the_conversion(tmp_path, small_parts):
-    pytest.importorskip("pyarrow")
     table = long_table(*gappy(), shuffle=1)
     path = tmp_path / "my.parquet"
     pd.concat([table, table.iloc[5:50].assign(y=7.0)]).to_parquet(path)
@@ -152,7 +147,6 @@ PART = 50  # rows of a row group
 
 def in_row_groups(folder):
     """Shuffled rows in two files of several row groups."""
-    pytest.importorskip("pyarrow")
     table = long_table(*gappy(), shuffle=4).reset_index(drop=True)
     for number in range(2):
         mine = table[table["unique_id"].map(lambda name, number=number: len(name) % 2 == number)]

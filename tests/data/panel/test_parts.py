@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from panels import made_panel
 
@@ -15,7 +16,6 @@ from forecast.data.writing import Writing
 from forecast.data.written_times import TimeWriter
 from forecast.errors import UserError
 
-pq = pytest.importorskip("pyarrow.parquet")
 PRED_LEN = 3
 LENGTHS = tuple(range(2, 33))
 RUN = {"checkpoint": "c1", "data": "d1", "series": 31, "pred_len": PRED_LEN, "threads": 1}

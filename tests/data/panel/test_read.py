@@ -26,7 +26,6 @@ FORMS = ["long csv", "long tsv", "long parquet", "long feather", "wide csv", "wi
 
 def write(folder, form, panel, stamps, shuffle=None):
     """The file of a panel in one of the forms, and the keys that read it."""
-    pytest.importorskip("pyarrow") if form.endswith(("parquet", "feather")) else None
     shape, kind = form.split()
     path = folder / f"my.{kind}"
     if shape == "long":
@@ -197,7 +196,6 @@ def test_a_line_a_series_is_read_with_and_without_a_header(tmp_path, header):
 
 
 def test_a_stored_index_is_no_column_of_values(tmp_path):
-    pytest.importorskip("pyarrow")
     panel, stamps = planted()
     table = long_table(panel, stamps, shuffle=1)  # its index is a permutation, which pandas stores
     table.to_parquet(tmp_path / "index.parquet")
@@ -272,7 +270,6 @@ def test_the_nn5_file_holds_111_daily_series_with_gaps():
 
 @needs_panels
 def test_the_orange_juice_file_holds_913_weekly_series_with_holes():
-    pytest.importorskip("pyarrow")
     table = pd.read_parquet(SHARED / "orange_juice.parquet")
     keys = {"id_column": ["store", "brand"], "columns": ["y", "price", "deal", "feat"], "gaps": "mask"}
     frame = read(SHARED / "orange_juice.parquet", time_column="t", **keys)

@@ -12,8 +12,6 @@ LONG = {"id_column": "unique_id"}
 
 @pytest.fixture(params=["csv", "parquet"])
 def written(request, tmp_path):
-    if request.param == "parquet":
-        pytest.importorskip("pyarrow")
 
     def write(table, name="my"):
         path = tmp_path / f"{name}.{request.param}"
@@ -216,7 +214,6 @@ def test_keys_that_do_not_go_with_a_form(tmp_path):
 
 
 def test_a_damaged_parquet_file(tmp_path):
-    pytest.importorskip("pyarrow")
     path = tmp_path / "my.parquet"
     hourly("a", range(5)).to_parquet(path)
     path.write_bytes(path.read_bytes()[:200])

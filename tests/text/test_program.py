@@ -1,0 +1,100 @@
+"""What is advised to type installs no stranger's package."""
+
+import json
+import re
+from importlib.metadata import PathDistribution, version
+from pathlib import Path
+
+import pytest
+
+import forecast
+from forecast.text import program
+from forecast.text.program import DISTRIBUTION, install
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_distribution_has_a_name_of_its_own():
+    assert re.search(r'^name = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.M)[1] == DISTRIBUTION != "forecast"
+    assert forecast.__version__ == version("informer-forecast")
+
+
+@pytest.fixture
+def wheel(tmp_path, monkeypatch):
+    """Installs the program as if from a file: `direct_url.json` of PEP 610, beside the lines of its requirements."""
+    monkeypatch.setattr(program, "_BESIDE", tmp_path)
+
+    def install_from(url):
+        (tmp_path / "METADATA").write_text(
+            "Metadata-Version: 2.4\nName: informer-forecast\nVersion: 9.9\nRequires-Dist: torch>=2\n"
+            "Requires-Dist: openpyxl>=3.1; extra == 'xlsx'\nRequires-Dist: defusedxml>=0.7; extra == 'xlsx'\n"
+            "Requires-Dist: ray<3,>=2.60; extra == 'ray'\n"
+        )
+        if url:
+            (tmp_path / "direct_url.json").write_text(json.dumps({"url": url}))
+        monkeypatch.setattr(program, "distribution", lambda name: PathDistribution(tmp_path))
+
+    return install_from
+
+
+def test_in_a_checkout_an_extra_is_installed_from_it_wherever_one_stands(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert install("ray") == 'pip install -e ".[ray]"'
+    monkeypatch.chdir(tmp_path)
+    assert install("ray") == f'pip install -e "{ROOT}[ray]"'
+
+
+def test_elsewhere_the_wheel_is_named_that_was_installed(wheel, tmp_path):
+    path = tmp_path / "my wheels" / "informer_forecast-9.9-py3-none-any.whl"
+    path.parent.mkdir()
+    path.touch()
+    wheel(path.as_uri())
+    assert install("ray") == f'pip install "{path}[ray]"'
+
+
+@pytest.mark.parametrize(
+    "url", ["", "file:///no/such/informer_forecast-9.9-py3-none-any.whl", "https://example.org/a.whl"]
+)
+def test_where_the_wheel_is_gone_the_packages_of_the_extra_are_named(wheel, url):
+    wheel(url)
+    assert install("ray") == 'pip install "ray<3,>=2.60"'
+    assert install("xlsx") == 'pip install "openpyxl>=3.1" "defusedxml>=0.7"'
+
+
+# The package by its name, which on PyPI is a stranger's, with an extra or without; what `install` alone says.
+NAME, PIP = r"[ '\"`](informer[-_.])?forecast", r"pip3? install\b[^\n`&|;#]*?"
+BY_NAME = re.compile(rf"{PIP}{NAME}(?![\w./-])|(?! ){NAME}\[")
+OF_AN_EXTRA = re.compile(rf"{PIP}\.\[")
+PLACES = ("forecast", "hydra_plugins", "studies", "scripts", "benchmarks", "docs", "conf", "results", "data", ".ci")
+INSTALLS = {
+    "pip install 'forecast[ray]'": True,
+    "pip install -U forecast": True,
+    'pip3 install "informer_forecast>=0.1" torch': True,
+    "the extra `forecast[ray]`": True,
+    'pip install -e ".[dev]" && forecast train': False,
+    "pip install -e .\nforecast train": False,
+    "pip install x/informer_forecast-0.1-py3-none-any.whl": False,
+    "a row of forecast[0]": False,
+}
+
+
+def documents():
+    """The path and text of each file of the program and its documents; texts that Python joins over lines are one."""
+    files = [file for place in PLACES for file in (ROOT / place).rglob("*")]
+    for file in [*files, *(file for file in ROOT.iterdir() if file.name != "CHANGELOG.md")]:
+        if file.suffix in (".py", ".md", ".yaml", ".yml", ".toml", ".ipynb", ".sh", "") and file.is_file():
+            text = file.read_text(encoding="utf-8", errors="replace")
+            yield file.relative_to(ROOT).as_posix(), re.sub(r'"\n\s*f?"', "", text) if file.suffix == ".py" else text
+
+
+@pytest.mark.parametrize("text", INSTALLS)
+def test_what_installs_the_package_by_its_name_is_told(text):
+    assert bool(BY_NAME.search(text)) is INSTALLS[text]
+
+
+def test_no_text_says_to_install_the_package_by_its_name():
+    assert [(name, found[0]) for name, text in documents() for found in BY_NAME.finditer(text)] == []
+
+
+def test_the_program_has_one_place_that_says_how_an_extra_is_installed():
+    assert [name for name, text in documents() if name.endswith(".py") and OF_AN_EXTRA.search(text)] == []
