@@ -110,6 +110,7 @@ class PreparedData:
             look_back=look_back,
             device=self.device,
             hidden=len(self.hidden),
+            since=self.frame.since,
             **lengths,
         )
 

@@ -60,6 +60,18 @@ def free_bytes(device: torch.device) -> int:
     return torch.cuda.mem_get_info(device)[0]
 
 
+def hold(part: Tensor, rows: Tensor, table: Tensor, since: Tensor) -> None:
+    """Puts the last measured value into what is made up at the end of some rows, in place of a line to later ones.
+
+    part (B, R, C): values of `table` (N, C) that end with its rows (B,). since (N, C): see `gaps.rows_since_measured`.
+    """
+    steps = since[rows].long()
+    if steps.any():
+        last = table[rows[:, None] - steps, torch.arange(table.shape[1], device=table.device)]
+        back = torch.arange(part.shape[1], 0, -1, device=part.device)[:, None]
+        part.copy_(torch.where(back <= steps[:, None], last[:, None], part))
+
+
 class WindowDataset(Dataset[Batch]):
     """All windows of seq_len + pred_len consecutive rows inside `rows`, one starting at each row, less those in gaps.
 
@@ -83,6 +95,7 @@ class WindowDataset(Dataset[Batch]):
         chosen: npt.NDArray[np.int64] | None = None,
         device: torch.device | None = None,
         hidden: int = 0,
+        since: npt.NDArray[np.integer[Any]] | None = None,
     ) -> None:
         """Windows of a series (N, C + F) made by `stack_series`, on any device.
 
@@ -91,6 +104,7 @@ class WindowDataset(Dataset[Batch]):
         chosen (W,): the numbers of the windows that are served, counted from the first row; None serves all.
         device: where batches are wanted, None: where the series lives; they are gathered there and copied to it.
         hidden: how many of the last known features are 0 at the forecast steps, where nobody knows them.
+        since (N, C + K): see `hold`, of the C columns and the last K known features.
         """
         assert series.ndim == 2 and series.is_contiguous()
         assert rows.start >= 0 and rows.stop <= len(series) and rows.step == 1
@@ -108,6 +122,9 @@ class WindowDataset(Dataset[Batch]):
         first = rows.start + seq_len - look_back
         if first < 0:
             series, first = torch.cat([series[:1].expand(-first, width), series[: rows.stop]]), 0
+        self._series, self._offset, self._pred_len = series, offset, pred_len
+        self._since = None if since is None else torch.as_tensor(since, device=self.home)
+        self._first_origin = rows.start + seq_len
         # Row i of this view is window i, flat: overlapping rows of one memory, each a contiguous piece of it.
         self._windows = series.as_strided((count, length * width), (width, 1), series.storage_offset() + first * width)
         self._chosen = chosen
@@ -165,7 +182,19 @@ class WindowDataset(Dataset[Batch]):
             flat = torch.index_select(self._windows, 0, index, out=pinned)
         else:
             flat = self._windows.index_select(0, index)
-        return flat.to(self.device, non_blocking=True).view(len(index), -1, self._width)
+        both = flat.view(len(index), -1, self._width)
+        if self._since is not None:
+            self._hold(both, index + self._first_origin)
+        return both.to(self.device, non_blocking=True)
+
+    def _hold(self, both: Tensor, origins: Tensor) -> None:
+        """No past is made of rows from its origin (B,) on, and nothing known in advance of rows after the horizon."""
+        assert self._since is not None
+        c, past, ends = self._n_columns, both[:, : self._look_back], origins + self._offset + self._pred_len
+        hold(past[..., :c], origins - 1, self._series[:, :c], self._since[:, :c])
+        if known := self._since.shape[1] - c:
+            for part, rows in ((past, origins), (both[:, self._first_step :], ends)):
+                hold(part[..., -known:], rows - 1, self._series[:, -known:], self._since[:, c:])
 
     def _cut(self, both: Tensor) -> tuple[Tensor, ...]:
         """(B, L + offset + P, C + F) -> the fields of a Batch."""

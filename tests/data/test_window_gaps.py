@@ -45,7 +45,7 @@ def starts(windows):
 @pytest.mark.parametrize("offset", [0, 1, 5])
 @pytest.mark.parametrize("policy", ["mask", "interpolate"])
 def test_just_the_windows_are_left_out_that_read_a_row_which_their_policy_forbids(policy, split, offset):
-    """mask: any filled row. interpolate: a past that ends in a gap, or targets drawn from rows after the split.
+    """mask: any filled row. interpolate: targets behind the last row of the split that is whole.
 
     Rows 70 and 96 end train and val inside a gap. The rows between past and targets may be filled.
     """
@@ -55,13 +55,11 @@ def test_just_the_windows_are_left_out_that_read_a_row_which_their_policy_forbid
     starts_of_all, expected = all_starts(split)[: -offset or None], []
     for s in starts_of_all:
         past, targets = range(s, s + L), range(s + L + offset, s + L + offset + P)
-        if policy == "mask":
-            left = not {*past, *targets} & set(GAPS)
-        else:
-            left = past[-1] not in GAPS and not {*past, *targets} & after
-        expected += [s] if left else []
+        forbidden = set(GAPS) if policy == "mask" else after
+        expected += [] if {*past, *targets} & forbidden else [s]
     assert starts(windows) == expected
-    assert windows.left_out == len(starts_of_all) - len(expected) > 0
+    assert windows.left_out == len(starts_of_all) - len(expected)
+    assert windows.left_out or (policy, split) == ("interpolate", "test")
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -116,11 +114,9 @@ def planted(path, policy, after):
     return prepare(frame, splits=SPLITS, targets=(0,), seq_len=L, pred_len=P, encoding="timeF", scaler=scaler)
 
 
-def pasts(data, forbidden=True):
-    data = data if forbidden else replace(data, frame=replace(data.frame, missing=None))
+def pasts(data):
     windows = data.windows("train")
-    rows = np.array(starts(windows))
-    return rows, windows.__getitems__(range(len(windows))).past
+    return np.array(starts(windows)), windows.__getitems__(range(len(windows))).past
 
 
 @pytest.mark.parametrize("policy", ["interpolate", "forward_fill", "mask"])
@@ -129,14 +125,13 @@ def test_no_past_changes_with_a_value_after_its_end(tmp_path, policy):
     (rows, one), (again, other) = (pasts(planted(tmp_path / "my.csv", policy, after)) for after in (1.0, 1001.0))
     assert rows.tolist() == again.tolist()
     before = rows + L - 1 < 34
-    assert before.sum() > 5
+    assert before.sum() > 5 and (policy == "mask") == (33 not in rows + L - 1)
     assert torch.equal(one[before], other[before])
 
 
-def test_interpolation_would_leak_without_the_guard(tmp_path):
-    (rows, one), (_, other) = (
-        pasts(planted(tmp_path / "my.csv", "interpolate", after), forbidden=False) for after in (1.0, 1001.0)
-    )
+def test_interpolation_would_leak_without_holding_the_last_value(tmp_path, monkeypatch):
+    monkeypatch.setattr(SeriesFrame, "since", None)
+    (rows, one), (_, other) = (pasts(planted(tmp_path / "my.csv", "interpolate", after)) for after in (1.0, 1001.0))
     changed = (one != other).flatten(1).any(1).numpy()
     leaks = {int(r) + L - 1 for r in rows[changed] if r + L - 1 < 34}
     assert leaks == {30, 31, 32, 33}
