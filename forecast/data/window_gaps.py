@@ -12,8 +12,9 @@ def usable_windows(
     """The numbers (W,) of the windows inside `rows` that the gaps leave; None when they leave all.
 
     offset: how many rows lie between a window's past and its targets; a filled row among them is not read.
-    mask: those that read no filled row. interpolate: those without a target behind the split's last whole row, where
-    nothing is known of it up to the split's end. forward_fill: all.
+    mask: those that read no filled row. interpolate: those whose last past row is not filled, since its value was
+    drawn towards the row after the gap, a row of the future; nor may the values of the split's last rows come from
+    rows after the split. forward_fill: all.
     """
     filled = frame.filled
     length = seq_len + offset + pred_len
@@ -28,5 +29,5 @@ def usable_windows(
     else:
         known = np.flatnonzero(~filled)
         end = int(known[-1]) + 1 if known.size else 0
-        shut = np.arange(count) + length > end
+        shut = filled[seq_len - 1 : seq_len - 1 + count] | (np.arange(count) + length > end)
     return np.flatnonzero(~shut) if shut.any() else None

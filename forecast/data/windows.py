@@ -104,7 +104,7 @@ class WindowDataset(Dataset[Batch]):
         chosen (W,): the numbers of the windows that are served, counted from the first row; None serves all.
         device: where batches are wanted, None: where the series lives; they are gathered there and copied to it.
         hidden: how many of the last known features are 0 at the forecast steps, where nobody knows them.
-        since (N, C + K): see `hold`, of the C columns and the last K known features.
+        since (N, K): see `hold`, of the last K known features; no past that is served ends in a gap.
         """
         assert series.ndim == 2 and series.is_contiguous()
         assert rows.start >= 0 and rows.stop <= len(series) and rows.step == 1
@@ -120,11 +120,10 @@ class WindowDataset(Dataset[Batch]):
         self._width = width = series.shape[1]
         length, count = self._first_step + pred_len, max(0, len(rows) - seq_len - offset - pred_len + 1)
         first = rows.start + seq_len - look_back
+        self._series, self._last_step = series, rows.start + seq_len + offset + pred_len - 1
+        self._since = None if since is None else torch.as_tensor(since, device=self.home)
         if first < 0:
             series, first = torch.cat([series[:1].expand(-first, width), series[: rows.stop]]), 0
-        self._series, self._offset, self._pred_len = series, offset, pred_len
-        self._since = None if since is None else torch.as_tensor(since, device=self.home)
-        self._first_origin = rows.start + seq_len
         # Row i of this view is window i, flat: overlapping rows of one memory, each a contiguous piece of it.
         self._windows = series.as_strided((count, length * width), (width, 1), series.storage_offset() + first * width)
         self._chosen = chosen
@@ -183,18 +182,10 @@ class WindowDataset(Dataset[Batch]):
         else:
             flat = self._windows.index_select(0, index)
         both = flat.view(len(index), -1, self._width)
-        if self._since is not None:
-            self._hold(both, index + self._first_origin)
+        if self._since is not None:  # what is known in advance is not known of rows after the horizon
+            known = slice(-self._since.shape[1], None)
+            hold(both[:, self._first_step :, known], index + self._last_step, self._series[:, known], self._since)
         return both.to(self.device, non_blocking=True)
-
-    def _hold(self, both: Tensor, origins: Tensor) -> None:
-        """No past is made of rows from its origin (B,) on, and nothing known in advance of rows after the horizon."""
-        assert self._since is not None
-        c, past, ends = self._n_columns, both[:, : self._look_back], origins + self._offset + self._pred_len
-        hold(past[..., :c], origins - 1, self._series[:, :c], self._since[:, :c])
-        if known := self._since.shape[1] - c:
-            for part, rows in ((past, origins), (both[:, self._first_step :], ends)):
-                hold(part[..., -known:], rows - 1, self._series[:, -known:], self._since[:, c:])
 
     def _cut(self, both: Tensor) -> tuple[Tensor, ...]:
         """(B, L + offset + P, C + F) -> the fields of a Batch."""

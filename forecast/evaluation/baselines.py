@@ -17,7 +17,7 @@ from torch import Tensor
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.data.seasonality import best_period, calendar_seasons, seasonal_period
-from forecast.evaluation.panel_baselines import gathered, held, panel_fitting_rows
+from forecast.evaluation.panel_baselines import gathered, panel_fitting_rows
 from forecast.models.base import FittingRows, ForecastModel, WholeWindows, WindowShape
 from forecast.models.covariates import CovariateRegressors
 from forecast.models.naive import LastValue, SeasonalNaive
@@ -124,19 +124,8 @@ def fitting_rows(data: PreparedData | PanelData) -> FittingRows:
     if isinstance(data, PanelData):
         return panel_fitting_rows(data, period=season(data))
 
-    series, since, moved = data.series[:, list(data.targets)].cpu().double(), data.frame.since, dict[str, int]()
-
     def origins(split: str, look_back: int) -> npt.NDArray[np.int64]:
-        found: npt.NDArray[np.int64] = replace(data, seq_len=look_back).windows_at(split, 0).starts + look_back
-        if since is None or split in moved:
-            return found + moved.get(split, 0)
-        return found[~since[found - 1][:, list(data.targets)].any(axis=1)]  # others were filled towards a target
-
-    for split in () if since is None else data.splits:
-        if not len(origins(split, data.seq_len)):  # no other windows: in a copy gaps hold the last value
-            moved[split] = len(data.series)
-    if since is not None and moved:
-        series = torch.cat([series, torch.from_numpy(held(series.numpy(), since[:, list(data.targets)]))])
+        return replace(data, seq_len=look_back).windows_at(split, 0).starts + look_back
 
     def windows(split: str, look_back: int) -> WholeWindows:
         served = replace(data, seq_len=look_back, device=None).windows_at(split, 0)
@@ -144,6 +133,7 @@ def fitting_rows(data: PreparedData | PanelData) -> FittingRows:
             np.arange(len(served)), lambda some: gathered(served.__getitems__(torch.from_numpy(some)), data.targets)
         )
 
+    series = data.series[:, list(data.targets)].cpu().double()
     seasons = tuple(calendar_seasons(data.frame.freq))
     return FittingRows(series=series, origins=origins, period=season(data), windows=windows, seasons=seasons)
 

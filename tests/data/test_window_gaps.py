@@ -11,6 +11,7 @@ from data.csv_files import read_frame
 from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
 from forecast.data.prepare import fitted_rows, prepare
+from forecast.data.scaling import Scaler
 from forecast.errors import UserError
 
 N, L, P = 131, 7, 3
@@ -45,7 +46,7 @@ def starts(windows):
 @pytest.mark.parametrize("offset", [0, 1, 5])
 @pytest.mark.parametrize("policy", ["mask", "interpolate"])
 def test_just_the_windows_are_left_out_that_read_a_row_which_their_policy_forbids(policy, split, offset):
-    """mask: any filled row. interpolate: targets behind the last row of the split that is whole.
+    """mask: any filled row. interpolate: a past that ends in a gap, or targets drawn from rows after the split.
 
     Rows 70 and 96 end train and val inside a gap. The rows between past and targets may be filled.
     """
@@ -55,11 +56,13 @@ def test_just_the_windows_are_left_out_that_read_a_row_which_their_policy_forbid
     starts_of_all, expected = all_starts(split)[: -offset or None], []
     for s in starts_of_all:
         past, targets = range(s, s + L), range(s + L + offset, s + L + offset + P)
-        forbidden = set(GAPS) if policy == "mask" else after
-        expected += [] if {*past, *targets} & forbidden else [s]
+        if policy == "mask":
+            left = not {*past, *targets} & set(GAPS)
+        else:
+            left = past[-1] not in GAPS and not {*past, *targets} & after
+        expected += [s] if left else []
     assert starts(windows) == expected
-    assert windows.left_out == len(starts_of_all) - len(expected)
-    assert windows.left_out or (policy, split) == ("interpolate", "test")
+    assert windows.left_out == len(starts_of_all) - len(expected) > 0
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -114,9 +117,11 @@ def planted(path, policy, after):
     return prepare(frame, splits=SPLITS, targets=(0,), seq_len=L, pred_len=P, encoding="timeF", scaler=scaler)
 
 
-def pasts(data):
+def pasts(data, forbidden=True):
+    data = data if forbidden else replace(data, frame=replace(data.frame, missing=None))
     windows = data.windows("train")
-    return np.array(starts(windows)), windows.__getitems__(range(len(windows))).past
+    rows = np.array(starts(windows))
+    return rows, windows.__getitems__(range(len(windows))).past
 
 
 @pytest.mark.parametrize("policy", ["interpolate", "forward_fill", "mask"])
@@ -125,13 +130,14 @@ def test_no_past_changes_with_a_value_after_its_end(tmp_path, policy):
     (rows, one), (again, other) = (pasts(planted(tmp_path / "my.csv", policy, after)) for after in (1.0, 1001.0))
     assert rows.tolist() == again.tolist()
     before = rows + L - 1 < 34
-    assert before.sum() > 5 and (policy == "mask") == (33 not in rows + L - 1)
+    assert before.sum() > 5
     assert torch.equal(one[before], other[before])
 
 
-def test_interpolation_would_leak_without_holding_the_last_value(tmp_path, monkeypatch):
-    monkeypatch.setattr(SeriesFrame, "since", None)
-    (rows, one), (_, other) = (pasts(planted(tmp_path / "my.csv", "interpolate", after)) for after in (1.0, 1001.0))
+def test_interpolation_would_leak_without_the_guard(tmp_path):
+    (rows, one), (_, other) = (
+        pasts(planted(tmp_path / "my.csv", "interpolate", after), forbidden=False) for after in (1.0, 1001.0)
+    )
     changed = (one != other).flatten(1).any(1).numpy()
     leaks = {int(r) + L - 1 for r in rows[changed] if r + L - 1 < 34}
     assert leaks == {30, 31, 32, 33}
@@ -170,3 +176,21 @@ def test_a_split_that_gaps_leave_no_window_is_refused_with_what_they_cost():
 def test_a_training_without_one_whole_train_row_is_refused_by_its_windows_and_not_by_its_scaler():
     with pytest.raises(UserError, match=r"the gaps leave train no window: all 62"):
         prepared(frame_of("mask", filled=range(71))).windows("train")
+
+
+@pytest.mark.parametrize("policy", ["interpolate", "forward_fill"])
+@pytest.mark.parametrize("look_back", [None, 2 * L])
+def test_what_is_known_in_advance_owes_nothing_to_rows_after_the_horizon(tmp_path, policy, look_back):
+    """Hours 30 to 33 of `a`, known in advance, are missing; the value after them moves by 1000."""
+    known = {"splits": SPLITS, "targets": (0,), "seq_len": L, "pred_len": P, "encoding": "timeF", "covariates": ("a",)}
+    futures = []
+    for after in (1.0, 1001.0):
+        part = planted(tmp_path / "my.csv", policy, after).frame
+        values = np.concatenate([np.arange(N, dtype=float)[:, None], part.values], axis=1)
+        missing = np.concatenate([np.zeros((N, 1), dtype=bool), part.missing], axis=1)
+        frame = replace(part, values=values, columns=("b", "a"), missing=missing)
+        scaler = Scaler(np.zeros(2), np.ones(2), ("b", "a"), ())
+        windows = prepare(frame, scaler=scaler, **known).windows("train", look_back=look_back)
+        futures.append(windows.__getitems__(range(len(windows))).future_known)
+    early = torch.from_numpy(windows.starts + L + P <= 34)
+    assert early.sum() > 20 and torch.equal(futures[0][early], futures[1][early])
