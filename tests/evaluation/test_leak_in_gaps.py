@@ -10,7 +10,7 @@ from evaluation.small_panels import L, P, panel, prepared
 from forecast.data.gaps import Repair
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError
-from forecast.evaluation.baselines import window_shape
+from forecast.evaluation.baselines import fitting_rows, window_shape
 from forecast.evaluation.leakage import check_leakage
 from forecast.evaluation.panel_borders import refilled
 from forecast.models.naive import LastValue
@@ -93,3 +93,23 @@ def test_what_is_known_in_advance_owes_nothing_to_rows_after_the_horizon():
         assert early.sum() > 10 and torch.equal(getattr(before, name)[early], getattr(after, name)[early])
     late = rows.index(GAP.stop - P + 1)  # the row behind the gap is a forecast step, whose x is known
     assert not torch.equal(before.future_known[late], after.future_known[late])
+
+
+def test_a_linear_map_is_fitted_to_no_past_that_ends_in_a_gap():
+    """Without other windows gaps hold the last value: the row behind the gap moves, and no past before it does."""
+    maps = []
+    for after in (1.0, 1001.0):
+        data = panel_of(with_gap("interpolate", after), scaling="none", targets=(0,))
+        rows = fitting_rows(data)
+        origins = rows.origins("train", L)
+        assert not {*GAP, GAP.stop} & {*origins} and GAP.stop + 1 in origins
+        early = origins[origins < GAP.start]
+        maps.append(rows.series[early[:, None] + np.arange(-L, 0)])
+        frame = data.frame
+        none = replace(frame, measured=np.arange(len(frame.values))[:, None] % 2 + 0 * frame.measured == 0)
+        held = fitting_rows(panel_of(refilled(none), scaling="none", targets=(0,)))
+        origins = held.origins("train", L)
+        assert len(origins) and origins.min() >= len(frame.values)
+        made_up = origins[(origins - len(frame.values)) % 2 == 0] - 1
+        assert torch.equal(held.series[made_up], held.series[made_up - 1])
+    assert torch.equal(*maps)
