@@ -1,5 +1,7 @@
 """What every training begins with: its data, read and scaled, and what a checkpoint will say of them."""
 
+import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -9,10 +11,13 @@ from forecast.checkpoint.load import Checkpoint, calendar_encoding
 from forecast.commands.growth import has_grown, what_now
 from forecast.commands.panels import training_panel
 from forecast.config.build import build
+from forecast.config.distributed import rank
 from forecast.data.categories import with_train_categories
+from forecast.data.guessing.train_command import typed
+from forecast.data.known_targets import known_targets
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData, prepare
-from forecast.data.roles import covariates_of
+from forecast.data.roles import covariates_of, names_roles
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import split_rows
 from forecast.errors import UserError
@@ -22,6 +27,8 @@ from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.training.combined import baselines_of, is_combined
 from forecast.training.fit import Plan
 from forecast.training.record import make_record
+
+log = logging.getLogger(__name__)
 
 
 class Begun(NamedTuple):
@@ -45,8 +52,27 @@ def begin(plan: Plan, *, ridge: bool = True) -> Begun:
     for split in ("val", "test"):
         counted_windows(data, split, protocol)
     check_offsets(data, "test", protocol)
+    if rank() == 0:
+        warn_of_known_targets(data, config["data"])
     fitted = baselines(plan, data, ridge=ridge)
     return Begun(data, protocol, make_record(config, plan.choices, source, data, fitted))
+
+
+def warn_of_known_targets(data: PreparedData | PanelData, keys: Mapping[str, Any]) -> None:
+    """Warns where a column is said to be known in advance that is a target. keys: of the data, as in the config."""
+    copies = known_targets(data)
+    if not copies:
+        return
+    names = [one.column for one in copies]
+    without: dict[str, Any] = {"known": [name for name in keys["known"] if name not in names]}
+    without["drop"] = [*(keys.get("drop") or ()), *names]
+    if not names_roles({**keys, **without}):  # the target alone stays what is forecast
+        without["features"] = "MS" if data.n_columns > len(data.targets) else "S"
+    log.warning(
+        "In all train rows %s. What is known in advance is an input at the steps to come (data.known), so the model is "
+        "told what it forecasts, and its errors say nothing. If that is not known by then, leave it out: %s",
+        *("; ".join(map(str, copies)), " ".join(typed(f"data.{key}", value) for key, value in without.items())),
+    )
 
 
 def baselines(plan: Plan, data: PreparedData | PanelData, *, ridge: bool) -> dict[str, Tensor]:

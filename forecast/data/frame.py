@@ -5,13 +5,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.findings import GAPS_FIX, Findings, Gaps
-from forecast.data.gaps import Repair, Side, check_gaps, fill, filled_cells
+from forecast.data.gaps import Repair, Side, check_gaps, fill, filled_cells, rows_since_measured
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
@@ -56,6 +57,12 @@ class SeriesFrame:
         """(N,): the rows that hold a value which no file held; None for none."""
         return None if self.missing is None else np.logical_or.reduce(self.missing, axis=1)
 
+    @cached_property
+    def since(self) -> npt.NDArray[np.integer[Any]] | None:
+        """(N, C): see `gaps.rows_since_measured`; None where no cell was drawn towards a later one."""
+        interpolated = self.missing is not None and self.repair.policy == "interpolate"
+        return rows_since_measured(self.missing) if interpolated else None  # type: ignore[arg-type]
+
     def size_of(self, column: str) -> int:
         """0 for a column of numbers, else how many numbers its categories have, that of another one among them."""
         return len(self.categories[column]) + 1 if column in self.categories else 0
@@ -87,7 +94,7 @@ class SeriesFrame:
         """
         ends = sorted({rows.stop for rows in splits.values() if 0 < rows.stop < len(self)})
         missing = self.missing
-        if missing is None or not any((missing[end - 1] & missing[end]).any() for end in ends):
+        if missing is None or not any(missing[end - 1].any() for end in ends):
             return self
         parts = [range(start, stop) for start, stop in pairwise([0, *ends, len(self)])]
         values = np.where(missing, np.nan, self.values)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -134,6 +134,20 @@ def filled_cells(
             gap, known = np.flatnonzero(missing[rows.start : rows.stop]) + rows.start, ~missing[: rows.stop]
             column[gap] = np.interp(seconds[gap], seconds[: rows.stop][known], cells[: rows.stop][known])
     return full
+
+
+def rows_since_measured(missing: npt.NDArray[np.bool_], starts: npt.ArrayLike = (0,)) -> npt.NDArray[np.integer[Any]]:
+    """How many rows before each cell (N, C) the last measured one of its column lies: 0 for a measured cell.
+
+    starts: the first row of each series, which count as measured.
+    """
+    numbers, columns = np.arange(len(missing)), []
+    for gone in missing.T:
+        last = np.where(gone, 0, numbers)
+        last[starts] = numbers[starts]
+        since = numbers - np.maximum.accumulate(last)
+        columns.append(since.astype(np.uint8 if since.max(initial=0) < 256 else np.int32))  # types that torch indexes
+    return np.stack(columns, axis=1)
 
 
 def missing_runs(timestamps: pd.DatetimeIndex, freq: str) -> list[tuple[pd.Timestamp, int]]:

@@ -110,6 +110,7 @@ class PreparedData:
             look_back=look_back,
             device=self.device,
             hidden=len(self.hidden),
+            since=self.frame.since[:, self.n_columns :] if self.covariates and self.frame.since is not None else None,
             **lengths,
         )
 

@@ -60,6 +60,18 @@ def free_bytes(device: torch.device) -> int:
     return torch.cuda.mem_get_info(device)[0]
 
 
+def hold(part: Tensor, rows: Tensor, table: Tensor, since: Tensor) -> None:
+    """Puts the last measured value into what is made up at the end of some rows, in place of a line to later ones.
+
+    part (B, R, C): values of `table` (N, C) that end with its rows (B,). since (N, C): see `gaps.rows_since_measured`.
+    """
+    steps = since[rows].long()
+    if steps.any():
+        last = table[rows[:, None] - steps, torch.arange(table.shape[1], device=table.device)]
+        back = torch.arange(part.shape[1], 0, -1, device=part.device)[:, None]
+        part.copy_(torch.where(back <= steps[:, None], last[:, None], part))
+
+
 class WindowDataset(Dataset[Batch]):
     """All windows of seq_len + pred_len consecutive rows inside `rows`, one starting at each row, less those in gaps.
 
@@ -83,6 +95,7 @@ class WindowDataset(Dataset[Batch]):
         chosen: npt.NDArray[np.int64] | None = None,
         device: torch.device | None = None,
         hidden: int = 0,
+        since: npt.NDArray[np.integer[Any]] | None = None,
     ) -> None:
         """Windows of a series (N, C + F) made by `stack_series`, on any device.
 
@@ -91,6 +104,7 @@ class WindowDataset(Dataset[Batch]):
         chosen (W,): the numbers of the windows that are served, counted from the first row; None serves all.
         device: where batches are wanted, None: where the series lives; they are gathered there and copied to it.
         hidden: how many of the last known features are 0 at the forecast steps, where nobody knows them.
+        since (N, K): see `hold`, of the last K known features; no past that is served ends in a gap.
         """
         assert series.ndim == 2 and series.is_contiguous()
         assert rows.start >= 0 and rows.stop <= len(series) and rows.step == 1
@@ -106,6 +120,8 @@ class WindowDataset(Dataset[Batch]):
         self._width = width = series.shape[1]
         length, count = self._first_step + pred_len, max(0, len(rows) - seq_len - offset - pred_len + 1)
         first = rows.start + seq_len - look_back
+        self._series, self._last_step = series, rows.start + seq_len + offset + pred_len - 1
+        self._since = None if since is None else torch.as_tensor(since, device=self.home)
         if first < 0:
             series, first = torch.cat([series[:1].expand(-first, width), series[: rows.stop]]), 0
         # Row i of this view is window i, flat: overlapping rows of one memory, each a contiguous piece of it.
@@ -165,7 +181,11 @@ class WindowDataset(Dataset[Batch]):
             flat = torch.index_select(self._windows, 0, index, out=pinned)
         else:
             flat = self._windows.index_select(0, index)
-        return flat.to(self.device, non_blocking=True).view(len(index), -1, self._width)
+        both = flat.view(len(index), -1, self._width)
+        if self._since is not None:  # what is known in advance is not known of rows after the horizon
+            known = slice(-self._since.shape[1], None)
+            hold(both[:, self._first_step :, known], index + self._last_step, self._series[:, known], self._since)
+        return both.to(self.device, non_blocking=True)
 
     def _cut(self, both: Tensor) -> tuple[Tensor, ...]:
         """(B, L + offset + P, C + F) -> the fields of a Batch."""

@@ -17,6 +17,7 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import filled_cells
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData, fitted_rows, prepare
+from forecast.data.windows import Batch
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_nlinear
 from forecast.evaluation.evaluate import forecast_of, longest_look_back
@@ -29,7 +30,9 @@ from forecast.evaluation.leakage_windows import (
     affordable_windows,
     check_training_outputs,
     checked_windows,
+    filled_again,
     refuse_not_finite,
+    windows_in_gaps,
 )
 from forecast.evaluation.panel_leakage import check_panel_leakage
 from forecast.evaluation.restoring import first_change, overwritten, repeatable, restored
@@ -180,21 +183,23 @@ def check_forecasts(
     dataset = data.windows(split, look_back=longest_look_back([model], data))
     generator = np.random.default_rng(0)
 
-    def forecast() -> Tensor:
-        batch = dataset[window].to(device)
+    def forecast(batch: Batch) -> Tensor:
         return repeatable(lambda: forecast_of(model, batch, model.look_back), device)
 
     with restored(model):
         model.eval()
-        for window in checked_windows(len(dataset), windows):
+        chosen = {*checked_windows(len(dataset), windows), *windows_in_gaps(data, dataset, windows)}
+        for window in sorted(chosen):
             first = int(dataset.starts[window])
-            noisy = with_noise(data, first, generator)
             origin = first + data.seq_len
-            before = forecast()
+            inputs = dataset[window].to(device)
+            before = forecast(inputs)
             what = f"forecasts: the forecast of a {split} window with its origin at {data.frame.timestamps[origin - 1]}"
             refuse_not_finite(before, model, what)
-            with overwritten(data.series, origin, noisy[data.seq_len :]):
-                after = forecast()
+            with overwritten(data.series, first, with_noise(data, first, generator)):
+                changed = dataset[window].to(device)
+                after = forecast(changed)
+            check_inputs(data, first, inputs, changed)
             if change := first_change(before, after):
                 _, step, column = change
                 raise UserError(
@@ -205,42 +210,50 @@ def check_forecasts(
                 )
 
 
+def check_inputs(data: PreparedData, first: int, before: Batch, after: Batch) -> None:
+    """The inputs of a window from row `first` on are the same when the rows after its origin have become noise."""
+    for name, old, new in zip(before._fields[:3], before[:3], after[:3], strict=True):
+        if change := first_change(old, new):
+            _, row, column = change
+            row += data.seq_len if name == "future_known" else data.seq_len - old.shape[1]
+            known = name != "past"
+            raise wrong_input(data, first, row, column + known * data.n_columns, "changes with the rows after it")
+
+
+def wrong_input(data: PreparedData, first: int, row: int, column: int, why: str) -> UserError:
+    """What to say of a column of the series, so many rows after row `first`, a window's first."""
+    known, times = column - data.n_columns, data.frame.timestamps
+    what = f"known feature {known + 1}" if known >= 0 else f"column '{data.frame.columns[column]}'"
+    return UserError(
+        f"leakage check, inputs: for the forecast with its origin at {times[first + data.seq_len - 1]}, {what} at "
+        f"{times[max(0, first + row)]} {why}. Make the series with forecast.data.prepare, and known features of "
+        f"timestamps alone; {SKIP}."
+    )
+
+
 def with_noise(data: PreparedData, first: int, generator: np.random.Generator) -> Tensor:
     """The series from row `first` on, a window's first, prepared again with noise after its past: (rows, C + F).
 
-    Raises UserError when without noise it is not the data's series, or when noise changes the inputs of a forecast.
+    What was made up of the rows that became noise is made of these. Raises UserError when without noise it is not the
+    data's series.
     """
-    rows = slice(first, min(first + data.seq_len + NOISY_ROWS, len(data.frame)))
-    clean = prepared_again(data, rows, data.frame.values[rows])
-    values = data.frame.values[rows].copy()
+    frame, rows = data.frame, slice(first, min(first + data.seq_len + NOISY_ROWS, len(data.frame)))
+    stale = first_change(data.series[rows], prepared_again(data, rows, frame.values[rows]))
+    if stale:
+        raise wrong_input(data, first, *stale, "is not made of the frame's timestamps and values")
+    values = frame.values[rows].copy()
     late = values[data.seq_len :]
     noise = data.scaler.mean + NOISE * data.scaler.std * generator.normal(size=late.shape)
-    in_advance = slice(data.n_columns, len(data.frame.columns) - len(data.hidden))
+    in_advance = slice(data.n_columns, len(frame.columns) - len(data.hidden))
     noise[: data.pred_len, in_advance] = late[: data.pred_len, in_advance]
     late[:] = noise
-    noisy = prepared_again(data, rows, values)
-    expected = clean.clone()  # nothing but the values after the past may change, and what is known after the horizon
-    beyond = data.seq_len + data.pred_len
-    covariates, hidden = (expected.shape[1] - len(names) for names in (data.covariates, data.hidden))
-    for first_row, changed in (
-        (data.seq_len, slice(0, data.n_columns)),
-        (data.seq_len, slice(hidden, None)),
-        (beyond, slice(covariates, None)),
-    ):
-        expected[first_row:, changed] = noisy[first_row:, changed]
-    origin = data.frame.timestamps[first + data.seq_len - 1]
-    stale = first_change(data.series[rows], clean)
-    if change := stale or first_change(expected, noisy):
-        row, column = change
-        known = column - data.n_columns
-        what = f"known feature {known + 1}" if known >= 0 else f"column '{data.frame.columns[column]}'"
-        why = "is not made of the frame's timestamps and values" if stale else "changes with the rows after it"
-        raise UserError(
-            f"leakage check, inputs: for the forecast with its origin at {origin}, {what} at "
-            f"{data.frame.timestamps[first + row]} {why}. Make the series with forecast.data.prepare, and known "
-            f"features of timestamps alone; {SKIP}."
+    if frame.missing is not None and frame.repair.policy != "refuse":
+        noisy_from = np.full(values.shape[1], data.seq_len)
+        noisy_from[in_advance] += data.pred_len
+        values = filled_again(
+            values, frame.missing[rows], noisy_from, timestamps=frame.timestamps[rows], policy=frame.repair.policy
         )
-    return noisy
+    return prepared_again(data, rows, values)
 
 
 def prepared_again(data: PreparedData, rows: slice, values: np.ndarray) -> Tensor:

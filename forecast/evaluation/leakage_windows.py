@@ -1,8 +1,15 @@
 """What the leakage guards of one series and of a panel share: which windows they look at, and the check of training."""
 
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
 import torch
 from torch import Tensor
 
+from forecast.data.findings import Gaps
+from forecast.data.gaps import filled_cells, rows_since_measured
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.windows import PanelWindows
 from forecast.data.prepare import PreparedData
@@ -36,6 +43,50 @@ def affordable_windows(model: ForecastModel, data: PreparedData | PanelData) -> 
 def checked_windows(count: int, most: int) -> list[int]:
     """At most `most` of `count` windows: the last, whose future is the next split's, the first, and some between."""
     return sorted(count - 1 - window for window in evenly_spaced(count, most))
+
+
+def windows_in_gaps(data: PreparedData | PanelData, dataset: WindowDataset | PanelWindows, most: int) -> list[int]:
+    """At most `most` of the windows whose past, or whose last known step, ends in a cell that was made up."""
+    if isinstance(data, PreparedData):
+        assert isinstance(dataset, WindowDataset)
+        missing, origins = data.frame.missing, dataset.starts + data.seq_len
+        missing = np.zeros((len(data.frame), 1), dtype=np.bool_) if missing is None else missing
+        ends = missing[origins - 1].any(1) | missing[origins + data.pred_len - 1, data.n_columns :].any(1)
+        numbers = np.flatnonzero(ends)
+    else:
+        assert isinstance(dataset, PanelWindows)
+        frame, served = data.frame, dataset.origins
+        if frame.measured is None:
+            return []
+        past = np.flatnonzero(~frame.measured.all(1)) + 1
+        known = np.flatnonzero(~frame.measured[:, data.n_columns :].all(1)) + 1 - data.pred_len
+        origins = np.union1d(past, known)
+        series = np.searchsorted(frame.offsets, origins - 1, side="right") - 1
+        place = origins - served.first[series]
+        inside = (place >= 0) & (place < served.counts[series])
+        numbers = ((served.ends - served.counts)[series] + place)[inside]
+    return [int(numbers[place]) for place in checked_windows(len(numbers), most)]
+
+
+def filled_again(
+    values: npt.NDArray[np.floating[Any]],
+    missing: npt.NDArray[np.bool_],
+    first: npt.NDArray[np.int64],
+    *,
+    timestamps: pd.DatetimeIndex,
+    policy: Gaps,
+) -> npt.NDArray[np.float64]:
+    """What a reader makes of rows (n, C) in succession of which those of column c from row first[c] on are other ones.
+
+    Only what was made up of these is: the missing cells from the gap on that is open at that row. A reader knows no
+    splits.
+    """
+    first = np.clip(first, 1, len(values))
+    gap = first - np.take_along_axis(rows_since_measured(missing), first[None] - 1, 0)[0]
+    made_up = missing & (np.arange(len(values))[:, None] >= gap)
+    made_up[0] = False  # of rows that were cut: a gap there has nothing before it
+    cells = np.where(made_up, np.nan, values).astype(np.float64)
+    return filled_cells(cells, timestamps, policy, [range(len(values))])
 
 
 @torch.no_grad()

@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +28,9 @@ SEED = 0
 def panel_fitting_rows(data: PanelData, *, period: int | None) -> FittingRows:
     """The scaled targets of all series as one array, or of some that are drawn, and where a forecast may begin.
 
-    Not where a target was made up: a map would learn how gaps are filled. Where a split has no other window, all of its
-    windows are taken.
+    Not where a target was made up: a map would learn how gaps are filled; nor where the past ends in a gap, which was
+    filled towards a target. Where a split has no other window, all of its windows are taken, in a copy of the rows in
+    which gaps hold the last value.
     """
     frame, columns = data.frame, list(data.targets)
     chosen = fitted_series(frame, len(columns))
@@ -42,6 +44,7 @@ def panel_fitting_rows(data: PanelData, *, period: int | None) -> FittingRows:
     values /= np.repeat(data.scaler.std[chosen][:, columns], lengths, axis=0)
 
     chosen_by_gaps: list[str] = []  # the splits of which windows with a made-up target are left out
+    copy = 0  # the first row of a copy of all rows, in which gaps hold the last value
     whole_rows = np.ones(len(rows), dtype=np.int64)
     if frame.measured is not None:
         whole_rows = frame.measured[rows][:, columns].all(axis=1).astype(np.int64)
@@ -51,14 +54,18 @@ def panel_fitting_rows(data: PanelData, *, period: int | None) -> FittingRows:
         found = data.origins(split, context=look_back)
         first, counts = found.first[chosen] - begin + own, found.counts[chosen]
         starts: IntArray = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-        whole = before[starts + data.pred_len] - before[starts] == data.pred_len
-        return starts[whole] if split in chosen_by_gaps else starts
+        past = 0 if frame.since is None else 1
+        whole = before[starts + data.pred_len] - before[starts - past] == past + data.pred_len
+        return starts[whole] if split in chosen_by_gaps else starts + copy
 
     for split in () if frame.measured is None else ("train", "val"):
         chosen_by_gaps.append(split)
         if not len(origins(split, data.context)):
             chosen_by_gaps.remove(split)
             log.warning("Each %s window has a target that was filled in: linear maps are fitted to such windows", split)
+            if frame.since is not None and not copy:
+                copy = len(values)
+                values = np.concatenate([values, held(values, frame.since[rows][:, columns])])
     return FittingRows(
         series=torch.from_numpy(values),
         origins=origins,
@@ -68,6 +75,12 @@ def panel_fitting_rows(data: PanelData, *, period: int | None) -> FittingRows:
         windows=whole_windows(data),
         seasons=tuple(calendar_seasons(frame.freq)),
     )
+
+
+def held(values: npt.NDArray[np.float64], since: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
+    """Values (N, T) with the last measured one in each gap. since (N, T): see `gaps.rows_since_measured`."""
+    last: npt.NDArray[np.float64] = np.take_along_axis(values, np.arange(len(values))[:, None] - since, axis=0)
+    return last
 
 
 def whole_windows(data: PanelData) -> Callable[[str, int], WholeWindows]:

@@ -29,8 +29,10 @@ from forecast.evaluation.leakage_windows import (
     affordable_windows,
     check_training_outputs,
     checked_windows,
+    filled_again,
     origin_name,
     refuse_not_finite,
+    windows_in_gaps,
 )
 from forecast.evaluation.panel_borders import check_panel_borders
 from forecast.evaluation.restoring import first_change, repeatable, restored
@@ -148,16 +150,18 @@ def check_panel_forecasts(
 ) -> None:
     """What lies after a window's origin, in its own series and in all others, is no part of its inputs and forecast.
 
-    Noise is written over those rows in the panel's own memory, to which a model may hold a reference, and over the
-    other windows of a batch, which may be of later times; inputs and forecast must stay the same, bit by bit.
+    Noise is written over those rows in the panel's own memory, to which a model may hold a reference, the gaps that
+    reach into them are filled again, and over the other windows of a batch, which may be of later times; inputs and
+    forecast must stay the same, bit by bit. Windows whose origin lies in a gap are looked at beside the others.
     """
     dataset = data.windows(split, look_back=longest_look_back([model], data))
     chosen = checked_windows(len(dataset), windows)
+    looked_at = sorted({*chosen, *windows_in_gaps(data, dataset, windows)})
     generator = np.random.default_rng(0)
     frame_data, served = writable(data, dataset)
     with restored(model):
         model.eval()
-        for window in chosen:
+        for window in looked_at:
             before = served[window].to(device)
             forecast = _forecast(model, before, device)
             where = origin_name(data, dataset, window)
@@ -226,21 +230,33 @@ def writable(data: PanelData, dataset: PanelWindows) -> tuple[PanelData, PanelWi
 def noise_after(data: PanelData, dataset: PanelWindows, window: int, generator: np.random.Generator) -> Iterator[None]:
     """Noise in place of what lies after the origin of a window, in its own series and, to NOISY_CELLS, in others.
 
-    What is known of its own forecast steps in advance stays; after them it becomes noise, too.
+    What is known of its own forecast steps in advance stays; after them it becomes noise, too. What its series has made
+    up of the rows that became noise is made of these.
     """
     rows = later_rows(data, dataset, window)
-    values, series = data.frame.values, np.searchsorted(data.frame.offsets, rows, side="right") - 1
-    before = values[rows]
+    frame, values = data.frame, data.frame.values
+    s, origin = int(dataset.series_of([window])), int(dataset.origins_of([window]))
+    begin, stop = int(frame.offsets[s]), min(int(frame.offsets[s + 1]), origin + NOISY_ROWS)
+    series, in_advance = np.searchsorted(frame.offsets, rows, side="right") - 1, slice(0, 0)
+    before, own = values[rows], values[begin:stop].copy()
     noise = NOISE * generator.normal(size=before.shape)
     try:
         values[rows] = data.scaler.mean[series] + data.scaler.std[series] * noise
         if data.covariates:
-            origin = int(dataset.origins_of([window]))
             horizon = (rows >= origin) & (rows < origin + data.pred_len)
             in_advance = slice(data.n_columns, values.shape[1] - len(data.hidden))
             values[rows[horizon], in_advance] = before[horizon, in_advance]
+        if frame.measured is not None and frame.repair.policy != "refuse":
+            first = np.full(values.shape[1], origin - begin)
+            first[in_advance] += data.pred_len
+            times = frame.timestamps(s)[: stop - begin]
+            missing = ~frame.measured[begin:stop]
+            values[begin:stop] = filled_again(
+                values[begin:stop], missing, first, timestamps=times, policy=frame.repair.policy
+            )
         yield
     finally:
+        values[begin:stop] = own
         values[rows] = before
 
 

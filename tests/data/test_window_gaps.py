@@ -11,6 +11,7 @@ from data.csv_files import read_frame
 from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
 from forecast.data.prepare import fitted_rows, prepare
+from forecast.data.scaling import Scaler
 from forecast.errors import UserError
 
 N, L, P = 131, 7, 3
@@ -175,3 +176,21 @@ def test_a_split_that_gaps_leave_no_window_is_refused_with_what_they_cost():
 def test_a_training_without_one_whole_train_row_is_refused_by_its_windows_and_not_by_its_scaler():
     with pytest.raises(UserError, match=r"the gaps leave train no window: all 62"):
         prepared(frame_of("mask", filled=range(71))).windows("train")
+
+
+@pytest.mark.parametrize("policy", ["interpolate", "forward_fill"])
+@pytest.mark.parametrize("look_back", [None, 2 * L])
+def test_what_is_known_in_advance_owes_nothing_to_rows_after_the_horizon(tmp_path, policy, look_back):
+    """Hours 30 to 33 of `a`, known in advance, are missing; the value after them moves by 1000."""
+    known = {"splits": SPLITS, "targets": (0,), "seq_len": L, "pred_len": P, "encoding": "timeF", "covariates": ("a",)}
+    futures = []
+    for after in (1.0, 1001.0):
+        part = planted(tmp_path / "my.csv", policy, after).frame
+        values = np.concatenate([np.arange(N, dtype=float)[:, None], part.values], axis=1)
+        missing = np.concatenate([np.zeros((N, 1), dtype=bool), part.missing], axis=1)
+        frame = replace(part, values=values, columns=("b", "a"), missing=missing)
+        scaler = Scaler(np.zeros(2), np.ones(2), ("b", "a"), ())
+        windows = prepare(frame, scaler=scaler, **known).windows("train", look_back=look_back)
+        futures.append(windows.__getitems__(range(len(windows))).future_known)
+    early = torch.from_numpy(windows.starts + L + P <= 34)
+    assert early.sum() > 20 and torch.equal(futures[0][early], futures[1][early])

@@ -92,7 +92,9 @@ def test_models_of_fewer_targets_pass_on_every_split(split):
 @pytest.mark.parametrize("policy", ["interpolate", "mask", "forward_fill"])
 def test_repaired_data_pass(policy, plain):
     missing = np.repeat(np.isin(np.arange(N), [40, 41, 42, 111])[:, None], 3, axis=1)
-    frame = frame_of(np.random.default_rng(0).normal(size=(N, 3)), missing=missing, repair=Repair(policy=policy))
+    values = np.where(missing, np.nan, np.random.default_rng(0).normal(size=(N, 3)))
+    values = filled_cells(values, frame_of(values).timestamps, policy, [range(N)])
+    frame = frame_of(values, missing=missing, repair=Repair(policy=policy))
     check_leakage(plain, made_data(frame), device=CPU)
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.gaps import Repair
+from forecast.data.gaps import Repair, rows_since_measured
 from forecast.data.reading.layout import STEPS
 
 IntArray = npt.NDArray[np.int64]
@@ -88,6 +89,13 @@ class PanelFrame:
     def lengths(self) -> IntArray:
         """The rows of each series (S,)."""
         return np.diff(self.offsets)
+
+    @cached_property
+    def since(self) -> npt.NDArray[np.integer[Any]] | None:
+        """(N, C): see `gaps.rows_since_measured`; None where no cell was drawn towards a later one."""
+        if self.measured is None or self.repair.policy != "interpolate":
+            return None
+        return rows_since_measured(~self.measured, self.offsets[:-1])
 
     def calendar(self, more: int = 0) -> pd.DatetimeIndex:
         """The timestamp of each step from `first` to the last row of any series, and of `more` steps after it."""

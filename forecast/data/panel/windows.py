@@ -9,7 +9,7 @@ from torch.utils.data import Dataset
 
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.splits import Origins
-from forecast.data.windows import Batch
+from forecast.data.windows import Batch, hold
 
 
 class PanelWindows(Dataset[Batch]):
@@ -58,6 +58,8 @@ class PanelWindows(Dataset[Batch]):
         self._hidden, self._facts = hidden, facts
         self._values, self._n_columns = _as_tensor(frame.values), n_columns
         self._measured = None if frame.measured is None else _as_tensor(frame.measured)
+        self._since = None if frame.since is None else torch.from_numpy(frame.since)
+        self._end = offset + pred_len
         self._mean, self._std, self._calendar, self._padded = mean, std, calendar, padded
         self._masked = masked
         self._offsets, self._steps = torch.from_numpy(frame.offsets), torch.from_numpy(frame.steps)
@@ -108,6 +110,12 @@ class PanelWindows(Dataset[Batch]):
         if self._padded:
             flag = torch.zeros(*known.shape[:2], 1) if self._views is not None else before.unsqueeze(2).float()
             known = torch.cat([known, flag], dim=2)
+        if self._since is not None:
+            c, since = self._n_columns, self._since
+            hold(values[:, : self.look_back], origin - 1, self._values, since)
+            if c < values.shape[2]:  # known in advance, up to the end of the horizon
+                future = values[:, self.look_back :, c:]
+                hold(future, origin + self._end - 1, self._values[:, c:], since[:, c:])
         learnt = self._learnt(None if self._views is not None else before, origin) if self._masked else None
         values = (values - self._mean[series][:, None]) / self._std[series][:, None]
         if self._n_columns < values.shape[2]:
