@@ -119,7 +119,7 @@ def _check_format(path: Path, record: dict[str, Any]) -> None:
     number, versions = record.get("format"), record.get("versions")
     if isinstance(number, int) and number != FORMAT:
         writer = versions.get("forecast", "?") if isinstance(versions, dict) else "?"
-        fix = "Update it: git pull, then pip install -e ." if number > FORMAT else "Train anew: forecast train"
+        fix = "Update it: git pull, then pip install -e ." if number > FORMAT else "Train anew"
         raise UserError(
             f"ckpt_path={path} has format {number}, written by forecast {writer}; this is forecast "
             f"{forecast.__version__}, which reads format {FORMAT}. {fix}"

@@ -234,7 +234,7 @@ def test_more_entries_than_are_needed_do_no_harm(tmp_path, content, best):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize("other", [(FORMAT + 1, "Update it: git pull"), (FORMAT - 1, "Train anew: ")])
+@pytest.mark.parametrize("other", [(FORMAT + 1, "Update it: git pull"), (FORMAT - 1, "Train anew")])
 def test_another_format_is_refused_with_both_versions_and_the_fix(workplace, content, capsys, program, other):
     number, fix = other
     content[RECORD] = {"format": number, "versions": {"forecast": "9.9"}}  # all else may differ too
