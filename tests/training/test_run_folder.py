@@ -39,7 +39,7 @@ def test_metrics_json_is_the_contract(metrics):
     whole = {"skill", "flat", "columns", "level_shift", "coverage", "intervals"}
     assert set(metrics["test"]) == {"windows", "scaled", *unit_free, *whole}
     assert set(metrics["val"]) == {"windows", "scaled", *unit_free}
-    assert set(metrics["baselines"]["last_value"]) == {"scaled", *unit_free, "columns"}
+    assert set(metrics["baselines"]["last_value"]) == {"scaled", *unit_free, "columns", "difference"}
     assert set(metrics["test"]["columns"]["OT"]) == {"scaled", "original", *unit_free}
     assert set(metrics["baselines"]) == {
         "last_value",

@@ -157,8 +157,12 @@ def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dic
     return {"weights": weights.mean(0).tolist(), **checkpoint.record["stacking"]}
 
 
-def page_with(folder: Path, **board: Any) -> None:
-    """Makes the page of a run anew, with the leaderboard on it: its rows, which error they show, and the reason."""
+def page_with(folder: Path, *, board: dict[str, Any], checkpoint: Path, forecast: dict[str, Any] | None) -> None:
+    """Makes the page of a run anew, with the leaderboard and the forecast on it.
+
+    board: its rows, which error they show, and the reason. checkpoint: that made the forecast. forecast: what
+    `forecast_file` returned; None where it failed.
+    """
     metrics = read_json(folder / METRICS)
     write_json(folder / METRICS, {**metrics, "leaderboard": board})
     remake(folder, overwrite=True)
