@@ -308,13 +308,17 @@ class Auto:
         assert best is not None, "`run` goes on only with a member"
         return final_checkpoint(self.members / best)
 
+    def levels(self) -> list[float] | None:
+        """Of the intervals that were asked for those that the final checkpoint has; None: all that it has."""
+        held = read_json(self.folder / METRICS).get("test", {}).get("coverage") or {}
+        levels = [one for one in self.level if f"{one:g}" in held]
+        return levels if levels and final_checkpoint(self.folder).is_file() else None
+
     def forecast(self) -> Outcome:
         """forecast.csv, by the final checkpoint."""
         output = self.folder / FORECAST
         words = [f"ckpt_path={hydra_value(str(self.final()))}", f"output={hydra_value(str(output))}", "overwrite=true"]
-        held = read_json(self.folder / METRICS).get("test", {}).get("coverage") or {}
-        levels = [one for one in self.level if f"{one:g}" in held]
-        if final_checkpoint(self.folder).is_file() and levels:
+        if levels := self.levels():
             words.append(f"level={hydra_value(levels)}")
         if self.task.future is not None:
             words.append(f"future={self.task.future}")
@@ -330,8 +334,11 @@ class Auto:
         if ensemble is not None:
             limit = max(LEAST, self.budget.last_moment)
             board = {"rows": rows, "error": self.error, "reason": said}
-            of = {"checkpoint": self.final(), "forecast": forecast.value}
-            self.step("page", "page_with", limit, folder=self.folder, board=board, **of)
+            of = {"checkpoint": self.final(), "future": self.task.future, "level": self.levels()}
+            shown = None if forecast.error else of
+            outcome = self.step("page", "page_with", limit, folder=self.folder, board=board, forecast=shown)
+            if outcome.error:
+                self.progress.note(f"The page has no forecast and no leaderboard: {outcome.error}")
         write_text(self.folder / BOARD, json_text(rows))
         return rows, said
 

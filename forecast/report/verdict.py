@@ -202,7 +202,8 @@ def _advice(metrics: Mapping[str, Any], split: str, best: Forecaster) -> list[st
     """The best baseline as a command where one is known, and what may help the model."""
     data = metrics.get("same_data")
     command = f": {TRAIN} {' '.join(advised(metrics, best, data))}" if data else "."
-    sentences = [f"A practitioner should use {best.name} instead{command}"]
+    who = "A practitioner should use" if _is_sure(best) else "As it errs no more and is simpler, take"
+    sentences = [f"{who} {best.name} instead{command}"]
     for number, cure in enumerate(cures(metrics, split)):
         likeliest = "Also" if number else "The likeliest cure for the model"
         sentences.append(f"{likeliest}: {cure.overrides}, as {cure.reason}.")

@@ -1,10 +1,12 @@
 """`forecast auto`: from a file to a forecast, a leaderboard, a page and a checkpoint, in the time that was given."""
 
 import argparse
+import io
 import json
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
 from unittest import mock
 
 import forked
@@ -19,6 +21,7 @@ from forecast.commands.auto import Auto
 from forecast.commands.automatic.budget import check_folder
 from forecast.commands.automatic.worker import Outcome
 from forecast.errors import UserError
+from forecast.report.verdict import verdict
 from forecast.run_folder.lock import in_use, release
 
 ROWS, PERIOD, H = 503, 24, 7
@@ -44,9 +47,10 @@ def csv(tmp_path_factory):
 
 
 def auto(*words):
-    """The command, whose time begins now and not with the process of the tests."""
-    with mock.patch("forecast.commands.auto.BEGUN", time.monotonic()):
+    """The command, whose time begins now and not with the process of the tests; returns what it prints."""
+    with mock.patch("forecast.commands.auto.BEGUN", time.monotonic()), redirect_stdout(io.StringIO()) as printed:
         call("auto", *words)
+    return printed.getvalue()
 
 
 def board(folder):
@@ -82,6 +86,7 @@ def test_the_forecast_is_of_the_steps_after_the_file_with_intervals_and_by_a_mod
 
 def test_the_page_shows_the_leaderboard_and_the_run_is_a_run(found):
     page = (found / "report.html").read_text()
+    assert 0 < page.index('id="ahead"') < page.index('id="verdict"') and '"title":"The forecast"' in page
     assert "Models tried" in page and "informer_plus" in page and "Chosen: " in page
     metrics = json.loads((found / "metrics.json").read_text())
     assert metrics["model"] == "weighted_ensemble" and metrics["test"]["windows"] > 50
@@ -90,8 +95,10 @@ def test_the_page_shows_the_leaderboard_and_the_run_is_a_run(found):
 
 def test_the_same_command_again_finds_all_done_and_forecasts_the_same(found, csv):
     before, begin = (found / "forecast.csv").read_bytes(), time.monotonic()
-    rows = board(found)
-    auto(str(csv), *FAST, "--output", str(found))
+    rows, metrics = board(found), json.loads((found / "metrics.json").read_text())
+    printed = auto(str(csv), *FAST, "--output", str(found))
+    assert all(sentence in printed for sentence in verdict(metrics, "test"))
+    assert f"Page: {found / 'report.html'}" in printed
     assert board(found) == rows and (found / "forecast.csv").read_bytes() == before
     assert time.monotonic() - begin < 60
 
