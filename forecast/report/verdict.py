@@ -125,13 +125,14 @@ def _against_baselines(
     # without a period seasonal naive is last value once more; a model is no rival of itself
     rivals = [row for row in baselines if row.key != "seasonal_naive" or row.scores.get("period") is not None]
     rivals = sorted((row for row in rivals if row.mse is not None), key=_mse)
-    mse, own = _mse(model), str(metrics.get("model"))
-    rivals = [row for row in rivals if not is_itself(own, mse, row.key, _mse(row))]
+    mse = _mse(model)
+    kinds = {str(metrics.get("model")), *(str(one["model"]) for one in metrics.get("members") or ())}
+    rivals = [row for row in rivals if not any(is_itself(kind, mse, row.key, _mse(row)) for kind in kinds)]
     if not rivals:
         return ["No baseline was evaluated on these windows, so nothing here says how good the model is."]
     best, unsure = rivals[0], [row for row in rivals if not _is_sure(row)]
     if winners := [rival for rival in rivals if _mse(rival) <= mse]:
-        unsure = [row for row in winners if row in unsure]
+        unsure = [row for row in winners if row in unsure and _mse(row) < mse]
         verb = "loses to" if _mse(best) < mse and not unsure else "does not beat"
         gaps = _and([_above(mse, rival) for rival in winners])
         sentences = [f"The model {verb} {_and([rival.name for rival in winners])}: its MSE is {gaps}."]

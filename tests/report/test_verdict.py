@@ -286,6 +286,10 @@ VERDICTS = {
         make(0.5, 0.5, model="ridge"),
         ["The model beats all baselines: its MSE is 38 % below the best of them, seasonal naive."],
     ),
+    "nor is a mean that is one of them alone": (
+        make(0.5, 0.5, model="weighted_ensemble", members=[{"model": "ridge", "run": "r", "weights": [1.0]}]),
+        ["The model beats all baselines: its MSE is 38 % below the best of them, seasonal naive."],
+    ),
     "but another one of its kind is a rival": (
         make(0.44, model="ridge", baselines={"ridge": scores(0.4, 0.4)}),
         lost("ridge", "10 % above that of ridge", "ridge"),
@@ -305,6 +309,13 @@ VERDICTS = {
             "Whether it errs less or more than seasonal naive is not sure: the 95 % interval of the difference in MSE "
             "is -0.1000 to +0.3000.",
             TO_TWO[1],
+        ],
+    ),
+    "of an equal one nobody asks which it is": (
+        make(0.5, 0.5, baselines={"closed_form_nlinear": scores(0.5, 0.5) | difference(0.0, 0.0)}),
+        [
+            f"The model does not beat {NLINEAR}: its MSE is equal to that of {NLINEAR}.",
+            f"As it errs no more and is simpler, take {NLINEAR} instead.",
         ],
     ),
     "a win that they tell is one": (

@@ -71,6 +71,15 @@ def test_skill_is_one_less_the_ratio_to_seasonal_naive(metrics):
     assert seasonal["period"] == 24  # a day, though seq_len is 19
 
 
+def test_each_baseline_has_its_difference_to_the_model_with_an_interval(metrics):
+    for name, block in metrics["baselines"].items():
+        if name != "best_reachable":
+            found = block["difference"]
+            expected = metrics["test"]["scaled"]["mse"] - block["scaled"]["mse"]
+            assert found["mse"] == pytest.approx(expected, abs=2e-6)
+            assert found["low"] < found["mse"] < found["high"] and found["blocks"] == WINDOWS // P
+
+
 def test_errors_by_window_average_to_the_metrics(tiny_run, metrics):
     with np.load(tiny_run / "errors_by_window.npz") as errors:
         assert errors["squared_scaled"].shape == errors["absolute_scaled"].shape == (WINDOWS, T)
