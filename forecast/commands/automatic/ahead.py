@@ -46,7 +46,8 @@ def of_series(forecaster: Forecaster, future: str | None, level: Sequence[float]
     table = forecaster.continued(frame, future=known, level=level)
     past = frame.tail(checkpoint.config["seq_len"])
     targets = [frame.columns.index(name) for name in checkpoint.data["targets"]]
-    times = past.timestamps.append(future_timestamps(past.timestamps[-1], past.freq, len(table)))
+    after = future_timestamps(past.timestamps[-1], past.freq, len(table))
+    times = pd.DatetimeIndex(past.timestamps.append(after))
     return past.values[None][:, :, targets], table.iloc[:, 1:].to_numpy(np.float64)[None], stamps([times]), {}
 
 
