@@ -1,6 +1,7 @@
 """What `forecast auto` does: from a file to the best forecast that there is time for, with the reasons."""
 
 import argparse
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,22 +10,31 @@ from omegaconf import OmegaConf
 
 from forecast.commands import BEGUN, Answer
 from forecast.commands.automatic.board import best_of, leaderboard, reason
-from forecast.commands.automatic.budget import BOARD, FOLDER, FORECAST, MEMBER, PACE, RIDGE, Budget, check_folder
+from forecast.commands.automatic.budget import (
+    BOARD,
+    FOLDER,
+    FORECAST,
+    MEMBER,
+    OUTCOMES,
+    PACE,
+    RIDGE,
+    Budget,
+    check_folder,
+)
 from forecast.commands.automatic.progress import Progress
-from forecast.commands.automatic.task import Task, checksum, find_task
+from forecast.commands.automatic.task import Task, check_known, checksum, find_task
 from forecast.commands.automatic.worker import Outcome, begin_server, run_step
 from forecast.config.values import CONF
 from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError
 from forecast.files import json_text, write_json, write_text
 from forecast.report.leaderboard import board_table
-from forecast.report.verdict import print_table
+from forecast.report.verdict import print_table, verdict
 from forecast.run_folder import METRICS, PAGE, checkpoint_path, final_checkpoint
 from forecast.run_folder.documents import read_json
-from forecast.run_folder.lock import hold, release
+from forecast.run_folder.lock import LOCK, hold, release
 from forecast.text.terminal import say
 
-OUTCOMES = "outcomes.json"  # beside members: what ended without figures, and what steps took
 # Seconds kept for what comes after the trainings: processes, pages, the forecast; and for a member to be judged.
 START, LAST = 6.0, 4.0
 LEAST = 60.0  # that what is needed for an answer may take, however few there are
@@ -47,12 +57,15 @@ def automatic(arguments: argparse.Namespace, *, begun: float) -> Answer:
     return Auto(arguments, folder, begun=begun).run()
 
 
+class Unusable(UserError):
+    """Nothing of a run is worth keeping."""
+
+
 class Auto:
     """One automatic run, of this process and of those before it that were killed."""
 
     def __init__(self, arguments: argparse.Namespace, folder: Path, *, begun: float) -> None:
         self.folder, self.members, self.error = folder, folder / FOLDER, arguments.metric
-        self.task: Task = find_task(arguments)  # what it refuses leaves nothing that the corrected command would meet
         self.level = [float(one) for one in arguments.level]
         asked = {
             "FILE": arguments.file,
@@ -61,12 +74,23 @@ class Auto:
             "level": self.level,
             "settings": list(arguments.settings),
         }
+        made = [path for path in (self.members, folder) if not path.exists()]
         check_folder(folder, make=True)
         hold(self.members)
         try:
             self.budget = Budget(folder, asked, minutes=arguments.minutes, begun=begun)
         except UserError:
             release(self.members)
+            raise
+        try:
+            with self.budget.counting():
+                self.task: Task = find_task(arguments)
+                check_known(self.task)
+        except BaseException:  # what it refuses leaves nothing that the corrected command would meet
+            if self.budget.is_new:
+                self.budget.forget()
+            release(self.members)
+            remove_empty(made)
             raise
         config: Any = OmegaConf.to_container(OmegaConf.load(CONF / "auto.yaml"))
         self.names: list[str] = config["presets"][arguments.preset]
@@ -84,35 +108,50 @@ class Auto:
                 found = self.judged()
                 if not found:
                     reasons = "; ".join(f"{name}: {why}" for name, why in self.left_out().items())
-                    raise UserError(f"Nothing could be trained. {reasons}")
+                    raise Unusable(f"Nothing could be trained. {reasons}")
                 weighed = self.weigh(list(found))
                 self.refit(found, weighed)
                 self.look_back()
                 self.explain(found)
-                document = self.forecast()
-                rows, said = self.write_board(found, weighed)
+                forecast = self.forecast()
+                rows, said = self.write_board(found, weighed, forecast)
+        except Unusable:
+            self.budget.forget()
+            raise
         finally:
             release(self.members)
         print_table(board_table(rows, error=self.error))
         say(said)
-        say(f"Forecast: {self.folder / FORECAST}. Page: {self.folder / PAGE}. Model: {self.final()}")
+        judged = verdict(read_json(self.folder / METRICS), "test") if weighed is not None else []
+        for sentence in judged:
+            say(sentence)
+        files = {"Forecast": self.folder / FORECAST, "Page": self.folder / PAGE, "Model": self.final()}
+        if forecast.error:
+            del files["Forecast"]
+        say(". ".join(f"{what}: {path}" for what, path in files.items() if path.is_file()))
         say(f"{self.budget.passed:.0f} s of {self.budget.total:.0f} s.")
-        answer = {"leaderboard": rows, "reason": said, "forecast": document, "checkpoint": str(self.final())}
-        return Answer({**answer, "seconds": self.budget.passed})
+        if forecast.error:
+            raise UserError(f"{self.final()} is trained, but its forecast failed: {forecast.error}")
+        answer = {"leaderboard": rows, "reason": said, "verdict": judged, "forecast": forecast.value}
+        return Answer({**answer, "checkpoint": str(self.final()), "seconds": self.budget.passed})
 
     def step(self, name: str, what: str, limit: float, **arguments: Any) -> Outcome:
-        """Performs a step in a process of its own, in time. what: a function of `automatic.steps`."""
+        """Performs a step in a process of its own, in time. what: a function of `automatic.steps`.
+
+        Raises Unusable where the leakage check of its training gives the alarm.
+        """
         self.progress.now(name)
         log = self.members / f"{name.replace(' ', '_')}.log"
         outcome = run_step(what, arguments, log=log, limit=max(1.0, limit), tick=self.progress.tick)
         self.progress.done(name, outcome.error)
+        if outcome.leaks:
+            raise Unusable(outcome.error)
         return outcome
 
     def overrides(self, name: str) -> list[str]:
         """Of a member's training, as far as they do not depend on the time."""
         settings = {**self.config["fitted"], **self.config["networks"]}[name]
         every: dict[str, Any] = {"callbacks.figures": None, "logger": "none", "trainer.enable_progress_bar": False}
-        every |= {"checks.leakage": False}
         if name in self.config["networks"]:
             every |= {"callbacks.checkpoint.monitor": self.error, "data.batch_size": self.batch_size()}
             every |= self.config["every_network"] | ({"data.sampling": "series"} if self.task.is_panel else {})
@@ -269,23 +308,24 @@ class Auto:
         assert best is not None, "`run` goes on only with a member"
         return final_checkpoint(self.members / best)
 
-    def forecast(self) -> Any:
+    def levels(self) -> list[float] | None:
+        """Of the intervals that were asked for those that the final checkpoint has; None: all that it has."""
+        held = read_json(self.folder / METRICS).get("test", {}).get("coverage") or {}
+        levels = [one for one in self.level if f"{one:g}" in held]
+        return levels if levels and final_checkpoint(self.folder).is_file() else None
+
+    def forecast(self) -> Outcome:
         """forecast.csv, by the final checkpoint."""
         output = self.folder / FORECAST
         words = [f"ckpt_path={hydra_value(str(self.final()))}", f"output={hydra_value(str(output))}", "overwrite=true"]
-        held = read_json(self.folder / METRICS).get("test", {}).get("coverage") or {}
-        levels = [one for one in self.level if f"{one:g}" in held]
-        if final_checkpoint(self.folder).is_file() and levels:
+        if levels := self.levels():
             words.append(f"level={hydra_value(levels)}")
         if self.task.future is not None:
             words.append(f"future={self.task.future}")
-        outcome = self.step("forecast", "forecast_file", max(LEAST, self.budget.last_moment), overrides=words)
-        if outcome.error:
-            raise UserError(f"{self.final()} is trained, but its forecast failed: {outcome.error}")
-        return outcome.value
+        return self.step("forecast", "forecast_file", max(LEAST, self.budget.last_moment), overrides=words)
 
     def write_board(
-        self, found: dict[str, dict[str, Any]], weighed: dict[str, Any] | None
+        self, found: dict[str, dict[str, Any]], weighed: dict[str, Any] | None, forecast: Outcome
     ) -> tuple[list[dict[str, Any]], str]:
         """leaderboard.json, and the page with it; returns the rows, and why that model was chosen."""
         ensemble = read_json(self.folder / METRICS) if weighed is not None else None
@@ -293,6 +333,19 @@ class Auto:
         said = reason(rows, weighed, error=self.error)
         if ensemble is not None:
             limit = max(LEAST, self.budget.last_moment)
-            self.step("page", "page_with", limit, folder=self.folder, rows=rows, error=self.error, reason=said)
+            board = {"rows": rows, "error": self.error, "reason": said}
+            of = {"checkpoint": self.final(), "future": self.task.future, "level": self.levels()}
+            shown = None if forecast.error else of
+            outcome = self.step("page", "page_with", limit, folder=self.folder, board=board, forecast=shown)
+            if outcome.error:
+                self.progress.note(f"The page has no forecast and no leaderboard: {outcome.error}")
         write_text(self.folder / BOARD, json_text(rows))
         return rows, said
+
+
+def remove_empty(folders: Sequence[Path]) -> None:
+    """Removes folders that hold nothing but the file of a lock, the inner one first."""
+    for folder in folders:
+        (folder / LOCK).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.rmdir()

@@ -18,6 +18,7 @@ from forecast.evaluation.residuals import residual_rows, residuals_csv
 from forecast.files import DECIMALS, json_text, together
 from forecast.report.page.run import run_page
 from forecast.run_folder import (
+    AHEAD,
     FILES,
     FORECASTS,
     METRICS,
@@ -66,14 +67,20 @@ def write_residuals(
     path.write_text(residuals_csv(residual_rows(times, signed, names, first), DECIMALS), encoding="utf-8")
 
 
-def page_of(place: Callable[[str], Path], metrics: Mapping[str, Any], split: str, record: Mapping[str, Any]) -> str:
+def page_of(
+    place: Callable[[str], Path],
+    metrics: Mapping[str, Any],
+    split: str,
+    record: Mapping[str, Any],
+    *,
+    ahead: Path | None = None,
+) -> str:
     """The page, from the files of a run alone: where `place` says that they lie.
 
-    metrics: that become metrics.json; record: see `told_of`.
+    metrics: that become metrics.json; record: see `told_of`. ahead: the file of what is forecast; None without one.
     """
     by_step = pd.read_csv(place(STEP_ERRORS)).drop(columns="step")
-    with np.load(place(FORECASTS)) as saved:
-        windows = {name: saved[name] for name in saved.files}
+    windows = arrays_of(place(FORECASTS))
     residuals = pd.read_csv(place(RESIDUALS), dtype={"column": str}, keep_default_na=False)
     series = None
     if "series" in windows:
@@ -85,10 +92,17 @@ def page_of(place: Callable[[str], Path], metrics: Mapping[str, Any], split: str
         split,
         by_step={str(name): by_step[name].tolist() for name in by_step},
         windows=windows,
+        ahead=None if ahead is None else arrays_of(ahead),
         residuals=residuals,
         series=series,
         record=json.loads(json_text(record)),
     )
+
+
+def arrays_of(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of a file."""
+    with np.load(path) as saved:
+        return {name: saved[name] for name in saved.files}
 
 
 def remake(folder: Path, *, overwrite: bool) -> Answer:
@@ -104,7 +118,8 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     ours = overwrite or PAGE in metrics.get(FILES, {})
     fix = "move it away, or say --overwrite"
     keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this run", fix=fix)
-    page = page_of(lambda name: folder / name, metrics, split, record)
+    ahead = folder / AHEAD if (folder / AHEAD).is_file() and "leaderboard" in metrics else None
+    page = page_of(lambda name: folder / name, metrics, split, record, ahead=ahead)
     with together(folder) as beside:
         beside(PAGE).write_text(page, encoding="utf-8")
         metrics[FILES] = {**metrics.get(FILES, {}), PAGE: sha256(beside(PAGE))}

@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 
 from forecast.checkpoint.load import Checkpoint
+from forecast.comparison.bootstrap import model_less
 from forecast.data.panel.prepare import PanelData, series_windows
 from forecast.data.panel.scaling import cell_means
 from forecast.evaluation.baselines import WEIGHTS, saved_fits
@@ -57,6 +58,9 @@ def panel_blocks(
     baselines = panel_baseline_metrics(evaluation, data)
     for key in fitted.keys() & WEIGHTS.keys():
         baselines[WEIGHTS[key]]["look_back"] = fitted[key].shape[-1]
+    of_series = {name: errors.shares() for name, errors in evaluation.baselines.items()}
+    for name, found in model_less(evaluation.errors.shares(), of_series, block=1).items():
+        baselines[name]["difference"] = found
     metrics = {
         split: {**panel_metrics(evaluation, data), "level_shift": panel_level_shift(data, split)},
         "baselines": baselines,

@@ -13,6 +13,7 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.commands.description import description
 from forecast.commands.page import page_of, told_of, write_residuals
 from forecast.commands.panel_results import panel_blocks, write_series
+from forecast.comparison.bootstrap import model_less
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData, window_values
 from forecast.data.roles import names_roles
@@ -100,13 +101,16 @@ def evaluate_checkpoint(
     naive = saved_naive_errors(checkpoint, data if source is not None else None)
     blocks = {}
     for name in brief:
-        found = evaluate(model, data, split=name, fitted=None, **common)
-        overall, _ = all_metrics(found.errors, data, naive, (found.own_scale or {}).get(MODEL))
-        blocks[name] = {"windows": found.errors.windows, **overall}
+        other = evaluate(model, data, split=name, fitted=None, **common)
+        overall, _ = all_metrics(other.errors, data, naive, (other.own_scale or {}).get(MODEL))
+        blocks[name] = {"windows": other.errors.windows, **overall}
     evaluation = evaluate(model, data, split=split, fitted=fitted, intervals=intervals, **common)
     baselines = baseline_metrics(evaluation.baselines, data, naive, evaluation.own_scale)
     for key in fitted.keys() & WEIGHTS.keys():
         baselines[WEIGHTS[key]]["look_back"] = fitted[key].shape[-1]
+    block = -(-data.pred_len // protocol.stride)  # windows whose forecasts share a row
+    for name, found in model_less(evaluation.squared.mean(1), evaluation.baseline_squared, block=block).items():
+        baselines[name]["difference"] = found
     best_mse = best_reachable(source, data)
     if best_mse is not None:
         baselines["best_reachable"] = {"scaled": {"mse": float(best_mse.mean())}}

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.comparison.bootstrap import LEAST_BLOCKS, LEVEL, paired_interval
-from forecast.report.forecasters import baseline_name
+from forecast.report.forecasters import baseline_name, is_itself
 from forecast.report.tables import short_number
 from forecast.text.terminal import label
 
@@ -104,10 +104,7 @@ def summary(folds: Sequence[Mapping[str, Any]], *, pred_len: int, step: int) -> 
             continue
         found = paired_interval(pairs[None, :, 0], pairs[None, :, 1], block=-(-pred_len // step))
         differences[name] = {
-            "mse": found.difference,
-            "low": found.low,
-            "high": found.high,
-            "blocks": found.blocks,
+            **found.figures(),
             "better_in": int((pairs[:, 0] < pairs[:, 1]).sum()),
             "folds": len(pairs),
         }
@@ -120,9 +117,10 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def rivals(document: Mapping[str, Any]) -> list[str]:
-    """The baselines by MSE, the best first, without the model itself and what equals another one."""
-    overall = document["overall"]
-    names = [name for name in document["differences"] if name != document["model"]]
+    """The baselines by MSE, the best first, without the model itself."""
+    overall, model = document["overall"], document["model"]
+    ours = float(overall[MODEL]["mse"])
+    names = [name for name in document["differences"] if not is_itself(model, ours, name, overall[name]["mse"])]
     return sorted(names, key=lambda name: float(overall[name]["mse"]))
 
 

@@ -1,7 +1,8 @@
 """How sure a difference between two models is: a block bootstrap over the windows, and the spread over seeds."""
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -11,6 +12,7 @@ RESAMPLES = 10_000
 LEVEL = 0.95
 # Fewer blocks than these say next to nothing about how the next months would go.
 LEAST_BLOCKS = 5
+MOST_BLOCKS = 200  # of all windows of a run: more tell no more, and take memory
 
 
 class Interval(NamedTuple):
@@ -27,6 +29,24 @@ class Interval(NamedTuple):
     def excludes_zero(self) -> bool:
         """Whether the sign of the difference is sure."""
         return self.low is not None and self.high is not None and not self.low <= 0.0 <= self.high
+
+    def figures(self) -> dict[str, Any]:
+        """As plain values, for a document of a difference in MSE."""
+        return {"mse": self.difference, "low": self.low, "high": self.high, "blocks": self.blocks}
+
+
+def model_less(
+    model: Float[np.ndarray, "N"], baselines: Mapping[str, Float[np.ndarray, "N"]], *, block: int
+) -> dict[str, dict[str, Any]]:
+    """The figures of a model's errors less those of each baseline, by its name.
+
+    model, baselines (N,): squared errors of the same windows in the order of time, or of the series of a panel. block:
+    so many neighbours hang together; where MOST_BLOCKS of them do not reach, more.
+    """
+    block = max(block, -(-len(model) // MOST_BLOCKS))
+    return {
+        name: paired_interval(model[None], errors[None], block=block).figures() for name, errors in baselines.items()
+    }
 
 
 def paired_interval(

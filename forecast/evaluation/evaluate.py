@@ -81,7 +81,7 @@ class Evaluation:
     mean over steps, scaled units. examples (W,): the windows whose forecasts (W, P, T), scaled units, are kept.
     own_scale: where each window has a scale of its own, MASE and RMSSE (T,) of each forecaster, and differences (N, T),
     the mean absolute seasonal ones before each window, scaled units. intervals: those of the model, where it has any.
-    residuals: its mean error in each window.
+    residuals: its mean error in each window. baseline_squared: of each baseline each window's squared error (N,).
     """
 
     errors: ErrorSums
@@ -92,6 +92,7 @@ class Evaluation:
     examples: np.ndarray
     forecasts: dict[str, np.ndarray]
     residuals: Residuals
+    baseline_squared: dict[str, np.ndarray]
     own_scale: dict[str, OwnScale] | None = None
     differences: np.ndarray | None = None
     intervals: ScoredIntervals | None = None
@@ -188,6 +189,7 @@ def evaluate(
         residuals=residuals,
         squared=scored[MODEL].squared,
         absolute=scored[MODEL].absolute,
+        baseline_squared={name: scores.squared.mean(1) for name, scores in scored.items() if name != MODEL},
         examples=np.array(examples),
         forecasts={name: np.concatenate(scores.forecasts) for name, scores in scored.items()},
     )

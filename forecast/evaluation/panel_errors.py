@@ -71,6 +71,14 @@ class PanelErrors:
         """Of all series."""
         return int(self.windows.sum())
 
+    def shares(self) -> FloatArray:
+        """What each evaluated series (E,) has of the MSE in scaled units, times their number: the mean is the MSE."""
+        cells, evaluated = self.total("cells"), self.evaluated()
+        columns = cells.any(0)
+        parts = self.total("squared")[evaluated][:, columns] / cells[evaluated][:, columns].mean(0)
+        found: FloatArray = parts.mean(1)
+        return found
+
     def evaluated(self) -> npt.NDArray[np.bool_]:
         """Which series (S,) have a measured cell in some window."""
         return np.asarray((self.total("cells") > 0).any(1))

@@ -1,7 +1,10 @@
 """Sums of regression trees as plain arrays: grown by scikit-learn, evaluated here."""
 
+import os
+import time
 from collections import deque
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +15,7 @@ from torch import Tensor, nn
 
 TREES_AT_ONCE, ROWS_AT_ONCE = 16, 4096  # looked up together: what they read and write stays in the cache
 SEED = 0
+PROCESSORS, LOOK = Path("/proc/stat"), 0.2  # what Linux says of its processors; seconds between two looks at it
 TABLES = ("feature", "threshold", "child", "value")
 
 Array = npt.NDArray[Any]
@@ -109,6 +113,7 @@ def grow(
     whose mean over the rows is lowered. No feature may be NaN.
     """
     from sklearn.ensemble import HistGradientBoostingRegressor  # here: a forecast needs the arrays alone
+    from threadpoolctl import threadpool_limits
 
     rows = features.numpy()
     useful = np.flatnonzero((rows != rows[:1]).any(0))  # of one that never moves nothing can be asked
@@ -123,9 +128,40 @@ def grow(
             early_stopping=False,
             random_state=SEED,
         )
-        model.fit(rows[:, useful], target.numpy())
+        with threadpool_limits(free_threads(), user_api="openmp"):  # their number changes no bit
+            model.fit(rows[:, useful], target.numpy())
         return from_sklearn(model, useful, nodes=2 * leaves - 1, depth=depth)
     return TreeSum(count=0, nodes=2 * leaves - 1, depth=depth)
+
+
+def free_threads() -> int:
+    """How many threads may grow trees: as many as torch may use, and no more than there are idle processors.
+
+    Threads of OpenMP wait for one another after each node, and burn their time while other work keeps one of them from
+    running: two threads beside it take ten times as long as one (scikit-learn issue 30662).
+    """
+    most = torch.get_num_threads()
+    if most == 1:
+        return 1
+    try:
+        before = processor_times()
+        time.sleep(LOOK)
+        now = processor_times()
+    except (OSError, ValueError, AttributeError):  # another system, which does not say
+        return most
+    passed = [now[one] - before[one] for one in now.keys() & before.keys()]
+    idle = sum(float(one[3:5].sum() / max(1, one.sum())) for one in passed)
+    return max(1, min(most, round(idle)))
+
+
+def processor_times() -> dict[int, Array]:
+    """Ticks of each processor that this process may use, in the order of proc(5); the fourth and fifth are idle."""
+    ours, found = os.sched_getaffinity(0), {}
+    for line in PROCESSORS.read_text().splitlines():
+        name, *ticks = line.split()
+        if name.startswith("cpu") and name != "cpu" and (number := int(name[3:])) in ours:
+            found[number] = np.array([int(tick) for tick in ticks[:8]])
+    return found
 
 
 def from_sklearn(model: Any, useful: Array, *, nodes: int, depth: int) -> TreeSum:

@@ -14,6 +14,9 @@ BASELINES = {
 }
 # The least error that any forecaster can expect, of made-up data: no forecaster itself.
 BOUND = "best_reachable"
+# key of a baseline: the option of the group model that it is, with these keys, where it has another name
+MODELS = {"closed_form_nlinear": "ridge"}
+SAME = 1e-4  # relative: a model is fitted in other digits than the same baseline
 
 
 class Forecaster(NamedTuple):
@@ -70,6 +73,14 @@ def forecasters(metrics: Mapping[str, Any], split: str) -> list[Forecaster]:
     bound = (metrics.get("baselines") or {}).get(BOUND)
     least = [] if bound is None else [Forecaster(BOUND, baseline_name(BOUND), "", bound)]
     return [model, *baselines_of(metrics), *least]
+
+
+def is_itself(model: str, mse: float, key: str, theirs: float) -> bool:
+    """Whether a model and a baseline are one forecaster: of one kind, with the same error.
+
+    Another ridge than the one among the baselines is a forecaster of its own, and so is another season.
+    """
+    return MODELS.get(key, key) == model and math.isclose(mse, theirs, rel_tol=SAME)
 
 
 def best_baseline(metrics: Mapping[str, Any]) -> Forecaster | None:

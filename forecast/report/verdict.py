@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from forecast.report.cures import cures
-from forecast.report.forecasters import BOUND, Forecaster, forecasters
+from forecast.report.forecasters import BOUND, Forecaster, forecasters, is_itself
 from forecast.report.intervals import coverage_sentences, intervals_table
 from forecast.report.tables import (
     columns_table,
@@ -33,8 +33,15 @@ REFUSED = dict.fromkeys(("ridge", "boosted_trees"), ("data.past=",))
 REFUSED_ELSE = ("data.known=", "data.past=", "data.static", "data.holidays=")
 FLAT_COLUMNS_NAMED = 8
 TRAIN = "forecast train"
-# key of a baseline: the option of the group model that is that forecaster, or a better one of its kind
-MODELS = {"closed_form_nlinear": "ridge"}
+# key of a baseline: the words of train that make the same forecaster, "{}" its look-back
+WORDS = {
+    "closed_form_nlinear": [
+        *("model=ridge", "model.look_back={}", "model.naive=last", "model.strength=0.001", "model.columns=shared"),
+        "model.tolerance=0",
+    ],
+}
+COVARIATES = ("data.known=", "data.static", "data.holidays=")  # with any the ridge has a map for each target
+EVERY_WINDOW = "all_windows"  # the usual protocol
 TRIAL = (
     "This was a trial (trainer.fast_dev_run): it shows that everything runs, and says nothing of how good the model is."
 )
@@ -117,24 +124,56 @@ def _against_baselines(
 ) -> list[str]:
     # without a period seasonal naive is last value once more; a model is no rival of itself
     rivals = [row for row in baselines if row.key != "seasonal_naive" or row.scores.get("period") is not None]
-    rivals = sorted((row for row in rivals if row.mse is not None and row.key != metrics.get("model")), key=_mse)
+    rivals = sorted((row for row in rivals if row.mse is not None), key=_mse)
+    mse = _mse(model)
+    kinds = {str(metrics.get("model")), *(str(one["model"]) for one in metrics.get("members") or ())}
+    rivals = [row for row in rivals if not any(is_itself(kind, mse, row.key, _mse(row)) for kind in kinds)]
     if not rivals:
         return ["No baseline was evaluated on these windows, so nothing here says how good the model is."]
-    mse, best = _mse(model), rivals[0]
+    best, unsure = rivals[0], [row for row in rivals if not _is_sure(row)]
     if winners := [rival for rival in rivals if _mse(rival) <= mse]:
-        verb = "loses to" if _mse(best) < mse else "does not beat"
+        unsure = [row for row in winners if row in unsure and _mse(row) < mse]
+        verb = "loses to" if _mse(best) < mse and not unsure else "does not beat"
         gaps = _and([_above(mse, rival) for rival in winners])
-        sentences = [
-            f"The model {verb} {_and([rival.name for rival in winners])}: its MSE is {gaps}.",
-            *_advice(metrics, split, best),
-        ]
+        sentences = [f"The model {verb} {_and([rival.name for rival in winners])}: its MSE is {gaps}."]
+        advice = _advice(metrics, split, best)
+    elif unsure:
+        gap = _percent(mse, _mse(best))
+        sentences = [f"The MSE of the model is {gap} below that of the best baseline, {best.name}."]
+        advice = []
     else:
         gap = _percent(mse, _mse(best))
         sentences = [f"The model beats all baselines: its MSE is {gap} below the best of them, {best.name}."]
+        advice = []
+    sentences += [*_doubt(unsure), *advice]
     sentences += _otherwise(model, rivals, "MAE", "scaled", "mae")
     if "series" in metrics[split]:  # in which each series of a panel counts alike, whatever it is scaled by
         sentences += _otherwise(model, rivals, "MASE", "mase")
     return sentences
+
+
+def _is_sure(row: Forecaster) -> bool:
+    """Whether the windows tell which errs less, the model or a baseline; so too where nobody has looked.
+
+    As a backtest says it: the interval of the difference leaves 0 out.
+    """
+    found = row.scores.get("difference")
+    if found is None:
+        return True
+    return found["low"] is not None and not found["low"] <= 0.0 <= found["high"]
+
+
+def _doubt(unsure: Sequence[Forecaster]) -> list[str]:
+    """A sentence on the baselines that the windows do not tell from the model; nothing of none."""
+    if not unsure:
+        return []
+    found = unsure[0].scores["difference"]
+    if found["low"] is None:
+        why = f"too few forecasts lie apart, {found['blocks']}"
+    else:
+        of = "" if len(unsure) == 1 else f" to {unsure[0].name}"
+        why = f"the 95 % interval of the difference in MSE{of} is {found['low']:+.4f} to {found['high']:+.4f}"
+    return [f"Whether it errs less or more than {_and([row.name for row in unsure])} is not sure: {why}."]
 
 
 def _otherwise(model: Forecaster, rivals: Sequence[Forecaster], name: str, *place: str) -> list[str]:
@@ -162,14 +201,28 @@ def _above(mse: float, rival: Forecaster) -> str:
 
 def _advice(metrics: Mapping[str, Any], split: str, best: Forecaster) -> list[str]:
     """The best baseline as a command where one is known, and what may help the model."""
-    data, option = metrics.get("same_data"), MODELS.get(best.key, best.key)
-    same = bool(data) and option != metrics.get("model")
-    command = f": {TRAIN} {' '.join([f'model={option}', *without_roles(option, data or ())])}" if same else "."
-    sentences = [f"A practitioner should use {best.name} instead{command}"]
+    data = metrics.get("same_data")
+    command = f": {TRAIN} {' '.join(advised(metrics, best, data))}" if data else "."
+    who = "A practitioner should use" if _is_sure(best) else "As it errs no more and is simpler, take"
+    sentences = [f"{who} {best.name} instead{command}"]
     for number, cure in enumerate(cures(metrics, split)):
         likeliest = "Also" if number else "The likeliest cure for the model"
         sentences.append(f"{likeliest}: {cure.overrides}, as {cure.reason}.")
     return sentences
+
+
+def advised(metrics: Mapping[str, Any], best: Forecaster, data: Sequence[str]) -> list[str]:
+    """The words of the training that is a baseline, on the same data and windows.
+
+    data: the words that choose them.
+    """
+    kept = without_roles(best.key, data)
+    look_back = best.scores.get("look_back", metrics.get("seq_len"))
+    words = [word.format(look_back) for word in WORDS.get(best.key, [f"model={best.key}"])]
+    if best.key == "ridge" and not any(word.lstrip("'\"").startswith(COVARIATES) for word in kept):
+        words.append("model.columns=shared")
+    protocol = metrics.get("protocol")
+    return [*words, *kept, *([f"protocol={protocol}"] if protocol not in (None, EVERY_WINDOW) else [])]
 
 
 def without_roles(option: str, data: Sequence[str]) -> list[str]:

@@ -28,6 +28,7 @@ FILES = "files"
 # In metrics.json: the overrides that choose the same data, with the path where they lie.
 SAME_DATA = "same_data"
 WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step.csv", "forecasts.npz"
+AHEAD = "forecast_ahead.npz"  # of forecast auto: what it forecasts, for its page
 # The picture of some forecasts; what a run of `reproduce` printed; the DataFrame that a run of Python was trained on.
 PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.csv"
 SERIES_ERRORS = "errors_by_series.csv"  # of a panel alone

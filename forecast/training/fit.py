@@ -33,6 +33,7 @@ from forecast.training.first_validation import FirstValidation
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.loggers import make_logger
 from forecast.training.module import ForecastModule
+from forecast.training.precision import slow_precision
 from forecast.training.processes import SameFolder, limit_waiting, lost_processes
 from forecast.training.random_states import RandomStates
 from forecast.training.stopping import StopOnNonFinite, StopOnSignal
@@ -247,6 +248,8 @@ def make_trainer(
     )
     trainer.strategy.checkpoint_io = WrittenInPlace()
     limit_waiting(trainer, config["process_timeout"])
+    if trainer.is_global_zero and (slower := slow_precision(str(trainer.precision), trainer.strategy.root_device)):
+        log.warning(slower)
     if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher) and in_sweep():
         raise UserError(
             f"trainer.strategy={config['trainer']['strategy']} in a sweep (-m): each of its processes would run the "

@@ -1,10 +1,12 @@
 """`forecast auto`: from a file to a forecast, a leaderboard, a page and a checkpoint, in the time that was given."""
 
 import argparse
+import io
 import json
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
 from unittest import mock
 
 import forked
@@ -17,7 +19,9 @@ from forecast import Forecaster
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.auto import Auto
 from forecast.commands.automatic.budget import check_folder
+from forecast.commands.automatic.worker import Outcome
 from forecast.errors import UserError
+from forecast.report.verdict import verdict
 from forecast.run_folder.lock import in_use, release
 
 ROWS, PERIOD, H = 503, 24, 7
@@ -43,9 +47,10 @@ def csv(tmp_path_factory):
 
 
 def auto(*words):
-    """The command, whose time begins now and not with the process of the tests."""
-    with mock.patch("forecast.commands.auto.BEGUN", time.monotonic()):
+    """The command, whose time begins now and not with the process of the tests; returns what it prints."""
+    with mock.patch("forecast.commands.auto.BEGUN", time.monotonic()), redirect_stdout(io.StringIO()) as printed:
         call("auto", *words)
+    return printed.getvalue()
 
 
 def board(folder):
@@ -81,6 +86,7 @@ def test_the_forecast_is_of_the_steps_after_the_file_with_intervals_and_by_a_mod
 
 def test_the_page_shows_the_leaderboard_and_the_run_is_a_run(found):
     page = (found / "report.html").read_text()
+    assert 0 < page.index('id="ahead"') < page.index('id="verdict"') and '"title":"The forecast"' in page
     assert "Models tried" in page and "informer_plus" in page and "Chosen: " in page
     metrics = json.loads((found / "metrics.json").read_text())
     assert metrics["model"] == "weighted_ensemble" and metrics["test"]["windows"] > 50
@@ -89,8 +95,10 @@ def test_the_page_shows_the_leaderboard_and_the_run_is_a_run(found):
 
 def test_the_same_command_again_finds_all_done_and_forecasts_the_same(found, csv):
     before, begin = (found / "forecast.csv").read_bytes(), time.monotonic()
-    rows = board(found)
-    auto(str(csv), *FAST, "--output", str(found))
+    rows, metrics = board(found), json.loads((found / "metrics.json").read_text())
+    printed = auto(str(csv), *FAST, "--output", str(found))
+    assert all(sentence in printed for sentence in verdict(metrics, "test"))
+    assert f"Page: {found / 'report.html'}" in printed
     assert board(found) == rows and (found / "forecast.csv").read_bytes() == before
     assert time.monotonic() - begin < 60
 
@@ -152,10 +160,17 @@ def test_what_cannot_be_done_is_one_sentence(csv, tmp_path, capsys, words, said)
     assert said in message and "Traceback" not in message
 
 
-def begun(csv, folder, horizon):
+def begun(csv, folder, horizon, *words):
     """A run that has found its task, and would train now."""
     check_folder(folder)
-    keys = {"target": None, "level": [80, 95], "settings": [], "metric": "mse", "preset": "fast", "minutes": 20.0}
+    keys = {
+        "target": None,
+        "level": [80, 95],
+        "settings": list(words),
+        "metric": "mse",
+        "preset": "fast",
+        "minutes": 20.0,
+    }
     try:
         return Auto(argparse.Namespace(file=str(csv), horizon=horizon, **keys), folder, begun=time.monotonic())
     finally:
@@ -171,9 +186,35 @@ def test_a_refused_request_leaves_nothing_in_the_way_of_the_corrected_one(csv, t
 
 def test_another_request_for_the_same_folder_is_refused(csv, tmp_path, capsys):
     begun(csv, tmp_path, H)
+    (tmp_path / "members" / "ridge").mkdir()
+    (tmp_path / "members" / "ridge" / "member.json").write_text("{}")
     message = refusal(capsys, "auto", str(csv), "--preset", "good", "--horizon", str(H), "--output", str(tmp_path))
     assert "another automatic run was begun there, with another minutes, preset" in message
     assert not in_use(tmp_path / "members") and not (tmp_path / "members" / ".lock.holder").exists()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (Outcome(error="leakage check, borders: x changes", leaks=True), "leakage check, borders: x changes"),
+        (Outcome(error="no memory"), "Nothing could be trained. seasonal_naive: no memory; ridge: no memory"),
+    ],
+)
+def test_what_ends_without_a_model_is_one_sentence_and_its_folder_serves_the_next_command(
+    csv, tmp_path, capsys, outcome, expected
+):
+    with mock.patch("forecast.commands.auto.run_step", return_value=outcome):
+        message = refusal(capsys, "auto", str(csv), *FAST, "--output", str(tmp_path / "out"))
+    assert expected in message and "report.html" not in message
+    assert not any((tmp_path / "out").glob("*.*")) and not any((tmp_path / "out" / "members").glob("*.json"))
+    assert begun(csv, tmp_path / "out", H + 1).budget.is_new
+
+
+def test_every_member_is_checked_for_leaks_unless_that_is_switched_off(csv, tmp_path):
+    run = begun(csv, tmp_path / "a", H)
+    assert not any("leakage" in word for name in MEMBERS for word in run.overrides(name))
+    off = begun(csv, tmp_path / "b", H, "checks.leakage=false")
+    assert all("checks.leakage=false" in off.overrides(name) for name in MEMBERS)
 
 
 def test_a_folder_with_other_files_is_not_touched(csv, tmp_path, capsys):

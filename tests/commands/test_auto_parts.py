@@ -54,8 +54,33 @@ def test_time_before_a_kill_counts_and_the_time_between_does_not(tmp_path):
     second = Budget(tmp_path, {"a": 1}, minutes=1, begun=time.monotonic() - 5)
     assert second.left == pytest.approx(35, abs=1)
     assert second.last_moment == pytest.approx(35 + 3 + 7.5, abs=1)
+    member_of(tmp_path)
     with pytest.raises(UserError, match="another a"):
         Budget(tmp_path, {"a": 2}, minutes=1, begun=time.monotonic())
+
+
+def member_of(folder):
+    """A file of a model that has been trained."""
+    (folder / "members" / "ridge").mkdir()
+    (folder / "members" / "ridge" / "member.json").write_text("{}")
+
+
+def test_where_nothing_is_trained_another_request_begins_anew(tmp_path):
+    first = Budget(tmp_path, {"a": 1}, minutes=1, begun=time.monotonic() - 20)
+    (tmp_path / "members" / "patchtst").mkdir()
+    (tmp_path / "members" / "patchtst" / "pace.json").write_text("{}")
+    (tmp_path / "members" / "patchtst.log").write_text("why")
+    second = Budget(tmp_path, {"a": 2}, minutes=1, begun=time.monotonic())
+    assert first.is_new and second.is_new and second.left == pytest.approx(60, abs=1)
+    assert {path.name for path in (tmp_path / "members").iterdir()} == {"auto.json", "patchtst.log"}
+
+
+def test_a_block_that_takes_long_counts_while_it_is_at_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("forecast.commands.automatic.budget.WRITTEN", 0.05)
+    one = Budget(tmp_path, {"a": 1}, minutes=1, begun=time.monotonic())
+    with one.counting():
+        time.sleep(0.5)
+        assert json.loads((tmp_path / "members" / "auto.json").read_text())["seconds"] > 0.3
 
 
 def test_a_state_that_nobody_can_read_is_refused(tmp_path):
@@ -74,6 +99,7 @@ def steps(tmp_path, monkeypatch):
         "from forecast.errors import UserError\n"
         "def sums(a, b): print('adding'); return a + b\n"
         "def refuses(): raise UserError('too few rows')\n"
+        "def leaks(): raise UserError('leakage check, scaler: wrong')\n"
         "def breaks(): raise KeyError('oops')\n"
         "def dies(): os._exit(9)\n"
         "def waits(): time.sleep(600)\n"
@@ -84,7 +110,7 @@ def steps(tmp_path, monkeypatch):
 
 
 def test_a_step_gives_its_value_and_its_words_go_to_the_log(steps, tmp_path):
-    assert steps("sums", a=2, b=3) == (5, "")
+    assert steps("sums", a=2, b=3) == (5, "", False)
     assert (tmp_path / "log").read_text() == "adding\n"
 
 
@@ -94,6 +120,10 @@ def test_a_step_gives_its_value_and_its_words_go_to_the_log(steps, tmp_path):
 def test_a_step_that_fails_says_why_in_a_sentence(steps, step, said):
     outcome = steps(step)
     assert outcome.value is None and said in outcome.error
+
+
+def test_an_alarm_of_the_leakage_check_is_told_from_other_errors(steps):
+    assert steps("leaks").leaks and not steps("refuses").leaks
 
 
 def test_a_step_that_takes_too_long_is_stopped(steps):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast.commands.automatic.task import Task, find_task
+from forecast.commands.automatic.task import Task, check_known, find_task
 from forecast.errors import UserError
 
 ROWS = 601
@@ -138,9 +138,49 @@ def test_what_is_typed_wins_over_what_was_found(csv):
     assert words.count("data.time_column=when") == 1 and {"data/split=last", "data.split.val=3", "seed=7"} <= set(words)
 
 
-def test_a_file_with_values_to_come_is_for_the_forecast_and_no_training(csv):
-    task = find_task(asked(csv, "data.known=[wind]", "future=plan.csv"))
-    assert task.future == "plan.csv" and not any(word.startswith("future") for word in task.words)
+HORIZON = 5
+
+
+def plan_of(path, rows=HORIZON, **columns):
+    """What is known of the hours after `csv`."""
+    table = pd.DataFrame({"when": pd.date_range("2022-01-26 01:00", periods=rows, freq="h"), **columns})
+    table.to_csv(path, index=False, sep=";", decimal=",")
+    return f"future={path}"
+
+
+def test_a_file_with_values_to_come_is_for_the_forecast_and_no_training(csv, tmp_path):
+    plan = plan_of(tmp_path / "plan.csv", wind=0.5)
+    task = find_task(asked(csv, "data.known=[wind]", plan, target="load", horizon=HORIZON))
+    assert f"future={task.future}" == plan and not any(word.startswith("future") for word in task.words)
+
+
+def test_what_the_forecast_will_lack_is_said_before_the_training(csv, tmp_path):
+    known = {"horizon": HORIZON, "target": "load"}
+    with pytest.raises(UserError, match=r"wind at the 5 steps from 2022-01-26 01:00.*add future=FILE"):
+        check_known(find_task(asked(csv, "data.known=[wind]", **known)))
+    with pytest.raises(UserError, match="has no row for 2022-01-26 05:00"):
+        check_known(
+            find_task(asked(csv, "data.known=[wind]", plan_of(tmp_path / "plan.csv", rows=4, wind=0.5), **known))
+        )
+    with pytest.raises(UserError, match="no column is known in advance"):
+        check_known(find_task(asked(csv, plan_of(tmp_path / "plan.csv", wind=0.5), **known)))
+    task = find_task(asked(csv, **known))
+    check_known(task)
+    assert task.future is None  # without data.known, as is advised
+
+
+def test_of_a_panel_too(tmp_path):
+    times = pd.date_range("2022-01-01", periods=97, freq="D")
+    parts = [pd.DataFrame({"shop": name, "day": times, "sales": np.arange(97.0) % 7, "promo": 1.0}) for name in "ab"]
+    pd.concat(parts).to_csv(tmp_path / "long.csv", index=False)
+    words = ("data.id_column=shop", "data.time_column=day", "data.target=sales", "data.known=[promo]")
+    with pytest.raises(UserError, match=r"promo at the 7 steps from 2022-04-08.*add future=FILE"):
+        check_known(find_task(asked(tmp_path / "long.csv", *words, horizon=7)))
+    after = pd.date_range(times[-1], periods=8, freq="D")[1:]
+    plan = pd.concat([pd.DataFrame({"shop": name, "day": after, "promo": 0.0}) for name in "ab"])
+    plan.to_csv(tmp_path / "plan.csv", index=False)
+    words = (*words, f"future={tmp_path / 'plan.csv'}")
+    check_known(find_task(asked(tmp_path / "long.csv", *words, horizon=7)))
 
 
 def test_series_below_one_another_are_a_panel(tmp_path):

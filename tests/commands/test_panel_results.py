@@ -61,6 +61,13 @@ def test_metrics_json_has_the_shape_of_any_run_and_the_series(metrics):
         assert test["scaled"][key] == metrics["baselines"]["ridge"]["scaled"][key]
 
 
+def test_each_baseline_has_its_difference_to_the_model_by_series(metrics):
+    for block in metrics["baselines"].values():
+        expected = metrics["test"]["scaled"]["mse"] - block["scaled"]["mse"]
+        assert block["difference"]["mse"] == pytest.approx(expected, abs=2e-6)
+        assert block["difference"]["blocks"] == 5
+
+
 def test_errors_by_series_average_to_the_metrics(runs, metrics):
     table = pd.read_csv(runs / "ridge" / SERIES_ERRORS)
     assert table["unique_id"].tolist() == [name for name in HOURS if name != "short"]

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from forecast.comparison import bootstrap
-from forecast.comparison.bootstrap import LEAST_BLOCKS, paired_interval
+from forecast.comparison.bootstrap import LEAST_BLOCKS, MOST_BLOCKS, model_less, paired_interval
 
 
 def noise(seed, shape):
@@ -23,6 +23,17 @@ def test_the_difference_is_that_of_the_means():
     assert interval.difference == pytest.approx(errors.mean() - reference.mean())
     assert interval.low < interval.difference < interval.high
     assert interval.high - interval.difference == pytest.approx(interval.difference - interval.low)
+
+
+@pytest.mark.parametrize(
+    ("n", "block", "used"), [(401, 7, 7), (MOST_BLOCKS * 30, 7, 30), (MOST_BLOCKS * 30 - 1, 1, 30)]
+)
+def test_a_model_is_compared_with_each_baseline_in_blocks_that_are_not_too_many(n, block, used):
+    model, baselines = noise(1, n), {"ridge": noise(2, n), "last_value": noise(3, n) + 2}
+    found = model_less(model, baselines, block=block)
+    for name, errors in baselines.items():
+        expected = paired_interval(model[None], errors[None], block=used)
+        assert found[name] == dict(zip(("mse", "low", "high", "blocks"), expected, strict=True))
 
 
 def test_what_both_err_alike_does_not_count():

@@ -163,6 +163,14 @@ def test_the_mean_over_series_weighs_each_alike_however_many_windows_it_has():
     assert set(UNIT_FREE) < set(sums.overall(naive))
 
 
+def test_what_each_series_has_of_the_error_averages_to_it():
+    data = prepared(panel())
+    sums = errors_of(data, drawn(data))
+    overall = sums.overall(seasonal_differences(data, "test", SEASON))
+    assert sums.shares().shape == (sums.evaluated().sum(),)
+    assert sums.shares().mean() == pytest.approx(overall["scaled"]["mse"])
+
+
 def test_a_series_that_repeats_its_season_has_no_mase_and_is_counted():
     frame = panel((60, 60, 60), columns=("y",))
     frame.values[60:120, 0] = np.tile(np.arange(SEASON, dtype=np.float32), 9)[:60]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_info
 
 from forecast.ops import trees
 from forecast.ops.trees import TreeSum, floor32, from_sklearn, grow
@@ -125,3 +126,57 @@ def test_one_row_and_few_rows_are_enough():
 def test_the_same_rows_give_the_same_trees():
     one, other = (grow(*drawn(), count=7, **GROWTH).state_dict() for _ in range(2))
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.fixture
+def four_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_trees_grow_on_the_processors_that_are_free(monkeypatch, four_threads):
+    threads, fit = [], HistGradientBoostingRegressor.fit
+
+    def watched(self, *data):
+        threads.append({one["num_threads"] for one in threadpool_info() if one["user_api"] == "openmp"})
+        return fit(self, *data)
+
+    monkeypatch.setattr(HistGradientBoostingRegressor, "fit", watched)
+    monkeypatch.setattr(trees, "free_threads", lambda: 1)
+    before = {one["filepath"]: one["num_threads"] for one in threadpool_info()}
+    grow(*drawn(), count=2, **GROWTH)
+    assert threads == [{1}]
+    assert {one["filepath"]: one["num_threads"] for one in threadpool_info()} == before
+
+
+@pytest.mark.parametrize(("busy", "free"), [((), 3), ((1,), 2), ((0, 1), 1), ((0, 1, 2), 1), ((7,), 3)])
+def test_of_three_processors_those_are_free_that_are_idle(tmp_path, monkeypatch, four_threads, busy, free):
+    """Processor 7 is none that this process may use."""
+    path, ticks = tmp_path / "stat", dict.fromkeys((0, 1, 2, 7), (100, 0, 10, 1000))
+
+    def write():
+        lines = [
+            f"cpu{number} {user} {nice} {system} {idle} 0 0 0 0 0 0"
+            for number, (user, nice, system, idle) in ticks.items()
+        ]
+        path.write_text("\n".join(["cpu  9 9 9 9 9 9 9 9 0 0", *lines, "intr 3 4"]))
+
+    def pass_time(_):
+        for number, (user, nice, system, idle) in ticks.items():
+            ticks[number] = (user + 20, nice, system, idle) if number in busy else (user + 1, nice, system, idle + 19)
+        write()
+
+    write()
+    monkeypatch.setattr(trees, "PROCESSORS", path)
+    monkeypatch.setattr(trees.time, "sleep", pass_time)
+    monkeypatch.setattr(trees.os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    assert trees.free_threads() == free
+
+
+def test_where_the_system_does_not_say_trees_have_the_threads_of_torch(tmp_path, monkeypatch, four_threads):
+    monkeypatch.setattr(trees, "PROCESSORS", tmp_path / "nowhere")
+    assert trees.free_threads() == 4
+    torch.set_num_threads(1)
+    assert trees.free_threads() == 1

@@ -257,6 +257,12 @@ def lost(names, gaps, best=NLINEAR, verb="loses to"):
     return [f"The model {verb} {names}: its MSE is {gaps}.", f"A practitioner should use {best} instead."]
 
 
+def difference(low, high, blocks=9):
+    return {"difference": {"mse": -0.06, "low": low, "high": high, "blocks": blocks}}
+
+
+BELOW = "The MSE of the model is 12 % below that of the best baseline, closed-form NLinear."
+UNSURE = "Whether it errs less or more than closed-form NLinear is not sure: the {}."
 TO_TWO = lost(f"{NLINEAR} and {NAIVE}", f"80 % above that of {NLINEAR} and 12 % above that of {NAIVE}")
 TO_THREE = f"300 % above that of {NLINEAR}, 150 % above that of {NAIVE} and 100 % above that of {LAST}"
 TO_NO_PERIOD = f"300 % above that of {NLINEAR} and 100 % above that of {LAST}"
@@ -277,8 +283,44 @@ VERDICTS = {
         lost(f"{NLINEAR}, {NAIVE} and {LAST}", MANY_TIMES),
     ),
     "a model is no rival of itself": (
-        make(0.5, 0.5, model="closed_form_nlinear"),
+        make(0.5, 0.5, model="ridge"),
         ["The model beats all baselines: its MSE is 38 % below the best of them, seasonal naive."],
+    ),
+    "nor is a mean that is one of them alone": (
+        make(0.5, 0.5, model="weighted_ensemble", members=[{"model": "ridge", "run": "r", "weights": [1.0]}]),
+        ["The model beats all baselines: its MSE is 38 % below the best of them, seasonal naive."],
+    ),
+    "but another one of its kind is a rival": (
+        make(0.44, model="ridge", baselines={"ridge": scores(0.4, 0.4)}),
+        lost("ridge", "10 % above that of ridge", "ridge"),
+    ),
+    "a win that the windows do not tell is none": (
+        make(0.44, baselines={"closed_form_nlinear": scores(0.5, 0.5) | difference(-0.13, 0.01)}),
+        [BELOW, UNSURE.format("95 % interval of the difference in MSE is -0.1300 to +0.0100")],
+    ),
+    "nor one of too few of them": (
+        make(0.44, baselines={"closed_form_nlinear": scores(0.5, 0.5) | difference(None, None, blocks=3)}),
+        [BELOW, UNSURE.format("too few forecasts lie apart, 3").replace("the too", "too")],
+    ),
+    "nor is such a loss one": (
+        make(0.9, 0.65, baselines={"seasonal_naive": {"period": 24, **scores(0.8, 0.6), **difference(-0.1, 0.3)}}),
+        [
+            TO_TWO[0].replace("loses to", "does not beat"),
+            "Whether it errs less or more than seasonal naive is not sure: the 95 % interval of the difference in MSE "
+            "is -0.1000 to +0.3000.",
+            TO_TWO[1],
+        ],
+    ),
+    "of an equal one nobody asks which it is": (
+        make(0.5, 0.5, baselines={"closed_form_nlinear": scores(0.5, 0.5) | difference(0.0, 0.0)}),
+        [
+            f"The model does not beat {NLINEAR}: its MSE is equal to that of {NLINEAR}.",
+            f"As it errs no more and is simpler, take {NLINEAR} instead.",
+        ],
+    ),
+    "a win that they tell is one": (
+        make(0.44, baselines={"closed_form_nlinear": scores(0.5, 0.5) | difference(-0.11, -0.01)}),
+        [BEATS],
     ),
     "a baseline without error needs no percentage": (
         make(0.4, baselines=seasonal(0.0, 0.0)),
@@ -314,7 +356,15 @@ SAME_DATA = ["data=csv", "data.path='my file.csv'", "seq_len=96", "pred_len=24"]
 
 @pytest.mark.parametrize(
     ("best", "model"),
-    [("closed_form_nlinear", "ridge"), ("ridge", "ridge"), ("seasonal_naive", "seasonal_naive"), ("theta", "theta")],
+    [
+        (
+            "closed_form_nlinear",
+            "ridge model.look_back=96 model.naive=last model.strength=0.001 model.columns=shared model.tolerance=0",
+        ),
+        ("ridge", "ridge model.columns=shared"),
+        ("seasonal_naive", "seasonal_naive"),
+        ("theta", "theta"),
+    ],
 )
 def test_a_lost_run_ends_with_the_command_of_what_is_better(best, model):
     metrics = make(0.44, baselines={best: {"period": 24, **scores(0.1, 0.1)}}, same_data=SAME_DATA)
@@ -326,8 +376,13 @@ def test_a_lost_run_ends_with_the_command_of_what_is_better(best, model):
 
 def test_a_run_that_wins_or_is_that_model_gets_no_command():
     assert not any("forecast train" in text for text in verdict(make(same_data=SAME_DATA), "test"))
-    itself = make(0.6, model="ridge", same_data=SAME_DATA)  # it loses to closed-form NLinear, whose command is its own
-    assert verdict(itself, "test")[1] == f"A practitioner should use {NLINEAR} instead."
+    itself = make(0.5, 0.5, model="ridge", same_data=SAME_DATA)  # as closed-form NLinear
+    assert not any("forecast train" in text for text in verdict(itself, "test"))
+
+
+def test_the_command_has_the_protocol_where_that_is_another_one():
+    said = verdict(make(0.9, same_data=SAME_DATA, protocol="apart"), "test")
+    assert any(sentence.endswith(" pred_len=24 protocol=apart") for sentence in said)
 
 
 def test_the_cures_follow_the_likeliest_first():

@@ -38,7 +38,7 @@ def test_metrics_json_is_the_contract(metrics):
     whole = {"skill", "flat", "columns", "level_shift", "coverage", "intervals"}
     assert set(metrics["test"]) == {"windows", "scaled", *unit_free, *whole}
     assert set(metrics["val"]) == {"windows", "scaled", *unit_free}
-    assert set(metrics["baselines"]["last_value"]) == {"scaled", *unit_free, "columns"}
+    assert set(metrics["baselines"]["last_value"]) == {"scaled", *unit_free, "columns", "difference"}
     assert set(metrics["test"]["columns"]["OT"]) == {"scaled", "original", *unit_free}
     assert set(metrics["baselines"]) == {
         "last_value",
@@ -68,6 +68,15 @@ def test_skill_is_one_less_the_ratio_to_seasonal_naive(metrics):
     expected = 1 - metrics["test"]["scaled"]["mse"] / seasonal["scaled"]["mse"]
     assert metrics["test"]["skill"] == pytest.approx(expected, abs=1e-5)
     assert seasonal["period"] == 24  # a day, though seq_len is 19
+
+
+def test_each_baseline_has_its_difference_to_the_model_with_an_interval(metrics):
+    for name, block in metrics["baselines"].items():
+        if name != "best_reachable":
+            found = block["difference"]
+            expected = metrics["test"]["scaled"]["mse"] - block["scaled"]["mse"]
+            assert found["mse"] == pytest.approx(expected, abs=2e-6)
+            assert found["low"] < found["mse"] < found["high"] and found["blocks"] == WINDOWS // P
 
 
 def test_errors_by_window_average_to_the_metrics(tiny_run, metrics):

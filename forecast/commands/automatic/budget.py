@@ -1,7 +1,11 @@
 """The time that an automatic run may take, over all the processes that it took, and what it has decided."""
 
 import json
+import shutil
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ from forecast.run_folder import METRICS, PAGE, RUN_INFO
 from forecast.run_folder.documents import read_json
 
 FOLDER, STATE = "members", "auto.json"
+OUTCOMES = "outcomes.json"  # beside members: what ended without figures, and what steps took
 BOARD, FORECAST = "leaderboard.json", "forecast.csv"
 MEMBER, PACE = "member.json", "pace.json"  # of a member: its figures, and the overrides that fit it into its time
 RIDGE = "ridge"  # the member whose run fits the baselines of all
@@ -36,7 +41,7 @@ class Budget:
 
     folder: of the run. asked: what was asked for, as plain values, which must be the same in each process. minutes: how
     long it may take. begun: when the process has, by time.monotonic(). Raises UserError for a folder in which something
-    else was begun.
+    else has trained a model; one in which nothing has is begun anew.
     """
 
     def __init__(self, folder: Path, asked: dict[str, Any], *, minutes: float, begun: float) -> None:
@@ -44,6 +49,10 @@ class Budget:
         self.begin, self.before, self.noted = begun, 0.0, 0.0
         self.asked = json.loads(json.dumps(asked))
         state = read_json(self.path)
+        if state and state.get("asked") != self.asked and not any(self.path.parent.glob(f"*/{MEMBER}")):
+            self.forget()
+            state = {}
+        self.is_new = not state
         if state:
             if state.get("asked") != self.asked:
                 differs = [key for key in self.asked if state.get("asked", {}).get(key) != self.asked[key]]
@@ -81,3 +90,28 @@ class Budget:
         if not self.noted or self.passed - self.noted >= WRITTEN:
             self.noted = self.passed
             write_json(self.path, {"asked": self.asked, "seconds": self.passed})
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Notes the time while the block, which does not, is at work."""
+        ended = threading.Event()
+
+        def count() -> None:
+            while not ended.wait(WRITTEN):
+                self.note()
+
+        thread = threading.Thread(target=count, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def forget(self) -> None:
+        """Removes what was begun, but for its logs: the next command, corrected or not, begins anew."""
+        for path in self.path.parent.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+        for name in (STATE, OUTCOMES):
+            (self.path.parent / name).unlink(missing_ok=True)

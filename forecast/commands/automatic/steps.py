@@ -11,6 +11,7 @@ import torch
 from omegaconf import DictConfig
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.commands.automatic.ahead import ahead
 from forecast.commands.automatic.budget import MEMBER, PACE, RIDGE
 from forecast.commands.automatic.pace import measure
 from forecast.commands.inputs import trained_source
@@ -29,8 +30,8 @@ from forecast.evaluation.blocks import all_metrics
 from forecast.evaluation.column_use import rests_on
 from forecast.evaluation.evaluate import MODEL, Protocol, evaluate
 from forecast.evaluation.panel_evaluate import evaluate_panel
-from forecast.files import rounded, write_json
-from forecast.run_folder import METRICS, checkpoint_path
+from forecast.files import rounded, save_arrays, write_json
+from forecast.run_folder import AHEAD, METRICS, checkpoint_path
 from forecast.run_folder.documents import read_json
 from forecast.training.any_model import fit_model
 from forecast.training.refit import refit
@@ -157,8 +158,14 @@ def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dic
     return {"weights": weights.mean(0).tolist(), **checkpoint.record["stacking"]}
 
 
-def page_with(folder: Path, **board: Any) -> None:
-    """Makes the page of a run anew, with the leaderboard on it: its rows, which error they show, and the reason."""
+def page_with(folder: Path, *, board: dict[str, Any], forecast: dict[str, Any] | None) -> None:
+    """Makes the page of a run anew, with the leaderboard and the forecast on it.
+
+    board: its rows, which error they show, and the reason. forecast: the arguments of `ahead`; None: there is none.
+    """
+    (folder / AHEAD).unlink(missing_ok=True)
+    if forecast is not None:
+        save_arrays(folder / AHEAD, ahead(**forecast))
     metrics = read_json(folder / METRICS)
     write_json(folder / METRICS, {**metrics, "leaderboard": board})
     remake(folder, overwrite=True)

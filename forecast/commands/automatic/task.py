@@ -15,9 +15,13 @@ from forecast.config.build import build
 from forecast.config.entry import composed
 from forecast.config.typed_settings import typed_settings
 from forecast.config.values import options
+from forecast.data.frame import SeriesFrame
+from forecast.data.future import read_future, wanted_after
 from forecast.data.guessing.check import FileCheck, check_file
 from forecast.data.guessing.train_command import hydra_value
+from forecast.data.panel.assembly import times_are_counted
 from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.future import StepsAfter, read_panel_future
 from forecast.data.panel.read import read_panel
 from forecast.data.panel.splits import panel_cuts
 from forecast.data.reading.layout import Layout
@@ -30,7 +34,7 @@ from forecast.text.terminal import shell_word
 LAYOUT = [key.name for key in fields(Layout)]
 PANEL_KEYS = ("panel", "id_column")
 # Of the words that train takes, those that this command hands on beside data.KEY.
-OTHERS = ("data/split", "protocol", "protocol.", "seed", "future", "trainer")
+OTHERS = ("data/split", "protocol", "protocol.", "seed", "future", "trainer", "checks.leakage")
 ROLE_KEYS = ("known", "past", "static", "categorical", "static_path", "static_on", "holidays")
 USUAL_PATCH, SHORT_SEASON, LONGEST_SEASON = 16, 12, 64  # steps of a patch, of seasons
 MOST_READINGS = 4  # of a file that can be read in several ways
@@ -103,6 +107,37 @@ def find_task(arguments: argparse.Namespace) -> Task:
     return task._replace(period=source.season or period)  # a season that was typed is that of the patches too
 
 
+def check_known(task: Task) -> None:
+    """UserError where the forecast would lack what is known of its steps in advance: now and not after the training."""
+    config, future = composed(task.of({"model": "ridge"})).values, task.future
+    source, steps = build(config["data"]), config["pred_len"]
+    known = list(source.known) if isinstance(source, CsvSource) else []
+    if not known:
+        if future is not None:
+            raise UserError(
+                f"future={future}: no column is known in advance. Leave it out, or name those that are: "
+                "data.known=[NAME]"
+            )
+        return
+    frame = read_panel(source) if source.panel_form else source.frame()
+    if future is None:
+        wanted = (
+            wanted_after(frame, known, steps)
+            if isinstance(frame, SeriesFrame)
+            else StepsAfter(frame, steps, times_are_counted(source)).wanted(0, known)
+        )
+        raise UserError(
+            f"data.known={hydra_value(known)}: the forecast must be told {wanted}. Write them into a file as the "
+            "history is written and add future=FILE to the command, or leave data.known out."
+        )
+    file, book = source.with_file(future, columns=None, drop=()), source.codebook()
+    options: Any = {"columns": known, "history": frame, "steps": steps, "book": book}
+    if isinstance(frame, SeriesFrame):
+        read_future(future, file, **options)
+    else:
+        read_panel_future(file, series=np.arange(len(frame)), **options)
+
+
 def split_words(settings: Sequence[str]) -> tuple[list[str], list[str]]:
     """The words data.KEY=VALUE, and the others that are handed on. Raises UserError for any other word."""
     own = [word for word in settings if word.startswith("data.")]
@@ -113,7 +148,7 @@ def split_words(settings: Sequence[str]) -> tuple[list[str], list[str]]:
             near = closest(key, [*OTHERS, "data.target"])
             raise UserError(
                 f"{word}: forecast auto does not take it.{near} It takes data.KEY=VALUE, data/split=NAME, "
-                "protocol=NAME, seed=N, trainer=NAME and future=FILE; the rest it chooses."
+                "protocol=NAME, seed=N, trainer=NAME, checks.leakage=false and future=FILE; the rest it chooses."
             )
     return own, others
 

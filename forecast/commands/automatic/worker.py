@@ -18,13 +18,15 @@ from forecast.text.terminal import say
 GRACE = 3.0  # seconds in which a step that is stopped may write what it has
 LOOK = 0.2  # seconds between two looks
 STEPS = "forecast.commands.automatic.steps"
+ALARM = "leakage check"  # with which all its alarms begin
 
 
 class Outcome(NamedTuple):
-    """What a step gave: its value, or why there is none."""
+    """What a step gave: its value, or why there is none. leaks: whether that is an alarm of the leakage check."""
 
     value: Any = None
     error: str = ""
+    leaks: bool = False
 
 
 def context() -> Any:
@@ -86,6 +88,8 @@ def run_step(
 
 def _perform(module: str, step: str, arguments: dict[str, Any], log: str, sender: Connection) -> None:
     """The process: output to the log, its end with that of the process that began it, the step, its outcome."""
+    from forecast.evaluation.leakage_windows import NothingShown  # here: the process that begins it needs no torch
+
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
@@ -94,15 +98,15 @@ def _perform(module: str, step: str, arguments: dict[str, Any], log: str, sender
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
     try:
-        outcome = (getattr(importlib.import_module(module), step)(**arguments), "")
+        outcome = Outcome(getattr(importlib.import_module(module), step)(**arguments))
     except UserError as error:
-        outcome = (None, str(error))
+        outcome = Outcome(error=str(error), leaks=str(error).startswith(ALARM) and not isinstance(error, NothingShown))
     except BaseException as error:  # whatever a model does, the others go on
         say(traceback.format_exc(), file=sys.stderr)
-        outcome = (None, f"{type(error).__name__}: {error}".strip().splitlines()[0])
+        outcome = Outcome(error=f"{type(error).__name__}: {error}".strip().splitlines()[0])
     sys.stdout.flush()
     sys.stderr.flush()
-    sender.send(outcome)
+    sender.send(tuple(outcome))
     sender.close()
 
 

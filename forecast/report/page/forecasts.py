@@ -31,16 +31,22 @@ MOST_NUMBERS, FEW_WINDOWS = 140_000, 5  # of all panels; windows that come befor
 
 
 def forecasts_chart(
-    windows: Mapping[str, npt.NDArray[Any]], best: Forecaster | None, first: str | None
+    windows: Mapping[str, npt.NDArray[Any]],
+    best: Forecaster | None,
+    first: str | None,
+    *,
+    title: str = "Forecasts beside the truth",
 ) -> tuple[Chart, str]:
     """The forecasts of forecasts.npz beside the truth and the best baseline, and what of them is left out.
 
-    windows: see `results.example_windows`. first: the column that is chosen at first.
+    windows: see `results.example_windows`. there is no truth after the end of the data. first: the column that is
+    chosen at first.
     """
     (count, pred_len, n_columns), levels = windows["forecast"].shape, list(windows.get("levels", ()))
     names = [str(name) for name in windows["columns"]]
     order = sorted(range(n_columns), key=lambda i: names[i] != first)
     lines = forecast_lines(best.key if best is not None and best.key in windows else None)
+    lines = {key: style for key, style in lines.items() if key in windows}
     known = min(windows["past"].shape[1], max(pred_len, LEAST_PAST))
     stride, pictures = room(known, pred_len, len(lines) - 1 + 2 * len(levels))
     columns = order[: min(MOST_CHOICES, max(1, pictures // min(count, FEW_WINDOWS)))]
@@ -61,6 +67,7 @@ def forecasts_chart(
         picks=[_window_names(windows, shown, counted), column_names([names[i] for i in columns])],
         panels=[panel(i, k) for i in shown for k in columns],
         counted=counted,
+        title=title,
     )
     left = [f"{len(columns)} of {n_columns} target columns"] * (len(columns) < n_columns)
     left += [f"one of {stride} steps"] * (stride > 1)
@@ -80,12 +87,18 @@ def room(known: int, pred_len: int, lines: int) -> tuple[int, int]:
 
 
 def forecast_spec(
-    lines: Mapping[str, str], levels: Sequence[float], *, picks: list[Chart], panels: list[Chart], counted: bool
+    lines: Mapping[str, str],
+    levels: Sequence[float],
+    *,
+    picks: list[Chart],
+    panels: list[Chart],
+    counted: bool,
+    title: str = "Forecasts beside the truth",
 ) -> Chart:
     """A chart of forecasts, of which one panel is seen at a time. lines: see `forecast_lines`."""
     return {
         "kind": "lines",
-        "title": "Forecasts beside the truth",
+        "title": title,
         "x": time_axis(counted, "step" if counted else ""),
         "y": {"label": ""},
         "lines": [{"name": label(baseline_name(key)), "style": style} for key, style in lines.items()],

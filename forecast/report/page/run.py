@@ -46,13 +46,15 @@ def run_page(
     *,
     by_step: Mapping[str, Sequence[float]],
     windows: Mapping[str, npt.NDArray[Any]],
+    ahead: Mapping[str, npt.NDArray[Any]] | None = None,
     residuals: pd.DataFrame,
     series: pd.DataFrame | None,
     record: Mapping[str, Any],
 ) -> str:
     """The page of a run, from what its files hold.
 
-    by_step: the columns of metrics_by_step.csv. windows: forecasts.npz. residuals: residuals.csv. series:
+    by_step: the columns of metrics_by_step.csv. windows: forecasts.npz. ahead: what is forecast
+    after the data, in the same form, which the page then shows first. residuals: residuals.csv. series:
     errors_by_series.csv of a panel, whose first column is the id. record: `config`, `choices`, `data` and `versions` of
     the checkpoint. Costs and times have no part in it: the same figures are the same page.
     """
@@ -61,7 +63,12 @@ def run_page(
     return document(
         title=f"{label(str(metrics['model']))} on {label(str(data))}",
         subtitle=[line for line in str(scores_table(metrics, split).title).split("\n") if line],
-        lead=[verdict_box(verdict(metrics, split)), _tiles(metrics, split), paragraph(NO_SCRIPT, "note drawless")],
+        lead=[
+            *_ahead(ahead, metrics, draw),
+            verdict_box(verdict(metrics, split)),
+            _tiles(metrics, split),
+            paragraph(NO_SCRIPT, "note drawless"),
+        ],
         sections=[
             Section("leaderboard", "Models tried", _leaderboard(metrics)),
             Section("forecasts", "Forecasts", _forecasts(metrics, split, windows, draw)),
@@ -77,6 +84,15 @@ def run_page(
         ],
         charts=draw.charts,
     )
+
+
+def _ahead(windows: Mapping[str, npt.NDArray[Any]] | None, metrics: Mapping[str, Any], draw: Drawing) -> list[str]:
+    """The forecast after the data, in one part; nothing without one."""
+    if windows is None:
+        return []
+    made, left_out = forecasts_chart(windows, None, metrics.get("target"), title="The forecast")
+    shown = f"{len(made['picks'][0]['names'])} series. " if "series" in windows else ""
+    return [f'<div id="ahead">\n{paragraph(f"{shown}{ZOOM} {left_out}".strip())}\n{draw(made)}\n</div>']
 
 
 def _leaderboard(metrics: Mapping[str, Any]) -> list[str]:
