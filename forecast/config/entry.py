@@ -22,7 +22,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config import distributed, early, hydra_errors, recipes, resolvers
+from forecast.config import distributed, early, foreign_yaml, hydra_errors, recipes, resolvers
 from forecast.config.aliases import current_override, with_current_names
 from forecast.config.compose import compose_config, groups
 from forecast.config.job import Begun, choices, chosen, in_sweep, run_folder
@@ -131,6 +131,7 @@ def _register() -> None:
     # Without it Hydra prints its errors itself and exits, before `hydra_errors` could explain them.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ.setdefault(distributed.LARGE_PAGES, "1")
+    foreign_yaml.install()
     resolvers.register()
     resolvers.new_folder.cache_clear()  # each command of a process gets one of its own
 

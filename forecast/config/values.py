@@ -9,7 +9,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from forecast.errors import UserError
+from forecast.text.terminal import label
 
+LONGEST_VALUE = 200  # characters of a value in a message
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -48,7 +50,7 @@ class Problems:
 
     def add(self, path: str, value: object, text: str) -> None:
         """`path` has the wrong `value`."""
-        self.add_line(path, f"{path}={as_typed(value)}: {text}")
+        self.add_line(path, f"{label(path)}={label(as_typed(value), LONGEST_VALUE)}: {text}")
 
     def missing(self, path: str) -> None:
         """`path` must be given."""
