@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from forecast.checkpoint.formats import RECORD
+from forecast.data.frequency import is_frequency
+from forecast.text.terminal import label
 
 LARGEST = 1e150  # of a mean or a standard deviation: errors in original units are squared
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -97,6 +99,7 @@ def check_data(data: dict[str, Any], where: str) -> None:
         ok = isinstance(rows, list) and len(rows) == 2 and all(type(n) is int for n in rows) and 0 <= rows[0] <= rows[1]
         require(ok, f"{where}.splits.{name}", f"is {rows!r}; it must be two row numbers, the first and the end")
     _check_time(data["trained_until"], f"{where}.trained_until")
+    require(is_frequency(data["freq"]), f"{where}.freq", f"is {label(data['freq'])!r}, no frequency of rows")
 
 
 def check_refit(refit: dict[str, Any], where: str) -> None:

@@ -86,6 +86,7 @@ def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
     Begun.at = time.time()
     _register()
     current = [current_override(text) for text in overrides]
+    hydra_errors.check_overrides(current)
     recipes.register(current)
     folders: list[Path] = []
 
@@ -188,6 +189,7 @@ def _command_line() -> argparse.Namespace:
         if now != override:
             say(f"{override} is now written {now}", file=sys.stderr)
             arguments.overrides[number] = sys.argv[sys.argv.index(override)] = now
+    hydra_errors.check_overrides(arguments.overrides)
     return arguments
 
 
