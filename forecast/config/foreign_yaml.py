@@ -17,7 +17,7 @@ from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config.values import CONF
+from forecast.config.values import CONF, yaml_reason
 from forecast.errors import UserError
 from forecast.text.terminal import label
 
@@ -33,7 +33,9 @@ class _Repository(ConfigRepository):
         try:
             loaded = super().load_config(config_path)
         except (OSError, ValueError, TypeError, AssertionError, yaml.YAMLError, RecursionError) as error:
-            raise UserError(f"{self._file(config_path)} cannot be read: {_reason(error)}. Mend the file.") from error
+            raise UserError(
+                f"{self._file(config_path)} cannot be read: {yaml_reason(error)}. Mend the file."
+            ) from error
         if loaded is not None and _is_foreign(loaded):
             _check([*_defaults(loaded.defaults_list or ()), *_keys(loaded.config)], loaded, config_path)
         return loaded
@@ -74,16 +76,6 @@ def _check(keys: Iterable[str], loaded: ConfigResult, name: str | None) -> None:
             "files and starts programs, and is not taken from a file of this folder. Leave it out of the file; where "
             "it is meant, type it behind the command."
         )
-
-
-def _reason(error: BaseException) -> str:
-    """What is wrong, and in which line; of the file itself nothing."""
-    if isinstance(error, RecursionError):
-        return "its brackets stand too deep in each other"
-    mark = getattr(error, "problem_mark", None)
-    if mark is not None:
-        return f"line {mark.line + 1}: {label(str(getattr(error, 'problem', '')), 80)}"
-    return label((str(error).splitlines() or [type(error).__name__])[0], 80)
 
 
 def _keys(config: Any) -> Iterator[str]:

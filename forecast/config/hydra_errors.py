@@ -112,8 +112,8 @@ def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[
         except OverrideParseException as error:
             reason = str(error).splitlines()[0]
             lines.append(
-                f"'{label(text)}' cannot be read: {label(reason)}. Write key=value; put quotes around special characters: "
-                "'key=\"a b, c\"'"
+                f"'{label(text)}' cannot be read: {label(reason)}. Write key=value; put quotes around special "
+                "characters: 'key=\"a b, c\"'"
             )
     for override in parsed:
         if line := _not_here(override, names, config_name, multirun) or _unknown_option(override, names):

@@ -11,7 +11,7 @@ from omegaconf.errors import OmegaConfBaseException
 from forecast.errors import UserError
 from forecast.text.terminal import label
 
-LONGEST_VALUE = 200  # characters of a value in a message
+LONGEST_VALUE, MOST_LINES = 200, 50  # characters of a value in a message; lines of it
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -59,7 +59,9 @@ class Problems:
     def report(self) -> None:
         """Raise one UserError with all lines; nothing when there are none."""
         if self._lines:
-            raise UserError("\n".join(self._lines.values()))
+            lines = list(self._lines.values())
+            more = [f"... and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
+            raise UserError("\n".join([*lines[:MOST_LINES], *more]))
 
 
 def as_typed(value: object) -> str:
@@ -129,6 +131,18 @@ def walk(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(node, Sequence) and not isinstance(node, str):
         for index, value in enumerate(node):
             yield from walk(value, f"{path}[{index}]")
+
+
+def yaml_reason(error: BaseException) -> str:
+    """What is wrong with a YAML file, and in which line; of the file itself at most a few letters."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    if isinstance(error, RecursionError):
+        return "its brackets stand too deep in each other"
+    mark = getattr(error, "problem_mark", None)
+    if mark is not None:
+        return f"line {mark.line + 1}: {label(str(getattr(error, 'problem', '')), 80)}"
+    return label((str(error).splitlines() or [type(error).__name__])[0], 80)
 
 
 def check_is_plain(text: str, path: str) -> None:

@@ -110,8 +110,8 @@ def future_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.Datetim
         steps = pd.date_range(last, periods=periods + 1, freq=freq)
     except (ValueError, OverflowError) as error:  # so are pandas' own errors
         raise UserError(
-            f"{periods} steps of the frequency {freq} after {last} go beyond the year {pd.Timestamp.max.year}, the last "
-            "that can be counted. Give a time or a frequency that leads less far."
+            f"{periods} steps of the frequency {freq} after {last} go beyond the year {pd.Timestamp.max.year}, the "
+            "last that can be counted. Give a time or a frequency that leads less far."
         ) from error
     if len(steps) < periods + 1 or steps[0] != last:
         raise UserError(f"{last} is no time of the frequency {freq}. Give rows that are.")

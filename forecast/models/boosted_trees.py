@@ -87,12 +87,11 @@ class BoostedTrees(FittedModel):
         super().__init__(window)
         self.given: dict[str, Any] = {"look_back": look_back, "seasons": seasons}
         self.rows, self.seasons = look_back or window.seq_len, list(seasons or ())
-        if fitted is not None and (
-            self.seasons != sorted({*self.seasons}) or not {*self.seasons} <= {*range(1, self.rows + 1)}
-        ):
+        usable = sorted({one for one in self.seasons if 1 <= one <= self.rows})
+        if fitted is not None and self.seasons != usable:
             raise ValueError(
-                f"model.seasons={self.seasons}: of trees that are fitted they are different numbers of steps, ascending, "
-                f"from 1 to the {self.rows} rows that a window reads"
+                f"model.seasons={self.seasons}: those of fitted trees are different numbers of steps, ascending, from "
+                f"1 to the {self.rows} rows that a window reads"
             )
         self.changing = [i for i in range(len(window.covariates)) if i not in window.facts]
         self.growth: dict[str, Any] = {"leaves": leaves, "depth": depth, "learning_rate": learning_rate, "error": error}
