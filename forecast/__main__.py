@@ -153,7 +153,9 @@ def _possible_paths() -> Iterator[None]:
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-        raise UserError(f"{label(str(error.filename))}: the name is too long for a file. Give a shorter one.") from error
+        raise UserError(
+            f"{label(str(error.filename))}: the name is too long for a file. Give a shorter one."
+        ) from error
     except ValueError as error:
         if str(error) != "embedded null byte":
             raise

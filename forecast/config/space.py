@@ -115,8 +115,8 @@ def check_space(space: Space, cfg: DictConfig, groups: Mapping[str, Sequence[str
             raise UserError(f"tune.space: {label(key, 40)} changes no validation error; leave it out of the space")
         if path == "model" or (_lies_in(path, NOT_COMPARABLE) and path not in BUT):
             raise UserError(
-                f"tune.space: trials that differ in {label(key, 40)} cannot be compared by their validation errors; leave it out "
-                f"of the space and tune for each: forecast tune {key}=VALUE"
+                f"tune.space: trials that differ in {label(key, 40)} cannot be compared by their validation errors; leave "
+                f"it out of the space and tune for each: forecast tune {key}=VALUE"
             )
         if (group := key.partition("@")[0]) in groups:
             wrong = [one for one in getattr(values, "values", ("a range",)) if one not in groups[group]]
@@ -169,8 +169,8 @@ def _of_file(name: Any) -> Any:
     except (OSError, ValueError, yaml.YAMLError, RecursionError, OmegaConfBaseException) as error:
         shown = label(str(name))
         raise UserError(
-            f"tune.space={shown} cannot be read: {yaml_reason(error)}. It is a YAML file whose lines are like optim.lr: "
-            "[1e-3, 1e-4]"
+            f"tune.space={shown} cannot be read: {yaml_reason(error)}. It is a YAML file whose lines are like "
+            "optim.lr: [1e-3, 1e-4]"
         ) from error
 
 

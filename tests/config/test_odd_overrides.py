@@ -65,8 +65,14 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("word", ODD.values(), ids=ODD)
-@pytest.mark.parametrize("sweep", [False, True], ids=["", "-m"])
+SWEPT = ("()", "+=", "seed=range(1)", "seed=range(0,1e9)", "hydra.searchpath=[x://y]", "long", "very deep", "model={}")
+
+
+@pytest.mark.parametrize(
+    ("word", "sweep"),
+    [*((word, False) for word in ODD.values()), *((ODD[name], True) for name in SWEPT)],
+    ids=[*ODD, *(f"-m {name}" for name in SWEPT)],
+)
 def test_an_odd_override_is_answered(word, sweep, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     try:
