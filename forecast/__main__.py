@@ -20,7 +20,7 @@ from typing import Any, NoReturn, TextIO
 from forecast.commands import Answer
 from forecast.errors import Terminated, UsageError, UserError, closest
 from forecast.text.program import DISTRIBUTION
-from forecast.text.terminal import guard, harmless, json_text, say
+from forecast.text.terminal import guard, harmless, json_text, label, say
 
 # The commands whose options are a Hydra config, then those with options of their own.
 CONFIGURED = {
@@ -131,7 +131,7 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
     """
     try:
         try:
-            with _said(as_json):
+            with _said(as_json), _possible_paths():
                 yield
         finally:
             sys.stdout.flush()  # also of what ends by SystemExit, as --help: at exit Python would only complain
@@ -144,6 +144,23 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
         _discard(sys.stdout)
         say(f"The output cannot be written: {error.strerror}. Make room where stdout goes to.", file=sys.stderr)
         sys.exit(USER_ERROR)
+
+
+@contextmanager
+def _possible_paths() -> Iterator[None]:
+    """UserError for a path that no file system has, whichever option or document named it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise UserError(
+            f"{label(str(error.filename))}: the name is too long for a file. Give a shorter one."
+        ) from error
+    except ValueError as error:
+        if str(error) != "embedded null byte":
+            raise
+        raise UserError("The name of a file holds a NUL byte. Give another name.") from error
 
 
 @contextmanager

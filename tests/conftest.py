@@ -32,8 +32,11 @@ CORE = (
 NOT_CORE = (
     "config/test_experiments.py",
     "config/test_lock.py",
+    "config/test_odd_overrides.py",
+    "checkpoint/test_hostile_weights.py",
     "ops/test_trees.py",  # scikit-learn asks lscpu for the processors, unless OMP_NUM_THREADS says how many
     "test_any_window_is_learned_from_and_forecast",
+    "test_a_foreign_file_may_say_what_a_sweep_varies",
     "test_each_model_takes_a_role_or_names_those_that_do",
     "test_the_frequency_is_found_in_spite_of_gaps",
     "test_every_option_passes_the_check",

@@ -3,13 +3,17 @@
 import itertools
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 import torch
 from torch import Tensor
 
+from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.formats import RECORD
+from forecast.data.frequency import is_frequency
+from forecast.data.time_features import feature_names
+from forecast.text.terminal import label
 
 LARGEST = 1e150  # of a mean or a standard deviation: errors in original units are squared
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -57,8 +61,8 @@ def check_calibration(record: dict[str, Any], where: str) -> None:
         require(state[name] > 0, f"{where}.{name}", f"is {state[name]}; it must be above 0")
 
 
-def check_data(data: dict[str, Any], where: str) -> None:
-    """Columns, targets, scaler, splits and time fit together."""
+def check_data(data: dict[str, Any], where: str, *, encoding: Any) -> None:
+    """Columns, targets, scaler, splits, time and calendar fit together. encoding: of the calendar."""
     columns, targets, scaler = data["columns"], data["targets"], data["scaler"]
     require(len(set(columns)) == len(columns) > 0, f"{where}.columns", f"is {columns}; it must be names, none twice")
     known = targets and set(targets) <= set(columns) and len(set(targets)) == len(targets)
@@ -97,6 +101,15 @@ def check_data(data: dict[str, Any], where: str) -> None:
         ok = isinstance(rows, list) and len(rows) == 2 and all(type(n) is int for n in rows) and 0 <= rows[0] <= rows[1]
         require(ok, f"{where}.splits.{name}", f"is {rows!r}; it must be two row numbers, the first and the end")
     _check_time(data["trained_until"], f"{where}.trained_until")
+    require(is_frequency(data["freq"]), f"{where}.freq", f"is {label(data['freq'])!r}, no frequency of rows")
+    require(encoding in get_args(CalendarEncoding), f"{RECORD}.config.model.embedding", f"is {encoding!r}")
+    calendar = [*feature_names(data["freq"], encoding)]
+    fits = data["known"][: len(calendar)] == calendar
+    others = [name for name in data["known"][len(calendar) :] if name != "padded"]
+    fits = fits and len(others) == len([name for name in told if name != "padded"])
+    require(
+        fits, f"{where}.known", f"is {data['known']}, not the calendar {calendar} and then the covariates {[*told]}"
+    )
 
 
 def check_refit(refit: dict[str, Any], where: str) -> None:

@@ -122,6 +122,14 @@ class Checkpoint(TrainedRoles):
             raise UserError(f"ckpt_path={self.path}: the model of its config cannot be built: {error}") from error
         self.check_fits(model)
         model.load_state_dict(self.weights)
+        try:
+            for part in model.modules():
+                if isinstance(part, ForecastModel):
+                    part.check_weights()
+        except (ValueError, LookupError, RuntimeError) as error:
+            raise UserError(
+                f"ckpt_path={self.path} is damaged, or was made or changed by other means: of its weights {error}."
+            ) from error
         return model.eval()
 
     def fresh_model(self, config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:

@@ -90,7 +90,7 @@ def check_content(path: Path, content: Any) -> None:
         for key, least in (("seq_len", 1), ("label_len", 0), ("pred_len", 1)):
             where = f"{RECORD}.config.{key}"
             require(config[key] >= least, where, f"is {config[key]}; it must be at least {least}")
-        check_data(record["data"], f"{RECORD}.data")
+        check_data(record["data"], f"{RECORD}.data", encoding=config["model"].get("embedding", "timeF"))
         # of a panel whose series are all shorter than seq_len there is no NLinear
         require("nlinear_weight" in record or record.get(PANEL) is not None, f"{RECORD}.nlinear_weight", "is missing")
         if record.get("calibration") is not None:

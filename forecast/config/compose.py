@@ -7,7 +7,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config import recipes
+from forecast.config import foreign_yaml, recipes
 from forecast.config.recipes import published_tables
 from forecast.config.values import CONF, options
 
@@ -15,6 +15,7 @@ from forecast.config.values import CONF, options
 def compose_config(config_name: str, overrides: list[str], *, hydra: bool = False) -> DictConfig:
     """conf/NAME.yaml with the overrides, as Hydra composes it. hydra: with Hydra's own node."""
     recipes.register(overrides)
+    foreign_yaml.install()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return compose(config_name, overrides=overrides, return_hydra_config=hydra)

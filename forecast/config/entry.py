@@ -22,7 +22,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config import distributed, early, hydra_errors, recipes, resolvers
+from forecast.config import distributed, early, foreign_yaml, hydra_errors, recipes, resolvers
 from forecast.config.compose import compose_config, groups
 from forecast.config.job import Begun, choices, chosen, in_sweep, run_folder
 from forecast.config.trust import OPTION, trusted, trusting
@@ -84,6 +84,7 @@ def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
     """Runs `main` as `run` does, with overrides in place of a command line; returns its folder. Errors as `run`."""
     Begun.at = time.time()
     _register()
+    hydra_errors.check_overrides(list(overrides))
     recipes.register(overrides)
     folders: list[Path] = []
 
@@ -129,6 +130,7 @@ def _register() -> None:
     # Without it Hydra prints its errors itself and exits, before `hydra_errors` could explain them.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ.setdefault(distributed.LARGE_PAGES, "1")
+    foreign_yaml.install()
     resolvers.register()
     resolvers.new_folder.cache_clear()  # each command of a process gets one of its own
 
@@ -179,7 +181,9 @@ def _command_line() -> argparse.Namespace:
         raise UsageError(f"{text}. Options such as -m stand before the first key=value, all overrides together")
 
     setattr(parser, "error", refuse)  # noqa: B010 - mypy refuses the plain assignment
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    hydra_errors.check_overrides(arguments.overrides)
+    return arguments
 
 
 def _task(main: Main, config_name: str) -> Main:

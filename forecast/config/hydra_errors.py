@@ -4,12 +4,12 @@ import contextlib
 import errno
 import itertools
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, ValueType
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import OmegaConf
@@ -19,9 +19,12 @@ from forecast.config.compose import compose_config, groups
 from forecast.config.values import CONF, as_typed, chosen_groups, walk
 from forecast.errors import UserError, closest, nearest
 from forecast.text.program import install
+from forecast.text.terminal import label
 
 # So many combinations of a sweep that Hydra has refused are looked at for the reason.
 COMBINATIONS = 50
+LONGEST_OVERRIDE = 20_000  # characters
+MOST_JOBS = 10_000  # of a range
 # A group of more options than MANY is answered with the NEAR nearest of them.
 MANY, NEAR = 30, 5
 
@@ -37,7 +40,7 @@ EXTRAS = {"joblib": "sweep", "submitit_slurm": "slurm", "submitit_local": "slurm
 # What a file system refuses to whoever writes; a file that is not there is a matter of its own.
 UNWRITABLE = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST),
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENAMETOOLONG),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
 }
 
 
@@ -48,8 +51,10 @@ def message(error: BaseException, *, config_name: str, overrides: list[str], mul
         cause = cause.__cause__ or cause.__context__
     if isinstance(cause, UserError):
         return str(cause)
+    if isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG:
+        return f"{label(str(cause.filename))}: the name is too long for a file. Give a shorter one."
     if isinstance(cause, OSError) and (cause.errno in UNWRITABLE or _cannot_make_folder(cause)):
-        where = f"{cause.filename}: " if cause.filename else ""
+        where = f"{label(str(cause.filename))}: " if cause.filename else ""
         key = "hydra.sweep.dir" if multirun else "hydra.run.dir"
         return f"{where}{cause.strerror}. Make room or choose a folder that you can write to: {key}=FOLDER"
     if isinstance(cause, RuntimeError) and 'Could not detect "srun"' in str(cause):  # submitit's
@@ -57,9 +62,9 @@ def message(error: BaseException, *, config_name: str, overrides: list[str], mul
             f"{LAUNCHER}=submitit_slurm: there is no srun here, so this machine is none of a SLURM cluster. Start the "
             f"command on its login node, or try it here with {LAUNCHER}=submitit_local"
         )
-    # Hydra's refusal of GROUP=null is none of its own exceptions.
-    of_null = str(error).startswith("Config group override must be a string or a list")
-    if not isinstance(error, HydraException | OmegaConfBaseException) and not of_null:
+    # Hydra's refusals of GROUP=null and of a search path are none of its own exceptions.
+    plain = str(error).startswith(("Config group override must be a string or a list", "No config source registered"))
+    if not isinstance(error, HydraException | OmegaConfBaseException) and not plain:
         return None
     lines = diagnose(overrides, config_name=config_name, multirun=multirun)
     if not lines:  # the last resort: Hydra's own text with that of its cause
@@ -74,6 +79,29 @@ def _cannot_make_folder(error: OSError) -> bool:
     return error.errno == errno.ENOENT and bool(frames) and frames[-1].name == "mkdir"
 
 
+def check_overrides(overrides: Sequence[str]) -> None:
+    """Raises UserError for an override that Hydra would not answer, or not within a day."""
+    parser = OverridesParser.create()
+    for text in overrides:
+        if len(text) > LONGEST_OVERRIDE:
+            raise UserError(
+                f"{label(text)}: an override of so many characters is none; it has {LONGEST_OVERRIDE} at most. Write "
+                "key=value"
+            )
+        try:
+            override = parser.parse_override(text)
+        except OverrideParseException:  # `diagnose` explains it
+            continue
+        except RecursionError as error:
+            raise UserError(f"{label(text)}: its brackets stand too deep in each other. Write fewer") from error
+        if not override.key_or_group:
+            raise UserError(f"'{label(text)}' cannot be read: it names no key. Write key=value")
+        if override.value_type == ValueType.RANGE_SWEEP:
+            swept = override.value()
+            if (swept.stop or 0) - (swept.start or 0) > MOST_JOBS * abs(swept.step or 1):
+                raise UserError(f"{label(text)} are more than {MOST_JOBS} jobs. Give a shorter range, or a longer step")
+
+
 def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[str]:
     """One line for each override that cannot be right, then for each top-level key that is missing."""
     parser, names = OverridesParser.create(), groups()
@@ -85,8 +113,8 @@ def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[
         except OverrideParseException as error:
             reason = str(error).splitlines()[0]
             lines.append(
-                f"'{text}' cannot be read: {reason}. Write key=value; put quotes around special characters: "
-                "'key=\"a b, c\"'"
+                f"'{label(text)}' cannot be read: {label(reason)}. Write key=value; put quotes around special "
+                "characters: 'key=\"a b, c\"'"
             )
     for override in parsed:
         if line := _not_here(override, names, config_name, multirun) or _unknown_option(override, names):

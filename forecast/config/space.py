@@ -10,9 +10,10 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config.values import CONF
+from forecast.config.values import CONF, yaml_reason
 from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError, closest
+from forecast.text.terminal import label
 
 SPACES = "spaces.yaml"
 HOW = "write a list, [16, 32], or {low: 1e-4, high: 1e-2, log: true}"
@@ -87,7 +88,7 @@ def find_space(given: Any, *, model: str | None, typed: Sequence[str]) -> Space:
     typed: the keys of the command line. Raises UserError for a model without one, and for what is no space.
     """
     if given is not None:
-        where = "tune.space" if isinstance(given, Mapping) else f"tune.space={given}"
+        where = "tune.space" if isinstance(given, Mapping) else f"tune.space={label(str(given))}"
         return _read(given if isinstance(given, Mapping) else _of_file(given), where)
     if model is None or model not in spaces():
         raise UserError(
@@ -111,19 +112,23 @@ def check_space(space: Space, cfg: DictConfig, groups: Mapping[str, Sequence[str
     for key, values in space.items():
         path = key.replace("/", ".").partition("@")[0]
         if _lies_in(path, WITHOUT_EFFECT):
-            raise UserError(f"tune.space: {key} changes no validation error; leave it out of the space")
+            raise UserError(f"tune.space: {label(key, 40)} changes no validation error; leave it out of the space")
         if path == "model" or (_lies_in(path, NOT_COMPARABLE) and path not in BUT):
             raise UserError(
-                f"tune.space: trials that differ in {key} cannot be compared by their validation errors; leave it out "
-                f"of the space and tune for each: forecast tune {key}=VALUE"
+                f"tune.space: trials that differ in {label(key, 40)} cannot be compared by their validation errors; leave "
+                f"it out of the space and tune for each: forecast tune {key}=VALUE"
             )
         if (group := key.partition("@")[0]) in groups:
             wrong = [one for one in getattr(values, "values", ("a range",)) if one not in groups[group]]
             if wrong:
                 near = closest(str(wrong[0]), groups[group]).removesuffix(".")
-                raise UserError(f"tune.space: {wrong[0]} is no option of {key}: {', '.join(groups[group])}.{near}")
+                raise UserError(
+                    f"tune.space: {label(str(wrong[0]), 40)} is no option of {key}: {', '.join(groups[group])}.{near}"
+                )
         elif not _has(cfg, key):
-            raise UserError(f"tune.space: this config has no key {key}.{closest(key, _keys(cfg))} Leave it out.")
+            raise UserError(
+                f"tune.space: this config has no key {label(key, 40)}.{closest(key, _keys(cfg))} Leave it out."
+            )
 
 
 def as_it_stands(space: Space, cfg: DictConfig, options: Mapping[str, str | None]) -> Point | None:
@@ -161,10 +166,11 @@ def _of_file(name: Any) -> Any:
     path = Path(str(name))
     try:
         return _plain(OmegaConf.load(path))
-    except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException) as error:
-        reason = error.strerror if isinstance(error, OSError) else (str(error).splitlines() or [""])[0]
+    except (OSError, ValueError, yaml.YAMLError, RecursionError, OmegaConfBaseException) as error:
+        shown = label(str(name))
         raise UserError(
-            f"tune.space={name} cannot be read: {reason}. It is a YAML file whose lines are like optim.lr: [1e-3, 1e-4]"
+            f"tune.space={shown} cannot be read: {yaml_reason(error)}. It is a YAML file whose lines are like "
+            "optim.lr: [1e-3, 1e-4]"
         ) from error
 
 
@@ -175,7 +181,7 @@ def _plain(node: Any) -> Any:
 def _read(found: Any, where: str) -> Space:
     if not isinstance(found, Mapping) or not found:
         raise UserError(f"{where} names no key to vary: {HOW} behind each, as optim.lr: [1e-3, 1e-4]")
-    return {str(key): _values(value, f"{where}: {key}") for key, value in found.items()}
+    return {str(key): _values(value, f"{where}: {label(str(key), 40)}") for key, value in found.items()}
 
 
 def _values(value: Any, where: str) -> Range | Choices:
@@ -186,21 +192,23 @@ def _values(value: Any, where: str) -> Range | Choices:
         and all(one is None or isinstance(one, bool | int | float | str) for one in value)
     ):
         if len({(type(one), one) for one in value}) < len(value):
-            raise UserError(f"{where}={value}: a value stands there twice; write each once")
+            raise UserError(f"{where}={label(str(value), 40)}: a value stands there twice; write each once")
         return Choices(tuple(value))
     if not isinstance(value, Mapping) or not {"low", "high"} <= set(value) <= {"low", "high", "step", "log"}:
-        raise UserError(f"{where}={value} is no range: {HOW}")
+        raise UserError(f"{where}={label(str(value), 40)} is no range: {HOW}")
     numbers = [value[name] for name in ("low", "high", "step") if value.get(name) is not None]
     log = value.get("log", False)
     if not isinstance(log, bool) or any(isinstance(one, bool) or not isinstance(one, int | float) for one in numbers):
-        raise UserError(f"{where}={value}: low, high and step are numbers, log is true or false")
+        raise UserError(f"{where}={label(str(value), 40)}: low, high and step are numbers, log is true or false")
     found = Range(low=value["low"], high=value["high"], step=value.get("step"), log=log)
     if not found.low < found.high < float("inf") or (found.step is not None and not found.step > 0):
-        raise UserError(f"{where}={value}: high must be above low, and step above 0")
+        raise UserError(f"{where}={label(str(value), 40)}: high must be above low, and step above 0")
     if found.log and (found.low <= 0 or found.step is not None):
-        raise UserError(f"{where}={value}: with log: true low must be above 0, and there is no step")
+        raise UserError(f"{where}={label(str(value), 40)}: with log: true low must be above 0, and there is no step")
     if found.whole and not isinstance(found.step, int | None):
-        raise UserError(f"{where}={value}: between whole numbers the step is one too; write low: {found.low:.1f}")
+        raise UserError(
+            f"{where}={label(str(value), 40)}: between whole numbers the step is one too; write low: {found.low:.1f}"
+        )
     return found
 
 

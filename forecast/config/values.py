@@ -9,7 +9,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from forecast.errors import UserError
+from forecast.text.terminal import label
 
+LONGEST_VALUE, MOST_LINES = 200, 50  # characters of a value in a message; lines of it
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -45,7 +47,7 @@ class Problems:
 
     def add(self, path: str, value: object, text: str) -> None:
         """`path` has the wrong `value`."""
-        self.add_line(path, f"{path}={as_typed(value)}: {text}")
+        self.add_line(path, f"{label(path)}={label(as_typed(value), LONGEST_VALUE)}: {text}")
 
     def missing(self, path: str) -> None:
         """`path` must be given."""
@@ -54,7 +56,9 @@ class Problems:
     def report(self) -> None:
         """Raise one UserError with all lines; nothing when there are none."""
         if self._lines:
-            raise UserError("\n".join(self._lines.values()))
+            lines = list(self._lines.values())
+            more = [f"... and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
+            raise UserError("\n".join([*lines[:MOST_LINES], *more]))
 
 
 def as_typed(value: object) -> str:
@@ -124,6 +128,18 @@ def walk(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(node, Sequence) and not isinstance(node, str):
         for index, value in enumerate(node):
             yield from walk(value, f"{path}[{index}]")
+
+
+def yaml_reason(error: BaseException) -> str:
+    """What is wrong with a YAML file, and in which line; of the file itself at most a few letters."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    if isinstance(error, RecursionError):
+        return "its brackets stand too deep in each other"
+    mark = getattr(error, "problem_mark", None)
+    if mark is not None:
+        return f"line {mark.line + 1}: {label(str(getattr(error, 'problem', '')), 80)}"
+    return label((str(error).splitlines() or [type(error).__name__])[0], 80)
 
 
 def check_is_plain(text: str, path: str) -> None:

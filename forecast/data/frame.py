@@ -16,7 +16,7 @@ from forecast.data.gaps import Repair, Side, check_gaps, fill, filled_cells, row
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
-from forecast.data.reading.layout import USUAL, Layout
+from forecast.data.reading.layout import USUAL, Layout, columns_named
 from forecast.data.reading.rows import Rows, merged, resampled
 from forecast.data.reading.table import Choice, Table, TableSpec
 from forecast.data.regularity import regular_frequency
@@ -128,6 +128,7 @@ def read_frame(
     layout.check()
     findings = Findings(str(path), strict=True)
     text = CsvText(Path(path), valid_separator(layout.separator)).verified(findings, layout.sheet)
+    text.check_types([*columns_named(vars(layout)), *(() if columns is None or callable(columns) else columns)])
     header = text.header(layout.time_columns, findings)
     spec = TableSpec.of(header, layout, str(path), columns=columns, freq=freq, codebook=codebook)
     table, actual = read_series(text, spec, findings)

@@ -10,6 +10,7 @@ from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import Day, Tick
 
 from forecast.data.time_features import base_frequency
+from forecast.errors import UserError
 
 _UNITS = (  # nanoseconds and alias, the coarsest first
     (86_400_000_000_000, "D"),
@@ -101,11 +102,32 @@ def first_deviation(timestamps: pd.DatetimeIndex, *, over_gaps: bool = False) ->
 
 
 def future_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.DatetimeIndex:
-    """The `periods` timestamps that follow `last` -> (periods,). `last` must itself be one of `freq`."""
-    steps = pd.date_range(last, periods=periods + 1, freq=freq)
-    assert steps[0] == last, f"{last} is no timestamp of the frequency {freq}"
+    """The `periods` timestamps that follow `last` -> (periods,). `last` must itself be one of `freq`.
+
+    UserError where it is not, as in a damaged checkpoint, and where they leave the years that pandas knows.
+    """
+    try:
+        steps = pd.date_range(last, periods=periods + 1, freq=freq)
+    except (ValueError, OverflowError) as error:  # so are pandas' own errors
+        raise UserError(
+            f"{periods} steps of the frequency {freq} after {last} go beyond the year {pd.Timestamp.max.year}, the "
+            "last that can be counted. Give a time or a frequency that leads less far."
+        ) from error
+    if len(steps) < periods + 1 or steps[0] != last:
+        raise UserError(f"{last} is no time of the frequency {freq}. Give rows that are.")
     future: pd.DatetimeIndex = steps[1:]
     return future
+
+
+def past_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.DatetimeIndex:
+    """The `periods` timestamps up to `last` -> (periods,); UserError where they begin before the years of pandas."""
+    try:
+        return pd.date_range(end=last, periods=periods, freq=freq)
+    except (ValueError, OverflowError) as error:
+        raise UserError(
+            f"{periods} steps of the frequency {freq} are more than the years from {pd.Timestamp.min.year} to "
+            f"{pd.Timestamp.max.year} have, which can be counted. Train on rows of a finer frequency."
+        ) from error
 
 
 def _commonest_step(timestamps: pd.DatetimeIndex) -> str:

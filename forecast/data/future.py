@@ -85,6 +85,7 @@ def _table(path: Path, layout: Layout, columns: Sequence[str], book: Codebook) -
     layout.check()
     findings = Findings(str(path), strict=True)
     text = CsvText(path, valid_separator(layout.separator)).verified(findings, layout.sheet)
+    text.check_types([*layout.time_columns, *columns])
     header = text.header(layout.time_columns, findings)
     spec = TableSpec.of(header, layout, str(path), columns=columns, gaps="mask", codebook=book)
     table = read_table(text, spec, findings)

@@ -143,7 +143,8 @@ class FoldSplit(Split):
 
     def most_folds(self, rows: int, *, seq_len: int) -> int:
         """How many folds of this step a series of so many rows has, with a window to train on before the first."""
-        for folds in range(self.folds, 0, -1):
+        longest = max(0, rows - self.horizon) // self.step + 1  # what the rows have, learned from or not
+        for folds in range(min(self.folds, longest), 0, -1):
             train, val, test, _ = (int(cut[0]) for cut in replace(self, folds=folds, fold=0).cuts(np.array([rows])))
             if val - train >= seq_len + self.horizon and test - val >= self.horizon:
                 return folds

@@ -20,7 +20,7 @@ import forecast
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.allow_list import target_nodes
 from forecast.config.annotations import as_annotated
-from forecast.data.frequency import future_timestamps
+from forecast.data.frequency import future_timestamps, past_timestamps
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.time_features import feature_rules, time_features
 from forecast.errors import UserError
@@ -137,7 +137,11 @@ def noise_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, T
     config, data = checkpoint.config, checkpoint.data
     seq_len = checkpoint.model().look_back
     length = seq_len + config["pred_len"]
-    times = future_timestamps(pd.Timestamp(data["trained_until"]), data["freq"], count + length - 1)
+    until, needed = pd.Timestamp(data["trained_until"]), count + length - 1
+    try:
+        times = future_timestamps(until, data["freq"], needed)
+    except UserError:  # years lead past the last one of pandas: those before are as good
+        times = past_timestamps(until, data["freq"], needed)
     known = time_features(times, data["freq"], encoding=checkpoint.encoding).astype(np.float32)
     calendars = torch.from_numpy(known)[torch.arange(count).unsqueeze(1) + torch.arange(length)]  # (B, L + P, F)
     generator = torch.Generator().manual_seed(0)

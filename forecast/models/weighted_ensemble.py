@@ -40,6 +40,9 @@ class WeightedEnsemble(FittedModel):
         self.members = nn.ModuleList(as_member(**member) for member in members)
         self.columns = [list(member["columns"]) for member in members]
         self.known = [list(member["known"]) for member in members]
+        for key, numbers, count in (("columns", self.columns, window.n_columns), ("known", self.known, window.n_known)):
+            if wrong := [one for some in numbers for one in some if one not in range(count)]:
+                raise ValueError(f"model.members: {key} has {wrong[0]!r}, and there are the numbers 0 to {count - 1}")
         self.register_buffer("weights", torch.full((blocks, len(members)), 1 / max(1, len(members))))
         self.fits_each_window = any(getattr(one, "fits_each_window", False) for one in self.each)
 

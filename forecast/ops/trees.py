@@ -35,7 +35,7 @@ class TreeSum(nn.Module):
 
     def __init__(self, *, count: int, nodes: int, depth: int) -> None:
         super().__init__()
-        self.depth = depth
+        self.depth = min(depth, nodes)  # no way to a leaf has more questions
         self.register_buffer("feature", torch.zeros(count, nodes, dtype=torch.int32))
         self.register_buffer("threshold", torch.full((count, nodes), torch.inf))
         self.register_buffer("child", torch.zeros(count, nodes, dtype=torch.int32))
@@ -67,6 +67,27 @@ class TreeSum(nn.Module):
             for one in values:
                 total = total + one
                 yield total
+
+    def check(self, features: int) -> None:
+        """ValueError unless each tree ends in leaves and asks for some of so many features. For tables from a file."""
+        count, nodes = self.get_buffer("feature").shape
+        feature, threshold, child, value = (self.get_buffer(name).cpu() for name in TABLES)
+        if not (torch.isfinite(value).all() and torch.isfinite(self.get_buffer("base"))):
+            raise ValueError("a value of a leaf is no finite number")
+        if threshold.isnan().any():
+            raise ValueError("a threshold is NaN")
+        if not ((feature >= 0) & (feature < features)).all():
+            raise ValueError(f"a node asks for a feature that is none of the {features}")
+        every, reached = torch.arange(count), torch.zeros(count, nodes, dtype=torch.bool)
+        reached[:, :1] = True
+        for node in range(nodes):  # a child stands behind its parent, so that no way leads back
+            left = child[:, node]
+            leaf = (left == node) & (threshold[:, node] == torch.inf)
+            inner = reached[:, node] & ~leaf
+            if not ((left > node) & (left + 1 < nodes))[inner].all():
+                raise ValueError(f"a child of node {node} is neither the node itself, a leaf, nor one behind it")
+            reached[every[inner], left[inner].long()] = True
+            reached[every[inner], left[inner].long() + 1] = True
 
     def first(self, count: int) -> "TreeSum":
         """Of the first trees, without any 0."""

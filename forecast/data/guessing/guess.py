@@ -15,7 +15,7 @@ from forecast.data.guessing.guess_time import Names, choose_time, likely_times, 
 from forecast.data.reading.cells import RawFile, read_raw, say_left_out, table_of
 from forecast.data.reading.csv_columns import UNCLOSED, QuickRead, check_signs, quick_table
 from forecast.data.reading.csv_text import CsvText, guess_separator, valid_separator
-from forecast.data.reading.layout import STEPS, USUAL, Layout
+from forecast.data.reading.layout import STEPS, USUAL, Layout, columns_named
 from forecast.data.reading.numbers import NumberStyle
 from forecast.data.reading.raw_columns import RawColumn, RawColumns
 from forecast.data.reading.table import Table, TableSpec
@@ -60,6 +60,7 @@ class Opened:
 def open_file(path: str, given: Given, findings: Findings) -> Opened:
     """The file and its first rows; UserError for one that is no text, or empty."""
     text = CsvText(Path(path), valid_separator(given.get("separator") or ",")).verified(findings, given.get("sheet"))
+    text.check_types(columns_named(given))
     if given.get("separator") is None and not text.is_typed:
         with text.open() as file:
             text = replace(text, separator=guess_separator(file.read(_SAMPLE_CHARACTERS)))

@@ -11,7 +11,7 @@ from forecast.data.findings import Findings, quoted
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.names import nanoseconds, whole_numbers
 from forecast.data.reading.codebook import Codebook
-from forecast.data.reading.columnar import texts_of
+from forecast.data.reading.columnar import holds_bytes, is_text, plain, texts_of, type_name
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS, number_in
 from forecast.data.reading.time_formats import YEARS
@@ -37,6 +37,7 @@ class Words:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        column = plain(column)
         if pa.types.is_floating(column.type) and not pc.any(pc.not_equal(pc.floor(column), column)).as_py():
             column = column.cast(pa.int64())  # as pandas stores whole numbers beside a missing one
         encoded = column if isinstance(column, pa.DictionaryArray) else None
@@ -92,14 +93,11 @@ def text_kind(kind: Any) -> str | None:
     """What a column of this type holds, where that is no numbers."""
     import pyarrow as pa
 
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
-    if any(check(kind) for check in numeric):
+    if any(check(inner) for check in numeric):
         return None
-    if pa.types.is_null(kind):
-        return "empty"
-    return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)[:40]
+    return "text" if is_text(inner) or holds_bytes(inner) else type_name(kind)
 
 
 def numbers_of(column: Any, missing: Sequence[float]) -> FloatArray:

@@ -24,8 +24,17 @@ from forecast.data.panel.frame import IntArray
 from forecast.data.panel.names import JOINT, check_ids, counted_times, id_columns, known_time, layout_of
 from forecast.data.panel.rows import Float32, PanelRows, as_float32
 from forecast.data.reading.codebook import Codebook
-from forecast.data.reading.columnar import KINDS, PARQUET
-from forecast.data.reading.layout import STEP, STEPS, Layout
+from forecast.data.reading.columnar import (
+    KINDS,
+    PARQUET,
+    NotText,
+    index_columns,
+    not_text,
+    plain,
+    unread_column,
+    unread_type,
+)
+from forecast.data.reading.layout import STEP, STEPS, Layout, columns_named
 from forecast.data.reading.numbers import NumberStyle
 from forecast.data.reading.table import TableSpec
 from forecast.data.reading.unpacked import damaged
@@ -85,7 +94,9 @@ class ColumnarFile:
         start, found = 0, dict.fromkeys(asked, False)
         stored = self._stored(list(places.values()))
         while (batch := self._next(stored)) is not None:
-            columns = dict(zip(places, batch.columns, strict=True))
+            columns = {
+                name: self._plain(name, column, start) for name, column in zip(places, batch.columns, strict=True)
+            }
             chosen = np.ones(batch.num_rows, dtype=bool)
             for name, value in asked.items():
                 same = equal_cells(columns[name], value)
@@ -103,6 +114,13 @@ class ColumnarFile:
                     f"{self.path}: data.where: no row has {quoted(str(asked[name]))} in the column '{name}'. Choose a "
                     "cell that stands there."
                 )
+
+    def _plain(self, name: str, column: Any, first: int) -> Any:
+        """A column whose bytes are text; UserError for other bytes. first: the number of its first row."""
+        try:
+            return plain(column)
+        except NotText as error:
+            raise unread_column(self.path, name, not_text(column.type, first + error.cell)) from error
 
     def _next(self, stored: Iterator[Any]) -> Any:
         with damaged(self.path, KINDS[self.kind]):
@@ -171,6 +189,10 @@ def opened(path: Path, kind: bytes, source: CsvSource, findings: Findings, book:
     with damaged(path, KINDS[kind]):
         schema = schema_of(path, kind)
     header, places = known_columns(schema)
+    kinds = {name: schema.types[place] for name, place in zip(header, places, strict=True)}
+    for name in columns_named(vars(source)):
+        if name in kinds and (what := unread_type(kinds[name])):
+            raise unread_column(path, name, what)
     ids = id_columns(source, header, str(path))
     layout = known_time(layout_of(source), header)
     layout.check()
@@ -185,8 +207,7 @@ def opened(path: Path, kind: bytes, source: CsvSource, findings: Findings, book:
         if name in ids:
             raise UserError(f"{path}: the column '{name}' is in data.id_column and in data.time_column. Name it once.")
     spec = TableSpec.of(header, layout, str(path), gaps="mask")
-    kinds = {name: schema.types[place] for name, place in zip(header, places, strict=True)}
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    index = index_columns(schema)
     chosen = [header[place] for place in spec.candidates if header[place] not in ids]
     coded = [
         name for name in chosen if name in book.named or (name in book.perhaps and text_kind(kinds[name]) == "text")

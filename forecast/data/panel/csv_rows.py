@@ -26,7 +26,7 @@ from forecast.data.reading.cells import RawFile, read_raw, say_left_out, table_o
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import check_signs, quick_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
-from forecast.data.reading.layout import STEPS, Layout
+from forecast.data.reading.layout import STEPS, Layout, columns_named
 from forecast.data.reading.rows import Rows, merged, resampled
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.sources import CsvSource
@@ -50,6 +50,7 @@ def opened(path: Path, source: CsvSource) -> tuple[CsvText, Findings, list[str]]
     """The text of a file and the names in its first line, as they stand there."""
     findings = Findings(str(path), strict=True)
     text = CsvText(path, valid_separator(source.separator)).verified(findings, source.sheet)
+    text.check_types(columns_named(vars(source)))
     return text, findings, next((cells for _, cells in text.records()), [])
 
 

@@ -47,8 +47,9 @@ class FactFile:
         own |= {"time_format": None, "time_zone": None, "resample": None, "aggregate": None, "sheet": None}
         findings = Findings(str(path), strict=True)
         text = CsvText(path, valid_separator(source.separator)).verified(findings, None)
-        header = text.header((), findings)
         keys = tuple((source.static_on or {}).values())
+        text.check_types([*keys, *source.static])
+        header = text.header((), findings)
         for name in keys:
             if name not in header:
                 raise UserError(

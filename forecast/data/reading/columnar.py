@@ -2,11 +2,15 @@
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 import pandas as pd
+
+from forecast.errors import UserError
+from forecast.text.terminal import label
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
 KINDS = {PARQUET: "a Parquet file", FEATHER: "a Feather file"}
@@ -16,37 +20,168 @@ UNNAMED = re.compile(r"__index_level_\d+__")  # of an index, as pandas and pyarr
 _LINE_ENDS = r"[\r\n]+"
 
 
-def csv_of_columns(file: IO[bytes], first_bytes: bytes, largest: int) -> Iterator[bytes]:
-    """A header and a line for each row, of a file that can be sought in.
+class ColumnarText:
+    """A file of typed columns that can be sought in, as CSV.
 
-    The index of a DataFrame stands first; one of times without a name is called as the time column is by default, one
-    of row numbers is left out. Numbers are exact and have no decimal sign, times are ISO 8601 in UTC where they have a
-    zone; of a nested value its type is written. What pyarrow raises for a damaged file, also while it is
-    read; ValueError for more cells than `largest` bytes of text can have.
+    unread: of columns that hold neither numbers, text nor times what a message says of them, by their names; these are
+    left out of the text. left_out: a line that says so, "" without any. What pyarrow raises for a damaged file.
     """
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
 
-    batches: Iterator[Any]
-    if first_bytes.startswith(PARQUET):
-        parquet = pa.parquet.ParquetFile(file)
-        schema, rows = parquet.schema_arrow, parquet.metadata.num_rows
-        batches = parquet.iter_batches(batch_size=_ROWS, use_threads=False)
-    else:
-        ipc = pa.ipc.open_file(file)
-        schema, rows = ipc.schema, 0
-        batches = _checked(ipc)
-    names, places = columns_of(schema)
-    if rows * len(places) > largest:  # as many separators
-        raise ValueError(f"it claims {rows} rows of {len(places)} columns")
-    yield _line(names)
-    without_header = pa.csv.WriteOptions(include_header=False, quoting_style="needed")
-    for batch in batches:
-        texts = [texts_of(batch.column(place)) for place in places]
-        written = io.BytesIO()
-        pa.csv.write_csv(pa.RecordBatch.from_arrays(texts, names=list(map(str, places))), written, without_header)
-        yield written.getvalue()
+    def __init__(self, file: IO[bytes], first_bytes: bytes) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet
+
+        self._file: Any
+        if first_bytes.startswith(PARQUET):
+            self._file = pa.parquet.ParquetFile(file)
+            schema, self._rows = self._file.schema_arrow, self._file.metadata.num_rows
+        else:
+            self._file = pa.ipc.open_file(file)
+            schema, self._rows = self._file.schema, 0
+        self._names, self._places = columns_of(schema)
+        kinds = [schema.types[place] for place in self._places]
+        columns = list(zip(self._names, self._places, kinds, strict=True))
+        self.unread = {name: what for name, _, kind in columns if (what := unread_type(kind))}
+        of_bytes = {place: name for name, place, kind in columns if name not in self.unread and holds_bytes(kind)}
+        self.unread |= self._not_text(of_bytes)
+        types = ", ".join(f"{label(name)} ({type_name(kind)})" for name, _, kind in columns if name in self.unread)
+        self.left_out = f"Left out, as they hold neither numbers, text nor times: {types}." if types else ""
+
+    def _not_text(self, names: dict[int, str]) -> dict[str, str]:
+        """Those of some columns of bytes that hold other bytes than text. names: by place."""
+        found: dict[str, str] = {}
+        row = 0
+        for batch in self._batches() if names else ():
+            for place, name in names.items():
+                try:
+                    plain(batch.column(place))
+                except NotText as error:
+                    found.setdefault(name, not_text(batch.column(place).type, row + error.cell))
+            row += batch.num_rows
+        return found
+
+    def _batches(self) -> Iterator[Any]:
+        if hasattr(self._file, "iter_batches"):
+            return iter(self._file.iter_batches(batch_size=_ROWS, use_threads=False))
+        return _checked(self._file)
+
+    def csv(self, largest: int) -> Iterator[bytes]:
+        """A header and a line for each row.
+
+        The index of a DataFrame stands first; one of times without a name is called as the time column is by default,
+        one of row numbers is left out. Numbers are exact and have no decimal sign, times are ISO 8601 in UTC where they
+        have a zone. What pyarrow raises for a damaged file, also while it is read; ValueError for more cells than
+        `largest` bytes of text can have.
+        """
+        import pyarrow as pa
+        import pyarrow.csv
+
+        read = [(n, place) for n, place in zip(self._names, self._places, strict=True) if n not in self.unread]
+        names, places = [name for name, _ in read], [place for _, place in read]
+        if self._rows * len(places) > largest:  # as many separators
+            raise ValueError(f"it claims {self._rows} rows of {len(places)} columns")
+        yield _line(names)
+        without_header = pa.csv.WriteOptions(include_header=False, quoting_style="needed")
+        for batch in self._batches():
+            texts = [texts_of(batch.column(place)) for place in places]
+            written = io.BytesIO()
+            pa.csv.write_csv(pa.RecordBatch.from_arrays(texts, names=list(map(str, places))), written, without_header)
+            yield written.getvalue()
+
+
+class NotText(ValueError):
+    """A column of bytes holds something else than text in UTF-8. cell: the number of the first such one."""
+
+    def __init__(self, cell: int) -> None:
+        super().__init__(f"cell {cell} is no text")
+        self.cell = cell
+
+
+def unread_type(kind: Any) -> str | None:
+    """What is to be said of a type that holds neither numbers, text nor times; None for one that does."""
+    from pyarrow import types
+
+    inner = kind
+    if hasattr(inner, "extension_name"):
+        inner = inner.storage_type
+    if types.is_dictionary(inner):
+        inner = inner.value_type
+    numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    times = (types.is_timestamp, types.is_date, types.is_time)
+    if is_text(inner) or is_bytes(inner) or any(check(inner) for check in (*numbers, *times)):
+        return None
+    return f"is of the type {type_name(kind)}, which holds neither numbers, text nor times"
+
+
+def type_name(kind: Any) -> str:
+    """The name of a type, not too long for a message."""
+    return label(str(kind), _LONGEST)
+
+
+def not_text(kind: Any, row: int) -> str:
+    """What is to be said of a column whose cell in a row, from 0, is no text."""
+    return f"is of the type {type_name(kind)}, and row {row + 1} holds other bytes than text in UTF-8"
+
+
+def unread_column(path: object, name: str, what: str) -> UserError:
+    """The error for a column that cannot be read, and is to be. what: of `unread_type` or `not_text`."""
+    return UserError(
+        f"{path}: the column '{label(name)}' {what}. Store it as numbers, text or times, or name another column."
+    )
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a type is one of text."""
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def is_bytes(kind: Any) -> bool:
+    """Whether a type is one of bytes: Spark, Impala and Hive write text so, without the mark that it is text."""
+    from pyarrow import types
+
+    checks = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)
+    return any(check(kind) for check in checks)
+
+
+def holds_bytes(kind: Any) -> bool:
+    """Whether cells of a type are bytes, also as those of a dictionary or an extension."""
+    inner = kind.storage_type if hasattr(kind, "extension_name") else kind
+    return is_bytes(getattr(inner, "value_type", inner))
+
+
+def plain(column: Any) -> Any:
+    """A column whose bytes are text, and without types that pyarrow computes little with. Raises NotText."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if holds_bytes(column.type):
+        column = column.storage if isinstance(column, pa.ExtensionArray) else column
+        if isinstance(column, pa.DictionaryArray):
+            try:
+                words = plain(column.dictionary)
+            except NotText:  # perhaps in no row
+                return plain(column.dictionary_decode())
+            return pa.DictionaryArray.from_arrays(column.indices, words)
+        column = pc.cast(column, pa.large_binary())
+        try:
+            column = pc.cast(column, pa.large_string())
+        except pa.ArrowInvalid:
+            raise NotText(next(i for i, cell in enumerate(column.to_pylist()) if not _is_text(cell))) from None
+        if pc.any(nul := pc.match_substring(column, "\0")).as_py():
+            raise NotText(nul.to_pylist().index(True))
+        return column
+    if is_text(column.type) and pa.types.is_string_view(column.type):
+        return pc.cast(column, pa.large_string())
+    return pc.cast(column, pa.float32()) if pa.types.is_float16(column.type) else column
+
+
+def _is_text(cell: bytes | None) -> bool:
+    try:
+        return "\0" not in (cell or b"").decode()
+    except UnicodeDecodeError:
+        return False
 
 
 def _checked(ipc: Any) -> Iterator[Any]:
@@ -62,8 +197,7 @@ def columns_of(schema: Any) -> tuple[list[str], list[int]]:
     """The names of the columns to read and their places, those of the index first."""
     import pyarrow as pa
 
-    stored = (schema.pandas_metadata or {}).get("index_columns", [])
-    index = [name for name in stored if isinstance(name, str)]  # a range is no column
+    index = index_columns(schema)
     order = sorted(range(len(schema.names)), key=lambda place: schema.names[place] not in index)
     names, places = [], []
     for place in order:
@@ -77,6 +211,15 @@ def columns_of(schema: Any) -> tuple[list[str], list[int]]:
     return names, places
 
 
+def index_columns(schema: Any) -> list[str]:
+    """The columns that were the index of a DataFrame; none where no DataFrame was, or its metadata are damaged."""
+    try:
+        stored = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
+        return [name for name in stored if isinstance(name, str)]  # a range is no column
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return []
+
+
 def _line(names: Sequence[str]) -> bytes:
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow([re.sub(_LINE_ENDS, " ", name) for name in names])
@@ -84,10 +227,11 @@ def _line(names: Sequence[str]) -> bytes:
 
 
 def texts_of(column: Any) -> Any:
-    """The cells of a column, null for a missing one."""
+    """The cells of a column, null for a missing one; see `unread_type` and `plain` for what has none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    column = plain(column)
     if isinstance(column, pa.ExtensionArray):
         if column.type.extension_name == "pandas.period":
             return pa.array([None if pd.isna(period) else str(period) for period in column.to_pandas()], pa.string())
@@ -95,15 +239,13 @@ def texts_of(column: Any) -> Any:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
-    if pa.types.is_temporal(kind) and not (pa.types.is_duration(kind) or pa.types.is_interval(kind)):
+    if pa.types.is_temporal(kind):
         return _times(column)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if is_text(kind):
         return pc.replace_substring_regex(pc.cast(column, pa.large_string()), _LINE_ENDS, " ")
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _exact(pc.cast(pc.cast(column, pa.float64()) if pa.types.is_floating(kind) else column, pa.string()))
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind):
-        return pc.cast(column, pa.string())
-    return pc.if_else(pc.is_null(column), pa.scalar(None, pa.string()), str(kind)[:_LONGEST])
+    return pc.cast(column, pa.string())
 
 
 def _times(column: Any) -> Any:

@@ -5,7 +5,7 @@ import io
 import re
 import stat
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count, islice
@@ -14,7 +14,7 @@ from typing import Literal, TextIO
 
 from forecast.data.findings import MAX_QUOTED, Findings, quoted
 from forecast.data.guessing.train_command import hydra_value
-from forecast.data.reading.columnar import FEATHER, PARQUET
+from forecast.data.reading.columnar import FEATHER, PARQUET, unread_column
 from forecast.data.reading.file_bytes import FileBytes, without_waiting
 from forecast.data.reading.unpacked import GZIP, ZIP, unpacked
 from forecast.data.reading.workbook import KIND as WORKBOOK
@@ -213,6 +213,13 @@ class CsvText:
         if next(records, None) is None:
             raise UserError(f"{self.path} holds a header and no rows. Add one line per time step below it.")
         return _told_apart(header, findings)
+
+    def check_types(self, names: Iterable[str]) -> None:
+        """UserError for the first of these columns that the file has, but with nothing in it that can be read."""
+        unread = (self.content.unread if self.content is not None else None) or {}
+        for name in names:
+            if name in unread:
+                raise unread_column(self.path, name, unread[name])
 
     def check_nul(self) -> None:
         """Refuses NUL: to pandas a cell ends there."""

@@ -5,6 +5,7 @@ import hashlib
 import io
 import os
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,17 @@ class FileBytes:
     utf8: bool = True
     packed: "FileBytes | None" = None
     kind: str = ""
+    unread: Mapping[str, str] | None = None
 
     @classmethod
-    def of(cls, path: Path, *, packed: "FileBytes | None" = None, kind: str = "") -> "FileBytes":
+    def of(
+        cls,
+        path: Path,
+        *,
+        packed: "FileBytes | None" = None,
+        kind: str = "",
+        unread: Mapping[str, str] | None = None,
+    ) -> "FileBytes":
         """Of the file as it is now; OSError when it cannot be read."""
         md5, size, feeds, returns, nul_line, last = hashlib.md5(usedforsecurity=False), 0, 0, 0, None, b""
         decoder, utf8 = codecs.getincrementaldecoder("utf-8")(), True
@@ -47,7 +56,7 @@ class FileBytes:
                 size, last = size + len(block), block[-1:]
         utf8 = utf8 and _decodes(decoder, b"", final=True)
         lines, ended = 1 + feeds + returns, last in b"\r\n"
-        return cls(path, size, md5.hexdigest(), lines, ended, nul_line, utf8, packed, kind)
+        return cls(path, size, md5.hexdigest(), lines, ended, nul_line, utf8, packed, kind, unread)
 
     @property
     def checksum(self) -> str:

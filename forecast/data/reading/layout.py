@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from forecast.bounds import Text
 from forecast.data.findings import Gaps
@@ -79,6 +79,26 @@ class Layout:
         if (self.resample is None) != (self.aggregate is None):
             given = f"data.resample={self.resample}" if self.resample else f"data.aggregate={self.aggregate}"
             raise UserError(f"{given}: both are needed. Set data.resample=h data.aggregate=mean.")
+
+
+_NAMING = (
+    "time_column",
+    "columns",
+    "where",
+    "id_column",
+    "target",
+    "known",
+    "past",
+    "static",
+    "static_on",
+    "categorical",
+)
+
+
+def columns_named(keys: Mapping[str, Any]) -> list[str]:
+    """All columns that the keys of a layout, or of a source, name to be read."""
+    named = [keys.get(key) or () for key in _NAMING]
+    return [name for names in named for name in ([names] if isinstance(names, str) else names)]
 
 
 def _check_names(key: str, names: Sequence[str] | None, *, may_be_none: bool) -> None:

@@ -7,7 +7,7 @@ import re
 import weakref
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import IO
 
 from forecast.data.findings import Findings
 from forecast.data.reading import workbook
-from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, csv_of_columns
+from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, ColumnarText
 from forecast.data.reading.file_bytes import FileBytes
 from forecast.errors import UserError
 from forecast.text.program import install
@@ -48,8 +48,12 @@ def unpacked(packed: FileBytes, first_bytes: bytes, sheet: str | None, findings:
         seekable.seek(0)
         if known == ZIP:
             return _from_archive(seekable, packed, sheet, findings)
-        blocks = csv_of_columns(seekable, known, LARGEST)
-        return _written(_readable(blocks, packed, KINDS[known]), packed, KINDS[known])
+        with damaged(packed.path, KINDS[known]):
+            columns = ColumnarText(seekable, known)
+        if columns.left_out:
+            findings.say(columns.left_out)
+        blocks = _readable(columns.csv(LARGEST), packed, KINDS[known])
+        return _written(blocks, packed, KINDS[known], columns.unread)
 
 
 def _from_archive(file: IO[bytes], packed: FileBytes, sheet: str | None, findings: Findings) -> FileBytes:
@@ -119,7 +123,9 @@ def _blocks(content: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
         yield block
 
 
-def _written(blocks: Iterable[bytes], packed: FileBytes, kind: str = "") -> FileBytes:
+def _written(
+    blocks: Iterable[bytes], packed: FileBytes, kind: str = "", unread: Mapping[str, str] | None = None
+) -> FileBytes:
     """The text as a file that is there as long as what is returned."""
     number, name = mkstemp(prefix="forecast-", suffix=".csv")
     os.close(number)
@@ -133,7 +139,7 @@ def _written(blocks: Iterable[bytes], packed: FileBytes, kind: str = "") -> File
                         "meant, and name the CSV file."
                     )
                 file.write(block)
-        written = FileBytes.of(path, packed=packed, kind=kind)
+        written = FileBytes.of(path, packed=packed, kind=kind, unread=unread)
     except BaseException:
         path.unlink()
         raise
