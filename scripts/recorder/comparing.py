@@ -19,8 +19,8 @@ import numpy as np
 import yaml
 
 # Names of values that are of the moment, of the machine or of the code, wherever they stand in a document.
-UNSTEADY = re.compile(
-    r"(^|_)(seconds|minutes_taken|per_second|memory|mb|versions?|commit|code|pid|host|hostname|identity|program|began|begun"
+OF_THE_MOMENT = re.compile(
+    r"(^|_)(seconds|per_second|samples/s|memory|mb|MB|versions?|commit|code|pid|host|hostname|identity|program|began|begun"
     r"|started|ended|finished_at|created|when|speed|files|sha256)($|_)"
 )
 # Of a checkpoint: its config says in other words what its weights and forecasts show.
@@ -31,14 +31,14 @@ MASKS = [
     (re.compile(r"^.*(samples/s|windows/s|it/s).*$", re.M), ""),
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d,\d{3}"), "WHEN"),
     (re.compile(r"\b(\d+:)?\d\d?:\d\d\b(?= *(left|passed|elapsed))"), "DURATION"),
-    (re.compile(r"\b\d[\d.,]* (s|ms|seconds?|minutes?|min|hours?|MB|MiB|GB)\b"), r"SIZE \1"),
+    (re.compile(r" *\b\d[\d.,]* (s|ms|seconds?|minutes?|min|hours?|MB|MiB|GB)\b"), r" SIZE \1"),
     (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}(-dirty)?\b"), "HASH"),
     (re.compile(r"\bpid \d+|process \d+"), "PROCESS"),
 ]
-# Files whose presence alone is compared: pictures, whose data are elsewhere, and what is of the moment.
-PRESENCE = (".png", ".pt2", ".log", ".gz")
+# Files whose presence alone is compared, and those of the moment.
+PRESENCE = (".pt2", ".log", ".gz")
+PNG = b"\x89PNG"
 IGNORED = (".hydra", ".lock", "tensorboard", "journal.log", "study.json", "__pycache__")
-NESTED = ("table", "dict", "list")
 
 
 class Difference(NamedTuple):
@@ -75,7 +75,7 @@ def read_case(folder: Path, place: str) -> dict[str, Any]:
 def read_file(path: Path, place: str) -> Iterator[tuple[str, Any]]:
     """The fields of a file."""
     kind = path.suffix
-    if kind in PRESENCE:
+    if kind in PRESENCE or (kind == ".png" and path.read_bytes().startswith(PNG)):  # drawn by a process that was not forked
         return
     if kind in (".ckpt", ".pt"):
         yield from checkpoint_fields(path, place)
@@ -95,9 +95,9 @@ def read_file(path: Path, place: str) -> Iterator[tuple[str, Any]]:
             rows = list(csv.reader(file))
         header = rows[0] if rows else []
         for number, name in enumerate(header):
-            if not UNSTEADY.search(name):
+            if not OF_THE_MOMENT.search(name):
                 yield f"{name}#{number}", [mask(row[number], place) if number < len(row) else None for row in rows[1:]]
-    elif kind in (".json", ".jsonl", ".yaml"):
+    elif kind in (".json", ".jsonl", ".yaml", ".png"):
         text = path.read_text()
         lines = text.splitlines() if kind == ".jsonl" else [text]
         for number, line in enumerate(lines):
@@ -107,7 +107,21 @@ def read_file(path: Path, place: str) -> Iterator[tuple[str, Any]]:
         for part in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', path.read_text(), re.S):
             yield from leaves(json.loads(part), place, "data")
     else:
-        yield "text", Lines(line.rstrip() for line in mask(path.read_text(), place).splitlines() if line.strip())
+        text = without_columns(path.read_text()) if kind == ".md" else path.read_text()
+        yield "text", Lines(line.rstrip() for line in mask(text, place).splitlines() if line.strip())
+
+
+def without_columns(text: str) -> str:
+    """Markdown whose tables lack the columns that are of the moment."""
+    lines, left_out = [], set[int]()
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if not line.startswith("|"):
+            left_out = set()
+        elif not left_out:
+            left_out = {number for number, cell in enumerate(cells) if OF_THE_MOMENT.search(cell)} or {-1}
+        lines.append(" | ".join(cell for number, cell in enumerate(cells) if number not in left_out))
+    return "\n".join(lines)
 
 
 class Lines(tuple[str, ...]):
@@ -137,7 +151,7 @@ def leaves(document: Any, place: str, at: str = "") -> Iterator[tuple[str, Any]]
         yield at, document.numpy()
     elif isinstance(document, Mapping):
         for key, value in document.items():
-            if not UNSTEADY.search(str(key)):
+            if not OF_THE_MOMENT.search(str(key)):
                 yield from leaves(value, place, f"{at}.{mask(str(key), place)}" if at else mask(str(key), place))
     elif isinstance(document, Sequence) and not isinstance(document, str):
         if any(isinstance(one, Mapping | list | tuple) or hasattr(one, "numpy") for one in document):
