@@ -120,7 +120,8 @@ def prepare(place: Path, commit: str, cases: Mapping[str, Sequence[str]], words:
     git("worktree", "add", "--detach", "--quiet", str(place / "code"), commit)
     write_files(place / "files")
     former = [word for word in words if not contains(commit, word["since"])]
-    (place / "cases.json").write_text(json.dumps({name: [said(step, former) for step in cases[name]] for name in cases}))
+    in_its_words = {name: [reworded(step, former) for step in steps] for name, steps in cases.items()}
+    (place / "cases.json").write_text(json.dumps(in_its_words))
 
 
 def contains(commit: str, since: str) -> bool:
@@ -129,7 +130,7 @@ def contains(commit: str, since: str) -> bool:
     return subprocess.run(command, check=False).returncode == 0
 
 
-def said(step: str, words: Sequence[Mapping[str, str]]) -> str:
+def reworded(step: str, words: Sequence[Mapping[str, str]]) -> str:
     """A command in the words before they were renamed."""
     for word in words:
         step = step.replace(word["now"], word["was"])
@@ -147,7 +148,8 @@ def run_sides(place: Path) -> None:
         environment |= {**ONE_THREAD, "PYTHONPATH": str(folder / "code"), "COLUMNS": "120", "CUDA_VISIBLE_DEVICES": ""}
         command = [sys.executable, RECORDER / "running.py", folder / "code", folder, folder / "cases.json"]
         processes.append(subprocess.Popen(command, env=environment, cwd=folder))
-    if any([process.wait() for process in processes]):  # waits for both
+    statuses = [process.wait() for process in processes]
+    if any(statuses):
         sys.exit("A side could not run its cases; see above.")
 
 
@@ -168,19 +170,21 @@ def note_failures(folder: Path, steps: Sequence[str]) -> None:
 
 def report(found: Mapping[str, Sequence[Difference]], entries: Sequence[Mapping[str, Any]], most: int | None) -> int:
     """Prints what differs, first what moved on purpose; returns how many cases have a difference without a reason."""
-    left = {name: [one for one in ours if not any(moved(one, entry) for entry in entries)] for name, ours in found.items()}
     everything = [one for ours in found.values() for one in ours]
     for entry in entries:
-        count = sum(moved(one, entry) for one in everything)
-        print(f"moved on purpose, {count} fields: {entry['where']}: {entry['why']}" if count else "", end="\n" * bool(count))
-        if not count and len(found) == len(read_cases()):
+        if count := sum(moved(one, entry) for one in everything):
+            print(f"moved on purpose, {count} fields: {entry['where']}: {entry['why']}")
+        elif len(found) == len(read_cases()):
             print(f"warning: moved.yaml lists {entry['where']}, which is the same on both sides: {entry['why']}")
-    for ours in left.values():
-        for one in ours[:most]:
+    unexplained = 0
+    for ours in found.values():
+        left = [one for one in ours if not any(moved(one, entry) for entry in entries)]
+        unexplained += bool(left)
+        for one in left[:most]:
             print(f"differs: {one.field}\n    base: {indented(one.base)}\n    head: {indented(one.head)}")
-        if most is not None and len(ours) > most:
-            print(f"    and {len(ours) - most} more of this case; --all shows them")
-    return sum(bool(ours) for ours in left.values())
+        if left[most or len(left) :]:
+            print(f"    and {len(left) - len(left[:most])} more of this case; --all shows them")
+    return unexplained
 
 
 def indented(text: str) -> str:

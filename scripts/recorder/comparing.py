@@ -1,7 +1,7 @@
 """What two sides have left, field by field: weights, figures, forecasts, data of pictures and sentences.
 
-A field is `CASE/FILE:WHERE`, such as `ridge/run/metrics.json:test.scaled.mse`; its value a number, a text, an array or a
-list. Times, durations, versions, commits, hashes of code, paths and sizes of memory are masked.
+A field is `CASE/FILE:WHERE`, such as `ridge/run/metrics.json:test.scaled.mse`; its value a number, a text, an array or
+a list. Times, durations, versions, commits, hashes of code, paths and sizes of memory are masked.
 """
 
 import csv
@@ -21,7 +21,7 @@ import yaml
 # Names of values that are of the moment, of the machine or of the code, wherever they stand in a document.
 OF_THE_MOMENT = re.compile(
     r"(^|_)(seconds|per_second|samples/s|memory|mb|MB|versions?|commit|code|pid|host|hostname|identity|program|began|begun"
-    r"|started|ended|finished_at|created|when|speed|files|sha256)($|_)"
+    r"|started|ended|speed|files|sha256)($|_)"
 )
 # Of a checkpoint: its config says in other words what its weights and forecasts show.
 OF_CHECKPOINTS = ("config", "choices", "format")
@@ -31,7 +31,7 @@ MASKS = [
     (re.compile(r"^.*(samples/s|windows/s|it/s).*$", re.M), ""),
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d,\d{3}"), "WHEN"),
     (re.compile(r"\b(\d+:)?\d\d?:\d\d\b(?= *(left|passed|elapsed))"), "DURATION"),
-    (re.compile(r" *\b\d[\d.,]* (s|ms|seconds?|minutes?|min|hours?|MB|MiB|GB)\b"), r" SIZE \1"),
+    (re.compile(r" *\b\d[\d.,]* (s|ms|seconds?|MB|MiB|GB)\b"), r" SIZE \1"),
     (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}(-dirty)?\b"), "HASH"),
     (re.compile(r"\bpid \d+|process \d+"), "PROCESS"),
 ]
@@ -48,6 +48,10 @@ class Difference(NamedTuple):
     base: str
     head: str
     relative: float | None = None
+
+
+class Lines(tuple[str, ...]):
+    """The lines of a text, which are compared as such."""
 
 
 def mask(text: str, place: str) -> str:
@@ -74,41 +78,59 @@ def read_case(folder: Path, place: str) -> dict[str, Any]:
 
 def read_file(path: Path, place: str) -> Iterator[tuple[str, Any]]:
     """The fields of a file."""
-    kind = path.suffix
-    if kind in PRESENCE or (kind == ".png" and path.read_bytes().startswith(PNG)):  # drawn by a process that was not forked
-        return
-    if kind in (".ckpt", ".pt"):
-        yield from checkpoint_fields(path, place)
-    elif kind == ".safetensors":
-        from safetensors.numpy import load_file
+    drawn = path.suffix == ".png" and path.read_bytes().startswith(PNG)  # by a process that was not forked
+    if path.suffix not in PRESENCE and not drawn:
+        yield from READERS.get(path.suffix, text_fields)(path, place)
 
-        yield from ((name, digest(array)) for name, array in load_file(path).items())
-    elif kind == ".npz":
-        with np.load(path) as arrays:
-            yield from ((name, array) for name, array in arrays.items())
-    elif kind == ".parquet":
-        import pandas as pd
 
-        yield from ((str(name), column.to_numpy()) for name, column in pd.read_parquet(path).items())
-    elif kind == ".csv":
-        with path.open(newline="") as file:
-            rows = list(csv.reader(file))
-        header = rows[0] if rows else []
-        for number, name in enumerate(header):
-            if not OF_THE_MOMENT.search(name):
-                yield f"{name}#{number}", [mask(row[number], place) if number < len(row) else None for row in rows[1:]]
-    elif kind in (".json", ".jsonl", ".yaml", ".png"):
-        text = path.read_text()
-        lines = text.splitlines() if kind == ".jsonl" else [text]
-        for number, line in enumerate(lines):
-            document = yaml.safe_load(line) if kind == ".yaml" else json.loads(line)
-            yield from leaves(document, place, str(number) if kind == ".jsonl" else "")
-    elif kind == ".html":
-        for part in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', path.read_text(), re.S):
-            yield from leaves(json.loads(part), place, "data")
+def text_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
+    """The lines that are not empty."""
+    text = without_columns(path.read_text()) if path.suffix == ".md" else path.read_text()
+    yield "text", Lines(line.rstrip() for line in mask(text, place).splitlines() if line.strip())
+
+
+def table_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
+    """The columns of a CSV, as they are written."""
+    with path.open(newline="") as file:
+        header, *rows = [*csv.reader(file)] or [[]]
+    for number, name in enumerate(header):
+        if not OF_THE_MOMENT.search(name):
+            yield name, [mask(row[number], place) if number < len(row) else None for row in rows]
+
+
+def parquet_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
+    """The columns of a Parquet file."""
+    import pandas as pd
+
+    yield from ((str(name), column.to_numpy()) for name, column in pd.read_parquet(path).items())
+
+
+def array_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
+    """The arrays of an .npz file."""
+    with np.load(path) as arrays:
+        yield from arrays.items()
+
+
+def tensor_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
+    """The SHA-256 of each tensor."""
+    from safetensors.numpy import load_file
+
+    yield from ((name, digest(array)) for name, array in load_file(path).items())
+
+
+def document_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
+    """The leaves of JSON, which the pictures are here, JSON lines and YAML."""
+    text = path.read_text()
+    if path.suffix == ".jsonl":
+        yield from leaves([json.loads(line) for line in text.splitlines()], place)
     else:
-        text = without_columns(path.read_text()) if kind == ".md" else path.read_text()
-        yield "text", Lines(line.rstrip() for line in mask(text, place).splitlines() if line.strip())
+        yield from leaves(yaml.safe_load(text) if path.suffix == ".yaml" else json.loads(text), place)
+
+
+def page_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
+    """What a page draws."""
+    for part in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', path.read_text(), re.S):
+        yield from leaves(json.loads(part), place, "data")
 
 
 def without_columns(text: str) -> str:
@@ -124,10 +146,6 @@ def without_columns(text: str) -> str:
     return "\n".join(lines)
 
 
-class Lines(tuple[str, ...]):
-    """The lines of a text, which are compared as such."""
-
-
 def checkpoint_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
     """The SHA-256 of each weight, and the program's own record but for OF_CHECKPOINTS."""
     import torch
@@ -137,6 +155,14 @@ def checkpoint_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
     yield from ((f"weights.{name}", digest(tensor.numpy())) for name, tensor in weights.items())
     record = {key: value for key, value in content.get("forecast", {}).items() if key not in OF_CHECKPOINTS}
     yield from leaves(record, place, "record")
+
+
+READERS = {
+    **dict.fromkeys((".ckpt", ".pt"), checkpoint_fields),
+    **dict.fromkeys((".json", ".jsonl", ".yaml", ".png"), document_fields),
+    **{".safetensors": tensor_fields, ".npz": array_fields, ".parquet": parquet_fields, ".csv": table_fields},
+    ".html": page_fields,
+}
 
 
 def digest(array: Any) -> str:

@@ -95,13 +95,14 @@ def panels(folder: Path, draw: Draw) -> None:
 def odd_files(folder: Path, draw: Draw) -> None:
     """What people have: to be read, or to be refused in a sentence."""
     rows = 400
-    days, months = pd.date_range("2022-01-01", periods=rows, freq="D"), pd.date_range("1990-01-01", periods=240, freq="MS")
+    days = pd.date_range("2022-01-01", periods=rows, freq="D")
+    months = [int(f"{month:%Y%m}") for month in pd.date_range("1990-01-01", periods=240, freq="MS")]
     plain = pd.DataFrame({"date": days, "y": wave(draw, rows, 7)})
     save(folder / "semicolons.csv", plain.assign(date=days.strftime("%d.%m.%Y")), sep=";", decimal=",")
     save(folder / "day_first.csv", plain.assign(date=days.strftime("%d/%m/%Y")))
     save(folder / "unix_ms.csv", pd.DataFrame({"ts": days.as_unit("ms").astype("int64"), "y": plain["y"]}))
     save(folder / "no_time.csv", plain[["y"]])
-    save(folder / "month_numbers.csv", pd.DataFrame({"month": [int(f"{t:%Y%m}") for t in months], "y": wave(draw, 240, 12)}))
+    save(folder / "month_numbers.csv", pd.DataFrame({"month": months, "y": wave(draw, 240, 12)}))
     weeks = pd.date_range("2015-01-05", periods=260, freq="7D").strftime("%G-W%V")
     save(folder / "iso_weeks.csv", pd.DataFrame({"week": weeks, "y": wave(draw, 260, 52)}))
     save(folder / "thousands.csv", plain.assign(y=[f"{1000 * one:,.2f}" for one in plain["y"]]))
@@ -114,7 +115,8 @@ def odd_files(folder: Path, draw: Draw) -> None:
     save(folder / "constant.csv", plain.assign(site=3567500, copy=plain["y"], row=np.arange(rows)))
     save(folder / "random_walk.csv", plain.assign(y=np.round(np.cumsum(draw.normal(size=rows)), 4)))
     save(folder / "counts.csv", plain.assign(y=draw.poisson(3, rows) * (draw.random(rows) < 0.3)))
-    save(folder / "two_times.csv", pd.DataFrame({"year": days.year, "month": days.month, "day": days.day, "y": plain["y"]}))
+    parts = {"year": days.year, "month": days.month, "day": days.day}
+    save(folder / "two_times.csv", pd.DataFrame({**parts, "y": plain["y"]}))
     save(folder / "same_names.csv", pd.concat([plain, plain["y"]], axis=1))
     save(folder / "header_alone.csv", plain[:0])
     (folder / "empty.csv").write_bytes(b"")

@@ -87,8 +87,8 @@ def points(array: Any) -> list[float]:
 def run(code: str, step: str, folder: Path, number: int) -> float:
     """A command in a process of its own; N-NAME.out.txt gets what it prints, N-NAME.err.txt stderr and how it ended.
 
-    `killed COMMAND` is killed as soon as there is a last.ckpt, `refused COMMAND` is to end with an error, `write FILE TEXT`
-    makes a file. Returns the seconds of a processor that it took.
+    `killed COMMAND` is killed as soon as there is a last.ckpt, `refused COMMAND` is to end with an error, `write FILE
+    TEXT` makes a file. Returns the seconds of a processor that it took.
     """
     if step.startswith("write "):
         _, name, text = step.split(" ", 2)
