@@ -80,7 +80,10 @@ def read_file(path: Path, place: str) -> Iterator[tuple[str, Any]]:
     """The fields of a file."""
     drawn = path.suffix == ".png" and path.read_bytes().startswith(PNG)  # by a process that was not forked
     if path.suffix not in PRESENCE and not drawn:
-        yield from READERS.get(path.suffix, text_fields)(path, place)
+        try:
+            yield from READERS.get(path.suffix, text_fields)(path, place)
+        except (ValueError, OSError, KeyError, RuntimeError, yaml.YAMLError) as error:
+            yield "unreadable", mask(str(error), place)
 
 
 def text_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
@@ -160,7 +163,10 @@ def checkpoint_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
 READERS = {
     **dict.fromkeys((".ckpt", ".pt"), checkpoint_fields),
     **dict.fromkeys((".json", ".jsonl", ".yaml", ".png"), document_fields),
-    **{".safetensors": tensor_fields, ".npz": array_fields, ".parquet": parquet_fields, ".csv": table_fields},
+    ".safetensors": tensor_fields,
+    ".npz": array_fields,
+    ".parquet": parquet_fields,
+    ".csv": table_fields,
     ".html": page_fields,
 }
 

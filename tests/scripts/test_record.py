@@ -48,11 +48,10 @@ def test_a_text_loses_what_is_of_the_moment_and_nothing_else(text, masked):
 
 
 def test_what_differs_in_times_and_places_alone_is_equal(tmp_path):
-    base, head = (
-        {"metrics.json": metrics(0.1, s), "1-train.out.txt": f"{tmp_path / side}/run"}
-        for s, side in ((1, "base"), (2, "head"))
-    )
-    assert compared(tmp_path, base, head) == []
+    def run(side, seconds):
+        return {"metrics.json": metrics(0.1, seconds), "1-train.out.txt": f"In {tmp_path / side}/run, {seconds} s"}
+
+    assert compared(tmp_path, run("base", 1.5), run("head", 20)) == []
 
 
 def test_the_last_digit_of_a_figure_is_seen(tmp_path):
@@ -63,7 +62,7 @@ def test_the_last_digit_of_a_figure_is_seen(tmp_path):
 
 def test_a_cell_of_a_forecast_is_seen_with_its_row(tmp_path):
     (one,) = compared(tmp_path, {"forecast.csv": "date,y\na,1.0\nb,2.0\n"}, {"forecast.csv": "date,y\na,1.0\nb,2.1\n"})
-    assert one[:3] == ("ridge/forecast.csv:y#1[1], 1 of 2 differ", "2.0", "2.1")
+    assert one[:3] == ("ridge/forecast.csv:y[1], 1 of 2 differ", "2.0", "2.1")
 
 
 def test_one_bit_of_a_weight_is_seen_and_the_config_of_a_checkpoint_is_not(tmp_path):
@@ -97,6 +96,11 @@ def test_the_data_of_a_page_are_compared_and_its_words_are_not(tmp_path):
 def test_a_file_that_is_not_there_is_one_difference(tmp_path):
     (one,) = compared(tmp_path, {"metrics.json": metrics(0.1)}, {})
     assert one[:3] == ("ridge/metrics.json", "there", "absent")
+
+
+def test_a_file_that_cannot_be_read_on_one_side_is_a_difference(tmp_path):
+    found = compared(tmp_path, {"metrics.json": metrics(0.1)}, {"metrics.json": "{"})
+    assert "ridge/metrics.json:unreadable" in [one.field for one in found]
 
 
 def test_tables_of_a_report_are_compared_but_for_seconds(tmp_path):
