@@ -86,9 +86,8 @@ def any_match(name: str, patterns: Sequence[str]) -> bool:
 
 def git(*arguments: str, **options: Any) -> str:
     """What git prints."""
-    return subprocess.run(
-        ["git", "-C", str(ROOT), *arguments], check=True, text=True, stdout=subprocess.PIPE, **options
-    ).stdout.strip()
+    command = ["git", "-C", str(ROOT), *arguments]
+    return str(subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, **options).stdout).strip()
 
 
 def snapshot(place: Path) -> str:
@@ -126,7 +125,7 @@ def prepare(place: Path, commit: str, cases: Mapping[str, Sequence[str]], words:
 
 def contains(commit: str, since: str) -> bool:
     """Whether a commit is `since` or comes after it."""
-    command = ["git", "-C", ROOT, "merge-base", "--is-ancestor", since, commit]
+    command = ["git", "-C", str(ROOT), "merge-base", "--is-ancestor", since, commit]
     return subprocess.run(command, check=False).returncode == 0
 
 
@@ -146,8 +145,8 @@ def run_sides(place: Path) -> None:
         environment = {name: value for name, value in os.environ.items() if name not in unset}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each command compiles the package
         environment |= {**ONE_THREAD, "PYTHONPATH": str(folder / "code"), "COLUMNS": "120", "CUDA_VISIBLE_DEVICES": ""}
-        command = [sys.executable, RECORDER / "running.py", folder / "code", folder, folder / "cases.json"]
-        processes.append(subprocess.Popen(command, env=environment, cwd=folder))
+        words = (RECORDER / "running.py", folder / "code", folder, folder / "cases.json")
+        processes.append(subprocess.Popen([sys.executable, *map(str, words)], env=environment, cwd=folder))
     statuses = [process.wait() for process in processes]
     if any(statuses):
         sys.exit("A side could not run its cases; see above.")

@@ -55,16 +55,17 @@ def spare_time() -> None:
     """
     import torch
     import yaml
-    from matplotlib.figure import Figure
 
     def savefig(figure: Any, target: Any, **_: Any) -> None:
         content = json.dumps([described(axes) for axes in figure.axes], indent=1).encode()
         target.write(content) if hasattr(target, "write") else Path(target).write_bytes(content)
 
-    of_system = multiprocessing.get_context
-    Figure.savefig = savefig  # type: ignore[method-assign]
-    multiprocessing.get_context = lambda _=None: of_system("fork")  # else auto's steps import everything again
-    yaml.SafeLoader = yaml.CSafeLoader  # type: ignore[misc]
+    figures: Any = importlib.import_module("matplotlib.figure")
+    processes: Any = multiprocessing
+    of_system = processes.get_context
+    figures.Figure.savefig = savefig
+    processes.get_context = lambda _=None: of_system("fork")  # else auto's steps import everything again
+    yaml.SafeLoader = yaml.CSafeLoader
     torch.set_num_threads(1)
     gc.collect()
     gc.freeze()
