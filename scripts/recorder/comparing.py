@@ -28,7 +28,10 @@ OF_CHECKPOINTS = ("config", "choices", "format")
 # Masks of texts, in this order; a line that a mask empties is left out.
 MASKS = [
     (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),
-    (re.compile(r"^.*(samples/s|windows/s|it/s).*$", re.M), ""),
+    (re.compile(r"^.*(\d samples/s|windows/s|it/s).*$", re.M), ""),
+    (re.compile(r"^ *\d+ s  .*, [\d.]+ s$", re.M), ""),  # the steps of auto, the quickest first
+    (re.compile(r"((?:-|%) +)[\d.]+(?=( +chosen)?$)", re.M), r"\1SIZE"),  # their seconds, in its table
+    (re.compile(r"outputs/\d{4}-\d\d-\d\d/\d\d-\d\d-\d\d(-\d+)?"), "outputs/WHEN"),
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d,\d{3}"), "WHEN"),
     (re.compile(r"\b(\d+:)?\d\d?:\d\d\b(?= *(left|passed|elapsed))"), "DURATION"),
     (re.compile(r" *\b\d[\d.,]* (s|ms|seconds?|MB|MiB|GB)\b"), r" SIZE \1"),
@@ -38,7 +41,7 @@ MASKS = [
 # Files whose presence alone is compared, and those of the moment.
 PRESENCE = (".pt2", ".log", ".gz")
 PNG = b"\x89PNG"
-IGNORED = (".hydra", ".lock", "tensorboard", "journal.log", "study.json", "__pycache__")
+IGNORED = (".hydra", ".lock", "tensorboard", "journal.log", "study.json", "cost.png", "__pycache__")
 
 
 class Difference(NamedTuple):
@@ -88,8 +91,8 @@ def read_file(path: Path, place: str) -> Iterator[tuple[str, Any]]:
 
 def text_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
     """The lines that are not empty."""
-    text = without_columns(path.read_text()) if path.suffix == ".md" else path.read_text()
-    yield "text", Lines(line.rstrip() for line in mask(text, place).splitlines() if line.strip())
+    text = mask(without_columns(path.read_text()), place)
+    yield "text", Lines(line.rstrip() for line in text.splitlines() if line.strip())
 
 
 def table_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
@@ -109,9 +112,13 @@ def parquet_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
 
 
 def array_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
-    """The arrays of an .npz file."""
+    """The arrays of an .npz file; one of them may be a JSON document."""
     with np.load(path) as arrays:
-        yield from arrays.items()
+        for name, array in arrays.items():
+            if array.ndim == 0 and str(array).startswith("{"):
+                yield from leaves(json.loads(str(array)), place, name)
+            else:
+                yield name, array
 
 
 def tensor_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
@@ -137,7 +144,7 @@ def page_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
 
 
 def without_columns(text: str) -> str:
-    """Markdown whose tables lack the columns that are of the moment."""
+    """A text whose tables in Markdown lack the columns that are of the moment."""
     lines, left_out = [], set[int]()
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split("|")]
@@ -145,7 +152,8 @@ def without_columns(text: str) -> str:
             left_out = set()
         elif not left_out:
             left_out = {number for number, cell in enumerate(cells) if OF_THE_MOMENT.search(cell)} or {-1}
-        lines.append(" | ".join(cell for number, cell in enumerate(cells) if number not in left_out))
+        kept = [cell for number, cell in enumerate(cells) if number not in left_out]
+        lines.append(" | ".join(kept) if line.startswith("|") else line)
     return "\n".join(lines)
 
 
