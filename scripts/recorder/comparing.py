@@ -30,7 +30,8 @@ MASKS = [
     (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),
     (re.compile(r"^.*(\d samples/s|windows/s|it/s).*$", re.M), ""),
     (re.compile(r"^ *\d+ s  .*, [\d.]+ s$", re.M), ""),  # the steps of auto, the quickest first
-    (re.compile(r"((?:-|%) +)[\d.]+(?=( +chosen)?$)", re.M), r"\1SIZE"),  # their seconds, in its table
+    (re.compile(r"(-|%) +\d+\.\d(?=(?: +chosen)? *$)", re.M), r"\1 SIZE"),  # their seconds, in its table
+    (re.compile(r"\bin \d+\.\d minutes\b"), "in SIZE minutes"),
     (re.compile(r"outputs/\d{4}-\d\d-\d\d/\d\d-\d\d-\d\d(-\d+)?"), "outputs/WHEN"),
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d,\d{3}"), "WHEN"),
     (re.compile(r"\b(\d+:)?\d\d?:\d\d\b(?= *(left|passed|elapsed))"), "DURATION"),

@@ -40,7 +40,7 @@ def metrics(mse, seconds=1.5):
         ("Everything is in /tmp/x/base/cases/a/run", "Everything is in PLACE/cases/a/run"),
         ("Speed: 9635 samples/s, 66 % of what", ""),
         ("    18 s  refit ridge, 2.5 s", ""),
-        ("  ridge  0.3946   37 %       2.6   chosen", "  ridge  0.3946   37 %       SIZE   chosen"),
+        ("  ridge  0.3946   37 %       2.6   chosen", "  ridge  0.3946   37 % SIZE   chosen"),
         ("outputs/2026-11-25/03-19-08/run.json", "outputs/WHEN/run.json"),
         ("code ccb00cb1e36e, commit 1d5b43d-dirty", "code HASH, commit HASH"),
         ("test 0.0636 at 2024-03-24 08:00:00, 1008 rows", "test 0.0636 at 2024-03-24 08:00:00, 1008 rows"),
