@@ -1305,7 +1305,7 @@ MORE = [
         "forecast/data/future.py",
         "return _whole(table.values[places], expected",
         "return _whole(table.values[-len(places) :], expected",
-        ("tests/commands/test_future.py::test_a_forecast_is_that_of_the_window_that_holds_the_known_columns",),
+        ("tests/commands/test_future.py::test_what_is_known_in_advance_changes_the_forecast",),
     ),
     Mutant(
         "model-ridge-chooses-on-train",
@@ -1367,8 +1367,8 @@ MORE = [
         "evaluation-stacking-unmeasured",
         "A cell that nobody measured has no part in the weights of an ensemble.",
         "forecast/evaluation/stacking.py",
-        "flat = flat[torch.isfinite(flat).all(-1)].double()",
-        "flat = flat.nan_to_num(1.0).double()",
+        "errors = errors[torch.isfinite(errors)].double()",
+        "errors = errors.nan_to_num(0.0).double()",
         ("tests/evaluation/test_stacking.py::test_cells_that_nobody_measured_count_for_nothing",),
     ),
     Mutant(
@@ -1449,7 +1449,7 @@ MORE = [
         "forecast/training/checkpoint.py",
         'self.best_mse = state_dict["best_mse"]',
         "self.best_mse = math.inf",
-        ("tests/training/test_exact_resume.py::test_a_run_resumed_from_any_last_checkpoint_ends_with_the_same_bits", "tests/training/test_hostile_states.py"),
+        ("tests/training/test_checkpoint.py::test_a_run_that_goes_on_knows_the_best_error_of_before",),
     ),
     Mutant(
         "files-of-a-user-removed",
@@ -1473,7 +1473,7 @@ MORE = [
         "forecast/data/panel/windows.py",
         "known[:, self.look_back :, -self._hidden :] = 0",
         "known[:, self.look_back + 1 :, -self._hidden :] = 0",
-        ("tests/data/test_roles.py", "tests/data/panel/test_panel_windows.py"),
+        ("tests/data/test_roles.py::test_observed_categories_of_a_panel_are_hidden_at_the_steps_to_come",),
     ),
     Mutant(
         "evaluation-residual-sign",
