@@ -1,7 +1,8 @@
 """Do the tests find planted faults? `python scripts/planted_faults.py [--only NAME ...] [--jobs N]`.
 
-tests/mutants.py lists them: each is a wrong line in place of a right one, and the tests that must fail of it. They are planted one by
-one in a copy of this tree. Exit status 1 where one survives, breaks the program (no module could be imported with it) or is not found.
+tests/mutants.py lists them: each is a wrong line in place of a right one, and the tests that must fail of it. They are
+planted one by one in a copy of this tree. Exit status 1 where one survives, leaves a program that cannot be imported, or
+is not found in its file any more.
 """
 
 import argparse
@@ -23,12 +24,30 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 # Imported once, here; each mutant's tests run in a fork of this process, which has nothing of the program yet.
 HEAVY = (
-    *("torch", "lightning.pytorch", "pandas", "pyarrow", "sklearn.linear_model", "sklearn.ensemble", "scipy.stats", "matplotlib.figure"),
-    *("hydra", "rich.table", "pooch", "safetensors.torch", "beartype", "jaxtyping", "tensorboard", "torch.utils.tensorboard"),
+    *(
+        "torch",
+        "lightning.pytorch",
+        "pandas",
+        "pyarrow",
+        "sklearn.linear_model",
+        "sklearn.ensemble",
+        "scipy.stats",
+        "matplotlib.figure",
+    ),
+    *(
+        "hydra",
+        "rich.table",
+        "pooch",
+        "safetensors.torch",
+        "beartype",
+        "jaxtyping",
+        "tensorboard",
+        "torch.utils.tensorboard",
+    ),
     *("torch.utils.data", "torch.export", "optuna", "hypothesis", "pytest"),
 )
 OPTIONS = ("-q", "-n", "0", "-m", "", "-p", "no:cacheprovider", "--assert", "plain")
-LIMIT = 300  # seconds a mutant
+LIMIT = 300  # seconds for the tests of a mutant; twelve times as many for those of all without one
 BREAKS = (ImportError, SyntaxError, NameError)  # a fault that nobody could overlook shows nothing about a test
 
 
@@ -42,10 +61,12 @@ class Watch:
         self.broken: dict[str, str] = {}
 
     def pytest_collectreport(self, report: Any) -> None:
+        """Keeps why a file could not be imported."""
         if report.failed:
             self.broken[report.nodeid] = str(report.longrepr)[-1000:]
 
     def pytest_runtest_makereport(self, item: Any, call: Any) -> None:
+        """Keeps what became of the setup, the call and the teardown of a test."""
         import pytest
 
         if call.excinfo is None:
@@ -70,7 +91,10 @@ def run_tests(tree: Path, nodes: Sequence[str], *options: str) -> dict[str, Any]
     """The tests of a tree, in this process, which ends after it. options: of pytest, more than OPTIONS."""
     os.environ.update(PYTHONPATH=str(tree), OMP_NUM_THREADS="1")
     os.chdir(tree)
-    sys.path[:] = [str(tree), *(place for place in sys.path if Path(place).resolve() not in (ROOT, ROOT / "scripts", ROOT / "tests"))]
+    sys.path[:] = [
+        str(tree),
+        *(place for place in sys.path if Path(place).resolve() not in (ROOT, ROOT / "scripts", ROOT / "tests")),
+    ]
     import pytest
 
     watch = Watch()
@@ -80,14 +104,17 @@ def run_tests(tree: Path, nodes: Sequence[str], *options: str) -> dict[str, Any]
     return {"outcome": watch.outcome(), **vars(watch)}
 
 
-def fork(work: Callable[[], dict[str, Any]], answer: Path) -> int:
-    """Starts work in a process of its own; what it returns is written to answer, what it prints beside it."""
+def fork(work: Callable[[], dict[str, Any]], answer: Path, *, seconds: int = LIMIT) -> int:
+    """Starts work in a process of its own; what it returns is written to answer, what it prints beside it.
+
+    seconds: after which it is ended.
+    """
     sys.stdout.flush()
     pid = os.fork()
     if pid:
         return pid
     os.setsid()
-    signal.alarm(LIMIT)
+    signal.alarm(seconds)
     with answer.with_suffix(".txt").open("w") as printed:
         os.dup2(printed.fileno(), 1)
         os.dup2(printed.fileno(), 2)
@@ -107,13 +134,17 @@ def answered(pid: int, answer: Path) -> dict[str, Any]:
     if answer.exists():
         return dict(json.loads(answer.read_text()))
     printed = answer.with_suffix(".txt").read_text(errors="replace")[-2000:]
-    return {"outcome": "broken", "broken": {"process": f"it ended, or took over {LIMIT} s: {printed}"}}
+    return {"outcome": "broken", "broken": {"process": f"it ended, or took too long: {printed}"}}
 
 
 def copied(target: Path) -> Path:
-    """This tree's files, those that git does not know yet too."""
+    """A copy of the tree, with the files that git does not know yet."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).exists():
@@ -151,24 +182,28 @@ def run_mutants(mutants: Sequence[Any], trees: Sequence[Path], folder: Path) -> 
     free, waiting = list(trees), list(enumerate(mutants))
     running: dict[int, tuple[Any, Path, Callable[[], None], float]] = {}
     answers: dict[str, dict[str, Any]] = {}
-    while waiting or running:
-        while waiting and free:
-            number, mutant = waiting.pop(0)
-            tree = free.pop()
-            restore = planted(tree, mutant, number)
-            pid = fork(lambda: run_tests(tree, mutant.tests, "-x"), folder / f"{mutant.name}.json")  # noqa: B023
-            running[pid] = mutant, tree, restore, time.monotonic()
-        pid, _ = os.wait()
-        mutant, tree, restore, began = running.pop(pid)
-        restore()
-        free.append(tree)
-        answer = answers[mutant.name] = answered(pid, folder / f"{mutant.name}.json")
-        by = "".join(f" by {node}" for node in answer.get("failed", {}))
-        print(f"{answer['outcome']:9} {time.monotonic() - began:5.1f} s  {mutant.name}{by}", flush=True)
-        if answer["outcome"] != "killed":
-            print(f"          {mutant.file}: {mutant.promise}")
-            for node, why in {**answer.get("broken", {})}.items():
-                print(f"          {node}: {why}")
+    try:
+        while waiting or running:
+            while waiting and free:
+                number, mutant = waiting.pop(0)
+                tree = free.pop()
+                restore = planted(tree, mutant, number)
+                pid = fork(lambda: run_tests(tree, mutant.tests, "-x"), folder / f"{mutant.name}.json")  # noqa: B023
+                running[pid] = mutant, tree, restore, time.monotonic()
+            pid, _ = os.wait()
+            mutant, tree, restore, began = running.pop(pid)
+            restore()
+            free.append(tree)
+            answer = answers[mutant.name] = answered(pid, folder / f"{mutant.name}.json")
+            by = "".join(f" by {node}" for node in answer.get("failed", {}))
+            print(f"{answer['outcome']:9} {time.monotonic() - began:5.1f} s  {mutant.name}{by}", flush=True)
+            if answer["outcome"] != "killed":
+                print(f"          {mutant.file}: {mutant.promise}")
+                for node, why in {**answer.get("broken", {})}.items():
+                    print(f"          {node}: {why}")
+    finally:  # Ctrl-C: their processes are in sessions of their own
+        for pid in running:
+            os.killpg(pid, signal.SIGKILL)
     return answers
 
 
@@ -184,19 +219,22 @@ def check(mutants: Sequence[Any], jobs: int, folder: Path) -> bool:
             importlib.import_module(name)
     nodes = list(dict.fromkeys(node for mutant in mutants for node in mutant.tests))
     began = time.monotonic()
-    pid = fork(lambda: run_tests(first, nodes), folder / "none.json")
+    pid = fork(lambda: run_tests(first, nodes), folder / "none.json", seconds=12 * LIMIT)
     os.waitpid(pid, 0)
     whole = answered(pid, folder / "none.json")
-    print(f"without a fault: {whole['outcome']}, {len(nodes)} tests named, {time.monotonic() - began:.0f} s", flush=True)
+    print(
+        f"without a fault: {whole['outcome']}, {len(nodes)} tests named, {time.monotonic() - began:.0f} s", flush=True
+    )
     ran = whole.get("passed", [])
     idle = [node for node in nodes if not any(f"{name}[".startswith((f"{node}[", f"{node}::")) for name in ran)]
     if whole["outcome"] != "survived" or idle:
-        print(json.dumps({**{name: whole.get(name) for name in ("failed", "broken")}, "not run, or skipped": idle}, indent=1))
+        print(json.dumps({"failed": whole.get("failed"), "broken": whole["broken"], "no test ran": idle}, indent=1))
         return False
     others = [shutil.copytree(first, folder / str(number)) for number in range(1, jobs)]
     answers = run_mutants(mutants, [first, *others], folder)
     survivors = [name for name, answer in answers.items() if answer["outcome"] != "killed"]
-    print(f"{len(answers) - len(survivors)} of {len(answers) + len(lost)} faults were found in {time.monotonic() - began:.0f} s")
+    found, planned = len(answers) - len(survivors), len(answers) + len(lost)
+    print(f"{found} of {planned} faults were found in {time.monotonic() - began:.0f} s")
     if survivors:
         print("not found:", *survivors)
     return not survivors and not lost
