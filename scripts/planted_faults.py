@@ -1,8 +1,8 @@
 """Do the tests find planted faults? `python scripts/planted_faults.py [--only NAME ...] [--jobs N]`.
 
 tests/mutants.py lists them: each is a wrong line in place of a right one, and the tests that must fail of it. They are
-planted one by one in a copy of this tree. Exit status 1 where one survives, leaves a program that cannot be imported, or
-is not found in its file any more.
+planted one by one in a copy of this tree. Exit status 1 where one survives, is not found in its file any more, or leaves
+a program that cannot be imported.
 """
 
 import argparse

@@ -16,7 +16,7 @@ FEWEST = 180  # it may only grow: a fault whose promise is kept elsewhere now is
 
 
 @cache
-def tests_in(file):
+def functions_of(file):
     return {node.name for node in ast.parse((ROOT / file).read_text()).body if isinstance(node, ast.FunctionDef)}
 
 
@@ -42,7 +42,7 @@ def test_a_fault_names_tests_that_there_are(mutant):
     assert mutant.promise.endswith(".") and mutant.tests
     for node in mutant.tests:
         file, _, name = node.partition("::")
-        assert name.partition("[")[0] in tests_in(file), node
+        assert name.partition("[")[0] in functions_of(file), node
 
 
 def test_a_text_that_is_gone_or_stands_twice_is_told():
