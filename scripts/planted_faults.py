@@ -1,8 +1,8 @@
 """Do the tests find planted faults? `python scripts/planted_faults.py [--only NAME ...] [--jobs N]`.
 
 tests/mutants.py lists them: each is a wrong line in place of a right one, and the tests that must fail of it. They are
-planted one by one in a copy of this tree. Exit status 1 where one survives, is not found in its file any more, or leaves
-a program that cannot be imported.
+planted one by one in a copy of this tree. Exit status 1 where one survives, where its line is not found any more, and
+where it leaves a program that cannot be imported.
 """
 
 import argparse
@@ -91,6 +91,7 @@ def run_tests(tree: Path, nodes: Sequence[str], *options: str) -> dict[str, Any]
     """The tests of a tree, in this process, which ends after it. options: of pytest, more than OPTIONS."""
     os.environ.update(PYTHONPATH=str(tree), OMP_NUM_THREADS="1")
     os.chdir(tree)
+    sys.argv[:] = [shutil.which("pytest") or "pytest"]  # by which the program knows how it was started
     sys.path[:] = [
         str(tree),
         *(place for place in sys.path if Path(place).resolve() not in (ROOT, ROOT / "scripts", ROOT / "tests")),
