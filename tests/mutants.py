@@ -162,7 +162,7 @@ MODELS = [
         "forecast/models/decoders.py",
         "values = torch.cat([past[:, start:], future[:, :-1]], dim=1)",
         "values = torch.cat([past[:, start + 1 :], future], dim=1)",
-        ("tests/models/test_decoding.py::test_the_first_step_is_made_in_training_as_in_a_forecast",),
+        ("tests/models/test_decoding.py::test_the_first_step_is_made_in_training_as_in_a_forecast[informer-1]",),
     ),
     Mutant(
         "model-decoder-calendar-late",
@@ -170,7 +170,7 @@ MODELS = [
         "forecast/models/autoregressive.py",
         "return torch.cat([past_known[:, 1:], future_known], dim=1)",
         "return torch.cat([past_known, future_known[:, :-1]], dim=1)",
-        ("tests/models/test_decoding.py::test_a_cached_forecast_is_that_of_all_rows_again_at_each_step",),
+        ("tests/models/test_decoding.py::test_a_cached_forecast_is_that_of_all_rows_again_at_each_step[gpt-fixed-1]",),
     ),
     Mutant(
         "model-start-token",
@@ -306,7 +306,7 @@ MODELS = [
         "forecast/models/autoregressive.py",
         "known[:, row : row + 1]))",
         "known[:, row - 1 : row]))",
-        ("tests/models/test_decoding.py::test_a_forecast_step_sees_its_own_calendar_and_none_after_it",),
+        ("tests/models/test_decoding.py::test_a_forecast_step_sees_its_own_calendar_and_none_after_it[gpt]",),
     ),
     Mutant(
         "model-freedom-of-another-column",
@@ -325,7 +325,7 @@ MODELS = [
         'zip(("query", "key", "value"), tensor.chunk(3), strict=True)',
         'zip(("key", "query", "value"), tensor.chunk(3), strict=True)',
         (
-            "tests/scripts/test_import_informer2020.py::test_an_imported_reference_file_forecasts_as_the_authors_code_did",
+            "tests/scripts/test_import_informer2020.py::test_an_imported_reference_file_forecasts_as_the_authors_code_did[informer_full]",
         ),
     ),
     Mutant(
@@ -503,7 +503,9 @@ DATA = [
         "forecast/commands/growth.py",
         "moved.max() > SAME",
         "moved.max() > 1e9",
-        ("tests/commands/test_grown_file.py::test_a_file_without_new_rows_or_with_other_old_ones_is_refused",),
+        (
+            "tests/commands/test_grown_file.py::test_a_file_without_new_rows_or_with_other_old_ones_is_refused[another value]",
+        ),
     ),
     Mutant(
         "data-categories-numbered-anew",
@@ -838,7 +840,7 @@ INTERVALS = [
         "forecast/evaluation/adaptive.py",
         'self.delay = torch.div(steps + stride, stride, rounding_mode="floor")',
         'self.delay = torch.div(steps + stride - 1, stride, rounding_mode="floor").clamp_min(1)',
-        ("tests/evaluation/test_adaptive.py::test_the_factors_are_those_of_the_slow_way",),
+        ("tests/evaluation/test_adaptive.py::test_the_factors_are_those_of_the_slow_way[1]",),
     ),
     Mutant(
         "intervals-columns-shifted",
@@ -897,7 +899,9 @@ LEAKAGE = [
         "forecast/evaluation/leakage.py",
         "with overwritten(data.series, origin, noisy[data.seq_len :]):",
         "with overwritten(data.series, origin + data.pred_len, noisy[data.seq_len + data.pred_len :]):",
-        ("tests/evaluation/test_leakage.py::test_a_model_that_reads_the_future_is_caught",),
+        (
+            "tests/evaluation/test_leakage.py::test_a_model_that_reads_the_future_is_caught[the memory behind its input]",
+        ),
     ),
     Mutant(
         "leakage-guard-without-scaler",
@@ -1138,7 +1142,7 @@ TRAINING = [
         "if not isinstance(text, str) or said or _place(path, text) in _shipped_texts():",
         "if True:",
         (
-            "tests/config/test_resume.py::test_a_path_or_an_address_in_the_checkpoint_is_refused_with_what_to_type_instead",
+            "tests/config/test_resume.py::test_a_path_or_an_address_in_the_checkpoint_is_refused_with_what_to_type_instead[logger.name]",
         ),
     ),
     Mutant(
@@ -1238,7 +1242,9 @@ CONFIG = [
         "forecast/config/check.py",
         "        if all(present) and not rule.holds(*operands):",
         "        if all(present) and len(operands) > 2 and not rule.holds(*operands):",
-        ("tests/config/test_check.py::test_a_mistake_is_refused_with_its_path_value_and_fix",),
+        (
+            "tests/config/test_check.py::test_a_mistake_is_refused_with_its_path_value_and_fix[attention.mechanism=full]",
+        ),
     ),
     Mutant(
         "config-private-names",
@@ -1297,7 +1303,7 @@ FILES = [
         "there = (name for name in checked if name in files and (folder / name).is_file())",
         "there = (name for name in checked[1:] if name in files and (folder / name).is_file())",
         (
-            "tests/commands/test_evaluate.py::test_a_kill_leaves_the_older_results_or_files_that_are_seen_not_to_belong_together",
+            "tests/commands/test_evaluate.py::test_a_kill_leaves_the_older_results_or_files_that_are_seen_not_to_belong_together[forecasts.npz]",
         ),
     ),
     Mutant(
@@ -1346,7 +1352,9 @@ FILES = [
         "forecast/commands/outputs.py",
         "return one.samefile(other)",
         "return str(one) == str(other)",
-        ("tests/commands/test_predict.py::test_the_data_trained_on_are_not_overwritten_by_whatever_name",),
+        (
+            "tests/commands/test_predict.py::test_the_data_trained_on_are_not_overwritten_by_whatever_name[its path in other words]",
+        ),
     ),
     Mutant(
         "predict-over-a-strangers-file",
@@ -1354,7 +1362,9 @@ FILES = [
         "forecast/commands/outputs.py",
         "if output.is_dir() or (output.exists() and output.stat().st_size):",
         "if output.is_dir():",
-        ("tests/commands/test_predict.py::test_a_strangers_file_is_overwritten_only_on_request",),
+        (
+            "tests/commands/test_predict.py::test_a_strangers_file_is_overwritten_only_on_request[f.csv of other columns]",
+        ),
     ),
     Mutant(
         "files-of-a-user-removed",
@@ -1373,7 +1383,7 @@ TRUST = [
         "forecast/checkpoint/archive.py",
         'return torch.load(path, map_location="cpu", weights_only=True)',
         'return torch.load(path, map_location="cpu", weights_only=False)',
-        ("tests/checkpoint/test_hostile_checkpoints.py::test_a_payload_is_not_executed",),
+        ("tests/checkpoint/test_hostile_checkpoints.py::test_a_payload_is_not_executed[zip-os.system]",),
     ),
     Mutant(
         "trust-checksums-unread",
@@ -1429,7 +1439,9 @@ TRUST = [
         "forecast/checkpoint/load.py",
         'fits = where.split(".", maxsplit=1)[0] in TRAINING_SECTIONS',
         "fits = True",
-        ("tests/checkpoint/test_hostile_checkpoints.py::test_what_does_not_belong_where_it_stands_is_refused",),
+        (
+            "tests/checkpoint/test_hostile_checkpoints.py::test_what_does_not_belong_where_it_stands_is_refused[a logger in the model]",
+        ),
     ),
     Mutant(
         "trust-program-unpickled",
@@ -1467,7 +1479,7 @@ UPDATES = [
         '        save_arrays(beside(STATE), arrays_of(state))\n        beside(LATEST).write_text(text, encoding="utf-8")\n',
         '        beside(LATEST).write_text(text, encoding="utf-8")\n        save_arrays(beside(STATE), arrays_of(state))\n',
         (
-            "tests/commands/test_update.py::test_stopped_at_any_write_the_state_is_whole_and_the_same_command_goes_on_to_the_same_bytes",
+            "tests/commands/test_update.py::test_stopped_at_any_write_the_state_is_whole_and_the_same_command_goes_on_to_the_same_bytes[moment4]",
         ),
     ),
     Mutant(
@@ -1494,7 +1506,7 @@ UPDATES = [
         "forecast/commands/continued.py",
         "if first > last and first != future_timestamps(last, frame.freq, 1)[0]:",
         "if first > last and first < future_timestamps(last, frame.freq, 1)[0]:",
-        ("tests/commands/test_update_refuses.py::test_rows_that_do_not_continue",),
+        ("tests/commands/test_update_refuses.py::test_rows_that_do_not_continue[a hole before the file]",),
     ),
 ]
 
@@ -1529,7 +1541,7 @@ REPORT = [
         "forecast/text/terminal.py",
         'HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}',
         'HIDDEN = {"Cc", "Cs", "Zl", "Zp"}',
-        ("tests/text/test_terminal.py::test_what_acts_or_hides_is_shown_in_its_place",),
+        ("tests/text/test_terminal.py::test_what_acts_or_hides_is_shown_in_its_place[an override of the direction]",),
     ),
     Mutant(
         "text-formula-in-a-spreadsheet",
