@@ -13,7 +13,9 @@ from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.forecaster import Forecaster
 from forecast.errors import UserError
 from forecast.evaluation.conformal import CALIBRATION
+from forecast.training import calibrated
 from forecast.training.calibrated import write_entry
+from forecast.training.cross_fit import half_means
 
 ROWS, P = 1201, 5
 SIZES = ("seq_len=19", "label_len=7", f"pred_len={P}")
@@ -224,3 +226,29 @@ def test_a_trained_model_is_calibrated_half_by_half(tmp_path):
     assert whole["parts"] == 2 and torch.equal(whole["margins"], parts["margins"])
     halves = sorted(path.name for path in (tmp_path / "whole" / "checkpoints").iterdir())
     assert halves == ["best.ckpt", "chosen_by_first_half.pt", "chosen_by_second_half.pt", "last.ckpt"]
+
+
+def test_each_half_is_forecast_with_the_weights_that_the_other_half_chose(tmp_path, monkeypatch):
+    chosen, calibrate, parts = calibrated.chosen_weights, calibrated.calibrate, []
+
+    def told_apart(folder):
+        halves = zip(chosen(folder).items(), (1.0, 2.0), strict=True)
+        return {half: {name: torch.full_like(one, value) for name, one in of.items()} for (half, of), value in halves}
+
+    def kept(given, *args, **options):
+        parts.extend(given)
+        return calibrate(given, *args, **options)
+
+    monkeypatch.setattr(calibrated, "chosen_weights", told_apart)
+    monkeypatch.setattr(calibrated, "calibrate", kept)
+    call("train", *DLINEAR, f"hydra.run.dir={tmp_path}/run")
+    first, second = parts
+    assert first.windows.start == 0 and first.windows.stop == second.windows.start < second.windows.stop
+    assert {one for part in first.model.state_dict().values() for one in part.flatten().tolist()} == {2.0}
+    assert {one for part in second.model.state_dict().values() for one in part.flatten().tolist()} == {1.0}
+
+
+def test_a_half_is_judged_by_its_own_windows():
+    errors = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+    assert half_means(errors) == (1.5, 28 / 3)
+    assert np.isnan(half_means(errors[:1])[0]) and half_means(errors[:1])[1] == 1.0

@@ -160,6 +160,15 @@ def test_one_two_or_three_parts_are_joined_to_the_same_bytes(folder, tmp_path, s
     assert not list(tmp_path.glob("*.parts"))
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 7])
+@pytest.mark.parametrize("series", [0, 1, 3, 11, 12, 13])
+def test_parts_hold_each_series_once_and_begin_with_a_batch(series, n):
+    """The last batch may be less than a whole one."""
+    parts = [command.part_of((i, n), series, whole=3) for i in range(1, n + 1)]
+    assert [number for first, stop in parts for number in range(first, stop)] == list(range(series))
+    assert all(first % 3 == 0 for first, stop in parts if first < stop)
+
+
 # Where a scoring is killed, the so manieth time that it comes there, and the pieces that it makes afterwards.
 KILLS = {
     "before its first piece": ("write_rows", 1, [(0, 6), (6, 12)]),

@@ -26,6 +26,8 @@ MALICIOUS = [
     *("forecast.config.build.build", "forecast.data.catalog.locate", "forecast.errors.UserError"),
     *("torch.nn.functional.relu", "torch.nn.Module.load_state_dict", "lightning.pytorch.seed_everything"),
     "torch.nn.Module.__init__.__globals__",
+    # private, though a class of a kind that is built
+    *("torch.nn.modules.conv._ConvNd", "torch.optim.lr_scheduler._LRScheduler"),
 ]
 
 

@@ -10,6 +10,7 @@ import time
 
 import pytest
 from config.test_entry import STUB, reports
+from filelock import FileLock
 from program import refusal
 
 from forecast.run_folder import read_run
@@ -97,11 +98,11 @@ def test_the_same_process_may_hold_a_folder_again_and_lets_it_go(tmp_path):
         undo.callback(release, tmp_path)
         assert f"FolderHeld: {tmp_path} is in use: process {os.getpid()} on" in refused.stderr
     assert not in_use(tmp_path) and not in_use(tmp_path / "none")
+    with FileLock(tmp_path / ".lock"), pytest.raises(FolderHeld):  # once let go, it is asked for anew
+        hold(tmp_path)
 
 
 def test_a_holder_that_has_not_yet_written_who_it_is_refuses_all_the_same(tmp_path):
-    from filelock import FileLock
-
     with FileLock(tmp_path / ".lock"), pytest.raises(FolderHeld, match="is in use: another process is at work there"):
         hold(tmp_path)
 

@@ -128,6 +128,8 @@ def test_repeating_what_is_so_changes_nothing(overrides):
         ("experiment=quickstart", r"^experiment=quickstart: the saved run has experiment=null"),
         ("protocol=informer2021", r"^protocol=informer2021: the saved run has protocol=all_windows"),
         ("data.path=x.csv", r"^data\.path=x\.csv: the saved run's data takes no 'path'"),
+        ("data.batch_size=64", r"^data\.batch_size=64: the saved run has data\.batch_size=32"),
+        ("data.split.train=0.5", r"^data\.split\.train=0\.5: the saved run has data\.split\.train=0\.7"),
         ("+model.x={a:1}", r"^model\.x=\{'a': 1\}: the saved run"),
     ],
 )

@@ -97,6 +97,15 @@ def test_observed_categories_are_hidden_at_the_steps_to_come(tmp_path):
     assert (data.series[:, -1] > 0).all()  # a copy was changed
 
 
+def test_observed_categories_of_a_panel_are_hidden_at_the_steps_to_come(tmp_path):
+    keys = {"target": "sold", "past": ["promo"], "categorical": ["promo"], "id_column": "shop"}
+    data = training_panel(source(written(panel(), tmp_path, "csv"), **keys), CONFIG)
+    assert data.hidden == ("promo",)
+    windows = data.windows("train")
+    batch = windows.__getitems__(range(len(windows)))
+    assert (batch.past_known[..., -1] > 0).all() and (batch.future_known[..., -1] == 0).all()
+
+
 def test_gaps_in_categories_are_unknown_ones(tmp_path):
     table = series()
     table.loc[[20, 21], "weather"] = None

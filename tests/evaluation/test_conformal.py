@@ -38,7 +38,11 @@ def test_the_margin_is_that_of_brute_force(scores, level, missing):
     assert conformal_margins(with_gaps, level).item() == np.float32(brute_force(scores, level))
 
 
-@pytest.mark.parametrize(("level", "least"), [(50, 1), (80, 4), (90, 9), (95, 19), (97.5, 39), (99, 99)])
+# with those at which level / (100 - level) is no whole number
+BLOCKS = [(30, 1), (50, 1), (60, 2), (70, 3), (80, 4), (90, 9), (95, 19), (97.5, 39), (98.5, 66), (99, 99)]
+
+
+@pytest.mark.parametrize(("level", "least"), BLOCKS)
 def test_a_level_needs_so_many_scores(level, least):
     assert blocks_needed(level) == least
     assert conformal_rank(least, level) <= least and conformal_rank(least - 1, level) > least - 1

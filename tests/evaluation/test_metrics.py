@@ -180,6 +180,22 @@ def test_a_column_that_is_constant_up_to_rounding_over_the_train_rows_is_constan
     assert errors.without(["c", "a"]) == ["c"] and errors.squared[0] == 0.0
 
 
+@pytest.mark.parametrize("batch_size", [5, 37])
+def test_a_cell_that_was_made_up_counts_in_no_mean(batch_size):
+    """The validation of a panel: a mean is over the measured cells, whatever stands in the others."""
+    forecast, target = both()
+    measured = torch.rand(N, P, T, generator=torch.Generator().manual_seed(1)) < 0.7
+    measured[:, 2, 1] = False  # a step of a column that was measured in no window
+    target[~measured] = 1e6
+    sums = ErrorSums(P, T)
+    for parts in zip(*(one.split(batch_size) for one in (forecast, target, measured)), strict=True):
+        sums.update(*parts)
+    error = np.where(measured, (forecast.double() - target.double()).numpy(), np.nan)
+    for axes, (squared, absolute) in (((0, 2), sums.by_step()), ((0, 1), sums.by_column())):
+        np.testing.assert_allclose(squared, np.nanmean(error**2, axis=axes), rtol=1e-12)
+        np.testing.assert_allclose(absolute, np.nanmean(np.abs(error), axis=axes), rtol=1e-12)
+
+
 def test_errors_by_step_and_by_column_are_means_over_the_rest():
     forecast, target = (x.double().numpy() for x in both())
     sums, _ = summed(7)

@@ -69,6 +69,7 @@ def test_cells_that_nobody_measured_count_for_nothing():
     holed = noise.clone()
     holed[::2] = torch.nan
     torch.testing.assert_close(least_weights(holed, "mse"), least_weights(noise[1::2], "mse"))
+    assert member_losses(found(holed), "mse") == pytest.approx(member_losses(found(noise[1::2]), "mse"))
 
 
 @LOSSES

@@ -118,6 +118,13 @@ def test_best_is_written_for_a_strictly_lower_finite_error_only(trainer):
     ]  # a tie is not lower
 
 
+def test_a_run_that_goes_on_knows_the_best_error_of_before():
+    before, after = CheckpointFiles(), CheckpointFiles()
+    before.best_mse = 0.25
+    after.load_state_dict(before.state_dict())
+    assert after.best_mse == 0.25
+
+
 @pytest.mark.parametrize(
     ("pause", "steps", "expected"),
     [
