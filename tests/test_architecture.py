@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "forecast"
 
 # They import nothing of ours; every room may import them.
-BASE = {"errors", "files", "bounds", "text"}
+BASE = {"errors", "files", "documents", "bounds", "text"}
 # The doors, for a shell and (__init__) for Python: they know the commands, and nothing imports this one.
 DOOR = "__main__"
 # The rooms, lowest first: a room imports from those named in its row, each of which stands above it.

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.automatic.budget import MEMBER, PACE, RIDGE
+from forecast.commands.automatic.documents import Member, Settings
 from forecast.commands.automatic.pace import measure
 from forecast.commands.inputs import trained_source
 from forecast.commands.page import remake
@@ -24,6 +25,7 @@ from forecast.config.entry import call
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
+from forecast.documents import read_json
 from forecast.errors import UserError
 from forecast.evaluation.blocks import all_metrics
 from forecast.evaluation.column_use import rests_on
@@ -31,7 +33,7 @@ from forecast.evaluation.evaluate import MODEL, Protocol, evaluate
 from forecast.evaluation.panel_evaluate import evaluate_panel
 from forecast.files import rounded, write_json
 from forecast.run_folder import METRICS, checkpoint_path
-from forecast.run_folder.documents import read_json
+from forecast.run_folder.shapes import Metrics
 from forecast.training.any_model import fit_model
 from forecast.training.refit import refit
 
@@ -39,7 +41,7 @@ SPLITS = ("val", "test")
 CPU = torch.device("cpu")
 
 
-def words(settings: dict[str, Any]) -> list[str]:
+def words(settings: Mapping[Any, int]) -> list[str]:
     """Overrides as Hydra reads them."""
     return [f"{key}={hydra_value(value)}" for key, value in settings.items()]
 
@@ -59,7 +61,7 @@ def train_member(folder: Path, overrides: Sequence[str], *, allowance: float | N
     at once. Raises UserError where there is no time for it, and as a training does.
     """
     if allowance is not None:
-        settings = read_json(folder / PACE) or _paced(folder, overrides, allowance)
+        settings = read_json(folder / PACE, Settings) or _paced(folder, overrides, allowance)
         overrides = [*overrides, *words(settings)]
     last = checkpoint_path(folder, "last")
     if allowance is not None and last.is_file():
@@ -127,11 +129,11 @@ def judge_member(folder: Path, overrides: Sequence[str], *, seconds: float) -> d
 
 def refit_run(folder: Path, overrides: Sequence[str]) -> float:
     """Trains what a run has chosen once more, on all rows; returns the seconds that it took."""
-    overrides = [*overrides, *words(read_json(folder / PACE) or {})]
+    overrides = [*overrides, *words(read_json(folder / PACE, Settings) or {})]
 
     def task(cfg: DictConfig) -> float:
         plan = make_plan(cfg)
-        metrics = read_json(folder / METRICS) or read_json(folder / MEMBER)
+        metrics = read_json(folder / METRICS, Metrics) or read_json(folder / MEMBER, Member) or {}
         data = read_data(plan.source, plan.config)
         return refit(plan, chosen_checkpoint(folder), data, rows=True, metrics=kept_metrics(metrics)).seconds
 
@@ -159,7 +161,7 @@ def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dic
 
 def page_with(folder: Path, **board: Any) -> None:
     """Makes the page of a run anew, with the leaderboard on it: its rows, which error they show, and the reason."""
-    metrics = read_json(folder / METRICS)
+    metrics = read_json(folder / METRICS, Metrics) or {}
     write_json(folder / METRICS, {**metrics, "leaderboard": board})
     remake(folder, overwrite=True)
 
@@ -170,7 +172,7 @@ def explain(folder: Path) -> dict[str, Any]:
     source = trained_source(checkpoint, root=None)
     data, protocol = read_data(source, checkpoint.config), build(checkpoint.config["protocol"])
     found = rests_on(checkpoint.model(), data, split="test", protocol=protocol)
-    write_json(folder / METRICS, {**read_json(folder / METRICS), "rests_on": rounded(found)})
+    write_json(folder / METRICS, {**(read_json(folder / METRICS, Metrics) or {}), "rests_on": rounded(found)})
     return found
 
 

@@ -8,13 +8,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from forecast.data.panel.frame import IntArray
 from forecast.data.panel.rows import Float32
+from forecast.documents import Count, parse_json, read_content
 
 _LOG = "parts.log"  # a line for each part, written after its rows
 _FILES = {"read.series": "<i8", "read.times": "<i8", "read.values": "<f4"}
 FILES = (_LOG, *_FILES)
+
+
+class PartOf(TypedDict):
+    """A line of the log."""
+
+    name: str
+    rows: Count
+    sums: list[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +43,12 @@ class ReadRows:
         """What lies in a folder, up to the first part that is not as it was written; the rest is cut off."""
         found = cls(folder, columns)
         good = b""
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            for line in (folder / _LOG).read_bytes().splitlines(keepends=True):
-                said = json.loads(line)
-                name, rows, sums = str(said["name"]), int(said["rows"]), list(said["sums"])
-                if rows < 0 or found._sums(found._read(rows)) != sums:
+        with suppress(OSError, ValueError):
+            for line in (read_content(folder / _LOG, most=500) or b"").splitlines(keepends=True):
+                part = parse_json(folder / _LOG, line, PartOf)
+                if found._sums(found._read(part["rows"])) != part["sums"]:
                     break
-                found.parts[name] = rows
+                found.parts[part["name"]] = part["rows"]
                 good += line
         (folder / _LOG).write_bytes(good)
         for (name, kind), width in zip(_FILES.items(), found._widths, strict=True):
@@ -80,9 +89,9 @@ class ReadRows:
         arrays = []
         for (name, kind), width in zip(_FILES.items(), self._widths, strict=True):
             offset = first * width * np.dtype(kind).itemsize
-            array = np.fromfile(self.folder / name, dtype=kind, count=rows * width, offset=offset)
-            if len(array) != rows * width:
+            if offset + rows * width * np.dtype(kind).itemsize > (self.folder / name).stat().st_size:
                 raise ValueError(f"{name} ends within a part")
+            array = np.fromfile(self.folder / name, dtype=kind, count=rows * width, offset=offset)
             arrays.append(array)
         series, times, values = arrays
         return series, times, values.reshape(rows, self.columns)
