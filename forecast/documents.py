@@ -6,6 +6,7 @@ names no place outside its folder (`bare_name`), and gives no override but those
 """
 
 import math
+import tokenize
 import zipfile
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,7 +29,10 @@ FARTHEST = 1e100  # numbers are nearer to 0: their squares are numbers too
 MOST_ARRAYS = 100  # of an archive
 LONGEST_NAME = 200  # characters of a file's name, and of what a message quotes
 # What reading an archive of any origin can raise.
-ODD = (OSError, ValueError, RuntimeError, EOFError, MemoryError, RecursionError, SyntaxError, zipfile.BadZipFile)
+ODD = (
+    *(OSError, ValueError, RuntimeError, EOFError, MemoryError, RecursionError),
+    *(SyntaxError, tokenize.TokenError, zipfile.BadZipFile),
+)
 
 
 class DocumentError(UserError):
@@ -155,7 +159,13 @@ def fitting(path: Path) -> Iterator[None]:
 
 def bare_name(text: str) -> str:
     """The name of a file inside a folder. Raises ValueError for a path, and for what is no name."""
-    if not text.isprintable() or text != Path(text).name or "\\" in text or len(text) > LONGEST_NAME:
+    if (
+        not text.isprintable()
+        or text in ("", "..")
+        or text != Path(text).name
+        or "\\" in text
+        or len(text) > LONGEST_NAME
+    ):
         raise ValueError(f"{text[:LONGEST_NAME]!r} is no name of a file")
     return text
 

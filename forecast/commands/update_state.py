@@ -197,7 +197,7 @@ def _state_of(arrays: dict[str, Any], path: str) -> State:
         "its numbers": windows > 0
         and all(one.dtype == np.float64 and _measured(one) for one in (values, *issued[:2], *own.values())),
         "its forecasts": n == len(cutoffs) > 0 < steps and [part.shape for part in issued] == shapes,
-        "its cutoffs": bool((index.get_indexer(cutoffs) >= 0).all()) and pd.Timestamp(meta["watched"]) in cutoffs,
+        "its cutoffs": bool(cutoffs.isin(index).all()) and pd.Timestamp(meta["watched"]) in cutoffs,
         "its validation": all(own[name].shape == (steps,) for name in ("mae", "log_mae", "log_std", "worse_std"))
         and own["coverage"].shape == own["coverage_std"].shape == (len(own["levels"]), steps)
         and {*meta["levels"]} <= {*own["levels"].tolist()},

@@ -173,13 +173,28 @@ BROKEN = {
         "foreign",
         "there is no .hydra/overrides.yaml: no run of forecast train",
     ),
-    "overrides of another kind": (".hydra/overrides.yaml", "a: 1", "foreign", "overrides.yaml: it must be a valid list"),
+    "overrides of another kind": (
+        ".hydra/overrides.yaml",
+        "a: 1",
+        "foreign",
+        "overrides.yaml: it must be a valid list",
+    ),
     "brackets without an end": ("metrics.json", "[" * 100_000, "foreign", "recursion limit exceeded"),
     "a deep metric": ("metrics.json", '{"model": ' + "[" * 200 + "]" * 200 + "}", "foreign", "is nested too deeply"),
     "brackets for overrides": (".hydra/overrides.yaml", "[" * 5_000, "foreign", "is nested too deeply"),
     "a YAML bomb": (".hydra/overrides.yaml", ALIASES, "foreign", "overrides.yaml: it is no plain YAML (an alias"),
-    "numbers for overrides": ("run.json", {"overrides": [3, 4]}, "foreign", "run.json: overrides.0: must be a valid string"),
-    "a large file": ("run.json", f'"{"x" * 60_000_000}"', "foreign", "run.json: it has 60 MB, and none of its kind more than 50"),
+    "numbers for overrides": (
+        "run.json",
+        {"overrides": [3, 4]},
+        "foreign",
+        "run.json: overrides.0: must be a valid string",
+    ),
+    "a large file": (
+        "run.json",
+        f'"{"x" * 60_000_000}"',
+        "foreign",
+        "run.json: it has 60 MB, and none of its kind more than 50",
+    ),
     "a seed that is true": ("metrics.json", {"seed": True}, "foreign", "seed: must be a valid integer"),
     "a number of 5,000 digits": (
         "metrics.json",
@@ -187,7 +202,12 @@ BROKEN = {
         "foreign",
         "number out of range",
     ),
-    "a cost of 401 digits": ("metrics.json", {"cost": {"train_seconds": 10**400}}, "foreign", "a whole number in it has more than 64 bits"),
+    "a cost of 401 digits": (
+        "metrics.json",
+        {"cost": {"train_seconds": 10**400}},
+        "foreign",
+        "a whole number in it has more than 64 bits",
+    ),
     "MSE None": ("metrics.json", {"test": {"scaled": {"mse": None, "mae": 0.5}}}, "failed", NOT_FINITE),
     **{
         f"MSE {mse!r}": ("metrics.json", {"test": {"scaled": {"mse": mse, "mae": 0.5}}}, "foreign", "metrics.json: ")

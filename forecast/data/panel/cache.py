@@ -14,6 +14,7 @@ import pandas as pd
 from filelock import FileLock
 from typing_extensions import NotRequired, TypedDict
 
+from forecast.data.findings import Gaps
 from forecast.data.gaps import Repair
 from forecast.data.panel.frame import Facts, PanelFrame
 from forecast.data.panel.progress import FILES
