@@ -159,13 +159,8 @@ def fitting(path: Path) -> Iterator[None]:
 
 def bare_name(text: str) -> str:
     """The name of a file inside a folder. Raises ValueError for a path, and for what is no name."""
-    if (
-        not text.isprintable()
-        or text in ("", "..")
-        or text != Path(text).name
-        or "\\" in text
-        or len(text) > LONGEST_NAME
-    ):
+    bare = text not in ("", "..") and text == Path(text).name and "\\" not in text  # the sign is Windows' "/"
+    if not bare or not text.isprintable() or len(text) > LONGEST_NAME:
         raise ValueError(f"{text[:LONGEST_NAME]!r} is no name of a file")
     return text
 

@@ -392,7 +392,7 @@ def test_metrics_beside_a_checkpoint(folder, every):
     def act():
         assert isinstance(predict.verdict_of(checkpoint), list)
         for errors in run_metrics(checkpoint).values():
-            assert f"{errors['mse']:.4f} {errors['mae']:.4f} {errors['windows']:,}"
+            assert all(isinstance(errors[name], int | float) for name in ("mse", "mae", "windows"))
 
     cases = texts(json.dumps(metrics).encode(), every=every)
     assert failures(cases, rewriting(folder / "metrics.json", act)) == {}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, Annotated, Any, Literal
 
 from annotated_types import Interval
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 from forecast.data.catalog import file_md5
 from forecast.data.panel.writing import CSV, Ends, LongTable
@@ -24,8 +24,8 @@ class RunOf(TypedDict):
 
     series: Count
     pred_len: Positive
-    left_out: Any
-    unseen: Any
+    left_out: NotRequired[Any]
+    unseen: NotRequired[Any]
 
 
 class Beside(TypedDict):
