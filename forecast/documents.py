@@ -194,6 +194,7 @@ def checked(path: Path | str, value: Any, shape: type[T], *, finite: bool = True
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place, what = ".".join(map(str, first["loc"]))[:LONGEST_NAME], first["msg"].replace("Input should", "must")
+        what = "must be of another form" if first["type"] == "string_pattern_mismatch" else what
         text = f"it has no {place}" if first["type"] == "missing" else f"{place}: {what}" if place else f"it {what}"
         raise DocumentError(path, text) from error
     return value  # type: ignore[no-any-return]  # as it is: with keys that the shape does not name
@@ -203,7 +204,7 @@ def checked(path: Path | str, value: Any, shape: type[T], *, finite: bool = True
 def _adapter(shape: Hashable) -> Any:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(shape)
+    return TypeAdapter(cast(Any, shape))
 
 
 def _check_values(path: Path | str, value: Any, *, finite: bool) -> None:

@@ -354,19 +354,18 @@ def _check_study(study: Study, distributions: Mapping[str, BaseDistribution], jo
     if study.directions != [StudyDirection.MINIMIZE]:
         raise DocumentError(journal, "it is of a study of something else")
     for key, leg in study.user_attrs.items():
-        if key.startswith(LEG):
-            bare_name(key.removeprefix(LEG))
-            checked(journal, {"leg": leg}, dict[str, list[float]])
-            if len(leg) != 2:
-                raise DocumentError(journal, "a process in it has no beginning, or no end")
+        bare_name(key.removeprefix(LEG))
+        if not key.startswith(LEG) or len(checked(journal, leg, list[float])) != 2:
+            raise DocumentError(journal, "a process in it has no beginning, or no end")
     for trial in study.get_trials(deepcopy=False):
         known = checked(journal, trial.user_attrs, TrialAttributes)
         bare_name(known.get("process", NAME))
         for key, value in trial.system_attrs.get("fixed_params", {}).items():
             if key not in distributions or not distributions[key]._contains(distributions[key].to_internal_repr(value)):
                 raise DocumentError(journal, f"trial {trial.number} is not of the search space")
-        if any(distributions.get(key) != one for key, one in trial.distributions.items()):
-            raise DocumentError(journal, f"trial {trial.number} is not of the search space")
+        for key, one in trial.distributions.items():
+            if distributions.get(key) != one or not one._contains(one.to_internal_repr(trial.params[key])):
+                raise DocumentError(journal, f"trial {trial.number} is not of the search space")
         needed = {TrialState.COMPLETE: ("seconds", "epochs", "error"), TrialState.FAIL: ("reason",)}
         lacking = [] if "same_as" in known else [one for one in needed.get(trial.state, ()) if one not in known]
         if trial.state == TrialState.COMPLETE and (trial.value is None or trial.params.keys() != distributions.keys()):

@@ -234,11 +234,12 @@ def _is_log(log: Sequence[Line], levels: list[str]) -> bool:
         known = (line["mae"], line["baseline_mae"], *line["coverage"].values())
         if list(line["coverage"]) != levels or (line["values"] and None in known):
             return False
-        if (line["day"] is None and {**line["totals"]} != totals) or line["alarms"] != alarms({**line["totals"]}):
+        now = {str(name): total for name, total in line["totals"].items()}
+        if (line["day"] is None and now != totals) or line["alarms"] != alarms(now):
             return False
         if line["day"] is not None and levels and not {"coverage", "expected_coverage"} <= line["day"].keys():
             return False
-        totals = {**line["totals"]}
+        totals = now
     return True
 
 

@@ -171,7 +171,9 @@ def _state(folder: Path, metrics: Mapping[str, Any], info: Mapping[str, Any]) ->
         missing = [f"{other} is not the one that {METRICS} was written with: {both}"]
     if missing:
         return "unfinished", missing[0]
-    if lacking := [key for key, kind in KEYS.items() if type(metrics.get(key)) is not kind]:  # True is no int here
+    lacking = [key for key, kind in KEYS.items() if type(metrics.get(key)) is not kind]  # True is no int here
+    if lacking or "windows" not in metrics["test"]:
+        lacking = lacking or ["test.windows"]
         return "foreign", f"{METRICS} has no {', '.join(lacking)}"
     errors = metrics["test"].get("scaled")
     values = [errors.get(name) for name in ("mse", "mae")] if isinstance(errors, Mapping) else [None]

@@ -208,17 +208,17 @@ def goes_on(folder):
     ):
         try:
             one = auto.Auto(arguments, folder, begun=time.monotonic())
-            assert 0 <= one.budget.before < 1e12
+            assert 0 <= one.budget.before < np.inf
             return one.run()
         finally:
             release(folder / "members")
 
 
 AUTO = ("members/auto.json", "members/outcomes.json", "members/ridge/member.json", "metrics.json", "run.json")
+MORE = [pytest.param(name, True, marks=pytest.mark.slow) for name in AUTO[:3]]  # the others: see `compared`
 
 
-@EVERY
-@pytest.mark.parametrize("name", AUTO)
+@pytest.mark.parametrize(("name", "every"), [*((name, False) for name in AUTO), *MORE])
 def test_an_automatic_run_that_goes_on(automatic_run, name, every):
     before = {path: path.read_bytes() for path in automatic_run.rglob("*.json")}
     assert goes_on(automatic_run).document["leaderboard"]

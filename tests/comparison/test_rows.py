@@ -208,7 +208,7 @@ BROKEN = {
         "foreign",
         "a whole number in it has more than 64 bits",
     ),
-    "MSE None": ("metrics.json", {"test": {"scaled": {"mse": None, "mae": 0.5}}}, "failed", NOT_FINITE),
+    "MSE None": ("metrics.json", {"test": {"windows": 3, "scaled": {"mse": None, "mae": 0.5}}}, "failed", NOT_FINITE),
     **{
         f"MSE {mse!r}": ("metrics.json", {"test": {"scaled": {"mse": mse, "mae": 0.5}}}, "foreign", "metrics.json: ")
         for mse in ("NaN", float("nan"))
