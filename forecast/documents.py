@@ -40,7 +40,10 @@ class DocumentError(UserError):
 
     def __init__(self, path: Path | str, reason: str) -> None:
         super().__init__(f"{path} cannot be read: {reason}. Restore the file, or move it away")
-        self.name, self.reason = Path(path).name, reason
+        self.path, self.name, self.reason = str(path), Path(path).name, reason
+
+    def __reduce__(self) -> tuple[type["DocumentError"], tuple[str, str]]:
+        return type(self), (self.path, self.reason)  # another process may raise it
 
 
 class Array(NamedTuple):

@@ -1,5 +1,6 @@
 """The reader of documents: sizes, depth and types are bounded, and nothing is unpacked to find out."""
 
+import pickle
 import struct
 import zipfile
 
@@ -175,6 +176,7 @@ def test_a_name_is_bare(name):
 def test_parts_that_do_not_fit_together_are_a_sentence_and_a_users_error_stays(tmp_path):
     with pytest.raises(DocumentError, match=r"its parts do not fit together \(KeyError: 'a'\)"), fitting(tmp_path):
         {}["a"]
+    assert str(pickle.loads(pickle.dumps(DocumentError("x", "y")))) == str(DocumentError("x", "y"))
     with pytest.raises(UserError, match=r"^as it is$"), fitting(tmp_path):
         raise UserError("as it is")
     with pytest.raises(OSError, match="no room"), fitting(tmp_path):
