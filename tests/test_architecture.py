@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "forecast"
 
 # They import nothing of ours; every room may import them.
-BASE = {"errors", "files", "bounds", "text"}
+BASE = {"errors", "files", "documents", "bounds", "text"}
 # The doors, for a shell and (__init__) for Python: they know the commands, and nothing imports this one.
 DOOR = "__main__"
 # The rooms, lowest first: a room imports from those named in its row, each of which stands above it.
@@ -181,3 +181,21 @@ def test_a_folder_has_three_files_or_more():
 def test_no_csv_is_committed():
     listed = subprocess.run(["git", "ls-files", "*.csv"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert [name for name in listed.stdout.split() if not name.startswith("results/")] == []  # tables of errors
+
+
+# Modules whose documents are this program's own: in the package, in conf/, or a text that was made in the same process.
+OWN_DOCUMENTS = {
+    *("config/recipes.py", "reproduction/panels.py", "reproduction/document.py", "text/terminal.py"),
+    *("commands/page.py", "commands/refit.py", "commands/automatic/budget.py", "commands/automatic/steps.py"),
+}
+
+
+def test_documents_of_a_folder_are_read_in_one_place():
+    """A folder may come from anywhere: `documents.py` bounds what is read of it."""
+    wrong = []
+    for file in PACKAGE.rglob("*.py"):
+        name = str(file.relative_to(PACKAGE))
+        calls = {ast.unparse(node.func) for node in nodes(file) if isinstance(node, ast.Call)}
+        found = calls & {"json.load", "json.loads", "np.load", "numpy.load", "yaml.load", "yaml.safe_load"}
+        wrong += [f"{name} calls {call}" for call in found if name not in {*OWN_DOCUMENTS, "documents.py"}]
+    assert wrong == []

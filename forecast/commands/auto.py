@@ -2,7 +2,7 @@
 
 import argparse
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,18 @@ from forecast.commands.automatic.budget import (
     Budget,
     check_folder,
 )
+from forecast.commands.automatic.documents import Member, Outcomes
 from forecast.commands.automatic.progress import Progress
 from forecast.commands.automatic.task import Task, check_known, checksum, find_task
 from forecast.commands.automatic.worker import Outcome, begin_server, run_step
 from forecast.config.values import CONF
 from forecast.data.guessing.train_command import hydra_value
+from forecast.documents import read_json
 from forecast.errors import UserError
 from forecast.files import json_text, write_json, write_text
 from forecast.report.leaderboard import board_table
 from forecast.report.verdict import print_table, verdict
-from forecast.run_folder import METRICS, PAGE, checkpoint_path, final_checkpoint
-from forecast.run_folder.documents import read_json
+from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run
 from forecast.run_folder.lock import LOCK, hold, release
 from forecast.text.terminal import say
 
@@ -79,6 +80,7 @@ class Auto:
         hold(self.members)
         try:
             self.budget = Budget(folder, asked, minutes=arguments.minutes, begun=begun)
+            self.kept: dict[str, Any] = {**(read_json(self.members / OUTCOMES, Outcomes) or {})}
         except UserError:
             release(self.members)
             raise
@@ -96,7 +98,6 @@ class Auto:
         self.names: list[str] = config["presets"][arguments.preset]
         self.config = config
         self.progress = Progress(self.budget, self.names)
-        self.kept: dict[str, Any] = read_json(self.members / OUTCOMES)
 
     def run(self) -> Answer:
         """All steps; what an earlier process has finished is not done again."""
@@ -122,7 +123,7 @@ class Auto:
             release(self.members)
         print_table(board_table(rows, error=self.error))
         say(said)
-        judged = verdict(read_json(self.folder / METRICS), "test") if weighed is not None else []
+        judged = verdict(self.metrics(), "test") if weighed is not None else []
         for sentence in judged:
             say(sentence)
         files = {"Forecast": self.folder / FORECAST, "Page": self.folder / PAGE, "Model": self.final()}
@@ -167,7 +168,7 @@ class Auto:
     def train_all(self) -> None:
         """Each member in its turn: one fitted at once in the time that it takes, a network in its share."""
         for number, name in enumerate(self.names):
-            if (self.members / name / MEMBER).is_file() or name in self.kept.get("left_out", {}):
+            if (self.members / name / MEMBER).is_file() or name in self.left_out():
                 self.progress.done(name, "")
                 continue
             (self.members / name).mkdir(exist_ok=True)
@@ -205,13 +206,13 @@ class Auto:
 
     def judged(self) -> dict[str, dict[str, Any]]:
         """member.json of all members that have one, in their order."""
-        found = {name: read_json(self.members / name / MEMBER) for name in self.names}
-        return {name: one for name, one in found.items() if one}
+        found = {name: read_json(self.members / name / MEMBER, Member) for name in self.names}
+        return {name: dict(one) for name, one in found.items() if one is not None}
 
     def left_out(self) -> dict[str, str]:
         """Why members have no figures."""
         found: dict[str, str] = self.kept.get("left_out", {})
-        return found
+        return {name: why for name, why in found.items() if name in self.names}
 
     def leave_out(self, name: str, why: str) -> None:
         """Says why a member has no figures; the others go on."""
@@ -239,7 +240,8 @@ class Auto:
         """The ensemble, with all results of a run; None where it could not be made, and the best member is to do."""
         if "weighed" in self.kept and self.kept.get("runs") == names:
             kept: dict[str, Any] = self.kept["weighed"]
-            return kept
+            if len(kept["weights"]) == len(names) and (kept["alone"] is not False or kept["best_member"] > 0):
+                return kept
         outcome = self.step(
             "ensemble",
             "weigh",
@@ -254,6 +256,15 @@ class Auto:
         self.keep(weighed=outcome.value, runs=names)
         weighed: dict[str, Any] = outcome.value
         return weighed
+
+    def metrics(self) -> Mapping[str, Any]:
+        """metrics.json of the ensemble. UserError where its results do not stand whole."""
+        run = read_run(self.folder)
+        if run.state != "finished":
+            raise UserError(
+                f"--output {self.folder}: what was trained there has no results: {run.reason}. Choose another folder"
+            )
+        return run.metrics
 
     def refit(self, found: dict[str, dict[str, Any]], weighed: dict[str, Any] | None) -> None:
         """Members with a weight learn from all rows, the quickest first, while there is time; then the ensemble."""
@@ -280,8 +291,8 @@ class Auto:
         best = checkpoint_path(self.folder, "best")
         if not best.is_file() or self.kept.get("backtest") or self.budget.left < 4 * LAST:
             return
-        metrics = read_json(self.folder / METRICS)
-        windows, steps = metrics["test"]["windows"], metrics["pred_len"]
+        metrics = self.metrics()
+        windows, steps = metrics["test"].get("windows", 0), metrics["pred_len"]
         folds = min(20, windows if metrics["protocol"] == "apart" else (windows + steps - 1) // steps)
         if "series" in metrics["test"] or folds < 1:
             return
@@ -310,9 +321,8 @@ class Auto:
 
     def levels(self) -> list[float] | None:
         """Of the intervals that were asked for those that the final checkpoint has; None: all that it has."""
-        held = read_json(self.folder / METRICS).get("test", {}).get("coverage") or {}
-        levels = [one for one in self.level if f"{one:g}" in held]
-        return levels if levels and final_checkpoint(self.folder).is_file() else None
+        held = self.metrics()["test"].get("coverage") or {} if final_checkpoint(self.folder).is_file() else {}
+        return [one for one in self.level if f"{one:g}" in held] or None
 
     def forecast(self) -> Outcome:
         """forecast.csv, by the final checkpoint."""
@@ -328,7 +338,7 @@ class Auto:
         self, found: dict[str, dict[str, Any]], weighed: dict[str, Any] | None, forecast: Outcome
     ) -> tuple[list[dict[str, Any]], str]:
         """leaderboard.json, and the page with it; returns the rows, and why that model was chosen."""
-        ensemble = read_json(self.folder / METRICS) if weighed is not None else None
+        ensemble = self.metrics() if weighed is not None else None
         rows = leaderboard(found, self.left_out(), weighed, ensemble, error=self.error)
         said = reason(rows, weighed, error=self.error)
         if ensemble is not None:

@@ -49,10 +49,10 @@ from forecast.config.settings import BacktestSettings, Folds
 from forecast.config.trust import trusted
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.split import FoldSplit
+from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
 from forecast.files import rounded, write_json, write_text
 from forecast.run_folder import FILES, PAGE, RUN_INFO, sha256
-from forecast.run_folder.documents import read_json
 from forecast.text.terminal import say
 
 log = logging.getLogger(__name__)
@@ -81,10 +81,11 @@ def backtest(cfg: DictConfig) -> Answer:
     checkpoint, parts = of_checkpoint(cfg, settings, folder) if cfg.ckpt_path else of_config(cfg, settings, folder)
     scales, pred_len = saved_scales(folder), checkpoint.config["pred_len"]
     sums, errors = FoldSums(scales, pred_len=pred_len), []
-    for part in join_parts(folder, parts):
-        cells = cell_errors(part, scales)
-        errors += fold_errors(part, cells)
-        sums.add(part, cells)
+    with fitting(folder / PARTS):
+        for part in join_parts(folder, parts):
+            cells = cell_errors(part, scales)
+            errors += fold_errors(part, cells)
+            sums.add(part, cells)
     step = settings.step or pred_len
     document: dict[str, Any] = rounded(
         {
@@ -129,8 +130,8 @@ def check_folder(folder: Path, cfg: DictConfig) -> None:
     """UserError where a folder holds another backtest (of another config, other data or another program), or a run."""
     now, key = what_of(cfg), f"hydra.run.dir={folder}"
     try:
-        before = read_json(folder / OF)
-    except (OSError, ValueError, RecursionError):
+        before = read_json(folder / OF, dict[str, Any]) or {}
+    except DocumentError:
         before = {"identity": "unreadable"}
     if before and before != now:
         raise UserError(

@@ -2,16 +2,64 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
+from annotated_types import Interval
+from typing_extensions import TypedDict
 
+from forecast.documents import Array, Count, DocumentError, NotNegative, Positive, read_arrays
 from forecast.files import replacing, save_arrays
 
 # In the folder of a backtest: its table, its figures, what it is of.
 TABLE, DOCUMENT, OF = "backtest.parquet", "backtest.json", "backtest_of.json"
 PARTS, SCALES = "parts", "scales.npz"
+TIMES = ["cutoff", "time"]
+
+
+class OfBacktest(TypedDict):
+    """backtest_of.json, see `backtest.what_of`."""
+
+    identity: str | None
+    program: str | None
+    ckpt_path: str | None
+
+
+class Errors(TypedDict):
+    """Of a forecaster, or of a fold."""
+
+    mse: NotNegative | None
+    mae: NotNegative | None
+    mase: NotNegative | None
+
+
+class Difference(TypedDict):
+    """The model's MSE less that of a baseline."""
+
+    mse: float
+    low: float | None
+    high: float | None
+    blocks: Count
+    better_in: Count
+    folds: Count
+
+
+class Backtest(TypedDict):
+    """backtest.json, as far as its page reads it. by_fold: the errors of each forecaster by its name."""
+
+    status: str
+    model: str
+    data: str
+    pred_len: Positive
+    folds: Annotated[int, Interval(ge=1, le=10**6)]
+    step: Positive
+    refit: Literal["never", "every_fold", "warm"]
+    overall: dict[str, Errors]
+    coverage: dict[str, NotNegative | None]
+    differences: dict[str, Difference]
+    by_fold: list[dict[str, Any]]
+    files: dict[str, str]
 
 
 def is_backtest(folder: Path) -> bool:
@@ -59,7 +107,10 @@ def save_scales(folder: Path, scales: Mapping[str, np.ndarray]) -> None:
 
 def saved_scales(folder: Path) -> pd.DataFrame:
     """What `save_scales` has kept."""
-    with np.load(folder / PARTS / SCALES) as arrays:
-        columns: dict[str, Any] = {name: arrays[name] for name in arrays.files}
-    table: pd.DataFrame = pd.DataFrame(columns)
+    path, numbers, names = folder / PARTS / SCALES, Array("f", 1), Array("U", 1)
+    columns = {"id": names._replace(optional=True), "target": names, "std": numbers, "naive": numbers}
+    arrays = read_arrays(path, columns, most=4000)
+    if arrays is None or len({len(one) for one in arrays.values()}) > 1:
+        raise DocumentError(path, "there is no such file" if arrays is None else "its arrays are not of one length")
+    table: pd.DataFrame = pd.DataFrame(arrays)
     return table

@@ -13,6 +13,8 @@ from forecast.commands.fold_files import (
     PARTS,
     SCALES,
     TABLE,
+    Backtest,
+    OfBacktest,
     part_path,
     read_part,
     saved_scales,
@@ -23,10 +25,10 @@ from forecast.commands.page import told_of
 from forecast.comparison.backtest_page import backtest_page
 from forecast.comparison.backtests import cell_errors
 from forecast.comparison.fold_sums import FoldSums
+from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
 from forecast.files import json_text, together
 from forecast.run_folder import FILES, PAGE, sha256
-from forecast.run_folder.documents import read_json
 from forecast.text.terminal import say
 
 
@@ -44,9 +46,10 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     UserError for one that has not finished, whose files are not those of its results, or whose checkpoint is gone.
     """
     try:
-        found, of = dict(read_json(folder / DOCUMENT)), read_json(folder / OF)
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{folder}: {str(error).splitlines()[0]}. Run the same backtest again.") from error
+        found: dict[str, Any] = {**(read_json(folder / DOCUMENT, Backtest) or {})}
+        of = read_json(folder / OF, OfBacktest)
+    except DocumentError as error:
+        raise UserError(f"{folder}: {error.name}: {error.reason}. Run the same backtest again.") from error
     if found.get("status") != "finished":
         raise UserError(
             f"{folder} has no results to report: this backtest has not finished. The same forecast backtest command, "
@@ -59,7 +62,7 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     if sha256(folder / TABLE) != found[FILES].get(TABLE):
         raise UserError(f"{folder}: {TABLE} is not the one that {DOCUMENT} was written with. Run the backtest again.")
     first = None if found["refit"] == "never" else 0
-    checkpoint = Path(of["ckpt_path"]) if of.get("ckpt_path") else best_of(folder, first)
+    checkpoint = Path(of["ckpt_path"]) if of and of["ckpt_path"] else best_of(folder, first)
     if not checkpoint.is_file():
         raise UserError(
             f"{folder}: its checkpoint, {checkpoint}, is not there. The same backtest in another folder trains it."
@@ -69,9 +72,10 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     fix = "move it away, or say --overwrite"
     keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this backtest", fix=fix)
     sums = FoldSums(scales, pred_len=found["pred_len"])
-    for part in map(read_part, needed[2:]):
-        sums.add(part, cell_errors(part, scales))
-    page = page_of(folder, found, sums, parts, record)
+    with fitting(folder):
+        for part in map(read_part, needed[2:]):
+            sums.add(part, cell_errors(part, scales))
+        page = page_of(folder, found, sums, parts, record)
     with together(folder) as beside:
         beside(PAGE).write_text(page, encoding="utf-8")
         found[FILES] = {**found[FILES], PAGE: sha256(beside(PAGE))}

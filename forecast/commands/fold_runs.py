@@ -18,6 +18,7 @@ from forecast.run_folder.lock import in_use
 
 RUNS = "folds"
 WAIT = 0.2  # seconds between two looks
+MOST_THREADS = 1024
 Fold = int | None  # None: one training for all folds
 
 
@@ -80,7 +81,8 @@ def go_on(run: Path) -> None:
     before = read_run(run)
     if before.state in ("interrupted", "unfinished"):
         # as many threads as a launcher gave it: the last digits depend on them
-        begun_with = int(before.run_info.get("versions", {}).get("threads", torch.get_num_threads()))
+        said = str(before.run_info.get("versions", {}).get("threads"))
+        begun_with = int(said) if said.isdecimal() and 0 < int(said) <= MOST_THREADS else torch.get_num_threads()
         environment = {"OMP_NUM_THREADS": str(begun_with)}
         train((), run, lambda: False, threads=begun_with, environment=environment)
 

@@ -1,6 +1,5 @@
 """Forecasting from Python: what the commands do, with DataFrames in and out."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,7 @@ from forecast.config.trust import trusting
 from forecast.data.frame import SeriesFrame
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.sources import Source
+from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.horizon_offsets import check_offsets
@@ -43,6 +43,7 @@ from forecast.evaluation.interval_columns import column_names, of_each
 from forecast.evaluation.panel_evaluate import Elsewhere
 from forecast.evaluation.predict import predict
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
+from forecast.run_folder.shapes import Metrics
 
 
 class Forecaster(Automatic, Tunable):
@@ -143,10 +144,12 @@ class Forecaster(Automatic, Tunable):
     def metrics(self) -> dict[str, Any]:
         """The run's metrics.json. Raises UserError when it is not there."""
         try:
-            metrics: dict[str, Any] = json.loads((self.folder / METRICS).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise UserError(f"{self.folder / METRICS} cannot be read: use evaluate()") from error
-        return metrics
+            metrics = read_json(self.folder / METRICS, Metrics)
+        except DocumentError as error:
+            raise UserError(f"{self.folder / METRICS} cannot be read ({error.reason}): use evaluate()") from error
+        if metrics is None:
+            raise UserError(f"{self.folder / METRICS} is not there: use evaluate()")
+        return dict(metrics)
 
     @with_own_classes
     def source(self) -> Source:

@@ -1,7 +1,6 @@
 """What a checkpoint is, on one page. Nothing in it is executed, no data are read, and the model is not built."""
 
 import argparse
-import json
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,9 +11,11 @@ from forecast.commands import Answer
 from forecast.commands.description import slot_names
 from forecast.config.trust import as_typed
 from forecast.data.guessing.train_command import typed
+from forecast.documents import DocumentError, read_json
 from forecast.evaluation.conformal import CALIBRATION
 from forecast.evaluation.interval_errors import name_of
 from forecast.run_folder import METRICS, run_of
+from forecast.run_folder.shapes import Metrics
 from forecast.text.terminal import label, listed, say
 
 WIDTH = 120
@@ -70,19 +71,16 @@ def intervals_of(record: Mapping[str, Any]) -> dict[str, Any] | None:
 def run_metrics(path: Path) -> dict[str, Any]:
     """The blocks val and test of the run's metrics.json, which are of its best.ckpt; empty when it is not there."""
     try:
-        return split_errors(json.loads((run_of(path) / METRICS).read_text()))
-    except (OSError, ValueError):
+        return split_errors(read_json(run_of(path) / METRICS, Metrics) or {})
+    except DocumentError:
         return {}
 
 
 def split_errors(metrics: Any) -> dict[str, Any]:
     """Of val and test the windows and the errors; empty where they are not there."""
     try:
-        return {
-            split: {"windows": metrics[split]["windows"], **metrics[split]["scaled"]}
-            for split in SPLIT_NAMES
-            if split in metrics
-        }
+        found = {split: {"windows": metrics[split]["windows"], **metrics[split]["scaled"]} for split in SPLIT_NAMES}
+        return {split: one for split, one in found.items() if None not in (one["mse"], one["mae"])}
     except (KeyError, TypeError):
         return {}
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import yaml
+from typing_extensions import TypedDict
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands import Answer
 from forecast.commands.outputs import keep_others
+from forecast.documents import DocumentError, fitting, read_yaml
 from forecast.errors import UserError
 from forecast.evaluation.residuals import residual_rows, residuals_csv
 from forecast.files import DECIMALS, json_text, together
@@ -34,7 +35,7 @@ from forecast.run_folder import (
     sha256,
     torn,
 )
-from forecast.run_folder.documents import read_text
+from forecast.run_folder.windows import read_windows
 from forecast.text.terminal import say
 
 NEEDED = (STEP_ERRORS, FORECASTS, RESIDUALS)
@@ -42,6 +43,12 @@ NEEDED = (STEP_ERRORS, FORECASTS, RESIDUALS)
 SERIES_COLUMNS = ("id", "windows", "mse", "mae", "mase", "rmsse", "smape", "wape")
 # What a page tells of a checkpoint's record.
 TOLD = ("config", "choices", "data", "versions")
+
+
+class Evaluated(TypedDict, total=False):
+    """Of the config of an evaluation, what was evaluated."""
+
+    ckpt_path: str | None
 
 
 def told_of(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -80,7 +87,7 @@ def page_of(
     metrics: that become metrics.json; record: see `told_of`. ahead: the file of what is forecast; None without one.
     """
     by_step = pd.read_csv(place(STEP_ERRORS)).drop(columns="step")
-    windows = arrays_of(place(FORECASTS))
+    windows = read_windows(place(FORECASTS))
     residuals = pd.read_csv(place(RESIDUALS), dtype={"column": str}, keep_default_na=False)
     series = None
     if "series" in windows:
@@ -92,17 +99,11 @@ def page_of(
         split,
         by_step={str(name): by_step[name].tolist() for name in by_step},
         windows=windows,
-        ahead=None if ahead is None else arrays_of(ahead),
+        ahead=None if ahead is None else read_windows(ahead, truth=False),
         residuals=residuals,
         series=series,
         record=json.loads(json_text(record)),
     )
-
-
-def arrays_of(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of a file."""
-    with np.load(path) as saved:
-        return {name: saved[name] for name in saved.files}
 
 
 def remake(folder: Path, *, overwrite: bool) -> Answer:
@@ -113,13 +114,16 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     run = read_run(folder)
     check_results(run)
     metrics = dict(run.metrics)
-    split = next(key for key, block in metrics.items() if isinstance(block, Mapping) and "skill" in block)
+    split = next((key for key, block in metrics.items() if isinstance(block, Mapping) and "skill" in block), None)
+    if split is None:
+        raise UserError(f"{folder} has no results to report: {METRICS} has no skill. Run it again.")
     record = told_of(load_checkpoint(evaluated_checkpoint(run)))
     ours = overwrite or PAGE in metrics.get(FILES, {})
     fix = "move it away, or say --overwrite"
     keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this run", fix=fix)
     ahead = folder / AHEAD if (folder / AHEAD).is_file() and "leaderboard" in metrics else None
-    page = page_of(lambda name: folder / name, metrics, split, record, ahead=ahead)
+    with fitting(folder):
+        page = page_of(lambda name: folder / name, metrics, split, record, ahead=ahead)
     with together(folder) as beside:
         beside(PAGE).write_text(page, encoding="utf-8")
         metrics[FILES] = {**metrics.get(FILES, {}), PAGE: sha256(beside(PAGE))}
@@ -156,10 +160,10 @@ def evaluated_checkpoint(run: Run) -> Path:
         return best if best.is_file() else checkpoint_path(run.path, "last")
     config = run.path / ".hydra" / "config.yaml"
     try:
-        named = yaml.safe_load(read_text(config, most=1))["ckpt_path"]
-    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        named = (read_yaml(config, Evaluated) or {}).get("ckpt_path")
+    except DocumentError:
         named = None
-    if not isinstance(named, str) or not Path(named).is_file():
+    if not named or not Path(named).is_file():
         raise UserError(
             f"{run.path}: the checkpoint that was evaluated, {named or 'which it does not name'}, is not there. "
             "forecast evaluate ckpt_path=CKPT writes the page with the results."

@@ -1,7 +1,5 @@
 """What `forecast predict` does: the steps after the end of a file, as a CSV and a picture."""
 
-import contextlib
-import json
 import stat
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,11 +22,13 @@ from forecast.data.frequency import future_timestamps
 from forecast.data.panel.writing import CSV, ENDINGS
 from forecast.data.sources import FileSource
 from forecast.data.writing import PLAIN, Writing
+from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
 from forecast.evaluation.interval_columns import column_names, of_each, split_ends
 from forecast.files import together
 from forecast.report.verdict import verdict
 from forecast.run_folder import METRICS, run_of
+from forecast.run_folder.shapes import Metrics
 from forecast.text.documents import as_cell
 from forecast.text.terminal import say
 
@@ -86,10 +86,7 @@ def predict(cfg: DictConfig) -> Answer:
         ) from error
     times = table.iloc[:, 0]
     say(f"{len(times)} steps from {times.iloc[0]} to {times.iloc[-1]} are in {output}, drawn in {picture}.")
-    metrics = run_of(checkpoint.path) / METRICS  # of the run that made the checkpoint
-    sentences: list[str] = []
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # it need not be there any more
-        sentences = verdict(json.loads(metrics.read_text()), "test")
+    sentences = verdict_of(checkpoint.path)
     for sentence in sentences:
         say(f"best.ckpt of this run on its test windows: {sentence}")
     rows = table.assign(**{source.time_name: times.astype(str)}).to_dict("records")
@@ -103,6 +100,16 @@ def predict(cfg: DictConfig) -> Answer:
             "verdict": sentences,
         }
     )
+
+
+def verdict_of(path: Path) -> list[str]:
+    """What is said of the run that made a checkpoint; nothing where its metrics.json is gone, or is no such file."""
+    metrics = run_of(path) / METRICS
+    try:
+        with fitting(metrics):
+            return verdict(read_json(metrics, Metrics) or {}, "test")
+    except DocumentError:
+        return []
 
 
 def check_one_series(settings: PredictSettings, output: Path) -> None:

@@ -19,10 +19,10 @@ from forecast.config.settings import TuneSettings, Tuning
 from forecast.config.space import Space, check_space, find_space, typed_keys, written
 from forecast.config.trials import EXPERIMENT, TrainConfig, plain, train_config
 from forecast.config.trust import trusted
+from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
 from forecast.files import rounded, write_json
 from forecast.run_folder import METRICS, PAGE, RUN_INFO
-from forecast.run_folder.documents import read_json
 from forecast.training.trial import monitor_of
 
 JOURNAL, LOCK = "journal.log", ".study.lock"
@@ -82,8 +82,8 @@ def begin(search: Search, cfg: DictConfig) -> None:
     now = {"config": tuned_identity(cfg), "program": program(trusted()), "space": rounded(written(search.space))}
     with FileLock(folder / LOCK):  # of two that begin at once the second finds what the first has written
         try:
-            before: Mapping[str, Any] = read_json(folder / OF)
-        except (OSError, ValueError, RecursionError):
+            before: Mapping[str, Any] = read_json(folder / OF, dict[str, Any]) or {}
+        except DocumentError:
             before = {"config": "unreadable"}
         if before:
             names = {"config": "model, data or other settings", "program": "program", "space": "search space"}

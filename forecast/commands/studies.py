@@ -1,6 +1,5 @@
 """The study of `forecast tune`: Optuna's journal in a folder, shared by processes of which any may be killed."""
 
-import json
 import logging
 import os
 import time
@@ -9,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import optuna
@@ -18,11 +17,22 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.samplers import BaseSampler, TPESampler
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from optuna.study import Study
+from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
+from typing_extensions import Required, TypedDict
 
 from forecast.commands.search import JOURNAL, LOCK
 from forecast.config.space import Choices, Point, Range, Space
+from forecast.documents import (
+    Count,
+    DocumentError,
+    NotNegative,
+    bare_name,
+    checked,
+    fitting,
+    parse_json,
+    read_content,
+)
 from forecast.errors import UserError
 from forecast.run_folder.lock import hold, in_use, release
 from forecast.training.trial import Outcome
@@ -36,6 +46,47 @@ WARM_UP = 1  # validations before which nothing is pruned
 MOST_REPEATS = 25  # points in a row that have been tried before: there are hardly others
 LEAST_SEEN = 1.0  # seconds between two entries in the journal by which a process is seen
 KILLED = "its process was killed"
+
+
+class Operation(TypedDict, total=False):
+    """A line of Optuna's journal: what was done, in the numbers of its enums."""
+
+    op_code: Required[Literal[0, 2, 3, 4, 5, 6, 7, 8, 9]]
+    worker_id: Required[str]
+    study_id: Count
+    study_name: str
+    directions: list[Literal[0, 1, 2]]
+    trial_id: Count
+    state: Literal[0, 1, 2, 3, 4]
+    value: float | None
+    values: list[float] | None
+    datetime_start: str | None
+    datetime_complete: str | None
+    distributions: dict[str, str]
+    params: dict[str, float]
+    param_name: str
+    param_value_internal: float
+    distribution: str
+    step: Count
+    intermediate_value: float
+    intermediate_values: dict[str, float]
+    user_attr: dict[str, Any]
+    user_attrs: dict[str, Any]
+    system_attr: dict[str, Any]
+    system_attrs: dict[str, Any]
+
+
+class TrialAttributes(TypedDict, total=False):
+    """What `SharedStudy` notes of a trial."""
+
+    process: str
+    same_as: Count
+    seconds: NotNegative
+    epochs: Count
+    error: float
+    cut: bool
+    reason: str
+    stopped: bool
 
 
 class SeededByTrial(BaseSampler):
@@ -105,7 +156,7 @@ class SharedStudy:
         self.seen = 0.0
         optuna.logging.disable_default_handler()
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        with self.lock:
+        with self.lock, _journal(folder / JOURNAL):
             _mend(folder / JOURNAL)
             journal_lock: Any = JournalLock(self.lock)  # Optuna's base class for it is not public
             backend = JournalFileBackend(str(folder / JOURNAL), lock_obj=journal_lock)
@@ -117,6 +168,7 @@ class SharedStudy:
                 sampler=SeededByTrial(seed),
                 pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=WARM_UP),
             )
+            _check_study(self.study, self.distributions, folder / JOURNAL)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -266,21 +318,57 @@ def _distribution(values: Range | Choices) -> BaseDistribution:
     return FloatDistribution(float(values.low), float(values.high), log=values.log, step=values.step)
 
 
+@contextmanager
+def _journal(path: Path) -> Iterator[None]:
+    """UserError for a file that is no journal, or one of which lines are lost."""
+    try:
+        with fitting(path):
+            yield
+    except DocumentError as error:
+        raise UserError(
+            f"{path} is no journal of a study ({error.reason}): choose another folder, or move the file away"
+        ) from error
+
+
 def _mend(journal: Path) -> None:
     """Cuts off a last line that a killed process or a full disk left half written; the lines before it are whole.
 
-    Raises UserError for a file that is no journal.
+    Raises DocumentError for a file that is no journal.
     """
-    if not journal.is_file():
+    content = read_content(journal, most=1000)
+    if content is None:
         return
-    content = journal.read_bytes()
     kept = content[: content.rfind(b"\n") + 1]
     if len(kept) < len(content):
         with journal.open("rb+") as file:
             file.truncate(len(kept))
-    try:
-        for line in kept.splitlines():
-            if not isinstance(json.loads(line), Mapping):
-                raise ValueError
-    except ValueError as error:
-        raise UserError(f"{journal} is no journal of a study: choose another folder, or move the file away") from error
+    for number, line in enumerate(kept.splitlines(), start=1):
+        parse_json(f"{journal}, line {number}", line, Operation)
+
+
+def _check_study(study: Study, distributions: Mapping[str, BaseDistribution], journal: Path) -> None:
+    """Raises DocumentError, or ValueError, unless a study was left by this command, with this space.
+
+    What a trial has drawn becomes overrides of a training, so that it must be of the space.
+    """
+    if study.directions != [StudyDirection.MINIMIZE]:
+        raise DocumentError(journal, "it is of a study of something else")
+    for key, leg in study.user_attrs.items():
+        bare_name(key.removeprefix(LEG))
+        if not key.startswith(LEG) or len(checked(journal, leg, list[float])) != 2:
+            raise DocumentError(journal, "a process in it has no beginning, or no end")
+    for trial in study.get_trials(deepcopy=False):
+        known = checked(journal, trial.user_attrs, TrialAttributes)
+        bare_name(known.get("process", NAME))
+        for key, value in trial.system_attrs.get("fixed_params", {}).items():
+            if key not in distributions or not distributions[key]._contains(distributions[key].to_internal_repr(value)):
+                raise DocumentError(journal, f"trial {trial.number} is not of the search space")
+        for key, one in trial.distributions.items():
+            if distributions.get(key) != one or not one._contains(one.to_internal_repr(trial.params[key])):
+                raise DocumentError(journal, f"trial {trial.number} is not of the search space")
+        needed = {TrialState.COMPLETE: ("seconds", "epochs", "error"), TrialState.FAIL: ("reason",)}
+        lacking = [] if "same_as" in known else [one for one in needed.get(trial.state, ()) if one not in known]
+        if trial.state == TrialState.COMPLETE and (trial.value is None or trial.params.keys() != distributions.keys()):
+            lacking = ["value"]
+        if lacking:
+            raise DocumentError(journal, f"trial {trial.number} has no {lacking[0]}: a line is lost")

@@ -1,19 +1,68 @@
 """report.html of a study, made anew from its trials.json. Without Optuna, which only trials need."""
 
-from collections.abc import Mapping
 from pathlib import Path
+
+from typing_extensions import NotRequired, Required, TypedDict
 
 from forecast.commands import Answer
 from forecast.commands.outputs import keep_others
+from forecast.documents import Count, DocumentError, NotNegative, fitting, read_json
 from forecast.errors import UserError
 from forecast.files import json_text, together
 from forecast.run_folder import FILES, PAGE, sha256
-from forecast.run_folder.documents import read_json
 from forecast.text.terminal import say
 
 # In the folder of a study: what it is of, and its trials.
 OF, TRIALS = "study.json", "trials.json"
-NEEDED = ("best", "trials", "states", "space", "metric", "seconds", "minutes", "why")
+Scalar = bool | int | float | str | None
+
+
+class Trial(TypedDict):
+    """See `study_files.described`."""
+
+    trial: Count
+    state: str
+    error: float | None
+    seconds: NotNegative | None
+    epochs: Count | None
+    config: dict[str, Scalar]
+    reason: str | None
+
+
+class Best(Trial):
+    """With the command that trains it, and where its file is."""
+
+    command: str
+    file: str
+
+
+class Ends(TypedDict, total=False):
+    """Of a range of numbers."""
+
+    low: Required[float]
+    high: Required[float]
+    step: float | None
+    log: bool
+
+
+class StudyDocument(TypedDict):
+    """trials.json, as far as its page reads it."""
+
+    model: str
+    data: str
+    seed: Count
+    seq_len: Count
+    pred_len: Count
+    best: Best
+    trials: list[Trial]
+    states: dict[str, Count]
+    space: dict[str, list[Scalar] | Ends]
+    metric: str
+    seconds: NotNegative
+    minutes: NotNegative | None
+    most_trials: NotRequired[Count | None]
+    why: str
+    files: NotRequired[dict[str, str]]
 
 
 def is_study(folder: Path) -> bool:
@@ -26,22 +75,21 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     from forecast.comparison.study_page import study_page
 
     again = f"The same forecast tune command, with hydra.run.dir={folder}, goes on with it and writes the page."
-    if not (folder / TRIALS).is_file():
-        raise UserError(f"{folder} has no {TRIALS}: its study runs, or was killed. {again}")
     try:
-        found = dict(read_json(folder / TRIALS))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{folder}: {str(error).splitlines()[0]}. {again}") from error
-    if lacking := [key for key in NEEDED if key not in found]:
-        raise UserError(f"{folder / TRIALS} is not of a study: it has no {lacking[0]}. {again}")
-    files = found.get(FILES, {})
-    ours = overwrite or (isinstance(files, Mapping) and PAGE in files)
+        document = read_json(folder / TRIALS, StudyDocument)
+    except DocumentError as error:
+        raise UserError(f"{folder / TRIALS} is not of a study: {error.reason}. {again}") from error
+    if document is None:
+        raise UserError(f"{folder} has no {TRIALS}: its study runs, or was killed. {again}")
+    found = {**document}
+    ours = overwrite or PAGE in document.get("files", {})
     fix = "move it away, or say --overwrite"
     keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this study", fix=fix)
     try:
-        page = study_page(found)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise UserError(f"{folder / TRIALS} is damaged: {type(error).__name__}: {error}. {again}") from error
+        with fitting(folder / TRIALS):
+            page = study_page(found)
+    except DocumentError as error:
+        raise UserError(f"{folder / TRIALS} is damaged: {error.reason}. {again}") from error
     with together(folder) as beside:
         beside(PAGE).write_text(page, encoding="utf-8")
         found[FILES] = {PAGE: sha256(beside(PAGE))}

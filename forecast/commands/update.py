@@ -104,6 +104,8 @@ def read(settings: UpdateSettings, folder: Path) -> Given:
         )
     intervals = intervals_of(checkpoint, settings, state)
     frame = history(checkpoint, source, settings.data.path, reading)
+    if state is not None:
+        check_state(state, checkpoint, frame, path=folder / STATE)
     if state is None:
         whole, new = first_rows(checkpoint, source, frame)
     else:
@@ -120,6 +122,17 @@ def read(settings: UpdateSettings, folder: Path) -> Given:
         new=new,
         state=state,
     )
+
+
+def check_state(state: State, checkpoint: Checkpoint, frame: SeriesFrame, *, path: Path) -> None:
+    """UserError for a state that says that it is of this checkpoint, and is not."""
+    seen, shape = state.seen, (checkpoint.config["pred_len"], len(checkpoint.data["targets"]))
+    same = (seen.columns, seen.freq) == (frame.columns, frame.freq) and state.issued[-1].values.shape == shape
+    if not same or state.reference.period > len(seen):
+        raise UserError(
+            f"{path} is not of this checkpoint, by its columns, its frequency or its lengths. Restore it, or begin "
+            "anew in another folder: hydra.run.dir=FOLDER"
+        )
 
 
 def intervals_of(checkpoint: Checkpoint, settings: UpdateSettings, state: State | None) -> Intervals | None:
@@ -159,7 +172,7 @@ def next_state(given: Given) -> State:
         issued=[*waiting, issued],
         watched=watch,
         log=log,
-        latest=(f"{time}.csv".replace(" ", "T").replace(":", "-"), text),
+        latest=text,
     )
 
 

@@ -3,27 +3,92 @@
 import csv
 import io
 import json
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from annotated_types import Ge, Lt
+from pydantic import Field
+from typing_extensions import NotRequired, TypedDict
 
 from forecast.data.frame import SeriesFrame
+from forecast.documents import (
+    FARTHEST,
+    Array,
+    Count,
+    DocumentError,
+    NotNegative,
+    Positive,
+    bare_name,
+    parse_json,
+    read_arrays,
+)
 from forecast.errors import UserError
 from forecast.evaluation.expected import Reference
-from forecast.evaluation.watch import CHARTS, Expected
+from forecast.evaluation.interval_errors import name_of
+from forecast.evaluation.watch import CHARTS, Expected, alarms
 from forecast.files import remove_unfinished, save_arrays, together
 
 STATE, LOG, LATEST, FORECASTS = "state.npz", "log.csv", "latest.csv", "forecasts"
-FORMAT = 1
+FORMAT = 2
 FloatArray = npt.NDArray[np.float64]
 FRAME = ("frame_times", "frame_values", "frame_missing")
 ISSUED = ("values", "baseline", "lower", "upper")
+ARRAYS = {
+    "meta": Array("U", 0),
+    **dict(zip(FRAME, (Array("M", 1), Array("f", 2), Array("b", 2)), strict=True)),
+    **{f"issued_{name}": Array("f", 3 if name in ("values", "baseline") else 4) for name in ISSUED},
+    "expected_windows": Array("i", 0),
+    **{f"expected_{name}": Array("f", 1) for name in ("mae", "log_mae", "log_std", "worse_std", "levels")},
+    **{f"expected_{name}": Array("f", 2) for name in ("coverage", "coverage_std")},
+}
+# As `update.time_before` writes it, and after it the file of a forecast is called.
+Time = Annotated[str, Field(pattern=r"^(step -?\d{1,18}|\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,9})?)?)$")]
+Chart = Literal["errors", "coverage", "baseline"]
+
+
+class WatchedDay(TypedDict):
+    """See `Expected.beside`."""
+
+    mae: NotNegative
+    baseline_mae: NotNegative
+    expected_mae: NotNegative
+    coverage: NotRequired[NotNegative]
+    expected_coverage: NotRequired[NotNegative]
+
+
+class Line(TypedDict):
+    """A line of the log, see `update_errors.next_line`."""
+
+    time: Time
+    rows: Count | None
+    values: Count
+    mae: NotNegative | None
+    baseline_mae: NotNegative | None
+    coverage: dict[str, NotNegative | None]
+    day: WatchedDay | None
+    totals: dict[Chart, NotNegative]
+    alarms: list[Chart]
+
+
+class Meta(TypedDict):
+    """What a state holds beside its arrays, see `State`."""
+
+    format: Literal[2]
+    checkpoint: str
+    levels: list[Annotated[float, Ge(1), Lt(100)]]
+    baseline: str
+    period: Positive
+    columns: list[str]
+    freq: str
+    cutoffs: list[Time]
+    watched: Time
+    log: list[Line]
+    latest: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,7 +109,7 @@ class Issued:
 class State:
     """After an update. checkpoint: its SHA-256. seen: the last rows. watched: the cutoff of the forecast that is.
 
-    log: a line an update, the numbers of `update.compared`. latest: name and text of the newest forecast.
+    log: a line an update, the numbers of `update.compared`. latest: the text of the newest forecast.
     """
 
     checkpoint: str
@@ -54,7 +119,12 @@ class State:
     issued: list[Issued]
     watched: pd.Timestamp
     log: list[dict[str, Any]]
-    latest: tuple[str, str]
+    latest: str
+
+    @property
+    def latest_name(self) -> str:
+        """The file of the newest forecast, by the last time that it knew."""
+        return bare_name(f"{self.log[-1]['time']}.csv".replace(" ", "T").replace(":", "-"))
 
 
 def save_state(folder: Path, state: State) -> None:
@@ -62,7 +132,7 @@ def save_state(folder: Path, state: State) -> None:
 
     The state comes first: a process killed behind it leaves files of yesterday, which the same command writes anew.
     """
-    name, text = state.latest
+    name, text = state.latest_name, state.latest
     (folder / FORECASTS).mkdir(exist_ok=True)
     for path in (folder / STATE, folder / LATEST, folder / LOG, folder / FORECASTS / name):
         remove_unfinished(path)  # of a process that was killed: the folder is locked, nobody writes them now
@@ -100,48 +170,77 @@ def arrays_of(state: State) -> dict[str, np.ndarray]:
 def read_state(folder: Path) -> State | None:
     """The state in a folder; None where there is none. UserError for one that cannot be read."""
     path = folder / STATE
-    if not path.is_file():
-        return None
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        meta = json.loads(str(arrays["meta"]))
-        if meta["format"] != FORMAT:
-            raise ValueError(f"format {meta['format']}")
-        own = {n.removeprefix("expected_"): a for n, a in arrays.items() if n.startswith("expected_")}
-        expected = Expected(**{**own, "windows": int(own["windows"])})
-        times, values, missing = (arrays[name] for name in FRAME)
-        index = pd.DatetimeIndex(times)
-        seen = SeriesFrame(values, index, tuple(meta["columns"]), meta["freq"], str(path), missing=missing)
-        parts = [arrays[f"issued_{name}"] for name in ISSUED]
-        issued = [
-            Issued(cutoff=pd.Timestamp(cutoff), **dict(zip(ISSUED, (part[i] for part in parts), strict=True)))
-            for i, cutoff in enumerate(meta["cutoffs"])
-        ]
-        return State(
-            checkpoint=meta["checkpoint"],
-            levels=tuple(meta["levels"]),
-            reference=Reference(baseline=meta["baseline"], period=meta["period"], expected=expected),
-            seen=seen,
-            issued=issued,
-            watched=pd.Timestamp(meta["watched"]),
-            log=meta["log"],
-            latest=tuple(meta["latest"]),
-        )
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        KeyError,
-        TypeError,
-        IndexError,
-        AssertionError,
-        zipfile.BadZipFile,
-    ) as error:
+        arrays = read_arrays(path, ARRAYS, most=1000)
+        return None if arrays is None else _state_of(arrays, str(path))
+    except (ValueError, OverflowError) as error:
+        reason = error.reason if isinstance(error, DocumentError) else str(error)
         raise UserError(
-            f"{path} cannot be read as the state of an update: {str(error) or type(error).__name__}. Restore it, or "
-            "begin anew in another folder: hydra.run.dir=FOLDER"
+            f"{path} cannot be read as the state of an update: {reason}. Restore it, or begin anew in another folder: "
+            "hydra.run.dir=FOLDER"
         ) from error
+
+
+def _state_of(arrays: dict[str, Any], path: str) -> State:
+    """Raises ValueError where its parts do not belong together."""
+    meta = parse_json(path, str(arrays["meta"]).encode("utf-8", "surrogatepass"), Meta)
+    own = {name.removeprefix("expected_"): array for name, array in arrays.items() if name.startswith("expected_")}
+    windows = int(own.pop("windows"))
+    times, values, missing = (arrays[name] for name in FRAME)
+    issued = [arrays[f"issued_{name}"] for name in ISSUED]
+    index, cutoffs = pd.DatetimeIndex(times), pd.DatetimeIndex(meta["cutoffs"])
+    (n, steps, targets), k = issued[0].shape, len(meta["levels"])
+    shapes = [(n, steps, targets)] * 2 + [(n, k, steps, targets)] * 2
+    parts = {
+        "its rows": len(index) > 0 and bool(index.notna().all()) and index.is_monotonic_increasing and index.is_unique,
+        "its columns": values.shape == missing.shape == (len(index), len({*meta["columns"]})),
+        "its numbers": windows > 0
+        and all(one.dtype == np.float64 and _measured(one) for one in (values, *issued[:2], *own.values())),
+        "its forecasts": n == len(cutoffs) > 0 < steps and [part.shape for part in issued] == shapes,
+        "its cutoffs": bool(cutoffs.isin(index).all()) and pd.Timestamp(meta["watched"]) in cutoffs,
+        "its validation": all(own[name].shape == (steps,) for name in ("mae", "log_mae", "log_std", "worse_std"))
+        and own["coverage"].shape == own["coverage_std"].shape == (len(own["levels"]), steps)
+        and {*meta["levels"]} <= {*own["levels"].tolist()},
+        "its log": len(meta["log"]) > 0 and _is_log(meta["log"], [name_of(level) for level in meta["levels"]]),
+    }
+    if wrong := [name for name, right in parts.items() if not right]:
+        raise ValueError(f"{wrong[0]} are none that an update leaves")
+    seen = SeriesFrame(values, index, tuple(meta["columns"]), meta["freq"], path, missing=missing)
+    return State(
+        checkpoint=meta["checkpoint"],
+        levels=tuple(meta["levels"]),
+        reference=Reference(
+            baseline=meta["baseline"], period=meta["period"], expected=Expected(windows=windows, **own)
+        ),
+        seen=seen,
+        issued=[
+            Issued(cutoff=cutoff, **dict(zip(ISSUED, (part[i] for part in issued), strict=True)))
+            for i, cutoff in enumerate(cutoffs)
+        ],
+        watched=pd.Timestamp(meta["watched"]),
+        log=[dict(line) for line in meta["log"]],
+        latest=meta["latest"],
+    )
+
+
+def _measured(array: FloatArray) -> bool:
+    return bool((np.abs(array) < FARTHEST).all())
+
+
+def _is_log(log: Sequence[Line], levels: list[str]) -> bool:
+    """Whether figures stand where they are needed, and sums change with a watched day alone."""
+    totals: Mapping[str, float] = {}
+    for line in log:
+        known = (line["mae"], line["baseline_mae"], *line["coverage"].values())
+        if list(line["coverage"]) != levels or (line["values"] and None in known):
+            return False
+        now = {str(name): total for name, total in line["totals"].items()}
+        if (line["day"] is None and now != totals) or line["alarms"] != alarms(now):
+            return False
+        if line["day"] is not None and levels and not {"coverage", "expected_coverage"} <= line["day"].keys():
+            return False
+        totals = now
+    return True
 
 
 def so_far(log: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -9,11 +9,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from forecast.comparison.rows import ODD, Comparison, Row, Spread, read_arrays
+from forecast.comparison.rows import Comparison, Row, Spread
 from forecast.comparison.tables import baselines, heading
+from forecast.documents import DocumentError
 from forecast.report.figures import blank_figure, drawn_name, lighten, name_beside, show_dates
 from forecast.report.forecasters import baseline_name, best_baseline
 from forecast.run_folder import FORECASTS, STEP_ERRORS, Run
+from forecast.run_folder.windows import read_windows
 
 # Okabe and Ito's palette; a second and third round of it has other dashes and markers.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#000000")
@@ -150,15 +152,15 @@ def forecasts_figure(rows: Sequence[Row], title: str) -> Figure | None:
 def _forecasts(run: Run) -> dict[Any, dict[str, Any]]:
     """First forecast time -> the window's times, truth and forecast (P, T); empty where it has none to read."""
     try:
-        with read_arrays(run.path / FORECASTS) as content:
-            past, columns = content["past"].shape[1], [str(name) for name in content["columns"]]
-            windows = zip(content["timestamps"], content["truth"], content["forecast"], strict=True)
-            return {
-                pd.Timestamp(times[past]): {"times": times[past:], "truth": truth, "forecast": made, "columns": columns}
-                for times, truth, made in windows
-            }
-    except ODD:
+        content = read_windows(run.path / FORECASTS)
+    except DocumentError:
         return {}
+    past, columns = content["past"].shape[1], [str(name) for name in content["columns"]]
+    windows = zip(content["timestamps"], content["truth"], content["forecast"], strict=True)
+    return {
+        pd.Timestamp(times[past]): {"times": times[past:], "truth": truth, "forecast": made, "columns": columns}
+        for times, truth, made in windows
+    }
 
 
 def step_errors(run: Run, column: str) -> list[float]:

@@ -3,16 +3,15 @@
 import json
 import math
 import statistics
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
 
 from forecast.comparison.bootstrap import Interval, paired_interval
+from forecast.documents import FARTHEST, Array, DocumentError, read_arrays
 from forecast.errors import UserError
 from forecast.run_folder import NOT_IDENTITY, OVERRIDES, WINDOW_ERRORS, Run, read_run
 
@@ -25,8 +24,6 @@ DATA = ("data", "data.path", "data.name")
 TASK = ("data", "pred_len", "protocol", "experiment")
 # Of `data` in run.json: what is alike where window errors may be compared; the last two are of panels.
 COMPARED = ("checksum", "targets", "splits", "gaps", "windows", "scaling")
-# What reading a NumPy archive of any origin can raise.
-ODD = (OSError, ValueError, KeyError, TypeError, IndexError, MemoryError, zipfile.BadZipFile)
 
 
 class Spread(NamedTuple):
@@ -100,9 +97,8 @@ def _with_errors(run: Run) -> Run:
         return run
     try:
         window_errors(run)
-    except ODD as error:
-        reason = f"{WINDOW_ERRORS}: {(str(error) or type(error).__name__).splitlines()[0]}"
-        return replace(run, state="foreign", reason=reason)
+    except DocumentError as error:
+        return replace(run, state="foreign", reason=f"{WINDOW_ERRORS}: {error.reason}")
     return run
 
 
@@ -205,21 +201,14 @@ def block_length(*rows: Row) -> int:
 
 def window_errors(run: Run) -> dict[int, float]:
     """The first forecast row of each window -> its mean squared error, scaled units."""
-    with read_arrays(run.path / WINDOW_ERRORS) as arrays:
-        if arrays["squared_scaled"].ndim != 2 or arrays["start"].dtype.kind != "i":
-            raise ValueError("it holds no errors by window and column")
-        origins = arrays["start"] + int(run.metrics["seq_len"])
-        return dict(zip(origins.tolist(), arrays["squared_scaled"].mean(1).tolist(), strict=True))
-
-
-def read_arrays(path: Path) -> NpzFile:
-    """A NumPy archive as a run has it. Raises ValueError for a compressed one: a few MB could become many GB."""
-    with zipfile.ZipFile(path) as archive:
-        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-            raise ValueError("it is compressed, which no run does")
-    arrays = np.load(path)
-    assert isinstance(arrays, NpzFile)
-    return arrays
+    path = run.path / WINDOW_ERRORS
+    arrays = read_arrays(path, {"start": Array("i", 1), "squared_scaled": Array("f", 2)}, most=8000)
+    if arrays is None:
+        raise DocumentError(path, "there is no such file")
+    starts, errors = arrays["start"], arrays["squared_scaled"]
+    if len(starts) != len(errors) or not errors.size or not (np.abs(errors) < FARTHEST).all():
+        raise DocumentError(path, "it has no error for each window and column")
+    return dict(zip((starts + int(run.metrics["seq_len"])).tolist(), errors.mean(1).tolist(), strict=True))
 
 
 def shared_windows(rows: Sequence[Row]) -> int:

@@ -1,6 +1,5 @@
 """A model as a torch.export program: a graph that runs without this package and draws no random numbers."""
 
-import json
 import re
 import warnings
 import zipfile
@@ -10,8 +9,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, fx, nn
 from torch.export import Dim, ExportedProgram
+from typing_extensions import TypedDict
 
 from forecast.attention.base import SeededDraws
+from forecast.documents import parse_json
 from forecast.errors import UserError
 from forecast.models.base import ForecastModel
 
@@ -23,6 +24,22 @@ MEMBERS = re.compile(
     r"models/model\.json|data/(weights/weight|constants/tensor)_\d+|data/(weights|constants)/model_\w+_config\.json|"
     r"data/sample_inputs/model\.pt|archive_format|archive_version|byteorder|\.data/(version|serialization_id)"
 )
+
+
+LARGEST_CONFIG = 10**8  # bytes of what an archive says of its weights
+
+
+class Entry(TypedDict):
+    """Of a weight in an archive."""
+
+    path_name: str
+    use_pickle: bool
+
+
+class Config(TypedDict):
+    """What an archive says of its weights."""
+
+    config: dict[str, Entry]
 
 
 class StoredDraws(nn.Module):
@@ -154,7 +171,9 @@ def _pickled(path: Path) -> str:
             if not MEMBERS.fullmatch(name):
                 return f"'{name}'"
             if name.endswith("_config.json"):
-                for entry in json.loads(archive.read(member))["config"].values():
+                if archive.getinfo(member).file_size > LARGEST_CONFIG:
+                    return f"'{name}', which is too large"
+                for entry in parse_json(member, archive.read(member), Config)["config"].values():
                     if entry["use_pickle"] is not False:
                         return f"'{entry['path_name']}'"
             if name.endswith(".pt"):

@@ -41,5 +41,5 @@ def board_table(rows: Sequence[Mapping[str, Any]], *, error: str) -> Table:
         seconds = "-" if row["seconds"] is None else f"{row['seconds']:.1f}"
         figures = [short_number(row[key]) for key in ("validation", "test", "mase")]
         said = "chosen" if row["chosen"] else str(row.get("reason", ""))
-        table.add_row(Text(row["model"]), *figures, weight, seconds, Text(said))
+        table.add_row(Text(label(row["model"])), *figures, weight, seconds, Text(label(said, 300)))
     return table

@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
-from forecast.run_folder.documents import read_json, read_text
+from forecast.documents import DocumentError, read_json, read_yaml
 from forecast.run_folder.lock import running_or_killed
 
 log = logging.getLogger(__name__)
@@ -111,13 +109,16 @@ def write_run_info(folder: Path, info: dict[str, Any]) -> None:
 
 def read_run(folder: Path) -> Run:
     """The run in `folder`, whatever state it is in."""
+    from forecast.run_folder.shapes import Metrics, RunInfo  # what they need, `--help` does not wait for
+
     try:
-        info, metrics = read_json(folder / RUN_INFO), read_json(folder / METRICS)
+        info: Mapping[str, Any] = read_json(folder / RUN_INFO, RunInfo) or {}
+        metrics: Mapping[str, Any] = read_json(folder / METRICS, Metrics) or {}
         overrides, job = _overrides_and_job(folder, info)
-    except RecursionError:
-        return Run(path=folder, state="foreign", reason="one of its files is nested too deeply")
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        return Run(path=folder, state="foreign", reason=(str(error) or type(error).__name__).splitlines()[0])
+    except DocumentError as error:
+        return Run(path=folder, state="foreign", reason=f"{error.name}: {error.reason}")
+    except ValueError as error:
+        return Run(path=folder, state="foreign", reason=str(error))
     state, reason = _state(folder, metrics, info)
     return Run(path=folder, state=state, reason=reason, overrides=overrides, job=job, metrics=metrics, run_info=info)
 
@@ -171,7 +172,9 @@ def _state(folder: Path, metrics: Mapping[str, Any], info: Mapping[str, Any]) ->
         missing = [f"{other} is not the one that {METRICS} was written with: {both}"]
     if missing:
         return "unfinished", missing[0]
-    if lacking := [key for key, kind in KEYS.items() if type(metrics.get(key)) is not kind]:  # True is no int here
+    lacking = [key for key, kind in KEYS.items() if type(metrics.get(key)) is not kind]  # True is no int here
+    if lacking or "windows" not in metrics["test"]:
+        lacking = lacking or ["test.windows"]
         return "foreign", f"{METRICS} has no {', '.join(lacking)}"
     errors = metrics["test"].get("scaled")
     values = [errors.get(name) for name in ("mse", "mae")] if isinstance(errors, Mapping) else [None]
@@ -186,21 +189,14 @@ def _overrides_and_job(folder: Path, info: Mapping[str, Any]) -> tuple[dict[str,
     As run.json has them: Hydra's own files are written anew each time a sweep comes by. Raises ValueError where neither
     has them.
     """
-    lines, job = info.get("overrides"), info.get("job")
-    if not isinstance(lines, list):
-        if not (folder / OVERRIDES).is_file():
-            raise ValueError(f"there is no {OVERRIDES}: no run of forecast train")
-        lines = yaml.safe_load(read_text(folder / OVERRIDES, most=1))
-    if not isinstance(lines, list):
-        raise ValueError(f"{OVERRIDES} is not a list")
-    if not all(isinstance(line, str) for line in lines):  # a list of aliases could be written out for hours
-        raise ValueError("its overrides are not a list of texts")
+    lines, job = info.get("overrides"), info.get("job")  # type: list[str] | None, Any
+    if lines is None:
+        lines = read_yaml(folder / OVERRIDES, list[str])
+    if lines is None:
+        raise ValueError(f"there is no {OVERRIDES}: no run of forecast train")
     if "job" not in info:
-        file = folder / ".hydra" / "hydra.yaml"
-        job = yaml.safe_load(read_text(file, most=1)) if file.is_file() else None
+        job = read_yaml(folder / ".hydra" / "hydra.yaml", dict[str, Any])
         for key in ("hydra", "job", "num"):
             job = job.get(key) if isinstance(job, Mapping) else None
-    if not isinstance(job, int):
-        job = 0
     pairs = (line.partition("=") for line in lines)
-    return {key.lstrip("+"): value for key, _, value in pairs}, job
+    return {key.lstrip("+"): value for key, _, value in pairs}, job if isinstance(job, int) else 0

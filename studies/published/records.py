@@ -8,9 +8,11 @@ from typing import Any
 
 from filelock import FileLock
 
+from forecast.documents import DocumentError, parse_json
 from forecast.errors import UserError
 from forecast.files import rounded
 from forecast.run_folder import Run, result_line
+from forecast.run_folder.shapes import Metrics
 from studies.published.tables import Job
 
 # Without these a line is no result.
@@ -18,6 +20,17 @@ KEYS = (
     *("identity", "table", "row", "contender", "overrides", "seed", "seq_len", "protocol"),
     *("versions", "test", "baselines", "cost"),
 )
+
+
+class Line(Metrics, total=False):
+    """A result: its metrics.json, its run.json and its place, in one."""
+
+    identity: str
+    table: str
+    row: str
+    contender: str
+    overrides: list[str]
+    versions: dict[str, str | int | None]
 
 
 def key(line: Mapping[str, Any]) -> tuple[str, ...]:
@@ -71,19 +84,19 @@ def read(path: Path) -> list[dict[str, Any]]:
         if not raw.strip() or not (raw.endswith((b"\n", b"\r")) or _is_json(raw)):
             continue
         try:
-            line = json.loads(raw)
+            line = parse_json(path, raw, Line)
             problem = next((f"it has no {name}" for name in KEYS if name not in line), None)
-        except (ValueError, TypeError) as error:
-            problem = str(error)
+        except DocumentError as error:
+            problem = error.reason
         if problem is not None:
             raise UserError(f"{path}, line {number} is no result: {problem}. Remove the line.")
-        results[key(line)] = line
+        results[key(line)] = dict(line)
     return list(results.values())
 
 
 def _is_json(raw: bytes) -> bool:
     try:
-        json.loads(raw)
-    except ValueError:
+        parse_json("", raw, dict[str, Any])
+    except DocumentError:
         return False
     return True

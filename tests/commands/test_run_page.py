@@ -7,10 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from mutations import FILES, texts
 from program import call
 from script import call_script
 
-from forecast.run_folder import sha256
+from forecast.commands import page
+from forecast.errors import UserError
+from forecast.run_folder import Run, sha256
 
 
 @pytest.fixture
@@ -111,3 +114,27 @@ def test_the_page_does_not_say_where_the_data_lay(csv_run):
     config = (csv_run / "report.html").read_text().split("every key")[1]
     assert "optim.lr" in config and "data.time_column" in config
     assert "data.path" not in config and "logger" not in config and str(csv_run.parent) not in config
+
+
+@pytest.mark.parametrize("whole", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["metrics.json", "run.json"])
+def test_documents_that_a_stranger_has_changed_give_a_page_or_a_sentence(run, name, whole, monkeypatch):
+    monkeypatch.setattr(page, "say", lambda *_: None)
+    text = (run / name).read_bytes()
+    cases = ((kind, change(text)) for kind, change in FILES.items()) if whole else texts(text, every=False)
+    for kind, content in cases:
+        (run / name).write_bytes(content)
+        try:
+            page.remake(run, overwrite=True)
+        except UserError as error:
+            assert "\n" not in str(error) and len(str(error)) < 1000, kind
+
+
+@pytest.mark.parametrize(
+    "text", ["ckpt_path: [x]\n", "ckpt_path: /nowhere/x\n", 'ckpt_path: "a\\0b"\n', "[" * 1000, ""]
+)
+def test_the_config_of_an_evaluation_names_a_checkpoint_or_nothing(tmp_path, text):
+    (tmp_path / ".hydra").mkdir()
+    (tmp_path / ".hydra" / "config.yaml").write_text(text)
+    with pytest.raises(UserError, match=r"the checkpoint that was evaluated, .* is not there"):
+        page.evaluated_checkpoint(Run(path=tmp_path, state="finished"))

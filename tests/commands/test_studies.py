@@ -124,6 +124,6 @@ def test_a_line_that_a_kill_left_half_written_is_cut_off(tmp_path):
 @pytest.mark.parametrize("content", ["mine\n", "[1]\n"])
 def test_a_file_that_is_no_journal_is_left_as_it_is(content, tmp_path):
     (tmp_path / "journal.log").write_text(content)
-    with pytest.raises(UserError, match=r"journal\.log is no journal of a study: choose another folder"):
+    with pytest.raises(UserError, match=r"journal\.log is no journal of a study .*: choose another folder"):
         joined(tmp_path)
     assert (tmp_path / "journal.log").read_text() == content

@@ -300,9 +300,9 @@ def change(**keys):
     ("spoil", "words"),
     [
         (lambda folder: (folder / "trials.json").unlink(), "has no trials.json: its study runs, or was killed."),
-        (lambda folder: (folder / "trials.json").write_text("{"), "Expecting property name"),
-        (lambda folder: (folder / "trials.json").write_text('{"a": 1}'), "is not of a study: it has no best"),
-        (change(trials=[3]), "trials.json is damaged: TypeError"),
+        (lambda folder: (folder / "trials.json").write_text("{"), "is not of a study: it is no JSON"),
+        (lambda folder: (folder / "trials.json").write_text('{"a": 1}'), "is not of a study: it has no model"),
+        (change(trials=[3]), "is not of a study: trials.0: must be"),
         (change(files={}), "report.html is there and is not a page of this study"),
     ],
 )

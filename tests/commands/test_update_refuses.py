@@ -1,5 +1,6 @@
 """What `forecast update` refuses, each in one sentence, with the state as it was."""
 
+import json
 import re
 import shutil
 from functools import partial
@@ -176,8 +177,13 @@ def test_the_updates_of_another_checkpoint_other_levels_and_a_damaged_state(run,
         (folder / "state.npz").write_bytes(damaged)
         text = refusal(capsys, "update", *words(run, path, folder))
         assert "state.npz cannot be read as the state of an update: " in text
-    np.savez(folder / "state.npz", meta=np.array('{"format": 2}'))
-    assert "format 2" in refusal(capsys, "update", *words(run, path, folder))
+    (folder / "state.npz").write_bytes(content)
+    with np.load(folder / "state.npz") as file:
+        arrays = dict(file)
+    former = json.loads(str(arrays["meta"])) | {"format": 1, "latest": ["../../../x", "mine"]}  # it named its file
+    np.savez(folder / "state.npz", **{**arrays, "meta": np.array(json.dumps(former))})
+    assert "format: must be 2" in refusal(capsys, "update", *words(run, path, folder))
+    assert not (folder / "forecasts/../../../x").exists()
 
 
 def test_files_of_others_and_files_that_are_read_are_not_written_over(run, tmp_path, capsys):

@@ -164,8 +164,8 @@ BROKEN = {
     "no metrics": ("metrics.json", None, "unfinished", "there is no metrics.json"),
     "no window errors": ("errors_by_window.npz", None, "unfinished", "errors_by_window.npz is missing or cut off"),
     "cut window errors": ("errors_by_window.npz", "PK", "unfinished", "errors_by_window.npz is missing or cut off"),
-    "cut metrics": ("metrics.json", '{"model": "inf', "foreign", "Unterminated string"),
-    "no seed": ("metrics.json", {"seed": None}, "foreign", "metrics.json has no seed"),
+    "cut metrics": ("metrics.json", '{"model": "inf', "foreign", "metrics.json: it is no JSON (EOF while parsing"),
+    "no seed": ("metrics.json", {"seed": None}, "foreign", "metrics.json: seed: must be a valid integer"),
     "another program's": ("metrics.json", '{"accuracy": 1.0}', "foreign", "metrics.json has no model, data, features"),
     "no overrides": (
         ".hydra/overrides.yaml",
@@ -173,24 +173,45 @@ BROKEN = {
         "foreign",
         "there is no .hydra/overrides.yaml: no run of forecast train",
     ),
-    "overrides of another kind": (".hydra/overrides.yaml", "a: 1", "foreign", "is not a list"),
-    "brackets without an end": ("metrics.json", "[" * 100_000, "foreign", "is nested too deeply"),
+    "overrides of another kind": (
+        ".hydra/overrides.yaml",
+        "a: 1",
+        "foreign",
+        "overrides.yaml: it must be a valid list",
+    ),
+    "brackets without an end": ("metrics.json", "[" * 100_000, "foreign", "recursion limit exceeded"),
     "a deep metric": ("metrics.json", '{"model": ' + "[" * 200 + "]" * 200 + "}", "foreign", "is nested too deeply"),
     "brackets for overrides": (".hydra/overrides.yaml", "[" * 5_000, "foreign", "is nested too deeply"),
-    "a YAML bomb": (".hydra/overrides.yaml", ALIASES, "foreign", "overrides are not a list of texts"),
-    "numbers for overrides": ("run.json", {"overrides": [3, 4]}, "foreign", "overrides are not a list of texts"),
-    "a large file": ("run.json", f'"{"x" * 60_000_000}"', "foreign", "run.json has 60 MB; no run writes more than 50"),
-    "a seed that is true": ("metrics.json", {"seed": True}, "foreign", "metrics.json has no seed"),
+    "a YAML bomb": (".hydra/overrides.yaml", ALIASES, "foreign", "overrides.yaml: it is no plain YAML (an alias"),
+    "numbers for overrides": (
+        "run.json",
+        {"overrides": [3, 4]},
+        "foreign",
+        "run.json: overrides.0: must be a valid string",
+    ),
+    "a large file": (
+        "run.json",
+        f'"{"x" * 60_000_000}"',
+        "foreign",
+        "run.json: it has 60 MB, and none of its kind more than 50",
+    ),
+    "a seed that is true": ("metrics.json", {"seed": True}, "foreign", "seed: must be a valid integer"),
     "a number of 5,000 digits": (
         "metrics.json",
         f'{{"seed": {"9" * 5000}}}',
         "foreign",
-        "holds a number of 5000 digits",
+        "number out of range",
     ),
-    "a cost of 401 digits": ("metrics.json", {"cost": {"train_seconds": 10**400}}, "foreign", "number of 401 digits"),
+    "a cost of 401 digits": (
+        "metrics.json",
+        {"cost": {"train_seconds": 10**400}},
+        "foreign",
+        "a whole number in it has more than 64 bits",
+    ),
+    "MSE None": ("metrics.json", {"test": {"windows": 3, "scaled": {"mse": None, "mae": 0.5}}}, "failed", NOT_FINITE),
     **{
-        f"MSE {mse!r}": ("metrics.json", {"test": {"scaled": {"mse": mse, "mae": 0.5}}}, "failed", NOT_FINITE)
-        for mse in (None, "NaN", float("nan"))
+        f"MSE {mse!r}": ("metrics.json", {"test": {"scaled": {"mse": mse, "mae": 0.5}}}, "foreign", "metrics.json: ")
+        for mse in ("NaN", float("nan"))
     },
 }
 

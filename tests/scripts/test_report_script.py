@@ -123,7 +123,7 @@ def test_failed_nan_killed_and_foreign_runs_are_named_with_their_reason(report, 
         '{"status": "failed", "error": "the loss is not finite at step 7\\nmore"}'
     )
     metrics = sweep / "lsh1" / "metrics.json"
-    metrics.write_text(metrics.read_text().replace('"mse": 0.5', '"mse": NaN, "was": 0.5', 1))
+    metrics.write_text(metrics.read_text().replace('"mse": 0.5', '"mse": null, "was": 0.5', 1))
     (sweep / "full3" / "run.json").write_text('{"status": "running"}')
     (sweep / "notes").mkdir()
     output = report(sweep)

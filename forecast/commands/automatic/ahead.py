@@ -68,4 +68,4 @@ def of_panel(forecaster: Forecaster, future: str | None, level: Sequence[float] 
 
 def stamps(times: Sequence[pd.DatetimeIndex]) -> np.ndarray:
     """(W, L + P) without a time zone."""
-    return np.stack([one.tz_localize(None).to_numpy() for one in times])
+    return np.stack([one.tz_localize(None).to_numpy("datetime64[ns]") for one in times])

@@ -42,7 +42,7 @@ def leaderboard(
                 "validation": weighed["mean"],
                 "test": ensemble["test"]["scaled"][error],
                 "mase": ensemble["test"].get("mase"),
-                "seconds": ensemble["cost"]["train_seconds"],
+                "seconds": ensemble["cost"].get("train_seconds"),
                 "chosen": True,
                 "weight": None,
             }

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from forecast.commands.automatic.documents import AutoState
 from forecast.commands.outputs import keep_others
+from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
 from forecast.files import write_json
 from forecast.run_folder import METRICS, PAGE, RUN_INFO
-from forecast.run_folder.documents import read_json
 
 FOLDER, STATE = "members", "auto.json"
 OUTCOMES = "outcomes.json"  # beside members: what ended without figures, and what steps took
@@ -26,7 +27,7 @@ WRITTEN = 1.0  # seconds between two notes of the time that has passed
 
 def check_folder(folder: Path, *, make: bool = False) -> None:
     """Raises UserError for a folder that holds what is not ours. make: makes it; UserError where none can be made."""
-    ours = (folder / RUN_INFO).exists() or bool(read_json(folder / FOLDER / STATE))
+    ours = (folder / RUN_INFO).exists() or read_state(folder) is not None
     files = [folder / name for name in (BOARD, FORECAST, METRICS, PAGE)]
     keep_others(files, ours=ours, key=f"--output {folder}", like="a file of forecast auto", fix="choose another folder")
     try:
@@ -34,6 +35,14 @@ def check_folder(folder: Path, *, make: bool = False) -> None:
             (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--output {folder} cannot be made: {error.strerror}. Choose another folder") from error
+
+
+def read_state(folder: Path) -> AutoState | None:
+    """What an automatic run was asked for, and how long it took; None before it. UserError for a damaged file."""
+    try:
+        return read_json(folder / FOLDER / STATE, AutoState)
+    except DocumentError as error:
+        raise UserError(f"{folder / FOLDER / STATE} is damaged: {error.reason}. Choose another folder") from error
 
 
 class Budget:
@@ -48,24 +57,19 @@ class Budget:
         self.path, self.total = folder / FOLDER / STATE, 60.0 * minutes
         self.begin, self.before, self.noted = begun, 0.0, 0.0
         self.asked = json.loads(json.dumps(asked))
-        state = read_json(self.path)
-        if state and state.get("asked") != self.asked and not any(self.path.parent.glob(f"*/{MEMBER}")):
+        state = read_state(folder)
+        if state is not None and state["asked"] != self.asked and not any(self.path.parent.glob(f"*/{MEMBER}")):
             self.forget()
-            state = {}
-        self.is_new = not state
-        if state:
-            if state.get("asked") != self.asked:
-                differs = [key for key in self.asked if state.get("asked", {}).get(key) != self.asked[key]]
+            state = None
+        self.is_new = state is None
+        if state is not None:
+            if state["asked"] != self.asked:
+                differs = [key for key in self.asked if state["asked"].get(key) != self.asked[key]]
                 raise UserError(
                     f"--output {folder}: another automatic run was begun there, with another {', '.join(differs)}. "
                     "Choose another folder, or ask for the same."
                 )
-            try:
-                self.before = float(state["seconds"])
-            except (KeyError, TypeError, ValueError):
-                raise UserError(
-                    f"{self.path} is damaged: it does not say how long it took. Choose another folder"
-                ) from None
+            self.before = float(state["seconds"])
         else:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         self.note()

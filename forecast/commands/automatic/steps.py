@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.automatic.ahead import ahead
 from forecast.commands.automatic.budget import MEMBER, PACE, RIDGE
+from forecast.commands.automatic.documents import Member, Settings
 from forecast.commands.automatic.pace import measure
 from forecast.commands.inputs import trained_source
 from forecast.commands.page import remake
@@ -25,6 +26,7 @@ from forecast.config.entry import call
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
+from forecast.documents import read_json
 from forecast.errors import UserError
 from forecast.evaluation.blocks import all_metrics
 from forecast.evaluation.column_use import rests_on
@@ -32,7 +34,7 @@ from forecast.evaluation.evaluate import MODEL, Protocol, evaluate
 from forecast.evaluation.panel_evaluate import evaluate_panel
 from forecast.files import rounded, save_arrays, write_json
 from forecast.run_folder import AHEAD, METRICS, checkpoint_path
-from forecast.run_folder.documents import read_json
+from forecast.run_folder.shapes import Metrics
 from forecast.training.any_model import fit_model
 from forecast.training.refit import refit
 
@@ -40,7 +42,7 @@ SPLITS = ("val", "test")
 CPU = torch.device("cpu")
 
 
-def words(settings: dict[str, Any]) -> list[str]:
+def words(settings: Mapping[Any, int]) -> list[str]:
     """Overrides as Hydra reads them."""
     return [f"{key}={hydra_value(value)}" for key, value in settings.items()]
 
@@ -60,7 +62,7 @@ def train_member(folder: Path, overrides: Sequence[str], *, allowance: float | N
     at once. Raises UserError where there is no time for it, and as a training does.
     """
     if allowance is not None:
-        settings = read_json(folder / PACE) or _paced(folder, overrides, allowance)
+        settings = read_json(folder / PACE, Settings) or _paced(folder, overrides, allowance)
         overrides = [*overrides, *words(settings)]
     last = checkpoint_path(folder, "last")
     if allowance is not None and last.is_file():
@@ -128,11 +130,11 @@ def judge_member(folder: Path, overrides: Sequence[str], *, seconds: float) -> d
 
 def refit_run(folder: Path, overrides: Sequence[str]) -> float:
     """Trains what a run has chosen once more, on all rows; returns the seconds that it took."""
-    overrides = [*overrides, *words(read_json(folder / PACE) or {})]
+    overrides = [*overrides, *words(read_json(folder / PACE, Settings) or {})]
 
     def task(cfg: DictConfig) -> float:
         plan = make_plan(cfg)
-        metrics = read_json(folder / METRICS) or read_json(folder / MEMBER)
+        metrics = read_json(folder / METRICS, Metrics) or read_json(folder / MEMBER, Member) or {}
         data = read_data(plan.source, plan.config)
         return refit(plan, chosen_checkpoint(folder), data, rows=True, metrics=kept_metrics(metrics)).seconds
 
@@ -166,7 +168,7 @@ def page_with(folder: Path, *, board: dict[str, Any], forecast: dict[str, Any] |
     (folder / AHEAD).unlink(missing_ok=True)
     if forecast is not None:
         save_arrays(folder / AHEAD, ahead(**forecast))
-    metrics = read_json(folder / METRICS)
+    metrics = read_json(folder / METRICS, Metrics) or {}
     write_json(folder / METRICS, {**metrics, "leaderboard": board})
     remake(folder, overwrite=True)
 
@@ -177,7 +179,7 @@ def explain(folder: Path) -> dict[str, Any]:
     source = trained_source(checkpoint, root=None)
     data, protocol = read_data(source, checkpoint.config), build(checkpoint.config["protocol"])
     found = rests_on(checkpoint.model(), data, split="test", protocol=protocol)
-    write_json(folder / METRICS, {**read_json(folder / METRICS), "rests_on": rounded(found)})
+    write_json(folder / METRICS, {**(read_json(folder / METRICS, Metrics) or {}), "rests_on": rounded(found)})
     return found
 
 

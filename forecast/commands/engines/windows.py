@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from forecast.commands.engines.ray_cluster import at_work, cluster_of
@@ -26,6 +25,7 @@ from forecast.commands.predict_panel import device_name, part_of
 from forecast.config.settings import EvaluateSettings
 from forecast.data.catalog import file_md5
 from forecast.data.panel.prepare import PanelData
+from forecast.documents import ODD, Array, DocumentError, read_arrays
 from forecast.evaluation import replayed
 from forecast.evaluation.baselines import saved_fits
 from forecast.evaluation.evaluate import Protocol
@@ -34,6 +34,7 @@ from forecast.evaluation.panel_pass import PanelPass, panel_pass
 from forecast.files import save_arrays, together
 
 PIECE = 2**15  # windows of a part at most
+ARRAYS = {"point": Array("f", 3), **dict.fromkeys(("lower", "upper"), Array("f", 4, optional=True))}  # of one
 PARTS = "forecasts.parts"  # the folder of the parts, in that of the evaluation
 
 
@@ -147,14 +148,16 @@ def is_whole(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.testzip() is None
-    except (OSError, zipfile.BadZipFile):
+    except ODD:
         return False
 
 
 def read(paths: Sequence[Path], chunk: int) -> Iterator[replayed.Made]:
     """The forecasts in parts, `chunk` windows at a time, one part in memory."""
     for path in paths:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: torch.from_numpy(archive[name]) for name in archive.files}
+        found = read_arrays(path, ARRAYS, most=16_000)
+        if found is None:
+            raise DocumentError(path, "there is no such file")
+        arrays = {name: torch.from_numpy(one) for name, one in found.items()}
         for first in range(0, len(arrays["point"]), chunk):
             yield replayed.Made(**{name: array[first : first + chunk] for name, array in arrays.items()})

@@ -6,20 +6,21 @@ import logging
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
 from filelock import FileLock
+from typing_extensions import NotRequired, TypedDict
 
+from forecast.data.findings import Gaps
 from forecast.data.gaps import Repair
 from forecast.data.panel.frame import Facts, PanelFrame
 from forecast.data.panel.rows import Float32
 from forecast.data.reading.layout import Layout
 from forecast.data.sources import CsvSource
+from forecast.documents import Array, Count, read_arrays, read_json
 from forecast.errors import UserError
 from forecast.files import sync, write_text
 
@@ -29,6 +30,51 @@ FOUND = "found"  # no frequency of pandas
 _ENDS = 1 << 20  # bytes at the beginning and at the end of a source that tell whether it has changed
 _VALUES, _MEASURED, _ARRAYS, _META = "values.f32", "measured.bool", "arrays.npz", "meta.json"
 _PLAIN = ("freq", "columns", "numbers", "id_column", "time_column", "left_out", "checksum", "time_format", "categories")
+
+
+_LONGEST = 10**8  # steps of a calendar
+_OF_SERIES = {
+    "offsets": Array("i", 1),
+    "steps": Array("i", 1),
+    "ids": Array("U", 1),
+    "facts": Array("f", 2, optional=True),
+}
+
+
+class FactsOf(TypedDict):
+    """See `Facts`."""
+
+    names: list[str]
+    categories: dict[str, list[str]]
+    columns: list[str]
+
+
+class RepairOf(TypedDict):
+    """See `Repair`."""
+
+    policy: Gaps
+    rows_added: Count
+    cells_filled: Count
+    longest_run: Count
+
+
+class Meta(TypedDict):
+    """What is said of a panel beside its arrays, see `PanelFrame`."""
+
+    version: int
+    like: str
+    first: int
+    repair: RepairOf
+    freq: str
+    columns: list[str]
+    numbers: list[int]
+    id_column: str
+    time_column: str
+    left_out: dict[str, list[str]]
+    checksum: str | None
+    time_format: str | None
+    categories: dict[str, list[str]]
+    facts: NotRequired[FactsOf]
 
 
 @dataclass(frozen=True)
@@ -150,37 +196,39 @@ def _opened(home: Path, name: str, *, like: str | None = None) -> PanelFrame | N
     like: that of `Unfinished` which it must have.
     """
     try:
-        meta: dict[str, Any] = json.loads((home / _META).read_text(encoding="utf-8"))
-        version, read_like = meta.pop("version"), meta.pop("like", None)
-        if version != _VERSION or like not in (None, read_like):
+        meta, arrays = read_json(home / _META, Meta, most=1000), read_arrays(home / _ARRAYS, _OF_SERIES, most=16_000)
+        if meta is None or arrays is None or meta["version"] != _VERSION or like not in (None, meta["like"]):
             return None
-        with np.load(BytesIO((home / _ARRAYS).read_bytes()), allow_pickle=False) as arrays:
-            offsets, steps, ids = arrays["offsets"], arrays["steps"], arrays["ids"]
-            known = arrays.get("facts", None)
-        said = meta.pop("facts", None)
-        facts = None
-        if known is not None:
+        offsets, steps, ids = arrays["offsets"], arrays["steps"], arrays["ids"]
+        known, said, facts = arrays.get("facts"), meta.get("facts"), None
+        if known is not None and said is not None:
             facts = Facts(tuple(said["names"]), known, said["categories"], tuple(said["columns"]))
+        whole = len(offsets) == len(ids) + 1 == len(steps) + 1 > 1 and not offsets[0] and (np.diff(offsets) > 0).all()
+        of_series = facts is None or facts.values.shape == (len(ids), len(facts.names))
+        if not (whole and of_series and len(meta["numbers"]) == 2 and 0 <= steps.min() <= steps.max() < _LONGEST):
+            return None
         shape = (int(offsets[-1]), len(meta["columns"]))
         cells = shape[0] * shape[1]
         measured = home / _MEASURED
         if (home / _VALUES).stat().st_size != 4 * cells or (measured.exists() and measured.stat().st_size != cells):
             return None
-        return PanelFrame(
+        frame = PanelFrame(
             values=np.memmap(home / _VALUES, dtype=np.dtype("<f4"), mode="r", shape=shape),
             measured=np.memmap(measured, dtype=np.bool_, mode="r", shape=shape) if measured.exists() else None,
             offsets=offsets,
             steps=steps,
             ids=ids,
             name=name,
-            first=pd.Timestamp(meta.pop("first")),
-            repair=Repair(**meta.pop("repair")),
-            columns=tuple(meta.pop("columns")),
-            numbers=tuple(meta.pop("numbers")),
+            first=pd.Timestamp(meta["first"]),
+            repair=Repair(**meta["repair"]),
+            columns=tuple(meta["columns"]),
+            numbers=(meta["numbers"][0], meta["numbers"][1]),
             facts=facts,
-            **meta,
+            **{name: meta[name] for name in _PLAIN if name not in ("columns", "numbers")},  # type: ignore
         )
-    except (OSError, ValueError, KeyError, TypeError, BadZipFile):
+        frame.calendar()  # of such a beginning and frequency there is none else
+        return frame
+    except (OSError, ValueError, OverflowError):
         return None
 
 

@@ -1,20 +1,44 @@
 """Parts of a forecast of many series: files of some series each, with a small JSON beside that says of which run."""
 
-import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any, Literal
+
+from annotated_types import Interval
+from typing_extensions import NotRequired, TypedDict
 
 from forecast.data.catalog import file_md5
 from forecast.data.panel.writing import CSV, Ends, LongTable
+from forecast.documents import Count, DocumentError, Positive, read_json
 from forecast.errors import UserError
 from forecast.files import json_text
 
 KIND = "forecast of a panel"
 GROUP = 2**17  # rows of a row group: those of a joined file do not tell where its parts began
+
+
+class RunOf(TypedDict):
+    """Of what all parts of a forecast have alike, what joining them needs."""
+
+    series: Count
+    pred_len: Positive
+    left_out: NotRequired[Any]
+    unseen: NotRequired[Any]
+
+
+class Beside(TypedDict):
+    """The JSON beside a forecast."""
+
+    kind: Literal["forecast of a panel"]
+    run: RunOf
+    shard: list[Annotated[int, Interval(ge=1, le=10**6)]]
+    first: Count
+    stop: Count
+    rows: Count
+    head: Count
+    md5: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +74,14 @@ def beside(path: Path) -> Path:
 
 def read_part(path: Path) -> Part | None:
     """What is said of a forecast; None where nothing is, or nothing of this kind."""
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        said = json.loads(beside(path).read_text(encoding="utf-8"))
-        if said.pop("kind") == KIND and isinstance(said["run"]["series"], int):
-            first, number = (int(text) for text in said.pop("shard"))
-            return Part(shard=(first, number), **said)
-    return None
+    try:
+        found = read_json(beside(path), Beside)
+    except DocumentError:
+        return None
+    if found is None or len(found["shard"]) != 2 or found["shard"][0] > found["shard"][1]:
+        return None
+    own: Any = {key.name: found[key.name] for key in fields(Part)}  # type: ignore[literal-required]
+    return Part(**{**own, "shard": (found["shard"][0], found["shard"][1])})
 
 
 def is_unchanged(path: Path, part: Part) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from data.panel.panel_files import Series, held, long_table, planted, read, refusal
+from mutations import texts
 
 from forecast.data.panel import cache as cache_module
 from forecast.data.panel import columnar_rows, conversion, rows
@@ -213,3 +214,39 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     path = written(tmp_path, "csv")
     (tmp_path / "file").write_text("")
     assert "data.cache=" in refusal(path, cache=str(tmp_path / "file"), **KEYS)
+
+
+def test_a_cache_that_a_stranger_has_changed_is_converted_anew_or_read_as_a_panel(tmp_path, small_parts):
+    """Whatever its documents say: nothing is raised, and no array is larger than its file."""
+    path, cache = written(tmp_path, "csv"), tmp_path / "cache"
+    expected = read(path, cache=str(cache), **KEYS)
+    (home,) = cache.glob("panel-*")
+    text, arrays = (home / "meta.json").read_bytes(), (home / "arrays.npz").read_bytes()
+    for name, content in texts(text):
+        (home / "meta.json").write_bytes(content)
+        found = cache_module._opened(home, str(path))
+        assert found is None or len(found.timestamps(0)) == found.lengths[0], name
+    (home / "meta.json").write_bytes(text)
+    with np.load(home / "arrays.npz") as file:
+        kept = dict(file)
+    changes = {
+        "offsets": [np.zeros(25, int), kept["offsets"][::-1], kept["offsets"] - 1, kept["offsets"] + 10**15],
+        "steps": [kept["steps"] - 10**6, kept["steps"] + 10**15, kept["steps"][:3], kept["steps"].astype(float)],
+        "ids": [np.array([{}] * 24), kept["ids"][:3], np.zeros(24)],
+    }
+    for name, odd in ((name, one) for name, several in changes.items() for one in several):
+        np.savez(home / "arrays.npz", **{**kept, name: odd})
+        assert cache_module._opened(home, str(path)) is None, (name, odd)
+    (home / "arrays.npz").write_bytes(arrays[: len(arrays) // 2])
+    assert_equal(read(path, cache=str(cache), **KEYS), expected)
+
+
+def test_the_log_of_a_conversion_counts_as_far_as_it_is_one(tmp_path):
+    part = (np.arange(3), np.arange(3), np.zeros((3, 2), np.float32))
+    progress.ReadRows.of(tmp_path, 2).add("a", *part)
+    log = (tmp_path / "parts.log").read_bytes()
+    for name, content in texts(log):
+        (tmp_path / "parts.log").write_bytes(content + b"\n")
+        for file, array in zip(("series", "times", "values"), part, strict=True):
+            array.astype("<f4" if file == "values" else "<i8").tofile(tmp_path / f"read.{file}")
+        assert progress.ReadRows.of(tmp_path, 2).rows in (0, 3), name
