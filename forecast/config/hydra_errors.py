@@ -95,9 +95,13 @@ def check_overrides(overrides: Sequence[str]) -> None:
             raise UserError(f"{label(text)}: its brackets stand too deep in each other. Write fewer") from error
         if not override.key_or_group:
             raise UserError(f"'{label(text)}' cannot be read: it names no key. Write key=value")
-        if isinstance(swept := override.value(), RangeSweep):
-            if (swept.stop or 0) - (swept.start or 0) > MOST_JOBS * abs(swept.step or 1):
-                raise UserError(f"{label(text)} are more than {MOST_JOBS} jobs. Give a shorter range, or a longer step")
+        swept = override.value()
+        if isinstance(swept, RangeSweep) and _jobs(swept) > MOST_JOBS:
+            raise UserError(f"{label(text)} are more than {MOST_JOBS} jobs. Give a shorter range, or a longer step")
+
+
+def _jobs(swept: RangeSweep) -> float:
+    return ((swept.stop or 0) - (swept.start or 0)) / (abs(swept.step or 1))
 
 
 def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[str]:
