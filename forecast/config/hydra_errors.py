@@ -9,7 +9,7 @@ from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, ValueType
+from hydra.core.override_parser.types import Override, RangeSweep
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import OmegaConf
@@ -96,10 +96,13 @@ def check_overrides(overrides: Sequence[str]) -> None:
             raise UserError(f"{label(text)}: its brackets stand too deep in each other. Write fewer") from error
         if not override.key_or_group:
             raise UserError(f"'{label(text)}' cannot be read: it names no key. Write key=value")
-        if override.value_type == ValueType.RANGE_SWEEP:
-            swept = override.value()
-            if (swept.stop or 0) - (swept.start or 0) > MOST_JOBS * abs(swept.step or 1):
-                raise UserError(f"{label(text)} are more than {MOST_JOBS} jobs. Give a shorter range, or a longer step")
+        swept = override.value()
+        if isinstance(swept, RangeSweep) and _jobs(swept) > MOST_JOBS:
+            raise UserError(f"{label(text)} are more than {MOST_JOBS} jobs. Give a shorter range, or a longer step")
+
+
+def _jobs(swept: RangeSweep) -> float:
+    return ((swept.stop or 0) - (swept.start or 0)) / (abs(swept.step or 1))
 
 
 def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[str]:

@@ -115,8 +115,8 @@ def check_space(space: Space, cfg: DictConfig, groups: Mapping[str, Sequence[str
             raise UserError(f"tune.space: {label(key, 40)} changes no validation error; leave it out of the space")
         if path == "model" or (_lies_in(path, NOT_COMPARABLE) and path not in BUT):
             raise UserError(
-                f"tune.space: trials that differ in {label(key, 40)} cannot be compared by their validation errors; leave "
-                f"it out of the space and tune for each: forecast tune {key}=VALUE"
+                f"tune.space: trials that differ in {label(key, 40)} cannot be compared by their validation errors; "
+                f"leave it out of the space and tune for each: forecast tune {key}=VALUE"
             )
         if (group := key.partition("@")[0]) in groups:
             wrong = [one for one in getattr(values, "values", ("a range",)) if one not in groups[group]]
