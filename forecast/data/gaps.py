@@ -141,10 +141,10 @@ def rows_since_measured(missing: npt.NDArray[np.bool_], starts: npt.ArrayLike = 
 
     starts: the first row of each series, which count as measured.
     """
-    numbers, columns = np.arange(len(missing)), []
+    numbers, firsts, columns = np.arange(len(missing)), np.asarray(starts, dtype=np.int64), []
     for gone in missing.T:
         last = np.where(gone, 0, numbers)
-        last[starts] = numbers[starts]
+        last[firsts] = numbers[firsts]
         since = numbers - np.maximum.accumulate(last)
         columns.append(since.astype(np.uint8 if since.max(initial=0) < 256 else np.int32))  # types that torch indexes
     return np.stack(columns, axis=1)
