@@ -89,7 +89,7 @@ def changes(values: FloatArray) -> int:
 def shared_lag(pairs: list[tuple[FloatArray, FloatArray]], reach: int) -> tuple[int, bool] | None:
     """The smallest lag below `reach` at which the first (n,) of each pair is the second, and whether it is scaled."""
     lags = np.arange(-reach - LATER, reach)
-    alike = np.logical_and.reduce([of_changes(*map(np.diff, pair), lags) for pair in pairs])
+    alike = np.logical_and.reduce([of_changes(np.diff(known), np.diff(target), lags) for known, target in pairs])
     for lag in sorted(lags[alike].tolist(), key=lambda lag: (abs(lag), lag < 0)):
         moved = [(known[max(0, lag) :], target[max(0, -lag) :]) for known, target in pairs]
         moved = [(known[: len(target)], target[: len(known)]) for known, target in moved]

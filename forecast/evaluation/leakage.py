@@ -240,7 +240,8 @@ def with_noise(data: PreparedData, first: int, generator: np.random.Generator) -
     frame, rows = data.frame, slice(first, min(first + data.seq_len + NOISY_ROWS, len(data.frame)))
     stale = first_change(data.series[rows], prepared_again(data, rows, frame.values[rows]))
     if stale:
-        raise wrong_input(data, first, *stale, "is not made of the frame's timestamps and values")
+        row, column = stale
+        raise wrong_input(data, first, row, column, "is not made of the frame's timestamps and values")
     values = frame.values[rows].copy()
     late = values[data.seq_len :]
     noise = data.scaler.mean + NOISE * data.scaler.std * generator.normal(size=late.shape)
