@@ -136,15 +136,18 @@ def filled_cells(
     return full
 
 
-def rows_since_measured(missing: npt.NDArray[np.bool_], starts: npt.ArrayLike = (0,)) -> npt.NDArray[np.integer[Any]]:
+def rows_since_measured(
+    missing: npt.NDArray[np.bool_], starts: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.integer[Any]]:
     """How many rows before each cell (N, C) the last measured one of its column lies: 0 for a measured cell.
 
-    starts: the first row of each series, which count as measured.
+    starts: the first row of each series, which count as measured; None: of one series.
     """
-    numbers, firsts, columns = np.arange(len(missing)), np.asarray(starts, dtype=np.int64), []
+    starts = np.zeros(1, dtype=np.int64) if starts is None else starts
+    numbers, columns = np.arange(len(missing)), []
     for gone in missing.T:
         last = np.where(gone, 0, numbers)
-        last[firsts] = numbers[firsts]
+        last[starts] = numbers[starts]
         since = numbers - np.maximum.accumulate(last)
         columns.append(since.astype(np.uint8 if since.max(initial=0) < 256 else np.int32))  # types that torch indexes
     return np.stack(columns, axis=1)
