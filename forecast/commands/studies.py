@@ -2,7 +2,6 @@
 
 import logging
 import os
-import time
 import uuid
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,10 +40,8 @@ log = logging.getLogger(__name__)
 
 PROCESSES = "processes"
 NAME = "tune"
-LEG = "leg:"  # of a process: when it began, and when it was last seen
 WARM_UP = 1  # validations before which nothing is pruned
 MOST_REPEATS = 25  # points in a row that have been tried before: there are hardly others
-LEAST_SEEN = 1.0  # seconds between two entries in the journal by which a process is seen
 KILLED = "its process was killed"
 
 
@@ -145,15 +142,14 @@ class JournalLock:
 class SharedStudy:
     """One process's part in the study of a folder.
 
-    begun: by time.time, when this process began. first: the point with which a new study begins; None: a drawn one.
+    first: the point with which a new study begins; None: a drawn one.
     """
 
-    def __init__(self, folder: Path, space: Space, *, seed: int, begun: float, first: Point | None) -> None:
-        self.folder, self.begun, self.first = folder, begun, first
+    def __init__(self, folder: Path, space: Space, *, seed: int, first: Point | None) -> None:
+        self.folder, self.first = folder, first
         self.process = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self.distributions = {key: _distribution(values) for key, values in space.items()}
         self.lock = FileLock(folder / LOCK)
-        self.seen = 0.0
         optuna.logging.disable_default_handler()
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         with self.lock, _journal(folder / JOURNAL):
@@ -177,31 +173,13 @@ class SharedStudy:
         own.mkdir(parents=True)
         hold(own)
         try:
-            self.note()
             yield
         finally:
-            self.note(now=True)
             release(own)
 
-    def note(self, *, now: bool = False) -> None:
-        """Notes in the study that this process has been at work until now."""
-        if now or abs(time.time() - self.seen) >= LEAST_SEEN:  # a clock may be set back
-            self.seen = time.time()
-            self.study.set_user_attr(f"{LEG}{self.process}", [self.begun, self.seen])
-
-    def seconds_spent(self, until: float | None = None) -> float:
-        """Seconds in which any process was at work on it, before `until` or at all; those of several count once."""
-        legs = []
-        for key, (begun, seen) in sorted(self.study.user_attrs.items()):
-            if key.startswith(LEG) and (until is None or key != f"{LEG}{self.process}"):
-                running = in_use(self.folder / PROCESSES / key.removeprefix(LEG))
-                legs.append((begun, time.time() if running else seen))
-        spent, last = 0.0, 0.0
-        for begun, seen in sorted(legs):
-            end = seen if until is None else min(seen, until)
-            spent += max(0.0, end - max(begun, last))
-            last = max(last, end)
-        return spent
+    def seconds_spent(self) -> float:
+        """Seconds of all trials that have ended, of whatever process."""
+        return float(sum(trial.user_attrs.get("seconds", 0.0) for trial in self.trials))
 
     @property
     def trials(self) -> list[FrozenTrial]:
@@ -235,7 +213,6 @@ class SharedStudy:
 
     def report(self, trial: Trial, epoch: int, error: float) -> bool:
         """Notes the error of an epoch; False where the trial should end."""
-        self.note()
         if not np.isfinite(error):
             return True
         trial.report(error, epoch)
@@ -353,10 +330,8 @@ def _check_study(study: Study, distributions: Mapping[str, BaseDistribution], jo
     """
     if study.directions != [StudyDirection.MINIMIZE]:
         raise DocumentError(journal, "it is of a study of something else")
-    for key, leg in study.user_attrs.items():
-        bare_name(key.removeprefix(LEG))
-        if not key.startswith(LEG) or len(checked(journal, leg, list[float])) != 2:
-            raise DocumentError(journal, "a process in it has no beginning, or no end")
+    if study.user_attrs:
+        raise DocumentError(journal, "it notes what no study does")
     for trial in study.get_trials(deepcopy=False):
         known = checked(journal, trial.user_attrs, TrialAttributes)
         bare_name(known.get("process", NAME))

@@ -1,7 +1,6 @@
 """The study of a folder: which trials it draws, begins, counts and prefers; nothing is trained here."""
 
 import json
-import time
 
 import pytest
 
@@ -14,7 +13,7 @@ SPACE = {"optim.lr": Range(low=1e-4, high=1e-1, log=True), "n": Range(low=1, hig
 
 
 def joined(folder, space=SPACE, first=None, seed=5):
-    return SharedStudy(folder, space, seed=seed, begun=time.time(), first=first)
+    return SharedStudy(folder, space, seed=seed, first=first)
 
 
 def outcome(error=0.5, ended="finished", epochs=3):
@@ -101,13 +100,12 @@ def test_a_point_that_failed_or_was_pruned_before_is_not_trained_again(tmp_path)
     assert study.ask(None) is None and len(study.trials) == 2 and study.failures() == 2
 
 
-def test_processes_side_by_side_spend_their_seconds_once(tmp_path):
+def test_the_seconds_of_a_study_are_those_of_its_trials(tmp_path):
     study = joined(tmp_path)
-    for name, leg in {"a": [100, 160], "b": [130, 200], "c": [300, 310]}.items():
-        study.study.set_user_attr(f"leg:{name}", leg)
-    assert study.seconds_spent() == 110
-    assert study.seconds_spent(until=150) == 50
-    assert study.seconds_spent(until=305) == 105
+    assert study.seconds_spent() == 0
+    for seconds in (3.0, 4.5):
+        study.fail(study.ask(None), "a fault", seconds=seconds)
+    assert joined(tmp_path).seconds_spent() == 7.5
 
 
 def test_a_line_that_a_kill_left_half_written_is_cut_off(tmp_path):
