@@ -635,11 +635,13 @@ READING = [
 EVALUATION = [
     Mutant(
         "metrics-float32-sums",
-        "Figures are equal to the last bit for any batch size.",
+        "Errors are summed in float64.",
         "forecast/evaluation/metrics.py",
         "predicted, truth = forecast.double(), target.double()",
         "predicted, truth = forecast, target",
-        ("tests/evaluation/test_evaluation.py::test_figures_are_equal_to_the_last_bit_for_any_batch_size",),
+        (
+            "tests/evaluation/test_metrics.py::test_the_metrics_of_a_column_equal_an_independent_library_for_any_batch_size",
+        ),
     ),
     Mutant(
         "metrics-made-up-cells-count",
