@@ -896,6 +896,25 @@ INTERVALS = [
 
 LEAKAGE = [
     Mutant(
+        "leakage-gap-open-at-the-origin",
+        "A gap of a panel that is open at the origin holds the last measured value.",
+        "forecast/data/panel/windows.py",
+        "hold(values[:, : self.look_back], origin - 1, self._values, since)",
+        "hold(values[:, : self.look_back], origin - 1, self._values, since * 0)",
+        (
+            "tests/evaluation/test_leak_in_gaps.py::"
+            "test_a_gap_that_is_open_at_the_origin_holds_the_last_measured_value_and_is_a_line_once_it_is_closed",
+        ),
+    ),
+    Mutant(
+        "leakage-foreign-yaml",
+        "A file of a folder from elsewhere sets nothing of Hydra but what a sweep varies.",
+        "forecast/config/foreign_yaml.py",
+        'ALLOWED = "hydra.sweeper.params"',
+        'ALLOWED = "hydra"',
+        ("tests/config/test_foreign_yaml.py::test_a_folder_of_the_search_path_is_foreign_too",),
+    ),
+    Mutant(
         "leakage-guard-late",
         "A model that reads the first row after the origin is caught.",
         "forecast/evaluation/leakage.py",
@@ -1587,6 +1606,33 @@ REPORT = [
     ),
 ]
 
+AUTO = [
+    Mutant(
+        "auto-pace-of-a-stranger",
+        "Of a foreign folder auto takes no override but those that fit a training into its time.",
+        "forecast/commands/automatic/documents.py",
+        "Settings = dict[PaceKey,",
+        "Settings = dict[str,",
+        ("tests/commands/test_foreign_folders.py::test_the_pace_of_a_member_gives_none_but_its_own_overrides",),
+    ),
+    Mutant(
+        "auto-alarm-in-mid-log",
+        "An alarm of the leakage check ends auto.",
+        "forecast/commands/automatic/worker.py",
+        'ALARM = "leakage check"',
+        'ALARM = "no such words"',
+        ("tests/commands/test_auto_parts.py::test_an_alarm_of_the_leakage_check_is_told_from_other_errors",),
+    ),
+    Mutant(
+        "auto-untrained-folder",
+        "A folder in which nothing was trained takes the corrected command.",
+        "forecast/commands/automatic/budget.py",
+        'and not any(self.path.parent.glob(f"*/{MEMBER}"))',
+        "and False",
+        ("tests/commands/test_auto_parts.py::test_where_nothing_is_trained_another_request_begins_anew",),
+    ),
+]
+
 MUTANTS = [
     *(
         *ATTENTION,
@@ -1603,5 +1649,6 @@ MUTANTS = [
         *TRUST,
         *UPDATES,
         *REPORT,
+        *AUTO,
     ),
 ]
