@@ -171,7 +171,7 @@ def _sureness(difference: Mapping[str, Any], name: str) -> str:
 def printed(document: Mapping[str, Any]) -> str:
     """The table by fold and the overall one as lines of text."""
     names = [MODEL, *rivals(document)]
-    heads = [label(str(document["model"])), *(baseline_name(name) for name in names[1:])]
+    heads = [f"{label(str(document['model']))} (the model)", *(baseline_name(name) for name in names[1:])]
     folds = document["by_fold"]
     lines = [f"MSE by fold, in standard deviations of the rows before the first; {len(folds)} folds", ""]
     shown = list(folds) if len(folds) <= SHOWN_FOLDS else [*folds[: SHOWN_FOLDS // 2], *folds[-(SHOWN_FOLDS // 2) :]]
