@@ -1,6 +1,5 @@
 """Going on with a run: the checkpoint's config, with what the command may still change laid over it."""
 
-import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config.allow_list import resolve_target
 from forecast.config.annotations import parameters
 from forecast.config.compose import groups
+from forecast.config.rules import MOST_DEVICES
 from forecast.config.shipped import FREE_GROUPS, PLAIN_NAME, is_shipped, shipped
 from forecast.config.trust import trusted
 from forecast.config.values import as_typed, chosen_groups, walk
@@ -30,7 +30,7 @@ NAMES = (
 )
 
 # What a checkpoint alone may ask for: as many processes as the machine has processors, and no other machines.
-PROCESSES: Mapping[str, Callable[[], int]] = {"devices": lambda: max(os.cpu_count() or 1, 8), "num_nodes": lambda: 1}
+PROCESSES: Mapping[str, Callable[[], int]] = {"devices": lambda: MOST_DEVICES, "num_nodes": lambda: 1}
 
 _ABSENT = object()
 

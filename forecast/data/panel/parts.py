@@ -128,7 +128,9 @@ def join(path: Path, ending: str, parts: Sequence[tuple[Path, Part]]) -> None:
             except pa.ArrowException as error:
                 reason = label((str(error).splitlines() or [""])[0])
                 named = listed(str(path) for path, _ in parts)
-                raise UserError(f"{named}: not all are Parquet files of one forecast: {reason}. Make them anew.") from error
+                raise UserError(
+                    f"{named}: not all are Parquet files of one forecast: {reason}. Make them anew."
+                ) from error
 
 
 def _join_text(parts: Sequence[tuple[Path, Part]], file: IO[bytes]) -> None:
