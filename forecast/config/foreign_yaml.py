@@ -1,4 +1,4 @@
-"""Hydra's loader of YAML, which takes nothing about Hydra itself from a file that is not of conf/, and no place to write.
+"""Hydra's loader of YAML, which takes from a file that is not of conf/ nothing about Hydra, and no place to write.
 
 What stands under `hydra` says where files are written, what is logged to where, and what is imported and started.
 """
@@ -106,10 +106,10 @@ def _places(config: Any) -> Iterator[str]:
         name = path.rpartition(".")[2]
         if path in PLACES and text:
             yield path
-        group = path.partition(".")[0] in FREE_GROUPS
-        if group and isinstance(text, str) and name != "_target_" and not is_shipped(path, text):
-            if name in FOLDERS or not PLAIN_NAME.fullmatch(text):
-                yield path
+        if path.partition(".")[0] not in FREE_GROUPS or not isinstance(text, str) or name == "_target_":
+            continue
+        if not is_shipped(path, text) and (name in FOLDERS or not PLAIN_NAME.fullmatch(text)):
+            yield path
 
 
 def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:

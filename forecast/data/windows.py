@@ -67,8 +67,8 @@ def check_look_back(rows: int | None, name: str) -> None:
     """Raises UserError for a past of more than MOST_PAST rows, of which one batch would fill the memory."""
     if rows is not None and rows > MOST_PAST:
         raise UserError(
-            f"{name}: a past of {rows} rows, as the season or the look-back asks for, is more than the {MOST_PAST} that "
-            "are read. Choose a shorter one: data.season, model.period or model.look_back; of a checkpoint, another one"
+            f"{name}: a past of {rows} rows, as the season or the look-back asks for, is more than the {MOST_PAST} "
+            "that are read. Choose a shorter one: data.season, model.period or model.look_back; or another checkpoint"
         )
 
 

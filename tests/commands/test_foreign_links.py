@@ -33,13 +33,12 @@ def logged(run):
     resolvers.log_name("train", _root_=OmegaConf.create({"hydra": {"runtime": {"output_dir": str(run)}}}))
 
 
+BELOW = ("train.log", "members/ridge.log", "tensorboard/hparams.yaml", "folds/fold-0")
 DOORS = {"lock": locked, "log": logged, "auto": check_folder}
 
 
 @pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize(
-    "name", [*ENTERED, "train.log", "members/ridge.log", "tensorboard/hparams.yaml", "folds/fold-0"]
-)
+@pytest.mark.parametrize("name", [*ENTERED, *BELOW])
 def test_a_link_out_of_a_folder_and_a_pipe_are_refused_wherever_one_writes(folder, name, door):
     place = folder / name
     place.parent.mkdir(exist_ok=True)
@@ -49,9 +48,7 @@ def test_a_link_out_of_a_folder_and_a_pipe_are_refused_wherever_one_writes(folde
         with pytest.raises(UserError) as refused:
             DOORS[door](folder)
         what = "a pipe or a device" if there == "pipe" else "a link out of this folder"
-        assert str(refused.value).startswith(
-            f"{place} is {what}, and what is written there would not lie in {folder}. "
-        )
+        assert str(refused.value).startswith(f"{place} is {what}, and what is written there would not lie in ")
 
 
 def test_links_within_a_folder_and_files_that_are_replaced_are_a_users_own(folder):
@@ -68,9 +65,9 @@ def test_a_pipe_is_never_waited_for(folder):
     for name in (WINDOW_ERRORS, RUN_INFO, METRICS, HOLDER, LOCK):
         os.mkfifo(folder / name)
     assert read_run(folder).state == "foreign"
-    os.remove(folder / RUN_INFO)
+    (folder / RUN_INFO).unlink()
     (folder / RUN_INFO).write_text('{"status": "finished", "overrides": [], "job": 0}')
-    os.remove(folder / METRICS)
+    (folder / METRICS).unlink()
     (folder / METRICS).write_text('{"model": "m"}')
     assert read_run(folder).reason == f"{WINDOW_ERRORS} is missing or cut off"
     assert holder(folder) == ""
@@ -87,12 +84,12 @@ def test_who_holds_a_folder_is_a_short_text(folder):
 
 
 def test_a_checkpoint_names_no_folder_in_which_panels_are_converted(tmp_path):
-    config = {"_target_": "forecast.data.sources.CsvSource", "path": "p.csv", "id_column": "id"}
+    split = {"_target_": "forecast.data.split.ShareSplit", "train": 0.7, "val": 0.1, "test": 0.2}
+    config = {"_target_": "forecast.data.sources.CsvSource", "path": "p.csv", "id_column": "id", "split": split}
     ours, others = tmp_path / "ours", tmp_path / "others"
     (ours / "panel-1").mkdir(parents=True)
     (ours / "panel-1" / "meta.json").touch()
     others.mkdir()
-    caches = [
-        saved_source({**config, "cache": str(one)}, root=None).cache for one in (ours, others, others / "\0", "x")
-    ]
+    given = [str(one) for one in (ours, others, others / "\0", "x")]
+    caches = [saved_source({**config, "cache": one}, root=None).cache for one in given]
     assert caches == [str(ours), None, None, None]

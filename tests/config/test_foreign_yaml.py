@@ -181,13 +181,14 @@ def test_a_foreign_file_may_say_what_a_sweep_varies(tmp_path, monkeypatch, capsy
     assert len(list(tmp_path.glob("multirun/mine/*/metrics.json"))) == 2
 
 
+MADE = '"${seed}"'  # of another key
 CALLBACK = "{_target_: lightning.pytorch.callbacks.ModelCheckpoint, dirpath: %s}"
 # What is written to a place that nobody has typed, or goes on in one; and the key that is named.
 PLACES = {
     "a run goes on": ("ckpt_path: victim", "ckpt_path"),
     "a path of a callback": (f"callbacks: {{x: {CALLBACK % '/tmp/x'}}}", "callbacks.x.dirpath"),
     "a folder here": (f"callbacks: {{x: {CALLBACK % 'elsewhere'}}}", "callbacks.x.dirpath"),
-    "made of others": (f"seed: 1\ncallbacks: {{x: {CALLBACK % '${seed}'}}}", "callbacks.x.dirpath"),
+    "made of others": (f"callbacks: {{x: {CALLBACK % MADE}}}", "callbacks.x.dirpath"),
     "callbacks of others": ("callbacks: ${optim}", "callbacks"),
     "a logger's name": ("logger: {name: ../elsewhere}", "logger.name"),
     "a logger's version": ("logger: {version: /tmp/x}", "logger.version"),
