@@ -20,7 +20,7 @@ from typing import Any, NoReturn, TextIO
 from forecast.commands import Answer
 from forecast.errors import Terminated, UsageError, UserError, closest
 from forecast.text.program import DISTRIBUTION
-from forecast.text.terminal import guard, harmless, json_text, label, say
+from forecast.text.terminal import brief, guard, harmless, json_text, label, say
 
 # The commands whose options are a Hydra config, then those with options of their own.
 CONFIGURED = {
@@ -174,9 +174,9 @@ def _said(as_json: bool) -> Iterator[None]:
     except UserError as error:
         if os.environ.get("FORECAST_TRACEBACK") == "1":
             raise
-        say(error, file=sys.stderr)
+        say(brief(str(error)), file=sys.stderr)
         if as_json:
-            print_json({"status": "error", "error": str(error), "hint": error.hint})
+            print_json({"status": "error", "error": brief(str(error)), "hint": error.hint})
         sys.exit(USAGE if isinstance(error, UsageError) else USER_ERROR)
     except KeyboardInterrupt as interrupt:
         say(str(interrupt) or "Interrupted.", file=sys.stderr)

@@ -20,6 +20,12 @@ def at_least(least: int) -> Bound:
     return Bound(lambda number: number >= least, f"must be at least {least}")
 
 
+def between(least: int, most: int) -> Bound:
+    """The numbers from `least` to `most`."""
+    return Bound(lambda number: least <= number <= most, f"must be between {least} and {most}")
+
+
+MOST_LAYERS = MOST_NETWORKS = 1000  # of a model; of a training
 LARGEST_SEED = 2**32 - 1  # numpy takes no larger one
 LEVEL = Bound(lambda number: 0 < number < 1, "must be above 0 and below 1: 0.9 for 90 %")  # of a quantile
 ASCENDING = "two levels or more, each above the one before: [0.1,0.5,0.9]"
@@ -42,6 +48,8 @@ Text = Annotated[str, Digits()]  # names of columns and the like
 PER_CENT = Bound(lambda level: 1 <= level < 100, "must be at least 1 and less than 100: per cent, as in level=[80,95]")
 Level = Annotated[float, PER_CENT]  # of intervals
 Positive = Annotated[int, at_least(1)]
+Layers = Annotated[int, between(1, MOST_LAYERS)]  # each is made, whatever its size
+Networks = Annotated[int, between(1, MOST_NETWORKS)]
 Share = Annotated[float, SHARE]  # of dropped activations: with all dropped nothing is left
 Seed = Annotated[int, Bound(lambda number: 0 <= number <= LARGEST_SEED, f"must be between 0 and {LARGEST_SEED}")]
 CalendarEncoding = Literal["timeF", "fixed"]  # see data/time_features.py

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -53,9 +54,21 @@ def trained_source(checkpoint: Checkpoint, *, root: str | None) -> Source:
 
 
 def saved_source(config: dict[str, Any], *, root: str | None) -> Source:
-    """The source of a checkpoint's config. root: the command's, to which a published file may be downloaded."""
+    """The source of a checkpoint's config. root: the command's, to which a published file may be downloaded.
+
+    Its data.cache counts where panels of this program lie already: no checkpoint says where files are made.
+    """
+    if isinstance(config.get("cache"), str) and not holds_panels(config["cache"]):
+        config = {**config, "cache": None}
     source: Source = build(config | {"root": root} if root and "root" in config else config)
     return source if root or not isinstance(source, CatalogSource) else SavedCatalogSource(**vars(source))
+
+
+def holds_panels(cache: str) -> bool:
+    """Whether a folder is there in which panels were converted."""
+    with suppress(OSError, ValueError):  # no name that a folder can have
+        return any(Path(cache).glob("panel-*/meta.json"))
+    return False
 
 
 def files_read(checkpoint: Checkpoint, *, path: str | None, root: str | None) -> list[tuple[str, Path | str | None]]:

@@ -167,7 +167,7 @@ def number(value: int | None) -> str:
 def best(card: dict[str, Any]) -> str:
     """Whether it is the best checkpoint of its run."""
     if card["imported"]:
-        return f"imported from {card['imported']['file']}"
+        return f"imported from {label(card['imported']['file'])}"
     if card["refit"]:
         return "so far as the best of its run"
     if card["is_best"]:

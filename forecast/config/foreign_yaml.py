@@ -1,4 +1,4 @@
-"""Hydra's loader of YAML, which takes nothing about Hydra itself from a file that is not of conf/.
+"""Hydra's loader of YAML, which takes from a file that is not of conf/ nothing about Hydra, and no place to write.
 
 What stands under `hydra` says where files are written, what is logged to where, and what is imported and started.
 """
@@ -17,11 +17,15 @@ from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config.values import CONF, yaml_reason
+from forecast.config.shipped import FREE_GROUPS, PLAIN_NAME, is_shipped
+from forecast.config.values import CONF, walk, yaml_reason
 from forecast.errors import UserError
 from forecast.text.terminal import label
 
 ALLOWED = "hydra.sweeper.params"  # what a sweep varies, but for keys of Hydra itself
+PLACES = ("ckpt_path", "output", "overwrite", "data.cache")  # what a command goes on with, and where it writes
+# So classes of Lightning call them, beside all texts that are no plain name.
+FOLDERS = ("dirpath", "dir", "save_dir", "root_dir", "default_root_dir", "filename", "sub_dir", "artifact_location")
 # Hydra's names for the folders of --config-dir, --config-path and hydra.searchpath.
 _TYPED = ("main", "command-line", "hydra.searchpath in command-line", "hydra.searchpath in main")
 
@@ -56,6 +60,12 @@ class CheckedLoader(ConfigLoaderImpl):
         loaded = super()._load_single_config(default, repo)
         if _is_foreign(loaded):  # now in its place, which other files may have chosen
             _check(_keys(loaded.config), loaded, default.config_path)
+            for key in _places(loaded.config):
+                raise UserError(
+                    f"{loaded.path.removeprefix('file://')}/{default.config_path}.yaml: {label(key)} says where a "
+                    "command writes, or with what it goes on, and is not taken from a file of this folder. Leave it "
+                    "out of the file; where it is meant, type it behind the command."
+                )
         return loaded
 
 
@@ -85,6 +95,20 @@ def _keys(config: Any) -> Iterator[str]:
     for path, value in _leaves(OmegaConf.to_container(OmegaConf.masked_copy(config, "hydra"))):
         inside = path.removeprefix(f"{ALLOWED}.")
         if path == inside or _of_hydra(inside) or isinstance(value, list):
+            yield path
+
+
+def _places(config: Any) -> Iterator[str]:
+    """The keys of a file by which something would be written in a place that nobody has typed."""
+    if not isinstance(config, DictConfig):
+        return
+    for path, text in walk(OmegaConf.to_container(config)):
+        name = path.rpartition(".")[2]
+        if path in PLACES and text:
+            yield path
+        if path.partition(".")[0] not in FREE_GROUPS or not isinstance(text, str) or name == "_target_":
+            continue
+        if not is_shipped(path, text) and (name in FOLDERS or not PLAIN_NAME.fullmatch(text)):
             yield path
 
 

@@ -40,7 +40,7 @@ EXTRAS = {"joblib": "sweep", "submitit_slurm": "slurm", "submitit_local": "slurm
 # What a file system refuses to whoever writes; a file that is not there is a matter of its own.
 UNWRITABLE = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST),
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EISDIR, errno.ELOOP),
 }
 
 

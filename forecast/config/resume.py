@@ -1,10 +1,8 @@
 """Going on with a run: the checkpoint's config, with what the command may still change laid over it."""
 
-import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -14,13 +12,13 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config.allow_list import resolve_target
 from forecast.config.annotations import parameters
 from forecast.config.compose import groups
+from forecast.config.rules import MOST_DEVICES
+from forecast.config.shipped import FREE_GROUPS, PLAIN_NAME, is_shipped, shipped
 from forecast.config.trust import trusted
-from forecast.config.values import CONF, as_typed, chosen_groups, walk
+from forecast.config.values import as_typed, chosen_groups, walk
 from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError
 
-# How long and under whose eyes a run trains, and where its file lies: the model and the data stay.
-FREE_GROUPS = ("trainer", "callbacks", "logger")
 FREE_KEYS = ("data.root", "data.path", "ckpt_path", "checks.leakage", "compile", "refit", "process_timeout")
 
 # What the text of a checkpoint may choose of loggers, trainer and callbacks: names, which are no path and no address.
@@ -30,10 +28,9 @@ NAMES = (
     "trainer.max_time",
     "callbacks.checkpoint.monitor",
 )
-PLAIN_NAME = re.compile(r"(\w[\w .,:=+-]*)?")
 
 # What a checkpoint alone may ask for: as many processes as the machine has processors, and no other machines.
-PROCESSES: Mapping[str, Callable[[], int]] = {"devices": lambda: max(os.cpu_count() or 1, 8), "num_nodes": lambda: 1}
+PROCESSES: Mapping[str, Callable[[], int]] = {"devices": lambda: MOST_DEVICES, "num_nodes": lambda: 1}
 
 _ABSENT = object()
 
@@ -86,7 +83,7 @@ def check_places(config: DictConfig, typed: Sequence[str]) -> None:
     lines = []
     for path, text in walk(groups):
         said = any(f"{path}.".startswith((f"{key}.", f"{key}[")) for key in typed)
-        if not isinstance(text, str) or said or _place(path, text) in _shipped_texts():
+        if not isinstance(text, str) or said or is_shipped(path, text):
             continue
         named = path in NAMES and PLAIN_NAME.fullmatch(text)
         trusts = path.endswith("._target_") and text.rpartition(".")[0] in trusted()
@@ -116,27 +113,8 @@ def _default(path: str) -> str:
     """How one types what conf has in place of a key of FREE_GROUPS: of the trainer that key alone, else its group."""
     group, key = re.split(r"[.\[]", path)[:2]
     option = chosen_groups("train")[group]
-    default = _shipped()[f"{group}/{option}"]
+    default = shipped()[f"{group}/{option}"]
     return f"{group}.{key}={as_typed(default[key])}" if group == "trainer" and key in default else f"{group}={option}"
-
-
-def _place(path: str, text: str) -> tuple[str, str]:
-    """What a text of conf is known by: a class by its group, another text by its key."""
-    return (path.partition(".")[0], text) if path.endswith("._target_") else (path, text)
-
-
-@cache
-def _shipped() -> dict[str, Any]:
-    """Every option of FREE_GROUPS as plain values: {"logger/csv": {...}, ...}."""
-    files = [file for group in FREE_GROUPS for file in (CONF / group).glob("*.yaml")]
-    return {f"{file.parent.name}/{file.stem}": OmegaConf.to_container(OmegaConf.load(file)) for file in files}
-
-
-@cache
-def _shipped_texts() -> frozenset[tuple[str, str]]:
-    """Every text in them, as `_place` knows it."""
-    parts = (part for option, values in _shipped().items() for part in walk(values, option.partition("/")[0]))
-    return frozenset(_place(path, text) for path, text in parts if isinstance(text, str))
 
 
 def _refused_choice(

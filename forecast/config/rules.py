@@ -3,6 +3,7 @@
 import glob
 import importlib
 import importlib.util
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from forecast.config.allow_list import extends, resolve_target
 from forecast.config.annotations import parameters
 from forecast.errors import UserError
 
+MOST_DEVICES = max(os.cpu_count() or 1, 8)  # processes of a training on this machine
 _NO_LIMIT = Bound(lambda value: value >= -1, "must be at least 0, or -1 for no limit")
 
 # By path, for a number and each number of a list: what the signatures of torch and lightning do not say. Those of
@@ -166,6 +168,11 @@ RULES: tuple[Rule, ...] = (
         lambda loss, model: not (_extends(loss, _SPREAD) and _extends(model, _FITTED)),
         "this model is fitted at once and trains on no loss: leave loss= out. Its intervals come from the errors that "
         "it makes on the validation rows, key level",
+    ),
+    Rule(
+        ("trainer.devices",),
+        lambda devices: not str(devices).isdecimal() or int(str(devices)[:20]) <= MOST_DEVICES,
+        f"each is a process of its own, and here are {MOST_DEVICES} at most. Leave it out, or say fewer",
     ),
     Rule(
         ("seeds", "model._target_"),

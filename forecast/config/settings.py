@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
 from typing import Annotated, Any, Literal
 
-from forecast.bounds import ABOVE_0, SHARE_ABOVE_0, Level, Positive, Seed, at_least
+from forecast.bounds import ABOVE_0, SHARE_ABOVE_0, Level, Networks, Positive, Seed, at_least
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
 
@@ -24,7 +24,7 @@ class TrainSettings:
     """The keys of train.yaml that belong to no group."""
 
     seed: Seed
-    seeds: Positive
+    seeds: Networks
     eval_seed: Seed | None
     seq_len: Positive
     label_len: Annotated[int, at_least(0)]

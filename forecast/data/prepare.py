@@ -15,7 +15,7 @@ from forecast.data.scaling import TOO_FAR, Scaler
 from forecast.data.split import window_rows
 from forecast.data.time_features import feature_names, time_features
 from forecast.data.window_gaps import usable_windows
-from forecast.data.windows import WindowDataset, moved_if_it_fits, stack_series
+from forecast.data.windows import WindowDataset, check_look_back, moved_if_it_fits, stack_series
 from forecast.errors import UserError
 
 # Share of the train rows: with gaps scattered over many columns hardly a row is whole, and a few rows say less of a
@@ -98,6 +98,7 @@ class PreparedData:
 
     def windows_at(self, split: str, offset: int, *, look_back: int | None = None) -> WindowDataset:
         """`windows` with `offset` rows between past and targets, which stay in the rows of the split; perhaps none."""
+        check_look_back(look_back, self.frame.name)
         first = self.splits["train"].start if "train" in self.splits else 0
         rows = window_rows(self.splits[split], seq_len=self.seq_len, first=first)
         lengths = {"seq_len": self.seq_len, "pred_len": self.pred_len, "offset": offset}

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import CalendarEncoding, Positive, Share
+from forecast.bounds import CalendarEncoding, Layers, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes
 from forecast.layers.causal_blocks import CausalLayer, CausalStack
@@ -47,7 +47,7 @@ class DecoderOnly(ForecastModel, CausalDecoder):
         d_model: Positive,
         n_heads: Positive,
         d_ff: Positive,
-        decoder_layers: Positive,
+        decoder_layers: Layers,
         dropout: Share,
         activation: Activation,
         embedding: CalendarEncoding,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import CalendarEncoding, Positive, Share
+from forecast.bounds import CalendarEncoding, Layers, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes, EncoderLayer
 from forecast.layers.distil import Distil
@@ -45,8 +45,8 @@ class Informer(ForecastModel):
         d_model: Positive,
         n_heads: Positive,
         d_ff: Positive,
-        encoder_layers: Positive,
-        decoder_layers: Positive,
+        encoder_layers: Layers,
+        decoder_layers: Layers,
         dropout: Share,
         activation: Activation,
         distil: bool,

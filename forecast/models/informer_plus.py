@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import CalendarEncoding, Positive, Share
+from forecast.bounds import CalendarEncoding, Layers, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.feed_forward import Activation
 from forecast.layers.patched_steps import patched, unpatched
@@ -50,8 +50,8 @@ class InformerPlus(ForecastModel):
         d_model: Positive,
         n_heads: Positive,
         d_ff: Positive,
-        encoder_layers: Positive,
-        decoder_layers: Positive,
+        encoder_layers: Layers,
+        decoder_layers: Layers,
         dropout: Share,
         activation: Activation,
         distil: bool,

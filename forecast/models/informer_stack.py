@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import CalendarEncoding, Positive, Share
+from forecast.bounds import CalendarEncoding, Layers, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes
 from forecast.layers.feed_forward import Activation
@@ -33,8 +33,8 @@ class InformerStack(Informer):
         d_model: Positive,
         n_heads: Positive,
         d_ff: Positive,
-        stack_layers: Sequence[Positive],
-        decoder_layers: Positive,
+        stack_layers: Sequence[Layers],
+        decoder_layers: Layers,
         dropout: Share,
         activation: Activation,
         distil: bool,

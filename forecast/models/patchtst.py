@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import Positive, Share
+from forecast.bounds import Layers, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes, EncoderLayer
 from forecast.layers.dropout import Dropout
@@ -49,7 +49,7 @@ class PatchTST(ForecastModel):
         d_model: Positive,
         n_heads: Positive,
         d_ff: Positive,
-        encoder_layers: Positive,
+        encoder_layers: Layers,
         dropout: Share,
         activation: Activation,
         patch_len: Positive,

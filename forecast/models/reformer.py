@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import CalendarEncoding, Positive, Share
+from forecast.bounds import CalendarEncoding, Layers, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories, SelfAttention
 from forecast.layers.blocks import BlockSizes
 from forecast.layers.embedding import DataEmbedding
@@ -37,7 +37,7 @@ class Reformer(ForecastModel):
         d_model: Positive,
         n_heads: Positive,
         d_ff: Positive,
-        encoder_layers: Positive,
+        encoder_layers: Layers,
         feed_forward_chunks: Positive,
         dropout: Share,
         activation: Activation,

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import CalendarEncoding, Positive, Share
+from forecast.bounds import CalendarEncoding, Layers, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories, AttentionLayer, SelfAttention
 from forecast.layers.causal_embedding import CausalDataEmbedding
 from forecast.layers.dropout import Dropout
@@ -35,7 +35,7 @@ class Sha(ForecastModel):
         d_model: Positive,
         n_heads: Positive,
         d_ff: Positive,
-        decoder_layers: Positive,
+        decoder_layers: Layers,
         dropout: Share,
         embedding: CalendarEncoding,
         instance_norm: bool = False,

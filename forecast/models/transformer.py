@@ -1,6 +1,6 @@
 """The plain Transformer."""
 
-from forecast.bounds import CalendarEncoding, Positive, Share
+from forecast.bounds import CalendarEncoding, Layers, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.feed_forward import Activation
 from forecast.models.base import WindowShape
@@ -26,8 +26,8 @@ class Transformer(Informer):
         d_model: Positive,
         n_heads: Positive,
         d_ff: Positive,
-        encoder_layers: Positive,
-        decoder_layers: Positive,
+        encoder_layers: Layers,
+        decoder_layers: Layers,
         dropout: Share,
         activation: Activation,
         embedding: CalendarEncoding,

@@ -165,7 +165,7 @@ def _state(folder: Path, metrics: Mapping[str, Any], info: Mapping[str, Any]) ->
     missing = [f"there is no {name}" for name, content in ((RUN_INFO, info), (METRICS, metrics)) if not content]
     if status == "running":
         missing = [running_or_killed(folder)]
-    elif not missing and not zipfile.is_zipfile(folder / WINDOW_ERRORS):
+    elif not missing and not ((folder / WINDOW_ERRORS).is_file() and zipfile.is_zipfile(folder / WINDOW_ERRORS)):
         missing = [f"{WINDOW_ERRORS} is missing or cut off"]
     elif not missing and (other := torn(folder, metrics)):
         both = f"forecast train ckpt_path={checkpoint_path(folder, 'last')} writes both anew"

@@ -7,6 +7,7 @@ import pytest
 from config.composed import composed, refusal
 
 from forecast.config.check import check_config, read_settings
+from forecast.config.rules import MOST_DEVICES
 from forecast.config.settings import Checks, EvaluateSettings, PredictSettings, TrainSettings
 from forecast.config.values import chosen_groups, options
 from forecast.errors import UserError
@@ -76,11 +77,11 @@ REFUSED = {
     "schedule=warmup_cosine schedule.warmup=-0.1": f": {SHARE}",
     "data=demo data.rows=2": ": must be at least 3",
     "protocol.horizon_offsets=[3,0]": "protocol.horizon_offsets[1]=0: must be at least 1",
-    "model=informer_stack model.stack_layers=[1,0]": "model.stack_layers[1]=0: must be at least 1",
+    "model=informer_stack model.stack_layers=[1,0]": "model.stack_layers[1]=0: must be between 1 and 1000",
     **{
         f"{key}=0": ": must be at least 1"
         for key in (
-            *("seq_len", "data.batch_size", "model.encoder_layers", "trainer.accumulate_grad_batches"),
+            *("seq_len", "data.batch_size", "trainer.accumulate_grad_batches"),
             *("callbacks.early_stopping.patience", "callbacks.figures.windows"),
             *("callbacks.checkpoint.every_n_train_steps", "model=dlinear model.kernel_size"),
             *("model=patchtst model.patch_len", "model=patchtst model.stride"),
@@ -92,6 +93,12 @@ REFUSED = {
     # rules between keys
     "label_len=97": "label_len (97) of the seq_len (96)",
     "model.n_heads=7": "model.d_model=512: must be a multiple of model.n_heads (7)",
+    "model.encoder_layers=0": ": must be between 1 and 1000",
+    "model.encoder_layers=1001": ": must be between 1 and 1000",
+    "model.decoder_layers=1000000000": ": must be between 1 and 1000",
+    "model=dlinear seeds=1000000000": ": must be between 1 and 1000",
+    "trainer.devices=1000000000": f": each is a process of its own, and here are {MOST_DEVICES} at most.",
+    "trainer.devices='1000000000'": f"each is a process of its own, and here are {MOST_DEVICES} at most.",
     "data=csv": "data.path=null: which file? Say data.path=FILE.csv",
     "data.path=nope.csv": ": there is no such file",
     "data=demo data.split.train=0.8": "train (0.8), val (0.1) and test (0.2) are shares",

@@ -10,6 +10,8 @@ from omegaconf import OmegaConf
 from forecast.config import distributed, resolvers
 from forecast.errors import UserError
 
+ROOT = OmegaConf.create()  # of a config that is only looked at
+
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch):
@@ -62,10 +64,11 @@ def test_processes_share_the_folder_of_their_launchers_id_and_one_alone_none(mon
 
 def test_only_the_first_process_writes_hydras_folder_and_each_has_its_log(monkeypatch):
     assert resolvers.hydra_dir(None, _root_=OmegaConf.create()) == ".hydra"
-    assert resolvers.log_name("train") == "train.log"
+    assert resolvers.log_name("train", _root_=ROOT) == "train.log"
     monkeypatch.setenv("RANK", "2")
     assert resolvers.hydra_dir(None, _root_=OmegaConf.create()) is None
-    assert resolvers.log_name("train") == resolvers.log_name("train_ddp_process_2") == "train-process2.log"
+    names = [resolvers.log_name(name, _root_=ROOT) for name in ("train", "train_ddp_process_2")]
+    assert names == ["train-process2.log"] * 2
 
 
 def test_without_an_id_the_folder_is_named_by_when_torchrun_began(monkeypatch):

@@ -181,6 +181,42 @@ def test_a_foreign_file_may_say_what_a_sweep_varies(tmp_path, monkeypatch, capsy
     assert len(list(tmp_path.glob("multirun/mine/*/metrics.json"))) == 2
 
 
+MADE = '"${seed}"'  # of another key
+CALLBACK = "{_target_: lightning.pytorch.callbacks.ModelCheckpoint, dirpath: %s}"
+# What is written to a place that nobody has typed, or goes on in one; and the key that is named.
+PLACES = {
+    "a run goes on": ("ckpt_path: victim", "ckpt_path"),
+    "a path of a callback": (f"callbacks: {{x: {CALLBACK % '/tmp/x'}}}", "callbacks.x.dirpath"),
+    "a folder here": (f"callbacks: {{x: {CALLBACK % 'elsewhere'}}}", "callbacks.x.dirpath"),
+    "made of others": (f"callbacks: {{x: {CALLBACK % MADE}}}", "callbacks.x.dirpath"),
+    "callbacks of others": ("callbacks: ${optim}", "callbacks"),
+    "a logger's name": ("logger: {name: ../elsewhere}", "logger.name"),
+    "a logger's version": ("logger: {version: /tmp/x}", "logger.version"),
+    "a server": ("logger: {tracking_uri: 'http://elsewhere'}", "logger.tracking_uri"),
+    "a profile": (
+        "trainer: {profiler: {_target_: lightning.pytorch.profilers.SimpleProfiler, dirpath: /tmp, filename: x}}",
+        "trainer.profiler.dirpath",
+    ),
+    "a converted panel": ("data: {cache: elsewhere}", "data.cache"),
+    "a forecast": ("output: victim.csv", "output"),
+}
+
+
+@pytest.mark.parametrize("text,key", PLACES.values(), ids=PLACES)
+def test_where_one_writes_is_not_taken_from_a_folder(text, key, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    laid(tmp_path / "foreign", {"experiment/best": GLOBAL + text})
+    said = refusal(capsys, "train", "--config-dir", "foreign", "experiment=best", *TINY)
+    assert f"best.yaml: {key} says where a command writes" in said and said.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["foreign"]
+
+
+def test_names_and_numbers_of_loggers_and_trainers_are_taken(tmp_path, capsys):
+    files = {"experiment/mine": GLOBAL + "logger: {name: mine}\ntrainer: {precision: 32-true, max_epochs: 2}"}
+    cfg = train_config(["experiment=mine"], [str(laid(tmp_path / "own", files))]).values
+    assert (cfg.logger.name, cfg.trainer.precision, cfg.trainer.max_epochs) == ("mine", "32-true", 2)
+
+
 BROKEN = {
     "no mapping": "optim: [1",
     "a tab": "optim:\n\t- 1",

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import IO, Annotated, Any, Literal
 
 from annotated_types import Interval
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from forecast.data.catalog import file_md5
 from forecast.data.panel.writing import CSV, Ends, LongTable
 from forecast.documents import Count, DocumentError, Positive, read_json
 from forecast.errors import UserError
 from forecast.files import json_text
+from forecast.text.terminal import label, listed
 
 KIND = "forecast of a panel"
 GROUP = 2**17  # rows of a row group: those of a joined file do not tell where its parts began
@@ -24,8 +25,9 @@ class RunOf(TypedDict):
 
     series: Count
     pred_len: Positive
-    left_out: NotRequired[Any]
-    unseen: NotRequired[Any]
+    ending: Literal[".csv", ".parquet"]
+    left_out: Count
+    unseen: Count
 
 
 class Beside(TypedDict):
@@ -87,8 +89,8 @@ def read_part(path: Path) -> Part | None:
 def is_unchanged(path: Path, part: Part) -> bool:
     """Whether a forecast is still what it was when its JSON was written."""
     try:
-        return file_md5(path) == part.md5
-    except OSError:
+        return path.is_file() and path.stat().st_size >= part.head and file_md5(path) == part.md5
+    except (OSError, UserError):
         return False
 
 
@@ -113,13 +115,22 @@ def write_rows(path: Path, ending: str, table: LongTable, ends: Iterable[Ends]) 
 
 def join(path: Path, ending: str, parts: Sequence[tuple[Path, Part]]) -> None:
     """Writes the rows of parts, in their order, to a path from `together`: however they were parted, of the same rows
-    come the same bytes.
+    come the same bytes. Raises UserError for a part that is no Parquet file, or one of other columns.
     """
     with path.open("wb") as file:
         if ending == CSV:
             _join_text(parts, file)
         else:
-            _join_columns([path for path, _ in parts], file)
+            import pyarrow as pa
+
+            try:
+                _join_columns([path for path, _ in parts], file)
+            except pa.ArrowException as error:
+                reason = label((str(error).splitlines() or [""])[0])
+                named = listed(str(path) for path, _ in parts)
+                raise UserError(
+                    f"{named}: not all are Parquet files of one forecast: {reason}. Make them anew."
+                ) from error
 
 
 def _join_text(parts: Sequence[tuple[Path, Part]], file: IO[bytes]) -> None:
@@ -138,6 +149,8 @@ def _join_columns(paths: Sequence[Path], file: IO[bytes]) -> None:
     with pq.ParquetWriter(file, schema) as writer:
         for path in paths:
             with pq.ParquetFile(path) as part:
+                if part.schema_arrow != schema:
+                    raise pa.ArrowInvalid(f"{path} has other columns")
                 for batch in part.iter_batches(batch_size=GROUP):
                     held.append(batch)
                     while sum(map(len, held)) >= GROUP:
@@ -162,10 +175,10 @@ def check_parts(parts: Sequence[tuple[Path, Part]]) -> list[tuple[Path, Part]]:
             if one != other:
                 fix = "Name parts made from the same checkpoint, data and settings"
                 if key == "threads":
-                    fix = f"Make it anew with as many threads: OMP_NUM_THREADS={one} forecast predict ..."
+                    fix = f"Make it anew with as many threads: OMP_NUM_THREADS={label(str(one))} forecast predict ..."
                 raise UserError(
-                    f"{path} is no part of the same forecast as {first}: its {_WORDS.get(key, key)} is {other}, there "
-                    f"{one}. {fix}"
+                    f"{path} is no part of the same forecast as {first}: its {label(_WORDS.get(key, key))} is "
+                    f"{label(str(other))}, there {label(str(one))}. {fix}"
                 )
         if part.shard[1] != said.shard[1]:
             raise UserError(

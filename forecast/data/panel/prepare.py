@@ -20,6 +20,7 @@ from forecast.data.panel.splits import Origins, PanelRows, check_enough, panel_c
 from forecast.data.panel.windows import PanelWindows
 from forecast.data.split import Split
 from forecast.data.time_features import time_features
+from forecast.data.windows import check_look_back
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +96,8 @@ class PanelData:
         return self.windows_of(self.origins(split), look_back=look_back, masked=masked)
 
     def windows_of(self, origins: Origins, *, look_back: int | None = None, masked: bool = False) -> PanelWindows:
-        """The windows whose forecasts begin there."""
+        """The windows whose forecasts begin there. UserError as `check_look_back` raises it."""
+        check_look_back(look_back, self.frame.name)
         mean, std = self._scale
         return PanelWindows(
             self.frame,

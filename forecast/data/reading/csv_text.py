@@ -15,7 +15,7 @@ from typing import Literal, TextIO
 from forecast.data.findings import MAX_QUOTED, Findings, quoted
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.reading.columnar import FEATHER, PARQUET, unread_column
-from forecast.data.reading.file_bytes import FileBytes, without_waiting
+from forecast.data.reading.file_bytes import LONGEST_LINE, FileBytes, without_waiting
 from forecast.data.reading.unpacked import GZIP, ZIP, unpacked
 from forecast.data.reading.workbook import KIND as WORKBOOK
 from forecast.errors import UserError, closest
@@ -143,6 +143,7 @@ class CsvText:
         except OSError as error:
             raise self._not_readable(error) from error
         text = replace(self, content=content)
+        text.check_lines()
         if sheet is not None and content.kind != WORKBOOK:
             findings.say(f"data.sheet={hydra_value(sheet)} chooses nothing: this file is no Excel workbook.")
         if text.is_typed:
@@ -228,6 +229,15 @@ class CsvText:
             raise UserError(
                 f"{self.path}: line {self.content.nul_line} holds a NUL byte: the file is damaged, or UTF-16, or no "
                 "text. Save it as a CSV with encoding UTF-8."
+            )
+
+    def check_lines(self) -> None:
+        """Refuses a line that would fill the memory: a small packed file can hold one."""
+        assert self.content is not None
+        if self.content.endless:
+            raise UserError(
+                f"{self.path} has a line of more than {LONGEST_LINE >> 20} MiB: it is no table of rows. Give a file "
+                "with a line for each time."
             )
 
     def _not_utf8(self) -> UserError:

@@ -13,6 +13,7 @@ from typing import Any
 from forecast.errors import UserError
 
 _BLOCK = 1 << 20  # bytes of a file held at a time
+LONGEST_LINE = 64 * _BLOCK  # of a table; a line is held whole
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class FileBytes:
 
     nul_line: the line of the first NUL byte, None without one. utf8: whether they are UTF-8 text. packed: the file out
     of which these bytes were unpacked; kind: what that is in words when it is a table and no text, else "".
+    endless: whether a line is longer than LONGEST_LINE.
     """
 
     path: Path
@@ -33,6 +35,7 @@ class FileBytes:
     packed: "FileBytes | None" = None
     kind: str = ""
     unread: Mapping[str, str] | None = None
+    endless: bool = False
 
     @classmethod
     def of(
@@ -45,6 +48,7 @@ class FileBytes:
     ) -> "FileBytes":
         """Of the file as it is now; OSError when it cannot be read."""
         md5, size, feeds, returns, nul_line, last = hashlib.md5(usedforsecurity=False), 0, 0, 0, None, b""
+        unbroken, endless = 0, False
         decoder, utf8 = codecs.getincrementaldecoder("utf-8")(), True
         with open(path, "rb", opener=without_waiting) as file:
             while block := file.read(_BLOCK):
@@ -54,9 +58,11 @@ class FileBytes:
                     nul_line = 1 + feeds + block.count(b"\n", 0, nul)
                 feeds, returns = feeds + block.count(b"\n"), returns + block.count(b"\r")
                 size, last = size + len(block), block[-1:]
+                unbroken = 0 if b"\n" in block or b"\r" in block else unbroken + len(block)
+                endless = endless or unbroken > LONGEST_LINE
         utf8 = utf8 and _decodes(decoder, b"", final=True)
         lines, ended = 1 + feeds + returns, last in b"\r\n"
-        return cls(path, size, md5.hexdigest(), lines, ended, nul_line, utf8, packed, kind, unread)
+        return cls(path, size, md5.hexdigest(), lines, ended, nul_line, utf8, packed, kind, unread, endless)
 
     @property
     def checksum(self) -> str:
