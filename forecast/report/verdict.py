@@ -139,8 +139,8 @@ def _against_baselines(
         sentences = [f"The model {verb} {_and([rival.name for rival in winners])}: its MSE is {gaps}."]
         advice = _advice(metrics, split, best)
     elif unsure:
-        gap = _percent(mse, _mse(best))
-        sentences = [f"The MSE of the model is {gap} below that of the best baseline, {best.name}."]
+        gap, other = _percent(mse, _mse(best)), "other " if itself else ""
+        sentences = [f"The MSE of the model is {gap} below that of the best {other}baseline, {best.name}."]
         advice = []
     else:
         gap = _percent(mse, _mse(best))
