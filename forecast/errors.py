@@ -4,6 +4,7 @@ import difflib
 import re
 import signal
 from collections.abc import Iterable
+from pathlib import Path
 
 LONGEST_NAME = 200  # characters of a name that somebody may have mistyped
 
@@ -39,6 +40,18 @@ def closest(name: str, valid: Iterable[str]) -> str:
     """The hint " Did you mean 'optim.lr'?" for the valid name nearest to `name`; empty when none is near."""
     near = nearest(name, valid)
     return f" Did you mean '{near[0]}'?" if near else ""
+
+
+def closest_file(path: Path) -> str:
+    """The same hint for a file that is not there, of what lies beside it, and where a relative path starts."""
+    try:
+        names = [one.name for one in path.parent.iterdir()]
+    except (OSError, ValueError):
+        names = []
+    # by its whole name: an ending that two files share says nothing
+    near = difflib.get_close_matches(path.name, sorted(names), n=1) if len(path.name) <= LONGEST_NAME else []
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    return f"{hint} Check the path; a relative one starts at {Path.cwd()}."
 
 
 def nearest(name: str, valid: Iterable[str]) -> list[str]:

@@ -6,7 +6,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from forecast.config.rules import RULES
 from forecast.config.values import Problems
-from forecast.errors import UserError, closest
+from forecast.errors import UserError, closest_file
 
 _TEXT = {".csv", ".tsv", ".txt"}
 FEWEST_LINES = 100  # of a shorter file the reader has more to say: it may be no table at all
@@ -23,19 +23,9 @@ def check_file(cfg: DictConfig) -> None:
     problems = Problems()
     for rule in RULES:
         if rule.reads == ("data.path",) and not rule.holds(path):
-            problems.add("data.path", path, f"{rule.message}.{_nearest(path)}")
+            problems.add("data.path", path, f"{rule.message}.{closest_file(Path(path))}".removesuffix("."))
     problems.report()
     _check_lengths(cfg, path)
-
-
-def _nearest(path: str) -> str:
-    """The file beside it with the nearest name, if one is near, and where a relative path starts."""
-    folder = Path(path).parent
-    try:
-        names = [one.name for one in folder.iterdir()]
-    except (OSError, ValueError):
-        names = []
-    return f"{closest(Path(path).name, names)} Check the path; a relative one starts at {Path.cwd()}"
 
 
 def _check_lengths(cfg: DictConfig, path: str) -> None:

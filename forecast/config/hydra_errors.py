@@ -11,7 +11,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, RangeSweep
 from hydra.core.plugins import Plugins
-from hydra.errors import HydraException, OverrideParseException
+from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -90,7 +90,7 @@ def check_overrides(overrides: Sequence[str]) -> None:
             )
         try:
             override = parser.parse_override(text)
-        except OverrideParseException:  # `diagnose` explains it
+        except HydraException:  # `diagnose` explains it
             continue
         except RecursionError as error:
             raise UserError(f"{label(text)}: its brackets stand too deep in each other. Write fewer") from error
@@ -113,8 +113,8 @@ def diagnose(overrides: list[str], *, config_name: str, multirun: bool) -> list[
     for text in overrides:
         try:
             parsed += parser.parse_overrides([text])
-        except OverrideParseException as error:
-            reason = str(error).splitlines()[0]
+        except HydraException as error:
+            reason = str(error.__cause__ or error).splitlines()[0]  # the cause: of `a(b)`, which calls a function
             lines.append(
                 f"'{label(text)}' cannot be read: {label(reason)}. Write key=value; put quotes around special "
                 "characters: 'key=\"a b, c\"'"

@@ -22,7 +22,9 @@ def typed_settings(words: Sequence[str], group: str, known: Mapping[str, Any]) -
         try:
             override = parser.parse_override(word)
         except HydraException as error:
-            raise UserError(f'{word!r} cannot be read as {group}.KEY=VALUE. Put it in quotes: "{word}".') from error
+            key, _, value = word.partition("=")
+            quotes = f" Put quotes around the value, and around all: \"{key}='{value}'\"." if value else ""
+            raise UserError(f"{word!r} cannot be read as {group}.KEY=VALUE.{quotes}") from error
         key = override.key_or_group.removeprefix(f"{group}.")
         if key not in known or key == override.key_or_group or override.is_sweep_override():
             near = closest(override.key_or_group, [f"{group}.{name}" for name in known])

@@ -127,7 +127,8 @@ def _against_baselines(
     rivals = sorted((row for row in rivals if row.mse is not None), key=_mse)
     mse = _mse(model)
     kinds = {str(metrics.get("model")), *(str(one["model"]) for one in metrics.get("members") or ())}
-    rivals = [row for row in rivals if not any(is_itself(kind, mse, row.key, _mse(row)) for kind in kinds)]
+    itself = [row for row in rivals if any(is_itself(kind, mse, row.key, _mse(row)) for kind in kinds)]
+    rivals = [row for row in rivals if row not in itself]
     if not rivals:
         return ["No baseline was evaluated on these windows, so nothing here says how good the model is."]
     best, unsure = rivals[0], [row for row in rivals if not _is_sure(row)]
@@ -138,12 +139,13 @@ def _against_baselines(
         sentences = [f"The model {verb} {_and([rival.name for rival in winners])}: its MSE is {gaps}."]
         advice = _advice(metrics, split, best)
     elif unsure:
-        gap = _percent(mse, _mse(best))
-        sentences = [f"The MSE of the model is {gap} below that of the best baseline, {best.name}."]
+        gap, other = _percent(mse, _mse(best)), "other " if itself else ""
+        sentences = [f"The MSE of the model is {gap} below that of the best {other}baseline, {best.name}."]
         advice = []
     else:
         gap = _percent(mse, _mse(best))
-        sentences = [f"The model beats all baselines: its MSE is {gap} below the best of them, {best.name}."]
+        beats = f"is the baseline {itself[0].name} itself, and beats all others" if itself else "beats all baselines"
+        sentences = [f"The model {beats}: its MSE is {gap} below the best of them, {best.name}."]
         advice = []
     sentences += [*_doubt(unsure), *advice]
     sentences += _otherwise(model, rivals, "MAE", "scaled", "mae")

@@ -86,7 +86,8 @@ def test_the_forecast_is_of_the_steps_after_the_file_with_intervals_and_by_a_mod
 
 def test_the_page_shows_the_leaderboard_and_the_run_is_a_run(found):
     page = (found / "report.html").read_text()
-    assert 0 < page.index('id="ahead"') < page.index('id="verdict"') and '"title":"The forecast"' in page
+    assert 0 < page.index('id="ahead"') < page.index('id="verdict"') and "<h2>The forecast</h2>" in page
+    assert '"title":"The forecast"' in page
     assert "Models tried" in page and "informer_plus" in page and "Chosen: " in page
     metrics = json.loads((found / "metrics.json").read_text())
     assert metrics["model"] == "weighted_ensemble" and metrics["test"]["windows"] > 50
@@ -190,6 +191,9 @@ def test_another_request_for_the_same_folder_is_refused(csv, tmp_path, capsys):
     (tmp_path / "members" / "ridge" / "member.json").write_text("{}")
     message = refusal(capsys, "auto", str(csv), "--preset", "good", "--horizon", str(H), "--output", str(tmp_path))
     assert "another automatic run was begun there, with another minutes, preset" in message
+    copy = tmp_path / "copy.csv"
+    table()[:-1].to_csv(copy, index=False)
+    assert "with another file, minutes" in refusal(capsys, "auto", str(copy), "--output", str(tmp_path))
     assert not in_use(tmp_path / "members") and not (tmp_path / "members" / ".lock.holder").exists()
 
 

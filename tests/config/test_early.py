@@ -29,6 +29,9 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
 def test_a_file_that_is_not_there_is_refused_with_the_nearest_name(path):
     with pytest.raises(UserError, match=r"mv\.csv: there is no such file\. Did you mean 'my\.csv'\? Check the path"):
         check_file(config(path.with_name("mv.csv")))
+    path.with_name("a.csv").touch()  # which ends alike
+    with pytest.raises(UserError, match=r"Did you mean 'my\.csv'"):
+        check_file(config(path.with_name("myy.csv")))
 
 
 def test_a_window_longer_than_the_train_rows_can_be_is_refused(path):

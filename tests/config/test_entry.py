@@ -57,6 +57,7 @@ WRONG = {
     "protocol=1": "protocol=1: there is no such choice. protocol is one of all_windows, apart, informer2021",
     "seq_len=[1": "'seq_len=[1' cannot be read",
     "seq_len": "'seq_len' cannot be read",
+    "data.target=C6H6(GT)": "'data.target=C6H6(GT)' cannot be read: Unknown function 'C6H6'. Write key=value; put quo",
     "-m attention=full,prbo": "attention=prbo: there is no such choice. Did you mean 'prob'? attention is one of",
     "-m attention=prob,full attention.mechanism.factor=3 seed=1,2": (  # each value can be, this combination cannot
         f"attention=full seed=1: 'attention.mechanism.factor' {NO_KEY} "

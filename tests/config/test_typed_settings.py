@@ -25,7 +25,8 @@ def test_values_are_read_by_hydras_grammar_without_their_quotes():
         ("data.drop=a", r'data.drop is a. Set data.drop="\[a\]"\.$'),
         ("data.drop={a: b}", "data.drop is {'a': 'b'}. Set a list"),
         ("data.gaps=mask,refuse", "this command does not take it"),
-        ("data.drop=[a", r"'data.drop=\[a' cannot be read as data.KEY=VALUE. Put it in quotes"),
+        ("data.drop=[a", r"'data.drop=\[a' cannot be read as data.KEY=VALUE. Put quotes"),
+        ("data.sep=,", r"Put quotes around the value, and around all: \"data.sep=','\"\.$"),
         ("data.drop", "'data.drop' cannot be read as data.KEY=VALUE"),
     ],
 )

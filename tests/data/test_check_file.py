@@ -508,6 +508,13 @@ def test_series_with_numbers_for_names_are_told_apart(path):
     assert [layout_in(one.command)["where"] for one in choices] == [{"store": 3}, {"store": 4}, {"store": 5}]
 
 
+def test_what_stands_in_the_way_of_every_series_is_said(path):
+    parts = [table(rows=97, seed=i).assign(place="abc"[i]) for i in range(3)]
+    path.write_text("\n".join(lines_of(pd.concat(parts))) + "\n")
+    below, other = texts(check_file(str(path), target="laod"), "error")
+    assert below.startswith("3 series stand below one another") and "no column 'laod'" in other and "'load'?" in other
+
+
 def test_series_at_times_of_their_own_are_told_apart_by_their_blocks(path):
     parts = [table(rows=97, start=f"2021-01-05 00:0{i}", seed=i).assign(place="abc"[i]) for i in range(3)]
     check = checked(path, lines_of(pd.concat(parts)))

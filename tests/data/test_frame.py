@@ -153,7 +153,8 @@ def test_a_file_that_is_irregular_by_itself_is_refused_as_such(tmp_path, rows, s
 
 
 def test_a_missing_file_is_refused_with_its_neighbour(tmp_path):
-    (tmp_path / "sales.csv").touch()
+    for name in ("a.csv", "orders.csv", "sales.csv"):  # which end alike
+        (tmp_path / name).touch()
     assert_says(refusal(tmp_path / "sale.csv"), "does not exist", "Did you mean 'sales.csv'?", "relative")
 
 

@@ -66,7 +66,7 @@ class Budget:
         self.is_new = state is None
         if state is not None:
             if state["asked"] != self.asked:
-                differs = [key for key in self.asked if state["asked"].get(key) != self.asked[key]]
+                differs = dict.fromkeys(key.lower() for key in self.asked if state["asked"].get(key) != self.asked[key])
                 raise UserError(
                     f"--output {folder}: another automatic run was begun there, with another {', '.join(differs)}. "
                     "Choose another folder, or ask for the same."

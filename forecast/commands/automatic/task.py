@@ -170,7 +170,7 @@ def of_file(
         command = check.choices[0].command
         notes.append(f"Of several readings: {check.choices[0].reading}")
     else:
-        problems = check.findings.texts("error")
+        problems = [text.removeprefix(f"{path} ").removeprefix(f"{path}: ") for text in check.findings.texts("error")]
         lines = [
             f"    {choice.reading}: {' '.join(map(shell_word, chosen_words(choice.command)))}"
             for choice in check.choices
@@ -205,7 +205,7 @@ def checked(path: str, given: Mapping[str, Any], use: Mapping[str, Any], horizon
         f"{most} steps at most, or keep more rows for that: data/split=last data.split.val=1 data.split.test=1"
         if horizon < usual.rows / 4
         else f"--horizon {horizon}: {path} has {usual.rows} rows, too few to learn from and to judge forecasts of "
-        f"{horizon} steps. Ask for {max(1, most)} at most"
+        f"{horizon} steps. Ask for {max(1, most)} at most."
     )
 
 

@@ -133,15 +133,21 @@ def _checked(check: FileCheck, opened: Opened, given: Given) -> FileCheck:
 def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecided) -> list[Choice]:
     """A command for each reading, and for each of what is undecided then."""
     found: list[Choice] = []
+    refused = []
     for what, settings in undecided.readings:
         one = FileCheck(check.path, Findings(check.path, strict=False), check.target, check.features, check.pred_len)
         one = _checked(one, opened, {**given, **settings})
+        refused.append(one.findings.texts("error"))
         found += [Choice(what, one.command)] if one.command is not None else []
         found += [Choice(f"{what}, {reading}", command) for reading, command in one.choices]
         # The series of a panel are not resampled: at uneven times each is read alone.
         even = one.command is not None and one.layout is not None and one.layout.resample is None
         if undecided.ids and even and found[0].reading != _PANEL:
             found.insert(0, Choice(_PANEL, _panel_command(one, undecided.ids, where=given.get("where"))))
+    if not found and refused:  # what stands in the way of every reading, as a target that is no column
+        for text in refused[0]:
+            if all(text in texts for texts in refused):
+                check.findings.error(text)
     return found[:_MOST_COMMANDS]
 
 

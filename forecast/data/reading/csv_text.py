@@ -18,7 +18,7 @@ from forecast.data.reading.columnar import FEATHER, PARQUET, unread_column
 from forecast.data.reading.file_bytes import LONGEST_LINE, FileBytes, without_waiting
 from forecast.data.reading.unpacked import GZIP, ZIP, unpacked
 from forecast.data.reading.workbook import KIND as WORKBOOK
-from forecast.errors import UserError, closest
+from forecast.errors import UserError, closest, closest_file
 from forecast.text.terminal import listed
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -120,12 +120,7 @@ class CsvText:
             with open(self.path, "rb", opener=without_waiting) as file:
                 return file.read(_BEGINNING) or b""  # None: nothing yet, where others would wait
         except (FileNotFoundError, NotADirectoryError) as error:
-            folder = self.path.parent
-            names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
-            raise UserError(
-                f"{self.path} does not exist.{closest(self.path.name, names)} Check the path; "
-                f"a relative one starts at {Path.cwd()}."
-            ) from error
+            raise UserError(f"{self.path} does not exist.{closest_file(self.path)}") from error
         except OSError as error:
             raise self._not_readable(error) from error
 

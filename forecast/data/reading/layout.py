@@ -78,7 +78,10 @@ class Layout:
                 raise UserError(f"data.{key}={value} needs a time column. Leave it out, or set data.time_column=NAME.")
         if (self.resample is None) != (self.aggregate is None):
             given = f"data.resample={self.resample}" if self.resample else f"data.aggregate={self.aggregate}"
-            raise UserError(f"{given}: both are needed. Set data.resample=h data.aggregate=mean.")
+            raise UserError(
+                f"{given}: both are needed. Set data.resample={self.resample or 'h'} "
+                f"data.aggregate={self.aggregate or 'mean'}."
+            )
 
 
 _NAMING = (

@@ -90,9 +90,11 @@ def _ahead(windows: Mapping[str, npt.NDArray[Any]] | None, metrics: Mapping[str,
     """The forecast after the data, in one part; nothing without one."""
     if windows is None:
         return []
-    made, left_out = forecasts_chart(windows, None, metrics.get("target"), title="The forecast")
+    heading = "The forecast"
+    made, left_out = forecasts_chart(windows, None, metrics.get("target"), title=heading)
     shown = f"{len(made['picks'][0]['names'])} series. " if "series" in windows else ""
-    return [f'<div id="ahead">\n{paragraph(f"{shown}{ZOOM} {left_out}".strip())}\n{draw(made)}\n</div>']
+    says = paragraph(f"{shown}{ZOOM} {left_out}".strip())
+    return [f'<div id="ahead">\n<h2>{heading}</h2>\n{says}\n{draw(made)}\n</div>']
 
 
 def _leaderboard(metrics: Mapping[str, Any]) -> list[str]:
