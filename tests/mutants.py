@@ -1480,7 +1480,7 @@ TRUST = [
         "forecast/documents.py",
         "dtype.hasobject or dtype.kind not in array.kinds or not dtype.itemsize",
         "not dtype.itemsize",
-        ("tests/test_documents.py::test_archives[objects]",),
+        ("tests/test_small_documents.py::test_archives[objects]",),
     ),
     Mutant(
         "trust-archive-packed",
@@ -1488,7 +1488,7 @@ TRUST = [
         "forecast/documents.py",
         "if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:",
         "if False:",
-        ("tests/test_documents.py::test_what_is_packed_is_not_unpacked",),
+        ("tests/test_small_documents.py::test_what_is_packed_is_not_unpacked",),
     ),
     Mutant(
         "trust-name-of-a-file-elsewhere",
@@ -1496,7 +1496,7 @@ TRUST = [
         "forecast/documents.py",
         'bare = text not in ("", "..") and text == Path(text).name and',
         'bare = text not in ("", "..") and',
-        ("tests/test_documents.py::test_a_name_is_bare",),
+        ("tests/test_small_documents.py::test_a_name_is_bare",),
     ),
     Mutant(
         "trust-other-files-deleted",
