@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from forecast.bounds import Bound, Positive, at_least
+from forecast.bounds import Bound, Positive, at_least, between
 from forecast.models.base import FittedModel, FittingRows, WholeWindows, WindowShape
 from forecast.models.ridge import Ridge, longest_look_back
 from forecast.ops.trees import Error, TreeSum, grow
@@ -78,7 +78,7 @@ class BoostedTrees(FittedModel):
         skip: Literal["ridge", "none"] = "ridge",
         skip_options: Mapping[str, Any] | None = None,
         error: Error = "squared",
-        trees: Positive = 300,
+        trees: Annotated[int, between(1, 10**5)] = 300,
         leaves: Annotated[int, Bound(lambda value: value > 1, "must be greater than 1")] = 31,
         depth: Positive = 8,
         learning_rate: Annotated[float, RATE] = 0.08,

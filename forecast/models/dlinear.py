@@ -1,10 +1,12 @@
 """DLinear."""
 
+from typing import Annotated
+
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import Positive
+from forecast.bounds import between
 from forecast.models.base import ForecastModel, WindowShape, by_step
 
 
@@ -22,7 +24,7 @@ class DLinear(ForecastModel):
 
     roles = frozenset()
 
-    def __init__(self, *, window: WindowShape, kernel_size: Positive) -> None:
+    def __init__(self, *, window: WindowShape, kernel_size: Annotated[int, between(1, 10**5)]) -> None:
         super().__init__(window)
         if kernel_size % 2 == 0:
             raise ValueError(

@@ -83,7 +83,7 @@ REFUSED = {
         for key in (
             *("seq_len", "data.batch_size", "trainer.accumulate_grad_batches"),
             *("callbacks.early_stopping.patience", "callbacks.figures.windows"),
-            *("callbacks.checkpoint.every_n_train_steps", "model=dlinear model.kernel_size"),
+            "callbacks.checkpoint.every_n_train_steps",
             *("model=patchtst model.patch_len", "model=patchtst model.stride"),
             *("model=reformer model.feed_forward_chunks", "attention.mechanism.factor"),
             *("attention=prob_causal attention.mechanism.budget", "attention=fixed attention.mechanism.summary"),
@@ -96,6 +96,11 @@ REFUSED = {
     "model.encoder_layers=0": ": must be between 1 and 1000",
     "model.encoder_layers=1001": ": must be between 1 and 1000",
     "model.decoder_layers=1000000000": ": must be between 1 and 1000",
+    **{
+        f"{key}={value}": ": must be between 1 and 100000"
+        for key in ("model=dlinear model.kernel_size", "model=boosted_trees model.trees")
+        for value in (0, 10**9)
+    },
     "model=dlinear seeds=1000000000": ": must be between 1 and 1000",
     "trainer.devices=1000000000": f": each is a process of its own, and here are {MOST_DEVICES} at most.",
     "trainer.devices='1000000000'": f"each is a process of its own, and here are {MOST_DEVICES} at most.",

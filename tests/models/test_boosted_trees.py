@@ -183,7 +183,7 @@ def test_a_look_back_or_a_season_that_no_window_has_is_refused(series):
         ("leaves=1", "must be greater than 1"),
         ("learning_rate=0", "must be above 0 and at most 1"),
         ("learning_rate=1.5", "must be above 0 and at most 1"),
-        ("trees=0", "must be at least 1"),
+        ("trees=0", "must be between 1 and 100000"),
         ("depth=0", "must be at least 1"),
         ("seasons=[0]", "must be at least 1"),
         ("look_back=0", "must be at least 1"),

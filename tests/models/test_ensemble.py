@@ -92,4 +92,4 @@ def test_seeds_of_a_model_that_draws_nothing_are_refused(tmp_path, capsys):
     message = refusal(capsys, "train", "model=ridge", "data=demo", "seeds=5", f"hydra.run.dir={tmp_path}")
     assert "seeds=5" in message and "every seed gives the same. Leave seeds out" in message
     message = refusal(capsys, "train", "data=demo", "seeds=0", f"hydra.run.dir={tmp_path}")
-    assert "seeds=0: must be at least 1" in message
+    assert "seeds=0: must be between 1 and 1000" in message

@@ -76,7 +76,7 @@ def test_an_encoder_without_layers_is_refused(layers):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["model.stack_layers=[2,0]"], "model.stack_layers[1]=0: must be at least 1"),
+        (["model.stack_layers=[2,0]"], "model.stack_layers[1]=0: must be between 1 and 1000"),
         (["model.stack_layers=[1,1,1]", "seq_len=3", "label_len=1"], "and of seq_len (3) none is left for the last"),
     ],
 )

@@ -38,6 +38,6 @@ def known_columns(schema: Any) -> tuple[list[str], list[int]]:
     kept = [
         number
         for number, place in enumerate(places)
-        if not UNNAMED.fullmatch(schema.names[place]) or pa.types.is_timestamp(schema.types[place])
+        if not UNNAMED.fullmatch(schema.field(place).name) or pa.types.is_timestamp(schema.field(place).type)
     ]
     return [header[number] for number in kept], [places[number] for number in kept]

@@ -131,7 +131,7 @@ class ColumnarFile:
         import pyarrow.parquet
 
         if self.kind == PARQUET:
-            names, rows = [self.schema.names[place] for place in places], self.rows_at_once
+            names, rows = [self.schema.field(place).name for place in places], self.rows_at_once
             with pa.parquet.ParquetFile(self.path, memory_map=True) as parquet:
                 for batch in parquet.iter_batches(rows, columns=names, use_threads=False):
                     yield batch.select(names)
@@ -145,7 +145,7 @@ class ColumnarFile:
 
     def timing(self) -> Times:
         """What reads the time columns."""
-        return Times([self.schema.types[self.places[name]] for name in self.layout.time_columns], self.layout)
+        return Times([self.schema.field(self.places[name]).type for name in self.layout.time_columns], self.layout)
 
     def times(self, batch: Batch, timing: Times) -> IntArray:
         """What stands for the times of some rows (n,)."""
@@ -189,7 +189,7 @@ def opened(path: Path, kind: bytes, source: CsvSource, findings: Findings, book:
     with damaged(path, KINDS[kind]):
         schema = schema_of(path, kind)
     header, places = known_columns(schema)
-    kinds = {name: schema.types[place] for name, place in zip(header, places, strict=True)}
+    kinds = {name: schema.field(place).type for name, place in zip(header, places, strict=True)}
     for name in columns_named(vars(source)):
         if name in kinds and (what := unread_type(kinds[name])):
             raise unread_column(path, name, what)

@@ -39,7 +39,7 @@ class ColumnarText:
             self._file = pa.ipc.open_file(file)
             schema, self._rows = self._file.schema, 0
         self._names, self._places = columns_of(schema)
-        kinds = [schema.types[place] for place in self._places]
+        kinds = [schema.field(place).type for place in self._places]
         columns = list(zip(self._names, self._places, kinds, strict=True))
         self.unread = {name: what for name, _, kind in columns if (what := unread_type(kind))}
         of_bytes = {place: name for name, place, kind in columns if name not in self.unread and holds_bytes(kind)}
@@ -197,15 +197,15 @@ def columns_of(schema: Any) -> tuple[list[str], list[int]]:
     """The names of the columns to read and their places, those of the index first."""
     import pyarrow as pa
 
-    index = index_columns(schema)
-    order = sorted(range(len(schema.names)), key=lambda place: schema.names[place] not in index)
+    index, all_names = {*index_columns(schema)}, schema.names  # a list that Arrow makes anew each time
+    order = sorted(range(len(all_names)), key=lambda place: all_names[place] not in index)
     names, places = [], []
     for place in order:
-        name, kind = schema.names[place], schema.types[place]
+        name, kind = all_names[place], schema.field(place).type
         if name in index and UNNAMED.fullmatch(name):
             if pa.types.is_integer(kind):
                 continue
-            name = "" if "date" in schema.names else "date"  # as data.time_column has it
+            name = "" if "date" in all_names else "date"  # as data.time_column has it
         names.append(name)
         places.append(place)
     return names, places
