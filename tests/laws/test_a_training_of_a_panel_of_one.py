@@ -14,6 +14,8 @@ from laws.test_one_series_is_a_panel_of_one import CELL, FLOAT32, POLICIES, not_
 from laws.twins import File, long_file, same, series_file
 from program import call
 
+from forecast import Forecaster
+
 WHOLE = File(rows=113)
 ROUNDED = 2e-5  # what float32 leaves of the digits that files have
 BRIEF = ("label_len=3", "seq_len=7", "pred_len=3", "trainer.accelerator=cpu", "trainer.max_epochs=1", "logger=none")
@@ -65,8 +67,8 @@ def leaves(block, path=""):
 
 
 def errors(folder, *without):
-    """The numbers of metrics.json about windows, of the model and of the baselines."""
-    found = {key: metrics(folder)[key] for key in ("test", "val", "baselines")}
+    """The numbers of metrics.json about windows, of the model and of the baselines, but for keys with such a part."""
+    found = {key: block for key, block in metrics(folder).items() if key in ("test", "val", "baselines")}
     numbers = {key: value for key, value in leaves(found).items() if isinstance(value, int | float)}
     return {key: value for key, value in numbers.items() if not any(part in key for part in without)}
 
@@ -225,6 +227,57 @@ def test_forecasts_that_are_shown_are_the_same(trained):
 @not_yet(4, "the record of a checkpoint has its scale and splits in two places")
 def test_records_have_the_same_keys(trained):
     same(*(dict.fromkeys(checkpoint(folder)["forecast"], 0) for folder in trained(WHOLE)))
+
+
+def backtest(folder):
+    """The table of a backtest from three origins, but for the id."""
+    table = Forecaster.load(folder / "checkpoints" / "best.ckpt").backtest(folds=3)
+    table = table.drop(columns="id", errors="ignore")
+    return {name: (column if column.dtype.kind in "if" else pd.factorize(column)[0]) for name, column in table.items()}
+
+
+def test_backtests_without_gaps(trained):
+    same(*map(backtest, trained(WHOLE)), within=ROUNDED)
+
+
+@not_yet(4, "each kind has its own rule of the past")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_backtests_with_a_gap(policy, trained):
+    same(*map(backtest, trained(CELL.with_keys(gaps=policy))), within=ROUNDED)
+
+
+def refused(command, folder, *options):
+    """Whether a command refuses a checkpoint."""
+    try:
+        call(command, f"ckpt_path={folder}/checkpoints/best.ckpt", *options)
+    except SystemExit:
+        return True
+    return False
+
+
+def test_evaluations_of_a_checkpoint(trained):
+    made = []
+    for folder in trained(WHOLE):
+        assert not refused("evaluate", folder, f"hydra.run.dir={folder.parent}/again")
+        made.append(errors(folder.parent / "again", "mase", "rmsse", "msis", "sql", "difference"))
+    same(made[0], {key: made[1][key] for key in made[0]}, within=ROUNDED)
+
+
+@not_yet(6, "an evaluation of all rows is refused of a panel")
+def test_evaluations_of_a_whole_file(trained):
+    answers = []
+    for folder in trained(WHOLE):
+        other = [f"data.path={folder.parent}/rows.csv", "split=all", f"hydra.run.dir={folder.parent}/all"]
+        answers.append(refused("evaluate", folder, *other))
+    assert answers == [False, False]
+
+
+@not_yet(6, "an update is of one series")
+def test_updates(trained):
+    assert [
+        refused("update", f, f"data.path={f.parent}/rows.csv", f"hydra.run.dir={f.parent}/update")
+        for f in trained(WHOLE)
+    ] == [False, False]
 
 
 @not_yet(4, "each kind has its own rule of the past")

@@ -5,15 +5,20 @@ metrics and scale, 3: panel, windows, prepared, 4: the pass, 6: commands, 7: the
 shortest that fails: tried first, it lets an xfail fail each time, and at once.
 """
 
+import dataclasses
+
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from laws.twins import (
+    FIRST,
     File,
     both,
     errors_of,
     files_with_gaps,
     fits_of,
+    long_file,
     naive_of,
     read,
     same,
@@ -40,7 +45,7 @@ def some(count):
         derandomize=True,
         database=None,
         deadline=None,
-        phases=("explicit", "generate"),
+        phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
 
@@ -166,6 +171,32 @@ def test_windows_with_a_gap(policy, file):
 @example(file=CELL)
 def test_windows_with_gaps(policy, file):
     same_made(all_windows, *both(with_policy(file, policy)), within=FLOAT32)
+
+
+def changed(file, write, row):
+    """Writes a file as `write` does, with other values from a row on."""
+
+    def written(file, path):
+        table = file.table()
+        later = table.date >= FIRST + pd.Timedelta(days=row)
+        table.loc[later, [name for name in table if name.startswith("c")]] += 5
+        return write(dataclasses.replace(file, made=table), path)
+
+    return read(file, written)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("write", [series_file, long_file])
+@pytest.mark.parametrize("file", [File(absent=(82, 83)), File(empty=((82, 0), (83, 0))), File(absent=(77, 78))])
+def test_no_past_owes_anything_to_the_rows_from_its_origin_on(file, write, policy):
+    file = with_policy(file, policy)
+    compared = 0
+    for row in (79, 82, 84, 86):  # of the test
+        before, after = (windows_of(data, "test") for data in (read(file, write), changed(file, write, row)))
+        until = [time for time in before.keys() & after.keys() if pd.Timestamp(time) <= FIRST + pd.Timedelta(days=row)]
+        compared += len(until)
+        same(*({time: windows[time][0] for time in until} for windows in (before, after)))
+    assert compared
 
 
 @not_yet(3, "the rows after the test are a split of a series alone")

@@ -51,9 +51,12 @@ class File:
     split: object = field(default_factory=ShareSplit)
     keys: tuple[tuple[str, object], ...] = ()
     seq_len: int = SEQ_LEN
+    made: pd.DataFrame | None = field(default=None, compare=False, repr=False)
 
     def table(self):
-        """The rows, in the order of time."""
+        """The rows, in the order of time; `made`, where that is given."""
+        if self.made is not None:
+            return self.made
         rng, rows = np.random.default_rng(self.seed), np.arange(self.rows)
         values = self.level + 3 * np.sin(2 * np.pi * rows / 7)[:, None] + rng.normal(size=(self.rows, self.columns))
         values = values.round(3)
@@ -207,7 +210,9 @@ ROLES = st.sampled_from(
         {"target": ["c1"], "known": ["c0"]},
         {"season": 5},
         {"duplicates": "mean"},
+        {"duplicates": "first"},
         {"duplicates": "last"},
+        {"duplicates": "sum"},
     ]
 )
 
