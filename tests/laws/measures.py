@@ -317,7 +317,7 @@ def dotted(path):
 def arrows():
     """Each module -> the modules of ours that it imports, inside functions too."""
     known = {dotted(path) for path in modules()}
-    found = {name: set() for name in known}
+    targets = {name: set() for name in known}
     for path, node in walked(ast.Import, ast.ImportFrom):
         inside = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
         for name in (inside + alias.name for alias in node.names):  # a module, or what stands in one
@@ -325,8 +325,8 @@ def arrows():
             while target and target not in known:
                 target = target.rpartition(".")[0]
             if target:
-                found[dotted(path)].add(target)
-    return found
+                targets[dotted(path)].add(target)
+    return targets
 
 
 def room(module):

@@ -68,8 +68,8 @@ def leaves(block, path=""):
 
 def errors(folder, *without):
     """The numbers of metrics.json about windows, of the model and of the baselines, but for keys with such a part."""
-    found = {key: block for key, block in metrics(folder).items() if key in ("test", "val", "baselines")}
-    numbers = {key: value for key, value in leaves(found).items() if isinstance(value, int | float)}
+    blocks = {key: block for key, block in metrics(folder).items() if key in ("test", "val", "baselines")}
+    numbers = {key: value for key, value in leaves(blocks).items() if isinstance(value, int | float)}
     return {key: value for key, value in numbers.items() if not any(part in key for part in without)}
 
 

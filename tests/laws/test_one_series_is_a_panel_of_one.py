@@ -91,9 +91,9 @@ def lines_file(file, path):
     return {"panel": "rows", "freq": "D", "start": "2020-01-06"}
 
 
-def untimed(file, path, **keys):
+def untimed(file, path):
     file.table().drop(columns="date").to_csv(path, index=False)
-    return {"time_column": None, "freq": "steps", **keys}
+    return {"time_column": None, "freq": "steps"}
 
 
 def untimed_long(file, path):
@@ -180,7 +180,7 @@ def changed(file, write, row):
         table = file.table()
         later = table.date >= FIRST + pd.Timedelta(days=row)
         table.loc[later, [name for name in table if name.startswith("c")]] += 5
-        return write(dataclasses.replace(file, made=table), path)
+        return write(dataclasses.replace(file, given=table), path)
 
     return read(file, written)
 
@@ -190,9 +190,9 @@ def changed(file, write, row):
 @pytest.mark.parametrize("file", [File(absent=(82, 83)), File(empty=((82, 0), (83, 0))), File(absent=(77, 78))])
 def test_no_past_owes_anything_to_the_rows_from_its_origin_on(file, write, policy):
     file = with_policy(file, policy)
-    compared = 0
+    before, compared = windows_of(read(file, write), "test"), 0
     for row in (79, 82, 84, 86):  # of the test
-        before, after = (windows_of(data, "test") for data in (read(file, write), changed(file, write, row)))
+        after = windows_of(changed(file, write, row), "test")
         until = [time for time in before.keys() & after.keys() if pd.Timestamp(time) <= FIRST + pd.Timedelta(days=row)]
         compared += len(until)
         same(*({time: windows[time][0] for time in until} for windows in (before, after)))

@@ -36,8 +36,8 @@ class File:
     """Rows of a file, and how they are read.
 
     rows: of the whole grid. absent: rows that the file does not hold; empty: cells (row, column) without a value;
-    repeated: rows that it holds twice, the second time 1 higher. split, and the keys of `keys`: as data.KEY. known: the
-    last columns, which are known in advance. level: the mean of the first column. steps: a time of numbers.
+    repeated: rows that it holds twice, the second time 1 higher. level: the mean of the columns c0, c1, ... split, and
+    what `keys` names: as data.KEY. given: the rows themselves, in place of generated ones.
     """
 
     rows: int = ROWS
@@ -51,12 +51,12 @@ class File:
     split: object = field(default_factory=ShareSplit)
     keys: tuple[tuple[str, object], ...] = ()
     seq_len: int = SEQ_LEN
-    made: pd.DataFrame | None = field(default=None, compare=False, repr=False)
+    given: pd.DataFrame | None = field(default=None, compare=False, repr=False)
 
     def table(self):
-        """The rows, in the order of time; `made`, where that is given."""
-        if self.made is not None:
-            return self.made
+        """The rows, in the order of time; `given`, where there are such."""
+        if self.given is not None:
+            return self.given
         rng, rows = np.random.default_rng(self.seed), np.arange(self.rows)
         values = self.level + 3 * np.sin(2 * np.pi * rows / 7)[:, None] + rng.normal(size=(self.rows, self.columns))
         values = values.round(3)
@@ -149,10 +149,10 @@ def naive_of(data, series=0):
     """By what MASE and RMSSE are scaled (2, T), original units."""
     period = season(data) or 1
     if is_panel(data):
-        found = seasonal_differences(data, "test", period)
-        return np.stack([found.absolute[series], found.squared[series]])
-    found = naive_errors(data, period)
-    return np.stack([found.absolute * data.target_std, found.squared * data.target_std**2])
+        scale = seasonal_differences(data, "test", period)
+        return np.stack([scale.absolute[series], scale.squared[series]])
+    scale = naive_errors(data, period)
+    return np.stack([scale.absolute * data.target_std, scale.squared * data.target_std**2])
 
 
 def fits_of(data):
@@ -182,12 +182,12 @@ def errors_of_series(data, series):
 def errors_of(data):
     """MSE and MAE in scaled units, sMAPE, and how many windows, of last value and the baselines, by forecaster."""
     evaluation = evaluated(data, fit_baselines(data))
-    found = {"windows": evaluation.errors.n_windows if is_panel(data) else evaluation.errors.windows}
+    numbers = {"windows": evaluation.errors.n_windows if is_panel(data) else evaluation.errors.windows}
     for name, errors in {"model": evaluation.errors, **evaluation.baselines}.items():
         overall = errors.overall(evaluation.naive) if is_panel(data) else errors.overall()
-        found |= {f"{name} {key}": overall["scaled"][key] for key in ("mse", "mae", "bias")}
-        found[f"{name} smape"] = overall["smape"]
-    return {key: np.array(value, dtype=float) for key, value in found.items()}
+        numbers |= {f"{name} {key}": overall["scaled"][key] for key in ("mse", "mae", "bias")}
+        numbers[f"{name} smape"] = overall["smape"]
+    return {key: np.array(value, dtype=float) for key, value in numbers.items()}
 
 
 SPLITS = st.sampled_from(
@@ -274,10 +274,10 @@ def same(first, second, *, within=0.0):
 def same_made(make, first, second, *, within=0.0):
     """`same` of what `make` makes of both; of data that are refused the refusals."""
 
-    def made(data):
+    def result(data):
         try:
             return data if isinstance(data, str) else make(data)
         except UserError as error:
             return str(error)
 
-    same(made(first), made(second), within=within)
+    same(result(first), result(second), within=within)
