@@ -1,0 +1,482 @@
+"""How large the program is, and where it breaks the laws of the house: counted in its syntax tree.
+
+    python tests/laws/measures.py            prints a table
+    python tests/laws/measures.py row        prints a line for the table of docs/experiments.md
+    python tests/laws/measures.py shrink     lowers breaches.json to what is measured; refuses what grew
+                                             (a law that the file lacks is written as it is measured)
+
+The laws, by number: 1 a series is a panel of one, 2 one pass over windows, 3 a typed run, 4 one reader, 5 one way to
+run many trainings, 6 one page, 7 core and apps, 8 no past before the first release, 9 a name is used once.
+"""
+
+import ast
+import functools
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "forecast"
+BREACHES = Path(__file__).with_name("breaches.json")
+
+# Pairs of classes of which one is of a series and one of a panel (law 1).
+PAIRS = [{"PreparedData", "PanelData"}, {"SeriesFrame", "PanelFrame"}, {"WindowDataset", "PanelWindows"}]
+KINDS = set().union(*PAIRS) | {"Scaler", "PanelScaler", "ErrorSums", "PanelErrors"}
+# What says, of a source or a checkpoint, whether it is of a panel (law 1).
+KIND_FLAGS = {"panel", "panel_form"}
+# A call of one of these gathers windows (law 2).
+GATHERS = {"in_batches", "__getitems__"}
+PASS = "evaluation/pass.py"
+UNTYPED = {"config", "record", "cfg"}
+# A type of NumPy's, of which Any is no more than "any precision".
+DTYPES = {"floating", "integer", "number", "generic", "dtype", "ndarray", "NDArray"}
+PRONOUNS = ("found", "said", "asked", "told", "made", "one", "what")
+# Starting one of these runs other trainings, or parts of a work (law 5).
+PROCESSES = {"subprocess.Popen", "multiprocessing.get_context", "multiprocessing.Process", "ray.remote", "os.fork"}
+# Calls that write typed data as text (law 4), where that is no forecast; the module that makes pages (law 6).
+AS_TEXT = {"csv.writer", "pa.csv.write_csv", "table.to_csv"}
+PAGE = "forecast.report.page.document"
+READERS = ("data/reading/", "data/panel/", "commands/tables.py")
+
+# Law 7: whose each module is that is no core. `shared` is the room that apps share. The longest beginning decides.
+ROOMS = {
+    "commands": "shared",  # and what is not named below: options, inputs, results, page, ...
+    "commands.train": "train",
+    "commands.evaluate": "evaluate",
+    "commands.predict": "predict",
+    "commands.predict_panel": "predict",
+    "commands.merge": "predict",
+    "commands.backtest": "backtest",
+    "commands.fold_files": "backtest",
+    "commands.fold_page": "backtest",
+    "commands.fold_runs": "backtest",
+    "commands.folds": "backtest",
+    "comparison": "compare",
+    "comparison.backtest_page": "backtest",
+    "comparison.backtests": "backtest",
+    "comparison.fold_forecasts": "backtest",
+    "comparison.fold_sums": "backtest",
+    "comparison.bootstrap": "core",
+    "comparison.study_charts": "tune",
+    "comparison.study_page": "tune",
+    "commands.search": "tune",
+    "commands.studies": "tune",
+    "commands.study_files": "tune",
+    "commands.study_page": "tune",
+    "commands.tune": "tune",
+    "commands.tuning": "tune",
+    "commands.tuning_door": "tune",
+    "commands.auto": "auto",
+    "commands.automatic": "auto",
+    "commands.continued": "update",
+    "commands.update": "update",
+    "commands.update_errors": "update",
+    "commands.update_forecast": "update",
+    "commands.update_state": "update",
+    "commands.check_data": "check-data",
+    "commands.check_leakage": "check-leakage",
+    "commands.export": "export",
+    "export": "export",
+    "commands.import_informer2020": "import-informer2020",
+    "export.informer2020": "import-informer2020",
+    "commands.inspect_checkpoint": "inspect-checkpoint",
+    "commands.compare": "compare",
+    "commands.report": "compare",
+    "commands.engines": "engines",
+    "commands.forecaster": "forecaster",
+    "__main__": "door",
+    "__init__": "door",
+}
+
+
+# The syntax trees.
+
+
+@functools.cache
+def modules(folder=PACKAGE):
+    """The path of each module in a folder, from there, and its tree."""
+    return {str(file.relative_to(folder)): ast.parse(file.read_text()) for file in sorted(folder.rglob("*.py"))}
+
+
+@functools.cache
+def nodes():
+    """All nodes of each module of the package, by its path."""
+    return {path: list(ast.walk(tree)) for path, tree in modules().items()}
+
+
+def walked(*kinds):
+    """Each node of the package of these kinds, with its module's path."""
+    for path, every in nodes().items():
+        yield from ((path, node) for node in every if isinstance(node, kinds or ast.AST))
+
+
+@functools.cache
+def functions():
+    """Each function and method that is no part of another one: its path, its name with its class's, its node."""
+    listed = []
+
+    def look(path, body, prefix):
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                look(path, node.body, f"{prefix}{node.name}.")
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                listed.append((path, prefix + node.name, node))
+
+    for path, tree in modules().items():
+        look(path, tree.body, "")
+    return listed
+
+
+def name_of(node):
+    """The last word of a name: `PanelData` of PanelData, of prepare.PanelData and of "PanelData"."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def docstring(node):
+    """The docstring of a module, a class or a function; None of anything else."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    return ast.get_docstring(node) if isinstance(node, kinds) else None
+
+
+# Size.
+
+
+def statements(folder):
+    """Statements of the syntax tree, but for docstrings: packing lines makes no fewer of them."""
+    trees = modules(folder).values()
+    return sum(isinstance(n, ast.stmt) for t in trees for n in ast.walk(t)) - sum(
+        docstring(n) is not None for t in trees for n in ast.walk(t)
+    )
+
+
+def size(folder):
+    """Statements, bytes, lines and files of the Python in a folder."""
+    texts = [file.read_bytes() for file in folder.rglob("*.py")]
+    return {
+        "statements": statements(folder),
+        "bytes": sum(map(len, texts)),
+        "lines": sum(text.count(b"\n") for text in texts),
+        "files": len(texts),
+    }
+
+
+def used_once():
+    """Functions and methods of which the package says the name once, beside their definition and imports.
+
+    By name alone: a name that is defined twice, or that Python or Lightning calls, is left out.
+    """
+    named = Counter(name.rpartition(".")[2] for _, name, _ in functions())
+    uses = Counter(name_of(node) for _, node in walked(ast.Name, ast.Attribute))
+    return [name for name, count in named.items() if count == 1 and uses[name] == 1 and not name.startswith("__")]
+
+
+# The laws.
+
+
+def members(node):
+    """The names in a union A | B | ..., written with | or as Union[...]."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return members(node.left) | members(node.right)
+    if isinstance(node, ast.Subscript) and name_of(node.value) in ("Union", "Optional"):
+        return set().union(*map(members, getattr(node.slice, "elts", [node.slice])))
+    return {name_of(node)}
+
+
+def unions():
+    """By path: how often a series' class and its panel's counterpart stand in one union."""
+    counts = Counter()
+    for path, every in nodes().items():
+        inner = {id(n.left) for n in every if isinstance(n, ast.BinOp)}  # of A | B | C the outer one counts
+        for node in every:
+            names = set()
+            if isinstance(node, ast.BinOp | ast.Subscript) and id(node) not in inner:
+                names = members(node)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):  # a type in quotes
+                names = {*re.findall(r"\w+", node.value)} if re.fullmatch(r"\w+( \| \w+)+", node.value) else names
+            counts[path] += any(pair <= names for pair in PAIRS)
+    return +counts
+
+
+def kind_tests():
+    """By path: how often it is asked which kind of data something is, by its class or by a flag."""
+    counts = Counter()
+    for path, node in walked():
+        if isinstance(node, ast.Call) and name_of(node.func) in ("isinstance", "issubclass"):
+            kinds = {name_of(n) for n in ast.walk(node.args[1])}
+            counts[path] += bool(kinds & KINDS)
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot):
+            counts[path] += isinstance(node.left, ast.Attribute) and node.left.attr in KIND_FLAGS
+        elif isinstance(node, ast.If | ast.IfExp):  # `if source.panel_form:`
+            parts = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
+            parts = [part.operand if isinstance(part, ast.UnaryOp) else part for part in parts]
+            counts[path] += any(isinstance(part, ast.Attribute) and part.attr in KIND_FLAGS for part in parts)
+        elif isinstance(node, ast.match_case):
+            counts[path] += any(isinstance(n, ast.MatchClass) and name_of(n.cls) in KINDS for n in ast.walk(node))
+    return +counts
+
+
+def window_loops():
+    """Functions that gather windows themselves, or step through batches of them, outside data/ and the one pass.
+
+    That is: they call in_batches or __getitems__, or have a loop whose variable is called batch.
+    """
+
+    def loops(node):
+        for part in ast.walk(node):
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in GATHERS:
+                return True
+            if isinstance(part, ast.For | ast.comprehension) and name_of(part.target) == "batch":
+                return True
+        return False
+
+    return sorted(
+        f"{path}:{name}"
+        for path, name, node in functions()
+        if not path.startswith("data/") and path != PASS and loops(node)
+    )
+
+
+def untyped_reads():
+    """By path: config["..."], record["..."], and .get("...") of them, outside config/ and checkpoint/."""
+    counts = Counter()
+    for path, node in walked():
+        if path.startswith(("config/", "checkpoint/")):
+            continue
+        if isinstance(node, ast.Subscript):
+            counts[path] += name_of(node.value) in UNTYPED
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            counts[path] += name_of(node.func.value) in UNTYPED
+    return +counts
+
+
+def any_uses():
+    """By path: Any wherever it stands but in an import, a NumPy type of any precision left out; in quotes too."""
+    counts = Counter()
+    for path, every in nodes().items():
+        types = [n.slice for n in every if isinstance(n, ast.Subscript) and name_of(n.value) in DTYPES]
+        precision = {id(part) for slice_ in types for part in (slice_, *getattr(slice_, "elts", ()))}
+        for node in every:
+            if isinstance(node, ast.Name | ast.Attribute):
+                counts[path] += name_of(node) == "Any" and id(node) not in precision
+            for key in ("annotation", "returns"):
+                quoted = getattr(node, key, None)
+                if isinstance(quoted, ast.Constant):
+                    counts[path] += len(re.findall(r"\bAny\b", str(quoted.value)))
+    return +counts
+
+
+def untyped_parameters():
+    """By path: parameters whose type is a mapping to Any: the reader of a signature learns nothing of what is in it."""
+    counts = Counter()
+    for path, node in walked(ast.arg):
+        text = "" if node.annotation is None else ast.unparse(node.annotation)
+        counts[path] += bool(re.search(r"(dict|Mapping)\[str, Any\]", text))
+    return +counts
+
+
+def typed_as_text():
+    """Modules between a source and the splits that write CSV text."""
+    return sorted(
+        {
+            path
+            for path, node in walked(ast.Call)
+            if path.startswith(READERS)
+            and path != "data/panel/writing.py"  # a forecast, which is text
+            and ast.unparse(node.func) in AS_TEXT
+        }
+    )
+
+
+def process_starters():
+    """Modules that start processes, or workers of a cluster."""
+    return sorted({path for path, node in walked(ast.Attribute) if ast.unparse(node) in PROCESSES})
+
+
+def page_builders():
+    """Functions that put a page together from its parts."""
+    builders = {path for path, node in walked(ast.ImportFrom) if node.module == PAGE}
+    return sorted(
+        f"{path}:{name}"
+        for path, name, node in functions()
+        if path in builders and any(isinstance(n, ast.Call) and name_of(n.func) == "document" for n in ast.walk(node))
+    )
+
+
+def dotted(path):
+    """`data.panel.frame` of data/panel/frame.py; `data.panel` of data/panel/__init__.py."""
+    return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__") or "__init__"
+
+
+@functools.cache
+def arrows():
+    """Each module -> the modules of ours that it imports, inside functions too."""
+    known = {dotted(path) for path in modules()}
+    targets = {name: set() for name in known}
+    for path, node in walked(ast.Import, ast.ImportFrom):
+        inside = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        for name in (inside + alias.name for alias in node.names):  # a module, or what stands in one
+            target = name.removeprefix("forecast.") if name.startswith("forecast.") else None
+            while target and target not in known:
+                target = target.rpartition(".")[0]
+            if target:
+                targets[dotted(path)].add(target)
+    return targets
+
+
+def room(module):
+    """Whose a module is: `core`, `shared`, `door`, or an app's name."""
+    while module and module not in ROOMS:
+        module = module.rpartition(".")[0]
+    return ROOMS.get(module, "core")
+
+
+def wrong_arrows():
+    """Imports of an app by core or by what apps share, of what they share by core, of an app by another one."""
+    wrong = []
+    for module, targets in arrows().items():
+        here = room(module)
+        if here == "door":
+            continue
+        allowed = {"core": {"core"}, "shared": {"core", "shared"}}.get(here, {"core", "shared", here})
+        wrong += [f"{here}: {module} -> {room(to)}: {to}" for to in targets if room(to) not in {*allowed, "door"}]
+    return sorted(wrong)
+
+
+def circles():
+    """Of sub-folders that import one another, by way of others too, which imports which."""
+    home = {dotted(path): str(Path(path).parent) for path in modules()}
+    folders = {folder: set() for folder in home.values()}
+    for module, targets in arrows().items():
+        folders[home[module]] |= {home[to] for to in targets} - {home[module], "."}
+
+    def reached(folder):
+        seen, pending = set(), [folder]
+        while pending:
+            pending += (new := folders[pending.pop()] - seen)
+            seen |= new
+        return seen
+
+    ahead = {folder: reached(folder) for folder in folders}
+    return sorted(f"{a} -> {b}" for a in folders for b in folders[a] if a in ahead[b])
+
+
+def doubled_classes():
+    """Names that more than one class has, with how many."""
+    counts = Counter(node.name for _, node in walked(ast.ClassDef))
+    return {name: count for name, count in sorted(counts.items()) if count > 1}
+
+
+def pronouns():
+    """How often a pronoun or a bare participle is a name: of a variable, parameter, attribute, function or key."""
+    counts = Counter()
+    for _, node in walked():
+        for key in ("id", "arg", "attr", "name"):
+            value = getattr(node, key, None)
+            counts[value if isinstance(value, str) else None] += 1
+    return {word: counts[word] for word in PRONOUNS}
+
+
+def see_docstrings():
+    """Docstrings that begin with "See `X`", or that send the reader there anywhere."""
+    texts = [text for _, node in walked() if (text := docstring(node))]
+    begin = sum(text.startswith("See `") for text in texts)
+    return {"begin": begin, "anywhere": sum(len(re.findall(r"[Ss]ee\s+`", text)) for text in texts)}
+
+
+def twin_files():
+    """Modules that say in their path that they are of panels; `data/panel.py` is to be the one class of both."""
+    return sorted(path for path in modules() if "panel" in path and path != "data/panel.py")
+
+
+def formats():
+    """Numbers of formats that are read beside the one that is written: none before the first release."""
+    tree = modules()["checkpoint/formats.py"]
+    numbers = {n.targets[0].id: n.value.value for n in tree.body if isinstance(n, ast.Assign)}
+    return [name for name, value in numbers.items() if isinstance(value, int) and name != "FORMAT"]
+
+
+def breaches():
+    """What breaks each law today, by law: names where they can be listed, else counts."""
+    return {
+        "1 unions of kinds": unions(),
+        "1 tests of kinds": kind_tests(),
+        "1 files of panels": twin_files(),
+        "2 loops over windows": window_loops(),
+        "3 Any": any_uses(),
+        "3 untyped parameters": untyped_parameters(),
+        "3 untyped reads": untyped_reads(),
+        "4 typed data as text": typed_as_text(),
+        "5 process starters": process_starters(),
+        "6 page builders": page_builders(),
+        "7 imports of apps": wrong_arrows(),
+        "7 circles of folders": circles(),
+        "8 formats of the past": formats(),
+        "9 doubled classes": doubled_classes(),
+        "9 pronouns": pronouns(),
+        "9 docstrings that say See": see_docstrings(),
+        "9 functions used once": len(used_once()),
+    }
+
+
+# What is printed, and what is frozen.
+
+
+def total(value):
+    """One number for a breach: a count, the sum of counts, or how many names."""
+    if isinstance(value, dict):
+        return sum(value.values())
+    return value if isinstance(value, int) else len(value)
+
+
+def grown(now, frozen):
+    """What a breach has that is not frozen: names, or counts above."""
+    if isinstance(now, dict):
+        return {key: count for key, count in now.items() if count > frozen.get(key, 0)}
+    if isinstance(now, int):
+        return max(0, now - frozen)
+    return [name for name in now if name not in frozen]
+
+
+def frozen():
+    """The breaches that were there when they were last lowered."""
+    return json.loads(BREACHES.read_text()) if BREACHES.exists() else {}
+
+
+def shrink():
+    """Lowers breaches.json to what is measured. SystemExit, nothing written, where something grew."""
+    now, before = breaches(), frozen()
+    more = {law: grown(now[law], before[law]) for law in now if law in before and grown(now[law], before[law])}
+    if more:
+        raise SystemExit(f"grown, not frozen: {json.dumps(more, indent=1)}")
+    BREACHES.write_text(json.dumps(now, indent=1, sort_keys=True) + "\n")
+
+
+def table():
+    """All figures as lines."""
+    lines = []
+    for folder in (PACKAGE, ROOT / "tests"):
+        sizes = size(folder)
+        lines += [f"{folder.name} {key:34} {value:>10,}" for key, value in sizes.items()]
+    once, every = len(used_once()), len(functions())
+    lines += [f"functions and methods {every:>27,}", f"used once {once:>39,}  {once / every:.0%}"]
+    for law, value in breaches().items():
+        where = f"  in {len(value)} files" if isinstance(value, Counter) else ""
+        lines.append(f"{law:38} {total(value):>10,}{where}")
+    return "\n".join(lines)
+
+
+def row():
+    """statements | bytes | lines | files of the package, as a line of docs/experiments.md has them."""
+    return " | ".join(f"{value:,}" for value in size(PACKAGE).values())
+
+
+if __name__ == "__main__":
+    action = {"shrink": shrink, "row": row}.get("".join(sys.argv[1:]), table)
+    if text := action():
+        print(text)
