@@ -193,7 +193,7 @@ def test_another_request_for_the_same_folder_is_refused(csv, tmp_path, capsys):
     assert "another automatic run was begun there, with another minutes, preset" in message
     copy = tmp_path / "copy.csv"
     table()[:-1].to_csv(copy, index=False)
-    assert "with another file, minutes" in refusal(capsys, "auto", str(copy), "--output", str(tmp_path))
+    assert "with another file, horizon, minutes" in refusal(capsys, "auto", str(copy), "--output", str(tmp_path))
     assert not in_use(tmp_path / "members") and not (tmp_path / "members" / ".lock.holder").exists()
 
 
