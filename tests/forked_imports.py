@@ -13,10 +13,10 @@ def import_all():
     """What the commands import, here and as they run; one thread of torch."""
     import torch.utils.tensorboard
 
-    from forecast.__main__ import COMMANDS
+    from forecast.__main__ import CONFIGURED, PLAIN
 
     torch.set_num_threads(1)
-    for name in COMMANDS:
+    for name in CONFIGURED | PLAIN:
         importlib.import_module(f"forecast.commands.{name.replace('-', '_')}")
     for name in ("torch.distributed.launcher.api", TORCHRUN):  # but torchrun itself, which is run
         importlib.import_module(name)

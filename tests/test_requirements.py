@@ -16,8 +16,10 @@ TESTS = ROOT / "tests"
 DISTRIBUTIONS = {
     "PIL": "pillow",
     "hydra": "hydra-core",
+    "annotated_types": "annotated-types",
     "markdown_it": "markdown-it-py",
     "sklearn": "scikit-learn",
+    "typing_extensions": "typing-extensions",
     "yaml": "pyyaml",
 }
 # what pandas imports for a method of its own

@@ -225,7 +225,7 @@ OTHERS = {
     "torch": "Install the same there: pip install 'torch==",
     "data": "Name files on a folder that all machines share",
     "device": "Take machines with the same processors",
-    "code": "Install the same forecast on all machines",
+    "commit": "Install the same forecast on all machines",
 }
 
 

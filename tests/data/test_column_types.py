@@ -16,7 +16,6 @@ from forecast.data.sources import CsvSource
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError
 
-pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 N = 24

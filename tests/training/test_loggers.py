@@ -59,13 +59,6 @@ def test_a_logger_that_shows_no_pictures_is_left_in_peace(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_null_turns_the_logger_off_and_the_results_are_there_all_the_same(tmp_path, capsys):
-    call("train", *WITH_FIGURES, "trainer.limit_train_batches=2", "logger=null", f"hydra.run.dir={tmp_path}")
-    assert "logger=null is now written logger=none" in capsys.readouterr().err
-    assert (tmp_path / "metrics.json").is_file()
-    assert not {path.name for path in tmp_path.iterdir()} & {"tensorboard", "csv", "lightning_logs"}
-
-
 def test_csv_has_every_scalar_and_a_run_that_goes_on_keeps_the_first_file(tmp_path):
     few = ["trainer.limit_train_batches=2", "trainer.log_every_n_steps=1", "checks.leakage=false", "calibration=none"]
     call("train", *WITH_FIGURES, *few, "logger=csv", f"hydra.run.dir={tmp_path}")

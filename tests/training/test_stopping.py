@@ -27,10 +27,9 @@ from program import ONE_COLUMN, TINY, call, heed_ctrl_c, refusal
 
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.train import write_run_info
-from forecast.config.allow_list import resolve_target
 from forecast.errors import UserError
 from forecast.training.lightning_errors import errors_for_users
-from forecast.training.stopping import EarlyStop, StopOnNonFinite, StopOnSignal
+from forecast.training.stopping import StopOnNonFinite, StopOnSignal
 
 ENDLESS = ["trainer.max_epochs=100000", "callbacks.early_stopping.patience=100000"]
 
@@ -92,10 +91,6 @@ def test_a_loss_or_gradient_that_is_not_finite_stops_the_run_and_is_named(precis
 @pytest.mark.parametrize(("precision", "gradient"), [("32-true", 3e38), ("16-mixed", inf)])
 def test_a_large_gradient_is_no_fault_nor_in_float16_one_that_the_scaler_leaves_out(precision, gradient):
     before_a_step(precision, 1.0, gradient)
-
-
-def test_early_stopping_of_a_former_config_is_todays():
-    assert resolve_target("forecast.training.checkpoint.EarlyStop") is EarlyStop
 
 
 @contextmanager

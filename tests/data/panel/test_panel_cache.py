@@ -239,14 +239,3 @@ def test_a_cache_that_a_stranger_has_changed_is_converted_anew_or_read_as_a_pane
         assert cache_module._opened(home, str(path)) is None, (name, odd)
     (home / "arrays.npz").write_bytes(arrays[: len(arrays) // 2])
     assert_equal(read(path, cache=str(cache), **KEYS), expected)
-
-
-def test_the_log_of_a_conversion_counts_as_far_as_it_is_one(tmp_path):
-    part = (np.arange(3), np.arange(3), np.zeros((3, 2), np.float32))
-    progress.ReadRows.of(tmp_path, 2).add("a", *part)
-    log = (tmp_path / "parts.log").read_bytes()
-    for name, content in texts(log):
-        (tmp_path / "parts.log").write_bytes(content + b"\n")
-        for file, array in zip(("series", "times", "values"), part, strict=True):
-            array.astype("<f4" if file == "values" else "<i8").tofile(tmp_path / f"read.{file}")
-        assert progress.ReadRows.of(tmp_path, 2).rows in (0, 3), name
