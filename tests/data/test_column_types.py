@@ -7,6 +7,8 @@ import re
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from forecast.data.frame import read_frame
@@ -15,8 +17,6 @@ from forecast.data.reading.layout import Layout
 from forecast.data.sources import CsvSource
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError
-
-pq = pytest.importorskip("pyarrow.parquet")
 
 N = 24
 STAMPS = pd.date_range("2021-03-01", periods=N, freq="h")
