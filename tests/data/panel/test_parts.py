@@ -19,7 +19,16 @@ from forecast.errors import UserError
 
 PRED_LEN = 3
 LENGTHS = tuple(range(2, 33))
-RUN = {"checkpoint": "c1", "data": "d1", "series": 31, "pred_len": PRED_LEN, "threads": 1}
+RUN = {
+    "checkpoint": "c1",
+    "data": "d1",
+    "series": 31,
+    "pred_len": PRED_LEN,
+    "threads": 1,
+    "ending": ".csv",
+    "left_out": 0,
+    "unseen": 0,
+}
 ENDINGS = [".csv", ".parquet"]
 
 
