@@ -82,9 +82,8 @@ def read_yaml(path: Path, shape: type[T], *, most: float = 1) -> T | None:
     content = read_content(path, most=most)
     if content is None:
         return None
-    loader = _plain_loader()(content)
     try:
-        value = loader.get_single_data()
+        value = _plain_loader()(content).get_single_data()
     except (yaml.YAMLError, ValueError) as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         where = f", line {mark.line + 1}" if mark else ""
