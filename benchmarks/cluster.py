@@ -100,7 +100,7 @@ def plain(command: list[str], folder: Path, count: int) -> Figures:
     with Pieces([part.with_name(f"{part.name}.parts") for part in parts]) as pieces:
         ends = finished([[*command, f"output={part}", *more] for part, more in zip(parts, said, strict=True)])
     if count > 1:
-        finished([[str(timing.ROOT / "scripts" / "merge.py"), *map(str, parts), "--output", str(output)]])
+        finished([["-m", "forecast", "merge", *map(str, parts), "--output", str(output)]])
     seconds = time.perf_counter() - start
     return {"seconds": seconds, "megabytes": max(end["megabytes"] for end in ends), "parts": pieces.seconds}
 

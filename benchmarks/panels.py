@@ -141,7 +141,7 @@ def predicted(setting: Setting, folder: Path) -> Figures:
         ]
     )
     forecast = time.perf_counter() - start
-    merge = [str(timing.ROOT / "scripts" / "merge.py"), *map(str, parts), "--output", str(output)]
+    merge = ["-m", "forecast", "merge", *map(str, parts), "--output", str(output)]
     ends += finished([merge])
     seconds = time.perf_counter() - start
     rows = sum(block.count(b"\n") for block in iter_blocks(output)) - 1

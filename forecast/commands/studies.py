@@ -2,6 +2,7 @@
 
 import logging
 import os
+import time
 import uuid
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,6 +41,7 @@ log = logging.getLogger(__name__)
 
 PROCESSES = "processes"
 NAME = "tune"
+SECONDS = "seconds"  # an attribute of the study
 WARM_UP = 1  # validations before which nothing is pruned
 MOST_REPEATS = 25  # points in a row that have been tried before: there are hardly others
 KILLED = "its process was killed"
@@ -142,11 +144,11 @@ class JournalLock:
 class SharedStudy:
     """One process's part in the study of a folder.
 
-    first: the point with which a new study begins; None: a drawn one.
+    begun: by time.time, when this process began. first: the point with which a new study begins; None: a drawn one.
     """
 
-    def __init__(self, folder: Path, space: Space, *, seed: int, first: Point | None) -> None:
-        self.folder, self.first = folder, first
+    def __init__(self, folder: Path, space: Space, *, seed: int, begun: float, first: Point | None) -> None:
+        self.folder, self.begun, self.first = folder, begun, first
         self.process = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self.distributions = {key: _distribution(values) for key, values in space.items()}
         self.lock = FileLock(folder / LOCK)
@@ -165,6 +167,7 @@ class SharedStudy:
                 pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=WARM_UP),
             )
             _check_study(self.study, self.distributions, folder / JOURNAL)
+        self.before = self.seconds_spent()
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -178,8 +181,12 @@ class SharedStudy:
             release(own)
 
     def seconds_spent(self) -> float:
-        """Seconds of all trials that have ended, of whatever process."""
-        return float(sum(trial.user_attrs.get("seconds", 0.0) for trial in self.trials))
+        """Seconds that the commands before this one have noted, and since its beginning those of this one."""
+        return float(self.study.user_attrs.get(SECONDS, 0.0))
+
+    def note(self) -> None:
+        """Notes that this command has been at work until now."""
+        self.study.set_user_attr(SECONDS, max(self.seconds_spent(), self.before + time.time() - self.begun))
 
     @property
     def trials(self) -> list[FrozenTrial]:
@@ -330,8 +337,7 @@ def _check_study(study: Study, distributions: Mapping[str, BaseDistribution], jo
     """
     if study.directions != [StudyDirection.MINIMIZE]:
         raise DocumentError(journal, "it is of a study of something else")
-    if study.user_attrs:
-        raise DocumentError(journal, "it notes what no study does")
+    checked(journal, study.user_attrs, dict[Literal["seconds"], NotNegative])
     for trial in study.get_trials(deepcopy=False):
         known = checked(journal, trial.user_attrs, TrialAttributes)
         bare_name(known.get("process", NAME))

@@ -40,7 +40,7 @@ def tune(cfg: DictConfig) -> Answer:
     search = read_search(cfg)
     begin(search, cfg)
     first = as_it_stands(search.space, search.base.values, search.base.options)
-    study = SharedStudy(search.folder, search.space, seed=cfg.seed, first=first)
+    study = SharedStudy(search.folder, search.space, seed=cfg.seed, begun=Begun.at, first=first)
     again = f"The study in {search.folder} goes on with the same command."
     stopped: BaseException | None = None
     file = BestFile(search)
@@ -51,6 +51,7 @@ def tune(cfg: DictConfig) -> Answer:
             why, stopped = f"Interrupted. {again}", KeyboardInterrupt(f"Interrupted. {again}")
         except Terminated as stop:
             why, stopped = f"A signal ended it. {again}", Terminated(f"A signal ended it. {again}", stop.number)
+        study.note()
         document = finish(search, study, file, why=why, stopped=stopped is not None)
     if stopped is not None:
         raise stopped
@@ -67,7 +68,7 @@ def run_trials(search: Search, study: SharedStudy, *, then: Callable[[], object]
     deadline = math.inf
     if minutes < math.inf:
         seconds = 60 * minutes - min(RESERVE, RESERVE_SHARE * 60 * minutes)
-        end = Begun.at + seconds - study.seconds_spent()  # of the same command before this one
+        end = Begun.at + seconds - study.before
         deadline = time.monotonic() + end - time.time()
     while study.fits(deadline - time.monotonic(), at_once=search.at_once):
         trial = study.ask(search.settings.trials)
@@ -101,6 +102,7 @@ def run_trial(search: Search, study: SharedStudy, trial: Trial, trials: Trials, 
         lines = str(error).splitlines() or [""]
         reason = lines[0] if isinstance(error, UserError) else f"{type(error).__name__}: {lines[0]}"
         ended = study.fail(trial, reason, seconds=time.monotonic() - begun)
+    study.note()
     seconds, best = ended.user_attrs["seconds"], study.best()
     so_far = f"; best so far: {short_number(float(best.value or 0))}, trial {best.number}" if best else ""
     if ended.state.name == "FAIL":

@@ -274,7 +274,7 @@ SPACE = {"optim.lr": Range(low=1e-4, high=1e-1, log=True), "loss": Choices(("mse
 
 
 def joined(folder):
-    return SharedStudy(folder, SPACE, seed=5, first={"optim.lr": 1e-3, "loss": "mse"})
+    return SharedStudy(folder, SPACE, seed=5, begun=100.0, first={"optim.lr": 1e-3, "loss": "mse"})
 
 
 def studied(study):

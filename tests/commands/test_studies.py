@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from forecast.commands import studies
 from forecast.commands.studies import SharedStudy
 from forecast.config.space import Choices, Range
 from forecast.errors import UserError
@@ -12,8 +13,8 @@ from forecast.training.trial import Outcome
 SPACE = {"optim.lr": Range(low=1e-4, high=1e-1, log=True), "n": Range(low=1, high=9), "c": Choices((None, "a", True))}
 
 
-def joined(folder, space=SPACE, first=None, seed=5):
-    return SharedStudy(folder, space, seed=seed, first=first)
+def joined(folder, space=SPACE, first=None, seed=5, begun=100.0):
+    return SharedStudy(folder, space, seed=seed, begun=begun, first=first)
 
 
 def outcome(error=0.5, ended="finished", epochs=3):
@@ -100,12 +101,18 @@ def test_a_point_that_failed_or_was_pruned_before_is_not_trained_again(tmp_path)
     assert study.ask(None) is None and len(study.trials) == 2 and study.failures() == 2
 
 
-def test_the_seconds_of_a_study_are_those_of_its_trials(tmp_path):
-    study = joined(tmp_path)
-    assert study.seconds_spent() == 0
-    for seconds in (3.0, 4.5):
-        study.fail(study.ask(None), "a fault", seconds=seconds)
-    assert joined(tmp_path).seconds_spent() == 7.5
+def test_the_seconds_of_a_study_go_on_where_the_command_before_has_noted_them(tmp_path, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(studies.time, "time", lambda: now[0])
+    first = joined(tmp_path)
+    now[0] = 107.0
+    first.note()
+    now[0] = 500.0  # killed, and begun again later
+    second = joined(tmp_path, begun=500.0)
+    assert second.before == second.seconds_spent() == 7
+    now[0] = 503.0
+    second.note()
+    assert joined(tmp_path, begun=600.0).before == 10
 
 
 def test_a_line_that_a_kill_left_half_written_is_cut_off(tmp_path):

@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 from program import TINY, call
-from script import SCRIPTS, call_script
+from script import call_script
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_the_exit_status_of_a_process_is_1_for_a_leak(best, tmp_path):
     def leak(data):
         data["scaler"]["std"][0] *= 2
 
-    command = [sys.executable, SCRIPTS / "check_leakage.py", changed(best, tmp_path, leak)]
+    command = [sys.executable, "-m", "forecast", "check-leakage", changed(best, tmp_path, leak)]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     assert process.returncode == 1 and process.stderr.startswith("leakage check, scaler: the std")
     assert "Traceback" not in process.stderr and len(process.stdout.splitlines()) == 5

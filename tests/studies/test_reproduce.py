@@ -31,7 +31,7 @@ def words(arguments, settings):
 
 def start(folder, *arguments, settings=SMALL):
     """Its process."""
-    command = [sys.executable, str(SCRIPTS / "reproduce.py"), *words(arguments, settings)]
+    command = [sys.executable, "-m", "forecast", "reproduce", *words(arguments, settings)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return forked.Popen(command, cwd=folder, env=environment, start_new_session=True, **pipes)

@@ -73,7 +73,7 @@ def test_the_example_trains_is_evaluated_and_forecasts_and_without_the_switch_do
     assert (folder / "forecast.csv").is_file()
     assert json.loads((folder / "drift" / "metrics.json").read_text())["model"] == "my_models.Drift"
     info = json.loads((folder / "drift" / "run.json").read_text())
-    assert re.fullmatch("[0-9a-f]{12}", info["versions"]["code of my_models"])
+    assert re.fullmatch("[0-9a-f]{8}", info["versions"]["code of my_models"])
     status, output = ran(
         "train", "--trust", "my_models", "ckpt_path=drift/checkpoints/last.ckpt", "trainer.max_epochs=2"
     )
