@@ -8,8 +8,11 @@ import argparse
 import json
 import posixpath
 import re
+import sys
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))  # studies/ is no part of the installed package
 
 from config_reference import config_lines
 
