@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import shutil
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -226,9 +227,11 @@ def _opened(home: Path, name: str, *, like: str | None = None) -> PanelFrame | N
             facts=facts,
             **{name: meta[name] for name in _PLAIN if name not in ("columns", "numbers")},  # type: ignore
         )
-        frame.calendar()  # of such a beginning and frequency there is none else
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)  # of pandas 2, for a frequency that pandas 3 does not know
+            frame.calendar()  # of such a beginning and frequency there is none else
         return frame
-    except (OSError, ValueError, OverflowError):
+    except (OSError, ValueError, OverflowError, FutureWarning):
         return None
 
 

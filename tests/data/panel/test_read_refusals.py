@@ -144,7 +144,8 @@ def test_numbers_that_single_precision_does_not_hold(written):
 
 
 def test_an_empty_panel(written, tmp_path):
-    assert "no rows" in refusal(written(hourly("a", range(5)).iloc[:0]), **LONG)
+    # pandas 2 writes a column of words without any as one of no type
+    assert re.search("no rows|of the type null", refusal(written(hourly("a", range(5)).iloc[:0]), **LONG))
     table = hourly("a", range(5)).assign(y=np.nan)
     assert re.search("none of 1 series|no column of numbers", refusal(written(table), **LONG))
     path = tmp_path / "empty.csv"
