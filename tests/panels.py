@@ -18,7 +18,7 @@ def made_panel(lengths=LENGTHS, *, columns=("value",), steps=None, freq="D", see
     if seed is not None:
         values = np.random.default_rng(seed).normal(5 + series[:, None], 1 + series[:, None], values.shape)
     return PanelFrame(
-        values=values.astype(np.float32),
+        values=values.astype(np.float64),
         offsets=offsets,
         steps=np.array(steps if steps is not None else [3 * s for s in range(len(lengths))]),
         ids=np.array([f"s{s}" for s in range(len(lengths))]),

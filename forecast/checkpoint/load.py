@@ -24,9 +24,12 @@ from forecast.checkpoint.validate import check_content, epoch
 from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.build import build
 from forecast.config.values import check_is_plain, walk
+from forecast.data.frame import SeriesFrame
 from forecast.data.panel.saved_scale import SavedScale
+from forecast.data.prepare import fitted_scaler
 from forecast.data.roles import names_roles
 from forecast.data.scaling import Scaler
+from forecast.data.seasonality import seasonal_period
 from forecast.errors import UserError
 from forecast.models.base import ForecastModel, WindowShape
 from forecast.models.ensemble import Ensemble
@@ -72,7 +75,13 @@ class Checkpoint(TrainedRoles):
     @property
     def scaler(self) -> Scaler:
         """Fitted on the rows trained on."""
-        return Scaler.from_state(self.data["scaler"])
+        return Scaler.from_state(self.data["scaler"], self.data["scaling"])
+
+    def scaler_of(self, frame: SeriesFrame, train: range) -> Scaler:
+        """That of other train rows, made as the training made its own."""
+        season = self.data["season"] or seasonal_period(frame.freq) or 1
+        context, together = self.config["seq_len"], len(self.covariates)
+        return fitted_scaler(frame, train, how=self.scaler.how, context=context, period=season, together=together)
 
     @property
     def panel(self) -> dict[str, Any] | None:

@@ -3,21 +3,19 @@
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.growth import SAME
 from forecast.commands.inputs import history
+from forecast.data.cells import FloatArray
 from forecast.data.frame import SeriesFrame
 from forecast.data.frequency import future_timestamps, rows_missing
-from forecast.data.prepare import fitted_scaler
 from forecast.data.scaling import Scaler
 from forecast.data.sources import Source
 from forecast.errors import UserError
 from forecast.text.terminal import label
 
-FloatArray = npt.NDArray[np.float64]
 ANEW = "if it is right, begin anew in another folder: hydra.run.dir=FOLDER"
 # A stretch of new rows is of another scale where its median lies so many standard deviations outside of all medians of
 # stretches before, and its size, the mean of absolute values, is so many times that of the largest or under such a part
@@ -44,7 +42,7 @@ def split_places(checkpoint: Checkpoint, frame: SeriesFrame) -> dict[str, range]
 
 def check_train_rows(checkpoint: Checkpoint, frame: SeriesFrame, splits: dict[str, range]) -> None:
     """UserError unless the train rows of a file have the mean and the deviation that they had in training."""
-    now, then = fitted_scaler(frame.filled_within(splits), splits), checkpoint.scaler
+    now, then = checkpoint.scaler_of(frame.filled_within(splits), splits["train"]), checkpoint.scaler
     moved = np.maximum(np.abs(now.mean - then.mean), np.abs(now.std - then.std)) / then.std
     worst = int(moved.argmax())
     if moved[worst] > SAME:

@@ -5,25 +5,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.inputs import read_source
 from forecast.data.categories import in_numbers_of
+from forecast.data.cells import FloatArray, IntArray
 from forecast.data.frame import SeriesFrame
 from forecast.data.frequency import future_timestamps
 from forecast.data.future import Wanted, read_future, wanted_after
 from forecast.data.holidays import holiday_flags
 from forecast.data.panel.assembly import times_are_counted
-from forecast.data.panel.frame import IntArray, PanelFrame
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.future import StepsAfter, read_panel_future
-from forecast.data.panel.rows import Float32
 from forecast.data.roles import HOLIDAY
 from forecast.data.sources import CsvSource, Source
 from forecast.errors import UserError
 
 FUTURE = "what is known in advance (future)"
-FloatArray = npt.NDArray[np.float64]
 
 
 def check_future(checkpoint: Checkpoint, path: Path | str | None) -> None:
@@ -64,13 +62,13 @@ def future_values(
 
 def panel_future(
     checkpoint: Checkpoint, source: CsvSource, frame: PanelFrame, series: IntArray, future: CsvSource | None
-) -> Float32:
+) -> FloatArray:
     """The covariates (S, P, K) at the steps after each series of a panel; see `future_values`.
 
     source: the history. series (M,): those that are forecast. future: see `future_source`.
     """
     columns, steps = checkpoint.told, checkpoint.config["pred_len"]
-    values = np.zeros((len(frame), steps, len(checkpoint.covariates)), dtype=np.float32)
+    values = np.zeros((len(frame), steps, len(checkpoint.covariates)))
     if checkpoint.holidays is not None:
         flags = holiday_flags(frame.calendar(steps), checkpoint.holidays)
         after = (frame.steps + frame.lengths)[:, None] + np.arange(steps)

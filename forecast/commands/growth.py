@@ -11,7 +11,6 @@ import pandas as pd
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.frame import SeriesFrame
 from forecast.data.guessing.train_command import hydra_value, typed
-from forecast.data.prepare import fitted_scaler
 from forecast.data.reading.file_bytes import begins_with
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
@@ -69,7 +68,7 @@ def _check_train_rows(checkpoint: Checkpoint, frame: SeriesFrame) -> None:
             f"{splits['train'].stop}, the last train row, is now at {last} instead of {expected}. {instead}"
         )
     inside = frame.filled_within(splits)
-    now, then = fitted_scaler(inside, splits), checkpoint.scaler
+    now, then = checkpoint.scaler_of(inside, splits["train"]), checkpoint.scaler
     moved = np.maximum(np.abs(now.mean - then.mean), np.abs(now.std - then.std)) / then.std
     if moved.max() > SAME:
         worst = int(moved.argmax())

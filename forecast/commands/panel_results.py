@@ -14,7 +14,7 @@ import torch
 from forecast.checkpoint.load import Checkpoint
 from forecast.comparison.bootstrap import model_less
 from forecast.data.panel.prepare import PanelData, series_windows
-from forecast.data.panel.scaling import cell_means
+from forecast.data.scaling import cell_means
 from forecast.evaluation.baselines import WEIGHTS, saved_fits
 from forecast.evaluation.evaluate import MODEL, Protocol
 from forecast.evaluation.panel_evaluate import (
@@ -69,7 +69,7 @@ def panel_blocks(
             "columns_without": evaluation.naive.without(data.target_names),
             "by_series": True,
         },
-        "panel_scaling": data.scaler.how,
+        "scaling": data.scaler.how,
         **blocks,
     }
     return metrics, evaluation, panel_step_errors(evaluation)

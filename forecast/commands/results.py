@@ -14,11 +14,12 @@ from forecast.commands.description import description
 from forecast.commands.page import page_of, told_of, write_residuals
 from forecast.commands.panel_results import panel_blocks, write_series
 from forecast.comparison.bootstrap import model_less
+from forecast.data.differences import SeasonalDifferences
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData, window_values
 from forecast.data.roles import names_roles
 from forecast.data.sources import DemoSource, Source
-from forecast.evaluation.baselines import WEIGHTS, saved_fits, season
+from forecast.evaluation.baselines import WEIGHTS, saved_fits
 from forecast.evaluation.blocks import all_metrics, baseline_metrics, split_metrics
 from forecast.evaluation.column_use import column_use, roles_of
 from forecast.evaluation.evaluate import (
@@ -29,7 +30,7 @@ from forecast.evaluation.evaluate import (
     evenly_spaced,
 )
 from forecast.evaluation.horizon_offsets import offset_metrics
-from forecast.evaluation.naive_errors import NaiveErrors, naive_errors
+from forecast.evaluation.naive_errors import naive_errors
 from forecast.evaluation.panel_evaluate import Elsewhere, PanelEvaluation
 from forecast.evaluation.scored_intervals import Intervals, example_ends
 from forecast.files import DECIMALS, json_text, rounded, save_arrays, together
@@ -103,7 +104,7 @@ def evaluate_checkpoint(
     for name in brief:
         other = evaluate(model, data, split=name, fitted=None, **common)
         overall, _ = all_metrics(other.errors, data, naive, (other.own_scale or {}).get(MODEL))
-        blocks[name] = {"windows": other.errors.windows, **overall}
+        blocks[name] = {"windows": other.errors.n_windows, **overall}
     evaluation = evaluate(model, data, split=split, fitted=fitted, intervals=intervals, **common)
     baselines = baseline_metrics(evaluation.baselines, data, naive, evaluation.own_scale)
     for key in fitted.keys() & WEIGHTS.keys():
@@ -125,6 +126,7 @@ def evaluate_checkpoint(
             **({"rows": "before"} if protocol.mase_scale == "before" else {}),
             "columns_without": naive.without(data.target_names),
         },
+        "scaling": data.scaler.how,
         **offset_metrics(model, data, split=split, naive=naive, **common),
         **blocks,
     }
@@ -144,15 +146,15 @@ def use_of_columns(
     return {"covariates": column_use(model, data.on(device), split=split, protocol=protocol, roles=roles)}
 
 
-def saved_naive_errors(checkpoint: Checkpoint, data: PreparedData | None) -> NaiveErrors | None:
+def saved_naive_errors(checkpoint: Checkpoint, data: PreparedData | None) -> SeasonalDifferences | None:
     """By what MASE and RMSSE are scaled: the train rows' errors in the checkpoint.
 
     data: those trained on, None for another file. An older checkpoint has no such errors: then they are those of the
     train rows in `data`, and unknown without it.
     """
     if (state := checkpoint.data.get("naive")) is not None:
-        return NaiveErrors.from_state(state)
-    return None if data is None else naive_errors(data, season(data) or 1)
+        return SeasonalDifferences.from_state(**state)
+    return None if data is None else naive_errors(data, "train")
 
 
 def level_shift(data: PreparedData, split: str) -> float:
@@ -179,9 +181,9 @@ def step_errors(evaluation: Evaluation, best_mse: np.ndarray | None) -> dict[str
 
     best_mse (P,): see `best_reachable`.
     """
-    columns = dict(zip(("mse_scaled", "mae_scaled"), evaluation.errors.by_step(), strict=True))
+    columns = dict(zip(("mse_scaled", "mae_scaled"), evaluation.errors.steps(), strict=True))
     for name, errors in evaluation.baselines.items():
-        columns[f"{name}_mse_scaled"], columns[f"{name}_mae_scaled"] = errors.by_step()
+        columns[f"{name}_mse_scaled"], columns[f"{name}_mae_scaled"] = errors.steps()
     if best_mse is not None:
         columns["best_reachable_mse_scaled"] = best_mse
     steps = {name: values.tolist() for name, values in columns.items()}

@@ -168,8 +168,7 @@ def errors_table(metrics: Mapping[str, Any], split: str) -> pd.DataFrame:
         f"{name}_baseline" if name == model else name: baselines[name] for name in baselines
     }
     original = [f"{error}_original" for error in ("mse", "mae") if "original" in metrics[split]]
-    of_panel = ["wape"] if "wape" in metrics[split] else []
-    names = ("mse_scaled", "mae_scaled", *UNIT_FREE, *of_panel, *original)
+    names = ("mse_scaled", "mae_scaled", *UNIT_FREE, *original)
     places = {name: tuple(reversed(name.split("_"))) for name in names}
     table: pd.DataFrame = pd.DataFrame(
         {name: [at(errors, place) for errors in rows.values()] for name, place in places.items()},

@@ -21,7 +21,7 @@ from forecast.data.roles import covariates_of, names_roles
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import split_rows
 from forecast.errors import UserError
-from forecast.evaluation.baselines import fit_baselines, train_season
+from forecast.evaluation.baselines import fit_baselines, season, train_season
 from forecast.evaluation.evaluate import Protocol, counted_windows
 from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.training.combined import baselines_of, is_combined
@@ -111,7 +111,11 @@ def read_series(source: Source, config: dict[str, Any]) -> PreparedData:
     lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
     splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)
     frame = with_train_categories(frame, splits["train"])
-    roles: dict[str, Any] = covariates_of(source.roles(frame))
-    encoding = calendar_encoding(config)
-    data = prepare(frame, splits=splits, targets=targets, encoding=encoding, **roles, **lengths)
-    return replace(data, season=source.season or train_season(data))
+    roles = covariates_of(source.roles(frame))
+    options: dict[str, Any] = {"splits": splits, "targets": targets, "encoding": calendar_encoding(config)}
+    options |= roles | lengths
+    data = prepare(frame, scaling="none" if source.scaling == "season" else source.scaling, **options)
+    data = replace(data, season=source.season or train_season(data))
+    if source.scaling != "season":
+        return data
+    return replace(prepare(frame, scaling="season", season=season(data) or 1, **options), season=data.season)

@@ -3,17 +3,15 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.continued import rows_a_day
 from forecast.commands.update_state import Issued, State
+from forecast.data.cells import FloatArray
 from forecast.data.frame import SeriesFrame
 from forecast.evaluation.interval_errors import name_of
 from forecast.evaluation.watch import Day, alarms, watched
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def row_of(whole: SeriesFrame, time: pd.Timestamp) -> int:

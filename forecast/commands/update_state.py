@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from annotated_types import Ge, Lt
 from pydantic import Field
 from typing_extensions import NotRequired, TypedDict
 
+from forecast.data.cells import FloatArray
 from forecast.data.frame import SeriesFrame
 from forecast.documents import (
     FARTHEST,
@@ -35,7 +35,6 @@ from forecast.files import remove_unfinished, save_arrays, together
 
 STATE, LOG, LATEST, FORECASTS = "state.npz", "log.csv", "latest.csv", "forecasts"
 FORMAT = 2
-FloatArray = npt.NDArray[np.float64]
 FRAME = ("frame_times", "frame_values", "frame_missing")
 ISSUED = ("values", "baseline", "lower", "upper")
 ARRAYS = {

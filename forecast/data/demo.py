@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from forecast.data.cells import FloatArray
 from forecast.data.frame import SeriesFrame
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class _Column(NamedTuple):

@@ -58,6 +58,16 @@ class SeriesFrame:
         return None if self.missing is None else np.logical_or.reduce(self.missing, axis=1)
 
     @cached_property
+    def measured(self) -> npt.NDArray[np.bool_] | None:
+        """(N, C): the cells that a file held; None: all. With `offsets` a series is `Cells`."""
+        return None if self.missing is None else ~self.missing
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """(2,): the rows of the one series."""
+        return np.array([0, len(self)])
+
+    @cached_property
     def since(self) -> npt.NDArray[np.integer[Any]] | None:
         """(N, C): see `gaps.rows_since_measured`; None where no cell was drawn towards a later one."""
         interpolated = self.missing is not None and self.repair.policy == "interpolate"

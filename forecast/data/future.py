@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from forecast.data.cells import FloatArray
 from forecast.data.findings import Findings, quoted
 from forecast.data.frame import SeriesFrame, one_series
 from forecast.data.frequency import future_timestamps
@@ -19,8 +19,6 @@ from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.errors import UserError
 from forecast.text.terminal import listed
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

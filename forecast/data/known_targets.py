@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import correlate
 
+from forecast.data.cells import FloatArray
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.data.roles import HOLIDAY
@@ -18,8 +19,6 @@ FEWEST_CHANGES = 10  # from one row to the next: a few may agree by chance
 # 1 - r² of a copy that was written with few digits, of its values and of their changes. Changes are looked at too, as
 # any two smooth curves, or trends, correlate.
 ROUNDING, ROUNDING_OF_CHANGES = 1e-6, 1e-4
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class KnownTarget(NamedTuple):

@@ -10,17 +10,15 @@ import torch
 from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
+from forecast.data.cells import FloatArray, IntArray
 from forecast.data.frame import SeriesFrame
-from forecast.data.scaling import TOO_FAR, Scaler
+from forecast.data.scaling import TOO_FAR, How, Scaler, Scales
 from forecast.data.split import window_rows
 from forecast.data.time_features import feature_names, time_features
 from forecast.data.window_gaps import usable_windows
 from forecast.data.windows import WindowDataset, check_look_back, moved_if_it_fits, stack_series
 from forecast.errors import UserError
 
-# Share of the train rows: with gaps scattered over many columns hardly a row is whole, and a few rows say less of a
-# column than all of them with what was filled in.
-LEAST_WHOLE = 0.1
 FARTHEST = 1e18  # standard deviations: errors are squared in float32
 _ROWS = 10_000  # made at a time
 
@@ -81,6 +79,16 @@ class PreparedData:
         mean: np.ndarray = self.scaler.mean[list(self.targets)]
         return mean
 
+    @property
+    def target_scale(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and std (S, T) of the targets, original units."""
+        return self.target_mean[None], self.target_std[None]
+
+    def naive_rows(self, split: str) -> tuple[IntArray, IntArray]:
+        """The rows (S,) from and to which the errors on a split are scaled by: the train rows."""
+        del split
+        return np.array([self.splits["train"].start]), np.array([self.splits["train"].stop])
+
     def windows(self, split: str, *, look_back: int | None = None) -> WindowDataset:
         """All windows whose targets lie in the rows of a split, less those that the gaps forbid.
 
@@ -135,30 +143,20 @@ class PreparedData:
         return times
 
 
-def fitted_rows(frame: SeriesFrame, splits: dict[str, range]) -> slice | npt.NDArray[np.intp]:
-    """The rows of a frame that its scaler is fitted on: the train rows that were measured as they stand.
-
-    A row that was filled in repeats its neighbours, or lies between them: it would make the columns look calmer than
-    they are. Where they are needed all the same, the frame must be filled within its splits.
-    """
-    train = splits["train"]
-    if frame.filled is None:
-        return slice(train.start, train.stop)
-    whole = train.start + np.flatnonzero(~frame.filled[train.start : train.stop])
-    least = 0.0 if frame.repair.policy == "mask" else LEAST_WHOLE * len(train)
-    return whole if len(whole) > least else slice(train.start, train.stop)
-
-
-def fitted_scaler(frame: SeriesFrame, splits: dict[str, range]) -> Scaler:
-    """The scaler of the train rows, which leaves the numbers of categories as they are; UserError as `Scaler.fit`."""
-    scaler = Scaler.fit(frame.values[fitted_rows(frame, splits)], frame.columns)
-    if not frame.categories:
-        return scaler
-    coded = np.array([name in frame.categories for name in frame.columns])
-    constant = tuple(name for name in scaler.constant if name not in frame.categories)
-    return replace(
-        scaler, mean=np.where(coded, 0.0, scaler.mean), std=np.where(coded, 1.0, scaler.std), constant=constant
-    )
+def fitted_scaler(
+    frame: SeriesFrame,
+    train: range,
+    *,
+    context: int,
+    how: How = "series",
+    period: int | None = None,
+    together: int = 0,
+) -> Scaler:
+    """The scaler of the train rows; options and UserError as `Scales.fit`."""
+    first, stop = np.array([train.start]), np.array([train.stop])
+    scales = Scales.fit(frame, how, first, stop, context=context, period=period, together=together)
+    constant = tuple(name for name, flag in zip(frame.columns, scales.constant[0], strict=True) if flag)
+    return Scaler(scales.mean[0], scales.std[0], frame.columns, constant, how)
 
 
 def prepare(
@@ -170,19 +168,23 @@ def prepare(
     pred_len: int,
     encoding: CalendarEncoding,
     scaler: Scaler | None = None,
+    scaling: How = "series",
+    season: int | None = None,
     covariates: tuple[str, ...] = (),
     hidden: tuple[str, ...] = (),
 ) -> PreparedData:
     """Fills the gaps of a frame within its splits, scales it and adds its calendar.
 
-    scaler: None fits one on the train rows; a checkpoint's scaler is used as it is, whatever the frame.
+    scaler: None fits one on the train rows, by the rule `scaling`, which is to be told a `season` where that is
+    "season"; a checkpoint's scaler is used as it is, whatever the frame.
     encoding: how the calendar is given, see `time_features`. covariates: the names of the frame's last columns, where
     these are known in advance, or `hidden`. UserError for values with which no model can compute.
     """
     frame = frame.filled_within(splits)
     if scaler is None:
         try:
-            scaler = fitted_scaler(frame, splits)
+            train, together = splits["train"], len(covariates)
+            scaler = fitted_scaler(frame, train, how=scaling, context=seq_len, period=season, together=together)
         except UserError as error:
             raise UserError(f"{frame.name}: {error}") from error
     # Some rows at a time: whole, the steps between would take several times the memory of the series.
@@ -204,6 +206,7 @@ def prepare(
         pred_len=pred_len,
         encoding=encoding,
         series=series,
+        season=season,
         covariates=covariates,
         hidden=hidden,
     )

@@ -1,17 +1,19 @@
-"""Scaling by the mean and standard deviation of the train rows."""
+"""Scaling by the train rows of each series, by those of all, by seasonal differences, or not at all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.preprocessing import StandardScaler
 
+from forecast.data.cells import Cells, Flags, FloatArray, IntArray
+from forecast.data.differences import CELLS, pieces, seasonal_differences, sums
 from forecast.errors import UserError
 
-FloatArray = npt.NDArray[np.float64]
+How = Literal["series", "season", "global", "none"]
 TOO_FAR = "Correct the value, or leave its cell empty and train with data.gaps=interpolate."
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,34 +21,15 @@ class Scaler:
     """scaled = (original - mean) / std, column by column.
 
     mean, std (C,) float64 in the units of the columns; std is the population's (ddof 0), and 1 where a column
-    is constant up to rounding. constant: those columns, where it was fitted and not read back.
+    is constant up to rounding. constant: those columns, where it was fitted and not read back. how: it was made, as
+    in `Scales`.
     """
 
     mean: FloatArray
     std: FloatArray
     columns: tuple[str, ...]
     constant: tuple[str, ...] = ()
-
-    @classmethod
-    def fit(cls, values: npt.NDArray[np.floating[Any]], columns: Sequence[str]) -> "Scaler":
-        """The scaler of values (N, C) in original units: the train rows alone, later rows would leak.
-
-        UserError for a column whose mean or std is beyond the largest float.
-        """
-        assert values.ndim == 2 and values.shape[1] == len(columns)
-        with np.errstate(over="ignore", invalid="ignore"):
-            fitted = StandardScaler().fit(values.astype(np.float64, copy=False))
-        std = np.asarray(fitted.scale_, dtype=np.float64)
-        for name, column, finite in zip(columns, values.T, np.isfinite(fitted.mean_) & np.isfinite(std), strict=True):
-            if not finite:
-                farthest = column[np.abs(column).argmax()]
-                raise UserError(
-                    f"column '{name}' reaches {farthest:g} in the train rows: too far for a mean and a standard "
-                    f"deviation. {TOO_FAR}"
-                )
-        # scikit-learn puts 1 for a std that is nothing but rounding; dividing by that would blow the noise up.
-        constant = [name for name, s, v in zip(columns, std, fitted.var_, strict=True) if s != np.sqrt(v)]
-        return cls(np.asarray(fitted.mean_, dtype=np.float64), std, tuple(columns), tuple(constant))
+    how: How = "series"
 
     def transform(self, values: npt.NDArray[np.floating[Any]]) -> FloatArray:
         """Original units -> scaled; values (..., C), computed and returned in float64."""
@@ -64,7 +47,154 @@ class Scaler:
         return {"columns": list(self.columns), "mean": self.mean.tolist(), "std": self.std.tolist()}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> "Scaler":
-        """The scaler whose `state` this is."""
+    def from_state(cls, state: dict[str, Any], how: How) -> "Scaler":
+        """The scaler whose `state` this is; how: it was made."""
         mean, std = (np.asarray(state[key], dtype=np.float64) for key in ("mean", "std"))
-        return cls(mean, std, tuple(state["columns"]))
+        return cls(mean, std, tuple(state["columns"]), how=how)
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """The scalers of S series: mean, std (S, C) as `Scaler` has them.
+
+    With how="season" std is the mean absolute difference from the value `period` steps before, by which MASE is scaled:
+    errors of all series then weigh as in that; of a series that repeats itself exactly it stays the deviation. own: the
+    series (S,) whose rows before the first forecast stand for train rows, of which they have none. constant (S, C):
+    where std is 1 since the rows are constant up to rounding.
+    """
+
+    how: How
+    mean: FloatArray
+    std: FloatArray
+    own: Flags
+    constant: Flags
+    period: int | None = None
+
+    @classmethod
+    def fit(
+        cls,
+        cells: Cells,
+        how: How,
+        first: IntArray,
+        stop: IntArray,
+        *,
+        context: int,
+        period: int | None = None,
+        together: int = 0,
+    ) -> "Scales":
+        """The scales of measured cells in train rows first[s] to stop[s] of each series; later rows would leak.
+
+        context: the rows before its first forecast, by which a series is scaled that has fewer measured train rows
+        than two. period: steps in a season, which how="season" needs. together: so many of the last columns, which are
+        known in advance, are scaled by all series: a degree, or a price, is the same in each. UserError for a column
+        whose mean or std is beyond the largest float.
+        """
+        scales = cls._fit(cells, how, first, stop, context=context, period=period, together=together)
+        for name in cells.categories:  # their numbers stay
+            column = cells.columns.index(name)
+            scales.mean[:, column], scales.std[:, column], scales.constant[:, column] = 0, 1, False
+        return scales
+
+    @classmethod
+    def _fit(
+        cls,
+        cells: Cells,
+        how: How,
+        first: IntArray,
+        stop: IntArray,
+        *,
+        context: int,
+        period: int | None,
+        together: int,
+    ) -> "Scales":
+        n, c = len(cells.offsets) - 1, len(cells.columns)
+        none = np.zeros(n, dtype=np.bool_)
+        if how == "none":
+            return cls(how, np.zeros((n, c)), np.ones((n, c)), none, np.zeros((n, c), dtype=np.bool_))
+        count, mean, square = cell_means(cells, first, stop)
+        counts = np.maximum(1, count.sum(0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            share = count / counts
+            whole = (share * mean).sum(0)
+            whole_std, of_whole = spread((share * (square + (mean - whole) ** 2)).sum(0), whole, counts)
+        constant = np.tile(of_whole, (n, 1))
+        if how == "global":
+            means, stds = (np.tile(part, (n, 1)) for part in (whole, whole_std))
+            return cls(how, means, stds, none, constant)._checked(cells)
+        few = np.asarray((count < 2).any(axis=1))
+        begin, end = cells.offsets[:-1], cells.offsets[1:]
+        until = np.where(few, np.minimum(begin + context, end), stop)
+        if few.any():
+            early = cell_means(cells, begin, np.where(few, until, begin))
+            for part, more in zip((count, mean, square), early, strict=True):
+                part[few] = more[few]
+        std, constant = spread(square, mean, count)
+        if how == "season":
+            assert period is not None
+            std = seasonal_spread(cells, until, period, std)
+        if together:
+            some = np.s_[:, -together:]
+            mean[some], std[some], constant[some] = (part[-together:] for part in (whole, whole_std, of_whole))
+        return cls(how, mean, std, few, constant, period)._checked(cells)
+
+    def _checked(self, cells: Cells) -> "Scales":
+        finite = np.isfinite(self.mean) & np.isfinite(self.std)
+        if not finite.all():
+            series, column = np.argwhere(~finite)[0]
+            values = cells.values[cells.offsets[series] : cells.offsets[series + 1], column]
+            raise UserError(
+                f"column '{cells.columns[column]}' reaches {values[np.abs(values).argmax()]:g} in the train rows: too "
+                f"far for a mean and a standard deviation. {TOO_FAR}"
+            )
+        return self
+
+    def original(self, scaled: FloatArray, series: IntArray, targets: Sequence[int]) -> FloatArray:
+        """Target values (W, P, T) of these series (W,) in original units."""
+        columns = list(targets)
+        return scaled * self.std[series][:, None, columns] + self.mean[series][:, None, columns]
+
+
+def cell_means(cells: Cells, first: IntArray, stop: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Of the measured cells in rows first[s] to stop[s] of each series: how many, mean and variance (S, C).
+
+    The variance is of two passes, corrected for what rounding leaves of the mean (Chan, Golub and LeVeque 1983).
+    """
+    shape = len(cells.offsets) - 1, len(cells.columns)
+    count, mean, variance = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for some in pieces(cells, CELLS):
+        low, high = int(cells.offsets[some.start]), int(cells.offsets[some.stop])
+        values = np.array(cells.values[low:high])
+        known = None if cells.measured is None else cells.measured[low:high]
+        rows = first[some] - low, stop[some] - low
+        held = np.maximum(rows[1] - rows[0], 0)
+        count[some] = held[:, None] if known is None else sums(known.astype(np.float64), *rows)
+        of_cells = np.maximum(1, count[some])
+        with np.errstate(over="ignore", invalid="ignore"):  # `Scales` says what is too large
+            mean[some] = sums(_measured(values, known), *rows) / of_cells
+            values -= np.repeat(mean[some], np.diff(cells.offsets)[some], axis=0)
+            values = _measured(values, known)
+            left = sums(values, *rows)
+            values **= 2
+            variance[some] = (sums(values, *rows) - left**2 / of_cells) / of_cells
+    return count, mean, variance
+
+
+def _measured(values: FloatArray, known: Flags | None) -> FloatArray:
+    return values if known is None else np.where(known, values, 0.0)
+
+
+def spread(variance: FloatArray, mean: FloatArray, count: FloatArray) -> tuple[FloatArray, Flags]:
+    """The standard deviation, 1 where it is nothing but the rounding of `count` values, and where that is so.
+
+    The rule is scikit-learn's.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        constant = variance <= count * EPSILON * variance + (count * mean * EPSILON) ** 2
+        return np.where(constant, 1.0, np.sqrt(variance)), constant
+
+
+def seasonal_spread(cells: Cells, stop: IntArray, period: int, std: FloatArray) -> FloatArray:
+    """The seasonal differences (S, C) of the rows of each series before stop[s]; `std` where there are none."""
+    columns = range(len(cells.columns))
+    usual = seasonal_differences(cells, cells.offsets[:-1], stop, period=period, targets=columns).absolute
+    return np.where(usual > 0, usual, std)

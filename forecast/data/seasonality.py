@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
+from forecast.data.cells import FloatArray
 from forecast.data.split import ShareSplit
 from forecast.data.time_features import base_frequency
-
-FloatArray = npt.NDArray[np.float64]
 
 # Of each unit of a frequency: how many make the season that people expect of it, and the seasons that a file may show.
 SEASONS: dict[str, tuple[int, dict[int, str]]] = {

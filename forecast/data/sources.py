@@ -19,6 +19,7 @@ from forecast.data.panel.frame import PanelFrame
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.layout import STEP, STEPS, Layout
 from forecast.data.roles import Columns, Roles, check_roles, columns_by_role
+from forecast.data.scaling import How
 from forecast.data.split import Split
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
@@ -26,7 +27,6 @@ from forecast.text.terminal import listed
 Features = Literal["M", "S", "MS"]
 PanelForm = Literal["long", "columns", "rows"]
 Short = Literal["drop", "pad"]
-Scaling = Literal["series", "season", "global", "none"]
 Sampling = Literal["windows", "series"]
 DEMO_ROWS = Bound(lambda rows: 3 <= rows <= demo.MOST_ROWS, f"must be at least 3 and at most {demo.MOST_ROWS}")
 
@@ -37,6 +37,7 @@ class Source(ABC):
 
     features: M forecasts all columns from all, S the target from itself, MS the target from all. target: a
     column's name, or None for the last one. season: steps in a season, None: that which the train rows repeat best.
+    scaling: by the train rows of each series, by its seasonal differences there, by the train rows of all, or not.
     UserError for a target that the file does not have, when it is read.
     """
 
@@ -46,6 +47,7 @@ class Source(ABC):
     target: Text | Sequence[Text] | None = "OT"
     batch_size: Positive = 32
     season: Positive | None = None
+    scaling: How = "series"
 
     @abstractmethod
     def frame(self) -> SeriesFrame:
@@ -187,9 +189,9 @@ class CsvSource(Roles, FileSource):
     panel: how several series stand in it: long, a row for each series and time, with its `id_column`, one name or
     several; columns, a column a series; rows, a line a series, its id first. None: one series, or long with an
     id_column. path: of a panel also a pattern such as shops/*.parquet. short: what becomes of series too short for a
-    window. scaling: by the train rows of each series, by its seasonal differences there, by the train rows of all, or
-    not. windows_per_epoch: drawn anew for each epoch, None: all; sampling: each window alike, or each series. cache: a
-    folder into which a panel is converted once, to be read from there as an array on disk; None: it is held in memory.
+    window. windows_per_epoch: drawn anew for each epoch, None: all; sampling: each window alike, or each series. cache:
+    a folder into which a panel is converted once, to be read from there as an array on disk; None: it is held in
+    memory.
     """
 
     name: str = "csv"
@@ -197,7 +199,6 @@ class CsvSource(Roles, FileSource):
     panel: PanelForm | None = None
     id_column: Text | Sequence[Text] | None = None
     short: Short = "drop"
-    scaling: Scaling = "series"
     windows_per_epoch: Positive | None = None
     sampling: Sampling = "windows"
     cache: Text | None = None
@@ -213,7 +214,7 @@ class CsvSource(Roles, FileSource):
         if self.has_roles:
             check_roles(self, features=self.features, panel=self.panel_form)
         usual = {field.name: field.default for field in fields(CsvSource)}
-        for key in ("short", "scaling", "windows_per_epoch", "sampling"):
+        for key in ("short", "windows_per_epoch", "sampling"):
             if self.panel_form is None and getattr(self, key) != usual[key]:
                 raise UserError(
                     f"data.{key}={getattr(self, key)} is for many series, and the data are one. Leave it out, or name "

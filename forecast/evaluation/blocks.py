@@ -3,21 +3,24 @@
 from collections.abc import Mapping
 from typing import Any
 
+from forecast.data.differences import SeasonalDifferences
 from forecast.data.prepare import PreparedData
 from forecast.evaluation.baselines import season
 from forecast.evaluation.evaluate import MODEL, Evaluation
 from forecast.evaluation.metrics import ErrorSums
-from forecast.evaluation.naive_errors import NaiveErrors, OwnScale
+from forecast.evaluation.naive_errors import OwnScale
 from forecast.evaluation.scored_intervals import interval_metrics
 
 
-def split_metrics(evaluation: Evaluation, data: PreparedData, naive: NaiveErrors | None = None) -> dict[str, Any]:
+def split_metrics(
+    evaluation: Evaluation, data: PreparedData, naive: SeasonalDifferences | None = None
+) -> dict[str, Any]:
     """The block of metrics.json for the evaluated split. naive: by what MASE and RMSSE are scaled."""
     own = evaluation.own_scale or {}
     overall, columns = all_metrics(evaluation.errors, data, naive, own.get(MODEL))
     reference = evaluation.baselines["seasonal_naive"].overall()["scaled"]["mse"]
     found = {
-        "windows": evaluation.errors.windows,
+        "windows": evaluation.errors.n_windows,
         **overall,
         "skill": 1.0 - overall["scaled"]["mse"] / reference if reference else None,
         "flat": evaluation.errors.flat(data.target_names),
@@ -26,14 +29,14 @@ def split_metrics(evaluation: Evaluation, data: PreparedData, naive: NaiveErrors
     if evaluation.intervals is not None:
         differences = evaluation.differences
         if differences is None and naive is not None:
-            differences = naive.absolute[None]
+            differences = naive.absolute
         scale = None if differences is None else differences * data.target_std
         found |= interval_metrics(evaluation.intervals, data.target_names, scale)
     return found
 
 
 def all_metrics(
-    errors: ErrorSums, data: PreparedData, naive: NaiveErrors | None, own: OwnScale | None
+    errors: ErrorSums, data: PreparedData, naive: SeasonalDifferences | None, own: OwnScale | None
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Of a forecaster the metrics overall and by column. own: MASE and RMSSE by each window's own scale, or None."""
     overall, columns = errors.overall(naive), errors.columns(data.target_names, naive)
@@ -49,7 +52,7 @@ def all_metrics(
 def baseline_metrics(
     baselines: Mapping[str, ErrorSums],
     data: PreparedData,
-    naive: NaiveErrors | None = None,
+    naive: SeasonalDifferences | None = None,
     own: Mapping[str, OwnScale] | None = None,
 ) -> dict[str, Any]:
     """The block `baselines` of metrics.json, from the errors of each. naive: as in `split_metrics`; own: of each."""

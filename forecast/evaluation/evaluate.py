@@ -204,7 +204,7 @@ class ScoredForecaster:
 
     def __init__(self, forecaster: nn.Module, data: PreparedData, count: int) -> None:
         self.forecaster, self.look_back = forecaster, look_back_of(forecaster, data)
-        self.errors = ErrorSums(data.pred_len, len(data.targets), mean=data.target_mean, std=data.target_std)
+        self.errors = ErrorSums(data.pred_len, *data.target_scale)
         self.squared, self.absolute = np.empty((count, len(data.targets))), np.empty((count, len(data.targets)))
         self.forecasts: list[np.ndarray] = []  # of the examples alone
 
@@ -218,12 +218,13 @@ class ScoredForecaster:
         if intervals is None:
             forecast = forecast_of(self.forecaster, batch, self.look_back)
         else:
-            groups = torch.arange(len(batch.target)) + self.errors.windows if grouped else None
+            groups = torch.arange(len(batch.target)) + self.errors.n_windows if grouped else None
             forecast = intervals.add(self.forecaster, batch, self.look_back, groups=groups)
             if examples:
                 intervals.keep(examples)
         check_finite(forecast, batch.past)
-        now = slice(self.errors.windows, self.errors.windows + len(forecast))
+        done = self.errors.n_windows
+        now = slice(done, done + len(forecast))
         self.squared[now], self.absolute[now] = self.errors.update(forecast, batch.target)
         if examples:
             self.forecasts.append(forecast[examples].cpu().numpy())

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from forecast.data.differences import SeasonalDifferences
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
 from forecast.evaluation.blocks import baseline_metrics
 from forecast.evaluation.evaluate import MODEL, Protocol, batches, longest_look_back, score
-from forecast.evaluation.naive_errors import NaiveErrors
 from forecast.models.base import ForecastModel
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ def offset_metrics(
     protocol: Protocol,
     batch_size: int,
     device: torch.device,
-    naive: NaiveErrors | None = None,
+    naive: SeasonalDifferences | None = None,
 ) -> dict[str, Any]:
     """What metrics.json gains by the protocol's offsets: the key `offsets`; nothing when there are none.
 
@@ -101,7 +101,7 @@ def offset_metrics(
         errors = {name: one.errors for name, one in scored.items()}
         own = errors.pop(MODEL)
         blocks[str(offset)] = {
-            "windows": own.windows,
+            "windows": own.n_windows,
             **own.overall(naive),
             "baselines": baseline_metrics(errors, data, naive),
         }

@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from forecast.data.cells import FloatArray
 from forecast.evaluation.conformal import outside_of
 
-FloatArray = npt.NDArray[np.float64]
 # The levels whose ends are the tenths 0.1 to 0.9 but for the median, which is the point forecast.
 TENTHS = (20.0, 40.0, 60.0, 80.0)
 # How far below its level the coverage of a step lies where that is said.

@@ -16,11 +16,12 @@ from torch import Tensor
 from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import filled_cells
 from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData, fitted_rows, prepare
+from forecast.data.prepare import PreparedData, prepare
 from forecast.data.windows import Batch
 from forecast.errors import UserError
-from forecast.evaluation.baselines import fit_nlinear
+from forecast.evaluation.baselines import fit_nlinear, season
 from forecast.evaluation.evaluate import forecast_of, longest_look_back
+from forecast.evaluation.leakage_scale import check_scale
 from forecast.evaluation.leakage_windows import (
     CHECKED_WINDOWS,
     NOISE,
@@ -39,7 +40,6 @@ from forecast.evaluation.restoring import first_change, overwritten, repeatable,
 from forecast.models.base import ForecastModel
 
 FITTED_WINDOWS = 64  # the last train windows, on which the closed-form NLinear is fitted anew: all would take seconds
-EPSILON = float(np.finfo(np.float64).eps)
 NLINEAR = "the closed-form NLinear"
 
 
@@ -63,27 +63,20 @@ def check_leakage(
 
 
 def check_scaler(data: PreparedData) -> None:
-    """The scaler is the mean and the standard deviation, 1 for a constant column, of train rows alone."""
-    frame, train = data.frame, data.splits["train"]
-    rows = fitted_rows(frame, data.splits)
-    numbers = range(len(frame))[rows] if isinstance(rows, slice) else rows
-    assert train.start <= numbers[0] and numbers[-1] < train.stop
-    for i, name in enumerate(frame.columns):
-        if frame.size_of(name):  # categories have no scale
-            continue
-        column = frame.values[rows, i]
-        mean, std = float(column.mean()), float(column.std())
-        rounding = EPSILON * abs(mean)
-        if std <= len(column) * rounding:
-            std = 1.0
-        for what, expected, actual in (("mean", mean, data.scaler.mean[i]), ("std", std, data.scaler.std[i])):
-            if not abs(actual - expected) <= 1e-9 * std + 1e4 * rounding:
-                raise UserError(
-                    f"leakage check, scaler: the {what} of column '{name}' is {actual:.9g}, but that of the "
-                    f"{len(column)} train rows, {frame.timestamps[numbers[0]]} to {frame.timestamps[numbers[-1]]}, is "
-                    f"{expected:.9g}: it was computed from other rows, perhaps of val or test. Fit it on the train "
-                    f"rows (forecast.data.prepare) and train anew; {SKIP}."
-                )
+    """The scaler is what its rule makes of the train rows alone."""
+    train = data.splits["train"]
+    check_scale(
+        data.frame,
+        data.scaler.mean[None],
+        data.scaler.std[None],
+        how=data.scaler.how,
+        period=season(data) or 1,
+        first=np.array([train.start]),
+        stop=np.array([train.stop]),
+        context=data.seq_len,
+        observed=data.n_columns,
+        names=[""],
+    )
 
 
 def check_splits(data: PreparedData) -> None:
@@ -143,6 +136,7 @@ def made_anew(data: PreparedData, split: str, noise: np.random.Generator) -> dic
     sizes: dict[str, Any] = {"seq_len": data.seq_len, "pred_len": data.pred_len, "targets": data.targets}
     scaler = None if split == "train" else data.scaler
     sizes |= {"encoding": data.encoding, "covariates": data.covariates, "hidden": data.hidden}
+    sizes |= {"scaling": data.scaler.how, "season": season(data) or 1}
     anew = prepare(frame, splits=splits, scaler=scaler, **sizes)
     values = {"the scaled value": anew.series[:border, : data.n_columns]}
     if split != "train":

@@ -1,173 +1,245 @@
-"""Errors summed over windows in float64: the same figures for any batch size and any number of processes."""
+"""Errors summed over windows in float64, by series: the same figures for any batch size and any number of processes."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from forecast.evaluation.naive_errors import NaiveErrors
+from forecast.data.cells import Flags, FloatArray
+from forecast.data.differences import SeasonalDifferences
 
 # Forecasts that vary less than this share of the truth's variation are called flat.
 FLAT_SHARE = 0.1
-# The sums that an ErrorSums keeps, beside the number of windows, and the metrics that have no unit.
-SUMS = ("squared", "absolute", "made_up", "signed", "symmetric_percent", "forecast_variance", "target_variance")
-UNIT_FREE = ("mase", "rmsse", "smape")
+# What is summed for each series and target, in the order of `ErrorSums.sums`, and the metrics that have no unit.
+SUMMED = ("squared", "absolute", "signed", "symmetric_percent", "truth", "cells")
+UNIT_FREE = ("mase", "rmsse", "smape", "wape")
 
 
 class ErrorSums:
-    """Streaming sums of errors, squared, absolute and symmetric in percent, and of how much both sides vary.
+    """Streaming sums over the measured cells of windows; a cell that was made up counts nowhere.
 
-    pred_len, n_targets: P, T. Errors enter in scaled units; mean, std (T,) of the train rows bring them to original
-    units: x * std + mean. Without them the two are one.
+    pred_len: P. mean, std (S, T): bring a series' scaled values to original units, x * std + mean. windows (S,): how
+    many of each series were added. sums (6, S, T) as in SUMMED: the first three of errors in scaled units, the truth
+    is its absolute value in original units. by_step (3, P, T): squared, absolute, cells. variances (2, T): of the
+    forecasts and of the truth over the steps of a window, so that one that only repeats a level per window is flat,
+    however levels differ.
     """
 
-    def __init__(
-        self, pred_len: int, n_targets: int, *, mean: np.ndarray | None = None, std: np.ndarray | None = None
-    ) -> None:
-        self.mean = np.zeros(n_targets) if mean is None else mean
-        self.std = np.ones(n_targets) if std is None else std
-        self.windows = 0
-        self.squared = np.zeros((pred_len, n_targets))
-        self.absolute = np.zeros((pred_len, n_targets))
-        self.signed = np.zeros(n_targets)
-        self.symmetric_percent = np.zeros(n_targets)
-        self.made_up = np.zeros((pred_len, n_targets))
-        self.forecast_variance = np.zeros(n_targets)
-        self.target_variance = np.zeros(n_targets)
+    def __init__(self, pred_len: int, mean: FloatArray, std: FloatArray) -> None:
+        n_series, n_targets = mean.shape
+        self.mean, self.std = torch.from_numpy(mean.copy()), torch.from_numpy(std.copy())
+        self.windows = torch.zeros(n_series, dtype=torch.int64)
+        self.sums = torch.zeros(len(SUMMED), n_series, n_targets, dtype=torch.float64)
+        self.by_step = torch.zeros(3, pred_len, n_targets, dtype=torch.float64)
+        self.variances = torch.zeros(2, n_targets, dtype=torch.float64)
+
+    @classmethod
+    def scaled(cls, pred_len: int, n_targets: int) -> "ErrorSums":
+        """Of one series whose original units nobody asks for."""
+        return cls(pred_len, np.zeros((1, n_targets)), np.ones((1, n_targets)))
 
     def update(
         self,
         forecast: Float[Tensor, "B P T"],
         target: Float[Tensor, "B P T"],
         measured: Bool[Tensor, "B P T"] | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
+        series: Int[Tensor, " B"] | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
         """Adds the windows of a batch; returns their own squared and absolute error, mean over steps, (B, T) each.
 
-        forecast, target (B, P, T) in scaled units. measured: False where the target was made up, which counts nowhere
-        but in what is returned, as no error; None: all were measured. Raises ValueError when the shapes differ:
-        nothing is broadcast.
+        forecast, target (B, P, T) in scaled units. measured: False where the target was made up, which is no error in
+        what is returned; None: all were measured. series (B,): None: all are of the first. Raises ValueError when the
+        shapes differ: nothing is broadcast.
         """
-        expected = (forecast.shape[0], *self.squared.shape)
+        expected = (forecast.shape[0], *self.by_step.shape[1:])
         if forecast.shape != expected or target.shape != expected:
             raise ValueError(
                 f"forecast {tuple(forecast.shape)} and target {tuple(target.shape)} must both be {expected}: "
                 "(windows, pred_len, target columns)"
             )
+        series = torch.zeros(len(forecast), dtype=torch.int64) if series is None else series.cpu()
         predicted, truth = forecast.double(), target.double()
+        known = torch.ones_like(truth) if measured is None else measured.double()
         if measured is not None:
             truth = torch.where(measured, truth, predicted)
-            self.made_up += (~measured).sum(0).cpu().numpy()
         error = predicted - truth
         squared, absolute = error.square(), error.abs()
-        self.windows += len(error)
-        self.squared += squared.sum(0).cpu().numpy()
-        self.absolute += absolute.sum(0).cpu().numpy()
-        self.signed += error.sum((0, 1)).cpu().numpy()
-        self.symmetric_percent += self._symmetric_percent(predicted, truth)
-        # over the steps of a window: a forecast that only repeats one level per window is flat, however levels differ
-        self.forecast_variance += variance(predicted).sum(0).cpu().numpy()
-        self.target_variance += variance(truth).sum(0).cpu().numpy()
+        mean, std = (part[series].unsqueeze(1).to(forecast.device) for part in (self.mean, self.std))
+        size = (truth * std + mean).abs()
+        both = (predicted * std + mean).abs() + size
+        percent = 200.0 * absolute * std / torch.where(both > 0, both, 1.0)
+        parts = torch.stack([part.sum(1) for part in (squared, absolute, error, percent, size * known, known)])
+        self.sums.index_add_(1, series, parts.cpu())
+        self.windows.index_add_(0, series, torch.ones_like(series))
+        self.by_step += torch.stack([part.sum(0) for part in (squared, absolute, known)]).cpu()
+        self.variances += torch.stack([variance(part, measured).sum(0) for part in (predicted, truth)]).cpu()
         return squared.mean(1).cpu().numpy(), absolute.mean(1).cpu().numpy()
 
     def reduce(self, summed: Callable[[Tensor], Tensor]) -> None:
         """Makes these the sums over all processes. summed: from this process's float64 vector to the sum of all."""
-        parts = [*(getattr(self, name) for name in SUMS), np.array(self.windows)]
-        total = summed(torch.from_numpy(np.concatenate([part.ravel() for part in parts], dtype=np.float64)))
-        ends = np.cumsum([part.size for part in parts])[:-1]
-        sums = [s.reshape(p.shape) for s, p in zip(np.split(total.cpu().numpy(), ends), parts, strict=True)]
-        for name, values in zip(SUMS, sums[:-1], strict=True):
-            setattr(self, name, values)
-        self.windows = round(sums[-1].item())
+        parts = [self.windows, self.sums, self.by_step, self.variances]
+        total = summed(torch.cat([part.double().flatten() for part in parts])).cpu()
+        for part, sums in zip(parts, torch.split(total, [part.numel() for part in parts]), strict=True):
+            part.copy_(sums.view(part.shape))
 
-    def by_step(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean squared and mean absolute error (P,) each, scaled units."""
-        return self._means(1)
+    def total(self, name: str) -> FloatArray:
+        """One of SUMMED by series and target (S, T)."""
+        sums: FloatArray = self.sums[SUMMED.index(name)].numpy()
+        return sums
 
-    def by_column(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean squared and mean absolute error (T,) each, scaled units."""
-        return self._means(0)
+    @property
+    def n_windows(self) -> int:
+        """Of all series."""
+        return int(self.windows.sum())
 
-    def overall(self, naive: NaiveErrors | None = None) -> dict[str, Any]:
-        """All metrics over windows, steps and columns; None for what is not known.
+    def evaluated(self) -> Flags:
+        """Which series (S,) have a measured cell in some window."""
+        return np.asarray((self.total("cells") > 0).any(1))
 
-        scaled: mse, mae, rmse, bias (the mean of forecast less truth), mean over columns. original: the same of the
-        one target column; absent for several, whose units differ. mase, rmsse, smape have no unit: see `columns`; mean
-        over the columns that have one. naive: by what the first two are scaled.
+    def shares(self) -> FloatArray:
+        """What each evaluated series (E,) has of the MSE in scaled units, times their number: the mean is the MSE."""
+        cells, evaluated = self.total("cells"), self.evaluated()
+        columns = cells.any(0)
+        parts = self.total("squared")[evaluated][:, columns] / cells[evaluated][:, columns].mean(0)
+        means: FloatArray = parts.mean(1)
+        return means
+
+    def steps(self) -> tuple[FloatArray, FloatArray]:
+        """Mean squared and mean absolute error (P,) each, scaled units, means over the columns; NaN without a cell."""
+        squared, absolute, cells = self.by_step.numpy()
+        if self._all_measured():
+            return squared.mean(1) / self.n_windows, absolute.mean(1) / self.n_windows
+        return _row_means(quotient(squared, cells)), _row_means(quotient(absolute, cells))
+
+    def by_column(self) -> tuple[FloatArray, FloatArray]:
+        """Mean squared and mean absolute error (T,) each, scaled units; NaN without a cell."""
+        squared, absolute, cells = self.by_step.numpy()
+        if self._all_measured():
+            return squared.mean(0) / self.n_windows, absolute.mean(0) / self.n_windows
+        return quotient(squared.sum(0), cells.sum(0)), quotient(absolute.sum(0), cells.sum(0))
+
+    def _all_measured(self) -> bool:
+        """Whether each window has all its cells. Raises ValueError without a window."""
+        if not self.n_windows:
+            raise ValueError("no windows were evaluated, so there is no mean error")
+        return bool((self.by_step[2] == self.n_windows).all())
+
+    def series(self, naive: SeasonalDifferences | None = None) -> dict[str, FloatArray]:
+        """The errors of each series and target (S, T), NaN where there is none.
+
+        mse, mae: scaled units. mase: the mean absolute error over that of the seasonal naive forecast, one season back,
+        over earlier rows (Hyndman and Koehler 2006), which `naive` holds in scaled units; rmsse: the root of the same
+        quotient of mean squared errors (M5; Makridakis et al. 2022). smape: the mean of
+        200 |forecast - truth| / (|forecast| + |truth|) in original units, from 0 to 200 %, where 0 / 0 counts 0. wape:
+        the sum of absolute errors over the sum of absolute truths.
         """
-        mse, mae = self.by_column()
-        rows = self.columns(map(str, range(len(mse))), naive).values()
-        scaled = _errors(float(mse.mean()), float(mae.mean()), float(self._bias().mean()))
-        original = {"original": next(iter(rows))["original"]} if len(mse) == 1 else {}
+        cells, std = self.total("cells"), self.std.numpy()
+        mse, mae = (quotient(self.total(name), cells) for name in ("squared", "absolute"))
+        none = np.zeros_like(cells)
+        scale = (none, none) if naive is None else (naive.absolute, naive.squared)
+        return {
+            "mse": mse,
+            "mae": mae,
+            "mase": quotient(mae, scale[0]),
+            "rmsse": np.sqrt(quotient(mse, scale[1])),
+            "smape": quotient(self.total("symmetric_percent"), cells),
+            "wape": quotient(self.total("absolute") * std, self.total("truth")),
+        }
+
+    def table(self, naive: SeasonalDifferences) -> dict[str, FloatArray]:
+        """`series`, each its mean over the targets that have one (S,)."""
+        return {name: _row_means(values) for name, values in self.series(naive).items()}
+
+    def overall(self, naive: SeasonalDifferences | None = None) -> dict[str, Any]:
+        """All metrics; None for what is not known.
+
+        scaled: mse, mae, rmse, bias (the mean of forecast less truth), means over the columns that have them. original:
+        the same of the one target column; absent for several, whose units differ. UNIT_FREE have no unit: see
+        `columns`; means over the columns that have one. naive: by what the first two are scaled.
+        """
+        rows = list(self.columns([str(i) for i in range(self.sums.shape[2])], naive).values())
+        mse, mae = map(_known_mean, self.by_column())
+        scaled = _errors(mse, mae, _mean(row["scaled"]["bias"] for row in rows))
+        original = {"original": rows[0]["original"]} if len(rows) == 1 else {}
         return {"scaled": scaled, **original, **{key: _mean(row[key] for row in rows) for key in UNIT_FREE}}
 
-    def columns(self, names: Iterable[str], naive: NaiveErrors | None = None) -> dict[str, dict[str, Any]]:
+    def columns(self, names: Sequence[str], naive: SeasonalDifferences | None = None) -> dict[str, dict[str, Any]]:
         """The metrics of each target column, by its name.
 
-        scaled: mse, mae. original: mse, mae, rmse, bias. mase: the mean absolute error over that of the seasonal naive
-        forecast, one season back, over the train rows (Hyndman and Koehler 2006); rmsse: the root of the same quotient
-        of mean squared errors (M5; Makridakis et al. 2022); None where `naive` has none. smape: the mean of
-        200 |forecast - truth| / (|forecast| + |truth|) in original units, from 0 to 200 %, where 0 / 0 counts 0.
+        scaled, original: mse, mae, rmse, bias over all measured cells of all series. mase, rmsse, smape: means over the
+        series that have one, each alike; series_without_mase: how many were evaluated and have none.
+        wape: the sum of absolute errors of all series over that of absolute truths.
         """
-        mse, mae = self.by_column()
-        smape = self.symmetric_percent / (self._count() * len(self.squared))
-        original = zip(mse * self.std**2, mae * self.std, self._bias() * self.std, strict=True)
-        blocks: dict[str, dict[str, Any]] = {}
-        for i, (name, errors) in enumerate(zip(names, original, strict=True)):
+        std, by_series, (mse, mae) = self.std.numpy(), self.series(naive), self.by_column()
+        cells = self.total("cells").sum(0)
+        blocks = {}
+        for i, name in enumerate(names):
+            squared, absolute, signed = (self.total(key)[:, i] for key in SUMMED[:3])
+            scale, count = std[:, i], cells[i]
+            original = [_over(v.sum(), count) for v in (squared * scale**2, absolute * scale, signed * scale)]
+            none = np.isnan(by_series["mase"][:, i]) & (self.total("cells")[:, i] > 0)
             blocks[name] = {
-                "scaled": {"mse": float(mse[i]), "mae": float(mae[i])},
-                "original": _errors(*map(float, errors)),
-                "mase": None if naive is None or not naive.absolute[i] else float(mae[i] / naive.absolute[i]),
-                "rmsse": None if naive is None or not naive.squared[i] else math.sqrt(mse[i] / naive.squared[i]),
-                "smape": float(smape[i]),
+                "scaled": _errors(_number(mse[i]), _number(mae[i]), _over(signed.sum(), count)),
+                "original": _errors(*original),
+                **{key: _known_mean(by_series[key][:, i]) for key in UNIT_FREE[:3]},
+                "wape": _over((absolute * scale).sum(), self.total("truth")[:, i].sum()),
+                "series_without_mase": int(none.sum()),
             }
         return blocks
 
-    def flat(self, columns: Iterable[str]) -> list[str]:
+    def flat(self, names: Iterable[str]) -> list[str]:
         """The target columns whose forecasts vary over a window's steps less than FLAT_SHARE of what the truth does."""
-        limit = FLAT_SHARE**2 * self.target_variance
-        return [name for name, low in zip(columns, self.forecast_variance < limit, strict=True) if low]
-
-    def _symmetric_percent(self, forecast: Tensor, target: Tensor) -> np.ndarray:
-        """The sum over windows and steps (T,) of 200 |f - y| / (|f| + |y|), original units."""
-        mean, std = (torch.from_numpy(part).to(forecast.device) for part in (self.mean, self.std))
-        size = (forecast * std + mean).abs() + (target * std + mean).abs()
-        share = (forecast - target).abs() * std / torch.where(size > 0, size, 1.0)
-        result: np.ndarray = 200.0 * share.sum((0, 1)).cpu().numpy()
-        return result
-
-    def _means(self, axis: int) -> tuple[np.ndarray, np.ndarray]:
-        """Squared and absolute error over the cells that were measured, along an axis of (P, T)."""
-        if self.made_up.any():
-            cells = np.maximum(1, (self._count() - self.made_up).sum(axis))
-            return self.squared.sum(axis) / cells, self.absolute.sum(axis) / cells
-        return self.squared.mean(axis) / self._count(), self.absolute.mean(axis) / self._count()
-
-    def _bias(self) -> np.ndarray:
-        """Mean of forecast less truth (T,), scaled units."""
-        return self.signed / (self._count() * len(self.squared))
-
-    def _count(self) -> int:
-        if not self.windows:
-            raise ValueError("no windows were evaluated, so there is no mean error")
-        return self.windows
+        forecast, truth = self.variances.numpy()
+        return [name for name, low in zip(names, forecast < FLAT_SHARE**2 * truth, strict=True) if low]
 
 
-def variance(x: Float[Tensor, "B P T"]) -> Float[Tensor, "B T"]:
-    """Over the steps of each window, (B, P, T) -> (B, T); a third of the time of torch's."""
-    return (x - x.mean(1, keepdim=True)).square_().mean(1)
+def variance(x: Float[Tensor, "B P T"], measured: Bool[Tensor, "B P T"] | None = None) -> Float[Tensor, "B T"]:
+    """Over the measured steps of each window, (B, P, T) -> (B, T); of all in a third of the time of torch's."""
+    if measured is None:
+        return (x - x.mean(1, keepdim=True)).square_().mean(1)
+    count = measured.sum(1, keepdim=True).clamp_min(1)
+    mean = (x * measured).sum(1, keepdim=True) / count
+    squares: Tensor = ((x - mean).square() * measured).sum(1) / count.squeeze(1)
+    return squares
 
 
-def _errors(mse: float, mae: float, bias: float) -> dict[str, float]:
-    return {"mse": mse, "mae": mae, "rmse": math.sqrt(mse), "bias": bias}
+def quotient(values: FloatArray, by: FloatArray) -> FloatArray:
+    """NaN where the divisor is 0."""
+    return np.where(by > 0, values / np.where(by > 0, by, 1.0), np.nan)
+
+
+def _row_means(values: FloatArray) -> FloatArray:
+    """The mean (S,) of the numbers in each row of (S, T); NaN of a row without any."""
+    known = ~np.isnan(values)
+    return quotient(np.where(known, values, 0.0).sum(1), known.sum(1).astype(np.float64))
+
+
+def _known_mean(values: FloatArray) -> float | None:
+    """Of the numbers among (S,); None without one."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
+    """Of those that are known; None without one."""
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _over(value: float, by: float) -> float | None:
+    return float(value / by) if by > 0 else None
+
+
+def _errors(mse: float | None, mae: float | None, bias: float | None) -> dict[str, float | None]:
+    return {"mse": mse, "mae": mae, "rmse": None if mse is None else math.sqrt(mse), "bias": bias}
 
 
 def mean_squared_error(forecast: Float[Tensor, "B P T"], target: Float[Tensor, "B P T"]) -> Float[Tensor, ""]:

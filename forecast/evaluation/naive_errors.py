@@ -1,40 +1,14 @@
-"""The errors of the seasonal naive forecast over the train rows, by which MASE and RMSSE are scaled."""
+"""The errors of the seasonal naive forecast over earlier rows, by which MASE and RMSSE are scaled."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
+from forecast.data.cells import Cells, FloatArray, IntArray
+from forecast.data.differences import ROUNDING, SeasonalDifferences, seasonal_differences
 from forecast.data.prepare import PreparedData
-
-# Differences of less than so many times the rounding of the largest value are nothing but rounding.
-ROUNDING = 16 * np.finfo(np.float64).eps
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NaiveErrors:
-    """Mean absolute and mean squared difference (T,), scaled units, between a train row and that `period` before.
-
-    Zero where a column repeats itself exactly, as a constant one does: it has no MASE.
-    """
-
-    period: int
-    absolute: np.ndarray
-    squared: np.ndarray
-
-    def without(self, columns: Sequence[str]) -> list[str]:
-        """The target columns that cannot be scaled."""
-        return [name for name, absolute in zip(columns, self.absolute, strict=True) if not absolute]
-
-    def state(self) -> dict[str, Any]:
-        """Plain values, for a checkpoint."""
-        return {"period": self.period, "absolute": self.absolute.tolist(), "squared": self.squared.tolist()}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> "NaiveErrors":
-        """The errors whose `state` this is."""
-        return cls(period=state["period"], absolute=np.array(state["absolute"]), squared=np.array(state["squared"]))
+from forecast.data.seasonality import seasonal_period
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +20,7 @@ class OwnScale:
 
 
 def errors_before(data: PreparedData, origins: np.ndarray, period: int) -> tuple[np.ndarray, np.ndarray]:
-    """As `naive_errors`, (N, T) twice, over all rows before each of the origins (N,), those of other splits too.
+    """As `naive_errors` of one series, (N, T) twice, over all rows before each origin (N,), those of other splits too.
 
     Filled rows have no part. Zero where there are no two rows a season apart, or no difference between them.
     """
@@ -78,19 +52,37 @@ def _ratios(errors: np.ndarray, scale: np.ndarray) -> list[float | None]:
     return found
 
 
-def naive_errors(data: PreparedData, period: int) -> NaiveErrors:
-    """Over all train rows that have one `period` before them there; without rows that were filled in, if any are left.
+class JudgedData(Protocol):
+    """Data with targets, of one series or of many."""
 
-    period: the season that the seasonal naive baseline repeats; 1 where that repeats the last value.
+    @property
+    def frame(self) -> Cells:
+        """The rows."""
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """The T columns that are forecast."""
+
+    @property
+    def season(self) -> int | None:
+        """Steps in a season of them."""
+
+    @property
+    def target_scale(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and std (S, T) of them."""
+
+    def naive_rows(self, split: str) -> tuple[IntArray, IntArray]:
+        """The rows (S,) from and to which the errors on a split are scaled by."""
+
+
+def naive_errors(data: JudgedData, split: str) -> SeasonalDifferences:
+    """The seasonal differences (S, T), scaled units, by which MASE and RMSSE on a split are scaled.
+
+    Of one series over its train rows; of each series of a panel over all rows before its first forecast of the split,
+    which are M4's train rows. The season is that which the seasonal naive baseline repeats, 1 step where that repeats
+    the last value.
     """
-    train, targets = data.splits["train"], list(data.targets)
-    values = data.frame.values[train.start : train.stop, targets] / data.target_std
-    difference = values[period:] - values[:-period]
-    if data.frame.filled is not None:
-        measured = ~data.frame.filled[train.start : train.stop]
-        both = measured[period:] & measured[:-period]
-        difference = difference[both] if both.any() else difference
-    size = np.abs(difference)
-    size[size <= ROUNDING * np.abs(values).max(0, initial=0.0)] = 0.0
-    rows = max(1, len(size))
-    return NaiveErrors(period=period, absolute=size.sum(0) / rows, squared=(size**2).sum(0) / rows)
+    first, stop = data.naive_rows(split)
+    period = data.season or seasonal_period(data.frame.freq) or 1
+    std = data.target_scale[1]
+    return seasonal_differences(data.frame, first, stop, period=period, targets=data.targets, std=std)

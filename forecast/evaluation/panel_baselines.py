@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from forecast.data.panel.frame import IntArray, PanelFrame
+from forecast.data.cells import IntArray
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.prepare import PanelData
 from forecast.data.seasonality import best_period, calendar_seasons
 from forecast.data.windows import Batch

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from forecast.data.panel.frame import IntArray, PanelFrame
+from forecast.data.cells import IntArray
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.prepare import PanelData, made_panel
 from forecast.data.panel.splits import PanelRows
 from forecast.errors import UserError

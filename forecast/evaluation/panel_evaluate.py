@@ -10,16 +10,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from forecast.data.panel.differences import SeasonalDifferences
-from forecast.data.panel.frame import IntArray
+from forecast.data.cells import IntArray
+from forecast.data.differences import SeasonalDifferences
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.windows import PanelWindows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import season
 from forecast.evaluation.evaluate import MODEL, Protocol, check_finite, evenly_spaced, exact_float32, forecast_of
-from forecast.evaluation.panel_errors import PanelErrors
+from forecast.evaluation.metrics import ErrorSums
+from forecast.evaluation.naive_errors import naive_errors
 from forecast.evaluation.panel_pass import PanelPass, panel_pass
-from forecast.evaluation.panel_scale import seasonal_differences
 from forecast.evaluation.replayed import Made, Replayed
 from forecast.evaluation.residuals import Residuals
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals, interval_metrics
@@ -45,8 +45,8 @@ class PanelEvaluation:
     intervals: those of the model, where it has any.
     """
 
-    errors: PanelErrors
-    baselines: dict[str, PanelErrors]
+    errors: ErrorSums
+    baselines: dict[str, ErrorSums]
     naive: SeasonalDifferences
     worst: IntArray
     best: IntArray
@@ -87,12 +87,11 @@ def evaluate_panel(
         assert isinstance(model, ForecastModel)
         levels = None if intervals is None else intervals.calibration.levels
         forecasters[MODEL] = Replayed(model, elsewhere(one_pass, levels), device=device)
-    columns = list(data.targets)
-    scale: dict[str, Any] = {"mean": data.scaler.mean[:, columns], "std": data.scaler.std[:, columns]}
-    errors = {name: PanelErrors(data.pred_len, **scale) for name in forecasters}
+    mean, std = data.target_scale
+    errors = {name: ErrorSums(data.pred_len, mean, std) for name in forecasters}
     look_backs = one_pass.look_backs
-    scored = None if intervals is None else ScoredIntervals(intervals, pred_len=data.pred_len, **scale)
-    residuals = Residuals(one_pass.count, len(columns))
+    scored = None if intervals is None else ScoredIntervals(intervals, pred_len=data.pred_len, mean=mean, std=std)
+    residuals = Residuals(one_pass.count, len(data.targets))
     with torch.inference_mode(), exact_float32():
         for batch in one_pass.batches(batch_size):
             for name, one in forecasters.items():
@@ -101,12 +100,12 @@ def evaluate_panel(
                 else:
                     forecast = forecast_of(one, batch, look_backs[name])
                 check_finite(forecast, batch.past)
-                errors[name].update(batch, forecast)
+                errors[name].update(forecast, batch.target, batch.measured, batch.series)
                 if name == MODEL:
                     residuals.add(forecast, batch)
     if not errors[MODEL].evaluated().any():
         raise UserError(f"{data.frame.name}: no value of the split {split} was measured. Choose another data.split.")
-    naive = seasonal_differences(data, split, season(data) or 1)
+    naive = naive_errors(data, split)
     worst, best, between = ranked(errors[MODEL], naive)
     kept = np.concatenate([worst, best, between])
     # A protocol may leave the last windows of a split out.
@@ -143,7 +142,7 @@ def begin_times(data: PanelData, windows: PanelWindows, numbers: IntArray) -> np
     return times
 
 
-def ranked(errors: PanelErrors, naive: SeasonalDifferences) -> tuple[IntArray, IntArray, IntArray]:
+def ranked(errors: ErrorSums, naive: SeasonalDifferences) -> tuple[IntArray, IntArray, IntArray]:
     """The worst and the best series, the utmost first, and some between; none twice."""
     table = errors.table(naive)
     by = table["mase"] if np.isfinite(table["mase"]).any() else table["mse"]
@@ -167,7 +166,7 @@ def panel_metrics(evaluation: PanelEvaluation, data: PanelData) -> dict[str, Any
 
     of_intervals = {}
     if evaluation.intervals is not None:
-        of_intervals = interval_metrics(evaluation.intervals, data.target_names, naive.absolute)
+        of_intervals = interval_metrics(evaluation.intervals, data.target_names, naive.absolute * errors.std.numpy())
     return {
         "windows": errors.n_windows,
         **overall,

@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from forecast.data.cells import IntArray
 from forecast.data.panel.borders import private
-from forecast.data.panel.differences import CELLS, pieces
-from forecast.data.panel.frame import IntArray
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.windows import PanelWindows
 from forecast.data.windows import Batch
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import forecast_of, longest_look_back
+from forecast.evaluation.leakage_scale import check_scale
 from forecast.evaluation.leakage_windows import (
     CHECKED_WINDOWS,
     NOISE,
@@ -38,9 +38,6 @@ from forecast.evaluation.panel_borders import check_panel_borders
 from forecast.evaluation.restoring import first_change, repeatable, restored
 from forecast.models.base import ForecastModel
 
-CHECKED_SERIES = 2000  # whose scale is computed again, one after the other: of all of a million it would take minutes
-CLOSE = 1e-6  # of a deviation: what another order of additions may do
-
 
 def check_panel_leakage(model: ForecastModel, data: PanelData, *, device: torch.device, split: str = "train") -> None:
     """All checks, on windows of a split, as `leakage.check_leakage`; the model and the data are left as they were."""
@@ -53,78 +50,20 @@ def check_panel_leakage(model: ForecastModel, data: PanelData, *, device: torch.
 
 
 def check_panel_scaler(data: PanelData) -> None:
-    """Each series is scaled by the mean and the standard deviation of its own train rows, or all by those of all.
-
-    A series with fewer than two of them by the rows before its first forecast; what is known in advance by the train
-    rows of all. Of many series CHECKED_SERIES are
-    looked at.
-    """
-    frame, scaler = data.frame, data.scaler
-    series = range(0, len(frame), max(1, len(frame) // CHECKED_SERIES))
-    means, stds = np.zeros(len(frame.columns)), np.ones(len(frame.columns))
-    if scaler.how == "global" or data.covariates:
-        means, stds = all_train_rows(data)
-    if scaler.how == "none":
-        means[:], stds[:] = 0.0, 1.0
-    for s in series:
-        for column, name in enumerate(frame.columns):
-            if frame.size_of(name):  # categories have no scale
-                continue
-            if scaler.how in ("series", "season") and column < data.n_columns:
-                means[column], stds[column] = own_scale(data, s, column)
-            mean, std = float(means[column]), float(stds[column])
-            std = std if std > CLOSE * abs(mean) else 1.0
-            for what, expected, actual in (("mean", mean, scaler.mean[s, column]), ("std", std, scaler.std[s, column])):
-                if not abs(actual - expected) <= CLOSE * (std + abs(mean)):
-                    together = scaler.how == "global" or column >= data.n_columns
-                    whose = "all series" if together else f"series '{frame.ids[s]}'"
-                    raise UserError(
-                        f"leakage check, scaler: the {what} of column '{name}' of series '{frame.ids[s]}' is "
-                        f"{actual:.9g}, but that of the train rows of {whose} is {expected:.9g}: it was computed from "
-                        "other rows, perhaps of val or test. Fit it on the train rows (forecast.data.panel.prepare) "
-                        f"and train anew; {SKIP}."
-                    )
-
-
-def own_scale(data: PanelData, series: int, column: int) -> tuple[float, float]:
-    """What one series is scaled by: its measured train rows, or those before its first forecast."""
-    frame, train = data.frame, data.splits["train"]
-    begin, end = int(frame.offsets[series]), int(frame.offsets[series + 1])
-    rows = slice(int(train.first[series]), int(train.stop[series]))
-    known = np.ones((end - begin, len(frame.columns)), dtype=np.bool_)
-    if frame.measured is not None:
-        known = frame.measured[begin:end]
-    if (known[rows.start - begin : rows.stop - begin].sum(0) < 2).any():
-        rows = slice(begin, min(begin + data.seq_len, end))
-    values = frame.values[rows, column].astype(np.float64)
-    values[~known[rows.start - begin : rows.stop - begin, column]] = np.nan
-    if np.isnan(values).all():
-        return 0.0, 1.0
-    mean, std, period = float(np.nanmean(values)), float(np.nanstd(values)), data.scaler.period
-    if data.scaler.how == "season" and period is not None:
-        differences = np.abs(values[period:] - values[:-period])
-        usual = float(np.nanmean(differences)) if np.isfinite(differences).any() else 0.0
-        return mean, usual if usual > 0 else std
-    return mean, std
-
-
-def all_train_rows(data: PanelData) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation (C,) of the measured cells in the train rows of all series."""
-    frame, train = data.frame, data.splits["train"]
-    total, square, cells = (np.zeros(len(frame.columns)) for _ in range(3))
-    shift = frame.values[0].astype(np.float64)  # squares of what is far from 0 would lose their digits
-    for some in pieces(frame, CELLS):
-        low, high = int(frame.offsets[some.start]), int(frame.offsets[some.stop])
-        edges = np.zeros(high - low + 1, dtype=np.int64)
-        np.add.at(edges, train.first[some] - low, 1)
-        np.add.at(edges, train.stop[some] - low, -1)
-        known = np.repeat(edges.cumsum()[:-1, None] > 0, len(shift), axis=1)
-        if frame.measured is not None:
-            known &= frame.measured[low:high]
-        values = np.where(known, frame.values[low:high] - shift, 0.0)
-        total, square, cells = total + values.sum(0), square + (values**2).sum(0), cells + known.sum(0)
-    mean = total / np.maximum(1, cells)
-    return mean + shift, np.sqrt(np.maximum(0.0, square / np.maximum(1, cells) - mean**2))
+    """As `leakage.check_scaler`."""
+    train, scaler = data.splits["train"], data.scaler
+    check_scale(
+        data.frame,
+        scaler.mean,
+        scaler.std,
+        how=scaler.how,
+        period=scaler.period or 1,
+        first=train.first,
+        stop=train.stop,
+        context=data.seq_len,
+        observed=data.n_columns,
+        names=[f" of series '{name}'" for name in data.frame.ids],
+    )
 
 
 def check_panel_splits(data: PanelData) -> None:

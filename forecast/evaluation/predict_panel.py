@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
+from forecast.data.cells import FloatArray, IntArray
 from forecast.data.gaps import MOST_MISSING
-from forecast.data.panel.frame import IntArray, PanelFrame
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.prepare import panel_calendar
-from forecast.data.panel.scaling import FloatArray, cell_means
 from forecast.data.panel.splits import Origins
 from forecast.data.panel.windows import PanelWindows
 from forecast.data.panel.writing import Ends
+from forecast.data.scaling import cell_means
 from forecast.data.windows import Batch
 from forecast.data.writing import MOST_DIGITS
 from forecast.errors import UserError
@@ -54,7 +54,7 @@ class PanelForecaster:
     encoding: CalendarEncoding
     pad: bool
     device: torch.device
-    future: npt.NDArray[np.float32] | None = None
+    future: FloatArray | None = None
     facts: Tensor | None = None
     intervals: Intervals | None = None
     need: Callable[[IntArray], None] | None = None
@@ -82,22 +82,22 @@ class PanelForecaster:
     @cached_property
     def _scale(self) -> tuple[Tensor, Tensor]:
         """Of series that were forecast, see `_scaled`."""
-        mean, std = (torch.zeros(part.shape) for part in (self.mean, self.std))
+        mean, std = (torch.zeros(part.shape, dtype=torch.float64) for part in (self.mean, self.std))
         return mean, std
 
     def _scaled(self, series: IntArray) -> None:
         """Makes sure of the scale of series (B,)."""
         if self.need is not None:
             self.need(series)
-        for single, part in zip(self._scale, (self.mean, self.std), strict=True):
-            single[torch.from_numpy(series)] = torch.from_numpy(part[series].astype(np.float32))
+        for own, part in zip(self._scale, (self.mean, self.std), strict=True):
+            own[torch.from_numpy(series)] = torch.from_numpy(part[series])
 
     def _told(self, series: Tensor) -> Tensor:
         """What is known of the steps to come (B, P, K) of series (B,), scaled."""
         if self.future is None:
             return torch.zeros(len(series), self.pred_len, 0)
         mean, std = (part[series][:, None, self.n_columns :] for part in self._scale)
-        return (torch.from_numpy(self.future[series.numpy()]) - mean) / std
+        return ((torch.from_numpy(self.future[series.numpy()]) - mean) / std).float()
 
     @cached_property
     def _windows(self) -> PanelWindows:

@@ -5,17 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
 
+from forecast.data.cells import IntArray
+from forecast.data.differences import SeasonalDifferences
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.windows import PanelWindows
 from forecast.data.prepare import PreparedData
 from forecast.data.windows import Batch, WindowDataset
 from forecast.errors import UserError
-from forecast.evaluation.baselines import make_baselines, season
+from forecast.evaluation.baselines import make_baselines
 from forecast.evaluation.evaluate import (
     CHUNK,
     CHUNK_COLUMNS,
@@ -27,12 +28,10 @@ from forecast.evaluation.evaluate import (
     look_back_of,
 )
 from forecast.evaluation.interval_errors import name_of
-from forecast.evaluation.naive_errors import NaiveErrors
-from forecast.evaluation.panel_scale import seasonal_differences
+from forecast.evaluation.naive_errors import naive_errors
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.models.base import FittedModel, ForecastModel
 
-IntArray = npt.NDArray[np.int64]
 ID, TARGET, FORECAST = "id", "target", "forecast"  # columns of the table
 
 
@@ -194,21 +193,22 @@ def long_table(
     return made
 
 
-def error_scales(data: PreparedData | PanelData, *, split: str, naive: NaiveErrors | None) -> dict[str, np.ndarray]:
+def error_scales(
+    data: PreparedData | PanelData, *, split: str, naive: SeasonalDifferences | None
+) -> dict[str, np.ndarray]:
     """By what the errors of a backtest are scaled, for each series and target (S T,), original units.
 
     id of a panel, target, std: the deviation in the train rows; naive: the mean absolute seasonal difference there,
     of a panel before the split, 0 where there is none.
     """
-    targets = np.array(data.target_names)
+    targets, std = np.array(data.target_names), data.target_scale[1]
     if isinstance(data, PreparedData):
-        absolute = np.zeros(len(targets)) if naive is None else naive.absolute * data.target_std
-        return {TARGET: targets, "std": data.target_std, "naive": absolute}
-    differences = seasonal_differences(data, split, season(data) or 1)
+        absolute = np.zeros((1, len(targets))) if naive is None else naive.absolute
+        return {TARGET: targets, "std": std[0], "naive": absolute[0] * std[0]}
     n_series = len(data.frame)
     return {
         ID: np.repeat(np.array(data.frame.ids).astype(str), len(targets)),
         TARGET: np.tile(targets, n_series),
-        "std": data.scaler.std[:, list(data.targets)].reshape(-1),
-        "naive": differences.absolute.reshape(-1),
+        "std": std.reshape(-1),
+        "naive": (naive_errors(data, split).absolute * std).reshape(-1),
     }

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri, stdtr
 
-FloatArray = npt.NDArray[np.float64]
+from forecast.data.cells import FloatArray
+
 # Deviations of days are at least these: less is no break, however calm the validation windows were.
 LEAST_LOG, LEAST_SHARE = 0.1, 0.02
 SMALLEST = 1e-9  # standard deviations: the error of a perfect forecast, which has no logarithm

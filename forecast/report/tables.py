@@ -14,8 +14,8 @@ from forecast.report.forecasters import Forecaster, baseline_name, best_baseline
 from forecast.text.terminal import label
 
 STEP_MSE = "mse_scaled"
-# What a panel's errors are measured in, by data.scaling.
-PANEL_UNITS = {
+# What errors are measured in, by data.scaling.
+UNITS = {
     "series": "in deviations of each series",
     "season": "in seasonal differences of each series",
     "global": "in one deviation for all, so that large series decide",
@@ -162,11 +162,13 @@ def _caption(metrics: Mapping[str, Any]) -> str:
         return skill
     if scale.get("by_series"):
         before = f"mean difference from {scale['period']} steps before, in the rows before the first forecast"
-        units = PANEL_UNITS.get(metrics.get("panel_scaling", ""))
+        units = UNITS.get(metrics.get("scaling", ""))
         judged = f"MSE, MAE: over the cells of all series, {units}; the verdict is by MSE\n" if units else ""
         return f"{judged}{skill}\nMASE: of each series MAE / {before}"
     rows = "all rows before each window" if scale.get("rows") == "before" else "the train rows"
-    return f"{skill}\nMASE: MAE / MAE over {rows} of the value {scale['period']} steps before"
+    scaling = metrics.get("scaling", "series")
+    other = "" if scaling == "series" else f"MSE, MAE: {UNITS.get(scaling, scaling)}\n"
+    return f"{other}{skill}\nMASE: MAE / MAE over {rows} of the value {scale['period']} steps before"
 
 
 def titled_table(title: str | Text, caption: str = "") -> Table:

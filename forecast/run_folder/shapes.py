@@ -160,7 +160,7 @@ class Metrics(TypedDict, total=False):
     best_epoch: Count | None
     trial: bool
     evaluated_file: Text
-    panel_scaling: Text
+    scaling: Text
     training: Training | None
     same_data: list[str] | None
     train: Block

@@ -103,7 +103,7 @@ class ForecastModule(pl.LightningModule):
     def validation_step(self, batch: Batch) -> None:
         """Adds a batch's errors."""
         if self.validation_errors is None:
-            self.validation_errors = ErrorSums(*batch.target.shape[1:])
+            self.validation_errors = ErrorSums.scaled(*batch.target.shape[1:])
         forecast = self(batch.past, batch.past_known, batch.future_known)
         squared, absolute = self.validation_errors.update(forecast.float(), batch.target, batch.measured)
         self.window_errors.append((squared.mean(1), absolute.mean(1)))
@@ -121,11 +121,11 @@ class ForecastModule(pl.LightningModule):
         if self.trainer.world_size > 1:
             total = partial(self.trainer.strategy.reduce, reduce_op="sum")
             errors.reduce(lambda sums: cast(Tensor, total(sums.to(self.device))))
-        mse, mae = errors.by_step()
-        self.log("val/mse_scaled", torch.tensor(mse.mean()), prog_bar=True, sync_dist=True)
-        self.log("val/mae_scaled", torch.tensor(mae.mean()), sync_dist=True)
+        mse, mae = errors.steps()
+        self.log("val/mse_scaled", torch.tensor(np.nanmean(mse)), prog_bar=True, sync_dist=True)
+        self.log("val/mae_scaled", torch.tensor(np.nanmean(mae)), sync_dist=True)
         if self.plateau is not None and not self.trainer.sanity_checking:
-            self.plateau.step(float(mse.mean()))
+            self.plateau.step(float(np.nanmean(mse)))
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """The optimizer and the schedule of its rate, by epoch or by step."""

@@ -24,7 +24,6 @@ from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
-from forecast.evaluation.baselines import season
 from forecast.evaluation.naive_errors import naive_errors
 from forecast.training.panel_record import describe_panel, panel_entry, panel_until
 from forecast.training.told_columns import told_columns
@@ -119,8 +118,9 @@ def describe_data(config: dict[str, Any], source: Source, data: PreparedData) ->
         "time_format": data.frame.time_format,
         "season": data.season,
         "scaler": data.scaler.state(),
+        "scaling": data.scaler.how,
         "splits": {name: [rows.start, rows.stop] for name, rows in data.splits.items()},
         "trained_until": trained_until(data),
-        "naive": naive_errors(data, season(data) or 1).state(),
+        "naive": naive_errors(data, "train").state(),
         "gaps": {**asdict(data.frame.repair), "windows_left_out": left_out},
     }

@@ -190,4 +190,4 @@ def test_the_table_says_what_the_verdict_of_a_panel_is_by(panel_csv, tmp_path, c
     call("train", *DATA, *changes)
     text = " ".join(capsys.readouterr().out.split())
     assert f"MSE, MAE: over the cells of all series, {words}" in text and "the verdict is by MSE" in text
-    assert json.loads((run / "metrics.json").read_text())["panel_scaling"] == scaling
+    assert json.loads((run / "metrics.json").read_text())["scaling"] == scaling

@@ -103,7 +103,7 @@ def test_a_picture_shows_some_series(folder, tmp_path):
 def test_a_forecast_is_the_models_own_of_the_last_rows(folder, tmp_path):
     found = predict(folder / "c.ckpt", tmp_path / "f.csv")
     checkpoint, table = load_checkpoint(folder / "c.ckpt"), long_table()
-    rows = table[table["shop"] == "s4"][["sold", "price"]].to_numpy().astype(np.float32).astype(np.float64)
+    rows = table[table["shop"] == "s4"][["sold", "price"]].to_numpy()
     train = rows[: len(rows) - 5 * sum(checkpoint.config["data"]["split"][part] for part in ("val", "test"))]
     past = (rows[-22:] - train.mean(0)) / train.std(0)
     times = pd.date_range(end=found[found["shop"] == "s4"]["day"].iloc[-1], periods=27)

@@ -1,5 +1,6 @@
 """What an evaluation writes, without one: the table by step, and what is drawn and computed for it."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -43,11 +44,13 @@ def test_the_level_shift_is_that_of_the_targets_in_the_train_rows_deviations(val
 
 def test_mase_is_scaled_by_what_the_checkpoint_knows_and_else_by_the_data_trained_on(values):
     data, other = prepared(values), prepared(values[::-1].copy())
-    knows = SimpleNamespace(data={"naive": naive_errors(data, 7).state()})
-    assert saved_naive_errors(knows, other).state() == naive_errors(data, 7).state()
-    assert saved_naive_errors(knows, None).state() == naive_errors(data, 7).state()
+    weekly = naive_errors(replace(data, season=7), "test").state()
+    knows = SimpleNamespace(data={"naive": weekly})
+    assert saved_naive_errors(knows, other).state() == weekly
+    assert saved_naive_errors(knows, None).state() == weekly
     older = SimpleNamespace(data={})
-    assert saved_naive_errors(older, data).state() == naive_errors(data, 24).state()  # a day, though seq_len is 23
+    daily = naive_errors(replace(data, season=24), "test").state()
+    assert saved_naive_errors(older, data).state() == daily  # a day, though seq_len is 23
     assert saved_naive_errors(older, None) is None
 
 

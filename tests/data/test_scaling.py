@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scales import scaler_of
 
 from forecast.data.frame import read_frame
 from forecast.data.scaling import Scaler
@@ -15,7 +16,7 @@ def values():
 
 
 def test_mean_and_std_are_those_of_numpy(values):
-    scaler = Scaler.fit(values, ["a", "b", "c"])
+    scaler = scaler_of(values, ["a", "b", "c"])
     assert scaler.constant == ()
     np.testing.assert_allclose(scaler.mean, values.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(scaler.std, values.std(axis=0, ddof=0), rtol=1e-12)
@@ -23,7 +24,7 @@ def test_mean_and_std_are_those_of_numpy(values):
 
 
 def test_scaled_train_rows_have_mean_0_and_std_1_and_inverse_undoes_it(values):
-    scaler = Scaler.fit(values[:53], "abc")
+    scaler = scaler_of(values[:53], "abc")
     scaled = scaler.transform(values)
     np.testing.assert_allclose(scaled[:53].mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(scaled[:53].std(axis=0), 1, rtol=1e-12)
@@ -33,7 +34,7 @@ def test_scaled_train_rows_have_mean_0_and_std_1_and_inverse_undoes_it(values):
 
 
 def test_inverse_of_some_columns_uses_their_units(values):
-    scaler = Scaler.fit(values, "abc")
+    scaler = scaler_of(values, "abc")
     scaled = scaler.transform(values).reshape(1, 101, 3)
     back = scaler.inverse(scaled[..., [2, 0]], columns_index=(2, 0))
     np.testing.assert_allclose(back, values.reshape(1, 101, 3)[..., [2, 0]], rtol=1e-12)
@@ -43,20 +44,20 @@ def test_inverse_of_some_columns_uses_their_units(values):
 def test_a_constant_column_gets_std_1_and_is_named(levels):
     values = np.random.default_rng(3).normal(size=(101, 3))
     values[:, 1], values[::2, 1] = levels
-    scaler = Scaler.fit(values, ["a", "stuck", "c"])
+    scaler = scaler_of(values, ["a", "stuck", "c"])
     assert scaler.std[1] == 1 and scaler.constant == ("stuck",)
     assert np.abs(scaler.transform(values)[:, 1]).max() < 1e-6
 
 
 def test_state_survives_json_to_the_last_bit(values):
-    scaler = Scaler.fit(values, ["a", "b", "c"])
-    again = Scaler.from_state(json.loads(json.dumps(scaler.state())))
-    assert again.columns == ("a", "b", "c")
+    scaler = scaler_of(values, ["a", "b", "c"])
+    again = Scaler.from_state(json.loads(json.dumps(scaler.state())), "none")
+    assert again.columns == ("a", "b", "c") and again.how == "none"
     assert (again.mean == scaler.mean).all() and (again.std == scaler.std).all()
 
 
 def test_the_wrong_number_of_columns_is_our_own_fault(values):
-    scaler = Scaler.fit(values, "abc")
+    scaler = scaler_of(values, "abc")
     with pytest.raises(AssertionError):
         scaler.transform(values[:, :1])  # would broadcast
     with pytest.raises(AssertionError):
@@ -65,5 +66,5 @@ def test_the_wrong_number_of_columns_is_our_own_fault(values):
 
 def test_ETTh1_train_has_the_published_spread(ett_root):
     frame = read_frame(ett_root / "ETTh1.csv")
-    scaler = Scaler.fit(frame.values[:8640], frame.columns)
+    scaler = scaler_of(frame.values[:8640], frame.columns)
     np.testing.assert_allclose(scaler.std, [5.813, 2.090, 5.519, 1.926, 1.024, 0.630, 9.176], atol=6e-4)

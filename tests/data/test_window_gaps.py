@@ -10,7 +10,7 @@ from data.csv_files import read_frame
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
-from forecast.data.prepare import fitted_rows, prepare
+from forecast.data.prepare import prepare
 from forecast.data.scaling import Scaler
 from forecast.errors import UserError
 
@@ -147,20 +147,13 @@ def test_interpolation_would_leak_without_the_guard(tmp_path):
 
 
 @pytest.mark.parametrize("policy", ["interpolate", "forward_fill", "mask"])
-def test_the_scaler_is_fitted_without_filled_rows(policy):
+def test_the_scaler_is_fitted_without_made_up_cells(policy):
     frame = frame_of(policy)
-    rows = [i for i in SPLITS["train"] if i not in GAPS]
-    assert frame.values[fitted_rows(frame, SPLITS)].tolist() == frame.values[rows].tolist()
     scaler = prepared(frame).scaler
-    np.testing.assert_allclose(scaler.mean, frame.values[rows].mean(0), rtol=1e-12)
-    np.testing.assert_allclose(scaler.std, frame.values[rows].std(0), rtol=1e-12)
-
-
-def test_a_scaler_needs_a_tenth_of_the_train_rows_whole_unless_windows_need_them_whole_too():
-    """With gaps scattered over many columns no row is whole; the values that are there are not to be lost."""
-    for whole, policy, expected in ((7, "forward_fill", 71), (8, "forward_fill", 8), (7, "mask", 7)):
-        frame = frame_of(policy, filled=range(whole, 71))
-        assert len(frame.values[fitted_rows(frame, SPLITS)]) == expected
+    for column, (mean, std) in enumerate(zip(scaler.mean, scaler.std, strict=True)):
+        held = [frame.values[row, column] for row in SPLITS["train"] if not frame.missing[row, column]]
+        assert len(held) < 71 or column
+        np.testing.assert_allclose([mean, std], [np.mean(held), np.std(held)], rtol=1e-12)
 
 
 # refusals

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 from copies import Copies
+from scales import scaler_of
 from torch.utils.data import DataLoader
 
 from forecast.data.frame import read_frame
-from forecast.data.scaling import Scaler
 from forecast.data.split import RowSplit, split_rows, window_rows
 from forecast.data.time_features import time_features
 from forecast.data.windows import (
@@ -212,7 +212,7 @@ def test_golden_windows_of_the_ett_loader(case, ett_root):
     columns = ["OT"] if config["features"] == "S" else None
     frame = read_frame(ett_root / f"{config['data']}.csv", columns=columns)
     parts = split_rows(frame, RowSplit(train=8640, val=2880, test=2880), seq_len=seq_len, pred_len=pred_len)
-    scaler = Scaler.fit(frame.values[parts["train"]], frame.columns)
+    scaler = scaler_of(frame.values[parts["train"]], frame.columns)
     np.testing.assert_allclose(scaler.mean, case["scaler/mean"], rtol=1e-12)
     np.testing.assert_allclose(scaler.std, case["scaler/std"], rtol=1e-12)
     n_columns = len(frame.columns)

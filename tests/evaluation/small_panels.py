@@ -20,7 +20,7 @@ def panel(lengths=LENGTHS, columns=COLUMNS, *, gaps=0.0, seed=0, freq="h", value
         walk = draws.normal(size=(n, len(columns))).cumsum(0) + 3 * np.sin(np.arange(n) * 2 * np.pi / 7)[:, None]
         values = 10.0 ** (which % 3 - 1)[:, None] * (walk + 20 * which[:, None])
     return PanelFrame(
-        values=np.ascontiguousarray(values, dtype=np.float32),
+        values=np.ascontiguousarray(values, dtype=np.float64),
         offsets=np.concatenate([[0], np.cumsum(lengths)]),
         steps=3 * np.arange(len(lengths)),
         ids=np.array([f"shop {number}" for number in range(len(lengths))]),

@@ -84,7 +84,7 @@ def test_a_baseline_looks_back_further_than_seq_len_at_the_same_windows():
     options = {"protocol": Protocol(), "batch_size": 16, "device": torch.device("cpu"), "fitted": {}}
     evaluation = evaluate(forecaster, data, split="test", **options)
     origins = evaluation.starts[evaluation.examples] + L
-    assert len(evaluation.starts) == 199 - 138 - P + 1 == evaluation.errors.windows
+    assert len(evaluation.starts) == 199 - 138 - P + 1 == evaluation.errors.n_windows
     assert np.allclose(evaluation.forecasts["model"], values[origins - 43][:, None], atol=1e-6)
     early = evaluate(forecaster, data, split="train", **options)
     assert early.starts[0] == 0
@@ -97,7 +97,7 @@ def test_a_season_longer_than_the_window_is_repeated_from_the_rows_before_it():
     model = make_baselines(data)["seasonal_naive"]
     options = {"protocol": Protocol(), "batch_size": 16, "device": torch.device("cpu"), "fitted": {}}
     assert model.look_back == 29 > L
-    assert evaluate(model, data, split="test", **options).errors.by_step()[0].max() < 1e-12
+    assert evaluate(model, data, split="test", **options).errors.steps()[0].max() < 1e-12
 
 
 def test_the_season_is_that_of_the_train_rows():

@@ -74,7 +74,7 @@ def test_weights_of_other_shapes_are_refused(shifted, tmp_path, entry, shape):
 def test_of_a_panel_it_is_fitted_to_whole_windows_alone_and_finds_the_column():
     made = panel((61, 47, 43, 89, 55), gaps=0.02)
     rng = np.random.default_rng(1)
-    values = rng.normal(size=made.values.shape).astype(np.float32)
+    values = rng.normal(size=made.values.shape)
     values[1:, 0] = values[:-1, -1]  # the first target is the known column, a step later
     measured = rng.random(values.shape) > 0.01
     spoilt = values.copy()

@@ -68,7 +68,8 @@ def test_figures_are_equal_to_the_last_bit_for_any_batch_size(data, model):
     first = evaluated(data, model, batch_size=32)
     for batch_size in (1, 7, 64, 1000):
         other = evaluated(data, model, batch_size=batch_size)
-        assert np.array_equal(other.errors.squared, first.errors.squared)
+        for name in ("sums", "by_step", "variances"):
+            assert torch.equal(getattr(other.errors, name), getattr(first.errors, name))
         assert np.array_equal(other.squared, first.squared)
         assert np.array_equal(other.forecasts["model"], first.forecasts["model"])
 
@@ -88,12 +89,12 @@ def test_a_model_is_called_on_the_windows_that_count_in_fixed_chunks(data, batch
         return past[:, :P]
 
     errors = evaluated(data, Forecaster(forecast), batch_size=batch_size, protocol=protocol).errors
-    assert (sizes, errors.windows) == (chunks, sum(chunks))
+    assert (sizes, errors.n_windows) == (chunks, sum(chunks))
 
 
 def test_every_window_counts_once_and_in_order(data, model):
     evaluation = evaluated(data, model)
-    assert evaluation.errors.windows == WINDOWS == len(data.windows("test"))
+    assert evaluation.errors.n_windows == WINDOWS == len(data.windows("test"))
     assert evaluation.starts.tolist() == list(range(131 - L, 131 - L + WINDOWS))
     with torch.inference_mode():
         last = data.windows("test").__getitems__([WINDOWS - 1])
@@ -123,7 +124,7 @@ def test_the_season_is_that_of_the_data_or_else_the_usual_one_of_the_frequency(d
 def test_skill_is_the_share_of_the_seasonal_naives_error_that_the_model_avoids(data):
     data = prepared(data.frame, 29)  # a season of 24 fits: the two naive baselines differ
     evaluation = evaluated(data, LastValue(window=window_shape(data)))
-    own, naive = (evaluation.baselines[name].squared.mean() for name in ("last_value", "seasonal_naive"))
+    own, naive = (evaluation.baselines[name].total("squared").mean() for name in ("last_value", "seasonal_naive"))
     assert own != naive
     assert split_metrics(evaluation, data)["skill"] == pytest.approx(1 - own / naive, rel=1e-12)
 
@@ -202,7 +203,7 @@ def test_the_best_possible_model_has_no_error(data):
         starts = [int((series == row[0]).all(1).nonzero()[0]) for row in past]
         return torch.stack([series[s + L : s + L + P] for s in starts])
 
-    assert evaluated(data, Forecaster(oracle)).errors.squared.sum() == 0
+    assert evaluated(data, Forecaster(oracle)).errors.total("squared").sum() == 0
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ def test_windows_apart_are_those_of_every_window_that_begin_pred_len_rows_apart(
     every, apart = (evaluated(data, model, protocol=Protocol(stride=stride)) for stride in (1, P))
     assert list(apart.starts) == list(every.starts[::P]) and len(apart.starts) == -(-WINDOWS // P)
     np.testing.assert_allclose(apart.squared, every.squared[::P], rtol=1e-5)
-    assert apart.errors.windows == len(apart.starts)
+    assert apart.errors.n_windows == len(apart.starts)
 
 
 def test_each_window_is_scaled_by_all_rows_before_it(data):

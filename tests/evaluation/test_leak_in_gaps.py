@@ -70,7 +70,7 @@ def test_a_gap_that_is_open_at_the_origin_holds_the_last_measured_value_and_is_a
         inside = [row - (origin - L) for row in GAP if origin - L <= row < origin]
         if origin <= GAP.stop:
             past[inside] = frame.values[GAP.start - 1]
-        np.testing.assert_array_equal(batch.past[rows.index(origin)].numpy(), past)
+        np.testing.assert_array_equal(batch.past[rows.index(origin)].numpy(), past.astype(np.float32))
 
 
 def test_a_gap_longer_than_the_window_holds_what_was_measured_before_the_window():
@@ -78,7 +78,7 @@ def test_a_gap_longer_than_the_window_holds_what_was_measured_before_the_window(
     frame = with_gap("interpolate", gap=gap)
     rows, batch = inputs(panel_of(frame, scaling="none", targets=(0,)))
     past = batch.past[rows.index(gap.stop)].numpy()
-    np.testing.assert_array_equal(past, np.tile(frame.values[gap.start - 1], (L, 1)))
+    np.testing.assert_array_equal(past, np.tile(frame.values[gap.start - 1].astype(np.float32), (L, 1)))
 
 
 def test_what_is_known_in_advance_owes_nothing_to_rows_after_the_horizon():

@@ -10,10 +10,11 @@ from sklearn.metrics import mean_absolute_error as mean_absolute_error_of
 from sklearn.metrics import mean_squared_error as mean_squared_error_of
 from utilsforecast import losses
 
+from forecast.data.differences import SeasonalDifferences
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.evaluation.metrics import UNIT_FREE, ErrorSums, mean_squared_error
-from forecast.evaluation.naive_errors import NaiveErrors, naive_errors
+from forecast.evaluation.naive_errors import naive_errors
 
 N, P, T = 37, 5, 3
 STD, MEAN = np.array([0.5, 2.0, 11.0]), np.array([3.0, -7.0, 0.1])
@@ -27,7 +28,7 @@ def both():
 
 def summed(batch_size):
     forecast, target = both()
-    sums = ErrorSums(P, T, mean=MEAN, std=STD)
+    sums = ErrorSums(P, MEAN[None], STD[None])
     per_window = [sums.update(f, t) for f, t in zip(forecast.split(batch_size), target.split(batch_size), strict=True)]
     return sums, per_window
 
@@ -40,7 +41,7 @@ def naive():
     """One season back over the train rows, scaled units: a loop over rows."""
     steps = [(TRAIN[row] - TRAIN[row - PERIOD]) / STD for row in range(PERIOD, len(TRAIN))]
     absolute, squared = np.abs(steps).mean(0), np.square(steps).mean(0)
-    return NaiveErrors(period=PERIOD, absolute=absolute, squared=squared)
+    return SeasonalDifferences(period=PERIOD, absolute=absolute[None], squared=squared[None])
 
 
 def by_library(loss, column, unit="original", **options):
@@ -91,14 +92,14 @@ def test_overall_figures_are_means_over_columns_and_never_over_different_units()
 
 def of_one_column(forecast, target, *, naive=None, mean=0.0, std=1.0):
     """The metrics of one window of one column, both scaled as they stand."""
-    sums = ErrorSums(len(forecast), 1, mean=np.array([mean]), std=np.array([std]))
+    sums = ErrorSums(len(forecast), np.array([[mean]]), np.array([[std]]))
     sums.update(torch.tensor(forecast)[None, :, None], torch.tensor(target)[None, :, None])
     return sums.overall(naive)
 
 
 def test_by_hand():
     # original units: forecasts 14, 10, 6 of 10, 10, 10; the season of the train rows errs by 1 and 3: 2 and sqrt(5)
-    naive = NaiveErrors(period=1, absolute=np.array([2.0 / 4]), squared=np.array([5.0 / 16]))
+    naive = SeasonalDifferences(period=1, absolute=np.array([[2.0 / 4]]), squared=np.array([[5.0 / 16]]))
     figures = of_one_column([1.0, 0.0, -1.0], [0.0, 0.0, 0.0], naive=naive, mean=10.0, std=4.0)
     assert figures["original"] == pytest.approx({"mse": 32 / 3, "mae": 8 / 3, "rmse": (32 / 3) ** 0.5, "bias": 0.0})
     assert figures["mase"] == pytest.approx(8 / 3 / 2)
@@ -119,7 +120,7 @@ def test_smape_goes_from_0_to_200_percent_and_bias_has_a_sign(forecast, target, 
 
 def test_a_column_that_repeats_itself_has_no_mase_and_is_left_out_of_the_mean():
     scale = naive()
-    scale.absolute[1] = scale.squared[1] = 0.0
+    scale.absolute[0, 1] = scale.squared[0, 1] = 0.0
     sums = summed(7)[0]
     columns = sums.columns(COLUMNS, scale)
     assert (columns["b"]["mase"], columns["b"]["rmsse"], scale.without(COLUMNS)) == (None, None, ["b"])
@@ -129,55 +130,67 @@ def test_a_column_that_repeats_itself_has_no_mase_and_is_left_out_of_the_mean():
 
 def test_sums_of_two_processes_are_those_of_one():
     forecast, target = both()
-    whole, first, second = (ErrorSums(P, T, mean=MEAN, std=STD) for _ in range(3))
+    whole, first, second = (ErrorSums(P, MEAN[None], STD[None]) for _ in range(3))
     for sums, rows in ((whole, slice(None)), (first, slice(11)), (second, slice(11, None))):
         sums.update(forecast[rows], target[rows])
     vectors = []
     second.reduce(lambda sums: vectors.append(sums.clone()) or sums)
     first.reduce(lambda sums: sums + vectors[0])
-    assert first.windows == N
+    assert first.n_windows == N
     assert first.columns(COLUMNS, naive()) == {
         name: pytest.approx(block | {unit: pytest.approx(block[unit]) for unit in ("scaled", "original")})
         for name, block in whole.columns(COLUMNS, naive()).items()
     }
 
 
-def prepared(values, **changes):
+def prepared(values, *, season=PERIOD, **changes):
     frame = SeriesFrame(values, pd.date_range("2020-01-01", periods=len(values), freq="h"), ("a", "b", "c"), "h", "x")
     splits = {"train": range(2, 61), "val": range(61, 71), "test": range(71, 83)}
     lengths = {"seq_len": 5, "pred_len": 3, "encoding": "timeF"}
-    return prepare(replace(frame, **changes), splits=splits, targets=(2, 0), **lengths)
+    return prepare(replace(frame, **changes), splits=splits, targets=(2, 0), season=season, **lengths)
 
 
 def test_mase_is_scaled_by_the_season_of_the_train_rows_alone():
     values = np.random.default_rng(2).normal(size=(83, 3)) * STD + MEAN
     data = prepared(values)
-    errors = naive_errors(data, PERIOD)
+    errors = naive_errors(data, "test")
     steps = np.array([values[row, [2, 0]] - values[row - PERIOD, [2, 0]] for row in range(2 + PERIOD, 61)])
-    np.testing.assert_allclose(errors.absolute * data.target_std, np.abs(steps).mean(0))
-    np.testing.assert_allclose(errors.squared * data.target_std**2, np.square(steps).mean(0))
+    np.testing.assert_allclose(errors.absolute[0] * data.target_std, np.abs(steps).mean(0))
+    np.testing.assert_allclose(errors.squared[0] * data.target_std**2, np.square(steps).mean(0))
     later = values.copy()
     later[:2] = later[61:] = 1e6
-    assert naive_errors(prepared(later), PERIOD).state() == errors.state()
-    assert NaiveErrors.from_state(errors.state()).state() == errors.state()
+    assert naive_errors(prepared(later), "test").state() == errors.state()
+    assert SeasonalDifferences.from_state(**errors.state()).state() == errors.state()
 
 
-def test_rows_that_were_filled_in_do_not_calm_the_season():
+def test_cells_that_were_filled_in_do_not_calm_the_season():
     values = np.random.default_rng(2).normal(size=(83, 3))
     missing = np.zeros((83, 3), dtype=bool)
-    missing[20:40, 1] = True
-    filled = naive_errors(prepared(values, missing=missing), 1)
-    kept = [row for row in range(3, 61) if not missing[row].any() and not missing[row - 1].any()]
-    steps = np.abs([values[row, [2, 0]] - values[row - 1, [2, 0]] for row in kept]).mean(0)
-    np.testing.assert_allclose(filled.absolute * prepared(values, missing=missing).target_std, steps)
+    missing[20:40, 2] = missing[[7, 50], 0] = True
+    data = prepared(values, season=1, missing=missing)
+    for place, column in enumerate((2, 0)):
+        kept = [row for row in range(3, 61) if not missing[row - 1 : row + 1, column].any()]
+        steps = np.abs([values[row, column] - values[row - 1, column] for row in kept]).mean()
+        assert naive_errors(data, "test").absolute[0, place] * data.target_std[place] == pytest.approx(steps)
 
 
 def test_a_column_that_is_constant_up_to_rounding_over_the_train_rows_is_constant():
     values = np.random.default_rng(2).normal(size=(83, 3))
     values[:, 2] = 0.3
     values[5:30, 2] = 0.1 + 0.2
-    errors = naive_errors(prepared(values), 3)
-    assert errors.without(["c", "a"]) == ["c"] and errors.squared[0] == 0.0
+    errors = naive_errors(prepared(values, season=3), "test")
+    assert errors.without(["c", "a"]) == ["c"] and errors.squared[0, 0] == 0.0
+
+
+def by_step(cells):
+    """Of (N, P, T) the means over the columns (P,), each its mean over the windows."""
+    table = pd.DataFrame({c: pd.DataFrame(cells[:, :, c]).mean() for c in range(T)})  # without NaN
+    return table.mean(axis=1).to_numpy()
+
+
+def by_column(cells):
+    """Of (N, P, T) the means over windows and steps (T,)."""
+    return np.nanmean(cells, axis=(0, 1))
 
 
 @pytest.mark.parametrize("batch_size", [5, 37])
@@ -187,20 +200,20 @@ def test_a_cell_that_was_made_up_counts_in_no_mean(batch_size):
     measured = torch.rand(N, P, T, generator=torch.Generator().manual_seed(1)) < 0.7
     measured[:, 2, 1] = False  # a step of a column that was measured in no window
     target[~measured] = 1e6
-    sums = ErrorSums(P, T)
+    sums = ErrorSums.scaled(P, T)
     for parts in zip(*(one.split(batch_size) for one in (forecast, target, measured)), strict=True):
         sums.update(*parts)
     error = np.where(measured, (forecast.double() - target.double()).numpy(), np.nan)
-    for axes, (squared, absolute) in (((0, 2), sums.by_step()), ((0, 1), sums.by_column())):
-        np.testing.assert_allclose(squared, np.nanmean(error**2, axis=axes), rtol=1e-12)
-        np.testing.assert_allclose(absolute, np.nanmean(np.abs(error), axis=axes), rtol=1e-12)
+    for wanted, (squared, absolute) in ((by_step, sums.steps()), (by_column, sums.by_column())):
+        np.testing.assert_allclose(squared, wanted(error**2), rtol=1e-12)
+        np.testing.assert_allclose(absolute, wanted(np.abs(error)), rtol=1e-12)
 
 
 def test_errors_by_step_and_by_column_are_means_over_the_rest():
     forecast, target = (x.double().numpy() for x in both())
     sums, _ = summed(7)
     error = forecast - target
-    for (squared, absolute), axes in ((sums.by_step(), (0, 2)), (sums.by_column(), (0, 1))):
+    for (squared, absolute), axes in ((sums.steps(), (0, 2)), (sums.by_column(), (0, 1))):
         np.testing.assert_allclose(squared, (error**2).mean(axes))
         np.testing.assert_allclose(absolute, np.abs(error).mean(axes))
 
@@ -217,12 +230,12 @@ def test_a_windows_own_error_is_its_mean_over_steps():
 def test_shapes_that_would_broadcast_are_refused(forecast, target):
     update = getattr(ErrorSums.update, "__wrapped__", ErrorSums.update)
     with pytest.raises((ValueError, TypeError), match=r"must both be|Type-check"):
-        update(ErrorSums(P, T), torch.zeros(forecast), torch.zeros(target))
+        update(ErrorSums.scaled(P, T), torch.zeros(forecast), torch.zeros(target))
 
 
 def test_no_windows_have_no_mean_error():
     with pytest.raises(ValueError, match="no windows were evaluated"):
-        ErrorSums(P, T).overall()
+        ErrorSums.scaled(P, T).overall()
 
 
 _, TARGET = both()
@@ -240,7 +253,7 @@ LEVEL = TARGET.mean(1, keepdim=True)
     ids=["a tenth", "levels", "a single step"],
 )
 def test_flat_columns_vary_less_than_a_tenth_of_the_truth_within_a_window(forecast, target, flat):
-    sums = ErrorSums(target.shape[1], T)
+    sums = ErrorSums.scaled(target.shape[1], T)
     sums.update(forecast, target)
     assert sums.flat(COLUMNS) == flat
 

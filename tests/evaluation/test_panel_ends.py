@@ -9,8 +9,8 @@ import pytest
 import torch
 from models.small import informer
 from panels import made_panel
+from scales import scales_of
 
-from forecast.data.panel.scaling import PanelScaler
 from forecast.data.panel.splits import PanelRows
 from forecast.data.time_features import time_features
 from forecast.errors import UserError
@@ -29,7 +29,7 @@ def forecaster(frame, *, model=None, pad=False, targets=(0, 1, 2), scale=True):
     width = {"n_columns": len(frame.columns), "targets": targets, "n_known": N_KNOWN + pad}
     model = model or informer(**width, seq_len=SEQ_LEN, pred_len=PRED_LEN).eval()
     rows = PanelRows(frame.offsets[:-1], frame.offsets[1:])
-    scaler = PanelScaler.fit(frame, "series" if scale else "none", rows, context=SEQ_LEN)
+    scaler = scales_of(frame, "series" if scale else "none", rows, context=SEQ_LEN)
     return PanelForecaster(
         model=model,
         frame=frame,

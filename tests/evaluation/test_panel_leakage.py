@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 from evaluation.small_panels import LENGTHS, L, P, panel, prepared
+from scales import scales_of
 
 from forecast.data.gaps import Repair
 from forecast.data.panel import prepare
-from forecast.data.panel.scaling import PanelScaler
 from forecast.data.panel.splits import PanelRows
+from forecast.data.scaling import Scales
 from forecast.errors import UserError
 from forecast.evaluation import panel_borders, panel_leakage
 from forecast.evaluation.baselines import window_shape
@@ -118,7 +119,7 @@ def test_a_scale_that_has_seen_later_rows_is_found(how, gaps):
     frame = panel(gaps=gaps)
     data = prepared(frame, scaling=how)
     everything = PanelRows(frame.offsets[:-1], frame.offsets[1:])
-    leaky = PanelScaler.fit(frame, how, everything, context=L, period=7)
+    leaky = scales_of(frame, how, everything, context=L, period=7)
     with pytest.raises(UserError, match=r"leakage check, scaler: the (mean|std) of column 'y' of series 'shop 0' is"):
         checked(Honest(data), replace(data, scaler=leaky))
 
@@ -143,10 +144,10 @@ def test_a_row_in_two_splits_is_found():
 def test_a_panel_in_a_file_that_is_mapped_for_reading_is_checked_and_left_alone(tmp_path):
     frame = panel()
     frame.values.tofile(tmp_path / "values")
-    mapped = np.memmap(tmp_path / "values", dtype=np.float32, mode="r", shape=frame.values.shape)
+    mapped = np.memmap(tmp_path / "values", dtype=np.float64, mode="r", shape=frame.values.shape)
     data = prepared(replace(frame, values=mapped))
     checked(LastValue(window=window_shape(data)), data)
-    assert np.array_equal(np.fromfile(tmp_path / "values", np.float32).reshape(mapped.shape), frame.values)
+    assert np.array_equal(np.fromfile(tmp_path / "values", np.float64).reshape(mapped.shape), frame.values)
 
 
 def test_windows_that_read_later_rows_are_found(monkeypatch):
@@ -226,7 +227,7 @@ def test_what_is_known_of_later_steps_may_not():
 
 def test_a_known_column_that_is_scaled_by_each_series_is_found():
     data = prepared(panel(), targets=(0,), covariates=("x",))
-    own = PanelScaler.fit(data.frame, "series", data.splits["train"], context=L)
+    own = scales_of(data.frame, "series", data.splits["train"], context=L)
     with pytest.raises(UserError, match=r"column 'x'.*train rows of all series"):
         check_panel_scaler(replace(data, scaler=own))
 
@@ -255,8 +256,12 @@ def later(rows):
 
 
 def leaking_scale(monkeypatch):
-    fit = PanelScaler.fit
-    monkeypatch.setattr(PanelScaler, "fit", lambda frame, how, train, **named: fit(frame, how, later(train), **named))
+    fit = Scales.fit
+
+    def of_later_rows(frame, how, first, stop, **options):
+        return fit(frame, how, first, stop + 3, **options)  # of val
+
+    monkeypatch.setattr(Scales, "fit", of_later_rows)
 
 
 def leaking_season(monkeypatch):

@@ -23,7 +23,7 @@ BREACHES = Path(__file__).with_name("breaches.json")
 
 # Pairs of classes of which one is of a series and one of a panel (law 1).
 PAIRS = [{"PreparedData", "PanelData"}, {"SeriesFrame", "PanelFrame"}, {"WindowDataset", "PanelWindows"}]
-KINDS = set().union(*PAIRS) | {"Scaler", "PanelScaler", "ErrorSums", "PanelErrors"}
+KINDS = set().union(*PAIRS) | {"Scaler", "Scales"}
 # What says, of a source or a checkpoint, whether it is of a panel (law 1).
 KIND_FLAGS = {"panel", "panel_form"}
 # A call of one of these gathers windows (law 2).

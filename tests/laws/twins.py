@@ -24,7 +24,6 @@ from forecast.evaluation.baselines import fit_baselines, make_baselines, season
 from forecast.evaluation.evaluate import Protocol, evaluate
 from forecast.evaluation.naive_errors import naive_errors
 from forecast.evaluation.panel_evaluate import evaluate_panel
-from forecast.evaluation.panel_scale import seasonal_differences
 
 SERIES, PANEL, ID = "a series", "a panel of one", "shop"
 FIRST = pd.Timestamp("2020-01-06")
@@ -146,13 +145,9 @@ def scale_of(data, series=0):
 
 
 def naive_of(data, series=0):
-    """By what MASE and RMSSE are scaled (2, T), original units."""
-    period = season(data) or 1
-    if is_panel(data):
-        scale = seasonal_differences(data, "test", period)
-        return np.stack([scale.absolute[series], scale.squared[series]])
-    scale = naive_errors(data, period)
-    return np.stack([scale.absolute * data.target_std, scale.squared * data.target_std**2])
+    """By what MASE and RMSSE are scaled (2, T), scaled units."""
+    scale = naive_errors(data, "test")
+    return np.stack([scale.absolute[series], scale.squared[series]])
 
 
 def fits_of(data):
@@ -182,9 +177,9 @@ def errors_of_series(data, series):
 def errors_of(data):
     """MSE and MAE in scaled units, sMAPE, and how many windows, of last value and the baselines, by forecaster."""
     evaluation = evaluated(data, fit_baselines(data))
-    numbers = {"windows": evaluation.errors.n_windows if is_panel(data) else evaluation.errors.windows}
+    numbers = {"windows": evaluation.errors.n_windows}
     for name, errors in {"model": evaluation.errors, **evaluation.baselines}.items():
-        overall = errors.overall(evaluation.naive) if is_panel(data) else errors.overall()
+        overall = errors.overall()
         numbers |= {f"{name} {key}": overall["scaled"][key] for key in ("mse", "mae", "bias")}
         numbers[f"{name} smape"] = overall["smape"]
     return {key: np.array(value, dtype=float) for key, value in numbers.items()}

@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from forecast.data.cells import FloatArray
 from forecast.data.seasonality import Lengths
-
-FloatArray = npt.NDArray[np.float64]
 
 DRIFT = 0.5  # standard deviations: around the mean of the train rows a forecast then errs by a quarter of the variance
 FEW_WINDOWS, HARDLY_ANY_WINDOWS = 2_000, 500

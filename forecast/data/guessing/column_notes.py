@@ -3,10 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
+from forecast.data.cells import FloatArray
 from forecast.data.findings import Findings, counted, quoted
 from forecast.data.reading.table import Table
-
-FloatArray = npt.NDArray[np.float64]
 
 FAR = 10.0  # robust standard deviations from the median
 JUMP = 20.0  # robust standard deviations of the steps, there and back again

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from forecast.data.cells import FloatArray
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.rows import Float32
 from forecast.data.panel.splits import PanelRows
 
 
@@ -35,11 +35,11 @@ def filled_within(frame: PanelFrame, splits: Iterable[PanelRows]) -> PanelFrame:
     return replace(frame, values=values)
 
 
-def private(values: Float32) -> Float32:
+def private(values: FloatArray) -> FloatArray:
     """The same numbers in memory of one's own; of a file that is mapped its pages, which are copied when written to."""
     if isinstance(values, np.memmap) and isinstance(values.base, mmap.mmap):
         where = {"dtype": values.dtype, "offset": values.offset, "shape": values.shape}
-        mapped: Float32 = np.memmap(values.filename, mode="c", **where)
+        mapped: FloatArray = np.memmap(values.filename, mode="c", **where)
         return mapped
-    copied: Float32 = values.copy()
+    copied: FloatArray = values.copy()
     return copied

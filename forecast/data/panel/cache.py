@@ -15,10 +15,10 @@ import pandas as pd
 from filelock import FileLock
 from typing_extensions import NotRequired, TypedDict
 
+from forecast.data.cells import FloatArray
 from forecast.data.findings import Gaps
 from forecast.data.gaps import Repair
 from forecast.data.panel.frame import Facts, PanelFrame
-from forecast.data.panel.rows import Float32
 from forecast.data.reading.layout import Layout
 from forecast.data.sources import CsvSource
 from forecast.documents import Array, Count, read_arrays, read_json
@@ -89,20 +89,20 @@ class Unfinished:
     like: str
     _all_measured: list[bool] = field(default_factory=list)
 
-    def add(self, values: Float32, measured: np.ndarray | None) -> None:
+    def add(self, values: FloatArray, measured: np.ndarray | None) -> None:
         """Appends rows; measured: None for all."""
         with (self.folder / _VALUES).open("ab") as file:
-            np.ascontiguousarray(values, dtype="<f4").tofile(file)
+            np.ascontiguousarray(values, dtype="<f8").tofile(file)
         with (self.folder / _MEASURED).open("ab") as file:
             (np.ones(values.shape, dtype=bool) if measured is None else np.ascontiguousarray(measured)).tofile(file)
         self._all_measured.append(measured is None)
 
-    def values(self, columns: int) -> Float32:
+    def values(self, columns: int) -> FloatArray:
         """The rows so far (N, columns), mapped: even zeros that nobody touches count where memory is limited."""
         path = self.folder / _VALUES
         if not path.is_file() or not path.stat().st_size:
-            return np.zeros((0, columns), dtype=np.float32)
-        return np.memmap(path, dtype=np.dtype("<f4"), mode="r").reshape(-1, columns)
+            return np.zeros((0, columns))
+        return np.memmap(path, dtype=np.dtype("<f8"), mode="r").reshape(-1, columns)
 
     def finish(self, frame: PanelFrame) -> None:
         """Writes all but the rows, which were added."""
@@ -211,10 +211,10 @@ def _opened(home: Path, name: str, *, like: str | None = None) -> PanelFrame | N
         shape = (int(offsets[-1]), len(meta["columns"]))
         cells = shape[0] * shape[1]
         measured = home / _MEASURED
-        if (home / _VALUES).stat().st_size != 4 * cells or (measured.exists() and measured.stat().st_size != cells):
+        if (home / _VALUES).stat().st_size != 8 * cells or (measured.exists() and measured.stat().st_size != cells):
             return None
         frame = PanelFrame(
-            values=np.memmap(home / _VALUES, dtype=np.dtype("<f4"), mode="r", shape=shape),
+            values=np.memmap(home / _VALUES, dtype=np.dtype("<f8"), mode="r", shape=shape),
             measured=np.memmap(measured, dtype=np.bool_, mode="r", shape=shape) if measured.exists() else None,
             offsets=offsets,
             steps=steps,

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from forecast.data.cells import FloatArray, IntArray
 from forecast.data.findings import Findings, quoted
-from forecast.data.panel.frame import IntArray
 from forecast.data.panel.names import nanoseconds, whole_numbers
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.columnar import holds_bytes, is_text, plain, texts_of, type_name
@@ -17,8 +17,6 @@ from forecast.data.reading.numbers import MISSING_SPELLINGS, number_in
 from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import read_timestamps
 from forecast.errors import UserError
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Words:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forecast.data import catalog
+from forecast.data.cells import FloatArray, IntArray
 from forecast.data.findings import Findings, quoted
 from forecast.data.panel.columnar_cells import (
     Joint,
@@ -20,9 +21,8 @@ from forecast.data.panel.columnar_cells import (
     text_kind,
 )
 from forecast.data.panel.columnar_files import known_columns, schema_of
-from forecast.data.panel.frame import IntArray
 from forecast.data.panel.names import JOINT, check_ids, counted_times, id_columns, known_time, layout_of
-from forecast.data.panel.rows import Float32, PanelRows, as_float32
+from forecast.data.panel.rows import PanelRows, finite_values
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.columnar import (
     KINDS,
@@ -153,7 +153,7 @@ class ColumnarFile:
             [batch.columns[name] for name in self.layout.time_columns], of_rows(self.where, batch.rows)
         )
 
-    def numbers(self, batch: Batch) -> Float32:
+    def numbers(self, batch: Batch) -> FloatArray:
         """The values (n, C) of some rows."""
         marks = NumberStyle(missing=tuple(self.layout.missing)).missing_marks()[1]
         columns = [
@@ -163,7 +163,7 @@ class ColumnarFile:
             for name in self.values
         ]
         values = np.stack(columns, axis=1)
-        return as_float32(values, of_rows(self.where, batch.rows), self.values)
+        return finite_values(values, of_rows(self.where, batch.rows), self.values)
 
     def id_codes(self, batch: Batch, ids: Joint) -> IntArray:
         """The number of the series of some rows (n,); UserError for a missing id."""

@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 
 from forecast.data import catalog
+from forecast.data.cells import FloatArray, IntArray
 from forecast.data.findings import Findings
 from forecast.data.panel.assembly import frame_of, taken_series, times_are_counted
 from forecast.data.panel.cache import Unfinished
 from forecast.data.panel.columnar_cells import Joint, Times
 from forecast.data.panel.columnar_files import columnar_kind
 from forecast.data.panel.columnar_rows import ColumnarFile, joint_names, of_rows, opened, time_name
-from forecast.data.panel.frame import IntArray
 from forecast.data.panel.grid import panel_grid
 from forecast.data.panel.names import check_ids
 from forecast.data.panel.regular import Regular, regular
-from forecast.data.panel.rows import Float32, PanelRows, SortedRows, in_order, joined
+from forecast.data.panel.rows import PanelRows, SortedRows, in_order, joined
 from forecast.data.reading.codebook import Codebook
 from forecast.data.sources import CsvSource
 
@@ -95,7 +95,7 @@ def _counted(path: Path, source: CsvSource, book: Codebook) -> Counted:
     bare = PanelRows(
         series=none,
         times=none,
-        values=np.zeros((0, len(file.values)), dtype=np.float32),
+        values=np.zeros((0, len(file.values))),
         ids=names,
         columns=file.values,
         stepped=timing.stepped,
@@ -108,7 +108,7 @@ def _counted(path: Path, source: CsvSource, book: Codebook) -> Counted:
     return Counted(file, ids, timing, counts, bare)
 
 
-def _read(parts: Sequence[Counted]) -> Iterator[tuple[IntArray, IntArray, Float32]]:
+def _read(parts: Sequence[Counted]) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
     """The second reading: series, times and values of all rows in the order of the files, some at a time."""
     before = 0
     for part in parts:
@@ -120,12 +120,12 @@ def _read(parts: Sequence[Counted]) -> Iterator[tuple[IntArray, IntArray, Float3
 
 
 def _placed(
-    read: Iterator[tuple[IntArray, IntArray, Float32]], folder: Path, offsets: IntArray, whole: PanelRows, name: str
+    read: Iterator[tuple[IntArray, IntArray, FloatArray]], folder: Path, offsets: IntArray, whole: PanelRows, name: str
 ) -> SortedRows:
     """Each row in its file's order beside those of its series, in arrays on disk. offsets (S + 1,): of the series."""
     size = int(offsets[-1])
     times = np.memmap(folder / _TIMES, dtype=np.int64, mode="w+", shape=(size,))
-    values = np.memmap(folder / _ROWS, dtype=np.float32, mode="w+", shape=(size, len(whole.columns)))
+    values = np.memmap(folder / _ROWS, dtype=np.float64, mode="w+", shape=(size, len(whole.columns)))
     free = offsets[:-1].copy()
     for series, stamps, numbers in read:
         order = np.argsort(series, kind="stable")

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from forecast.data.cells import IntArray
 from forecast.data.findings import Findings
 from forecast.data.guessing.column_guess import column_kind
-from forecast.data.panel.frame import IntArray
 from forecast.data.panel.names import nanoseconds, whole_numbers
 from forecast.data.reading.cells import LEFT_OUT
 from forecast.data.reading.csv_columns import DROPS, ROUNDS

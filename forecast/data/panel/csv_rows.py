@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from forecast.data.cells import IntArray
 from forecast.data.findings import Findings, quoted
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.panel.csv_quick import LongColumns, quick_long
-from forecast.data.panel.frame import IntArray
 from forecast.data.panel.names import (
     check_ids,
     counted_times,
@@ -21,7 +21,7 @@ from forecast.data.panel.names import (
     nanoseconds,
     whole_numbers,
 )
-from forecast.data.panel.rows import PanelRows, as_float32, said
+from forecast.data.panel.rows import PanelRows, finite_values, said
 from forecast.data.reading.cells import RawFile, read_raw, say_left_out, table_of
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import check_signs, quick_table
@@ -75,7 +75,7 @@ def long_rows(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
     return PanelRows(
         series=series,
         times=quick.times if layout.time_columns else counted_times(layout, series),
-        values=as_float32(quick.values, quick.where, quick.columns),
+        values=finite_values(quick.values, quick.where, quick.columns),
         ids=names_of_series,
         columns=quick.columns,
         stepped=quick.stepped or layout.freq == STEPS,
@@ -160,7 +160,7 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
             "set data.panel=long data.id_column=NAME, else data.duplicates=mean, sum, first or last."
         )
     series, places = np.nonzero(~np.isnan(table.values.T))
-    values = as_float32(table.values, where, table.columns).T[series, places]
+    values = finite_values(table.values, where, table.columns).T[series, places]
     return PanelRows(
         series=series,
         times=stamps[places],

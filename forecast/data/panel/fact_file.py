@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
+from forecast.data.cells import FloatArray
 from forecast.data.findings import Findings, quoted
 from forecast.data.guessing.column_guess import column_kind
 from forecast.data.reading.cells import RawFile, read_raw
@@ -18,8 +16,6 @@ from forecast.data.reading.table import TableSpec
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def key_of(cell: str) -> object:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from forecast.data.cells import FloatArray
 from forecast.data.findings import quoted
 from forecast.data.panel.fact_file import FactFile, key_of
 from forecast.data.panel.frame import Facts
@@ -15,8 +15,6 @@ from forecast.data.reading.codebook import Codebook
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def facts_of(source: CsvSource, rows: PanelRows, ordered: SortedRows, book: Codebook) -> tuple[Facts, SortedRows]:

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from forecast.data.cells import FloatArray, IntArray
 from forecast.data.gaps import Repair, rows_since_measured
 from forecast.data.reading.layout import STEPS
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ class Facts:
 class PanelFrame:
     """S regular series, none empty; `read_panel` has checked them, so nothing after it does.
 
-    values (N, C) float32, finite, in the units of the file: the rows of all series one after another, those of one in
+    values (N, C) float64, finite, in the units of the file: the rows of all series one after another, those of one in
     the order of time; it may be a memory-mapped file. measured (N, C): False where no file held the cell and it was
     filled; None: all were. offsets (S + 1,): series s has the rows offsets[s] to offsets[s + 1]. steps (S,): how many
     steps after `first` each begins. ids (S,) of strings, each once. first: the earliest timestamp, without a time zone.
@@ -56,7 +55,7 @@ class PanelFrame:
     numbers of words, from 1 on, the words; 0 is another one. facts: of the series.
     """
 
-    values: npt.NDArray[np.float32]
+    values: FloatArray
     offsets: IntArray
     steps: IntArray
     ids: npt.NDArray[np.str_]
@@ -76,7 +75,7 @@ class PanelFrame:
     facts: Facts | None = None
 
     def __post_init__(self) -> None:
-        assert self.values.dtype == np.float32 and self.values.shape == (self.offsets[-1], len(self.columns))
+        assert self.values.dtype == np.float64 and self.values.shape == (self.offsets[-1], len(self.columns))
         assert self.values.flags.c_contiguous, "windows are views of whole rows"
         assert len(self.offsets) == len(self.ids) + 1 and len(self.steps) == len(self.ids)
         assert self.measured is None or self.measured.shape == self.values.shape
@@ -109,7 +108,7 @@ class PanelFrame:
         timestamps: pd.DatetimeIndex = self.calendar(more)[steps : steps + int(self.lengths[series]) + more]
         return timestamps
 
-    def rows(self, series: int) -> npt.NDArray[np.float32]:
+    def rows(self, series: int) -> FloatArray:
         """The values (n, C) of one series."""
         return self.values[self.offsets[series] : self.offsets[series + 1]]
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from forecast.data.cells import FloatArray, IntArray
 from forecast.data.findings import quoted
 from forecast.data.future import Wanted
 from forecast.data.panel.assembly import times_are_counted
-from forecast.data.panel.frame import IntArray, PanelFrame
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.names import nanoseconds
 from forecast.data.panel.read import panel_rows
-from forecast.data.panel.rows import Float32, SortedRows, in_order, said
+from forecast.data.panel.rows import SortedRows, in_order, said
 from forecast.data.reading.codebook import Codebook
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
@@ -68,7 +69,7 @@ class StepsAfter:
 
 def read_panel_future(
     source: CsvSource, *, columns: Sequence[str], history: PanelFrame, series: IntArray, steps: int, book: Codebook
-) -> Float32:
+) -> FloatArray:
     """The values (S, P, K) of K columns at the P steps after each series; NaN for those that no forecast needs.
 
     source: the files, read as those of the history. series (M,): those that are forecast. book: which columns hold
@@ -83,7 +84,7 @@ def read_panel_future(
     known = in_order(rows, source.duplicates, str(source.path))
     numbers = history.id_numbers
     of_history = np.array([numbers.get(name, -1) for name in known.ids], dtype=np.int64)
-    values = np.full((len(history), steps, len(columns)), np.nan, dtype=np.float32)
+    values = np.full((len(history), steps, len(columns)), np.nan)
     there = np.zeros(values.shape[:2], dtype=np.bool_)
     owners = np.repeat(of_history, known.lengths)
     step = np.where(owners < 0, steps, after.of(known, owners))
@@ -117,7 +118,7 @@ def _check_steps(step: IntArray, owners: IntArray, rows: SortedRows, after: Step
 
 
 def _check_whole(
-    values: Float32, there: np.ndarray, series: IntArray, path: str, *, after: StepsAfter, columns: Sequence[str]
+    values: FloatArray, there: np.ndarray, series: IntArray, path: str, *, after: StepsAfter, columns: Sequence[str]
 ) -> None:
     """UserError for the first series that is missing, for a step, or for a value."""
     absent = series[~there[series].any(axis=1)]

@@ -9,9 +9,10 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import Day, Tick
 
+from forecast.data.cells import IntArray
 from forecast.data.findings import quoted
 from forecast.data.frequency import first_deviation, grid_frequency, infer_frequency, is_exact, is_frequency
-from forecast.data.panel.frame import STEP_FREQ, IntArray
+from forecast.data.panel.frame import STEP_FREQ
 from forecast.data.panel.rows import SortedRows, said
 from forecast.errors import UserError
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from forecast.data.cells import IntArray
 from forecast.data.findings import quoted
 from forecast.data.frequency import infer_frequency
 from forecast.data.panel.csv_rows import VALUE, checksum_of, opened
-from forecast.data.panel.frame import IntArray
 from forecast.data.panel.names import KNOWN_IDS, check_ids, layout_of, nanoseconds, whole_numbers
-from forecast.data.panel.rows import PanelRows, as_float32
+from forecast.data.panel.rows import PanelRows, finite_values
 from forecast.data.reading.cell_faults import CellFaults
 from forecast.data.reading.cells import counted_stamps
 from forecast.data.reading.csv_text import BLANKS
@@ -75,7 +75,7 @@ def line_rows(path: Path, source: CsvSource) -> PanelRows:
     return PanelRows(
         series=np.repeat(np.arange(len(ids)), counts),
         times=steps,
-        values=as_float32(numbers.values[:, None], where, [VALUE]),
+        values=finite_values(numbers.values[:, None], where, [VALUE]),
         ids=ids,
         columns=(VALUE,),
         stepped=stepped,

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from forecast.data.cells import IntArray
 from forecast.data.findings import counted, quoted
 from forecast.data.guessing.train_command import hydra_value
-from forecast.data.panel.frame import IntArray
 from forecast.data.panel.rows import LONGEST_ID
 from forecast.data.reading.cells import counted_stamps
 from forecast.data.reading.layout import STEPS, USUAL, Layout

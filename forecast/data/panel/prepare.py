@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
+from forecast.data.cells import FloatArray, IntArray
 from forecast.data.panel.borders import filled_within
 from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.scaling import How, PanelScaler
 from forecast.data.panel.splits import Origins, PanelRows, check_enough, panel_cuts
 from forecast.data.panel.windows import PanelWindows
+from forecast.data.scaling import How, Scales
 from forecast.data.split import Split
 from forecast.data.time_features import time_features
 from forecast.data.windows import check_look_back
@@ -36,7 +37,7 @@ class PanelData:
 
     frame: PanelFrame
     splits: dict[str, PanelRows]
-    scaler: PanelScaler
+    scaler: Scales
     targets: tuple[int, ...]
     seq_len: int
     pred_len: int
@@ -71,14 +72,23 @@ class PanelData:
         return [self.frame.columns[i] for i in self.targets]
 
     @property
+    def target_scale(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and std (S, T) of the targets, original units."""
+        columns = list(self.targets)
+        return self.scaler.mean[:, columns], self.scaler.std[:, columns]
+
+    def naive_rows(self, split: str) -> tuple[IntArray, IntArray]:
+        """The rows (S,) from and to which the errors on a split are scaled by: those before its first forecast."""
+        return self.frame.offsets[:-1], self.origins(split).first
+
+    @property
     def context(self) -> int:
         """The rows of its series that must lie before a forecast."""
         return 1 if self.pad else self.seq_len
 
     @cached_property
     def _scale(self) -> tuple[Tensor, Tensor]:
-        mean, std = (torch.from_numpy(part.astype(np.float32)) for part in (self.scaler.mean, self.scaler.std))
-        return mean, std
+        return torch.from_numpy(self.scaler.mean), torch.from_numpy(self.scaler.std)
 
     @cached_property
     def _facts(self) -> Tensor | None:
@@ -221,7 +231,8 @@ def made_panel(
     """A panel that was cut: filled within its splits, and scaled. options: the rest of `PanelData`."""
     frame = filled_within(frame, splits.values())
     together = len(options["covariates"])
-    scaler = PanelScaler.fit(frame, scaling, splits["train"], context=seq_len, period=season, together=together)
+    train = splits["train"]
+    scaler = Scales.fit(frame, scaling, train.first, train.stop, context=seq_len, period=season, together=together)
     calendar = panel_calendar(frame, options["encoding"], more=options["pred_len"])
     known: dict[str, Any] = {"season": season, "seq_len": seq_len, **options}
     return PanelData(frame=frame, splits=splits, scaler=scaler, calendar=calendar, **known)

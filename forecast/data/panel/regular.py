@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from forecast.data.cells import FloatArray, IntArray
 from forecast.data.findings import Gaps, counted, quoted
 from forecast.data.gaps import MOST_MISSING, Repair
-from forecast.data.panel.frame import IntArray
 from forecast.data.panel.grid import Grid
-from forecast.data.panel.rows import Float32, SortedRows
+from forecast.data.panel.rows import SortedRows
 from forecast.errors import UserError
 from forecast.text.terminal import listed
 
@@ -30,7 +30,7 @@ class Regular:
     (S,): their rows, and where each begins on the grid. repair: what was done. left_out: numbers of series, by reason.
     """
 
-    values: Float32
+    values: FloatArray
     measured: Flags | None
     kept: IntArray
     lengths: IntArray
@@ -109,7 +109,7 @@ def _counts(cells: IntArray, first: IntArray, last: IntArray) -> IntArray:
     return counts
 
 
-def _placed(rows: SortedRows, positions: IntArray, first: IntArray, counts: IntArray, lengths: IntArray) -> Float32:
+def _placed(rows: SortedRows, positions: IntArray, first: IntArray, counts: IntArray, lengths: IntArray) -> FloatArray:
     """The values of the rows of each series, NaN in the rows that it lacks."""
     size = int(lengths.sum())
     if size == counts.sum() == len(rows.values):  # nothing cut off, nothing lacking
@@ -119,7 +119,7 @@ def _placed(rows: SortedRows, positions: IntArray, first: IntArray, counts: IntA
     if size == starts[-1]:
         return np.take(rows.values, taken, axis=0)
     offsets = np.concatenate([[0], np.cumsum(lengths)])[:-1]
-    values = np.full((size, rows.values.shape[1]), np.nan, dtype=np.float32)
+    values = np.full((size, rows.values.shape[1]), np.nan)
     values[np.repeat(offsets - positions[first], counts) + positions[taken]] = rows.values[taken]
     return values
 
@@ -135,7 +135,7 @@ def _times(grid: Grid, lengths: IntArray, steps: IntArray) -> Callable[[IntArray
     return times
 
 
-def _fill(values: Float32, unknown: Flags, when: Callable[[IntArray], IntArray] | None) -> None:
+def _fill(values: FloatArray, unknown: Flags, when: Callable[[IntArray], IntArray] | None) -> None:
     """Fills the unknown cells of values (N, C); the first and the last row of each series hold all theirs.
 
     when: the times of some rows, to draw a line between neighbours; None for the value before.

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from forecast.data.cells import FloatArray, IntArray
 from forecast.data.findings import counted, quoted
-from forecast.data.panel.frame import IntArray
 from forecast.data.reading.layout import Duplicates
 from forecast.errors import UserError
 from forecast.text.terminal import listed
 
-Float32 = npt.NDArray[np.float32]
 BLOCK_CELLS = 1 << 22  # looked at at a time
+LARGEST = float(np.finfo(np.float32).max)  # a model computes with float32
 LONGEST_ID = 200  # characters: all ids are one array, in which each takes as much room as the longest
 
 
@@ -33,7 +33,7 @@ class PanelRows:
 
     series: IntArray
     times: IntArray
-    values: Float32
+    values: FloatArray
     ids: Sequence[str]
     columns: tuple[str, ...]
     stepped: bool
@@ -53,11 +53,9 @@ def said(time: int, *, stepped: bool) -> str:
     return f"step {time}" if stepped else str(pd.Timestamp(time))
 
 
-def as_float32(values: npt.NDArray[np.float64], where: Callable[[int], str], columns: Sequence[str]) -> Float32:
-    """Values (N, C) in single precision, NaN where one is missing; UserError for one that is too large or infinite."""
-    with np.errstate(over="ignore"):
-        small = values.astype(np.float32)
-    bad = np.isinf(small)
+def finite_values(values: npt.NDArray[np.float64], where: Callable[[int], str], columns: Sequence[str]) -> FloatArray:
+    """The values (N, C) themselves, NaN where one is missing; UserError for one that is too large or infinite."""
+    bad = np.abs(values) > LARGEST
     if bad.any():
         row, column = np.argwhere(bad)[0]
         value = float(values[row, column])
@@ -65,10 +63,10 @@ def as_float32(values: npt.NDArray[np.float64], where: Callable[[int], str], col
         if np.isinf(value):
             raise UserError(f"{what} not a finite number. Replace it by a finite one.")
         raise UserError(
-            f"{what} larger than {np.finfo(np.float32).max:.3g}, the most that a panel holds. Correct it, or write the "
+            f"{what} larger than {LARGEST:.3g}, the most that a panel holds. Correct it, or write the "
             "column in larger units."
         )
-    return small
+    return values
 
 
 def joined(parts: Sequence[tuple[str, PanelRows]]) -> PanelRows:
@@ -130,7 +128,7 @@ class SortedRows:
 
     offsets: IntArray
     times: IntArray
-    values: Float32
+    values: FloatArray
     where: Callable[[int], str]
     ids: Sequence[str]
     columns: tuple[str, ...]
@@ -223,13 +221,13 @@ def _shifted(where: Callable[[int], str], begin: int) -> Callable[[int], str]:
     return lambda row: where(row + begin)
 
 
-def _made_one(values: Float32, starts: IntArray, how: Duplicates) -> Float32:
+def _made_one(values: FloatArray, starts: IntArray, how: Duplicates) -> FloatArray:
     """The mean or sum of the rows from each start to the next; a missing value counts in none."""
     known = ~np.isnan(values)
-    sums = np.add.reduceat(np.where(known, values, 0).astype(np.float64), starts)
+    sums = np.add.reduceat(np.where(known, values, 0), starts)
     counts = np.add.reduceat(known.astype(np.int64), starts)
     made = sums / np.maximum(counts, 1) if how == "mean" else sums
-    return np.where(counts > 0, made, np.nan).astype(np.float32)
+    return np.where(counts > 0, made, np.nan)
 
 
 def _repeated(rows: PanelRows, row: int, count: int) -> UserError:

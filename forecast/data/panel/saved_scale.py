@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from forecast.data.panel.frame import IntArray, PanelFrame
-from forecast.data.panel.scaling import FloatArray, How, PanelScaler, cell_means, seasonal_spread, spread
+from forecast.data.cells import FloatArray, IntArray
+from forecast.data.panel.frame import PanelFrame
+from forecast.data.scaling import How, Scales, cell_means, seasonal_spread, spread
 
 EACH = ("series", "season")  # of these each series has a scale of its own
 TOGETHER = 2048  # series whose scale is found at once
@@ -23,7 +24,7 @@ _ESCAPED = {"\\": r"\\", "\n": r"\n"}  # in ids: a line end parts them
 class SavedScale:
     """What a training scaled its series `ids` (S,) by; mean, std (S, C) float64, or (1, C): the same for all.
 
-    period: as `PanelScaler` has it.
+    period: as `Scales` has it.
     """
 
     how: How
@@ -33,7 +34,7 @@ class SavedScale:
     period: int | None = None
 
     @classmethod
-    def of(cls, scaler: PanelScaler, ids: npt.NDArray[np.str_]) -> "SavedScale":
+    def of(cls, scaler: Scales, ids: npt.NDArray[np.str_]) -> "SavedScale":
         """Of a scaler of the series `ids` (S,)."""
         rows = slice(None) if scaler.how in EACH else slice(1)
         return cls(scaler.how, ids, scaler.mean[rows], scaler.std[rows], scaler.period)
@@ -81,7 +82,7 @@ class SavedScale:
         """Which of the series were not trained on."""
         return np.asarray(self._index.get_indexer(pd.Index(ids.astype(object))) < 0)
 
-    def scaler(self, frame: PanelFrame, *, context: int | None = None, together: int = 0) -> PanelScaler:
+    def scaler(self, frame: PanelFrame, *, context: int | None = None, together: int = 0) -> Scales:
         """The scale of each series of a frame.
 
         Where each series has its own, one that was not trained on has that of its measured cells: in its first
@@ -91,20 +92,20 @@ class SavedScale:
         count = len(frame)
         if self.how not in EACH:
             mean, std = (np.tile(part, (count, 1)) for part in (self.mean, self.std))
-            return PanelScaler(self.how, mean, std, np.zeros(count, dtype=np.bool_))
+            return Scales(self.how, mean, std, np.zeros(count, dtype=np.bool_), np.zeros(mean.shape, dtype=np.bool_))
         places = self._index.get_indexer(pd.Index(frame.ids.astype(object)))
         mean, std, own = self.mean[places], self.std[places], np.asarray(places < 0)
         if own.any():
             begin, end = frame.offsets[:-1], frame.offsets[1:]
             stop = end if context is None else np.minimum(begin + context, end)
-            _, means, variances = cell_means(frame, begin, np.where(own, stop, begin))
-            found = spread(variances, means)
+            counts, means, variances = cell_means(frame, begin, np.where(own, stop, begin))
+            found, _ = spread(variances, means, counts)
             if self.period is not None:
                 found = seasonal_spread(frame, np.where(own, stop, begin), self.period, found)
             mean[own], std[own] = means[own], found[own]
             if together:
                 mean[:, -together:], std[:, -together:] = self.mean[0, -together:], self.std[0, -together:]
-        return PanelScaler(self.how, mean, std, own, self.period)
+        return Scales(self.how, mean, std, own, np.zeros(mean.shape, dtype=np.bool_), self.period)
 
 
 class ScaleInParts:
@@ -113,7 +114,7 @@ class ScaleInParts:
     mean, std (S, C): of series that were needed.
     """
 
-    def __init__(self, frame: PanelFrame, found: Callable[[PanelFrame], PanelScaler]) -> None:
+    def __init__(self, frame: PanelFrame, found: Callable[[PanelFrame], Scales]) -> None:
         """found: the scale of some series alone."""
         self.frame, self._found = frame, found
         self.mean, self.std = (np.zeros((len(frame), len(frame.columns))) for _ in range(2))

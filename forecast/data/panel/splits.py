@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from forecast.data.panel.frame import IntArray, PanelFrame
+from forecast.data.cells import IntArray
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.split import PARTS, DateSplit, FoldSplit, LastSplit, RowSplit, ShareSplit, Split
 from forecast.errors import UserError
 

@@ -42,7 +42,7 @@ class PanelWindows(Dataset[Batch]):
         offset: int = 0,
         device: torch.device | None = None,
     ) -> None:
-        """mean, std (S, C) float32. calendar (steps, F): the known features of each step, up to the last target's.
+        """mean, std (S, C) float64. calendar (steps, F): the known features of each step, up to the last target's.
 
         n_columns: C; the columns of the frame after them are known in advance. look_back: rows of the past in a batch,
         None: seq_len. offset: rows between past and targets. padded: whether the calendar is followed by a
@@ -81,7 +81,7 @@ class PanelWindows(Dataset[Batch]):
     def window_bytes(self) -> int:
         """What one gathered window takes."""
         known = self._calendar.shape[1] + self._padded + (0 if self._facts is None else self._facts.shape[1])
-        return len(self._shift) * (self._values.shape[1] + known) * self._values.element_size()
+        return len(self._shift) * (self._values.shape[1] + known) * torch.float32.itemsize
 
     def series_of(self, indices: Sequence[int] | Tensor) -> Tensor:
         """The series (B,) of windows."""
@@ -117,7 +117,7 @@ class PanelWindows(Dataset[Batch]):
                 future = values[:, self.look_back :, c:]
                 hold(future, origin + self._end - 1, self._values[:, c:], since[:, c:])
         learnt = self._learnt(None if self._views is not None else before, origin) if self._masked else None
-        values = (values - self._mean[series][:, None]) / self._std[series][:, None]
+        values = ((values - self._mean[series][:, None]) / self._std[series][:, None]).float()
         if self._n_columns < values.shape[2]:
             known = torch.cat([known, values[..., self._n_columns :]], dim=2)
             values = values[..., : self._n_columns]

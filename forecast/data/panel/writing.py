@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.panel.frame import IntArray, PanelFrame
-from forecast.data.panel.scaling import FloatArray
+from forecast.data.cells import FloatArray, IntArray
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.writing import PLAIN, Writing
 from forecast.text.documents import as_cell
 

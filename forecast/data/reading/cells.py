@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from forecast.data.cells import FloatArray
 from forecast.data.findings import Findings, quoted
 from forecast.data.guessing.column_guess import Kind, column_kind
 from forecast.data.reading.cell_faults import CellFaults
@@ -18,7 +19,7 @@ from forecast.data.reading.layout import STEPS, Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS, number_in, read_numbers
 from forecast.data.reading.raw_columns import RawColumn, RawColumns
 from forecast.data.reading.rows import known_frequency
-from forecast.data.reading.table import FloatArray, Table, TableSpec
+from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
 from forecast.errors import UserError, closest

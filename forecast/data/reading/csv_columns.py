@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from forecast.data.cells import FloatArray
 from forecast.data.findings import Findings
 from forecast.data.guessing.column_guess import column_kind
 from forecast.data.reading.cells import read_cells, say_left_out
@@ -21,7 +22,6 @@ from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import CLOCK, YEARS
 from forecast.errors import UserError
 
-FloatArray = npt.NDArray[np.float64]
 _PANDAS = tuple(map(int, pd.__version__.split(".")[:2]))
 ROUNDS = _PANDAS < (3, 1)  # the last bit of a number; from 3.1 on it is exact
 DROPS = _PANDAS < (3, 0)  # surplus cells in the first row of a chunk, in silence: the file must be one chunk

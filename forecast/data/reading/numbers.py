@@ -9,12 +9,12 @@ from unicodedata import category
 import numpy as np
 import numpy.typing as npt
 
+from forecast.data.cells import FloatArray
 from forecast.data.findings import quoted
 from forecast.data.guessing.train_command import typed
 from forecast.data.reading.raw_columns import RawColumn
 from forecast.errors import UserError
 
-FloatArray = npt.NDArray[np.float64]
 RowArray = npt.NDArray[np.int64]
 
 MISSING_WORDS = frozenset({"", "nan", "na", "n/a", "null", "none", "<na>", "#n/a"})  # in capitals too

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from forecast.data.cells import FloatArray
 from forecast.data.reading.csv_text import BLANKS
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 _Parts = tuple[npt.NDArray[Any], ...]  # numbers, decimals, commas, as in RawColumn
 

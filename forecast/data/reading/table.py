@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from forecast.data.cells import FloatArray
 from forecast.data.findings import Gaps
 from forecast.data.guessing.column_guess import is_index_name
 from forecast.data.reading.codebook import Codebook
@@ -15,8 +16,6 @@ from forecast.data.reading.layout import Layout
 from forecast.data.reading.numbers import NumberStyle
 from forecast.errors import UserError, closest, nearest
 from forecast.text.terminal import label, listed
-
-FloatArray = npt.NDArray[np.float64]
 
 # Read at a time: pandas holds every timestamp of a chunk as a Python object, many times larger than its number. It
 # has a fixed cost for each column of a chunk, so a wide file needs more cells.

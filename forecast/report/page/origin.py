@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from forecast.report.tables import PANEL_UNITS
+from forecast.report.tables import UNITS
 from forecast.text.terminal import label, listed
 
 NAMED = 8  # columns or series that are named
@@ -53,7 +53,7 @@ def _split_rows(data: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _panel_rows(data: Mapping[str, Any], series: Mapping[str, Any]) -> list[tuple[str, str]]:
     lengths = f"{series['count']:,} with {series['rows']:,} rows, {series['shortest']:,} to {series['longest']:,} each"
     windows = ", ".join(f"{count:,} of {name}" for name, count in data["windows"].items())
-    units = PANEL_UNITS.get(data.get("scaling", ""), "")
+    units = UNITS.get(data.get("scaling", ""), "")
     return [("series", lengths), ("windows", windows), *([("errors are measured", units)] if units else [])]
 
 

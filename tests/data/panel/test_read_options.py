@@ -44,7 +44,7 @@ def test_texts_are_read_as_for_one_series(tmp_path):
         time_format="%d.%m.%Y %H:%M",
     )
     assert (frame.first, frame.freq, frame.time_column) == (pd.Timestamp("2021-03-09"), "h", "date")
-    assert frame.rows(1)[:12, 0].tolist() == np.array([float(f"1234.{h}") for h in range(12)], np.float32).tolist()
+    assert frame.rows(1)[:12, 0].tolist() == np.array([float(f"1234.{h}") for h in range(12)], np.float64).tolist()
 
 
 @pytest.mark.parametrize(("how", "expected"), [("first", 1.0), ("last", 5.0), ("mean", 3.0), ("sum", 6.0)])

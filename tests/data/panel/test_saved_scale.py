@@ -8,17 +8,17 @@ import pandas as pd
 import pytest
 import torch
 from panels import made_panel
+from scales import scales_of
 
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.saved_scale import SavedScale
-from forecast.data.panel.scaling import PanelScaler
 from forecast.data.panel.splits import PanelRows
 
 LENGTHS = (7, 3, 11)
 
 
 def panel(ids, lengths=LENGTHS, *, seed=0, measured=None):
-    values = np.random.default_rng(seed).normal(50, 5, size=(sum(lengths), 2)).astype(np.float32)
+    values = np.random.default_rng(seed).normal(50, 5, size=(sum(lengths), 2)).astype(np.float64)
     return PanelFrame(
         values=values,
         offsets=np.cumsum([0, *lengths]),
@@ -33,7 +33,7 @@ def panel(ids, lengths=LENGTHS, *, seed=0, measured=None):
 
 
 def fitted(frame, how="series"):
-    return PanelScaler.fit(frame, how, PanelRows(frame.offsets[:-1], frame.offsets[1:] - 1), context=2)
+    return scales_of(frame, how, PanelRows(frame.offsets[:-1], frame.offsets[1:] - 1), context=2)
 
 
 def through_a_file(scale):
@@ -132,7 +132,7 @@ def test_scaled_by_seasonal_differences_an_unseen_series_has_its_own():
     """Of a series that rises by one each row the difference from 3 rows before is 3."""
     frame = made_panel()
     rows = PanelRows(frame.offsets[:-1], frame.offsets[1:])
-    scaler = PanelScaler.fit(frame, "season", rows, context=11, period=3)
+    scaler = scales_of(frame, "season", rows, context=11, period=3)
     assert scaler.std[:4].tolist() == [[3.0]] * 4 and scaler.std[4] == 0.5  # of two rows: their deviation
     saved = SavedScale.from_state(SavedScale.of(scaler, frame.ids).state())
     assert saved.how == "season" and saved.period == 3
@@ -145,7 +145,7 @@ def test_scaled_by_seasonal_differences_an_unseen_series_has_its_own():
 def test_a_saved_season_must_be_a_number_of_steps():
     frame = made_panel()
     rows = PanelRows(frame.offsets[:-1], frame.offsets[1:])
-    state = SavedScale.of(PanelScaler.fit(frame, "season", rows, context=11, period=3), frame.ids).state()
+    state = SavedScale.of(scales_of(frame, "season", rows, context=11, period=3), frame.ids).state()
     for period in (None, 0, "3"):
         with pytest.raises(ValueError, match=r"has the period .*, which must be a number of steps"):
             SavedScale.from_state(state | {"period": period})

@@ -1,0 +1,111 @@
+"""How far each series is, on average, from what it was a season before: by that MASE is scaled."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from forecast.data.cells import Cells, FloatArray, IntArray
+
+CELLS = 1_000_000  # about so many are looked at together: the steps between take several times their memory
+# Differences of less than so many times the rounding of the largest value are nothing but rounding.
+ROUNDING = 16 * np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SeasonalDifferences:
+    """Mean absolute and mean squared difference (S, T) between a row of a series and that `period` before.
+
+    Zero where a series repeats itself exactly, or has no such pair of measured rows: it has no MASE there.
+    """
+
+    period: int
+    absolute: FloatArray
+    squared: FloatArray
+
+    def without(self, columns: Sequence[str]) -> list[str]:
+        """The target columns that no series has a MASE of."""
+        most = self.absolute.max(0, initial=0.0)
+        return [name for name, difference in zip(columns, most, strict=True) if not difference]
+
+    def state(self) -> dict[str, int | list[float]]:
+        """Plain values, for a checkpoint of one series."""
+        return {"period": self.period, "absolute": self.absolute[0].tolist(), "squared": self.squared[0].tolist()}
+
+    @classmethod
+    def from_state(cls, period: int, absolute: list[float], squared: list[float]) -> "SeasonalDifferences":
+        """The differences with this `state`."""
+        return cls(period=period, absolute=np.array([absolute]), squared=np.array([squared]))
+
+
+def seasonal_differences(
+    cells: Cells,
+    first: IntArray,
+    stop: IntArray,
+    *,
+    period: int,
+    targets: Sequence[int],
+    std: FloatArray | None = None,
+) -> SeasonalDifferences:
+    """Over the pairs of measured cells of series s in its rows first[s] to stop[s]. targets: T of the columns.
+
+    std (S, T): by which values are divided before, None: they stay in the units of the file.
+    """
+    columns, lengths = list(targets), np.diff(cells.offsets)
+    absolute, squared = (np.zeros((len(lengths), len(columns))) for _ in range(2))
+    for some in pieces(cells, CELLS):
+        low, high = int(cells.offsets[some.start]), int(cells.offsets[some.stop])
+        values = cells.values[low:high, columns]
+        if std is not None:
+            values = values / np.repeat(std[some], lengths[some], axis=0)
+        known = None if cells.measured is None else cells.measured[low:high, columns]
+        rows = first[some] - low, np.minimum(stop[some], cells.offsets[1:][some]) - low
+        largest = most(np.abs(values), *rows)
+        difference = np.zeros_like(values)
+        difference[period:] = np.abs(values[period:] - values[:-period])
+        difference[difference <= ROUNDING * np.repeat(largest, lengths[some], axis=0)] = 0.0
+        edges = np.minimum(rows[0] + period, high - low), rows[1]
+        if known is None:
+            pairs = np.maximum(1, edges[1] - edges[0])[:, None]
+        else:
+            both = np.zeros(values.shape)
+            both[period:] = known[period:] & known[:-period]
+            difference *= both
+            pairs = np.maximum(1.0, sums(both, *edges))
+        absolute[some] = sums(difference, *edges) / pairs
+        squared[some] = sums(difference**2, *edges) / pairs
+    return SeasonalDifferences(period=period, absolute=absolute, squared=squared)
+
+
+def sums(values: FloatArray, first: IntArray, stop: IntArray) -> FloatArray:
+    """Of the rows first[s] to stop[s] of values (N, C), in order and none shared: (S, C), 0 of no rows.
+
+    Those of a series are added as numpy adds the columns of an array of them alone, which begins with a 0: whatever
+    stands around them, its sum has the same bits.
+    """
+    total = np.zeros((len(first), values.shape[1]))
+    some = np.flatnonzero(first < stop)
+    if some.size:
+        places = first[some] + np.arange(some.size)  # one row more before each series
+        held = np.ones(len(values) + some.size, dtype=np.bool_)
+        held[places] = False
+        padded = np.zeros((len(held) + 1, values.shape[1]))
+        padded[:-1][held] = values
+        edges = np.stack([places, stop[some] + np.arange(1, some.size + 1)], axis=1).ravel()
+        total[some] = np.add.reduceat(padded, edges, axis=0)[::2]
+    return total
+
+
+def most(values: FloatArray, first: IntArray, stop: IntArray) -> FloatArray:
+    """The largest of the rows first[s] to stop[s] of values (N, C), in order and none shared: (S, C), 0 of no rows."""
+    edges = np.stack([first, np.maximum(first, stop)], axis=1).ravel()
+    highest = np.maximum.reduceat(np.concatenate([values, np.zeros((1, values.shape[1]))]), edges, axis=0)[::2]
+    return np.where((first < stop)[:, None], highest, 0.0)
+
+
+def pieces(cells: Cells, size: int) -> Iterator[slice]:
+    """The series in order, so many at a time that they have about `size` cells; one at least."""
+    start, rows, offsets = 0, size // len(cells.columns), cells.offsets
+    while start < len(offsets) - 1:
+        stop = int(np.searchsorted(offsets, offsets[start] + rows, side="right")) - 1
+        yield slice(start, start := max(start + 1, stop))

@@ -1,0 +1,20 @@
+"""Scalers of plain arrays."""
+
+import numpy as np
+import pandas as pd
+
+from forecast.data.frame import SeriesFrame
+from forecast.data.prepare import fitted_scaler
+from forecast.data.scaling import Scales
+
+
+def scaler_of(values, columns):
+    """The scaler of all rows (N, C)."""
+    stamps = pd.date_range("2020-01-01", periods=len(values), freq="h")
+    frame = SeriesFrame(np.asarray(values, dtype=np.float64), stamps, tuple(columns), "h", "x")
+    return fitted_scaler(frame, range(len(values)), context=1)
+
+
+def scales_of(frame, how, rows, **options):
+    """The scales of the series of a panel by some of their rows."""
+    return Scales.fit(frame, how, rows.first, rows.stop, **options)
