@@ -1,28 +1,60 @@
 """Which rows are forecast for training, for choosing a model, and for judging it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from forecast.bounds import SHARE_ABOVE_0, Positive, at_least
+from forecast.data.cells import IntArray
 from forecast.data.frame import SeriesFrame
 from forecast.errors import UserError
 
 PARTS = {"train": "training", "val": "validation", "test": "the test"}
 
 
+# From a date to the first row of each series that is not before it (S,), counted from the first row of the series.
+Places = Callable[[pd.Timestamp], IntArray]
+
+
+class Cuts(NamedTuple):
+    """Of series (S,) the first row of train, of val and of test, and the end of the test, counted from their first."""
+
+    train: IntArray
+    val: IntArray
+    test: IntArray
+    end: IntArray
+
+
+def no_dates(date: pd.Timestamp) -> IntArray:
+    """The places for a rule that knows no dates."""
+    raise AssertionError(f"a rule without dates asks for {date}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Split(ABC):
-    """A rule that cuts a series into train, val, test and, if rows are left, tail. The config's check has ranges."""
+    """A rule that cuts series into train, val, test and, if rows are left, tail. The config's check has ranges."""
 
     @abstractmethod
+    def cuts(self, lengths: IntArray, places: Places = no_dates) -> Cuts:
+        """The parts of series with so many rows (S,), in time order, none shared."""
+
+    def check(self, lengths: IntArray, name: str) -> None:
+        """UserError, of the data `name`, where no series has the rows that the rule counts."""
+        del lengths, name
+
     def rows(self, frame: SeriesFrame) -> dict[str, range]:
-        """The target rows of each part, in time order, none shared."""
+        """The target rows of each part of one series; errors as `check`, and of dates as `DateSplit.dates`."""
+        length = np.array([len(frame)])
+        self.check(length, frame.name)
+        cuts = self.cuts(length, lambda date: np.array([frame.timestamps.searchsorted(date)]))
+        train, val, test, end = (int(cut[0]) for cut in cuts)
+        assert train <= val <= test <= end, f"the parts of {self} share rows"
+        parts = {"train": range(train, val), "val": range(val, test), "test": range(test, end)}
+        return parts if end == len(frame) else {**parts, "tail": range(end, len(frame))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,17 +65,20 @@ class RowSplit(Split):
     val: int
     test: int
 
-    def rows(self, frame: SeriesFrame) -> dict[str, range]:
-        """The first `train` rows, then `val`, then `test`. UserError if the file has fewer."""
-        val, test = self.train, self.train + self.val
-        end = test + self.test
-        if end > len(frame):
+    def check(self, lengths: IntArray, name: str) -> None:
+        """UserError if all have fewer rows."""
+        end, longest = self.train + self.val + self.test, int(lengths.max())
+        if end > longest:
             raise UserError(
-                f"{frame.name} has {len(frame)} rows, but data.split needs {self.train} + {self.val} + "
-                f"{self.test} = {end}. Give smaller data.split.train, val and test, use a ShareSplit, or "
+                f"{name} has {longest} rows{' at most' * (len(lengths) > 1)}, but data.split needs {self.train} + "
+                f"{self.val} + {self.test} = {end}. Give smaller data.split.train, val and test, use a ShareSplit, or "
                 "evaluate with split=all."
             )
-        return _cut(val, test, end, len(frame))
+
+    def cuts(self, lengths: IntArray, places: Places = no_dates) -> Cuts:
+        """The first `train` rows, then `val`, then `test`: of a shorter series what there is."""
+        ends = np.cumsum([0, self.train, self.val, self.test])
+        return Cuts(*(np.minimum(lengths, end) for end in ends))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +89,10 @@ class ShareSplit(Split):
     val: float = 0.1
     test: float = 0.2
 
-    def rows(self, frame: SeriesFrame) -> dict[str, range]:
+    def cuts(self, lengths: IntArray, places: Places = no_dates) -> Cuts:
         """The first share is train, the last test; no tail is left."""
-        n = len(frame)
-        return _cut(int(self.train * n), n - int(self.test * n), n, n)
+        val, test = (self.train * lengths).astype(np.int64), lengths - (self.test * lengths).astype(np.int64)
+        return Cuts(np.zeros_like(lengths), val, test, lengths)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,13 +103,13 @@ class DateSplit(Split):
     test_start: str
     end: str | None = None
 
-    def rows(self, frame: SeriesFrame) -> dict[str, range]:
+    def cuts(self, lengths: IntArray, places: Places = no_dates) -> Cuts:
         """Each part begins at the first row not before its date. UserError if unreadable or unordered."""
-        cuts = [*(int(frame.timestamps.searchsorted(date)) for date in self.dates()), len(frame)]
-        return _cut(cuts[0], cuts[1], cuts[2], len(frame))
+        val, test, *ends = map(places, self.dates())
+        return Cuts(np.zeros_like(lengths), val, test, ends[0] if ends else lengths)
 
     def dates(self) -> list[pd.Timestamp]:
-        """The first of val, the first of test and, where it was given, the end. UserError as `rows`."""
+        """The first of val, the first of test and, where it was given, the end. UserError as `cuts`."""
         val, test = _stamp("val_start", self.val_start), _stamp("test_start", self.test_start)
         dates = [val, test] if self.end is None else [val, test, _stamp("end", self.end)]
         if dates != sorted(set(dates)):
@@ -93,20 +128,10 @@ class LastSplit(Split):
     val: Positive = 1
     test: Positive = 1
 
-    def rows(self, frame: SeriesFrame) -> dict[str, range]:
+    def cuts(self, lengths: IntArray, places: Places = no_dates) -> Cuts:
         """Val and test end with the series; train is what is left before them, perhaps nothing."""
-        n = len(frame)
-        test = max(0, n - self.test * self.horizon)
-        return _cut(max(0, test - self.val * self.horizon), test, n, n)
-
-
-class Cuts(NamedTuple):
-    """Of series (S,) the first row of train, of val and of test, and the end of the test."""
-
-    train: npt.NDArray[np.int64]
-    val: npt.NDArray[np.int64]
-    test: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
+        test = np.maximum(0, lengths - self.test * self.horizon)
+        return Cuts(np.zeros_like(lengths), np.maximum(0, test - self.val * self.horizon), test, lengths)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,13 +151,8 @@ class FoldSplit(Split):
     window: Literal["expanding", "sliding"] = "expanding"
     val: Annotated[float, SHARE_ABOVE_0] = 0.125
 
-    def rows(self, frame: SeriesFrame) -> dict[str, range]:
-        """The rows after the test, of a later fold, are the tail. Train is empty where the series is too short."""
-        train, val, test, end = (int(cut[0]) for cut in self.cuts(np.array([len(frame)])))
-        return {**_cut(val, test, end, len(frame)), "train": range(train, val)}
-
-    def cuts(self, lengths: npt.NDArray[np.int64]) -> Cuts:
-        """Of series with so many rows (S,)."""
+    def cuts(self, lengths: IntArray, places: Places = no_dates) -> Cuts:
+        """The rows after the test, of a later fold, are the tail. Train is empty where a series is too short."""
         fold = self.fold or 0
         test = lengths - self.horizon - (self.folds - 1 - fold) * self.step
         end = lengths if self.fold is None else test + self.horizon
@@ -158,10 +178,7 @@ def split_rows(frame: SeriesFrame, split: Split, *, seq_len: int, pred_len: int)
     hold its own context; the others take theirs from the rows before them (`window_rows`).
     """
     rows = split.rows(frame)
-    end = 0
     for name, part in rows.items():
-        assert part.start >= end, f"{name} shares rows with the part before it"
-        end = part.stop
         needed = seq_len + pred_len if name == "train" else pred_len
         if name != "tail" and len(part) < needed:
             lengths = f"seq_len {seq_len} + pred_len" if name == "train" else "pred_len"
@@ -203,11 +220,6 @@ def window_rows(rows: range, *, seq_len: int, first: int = 0) -> range:
     targets.
     """
     return range(max(first, rows.start - seq_len), rows.stop)
-
-
-def _cut(val: int, test: int, end: int, n_rows: int) -> dict[str, range]:
-    parts = {"train": range(val), "val": range(val, test), "test": range(test, end), "tail": range(end, n_rows)}
-    return {name: part for name, part in parts.items() if name != "tail" or part}
 
 
 def _stamp(key: str, value: str) -> pd.Timestamp:

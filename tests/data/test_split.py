@@ -10,7 +10,7 @@ from panels import made_panel
 from forecast.data.frame import SeriesFrame
 from forecast.data.panel.splits import panel_cuts
 from forecast.data.prepare import prepare
-from forecast.data.split import DateSplit, FoldSplit, RowSplit, ShareSplit, Split, split_rows, window_rows
+from forecast.data.split import Cuts, DateSplit, FoldSplit, RowSplit, ShareSplit, Split, split_rows, window_rows
 from forecast.errors import UserError
 
 ETTH = RowSplit(train=8640, val=2880, test=2880)
@@ -201,8 +201,21 @@ def test_dates_out_of_order_are_refused(test_start, end):
 
 def test_a_split_that_shares_rows_is_our_own_fault():
     class Bad(Split):
-        def rows(self, frame):
-            return {"train": range(20), "val": range(19, 25), "test": range(25, 31)}
+        def cuts(self, lengths, places):
+            return Cuts(lengths * 0, lengths - 11, lengths - 12, lengths)
 
-    with pytest.raises(AssertionError, match="val shares rows"):
+    with pytest.raises(AssertionError, match="share rows"):
         split_rows(frame(31), Bad(), seq_len=7, pred_len=5)
+
+
+def test_of_many_series_one_must_have_the_rows_that_are_counted():
+    split = RowSplit(train=20, val=7, test=5)
+    split.check(np.array([3, 32]), "shops.csv")
+    with pytest.raises(UserError, match=r"shops.csv has 31 rows at most.*20 \+ 7 \+ 5 = 32"):
+        split.check(np.array([31, 3]), "shops.csv")
+    assert [part.tolist() for part in split.cuts(np.array([40, 23, 3]))] == [
+        [0, 0, 0],
+        [20, 20, 3],
+        [27, 23, 3],
+        [32, 23, 3],
+    ]

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from forecast.data.cells import IntArray
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.split import PARTS, DateSplit, FoldSplit, LastSplit, RowSplit, ShareSplit, Split
+from forecast.data.split import PARTS, Split
 from forecast.errors import UserError
 
 ANYWHERE = "train", "val", "test"
@@ -23,40 +24,23 @@ class PanelRows:
 
 
 def panel_cuts(split: Split, frame: PanelFrame) -> dict[str, PanelRows]:
-    """The target rows of "train", "val" and "test" in each series, by the rule of a split of one series.
+    """The target rows of "train", "val" and "test" in each series. UserError as `Split.check` and `Split.cuts`."""
 
-    UserError for a split of a class that panels do not know.
-    """
-    lengths, begin = frame.lengths, frame.offsets[:-1]
-    train, end = np.zeros_like(lengths), lengths
-    if isinstance(split, RowSplit):
-        val = np.minimum(lengths, split.train)
-        test = np.minimum(lengths, val + split.val)
-        end = np.minimum(lengths, test + split.test)
-    elif isinstance(split, ShareSplit):
-        val, test = (split.train * lengths).astype(np.int64), lengths - (split.test * lengths).astype(np.int64)
-    elif isinstance(split, DateSplit):
+    def places(date: pd.Timestamp) -> IntArray:
         if frame.without_calendar:
             raise UserError(
                 f"{frame.name}: data/split=dates needs dates, and these rows are steps. Set data/split=last or "
                 "data/split=shares."
             )
-        calendar = frame.calendar()
-        places = [int(calendar.searchsorted(date)) for date in split.dates()]
-        val, test, *ends = (np.clip(place - frame.steps, 0, lengths) for place in places)
-        end = ends[0] if ends else lengths
-    elif isinstance(split, LastSplit):
-        test = np.maximum(0, lengths - split.test * split.horizon)
-        val = np.maximum(0, test - split.val * split.horizon)
-    elif isinstance(split, FoldSplit):
-        train, val, test, end = split.cuts(lengths)
-    else:
-        raise UserError(
-            f"data.split is a {type(split).__name__}, which cuts one series. For a panel: data/split=shares, dates or "
-            "last."
-        )
-    cuts = {"train": (train, val), "val": (val, test), "test": (test, end)}
-    return {name: PanelRows(begin + first, begin + stop) for name, (first, stop) in cuts.items()}
+        row: IntArray = np.clip(frame.calendar().searchsorted(date) - frame.steps, 0, frame.lengths)
+        return row
+
+    split.check(frame.lengths, frame.name)
+    begin, cuts = frame.offsets[:-1], split.cuts(frame.lengths, places)
+    return {
+        name: PanelRows(begin + first, begin + stop)
+        for name, first, stop in zip(ANYWHERE, cuts[:-1], cuts[1:], strict=True)
+    }
 
 
 @dataclass(frozen=True, eq=False)
