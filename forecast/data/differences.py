@@ -85,14 +85,17 @@ def sums(values: FloatArray, first: IntArray, stop: IntArray) -> FloatArray:
     """
     total = np.zeros((len(first), values.shape[1]))
     some = np.flatnonzero(first < stop)
-    if some.size:
-        places = first[some] + np.arange(some.size)  # one row more before each series
-        held = np.ones(len(values) + some.size, dtype=np.bool_)
-        held[places] = False
-        padded = np.zeros((len(held) + 1, values.shape[1]))
-        padded[:-1][held] = values
-        edges = np.stack([places, stop[some] + np.arange(1, some.size + 1)], axis=1).ravel()
-        total[some] = np.add.reduceat(padded, edges, axis=0)[::2]
+    if not some.size:
+        return total
+    begin, end = first[some], stop[some]
+    none = np.zeros((1, values.shape[1]))
+    if (begin[1:] > end[:-1]).all():  # in place of a row that no series adds, or of the first
+        padded = np.concatenate([none, values, none])
+    else:
+        padded = np.concatenate([np.insert(values, begin, 0.0, axis=0), none])
+        begin, end = begin + np.arange(some.size), end + np.arange(some.size)
+    padded[begin] = 0.0
+    total[some] = np.add.reduceat(padded, np.stack([begin, end + 1], axis=1).ravel(), axis=0)[::2]
     return total
 
 
