@@ -80,7 +80,8 @@ def checkpoint_folds(
         longest = int(np.argmax(data.frame.lengths - seen))
         rows, learned = int(data.frame.lengths[longest]), int(seen[longest])
         check_room(checkpoint, split, rows=rows, learned=learned, times=data.frame.timestamps(longest))
-        return replace(data, splits={**data.splits, TEST: PanelRows(first, np.maximum(first, end))})
+        before = {name: data.splits[name] for name in ("train", "val")}
+        return replace(data, splits={**before, TEST: PanelRows(first, np.maximum(first, end))})
     one = evaluated_data(checkpoint, source, path, split=WHOLE_FILE if path else TEST, reading=reading)
     assert isinstance(one, PreparedData)
     rows = len(one.frame)

@@ -23,21 +23,21 @@ from forecast.evaluation.panel_baselines import panel_season
 from forecast.text.terminal import listed
 
 log = logging.getLogger(__name__)
-SPLITS = ("train", "val", "test")
 
 
 def training_panel(source: CsvSource, config: dict[str, Any]) -> PanelData:
     """The panel of a training, each series scaled by its train rows. UserError as `read_panel`."""
     frame = used_columns(source, with_holidays(read_panel(source), source.holidays))
+    pred_len: int = config["pred_len"]
     if source.has_roles:
-        frame = with_train_categories(frame, panel_cuts(source.split, frame)["train"])
+        frame = with_train_categories(frame, panel_cuts(source.split, frame, pred_len=pred_len)["train"])
     options: dict[str, Any] = {
         "split": source.split,
         "targets": source.target_columns(frame),
         "encoding": calendar_encoding(config),
         "pad": source.short == "pad",
         "seq_len": config["seq_len"],
-        "pred_len": config["pred_len"],
+        "pred_len": pred_len,
         **covariates_of(source.roles(frame)),
         "fact_scale": None if frame.facts is None else fitted_facts(frame.facts),
     }
@@ -71,8 +71,6 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
             f"{frame.name}: checksum {frame.checksum}, but the model was trained on {checkpoint.data['checksum']}: the "
             f"file has changed. Restore it, or evaluate it as another file: data.path={frame.name}"
         )
-    if split not in SPLITS:
-        raise UserError(f"split={split}: a panel has the splits {', '.join(SPLITS)}.{closest(split, SPLITS)}")
     config = checkpoint.config
     lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
     data = prepare_panel(
@@ -87,6 +85,9 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
         scaling="none",  # replaced by that of the training
         **lengths,
     )
+    if split not in data.splits:
+        names = list(data.splits)
+        raise UserError(f"split={split}: the panel has the splits {', '.join(names)}.{closest(split, names)}")
     if other_file:
         check_later(checkpoint, split, first_forecast(data, split))
     together = len(checkpoint.covariates)

@@ -123,7 +123,7 @@ def test_each_series_of_a_panel_has_its_folds_at_its_own_end():
     panel = made_panel()  # 31, 7, 53, 19, 2 rows
     lengths, begin = panel.lengths, panel.offsets[:-1]
     for fold in range(4):
-        cuts = panel_cuts(FoldSplit(**FOLDS, fold=fold), panel)
+        cuts = panel_cuts(FoldSplit(**FOLDS, fold=fold), panel, pred_len=5)
         for s, rows in enumerate(lengths):
             of_one = fold_rows(fold, rows=int(rows)) if rows > 5 + 3 * (3 - fold) else None
             found = {name: (part.first[s] - begin[s], part.stop[s] - begin[s]) for name, part in cuts.items()}

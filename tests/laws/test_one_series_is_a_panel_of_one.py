@@ -197,12 +197,10 @@ def test_no_past_owes_anything_to_the_rows_from_its_origin_on(file, write, polic
     assert compared
 
 
-@not_yet(3, "the rows after the test are a split of a series alone")
 def test_splits_are_the_same():
     same(*(dict.fromkeys(data.splits, 0) for data in both(File(split=RowSplit(train=50, val=20, test=20)))))
 
 
-@not_yet(3, "a panel's past reaches before the train rows of a fold that slides")
 def test_windows_of_a_sliding_fold():
     split = FoldSplit(folds=5, step=3, horizon=3, fold=2, window="sliding")
     same_made(all_windows, *both(File(split=split)), within=FLOAT32)

@@ -220,8 +220,9 @@ def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, int]
     pred_len = horizon or usual_pred_len(frame.freq)
     split = build(composed([*words, f"pred_len={pred_len}"]).values["data"]).split  # one may be cut by horizons
     if isinstance(frame, PanelFrame):
-        rows, longest, cut = int(np.median(frame.lengths)), int(frame.lengths.argmax()), panel_cuts(split, frame)
-        train = range(int(cut["train"].first[longest]), int(cut["train"].stop[longest]))
+        rows, longest = int(np.median(frame.lengths)), int(frame.lengths.argmax())
+        cut = panel_cuts(split, frame, pred_len=pred_len)["train"]
+        train = range(int(cut.first[longest]), int(cut.stop[longest]))
     else:
         rows, train = len(frame), split.rows(frame)["train"]
     columns = list(source.target_columns(frame))

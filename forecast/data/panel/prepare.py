@@ -95,8 +95,12 @@ class PanelData:
         return scaled_facts(self.frame.facts, self.fact_scale)
 
     def origins(self, split: str, *, context: int | None = None) -> Origins:
-        """Where the forecasts of a split begin. context: rows that must lie before them, None: as this panel's."""
-        return Origins.of(self.splits[split], self.frame, context=context or self.context, pred_len=self.pred_len)
+        """Where the forecasts of a split begin. context: rows that must lie before them, None: as this panel's.
+
+        Without padding no past reaches before the train rows, which a fold that slides begins with.
+        """
+        begin = self.frame.offsets[:-1] if self.pad else self.splits["train"].first
+        return Origins.of(self.splits[split], begin, context=context or self.context, pred_len=self.pred_len)
 
     def windows(self, split: str, *, look_back: int | None = None, masked: bool = False) -> PanelWindows:
         """All windows whose targets lie in the rows of a split. look_back: rows of the past where more than seq_len.
@@ -208,7 +212,7 @@ def prepare_panel(
     season, covariates, hidden, fact_scale: as `PanelData` has them; scaling="season" needs a season.
     """
     assert not covariates or frame.columns[-len(covariates) :] == covariates
-    rows = panel_cuts(split, frame)
+    rows = panel_cuts(split, frame, pred_len=pred_len)
     context = 1 if pad else seq_len
     lengths: dict[str, Any] = {"seq_len": seq_len, "pred_len": pred_len}
     options: dict[str, Any] = {"targets": targets, "encoding": encoding, "pad": pad, "season": season, **lengths}

@@ -13,6 +13,7 @@ from forecast.data.split import PARTS, Split
 from forecast.errors import UserError
 
 ANYWHERE = "train", "val", "test"
+TAIL = "tail"  # the rows after the test
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +24,11 @@ class PanelRows:
     stop: IntArray
 
 
-def panel_cuts(split: Split, frame: PanelFrame) -> dict[str, PanelRows]:
-    """The target rows of "train", "val" and "test" in each series. UserError as `Split.check` and `Split.cuts`."""
+def panel_cuts(split: Split, frame: PanelFrame, *, pred_len: int) -> dict[str, PanelRows]:
+    """The target rows of "train", "val", "test" and, when those of a series can hold a window, "tail" in each series.
+
+    UserError as `Split.check` and `Split.cuts`.
+    """
 
     def places(date: pd.Timestamp) -> IntArray:
         if frame.without_calendar:
@@ -37,10 +41,12 @@ def panel_cuts(split: Split, frame: PanelFrame) -> dict[str, PanelRows]:
 
     split.check(frame.lengths, frame.name)
     begin, cuts = frame.offsets[:-1], split.cuts(frame.lengths, places)
-    return {
-        name: PanelRows(begin + first, begin + stop)
-        for name, first, stop in zip(ANYWHERE, cuts[:-1], cuts[1:], strict=True)
-    }
+    edges = [begin + cut for cut in cuts] + [frame.offsets[1:]]
+    parts = map(PanelRows, edges[:-1], edges[1:])
+    rows = dict(zip((*ANYWHERE, TAIL), parts, strict=True))
+    if not (rows[TAIL].stop - rows[TAIL].first >= pred_len).any():
+        del rows[TAIL]
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +61,9 @@ class Origins:
     ends: IntArray
 
     @classmethod
-    def of(cls, rows: PanelRows, frame: PanelFrame, *, context: int, pred_len: int) -> "Origins":
-        """All origins whose pred_len target rows lie in `rows`, with `context` rows of their series before them."""
-        first = np.maximum(rows.first, frame.offsets[:-1] + context)
+    def of(cls, rows: PanelRows, begin: IntArray, *, context: int, pred_len: int) -> "Origins":
+        """All origins whose pred_len target rows lie in `rows`, with `context` rows before them, from `begin` on."""
+        first = np.maximum(rows.first, begin + context)
         counts = np.maximum(0, rows.stop - pred_len + 1 - first)
         return cls(first, counts, np.cumsum(counts))
 
