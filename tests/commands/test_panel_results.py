@@ -191,3 +191,22 @@ def test_the_table_says_what_the_verdict_of_a_panel_is_by(panel_csv, tmp_path, c
     text = " ".join(capsys.readouterr().out.split())
     assert f"MSE, MAE: over the cells of all series, {words}" in text and "the verdict is by MSE" in text
     assert json.loads((run / "metrics.json").read_text())["scaling"] == scaling
+
+
+def test_the_rows_after_the_test_are_a_split_of_many_series_too(panel_csv, tmp_path, capsys):
+    rows = [
+        "data/split=ett_hourly",
+        "data.split.train=90",
+        "data.split.val=20",
+        "data.split.test=20",
+        "calibration=none",
+    ]
+    data = [word for word in DATA if "data.split" not in word and "data/split" not in word]
+    call("train", *data, *rows, f"data.path={panel_csv}", "model=last_value", f"hydra.run.dir={tmp_path}/run")
+    best = f"ckpt_path={tmp_path}/run/checkpoints/best.ckpt"
+    call("evaluate", best, "split=tail", f"hydra.run.dir={tmp_path}/tail")
+    metrics = json.loads((tmp_path / "tail" / "metrics.json").read_text())
+    assert metrics["tail"]["windows"] == sum(max(0, hours - 130 - 5 + 1) for hours in HOURS.values())
+    assert "has the splits train, val, test, tail. Did you mean 'tail'?" in refusal(
+        capsys, "evaluate", best, "split=tial"
+    )
