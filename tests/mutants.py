@@ -388,6 +388,22 @@ DATA = [
         ("tests/data/test_window_gaps.py::test_the_scaler_is_fitted_without_made_up_cells",),
     ),
     Mutant(
+        "data-zeros-of-one-kind",
+        "With data.gaps=zero what is not there is a 0 that was measured, in a panel as in one series.",
+        "forecast/data/panel/regular.py",
+        "values, unknown = np.nan_to_num(values), None",
+        "values = np.nan_to_num(values)",
+        ("tests/laws/test_one_series_is_a_panel_of_one.py::test_what_is_not_there_may_be_a_zero_that_was_measured",),
+    ),
+    Mutant(
+        "data-past-before-a-sliding-fold",
+        "No past reaches before the train rows of a fold that slides.",
+        "forecast/data/panel/prepare.py",
+        'begin = self.frame.offsets[:-1] if self.pad else self.splits["train"].first',
+        "begin = self.frame.offsets[:-1]",
+        ("tests/laws/test_one_series_is_a_panel_of_one.py::test_windows_of_a_sliding_fold",),
+    ),
+    Mutant(
         "data-val-rows-in-train",
         "Parts of a split share no row.",
         "forecast/data/split.py",

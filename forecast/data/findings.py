@@ -7,9 +7,9 @@ from forecast.errors import UserError
 
 # error: no training reads the file as it is. mend: data.gaps can fill it. note: a training runs, but look at it.
 Severity = Literal["error", "mend", "note"]
-Gaps = Literal["refuse", "interpolate", "forward_fill", "mask"]
+Gaps = Literal["refuse", "interpolate", "forward_fill", "mask", "zero"]
 _log = logging.getLogger(__name__)
-GAPS_FIX = "data.gaps=interpolate, forward_fill or mask"
+GAPS_FIX = "data.gaps=interpolate, forward_fill, mask or zero"
 MAX_QUOTED = 60  # characters of a cell: after an unclosed quote one cell holds half of the file
 
 

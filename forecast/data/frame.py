@@ -162,7 +162,7 @@ def series_of(table: Table, spec: TableSpec, findings: Findings) -> tuple[Table,
             f"{findings.path}: data.resample={spec.layout.resample} leaves {empty.size} of {len(table.values)} rows "
             f"with a missing value, the first at {table.timestamps[empty[0]]}. Set a coarser one, or {GAPS_FIX}."
         )
-    if spec.gaps != "refuse":
+    if spec.gaps != "refuse" and not (spec.gaps == "zero" and findings.strict):
         check_gaps(table, freq, findings)
     return table, freq
 

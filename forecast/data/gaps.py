@@ -46,7 +46,7 @@ def check_gaps(table: Table, freq: str | None, findings: Findings) -> None:
         findings.error(
             f"{table.text.path}: from {ordered[0]} to {ordered[-1]} the frequency '{freq}' has {whole} rows, of which "
             f"{absent} are missing. That is no gap to fill: resample the file to a coarser frequency, or cut it to a "
-            "part without holes."
+            "part without holes; if a row that is not there means 0, as of a day without a sale: data.gaps=zero."
         )
         absent = 0
     elif absent and not findings.strict:
@@ -93,7 +93,8 @@ def fill(
 ) -> tuple[npt.NDArray[np.float64], pd.DatetimeIndex, npt.NDArray[np.bool_] | None, Repair]:
     """Puts the rows of a file on the whole grid of `freq` and fills what is missing, after `check_gaps`.
 
-    Returns values (N, C), timestamps (N,), missing (N, C): the cells made up, None for none, and what was done.
+    Returns values (N, C), timestamps (N,), missing (N, C): the cells made up, None for none, and what was done. With
+    zero none is: a row that nobody wrote, or a cell that nobody filled, is a 0 that was measured.
     table: its timestamps increase and lie on the grid. open_ends: where a gap gets the nearest value, whatever the
     policy. UserError when a gap at another end has no neighbour to fill it from.
     """
@@ -106,9 +107,12 @@ def fill(
     stamps = pd.date_range(timestamps[0], timestamps[-1], freq=freq) if absent else timestamps
     full = np.full((len(stamps), len(table.columns)), np.nan)
     full[stamps.get_indexer(timestamps)] = values
-    missing = np.isnan(full)
-    full = filled_cells(full, stamps, policy, [range(len(stamps))])
-    repair = Repair(policy, absent, int(np.isnan(values).sum()), longest_run(missing.any(axis=1)))
+    missing: npt.NDArray[np.bool_] | None = np.isnan(full)
+    repair = Repair(policy, absent, int(np.isnan(values).sum()), longest_run(np.isnan(full).any(axis=1)))
+    if policy == "zero":
+        full, missing = np.nan_to_num(full), None
+    else:
+        full = filled_cells(full, stamps, policy, [range(len(stamps))])
     does = f"added {absent} missing rows and filled {repair.cells_filled} empty cells"
     _log.info("%s: data.gaps=%s %s; longest gap in rows: %d", table.text.path, policy, does, repair.longest_run)
     return full, stamps, missing, repair
@@ -180,7 +184,7 @@ def _refuse_ends(table: Table, policy: Gaps, open_ends: Collection[Side]) -> Non
     """Refuses a gap that has no value before it, or none after it, where the policy needs one."""
     first: tuple[int, Side, str, str] = (0, "before", "down to its first whole row", "mask")
     last: tuple[int, Side, str, str] = (len(table.values) - 1, "behind", "behind its last whole row", "forward_fill")
-    ends = {"interpolate": (first, last), "forward_fill": (first,), "mask": ()}[policy]
+    ends = {"interpolate": (first, last), "forward_fill": (first,), "mask": (), "zero": ()}[policy]
     for row, side, part, other in ends:
         missing = np.flatnonzero(np.isnan(table.values[row]))
         if missing.size and side not in open_ends:

@@ -132,6 +132,21 @@ def test_the_rule_for_gaps_is_one_that_the_strict_reader_takes(path, cut, emptie
     assert frame.filled.sum() == len(cut) + len(emptied)
 
 
+@pytest.mark.parametrize(
+    ("least", "share", "rule"), [(1, 0.4, "zero"), (0, 0.4, "interpolate"), (1, 0.02, "interpolate")]
+)
+def test_counts_without_a_zero_lack_the_rows_of_nothing(path, least, share, rule):
+    """A shop that writes no row on a day without a sale; days with a 0 among the rows say that all days are written."""
+    draws = np.random.default_rng(0)
+    sold = pd.DataFrame({"date": pd.date_range("2021-01-05", periods=ROWS), "sold": draws.poisson(2, ROWS) + least})
+    kept = draws.random(ROWS) > share
+    kept[[0, -1]] = True
+    check = checked(path, lines_of(sold[kept]))
+    assert f"data.gaps={rule}" in check.command
+    noted = any("above 0" in text and f"{(~kept).sum()} rows are missing" in text for text in texts(check, "note"))
+    assert noted == (rule == "zero")
+
+
 def test_more_than_half_of_the_rows_missing_is_no_gap(path):
     lines = lines_of(table())
     check = checked(path, [*lines[:100], *lines[400:]])

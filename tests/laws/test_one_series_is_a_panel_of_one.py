@@ -171,6 +171,24 @@ def test_windows_with_gaps(policy, file):
     same_made(all_windows, *both(with_policy(file, policy)), within=FLOAT32)
 
 
+def with_zeros(file):
+    """The file with a row for each step, 0 where it had none."""
+    table = file.table().set_index("date")
+    whole = pd.date_range(table.index[0], table.index[-1], freq=file.freq, name="date")
+    return dataclasses.replace(file, given=table.reindex(whole).fillna(0.0).reset_index(), absent=(), empty=())
+
+
+@some(10)
+@given(file=files_with_gaps())
+@example(file=File(absent=tuple(range(10, 80)), empty=((90, 1),)))
+def test_what_is_not_there_may_be_a_zero_that_was_measured(file):
+    file = with_policy(file, "zero")
+    first, second = both(file)
+    same_made(all_windows, first, second)
+    same_made(scale_of, first, second)
+    same_made(all_windows, first, read(with_zeros(file), series_file))
+
+
 def changed(file, write, row):
     """Writes a file as `write` does, with other values from a row on."""
 

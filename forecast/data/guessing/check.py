@@ -23,6 +23,7 @@ from forecast.data.split import ShareSplit, split_rows, window_rows
 from forecast.data.window_gaps import usable_windows
 from forecast.errors import UserError, closest
 
+MANY_ABSENT = 0.05  # of the rows: counts without a 0 then lack the rows of nothing
 LONG_GAP = 0.5  # of a season or of pred_len: a line drawn over more of it is no guess any more
 _MOST_COMMANDS = 12
 
@@ -237,6 +238,15 @@ def _without_gaps(check: FileCheck, given: Given) -> SeriesFrame:
     assert check.table is not None and check.freq is not None
     target = _target(check)
     rules: tuple[Gaps, ...] = ("interpolate", "forward_fill", "mask") if check.findings.texts("mend") else ("refuse",)
+    if absent := _rows_of_nothing(check, target):
+        rules = ("zero", *rules)
+        if "gaps" not in given:
+            check.findings.add(
+                "note",
+                f"All values are whole numbers above 0, and {absent} rows are missing: a row of nothing was not "
+                "written, it seems. The commands below read it as 0 (data.gaps=zero). If nobody counted then, write "
+                "data.gaps=interpolate instead.",
+            )
     gaps_given = "gaps" in given and check.gaps != "refuse"
     if gaps_given:
         rules = (check.gaps,)
@@ -272,6 +282,15 @@ def _without_gaps(check: FileCheck, given: Given) -> SeriesFrame:
             f"With data.gaps={check.gaps} the gaps leave {', '.join(empty)} no window. Cut the file to a better part."
         )
     return frame.of(target)
+
+
+def _rows_of_nothing(check: FileCheck, target: Sequence[str]) -> int:
+    """How many rows are missing where they may stand for 0: of counts without any 0 at least MANY_ABSENT; else 0."""
+    assert check.table is not None and check.freq is not None
+    values = check.table.values[:, [check.table.columns.index(name) for name in target]]
+    absent = rows_missing(check.table.timestamps, check.freq) or 0
+    counts = bool((values > 0).all() and (values == np.rint(values)).all())  # NaN is neither
+    return absent if counts and absent > MANY_ABSENT * (absent + len(values)) else 0
 
 
 def _target(check: FileCheck) -> tuple[str, ...]:

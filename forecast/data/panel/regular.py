@@ -18,7 +18,7 @@ from forecast.text.terminal import listed
 _log = logging.getLogger(__name__)
 Flags = npt.NDArray[np.bool_]
 _NAMED = 8  # series named in a line
-_FIX = "data.gaps=interpolate, data.gaps=forward_fill or data.gaps=mask"
+_FIX = "data.gaps=interpolate, data.gaps=forward_fill, data.gaps=mask or data.gaps=zero"
 NO_VALUE, MOSTLY_MISSING = "no row with a value in each column", "most of its rows missing"
 
 
@@ -42,12 +42,14 @@ class Regular:
 def regular(rows: SortedRows, grid: Grid, policy: Gaps) -> Regular:
     """Every series from its first to its last whole row, without gaps.
 
-    mask and forward_fill fill with the value before, interpolate on the line in time between neighbours. UserError,
-    naming the first gap, where `policy` is refuse.
+    mask and forward_fill fill with the value before, interpolate on the line in time between neighbours; with zero a
+    row or a cell that is not there is a 0 that was measured, and the first and the last row need not be whole.
+    UserError, naming the first gap, where `policy` is refuse.
     """
     missing: Flags = np.isnan(rows.values)
     holes = bool(missing.any())
-    first, last = _ends(rows, ~np.logical_or.reduce(missing, axis=1) if holes else None)
+    whole = None if not holes or policy == "zero" else ~np.logical_or.reduce(missing, axis=1)
+    first, last = _ends(rows, whole)
     held = first <= last
     positions = grid.positions(rows.times)
     steps, ends = positions[np.where(held, first, 0)], positions[np.where(held, last, 0)]
@@ -57,7 +59,7 @@ def regular(rows: SortedRows, grid: Grid, policy: Gaps) -> Regular:
     gaps = (lengths - counts) * len(rows.columns) + empty
     if policy == "refuse" and gaps.any():
         raise _gap(rows, grid, gaps, first, last)
-    sparse = gaps > MOST_MISSING * lengths * len(rows.columns)
+    sparse = (gaps > MOST_MISSING * lengths * len(rows.columns)) & (policy != "zero")
     kept = np.flatnonzero(held & ~sparse)
     reasons = {NO_VALUE: np.flatnonzero(~held), MOSTLY_MISSING: np.flatnonzero(held & sparse)}
     left_out = {reason: series for reason, series in reasons.items() if series.size}
@@ -66,8 +68,11 @@ def regular(rows: SortedRows, grid: Grid, policy: Gaps) -> Regular:
     unknown = np.isnan(values) if gaps[kept].any() else None
     repair = Repair(policy)
     if unknown is not None:
-        _fill(values, unknown, _times(grid, lengths[kept], steps[kept]) if policy == "interpolate" else None)
         repair = Repair(policy, absent, int(empty[kept].sum()), _longest_run(np.logical_or.reduce(unknown, axis=1)))
+        if policy == "zero":
+            values, unknown = np.nan_to_num(values), None
+        else:
+            _fill(values, unknown, _times(grid, lengths[kept], steps[kept]) if policy == "interpolate" else None)
     return Regular(
         values=values,
         measured=None if unknown is None else ~unknown,

@@ -14,6 +14,7 @@ PATHS = ("path", "root", "static_path", "ckpt_path", "initial_weights", "default
 GAPS = {
     "interpolate": "interpolated",
     "forward_fill": "filled with the value before",
+    "zero": "taken for a 0 that was measured",
     "mask": "masked: windows beside them are left out",
 }
 
