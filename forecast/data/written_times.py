@@ -128,10 +128,7 @@ class TimeWriter:
             for directive, text in match.groupdict().items() if match else ():
                 found.setdefault(directive, []).append(text)
         pieces = re.split("(%.)", time_format)
-        return [
-            "".join(_written(piece[1], stamp, found) if piece.startswith("%") else piece for piece in pieces)
-            for stamp in times
-        ]
+        return [_joined(pieces, stamp, found) for stamp in times]
 
     def _quarter(self, stamp: pd.Timestamp) -> str:
         match = _QUARTER.fullmatch(self.sample[0])
@@ -153,6 +150,16 @@ def _pattern(time_format: str) -> re.Pattern[str] | None:
         for piece in pieces
     ]
     return re.compile("".join(parts), re.ASCII)
+
+
+def _joined(pieces: Sequence[str], stamp: pd.Timestamp, found: Mapping[str, Sequence[str]]) -> str:
+    """A timestamp in the pieces of a format, midnight as hour 24 of the day before where the cells have that."""
+    late = "24" in found.get("H", ()) and stamp == stamp.normalize()
+    day = stamp - pd.Timedelta(days=1) if late else stamp
+    return "".join(
+        "24" if late and piece == "%H" else _written(piece[1], day, found) if piece.startswith("%") else piece
+        for piece in pieces
+    )
 
 
 def _written(directive: str, stamp: pd.Timestamp, found: Mapping[str, Sequence[str]]) -> str:

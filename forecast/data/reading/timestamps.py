@@ -21,6 +21,7 @@ from forecast.data.reading.time_formats import (
     YEARS,
     ZONE_NAME,
     check_format,
+    midnights_as_24,
     possible_formats,
     read_cells,
     spread,
@@ -91,11 +92,20 @@ def read_timestamps(
     if parts is None and time_format != ISO:
         how, settings = _in_words(time_format), {"data.time_format": time_format}
     kinds, instants = _faults(texts, stamps, time_format)
+    late = midnights_as_24(texts, time_format)
+    of_day_before = np.zeros(len(texts), dtype=bool) if late is None else np.asarray(late == stamps)
     stamps, notes = stamps.where(kinds == "")[codes], _without_effect(time_zone)
     if instants:
         stamps, notes = _converted(stamps, zone)
         how = f"{how}, {zone.key}" if how else zone.key
         settings = settings | {"data.time_zone": zone.key}
+    if of_day_before.any():
+        rows = of_day_before[codes]
+        notes = [
+            *notes,
+            f"Hour 24 is midnight of the next day, as where an hour from 1 to 24 is named by its end: "
+            f"{counted(int(rows.sum()), 'row')}, the first {quoted(texts[codes[int(rows.argmax())]])}.",
+        ]
     of_rows = kinds[codes]
     return TimeReading(stamps, how, settings, {int(row): of_rows[row] for row in np.flatnonzero(of_rows)}, notes)
 
