@@ -123,12 +123,20 @@ class TimeWriter:
         matches = [pattern.fullmatch(cell) for cell in self.sample] if pattern else []
         if not matches or None in matches:
             return None
-        found: dict[str, list[str]] = {}
+        samples: dict[str, list[str]] = {}
         for match in matches:
             for directive, text in match.groupdict().items() if match else ():
-                found.setdefault(directive, []).append(text)
+                samples.setdefault(directive, []).append(text)
         pieces = re.split("(%.)", time_format)
-        return [_joined(pieces, stamp, found) for stamp in times]
+        # Midnight as hour 24 of the day before, where the cells have that.
+        late = (times == times.normalize()) & ("24" in samples.get("H", ()))
+        return [
+            "".join(
+                "24" if of_before and piece == "%H" else _written(piece[1], day, samples) if piece[:1] == "%" else piece
+                for piece in pieces
+            )
+            for day, of_before in zip(times - pd.to_timedelta(late.astype(int), unit="D"), late, strict=True)
+        ]
 
     def _quarter(self, stamp: pd.Timestamp) -> str:
         match = _QUARTER.fullmatch(self.sample[0])
@@ -150,16 +158,6 @@ def _pattern(time_format: str) -> re.Pattern[str] | None:
         for piece in pieces
     ]
     return re.compile("".join(parts), re.ASCII)
-
-
-def _joined(pieces: Sequence[str], stamp: pd.Timestamp, found: Mapping[str, Sequence[str]]) -> str:
-    """A timestamp in the pieces of a format, midnight as hour 24 of the day before where the cells have that."""
-    late = "24" in found.get("H", ()) and stamp == stamp.normalize()
-    day = stamp - pd.Timedelta(days=1) if late else stamp
-    return "".join(
-        "24" if late and piece == "%H" else _written(piece[1], day, found) if piece.startswith("%") else piece
-        for piece in pieces
-    )
 
 
 def _written(directive: str, stamp: pd.Timestamp, found: Mapping[str, Sequence[str]]) -> str:

@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from data.csv_files import read_frame
+from data.csv_files import read_frame, refusal
 from data.panel.panel_files import read
 
 from forecast.data.guessing.check import check_file
+from forecast.data.near_grid import stamps_on_grid
 from forecast.data.reading.timestamps import read_timestamps
 
 ROWS = 24 * 30
@@ -97,3 +98,95 @@ def test_only_a_full_hour_24_is_midnight(cells, read):
     reading = read_timestamps({"time": cells}, missing=())
     assert list(reading.stamps) == [pd.NaT if one is None else pd.Timestamp(one) for one in read]
     assert any("Hour 24" in note for note in reading.notes) == ("24:00" in cells[0] and read[0] is not None)
+
+
+def beside(stamps, *nanoseconds):
+    """Each stamp beside its own by one of these, in turn."""
+    return stamps + pd.to_timedelta(np.resize(nanoseconds, len(stamps)), unit="ns")
+
+
+def drifting(stamps, end):
+    """Each stamp a little more beside its own, the last by `end` nanoseconds."""
+    return stamps + pd.to_timedelta(np.linspace(0, end, len(stamps)).astype(int), unit="ns")
+
+
+SECOND = 1_000_000_000
+NEAR = {
+    # freq, first, times as written
+    "a millisecond early at last": ("h", "2007-10-01", lambda t: drifting(t, -8_000_000)),
+    "early and late": ("15min", "2007-10-01", lambda t: beside(t, 0, -SECOND, 3 * SECOND, 10**6)),
+    "ten seconds past the hour": ("h", "2007-10-01 00:00:10", lambda t: beside(t, 0, 0, 0, -(10**6))),
+    "half past the hour": ("h", "2007-10-01 00:30", lambda t: beside(t, 10**6, -(10**6), 10**6, 0)),
+    "days": ("D", "2007-10-01", lambda t: beside(t, 0, -(10**6))),
+    "weeks": ("W-MON", "2007-10-01", lambda t: beside(t, 0, -(10**6))),
+    "months": ("MS", "1907-10-01", lambda t: beside(t, 0, -(10**6))),
+    "tenths of a second": ("100ms", "2007-10-01", lambda t: beside(t, 0, 10**6, -(10**6))),
+}
+
+
+@pytest.mark.parametrize("kind", NEAR)
+def test_times_beside_a_regular_one_by_less_than_a_hundredth_of_a_step_are_that_one(tmp_path, caplog, kind):
+    caplog.set_level("INFO")
+    freq, first, written = NEAR[kind]
+    stamps = pd.date_range(first, periods=800, freq=freq)
+    table = pd.DataFrame({"date": written(stamps), "y": values(len(stamps), 24)})
+    count = int((table["date"] != stamps).sum())
+    sentence = f"{count} of 800 times lie within 1 % of a step of a regular one and are read as that: "
+    table.to_csv(tmp_path / "series.csv", index=False)
+    check = check_file(str(tmp_path / "series.csv"))
+    assert check.readable and check.command and check.layout.resample is None
+    assert [text for text in check.findings.texts("note") if sentence in text]
+    frame = read_frame(tmp_path / "series.csv")
+    assert (frame.timestamps == stamps).all() and frame.freq == freq
+    assert len(notes(sentence, caplog)) == 1
+    caplog.clear()
+    as_panel(table).to_csv(tmp_path / "panel.csv", index=False)
+    panel = read(tmp_path / "panel.csv", id_column="id")
+    assert panel.freq == freq and panel.first == stamps[0] and set(panel.lengths) == {800}
+    assert len(notes("within 1 % of a step", caplog)) == 1
+    as_panel(table).to_parquet(tmp_path / "panel.parquet", index=False)
+    panel = read(tmp_path / "panel.parquet", id_column="id", cache=str(tmp_path / "cache"))
+    assert panel.freq == freq and panel.first == stamps[0] and set(panel.lengths) == {800}
+    wide = pd.DataFrame({"date": table["date"], "one": table["y"], "two": table["y"] + 1})
+    wide.to_csv(tmp_path / "wide.csv", index=False)
+    panel = read(tmp_path / "wide.csv", panel="columns")
+    assert panel.freq == freq and panel.first == stamps[0] and set(panel.lengths) == {800}
+
+
+def test_a_workbook_filled_downwards_and_resampled_rows_keep_their_hour(tmp_path):
+    stamps = pd.date_range("2007-10-01", periods=480, freq="h")
+    table = pd.DataFrame({"time": drifting(stamps, -8_000_000), "y": values(480, 24)})
+    table["time"] = table["time"].dt.round("ms")
+    table.to_excel(tmp_path / "my.xlsx", index=False)
+    frame = read_frame(tmp_path / "my.xlsx", time_column="time")
+    assert (frame.timestamps == stamps).all()
+    again = read_frame(tmp_path / "my.xlsx", time_column="time", resample="h", aggregate="mean")
+    assert (again.timestamps == stamps).all() and (again.values == frame.values).all()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda t: t + pd.Timedelta("7min"),  # regular as they are
+        lambda t: t + pd.Timedelta("2ms"),
+        lambda t: pd.date_range(t[0], periods=len(t), freq="3590s"),
+        lambda t: beside(t, 0, 60 * SECOND, 0, -60 * SECOND),  # too far
+        lambda t: t + pd.to_timedelta(np.random.default_rng(0).integers(0, 3600, len(t)), unit="s"),
+    ],
+)
+def test_other_times_stay_where_they_are(written):
+    for rows in (5, 300):
+        stamps = written(pd.date_range("2007-10-01", periods=rows, freq="h"))
+        found, moved = stamps_on_grid(stamps)
+        assert found is stamps and moved is None
+
+
+def test_rows_of_one_step_are_repeated_and_those_far_away_are_named(tmp_path):
+    stamps = pd.date_range("2007-10-01", periods=300, freq="h")
+    table = pd.DataFrame({"date": [*beside(stamps, 0, 1000), stamps[5] + pd.Timedelta("2ms")], "y": values(301, 24)})
+    table.to_csv(tmp_path / "my.csv", index=False)
+    assert "stands already in line" in refusal(tmp_path / "my.csv")
+    table.loc[300, "date"] = stamps[5] + pd.Timedelta("20min")
+    table.to_csv(tmp_path / "my.csv", index=False)
+    message = refusal(tmp_path / "my.csv")
+    assert "line 302: the timestamps are not regular: 2007-10-01 05:20:00 follows 2007-10-01 05:00:00" in message
