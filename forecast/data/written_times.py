@@ -71,6 +71,8 @@ class TimeWriter:
         firsts = [next((cell for cell in columns[name] if cell), "") for name in order]
         bare = known is not None and "quarter" in known and not firsts[-1].lower().startswith("q")
         widths = tuple(1 if known else len(cell.split()) for cell in firsts)
+        if zone is None and "%z" in (time_format or "").replace("%Z", "%z"):
+            zone = read_timestamps(columns, missing=(), time_format=time_format).settings.get("data.time_zone")
         return cls(names, time_format, texts, zone, widths, order, known is not None, bare)
 
     def cells(self, stamps: pd.DatetimeIndex) -> list[list[str]]:

@@ -190,3 +190,63 @@ def test_rows_of_one_step_are_repeated_and_those_far_away_are_named(tmp_path):
     table.to_csv(tmp_path / "my.csv", index=False)
     message = refusal(tmp_path / "my.csv")
     assert "line 302: the timestamps are not regular: 2007-10-01 05:20:00 follows 2007-10-01 05:00:00" in message
+
+
+def local(zone, *, first="2021-11-01", periods=600, freq="D"):
+    return pd.date_range(first, periods=periods, freq=freq, tz=zone)
+
+
+LOCAL = {
+    "Berlin": (local("Europe/Berlin"), "Europe/Berlin"),
+    "London": (local("Europe/London"), "Europe/London"),
+    "New York": (local("America/New_York"), "America/New_York"),
+    "Lord Howe": (local("Australia/Lord_Howe"), "Australia/LHI"),
+    "a winter": (local("Europe/Berlin", periods=140), "Etc/GMT-1"),
+    "India": (local("Asia/Kolkata"), "Asia/Calcutta"),
+    "gas days": (local("Europe/Berlin", first="2021-11-01 06:00"), "Europe/Berlin"),
+    "weeks": (local("Europe/Berlin", freq="W-MON", periods=200), "Europe/Berlin"),
+    "months": (local("Europe/Berlin", freq="MS", first="2009-01-01", periods=160), "Europe/Berlin"),
+}
+
+
+@pytest.mark.parametrize("kind", LOCAL)
+def test_midnights_with_offsets_are_days(tmp_path, caplog, kind):
+    caplog.set_level("INFO")
+    stamps, zone = LOCAL[kind]
+    days = stamps.tz_localize(None)
+    table = pd.DataFrame({"date": [stamp.isoformat(" ") for stamp in stamps], "y": values(len(stamps), 7)})
+    table.to_csv(tmp_path / "series.csv", index=False)
+    check = check_file(str(tmp_path / "series.csv"))
+    assert check.readable and check.command and check.layout.resample is None
+    (note,) = [text for text in check.findings.texts("note") if "days by their own clocks" in text]
+    assert f"as data.time_zone={zone} reads them" in note
+    frame = read_frame(tmp_path / "series.csv")
+    assert (frame.timestamps == days).all() and frame.freq == days.freqstr
+    again = read_frame(tmp_path / "series.csv", time_zone=zone)
+    assert (again.timestamps == days).all()
+    caplog.clear()
+    as_panel(table).to_csv(tmp_path / "panel.csv", index=False)
+    panel = read(tmp_path / "panel.csv", id_column="id")
+    assert panel.freq == days.freqstr and panel.first == days[0] and set(panel.lengths) == {len(days)}
+    assert len(notes("days by their own clocks", caplog)) == 1
+
+
+def test_a_zone_that_is_set_is_kept_and_hours_are_instants(tmp_path):
+    stamps = local("Europe/Berlin")
+    table = pd.DataFrame({"date": [stamp.isoformat(" ") for stamp in stamps], "y": values(600, 7)})
+    table.to_csv(tmp_path / "my.csv", index=False)
+    assert "not regular" in refusal(tmp_path / "my.csv", time_zone="UTC")
+    cells = [stamp.isoformat(" ") for stamp in local("Europe/Berlin", freq="h", periods=5000)]
+    reading = read_timestamps({"time": cells}, missing=())
+    assert reading.settings == {"data.time_zone": "UTC"} and reading.notes == []
+
+
+@pytest.mark.parametrize("written", [lambda t: f"{t:%Y-%m-%dT%H:%M:%SZ}", lambda t: str(int(t.timestamp()))])
+def test_midnights_written_in_utc_are_said_to_be_days_of_a_zone_that_reads_them(tmp_path, written):
+    stamps = local("Europe/Berlin")
+    table = pd.DataFrame({"date": [written(stamp.tz_convert("UTC")) for stamp in stamps], "y": values(600, 7)})
+    table.to_csv(tmp_path / "my.csv", index=False)
+    check = check_file(str(tmp_path / "my.csv"))
+    assert any("data.time_zone=Europe/Berlin reads them as days" in text for text in check.findings.texts("note"))
+    frame = read_frame(tmp_path / "my.csv", time_zone="Europe/Berlin")
+    assert (frame.timestamps == stamps.tz_localize(None)).all() and frame.freq == "D"

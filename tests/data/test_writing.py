@@ -95,6 +95,7 @@ CASES = {
     ),
     "offsets, in Berlin": ("D", berlin, {"time_zone": "Europe/Berlin"}, ""),
     "offsets": ("h", lambda t: [f"{t:%Y-%m-%d %H:%M:%S}+00:00"], {}, ""),
+    "offsets of local days": ("D", berlin, {}, ""),
     "GMT": ("h", fmt("%Y-%m-%d %H:%M GMT"), {}, ""),
     "year, month, day": (
         "D",
