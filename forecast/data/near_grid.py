@@ -18,14 +18,14 @@ _UNITS = (86_400_000_000_000, 3_600_000_000_000, 60_000_000_000, 1_000_000_000, 
 class Moved(NamedTuple):
     """How many times were moved to the grid, and the first of them, before and after, in nanoseconds since 1970."""
 
-    count: int
+    times: int
     before: int
     after: int
 
     def note(self, total: int) -> str:
         """A sentence. total: of how many times."""
         return (
-            f"{self.count} of {counted(total, 'time')} lie within 1 % of a step of a regular one and are "
+            f"{self.times} of {counted(total, 'time')} lie within 1 % of a step of a regular one and are "
             f"read as that: {pd.Timestamp(self.before)} as {pd.Timestamp(self.after)}."
         )
 

@@ -160,6 +160,6 @@ def _sorted(rows: SortedRows, source: CsvSource, whole: PanelRows) -> SortedRows
             rows.times[begin:stop], rows.values[begin:stop] = ordered.times, ordered.values
         lengths.append(ordered.lengths)
         if ordered.moved is not None:
-            moved = ordered.moved if moved is None else moved._replace(count=moved.count + ordered.moved.count)
+            moved = ordered.moved if moved is None else moved._replace(times=moved.times + ordered.moved.times)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
     return replace(rows, offsets=offsets, times=rows.times[:stop], values=rows.values[:stop], moved=moved)

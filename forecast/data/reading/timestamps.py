@@ -101,7 +101,7 @@ def read_timestamps(
     kinds, instants = _faults(texts, stamps, time_format)
     late = midnights_as_24(texts, time_format)
     of_day_before = np.zeros(len(texts), dtype=bool) if late is None else np.asarray(late == stamps)
-    stamps, notes = stamps.where(kinds == ""), _without_effect(time_zone)
+    stamps, notes = pd.DatetimeIndex(stamps.where(kinds == "")), _without_effect(time_zone)
     if instants:
         days, known, notes = _local_days(texts, stamps) if time_zone is None else (None, None, [])
         key = zone.key if days is None else known
@@ -268,7 +268,7 @@ def _local_days(
     clocks = (known - known.normalize()).unique()
     if not 0 < len(clocks) <= _MOST_CLOCKS or len(held) < 2:
         return None, None, []
-    signed = [_SIGNED.search(texts[i]) if _OFFSET.search(texts[i]) else None for i in held]
+    signed = [_SIGNED.search(texts[i]) if _OFFSET.search(texts[i]) else None for i in held.tolist()]
     minutes = [int(f"{m[1]}1") * (60 * int(m[2]) + int(m[3] or 0)) if m else 0 for m in signed]
     offsets = pd.to_timedelta(minutes, unit="min")
     local = known + offsets
