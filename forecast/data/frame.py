@@ -13,6 +13,7 @@ import pandas as pd
 
 from forecast.data.findings import GAPS_FIX, Findings, Gaps
 from forecast.data.gaps import Repair, Side, check_gaps, fill, filled_cells, rows_since_measured
+from forecast.data.near_grid import stamps_on_grid
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
@@ -168,10 +169,16 @@ def series_of(table: Table, spec: TableSpec, findings: Findings) -> tuple[Table,
 
 
 def one_series(table: Table, layout: Layout, findings: Findings) -> Table:
-    """The rows in the order of time, repeated ones made one, brought to one frequency, as the layout says."""
+    """The rows in the order of time, repeated ones made one, brought to one frequency, as the layout says.
+
+    Times near a grid are moved onto it, as `near_grid.on_grid` does.
+    """
     if table.timestamps.hasnans:  # an error was found; where the row belongs nobody knows
         return table
-    rows = merged(Rows(table.timestamps, table.values), layout.duplicates)
+    stamps, moved = stamps_on_grid(table.timestamps) if layout.time_columns else (table.timestamps, None)
+    if moved is not None:
+        findings.say(moved.note(len(stamps)))
+    rows = merged(Rows(stamps, table.values), layout.duplicates)
     if layout.resample is not None and layout.aggregate is not None:
         rows = resampled(rows, layout.resample, layout.aggregate)
     for note in rows.notes:

@@ -71,6 +71,8 @@ class TimeWriter:
         firsts = [next((cell for cell in columns[name] if cell), "") for name in order]
         bare = known is not None and "quarter" in known and not firsts[-1].lower().startswith("q")
         widths = tuple(1 if known else len(cell.split()) for cell in firsts)
+        if zone is None and "%z" in (time_format or "").replace("%Z", "%z"):
+            zone = read_timestamps(columns, missing=(), time_format=time_format).settings.get("data.time_zone")
         return cls(names, time_format, texts, zone, widths, order, known is not None, bare)
 
     def cells(self, stamps: pd.DatetimeIndex) -> list[list[str]]:
@@ -123,14 +125,19 @@ class TimeWriter:
         matches = [pattern.fullmatch(cell) for cell in self.sample] if pattern else []
         if not matches or None in matches:
             return None
-        found: dict[str, list[str]] = {}
+        samples: dict[str, list[str]] = {}
         for match in matches:
             for directive, text in match.groupdict().items() if match else ():
-                found.setdefault(directive, []).append(text)
+                samples.setdefault(directive, []).append(text)
         pieces = re.split("(%.)", time_format)
+        # Midnight as hour 24 of the day before, where the cells have that.
+        late = (times == times.normalize()) & ("24" in samples.get("H", ()))
         return [
-            "".join(_written(piece[1], stamp, found) if piece.startswith("%") else piece for piece in pieces)
-            for stamp in times
+            "".join(
+                "24" if of_before and piece == "%H" else _written(piece[1], day, samples) if piece[:1] == "%" else piece
+                for piece in pieces
+            )
+            for day, of_before in zip(times - pd.to_timedelta(late.astype(int), unit="D"), late, strict=True)
         ]
 
     def _quarter(self, stamp: pd.Timestamp) -> str:

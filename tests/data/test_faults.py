@@ -73,8 +73,8 @@ FAULTS = {
         "line 13 ... line 2; 11 of 22 rows ... several series in one file ... choose one, as data.where=",
     ),
     "a row off the grid": (
-        table("2016-07-01 05:00:30" if i == 5 else t for i, t in enumerate(HOURS)),
-        "line 7: the timestamps are not regular: 2016-07-01 05:00:30 ... 'h' expects 2016-07-01 05:00:00",
+        table("2016-07-01 05:01:30" if i == 5 else t for i, t in enumerate(HOURS)),
+        "line 7: the timestamps are not regular: 2016-07-01 05:01:30 ... 'h' expects 2016-07-01 05:00:00",
     ),
     "one row": (table(HOURS[:1]), "1 rows are too few ... At least 3"),
     "two rows": (table(HOURS[:2]), "2 rows are too few ... At least 3"),

@@ -51,6 +51,12 @@ def from_berlin(stamp):
     return [f"{stamp.tz_localize('Europe/Berlin').tz_convert('UTC'):%Y-%m-%d %H:%MZ}"]
 
 
+def to_24(stamp):
+    """The day and the hour, 1 to 24, that end there."""
+    day = stamp - pd.Timedelta("1ns")
+    return f"{day:%d.%m.%Y}", f"{stamp.hour or 24}"
+
+
 PARTS, MIXED = {"time_column": ("year", "month", "day")}, {"time_column": ("Day", "Month", "Year")}
 GERMAN = {"separator": ";", "decimal": ","}
 CASES = {
@@ -89,6 +95,7 @@ CASES = {
     ),
     "offsets, in Berlin": ("D", berlin, {"time_zone": "Europe/Berlin"}, ""),
     "offsets": ("h", lambda t: [f"{t:%Y-%m-%d %H:%M:%S}+00:00"], {}, ""),
+    "offsets of local days": ("D", berlin, {}, ""),
     "GMT": ("h", fmt("%Y-%m-%d %H:%M GMT"), {}, ""),
     "year, month, day": (
         "D",
@@ -104,6 +111,8 @@ CASES = {
     ),
     "month by name": ("MS", lambda t: [str(t.year), f"{t:%B}"], {"time_column": ("year", "month")}, ""),
     "year and quarter": ("QS", lambda t: [str(t.quarter), str(t.year)], {"time_column": ("quarter", "year")}, ""),
+    "hours 1 to 24": ("h", lambda t: list(to_24(t)), {"time_column": ("date", "hour")}, "2021-03-01 01:00:00"),
+    "midnight as 24:00": ("h", lambda t: [f"{to_24(t)[0]} {t.hour or 24:02}:00"], {}, "2021-03-01 01:00:00"),
     "date and time": ("h", lambda t: [f"{t:%d/%m/%Y}", f"{t:%H:%M}"], {"time_column": ("Date", "Time")}, ""),
     "semicolons, commas, points": ("h", fmt("%Y-%m-%d %H:%M"), {**GERMAN, "thousands": "."}, ""),
     "tabs": ("h", fmt("%Y-%m-%d %H:%M"), {"separator": "\t"}, ""),

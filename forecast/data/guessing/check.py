@@ -14,6 +14,7 @@ from forecast.data.guessing.choices import Given, Guess, Undecided, settings_of
 from forecast.data.guessing.column_notes import note_columns
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
 from forecast.data.guessing.train_command import train_command
+from forecast.data.near_grid import stamps_on_grid
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets
@@ -181,7 +182,7 @@ def _read(check: FileCheck, opened: Opened, guess: Guess, given: Given) -> None:
     stamps = table.timestamps.dropna()
     check.table, check.freq = series_of(table, spec, findings)
     if check.freq is not None and guess.layout.time_column is not None:
-        report_clock_changes(stamps, check.freq, findings)
+        report_clock_changes(stamps_on_grid(stamps)[0], check.freq, findings)
     check.rows = len(check.table.values)
     check.rows_missing = 0 if check.freq is None else rows_missing(check.table.ordered(), check.freq) or 0
     check.outliers = note_columns(check.table, findings)

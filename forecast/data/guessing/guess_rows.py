@@ -15,6 +15,7 @@ from forecast.data.frequency import grid_frequency, infer_frequency, rows_missin
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
 from forecast.data.guessing.train_command import hydra_value, typed
+from forecast.data.near_grid import stamps_on_grid
 from forecast.data.reading.layout import Cell
 from forecast.data.reading.raw_columns import RawColumn
 from forecast.data.reading.rows import Rows, merged, resampled
@@ -50,7 +51,8 @@ def decided_rows(table: Table, columns: Sequence[RawColumn], guess: Guess, given
     stamps = table.timestamps
     if stamps.hasnans or not len(stamps):
         return table
-    _decide_series(table, columns, guess, given)
+    stamps, _ = stamps_on_grid(stamps) if guess.layout.time_columns else (stamps, None)
+    _decide_series(replace(table, timestamps=stamps), columns, guess, given)
     rows = merged(Rows(stamps, table.values), guess.layout.duplicates)
     if not {"resample", "aggregate"} & set(given) and not rows.timestamps.duplicated().any():
         found = find_resampling(rows.timestamps, rows.timestamps[np.flatnonzero(~np.isnan(rows.values).all(axis=1))])

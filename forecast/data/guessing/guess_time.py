@@ -26,7 +26,7 @@ _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?(\.\d+)?( ?[AaPp][Mm])?", re.ASCII)
 _LONG = 8  # digits: fewer are a time only by the name of the column
 _MOST, _FEW = 0.5, 0.1  # shares of the cells
 _PARTS = ("year", "quarter", "month", "day", "hour", "minute", "second")
-_LARGEST = {"quarter": 4, "month": 12, "day": 31, "hour": 23, "minute": 59, "second": 59}
+_LARGEST = {"quarter": 4, "month": 12, "day": 31, "hour": 24, "minute": 59, "second": 59}
 
 Names = tuple[str, ...]
 

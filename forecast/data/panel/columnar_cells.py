@@ -200,6 +200,8 @@ class Times:
         self._faults = {code: " ".join(column[code] for column in cells) for code in read.faults}
         if read.how:
             findings.say(f"The time is read as {read.how}.")
+        for note in read.notes:
+            findings.say(note)
         self.time_format = read.settings.get("data.time_format")
 
     def times(self, collected: IntArray, where: Callable[[int], str]) -> IntArray:

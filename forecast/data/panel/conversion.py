@@ -147,17 +147,19 @@ def _placed(
 
 def _sorted(rows: SortedRows, source: CsvSource, whole: PanelRows) -> SortedRows:
     """The same in the order of time within each series, repeated rows made one, in the same arrays."""
-    lengths, stop = [], 0
+    lengths, stop, moved = [], 0, rows.moved
     for first, block in rows.blocks():
         series = np.repeat(np.arange(len(block.ids)), block.lengths)
-        found = in_order(
+        ordered = in_order(
             replace(whole, series=series, times=block.times, values=block.values, ids=block.ids, where=block.where),
             source.duplicates,
             rows.name,
         )
-        begin, stop = stop, stop + int(found.offsets[-1])
-        if begin < int(rows.offsets[first]) or found.times is not block.times:  # else they stand there already
-            rows.times[begin:stop], rows.values[begin:stop] = found.times, found.values
-        lengths.append(found.lengths)
+        begin, stop = stop, stop + int(ordered.offsets[-1])
+        if begin < int(rows.offsets[first]) or ordered.times is not block.times:  # else they stand there already
+            rows.times[begin:stop], rows.values[begin:stop] = ordered.times, ordered.values
+        lengths.append(ordered.lengths)
+        if ordered.moved is not None:
+            moved = ordered.moved if moved is None else moved._replace(times=moved.times + ordered.moved.times)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
-    return replace(rows, offsets=offsets, times=rows.times[:stop], values=rows.values[:stop])
+    return replace(rows, offsets=offsets, times=rows.times[:stop], values=rows.values[:stop], moved=moved)

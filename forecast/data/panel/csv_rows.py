@@ -10,6 +10,7 @@ import pandas as pd
 from forecast.data.cells import IntArray
 from forecast.data.findings import Findings, quoted
 from forecast.data.guessing.train_command import hydra_value
+from forecast.data.near_grid import stamps_on_grid
 from forecast.data.panel.csv_quick import LongColumns, quick_long
 from forecast.data.panel.names import (
     check_ids,
@@ -144,6 +145,11 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
         times = steps_in(raw, spec)
         table = table_of(raw, spec if times is None else _untimed(spec), findings)
         times = times if times is None or table.origin is None else times[table.origin]
+    if times is None and layout.time_columns:
+        regular, moved = stamps_on_grid(table.timestamps)
+        if moved is not None:
+            findings.say(moved.note(len(regular)))
+            table = replace(table, timestamps=regular)
     if layout.resample is not None and layout.aggregate is not None:
         _refuse_resampling(layout, stepped=times is not None)
         rows = resampled(

@@ -1,5 +1,6 @@
 """The steps of time that all series of a panel have: inferred from the rows inside them, and checked on every row."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from forecast.data.panel.frame import STEP_FREQ
 from forecast.data.panel.rows import SortedRows, said
 from forecast.errors import UserError
 
+_log = logging.getLogger(__name__)
 _VOTERS = 64  # series that a frequency is inferred from
 _VOTER_ROWS = 5_000  # rows of each of them
 _FEW = 5  # rows: fewer may lie at a coarser step than others' by chance
@@ -81,6 +83,8 @@ def panel_grid(rows: SortedRows, *, stepped: bool, trained_on: str | None) -> Gr
             f"{rows.name} has {'steps without a calendar' if stepped else 'dates'}; the model was trained on the "
             f"frequency {quoted(trained_on)}. Forecast from rows of that frequency, or train on this file."
         )
+    if rows.moved is not None:
+        _log.info("%s: %s", rows.name, rows.moved.note(len(rows.times)))
     grid = _steps(rows) if stepped else _calendar(rows, trained_on)
     for first, block in rows.blocks():
         positions = grid.positions(block.times)

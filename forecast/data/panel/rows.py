@@ -12,6 +12,7 @@ import pandas as pd
 
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.findings import counted, quoted
+from forecast.data.near_grid import Moved, on_grid
 from forecast.data.reading.layout import Duplicates
 from forecast.errors import UserError
 from forecast.text.terminal import listed
@@ -123,7 +124,8 @@ class SortedRows:
     """The rows of S series one after another, each in the order of time and each time once.
 
     offsets (S + 1,): series s has the rows offsets[s] to offsets[s + 1], of which there may be none. times (N,),
-    values (N, C), where, ids (S,), columns (C,) as in PanelRows. name: of the panel, for messages.
+    values (N, C), where, ids (S,), columns (C,) as in PanelRows. name: of the panel, for messages. moved: what
+    `near_grid.on_grid` did.
     """
 
     offsets: IntArray
@@ -133,6 +135,7 @@ class SortedRows:
     ids: Sequence[str]
     columns: tuple[str, ...]
     name: str
+    moved: Moved | None = None
 
     @property
     def lengths(self) -> IntArray:
@@ -165,11 +168,15 @@ class SortedRows:
 def in_order(rows: PanelRows, how: Duplicates, name: str) -> SortedRows:
     """Rows sorted by series and time, repeated ones made one as `rows.merged` does for a single series.
 
+    Times near a grid are moved onto it, as `near_grid.on_grid` does.
     name: of the panel. UserError for repeated rows where `how` is error.
     """
     if not _is_sorted(rows):
         rows = _taken(rows, _order(rows))
-    again = np.concatenate([[False], (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] == rows.times[:-1])])
+    inside = rows.series[1:] == rows.series[:-1]
+    times, moved = (rows.times, None) if rows.stepped else on_grid(rows.times, np.diff(rows.times)[inside])
+    rows = rows if moved is None else replace(rows, times=times)
+    again = np.concatenate([[False], inside & (rows.times[1:] == rows.times[:-1])])
     if again.any():
         if how == "error":
             raise _repeated(rows, int(again.argmax()), int(again.sum()))
@@ -186,6 +193,7 @@ def in_order(rows: PanelRows, how: Duplicates, name: str) -> SortedRows:
         ids=rows.ids,
         columns=rows.columns,
         name=name,
+        moved=moved,
     )
 
 

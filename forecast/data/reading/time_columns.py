@@ -19,7 +19,7 @@ _PARTS = {
     "quarter": ("quarter", "qtr", "q"),
     "month": ("month", "mon", "mnth", "mth", "mo"),
     "day": ("day", "dy", "dd", "dayofmonth", "mday"),
-    "hour": ("hour", "hours", "hr", "hrs", "hh"),
+    "hour": ("hour", "hours", "hr", "hrs", "hh", "hourending", "hourend"),
     "minute": ("minute", "minutes", "min", "mins"),
     "second": ("second", "seconds", "sec", "secs"),
 }

@@ -38,6 +38,11 @@ _PM = re.compile(r"(?<![a-z])pm(?![a-z])", re.IGNORECASE)
 _DECIMAL = re.compile(r"[+-]?\d{1,19}(?:\.\d*)?", re.ASCII)
 _QUARTER = re.compile(r"(\d{4})[-/. ]?q([1-4])|q([1-4])[-/. ]?(\d{4})", re.IGNORECASE | re.ASCII)
 
+# Hour 24 of a day: 2016-07-01 24:00, 1.7.2016 24, 20160701 2400, 2016070124.
+_HOUR_24 = re.compile(
+    r"((?:(?<=\d)|,) *[T ]|^\d{8})24((?:[:. ]?00){0,2}(?:[.,]0+)?(?: ?(?:[Zz]|[+-]\d\d:?\d\d))?)$", re.ASCII
+)
+
 _Row = tuple[re.Pattern[str], tuple[str, ...]]
 _NAME = "[A-Za-z]{3,9}"
 # (writing, its formats); `s` and `r` are what stands between the parts. Where one has several, all are tried.
@@ -150,6 +155,7 @@ def _tail_format(tail: str) -> str | None:
 def read_cells(cells: Sequence[str], time_format: str, *, guessed: bool = False) -> pd.DatetimeIndex:
     """(U,) naive, in UTC where the cells carry an offset; NaT for a cell that is not of the format.
 
+    Hour 24 is midnight of the next day.
     time_format: strptime directives as pandas knows them, ISO8601, quarter, unix, unix_ms, unix_us or unix_ns.
     guessed: such numbers are refused outside the years 1973 to 2100. ValueError for an unknown directive.
     """
@@ -171,7 +177,20 @@ def read_cells(cells: Sequence[str], time_format: str, *, guessed: bool = False)
         stamps = pd.DatetimeIndex(stamps.to_numpy() + np.where(afternoon, 12, 0).astype("timedelta64[h]"))
     clock = np.array([cell in CLOCK for cell in cells], dtype=bool)
     known: pd.DatetimeIndex = pd.DatetimeIndex(stamps.where(np.asarray(stamps.year.isin(YEARS)) & ~clock))
-    return known
+    late = midnights_as_24(cells, time_format) if known.hasnans else None
+    return known if late is None else known.where(known.notna(), late)
+
+
+def midnights_as_24(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex | None:
+    """(U,): midnight of the next day for a cell with hour 24, NaT for any other; None where no cell has it."""
+    places = [i for i, cell in enumerate(cells) if _HOUR_24.search(cell)]
+    if not places:
+        return None
+    stamps = pd.Series(pd.NaT, index=range(len(cells)), dtype="datetime64[ns]")
+    days = read_cells([_HOUR_24.sub(r"\g<1>00\2", cells[i]) for i in places], time_format)
+    stamps.iloc[places] = (days + pd.Timedelta(days=1)).to_numpy()
+    late: pd.DatetimeIndex = pd.DatetimeIndex(stamps)
+    return late
 
 
 def _without_cut_offsets(cells: Sequence[str]) -> list[str]:

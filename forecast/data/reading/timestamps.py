@@ -21,6 +21,7 @@ from forecast.data.reading.time_formats import (
     YEARS,
     ZONE_NAME,
     check_format,
+    midnights_as_24,
     possible_formats,
     read_cells,
     spread,
@@ -28,6 +29,13 @@ from forecast.data.reading.time_formats import (
 from forecast.errors import UserError, closest
 
 _OFFSET = re.compile(r"\d[T :]\d\d.*?(Z|[+-]\d\d?(?::?\d\d)?)$", re.ASCII | re.IGNORECASE)
+_SIGNED = re.compile(r"([+-])(\d\d?):?(\d\d)?$", re.ASCII)
+_MOST_CLOCKS = 4  # times of day in UTC of one time of day in a zone
+# Of zones whose clocks agree the one that most know.
+_USUAL_ZONES = (
+    *("Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Chicago", "America/Denver"),
+    *("America/Los_Angeles", "Australia/Sydney"),
+)
 _A_YEAR = re.compile(r"(?<![\d:])(-?\d{4})(?!\d)|^(\d{4})(?=(?:\d\d){1,2}$)", re.ASCII)
 
 
@@ -67,9 +75,9 @@ def read_timestamps(
 
     Several columns are the parts of a time, known by their names (year, month, day, hour, ...), or are joined by one
     space. missing: cells that hold no timestamp. time_format: reads the cells, joined; one of `read_cells`, None to
-    decide. time_zone: the IANA name of the zone to which instants are converted, None for UTC; cells without an offset
-    stay as they are. AmbiguousTime when two formats fit; UserError for an unknown format or zone, or one that fits no
-    cell.
+    decide. time_zone: the IANA name of the zone to which instants are converted, None for UTC, but midnights by their
+    own offsets are days as they are written; cells without an offset stay as they are. AmbiguousTime
+    when two formats fit; UserError for an unknown format or zone, or one that fits no cell.
     """
     zone = _zone(time_zone)
     if time_format is None and len(columns) == 1:
@@ -91,11 +99,28 @@ def read_timestamps(
     if parts is None and time_format != ISO:
         how, settings = _in_words(time_format), {"data.time_format": time_format}
     kinds, instants = _faults(texts, stamps, time_format)
-    stamps, notes = stamps.where(kinds == "")[codes], _without_effect(time_zone)
+    late = midnights_as_24(texts, time_format)
+    of_day_before = np.zeros(len(texts), dtype=bool) if late is None else np.asarray(late == stamps)
+    stamps, notes = pd.DatetimeIndex(stamps.where(kinds == "")), _without_effect(time_zone)
     if instants:
-        stamps, notes = _converted(stamps, zone)
-        how = f"{how}, {zone.key}" if how else zone.key
-        settings = settings | {"data.time_zone": zone.key}
+        days, known, notes = _local_days(texts, stamps) if time_zone is None else (None, None, [])
+        key = zone.key if days is None else known
+        if days is None:
+            stamps, changes = _converted(stamps[codes], zone)
+            notes = [*notes, *changes]
+        else:
+            stamps = days[codes]
+        how = ", ".join(filter(None, (how, key)))
+        settings = settings | ({"data.time_zone": key} if key else {})
+    else:
+        stamps = stamps[codes]
+    if of_day_before.any():
+        rows = of_day_before[codes]
+        notes = [
+            *notes,
+            f"Hour 24 is midnight of the next day, as where an hour from 1 to 24 is named by its end: "
+            f"{counted(int(rows.sum()), 'row')}, the first {quoted(texts[codes[int(rows.argmax())]])}.",
+        ]
     of_rows = kinds[codes]
     return TimeReading(stamps, how, settings, {int(row): of_rows[row] for row in np.flatnonzero(of_rows)}, notes)
 
@@ -139,7 +164,12 @@ def _decided(texts: list[str], codes: Codes) -> tuple[str, pd.DatetimeIndex]:
         if not any(stamps.equals(other) for other in different.values()):
             different[known] = stamps
     if len(different) > 1:
-        regular = {known: stamps for known, stamps in different.items() if _is_regular(stamps)}
+        once = {known: stamps.dropna().sort_values().unique() for known, stamps in different.items()}
+        regular = {
+            known: different[known]
+            for known, stamps in once.items()
+            if len(stamps) >= 3 and infer_frequency(stamps) is not None
+        }
         different = regular or different
     if len(different) > 1:
         raise _ambiguous(texts, codes, different)
@@ -163,11 +193,6 @@ def _most_readable(texts: list[str], codes: Codes) -> dict[str, pd.DatetimeIndex
     rows = {known: int(weights[stamps.notna()].sum()) for known, stamps in readings.items()}
     most = max(rows.values())
     return {known: readings[known] for known in formats if rows[known] == most and (most or known == ISO)}
-
-
-def _is_regular(stamps: pd.DatetimeIndex) -> bool:
-    once = stamps.dropna().sort_values().unique()
-    return len(once) >= 3 and infer_frequency(once) is not None
 
 
 def _ambiguous(texts: list[str], codes: Codes, readings: dict[str, pd.DatetimeIndex]) -> AmbiguousTime:
@@ -228,6 +253,60 @@ def _zone(name: str | None) -> ZoneInfo:
             f"data.time_zone={name!r} is no time zone.{closest(str(name), available_timezones())} Set the IANA name of "
             "one, as data.time_zone=Europe/Berlin, or data.time_zone=UTC."
         ) from error
+
+
+def _local_days(
+    texts: Sequence[str], stamps: pd.DatetimeIndex
+) -> tuple[pd.DatetimeIndex | None, str | None, list[str]]:
+    """(timestamps (U,) by the clocks of their own offsets, the zone of these, notes) of instants in UTC (U,).
+
+    Where all clocks are at midnight, or at one time of day though the offset changes: these are days. The first is None
+    for others; a note then names the zone in which they are midnights, if there is one.
+    """
+    held = np.flatnonzero(stamps.notna())
+    known = stamps[held]
+    clocks = (known - known.normalize()).unique()
+    if not 0 < len(clocks) <= _MOST_CLOCKS or len(held) < 2:
+        return None, None, []
+    signed = [_SIGNED.search(texts[i]) if _OFFSET.search(texts[i]) else None for i in held.tolist()]
+    minutes = [int(f"{m[1]}1") * (60 * int(m[2]) + int(m[3] or 0)) if m else 0 for m in signed]
+    offsets = pd.to_timedelta(minutes, unit="min")
+    local = known + offsets
+    kinds = offsets.unique()
+    midnights = bool((local == local.normalize()).all())
+    one_clock = midnights or (len(kinds) > 1 and len((local - local.normalize()).unique()) == 1)
+    if one_clock and any(minutes) and len(local.unique()) == len(known.unique()):
+        whole = len(kinds) == 1 and minutes[0] % 60 == 0
+        zone = f"Etc/GMT{-minutes[0] // 60:+d}" if whole else _zone_with(known, offsets)
+        spelled = sorted({m[0] if m else "Z" for m in signed})
+        days = pd.Series(pd.NaT, index=range(len(stamps)), dtype="datetime64[ns]")
+        days.iloc[held] = local.to_numpy()
+        reads = f", as data.time_zone={zone} reads them" if zone else ""
+        note = f"The times of the offsets {' and '.join(spelled)} are days by their own clocks{reads}; "
+        return pd.DatetimeIndex(days), zone, [f"{note}data.time_zone=UTC reads them as instants."]
+    if len(clocks) > 1 and not any(minutes):
+        # The offset that makes each a midnight, of those from -12 to 12 hours.
+        shift = (known.normalize() + pd.Timedelta(days=1) - known) % pd.Timedelta(days=1)
+        zone = _zone_with(known, shift.where(shift <= pd.Timedelta(hours=12), shift - pd.Timedelta(days=1)))
+        if zone:
+            return None, None, [f"All times are midnights in {zone}: data.time_zone={zone} reads them as days."]
+    return None, None, []
+
+
+def _zone_with(stamps: pd.DatetimeIndex, offsets: pd.TimedeltaIndex) -> str | None:
+    """A zone that has these offsets (N,) from UTC at these instants (N,), tried where they change before all."""
+    order = np.argsort(stamps.to_numpy(), kind="stable")
+    local = stamps + offsets
+    changes = np.flatnonzero(np.diff(offsets.to_numpy()[order]))
+    probes = order[np.unique([0, len(order) - 1, *changes, *(changes + 1)])]
+    names = available_timezones()
+    for name in (*(name for name in _USUAL_ZONES if name in names), *sorted(names)):
+        if all(
+            (stamps[rows].tz_localize("UTC").tz_convert(name).tz_localize(None) == local[rows]).all()
+            for rows in (probes, slice(None))
+        ):
+            return name
+    return None
 
 
 def _without_effect(time_zone: str | None) -> list[str]:
