@@ -55,7 +55,7 @@ def test_hour_24_is_midnight_of_the_next_day(tmp_path, caplog, kind):
     assert check.readable and check.command and check.freq == "h" and not check.choices
     assert check.layout.time_columns == tuple(columns)
     (note,) = [text for text in check.findings.texts("note") if "Hour 24" in text]
-    assert "midnight of the next day" in note and "30 rows, the first " in note
+    assert "midnight of the next day" in note and "30 times, the first " in note
     frame = read_frame(tmp_path / "series.csv", time_column=time_columns(columns))
     assert frame.freq == "h" and (frame.timestamps == ENDS).all()
     assert len(notes("Hour 24", caplog)) == 1

@@ -183,7 +183,7 @@ def read_cells(cells: Sequence[str], time_format: str, *, guessed: bool = False)
 
 def midnights_as_24(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex | None:
     """(U,): midnight of the next day for a cell with hour 24, NaT for any other; None where no cell has it."""
-    places = [i for i, cell in enumerate(cells) if _HOUR_24.search(cell)]
+    places = [i for i, cell in enumerate(cells) if "24" in cell and _HOUR_24.search(cell)]
     if not places:
         return None
     stamps = pd.Series(pd.NaT, index=range(len(cells)), dtype="datetime64[ns]")

@@ -115,11 +115,11 @@ def read_timestamps(
     else:
         stamps = stamps[codes]
     if of_day_before.any():
-        rows = of_day_before[codes]
+        first = texts[codes[int(of_day_before[codes].argmax())]]
         notes = [
             *notes,
-            f"Hour 24 is midnight of the next day, as where an hour from 1 to 24 is named by its end: "
-            f"{counted(int(rows.sum()), 'row')}, the first {quoted(texts[codes[int(rows.argmax())]])}.",
+            "Hour 24 is midnight of the next day, as where an hour from 1 to 24 is named by its end: "
+            f"{counted(int(of_day_before.sum()), 'time')}, the first {quoted(first)}.",
         ]
     of_rows = kinds[codes]
     return TimeReading(stamps, how, settings, {int(row): of_rows[row] for row in np.flatnonzero(of_rows)}, notes)
