@@ -112,6 +112,28 @@ def test_missing_rows_and_values_are_counted_with_the_first_runs_and_the_longest
     assert texts(check, "error") == []
 
 
+@pytest.mark.parametrize("freq", ["h", "D", "W-SUN", "MS"])
+def test_a_step_that_no_row_makes_has_no_cell_to_quote(path, freq):
+    """It is named by its time; a step whose rows lack the value still quotes their first."""
+    data = table(rows=700, freq=freq)
+    data.loc[[500, 501], "temp"] = np.nan
+    twice = pd.concat([data, data.assign(date=data["date"] + pd.Timedelta("10min"))])
+    rows = twice.sort_values("date", kind="stable")
+
+    def said(rows):
+        check = checked(path, lines_of(rows), resample=freq, aggregate="mean")
+        return [one for one in texts(check, "mend") if one.startswith("Column")]
+
+    assert said(rows) == [
+        "Column 'temp': 2 values of 700 missing, the first in line 1002 (''), at most 2 in succession."
+    ]
+    first = f"the first at {data['date'][300]}, where no row is, at most 3 in succession."
+    assert said(rows.drop(index=[300, 301, 302])) == [
+        f"Column 'load': 3 values of 700 missing, {first}",
+        f"Column 'temp': 5 values of 700 missing, {first}",
+    ]
+
+
 @pytest.mark.parametrize(
     ("cut", "emptied", "policy"),
     [
@@ -457,7 +479,8 @@ def test_irregular_rows_are_brought_to_their_usual_step(path):
     data["date"] += pd.to_timedelta(np.random.default_rng(0).integers(0, 600, 1999), unit="s")
     check = checked(path, lines_of(data))
     assert (check.layout.resample, check.layout.aggregate, check.freq) == ("30min", "mean", "30min")
-    assert check.reasons[0].startswith("data.resample=30min data.aggregate=mean: rows with values are 0 days 00:")
+    assert check.reasons[0].startswith("data.resample=30min data.aggregate=mean: rows with values are ")
+    assert " minutes" in check.reasons[0] and "days" not in check.reasons[0]
     assert_reads(check)
 
 

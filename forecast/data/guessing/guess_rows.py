@@ -11,7 +11,7 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
 from forecast.data.findings import quoted
-from forecast.data.frequency import grid_frequency, infer_frequency, rows_missing
+from forecast.data.frequency import grid_frequency, infer_frequency, lasting, rows_missing
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
 from forecast.data.guessing.train_command import hydra_value, typed
@@ -177,7 +177,7 @@ def find_resampling(stamps: pd.DatetimeIndex, valued: pd.DatetimeIndex) -> tuple
     usual = int(np.median(own))
     seconds = [_seconds(step) for step in PLAIN_STEPS]
     nearest = int(np.argmin([abs(np.log(usual / 1e9 / size)) for size in seconds]))
-    alike = f"rows with values are {pd.Timedelta(usual)} apart as a rule, but at no fixed times"
+    alike = f"rows with values are {lasting(usual / 1e9)} apart as a rule, but at no fixed times"
     steps_tried = [step for step in PLAIN_STEPS[nearest:] if _seconds(step) <= _COARSEST * usual / 1e9]
     empty = {step: float((pd.Series(1, index=valued).resample(step).count() == 0).mean()) for step in steps_tried}
     near = {step: share for step, share in empty.items() if _seconds(step) <= _COARSER * usual / 1e9 and share <= _FEW}
