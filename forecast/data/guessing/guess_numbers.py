@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from forecast.data.findings import counted, quoted
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
-from forecast.data.guessing.column_guess import AmbiguousStyle, StyleGuess, guess_missing, guess_style
+from forecast.data.guessing.column_guess import AmbiguousStyle, StyleGuess, guess_missing, guess_style, is_usual_code
 from forecast.data.reading.layout import USUAL, Cell
 from forecast.data.reading.numbers import NumberStyle
 from forecast.data.reading.raw_columns import RawColumn
@@ -75,6 +75,8 @@ def _decide_missing(columns: Sequence[RawColumn], guess: Guess) -> None:
 
 
 def _is_code(mark: float, column: RawColumn) -> bool:
+    if is_usual_code(mark):
+        return True
     size = abs(mark)
     plain = size in _CODES or (size >= 100 and size % 100 == 0)
     return plain and int(np.count_nonzero(column.numbers == mark)) > _OFTEN * len(column)

@@ -1,6 +1,7 @@
 """What a table's rows seem to be: several series below one another, repeats, an irregular series, a column of gaps."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
@@ -94,13 +95,16 @@ def _decide_series(table: Table, columns: Sequence[RawColumn], guess: Guess, giv
 
 
 def _without_gaps(table: Table, rows: Rows, guess: Guess) -> Table:
-    """The table without columns in which no gap rule could fill enough; named ones stay, to be refused."""
-    bad = {} if guess.layout.columns is not None else mostly_missing(table.columns, rows)
+    """The table without columns that say nothing, or in which no gap rule could fill enough; named ones stay."""
+    shares = {} if guess.layout.columns is not None else mostly_missing(table.columns, rows)
+    bad = {name: f"lacks {share:.0%} of its values" for name, share in shares.items()}
+    if guess.kept is not None:
+        bad |= {name: why for name, why in saying_nothing(table, guess.kept, guess.target).items() if name not in bad}
     if not bad:
         return table
-    shares = ", ".join(f"{quoted(name)} lacks {share:.0%} of its values" for name, share in bad.items())
     drop = (*guess.layout.drop, *bad)
-    guess.set(f"data.drop={hydra_value(list(drop))}: {shares}", drop=drop)
+    why = ", ".join(f"{quoted(name)} {why}" for name, why in bad.items())
+    guess.set(f"data.drop={hydra_value(list(drop))}: {why}", drop=drop)
     keep = [place for place, name in enumerate(table.columns) if name not in bad]
     return replace(
         table,
@@ -108,6 +112,30 @@ def _without_gaps(table: Table, rows: Rows, guess: Guess) -> Table:
         places=[table.places[place] for place in keep],
         values=table.values[:, keep],
     )
+
+
+def saying_nothing(table: Table, kept: Collection[str], target: str | None) -> dict[str, str]:
+    """{column: why} for constants, numbers of the rows and copies of another column, those in `kept` aside.
+
+    Never the target; of its copies it is the one that stays. Empty where no other column is left.
+    """
+    found: dict[str, str] = {}
+    first: dict[bytes, str] = {}
+    columns = [pair for pair in zip(table.columns, table.values.T, strict=True) if pair[0] not in kept]
+    for name, column in sorted(columns, key=lambda pair: pair[0] != target):
+        known = column[~np.isnan(column)]
+        key = hashlib.sha256(np.where(np.isnan(column), np.nan, column).tobytes()).digest()
+        if len(known) and (known == known[0]).all():
+            why = f"is always {known[0]:g}"
+        elif column[0] in (0, 1) and (np.diff(column) == 1).all():
+            why = "counts the rows"
+        elif (twin := first.setdefault(key, name)) != name:
+            why = f"is {quoted(twin)} once more"
+        else:
+            continue
+        if name != target:
+            found[name] = why
+    return found if len(found) < len(table.columns) else {}
 
 
 def looks_stacked(stamps: pd.DatetimeIndex) -> bool:
