@@ -33,8 +33,7 @@ def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, 
         "features": checkpoint.features,
         "target": first_target(config["data"].get("target")),
         "protocol": protocol_name,
-        "seed": config["seed"],
-        **lengths(config),
+        **sizes(checkpoint, target),
         **({"trial": True} if _section(config, "trainer").get("fast_dev_run") else {}),
         "parameters": checkpoint.record["parameters"],
         "best_epoch": checkpoint.best_epoch,
@@ -52,10 +51,14 @@ def members(checkpoint: Checkpoint) -> dict[str, Any]:
     return {"members": [{"model": member["name"], "run": run, "weights": of} for member, run, of in named]}
 
 
-def lengths(config: Mapping[str, Any]) -> dict[str, int | None]:
-    """The lengths of the windows; no label_len of a model without a decoder that begins with so many steps."""
-    label_len = config["label_len"] if has_start_token(config["model"]["_target_"]) else None
-    return {"seq_len": config["seq_len"], "label_len": label_len, "pred_len": config["pred_len"]}
+def sizes(checkpoint: Checkpoint, target: str) -> dict[str, int | None]:
+    """The seed, and the lengths of windows; no label_len of a model whose decoder begins with no known steps.
+
+    target: the path of the model's class.
+    """
+    config = checkpoint.config
+    values = {key: config[key] for key in ("seed", "seq_len", "label_len", "pred_len")}
+    return values if has_start_token(target) else values | {"label_len": None}
 
 
 def first_target(target: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands import Answer
-from forecast.commands.description import lengths, slot_names
+from forecast.commands.description import sizes, slot_names
 from forecast.config.trust import as_typed
 from forecast.data.guessing.train_command import typed
 from forecast.documents import DocumentError, read_json
@@ -42,8 +42,7 @@ def make_card(checkpoint: Checkpoint) -> dict[str, Any]:
         "parameters": record["parameters"],
         "sizes": {k: v for k, v in config["model"].items() if k[0] != "_" and not isinstance(v, dict)},
         "attention": slot_names(record["choices"]),
-        **lengths(config),
-        "seed": config["seed"],
+        **sizes(checkpoint, config["model"]["_target_"]),
         "epoch": checkpoint.epoch,
         "step": checkpoint.step,
         "is_best": checkpoint.is_best,

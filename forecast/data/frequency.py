@@ -9,7 +9,6 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import Day, Tick
 
-from forecast.data.findings import counted
 from forecast.data.time_features import base_frequency
 from forecast.errors import UserError
 
@@ -78,13 +77,6 @@ def grid_frequency(timestamps: pd.DatetimeIndex) -> str | None:
     missing = {freq: rows_missing(timestamps, freq) for freq in dict.fromkeys(candidates)}
     counts = {freq: count for freq, count in missing.items() if count is not None}
     return min(counts, key=lambda freq: counts[freq], default=None)
-
-
-def lasting(seconds: float) -> str:
-    """So many seconds, to the nearest, in words: '5 minutes', '1 day 2 hours'."""
-    parts = pd.Timedelta(seconds=round(seconds)).components
-    counts = zip(("day", "hour", "minute", "second"), parts, strict=False)
-    return " ".join(counted(count, unit) for unit, count in counts if count) or f"{seconds:g} seconds"
 
 
 def first_deviation(timestamps: pd.DatetimeIndex, *, over_gaps: bool = False) -> tuple[int, str, str]:

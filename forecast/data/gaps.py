@@ -76,7 +76,8 @@ def _check_columns(table: Table, absent: int, findings: Findings) -> None:
             line, cells = records[row]
             cell = cells[place] if place < len(cells) else ""
             first = f"in line {line} ({quoted(cell)})"
-            if table.is_empty_step(row):
+            origin = table.origin
+            if origin is not None and origin[row] in origin[row + 1 : row + 2]:  # a step of data.resample without rows
                 first = f"at {table.timestamps[row]}, where no row is"
             where = f", the first {first}, at most {longest_run(missing[:, column])} in succession"
         beside = 0 if count > MOST_MISSING * rows else absent

@@ -54,7 +54,7 @@ def fit_closed_form(plan: Plan, model: FittedModel, data: PreparedData | PanelDa
     return Trained(finished=True, is_first=True, device=CPU, cost=cost, loggers=[logger] if logger else [])
 
 
-def as_settings(options: Mapping[str, Any]) -> Iterator[str]:
+def as_settings(options: Mapping[str, object]) -> Iterator[str]:
     """KEY=VALUE of each option; of those of a part, as skip_options has them, each under its name: skip.KEY=VALUE."""
     for key, value in options.items():
         if isinstance(value, Mapping):

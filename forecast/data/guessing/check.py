@@ -140,8 +140,8 @@ def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecide
     found: list[Choice] = []
     refused = []
     for what, settings in undecided.readings:
-        one = FileCheck(check.path, Findings(check.path, strict=False), check.target, check.features, check.pred_len)
-        one.kept = check.kept
+        again = Findings(check.path, strict=False)
+        one = FileCheck(check.path, again, check.target, check.features, check.pred_len, kept=check.kept)
         one = _checked(one, opened, {**given, **settings})
         refused.append(one.findings.texts("error"))
         found += [Choice(what, one.command)] if one.command is not None else []

@@ -27,7 +27,8 @@ def decide_numbers(columns: Mapping[str, RawColumn], guess: Guess, given: Given)
     if "decimal" not in given and "thousands" not in given:
         style = guess_style(numbers)
         if isinstance(style, AmbiguousStyle) and layout.separator == ",":
-            style = _without_decimal_comma(style)
+            left = [other for other in style.styles if other.decimal != ","]  # where commas separate the cells
+            style = StyleGuess(left[0], ((style.column, style.cell),)) if len(left) == 1 else style
         if isinstance(style, AmbiguousStyle):
             keys = [{key.removeprefix("data."): value for key, value in one.items()} for one in style.settings]
             keys = [one or {"decimal": USUAL.decimal} for one in keys]
@@ -43,12 +44,6 @@ def decide_numbers(columns: Mapping[str, RawColumn], guess: Guess, given: Given)
             guess.set(style_reason(style), **settings)
     if "missing" not in given:
         _decide_missing(numbers, guess)
-
-
-def _without_decimal_comma(ambiguous: AmbiguousStyle) -> StyleGuess | AmbiguousStyle:
-    """Where commas separate the cells no number has a decimal one: the only style that is left, if it is one."""
-    left = [style for style in ambiguous.styles if style.decimal != ","]
-    return StyleGuess(left[0], ((ambiguous.column, ambiguous.cell),)) if len(left) == 1 else ambiguous
 
 
 def style_reason(guess: StyleGuess) -> str:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
-from forecast.data.findings import quoted
-from forecast.data.frequency import grid_frequency, infer_frequency, lasting, rows_missing
+from forecast.data.findings import counted, quoted
+from forecast.data.frequency import grid_frequency, infer_frequency, rows_missing
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
 from forecast.data.guessing.train_command import hydra_value, typed
@@ -119,7 +119,7 @@ def saying_nothing(table: Table, kept: Collection[str], target: str | None) -> d
 
     Never the target; of its copies it is the one that stays. Empty where no other column is left.
     """
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     first: dict[bytes, str] = {}
     columns = [pair for pair in zip(table.columns, table.values.T, strict=True) if pair[0] not in kept]
     for name, column in sorted(columns, key=lambda pair: pair[0] != target):
@@ -134,8 +134,8 @@ def saying_nothing(table: Table, kept: Collection[str], target: str | None) -> d
         else:
             continue
         if name != target:
-            found[name] = why
-    return found if len(found) < len(table.columns) else {}
+            reasons[name] = why
+    return reasons if len(reasons) < len(table.columns) else {}
 
 
 def looks_stacked(stamps: pd.DatetimeIndex) -> bool:
@@ -205,7 +205,9 @@ def find_resampling(stamps: pd.DatetimeIndex, valued: pd.DatetimeIndex) -> tuple
     usual = int(np.median(own))
     seconds = [_seconds(step) for step in PLAIN_STEPS]
     nearest = int(np.argmin([abs(np.log(usual / 1e9 / size)) for size in seconds]))
-    alike = f"rows with values are {lasting(usual / 1e9)} apart as a rule, but at no fixed times"
+    parts = zip(("day", "hour", "minute", "second"), pd.Timedelta(usual).round("s").components, strict=False)
+    apart = " ".join(counted(count, unit) for unit, count in parts if count) or f"{usual / 1e9:g} seconds"
+    alike = f"rows with values are {apart} apart as a rule, but at no fixed times"
     steps_tried = [step for step in PLAIN_STEPS[nearest:] if _seconds(step) <= _COARSEST * usual / 1e9]
     empty = {step: float((pd.Series(1, index=valued).resample(step).count() == 0).mean()) for step in steps_tried}
     near = {step: share for step, share in empty.items() if _seconds(step) <= _COARSER * usual / 1e9 and share <= _FEW}

@@ -157,11 +157,6 @@ class Table:
         found = self.text.records_of(of_file.values())
         return {row: found[there] for row, there in of_file.items()}
 
-    def is_empty_step(self, row: int) -> bool:
-        """Whether a row is a step of data.resample that no row of the file makes; see `Rows.origin`."""
-        origin = self.origin
-        return origin is not None and bool((origin[row] == origin[row + 1 : row + 2]).any())
-
     def line(self, row: int) -> int:
         """The line in the file of a row."""
         return self.records([row])[row][0]
