@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands import Answer
-from forecast.commands.description import data_name, first_target
+from forecast.commands.description import data_name, first_target, sizes
 from forecast.commands.fold_files import (
     DOCUMENT,
     OF,
@@ -164,7 +164,7 @@ def described(checkpoint: Checkpoint) -> dict[str, Any]:
         "data": data_name(checkpoint),
         "features": checkpoint.features,
         "target": first_target(config["data"].get("target")),
-        **{key: config[key] for key in ("seed", "seq_len", "label_len", "pred_len")},
+        **sizes(checkpoint, target),
     }
 
 

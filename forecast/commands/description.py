@@ -7,6 +7,7 @@ from typing import Any
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.entry import composed
+from forecast.config.rules import has_start_token
 from forecast.data.guessing.train_command import typed
 from forecast.errors import UserError
 from forecast.run_folder import SAME_DATA
@@ -32,7 +33,7 @@ def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, 
         "features": checkpoint.features,
         "target": first_target(config["data"].get("target")),
         "protocol": protocol_name,
-        **{key: config[key] for key in ("seed", "seq_len", "label_len", "pred_len")},
+        **sizes(checkpoint, target),
         **({"trial": True} if _section(config, "trainer").get("fast_dev_run") else {}),
         "parameters": checkpoint.record["parameters"],
         "best_epoch": checkpoint.best_epoch,
@@ -48,6 +49,16 @@ def members(checkpoint: Checkpoint) -> dict[str, Any]:
         return {}
     named = zip(model["members"], model["runs"], weights.T.tolist(), strict=True)
     return {"members": [{"model": member["name"], "run": run, "weights": of} for member, run, of in named]}
+
+
+def sizes(checkpoint: Checkpoint, target: str) -> dict[str, int | None]:
+    """The seed, and the lengths of windows; no label_len of a model whose decoder begins with no known steps.
+
+    target: the path of the model's class.
+    """
+    config = checkpoint.config
+    values = {key: config[key] for key in ("seed", "seq_len", "label_len", "pred_len")}
+    return values if has_start_token(target) else values | {"label_len": None}
 
 
 def first_target(target: Any) -> Any:
@@ -111,8 +122,8 @@ def same_data(checkpoint: Checkpoint) -> list[str] | None:
     words = [typed(key, value) for key, value in chosen.items()]
     words += [typed(f"data.{key}", value) for key, value in own.items() if not _equal(key, value, offered.get(key))]
     always = ("seq_len", "pred_len")
-    lengths = [key for key in ("seq_len", "label_len", "pred_len") if key in always or config[key] != usual[key]]
-    return words + [typed(key, config[key]) for key in lengths]
+    named = [key for key in ("seq_len", "label_len", "pred_len") if key in always or config[key] != usual[key]]
+    return words + [typed(key, config[key]) for key in named]
 
 
 @cache

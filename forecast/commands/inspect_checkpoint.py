@@ -8,7 +8,7 @@ from typing import Any
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands import Answer
-from forecast.commands.description import slot_names
+from forecast.commands.description import sizes, slot_names
 from forecast.config.trust import as_typed
 from forecast.data.guessing.train_command import typed
 from forecast.documents import DocumentError, read_json
@@ -42,7 +42,7 @@ def make_card(checkpoint: Checkpoint) -> dict[str, Any]:
         "parameters": record["parameters"],
         "sizes": {k: v for k, v in config["model"].items() if k[0] != "_" and not isinstance(v, dict)},
         "attention": slot_names(record["choices"]),
-        **{key: config[key] for key in ("seq_len", "label_len", "pred_len", "seed")},
+        **sizes(checkpoint, config["model"]["_target_"]),
         "epoch": checkpoint.epoch,
         "step": checkpoint.step,
         "is_best": checkpoint.is_best,
@@ -107,7 +107,9 @@ def lines(card: dict[str, Any]) -> Iterator[str]:
     yield row("model", f"{label(card['model'])}, {number(card['parameters'])} parameters")
     yield row("sizes", words(card["sizes"]))
     yield row("attention", words(card["attention"]) or "none")
-    yield row("lengths", words({key: card[key] for key in ("seq_len", "label_len", "pred_len")}))
+    yield row(
+        "lengths", words({key: card[key] for key in ("seq_len", "label_len", "pred_len") if card[key] is not None})
+    )
     yield row("trained", f"{words({key: card[key] for key in ('epoch', 'step', 'seed')})}; {best(card)}")
     path = f", {data['path']}" if data["path"] else ""
     yield row("data", f"{label(data['name'])}, checksum {label(data['checksum'])}{path}")

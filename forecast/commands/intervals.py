@@ -8,7 +8,7 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.commands.growth import train_again
 from forecast.errors import UserError
 from forecast.evaluation.conformal import Calibration, blocks_needed, saved_calibration
-from forecast.evaluation.interval_errors import name_of
+from forecast.evaluation.interval_errors import name_of, windows_needed
 from forecast.evaluation.scored_intervals import Intervals
 
 MOST_LEVELS = 20
@@ -78,9 +78,9 @@ def check_calibrated(checkpoint: Checkpoint, calibration: Calibration, asked: Se
     few = [one for one in missing if blocks_needed(one) > calibration.blocks]
     if few:
         raise UserError(
-            f"level={written(asked)}: intervals of {name_of(few[0])} % need {blocks_needed(few[0])} validation windows "
-            f"that do not overlap, and the model was calibrated on {calibration.blocks}. Ask for lower levels, or "
-            "train with more validation rows."
+            f"level={written(asked)}: intervals of {windows_needed(few)} validation windows that do not overlap, and "
+            f"the model was calibrated on {calibration.blocks}. Ask for lower levels, or train with more validation "
+            "rows."
         )
     whole = [int(one) if one == int(one) else one for one in asked]
     raise UserError(

@@ -64,7 +64,7 @@ def levels(text: str) -> list[float]:
 def check_leakage(parser: argparse.ArgumentParser) -> None:
     """A checkpoint and the windows to try it on."""
     parser.epilog = "The exit status is 1 when something leaks, or when a file is missing or has changed."
-    parser.add_argument("checkpoint", metavar="CKPT", type=Path, help=CHECKPOINT)
+    parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
     parser.add_argument("--root", metavar="DIR", help="where the data's file lies now; default: where it lay")
     parser.add_argument("--split", default="test", help="whose windows are tried: train, val or test (default)")
 
@@ -76,7 +76,7 @@ def export(parser: argparse.ArgumentParser) -> None:
 OUT/model.safetensors   the weights
 OUT/config.json         columns, targets, frequency, scaler, lengths, config, versions, inputs and outputs
 OUT/model.pt2           a program that forecasts without this package, compared with the model before it is kept"""
-    parser.add_argument("checkpoint", metavar="CKPT", type=Path, help=CHECKPOINT)
+    parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
     parser.add_argument("out", metavar="OUT", type=Path, help="a new folder")
     windows_help = "how many windows the program takes at once; dynamic, the default: any number"
     parser.add_argument("--batch", metavar="N", type=windows, default=None, help=windows_help)
@@ -91,7 +91,7 @@ def import_informer2020(parser: argparse.ArgumentParser) -> None:
 def inspect_checkpoint(parser: argparse.ArgumentParser) -> None:
     """A checkpoint."""
     parser.epilog = "Nothing in it is executed, no data are read, and the model is not built."
-    parser.add_argument("checkpoint", metavar="CKPT", type=Path, help=CHECKPOINT)
+    parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
 
 
 def merge(parser: argparse.ArgumentParser) -> None:
@@ -125,6 +125,17 @@ OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "merge": merge,
     "report": report,
 }
+
+
+def checkpoint(text: str) -> Path:
+    """The path of a checkpoint, alone or as ckpt_path=PATH in Hydra's grammar, as the configured commands take it."""
+    if not text.startswith("ckpt_path="):
+        return Path(text)
+    from forecast.config.typed_settings import typed_text
+
+    if (path := typed_text(text)) is None:
+        raise argparse.ArgumentTypeError(f"{text}: cannot be read. Type the path alone: {CHECKPOINT}")
+    return Path(path)
 
 
 def character(text: str) -> str:

@@ -87,8 +87,8 @@ def predict(cfg: DictConfig) -> Answer:
     times = table.iloc[:, 0]
     say(f"{len(times)} steps from {times.iloc[0]} to {times.iloc[-1]} are in {output}, drawn in {picture}.")
     sentences = verdict_of(checkpoint.path)
-    for sentence in sentences:
-        say(f"best.ckpt of this run on its test windows: {sentence}")
+    if sentences:
+        say("\n".join(["best.ckpt of this run on its test windows:", *sentences]))
     rows = table.assign(**{source.time_name: times.astype(str)}).to_dict("records")
     return Answer(
         {

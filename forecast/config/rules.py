@@ -57,7 +57,7 @@ def are_numbers(*values: object) -> bool:
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
-def _has_start_token(target: object) -> bool:
+def has_start_token(target: object) -> bool:
     """Whether the model of this target begins its decoder with the last label_len steps; others ignore label_len."""
     try:
         model: Any = resolve_target(target)
@@ -113,7 +113,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("label_len", "seq_len", "model._target_"),
-        lambda label, seq, model: not are_numbers(label, seq) or seq < 1 or label <= seq or not _has_start_token(model),
+        lambda label, seq, model: not are_numbers(label, seq) or seq < 1 or label <= seq or not has_start_token(model),
         "the decoder starts with the last label_len ({0}) of the seq_len ({1}) known steps: "
         "label_len must be at most seq_len",
     ),

@@ -39,6 +39,15 @@ def typed_settings(words: Sequence[str], group: str, known: Mapping[str, Any]) -
     return found
 
 
+def typed_text(word: str) -> str | None:
+    """The VALUE of a word KEY=VALUE in Hydra's grammar, if it is a text that is not empty."""
+    try:
+        value = _plain(OverridesParser.create().parse_override(word).value())
+    except HydraException:
+        return None
+    return value if isinstance(value, str) and value else None
+
+
 def _plain(value: Any) -> Any:
     """A value of Hydra's grammar without its quotes."""
     if isinstance(value, list):

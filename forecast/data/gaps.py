@@ -72,12 +72,14 @@ def _check_columns(table: Table, absent: int, findings: Findings) -> None:
     for column, (name, count) in enumerate(zip(table.columns, counts, strict=True)):
         where = ""
         if count and not findings.strict:
-            line, cells = records[first_rows[column]]
-            place = table.places[column]
+            row, place = first_rows[column], table.places[column]
+            line, cells = records[row]
             cell = cells[place] if place < len(cells) else ""
-            where = (
-                f", the first in line {line} ({quoted(cell)}), at most {longest_run(missing[:, column])} in succession"
-            )
+            first = f"in line {line} ({quoted(cell)})"
+            origin = table.origin
+            if origin is not None and origin[row] in origin[row + 1 : row + 2]:  # a step of data.resample without rows
+                first = f"at {table.timestamps[row]}, where no row is"
+            where = f", the first {first}, at most {longest_run(missing[:, column])} in succession"
         beside = 0 if count > MOST_MISSING * rows else absent
         if count + beside > MOST_MISSING * (rows + beside):
             findings.error(

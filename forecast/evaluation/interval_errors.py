@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from forecast.data.cells import FloatArray
-from forecast.evaluation.conformal import outside_of
+from forecast.evaluation.conformal import blocks_needed, outside_of
 
 # The levels whose ends are the tenths 0.1 to 0.9 but for the median, which is the point forecast.
 TENTHS = (20.0, 40.0, 60.0, 80.0)
@@ -23,6 +23,15 @@ NARROW = 0.05
 def name_of(level: float) -> str:
     """A level in per cent as files and commands write it: 80, 97.5."""
     return f"{level:g}"
+
+
+def windows_needed(levels: Sequence[float]) -> str:
+    """How many windows that do not overlap intervals of each level need: '80 % need 4, of 95 % 19'."""
+    of_needs: dict[int, list[str]] = {}
+    for level in levels:
+        of_needs.setdefault(blocks_needed(level), []).append(name_of(level))
+    first, *others = ((", ".join(names), need) for need, names in of_needs.items())
+    return ", of ".join([f"{first[0]} % need {first[1]}", *(f"{names} % {need}" for names, need in others)])
 
 
 class IntervalErrors:

@@ -16,7 +16,7 @@ from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
 from forecast.evaluation.calibrate import Part, block_count, calibrate
 from forecast.evaluation.conformal import CALIBRATION, blocks_needed
-from forecast.evaluation.interval_errors import name_of
+from forecast.evaluation.interval_errors import name_of, windows_needed
 from forecast.files import replacing
 from forecast.training.cross_fit import HALVES, chosen_weights
 
@@ -29,15 +29,14 @@ def check_levels(levels: Sequence[float], data: PreparedData | PanelData, *, typ
     blocks = block_count(windows, data.pred_len)
     if not (beyond := [level for level in levels if blocks_needed(level) > blocks]):
         return
-    names, least = ", ".join(map(name_of, beyond)), max(map(blocks_needed, beyond))
     have = (
-        f"the {len(windows)} validation windows hold {blocks} that do not overlap, and intervals of {names} % need "
-        f"{least}"
+        f"the {len(windows)} validation windows hold {blocks} that do not overlap, and intervals of "
+        f"{windows_needed(beyond)}"
     )
     if typed:
         kept = ",".join(name_of(level) for level in levels if level not in beyond)
         raise UserError(f"level: {have}. Ask for level=[{kept}], or take a longer data.split or a smaller pred_len.")
-    log.warning("No intervals of %s %%: %s.", names, have)
+    log.warning("No intervals of %s %%: %s.", ", ".join(map(name_of, beyond)), have)
 
 
 def add_calibration(

@@ -3,6 +3,7 @@
 import io
 import logging
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 
 from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import build_model
+from forecast.data.guessing.train_command import hydra_value
 from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
@@ -42,7 +44,7 @@ def fit_closed_form(plan: Plan, model: FittedModel, data: PreparedData | PanelDa
         check_leakage(model, data, device=CPU)
     chosen = {key: value for key, value in options.items() if value != plan.config["model"].get(key)}
     if chosen:
-        log.info("Fitted in %.1f s; chosen: %s", seconds, ", ".join(f"{key}={value}" for key, value in chosen.items()))
+        log.info("Fitted in %.1f s; chosen: %s", seconds, ", ".join(as_settings(chosen)))
     config = {**plan.config, "model": {**plan.config["model"], **options}}
     content = weights_only_content(model, {**record, "config": config}, best_step=0)
     for name in ("best", "last"):
@@ -50,6 +52,15 @@ def fit_closed_form(plan: Plan, model: FittedModel, data: PreparedData | PanelDa
     cost = fitted_cost(seconds, memory)
     logger = make_logger(plan.config, plan.folder)
     return Trained(finished=True, is_first=True, device=CPU, cost=cost, loggers=[logger] if logger else [])
+
+
+def as_settings(options: Mapping[str, object]) -> Iterator[str]:
+    """KEY=VALUE of each option; of those of a part, as skip_options has them, each under its name: skip.KEY=VALUE."""
+    for key, value in options.items():
+        if isinstance(value, Mapping):
+            yield from (f"{key.removesuffix('_options')}.{setting}" for setting in as_settings(value))
+        else:
+            yield f"{key}={hydra_value(value)}"
 
 
 def fitted_cost(seconds: float, memory: PeakMemory) -> dict[str, Any]:

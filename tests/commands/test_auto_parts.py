@@ -158,6 +158,20 @@ def test_of_few_windows_the_reason_says_so():
     )
 
 
+@pytest.mark.parametrize(("mean", "alone"), [(0.38, False), (0.41, None)])
+def test_a_mean_of_one_member_is_that_member(mean, alone):
+    weighed = {"weights": [1.0, 0.0], "mean": mean, "best_member": 0.4, "alone": alone}
+    rows = leaderboard(TWO, {}, weighed, ENSEMBLE, error="mse")
+    assert [row["model"] for row in rows if row["chosen"]] == ["ridge"]
+    assert reason(rows, weighed, error="mse") == "Chosen: ridge alone. In the weighted mean it has all of the weight."
+
+
+def test_no_member_of_a_mean_is_named_with_all_or_none_of_it():
+    weighed = {"weights": [0.997, 0.003], "mean": 0.38, "best_member": 0.4, "alone": False}
+    said = reason(leaderboard(TWO, {}, weighed, ENSEMBLE, error="mse"), weighed, error="mse")
+    assert "the weighted mean of ridge 99.7 %, patchtst 0.3 %." in said
+
+
 def test_else_the_best_member_alone():
     weighed = {"weights": [0.0, 1.0], "mean": 0.41, "best_member": 0.4, "alone": True}
     rows = leaderboard(TWO, {}, weighed, ENSEMBLE, error="mse")

@@ -46,6 +46,15 @@ def test_a_split_of_ones_own_may_have_a_longer_horizon_than_the_usual_one(csv):
     assert "pred_len=90" in words and "data.separator=';'" in words
 
 
+def test_a_column_that_says_nothing_is_dropped_unless_the_words_give_it_a_role(csv):
+    table = pd.read_csv(csv, sep=";", decimal=",")
+    table.assign(site=7, again=table["load"]).to_csv(csv, index=False)
+    assert "data.drop=[site, again]" in find_task(asked(csv, horizon=36)).words
+    assert "data.drop=[site]" in find_task(asked(csv, "data.past=[again]", horizon=36)).words
+    words = find_task(asked(csv, "data.past=[again]", "data.known=[site]", target="load", horizon=36)).words
+    assert not [word for word in words if word.startswith("data.drop")]
+
+
 LATE = ("data/split=shares", "data.split.train=0.5", "data.split.val=0.1", "data.split.test=0.4")
 
 

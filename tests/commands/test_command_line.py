@@ -1,5 +1,6 @@
 """The command `forecast NAME ...`: one door for every command, from a checkout, an installed wheel and python -m."""
 
+import argparse
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from forecast.__main__ import COMMANDS, PLAIN, main, start
 from forecast.commands.options import OPTIONS
 from forecast.config import values
 from forecast.config.entry import logging_restored
+from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -50,6 +52,23 @@ def test_its_help_names_the_command_and_imports_nothing_heavy(monkeypatch, capsy
     assert stop.value.code == 0
     assert f"usage: forecast {name} " in capsys.readouterr().out
     assert f"forecast.commands.{name.replace('-', '_')}" not in sys.modules
+
+
+@pytest.mark.parametrize("name", ["check-leakage", "export", "inspect-checkpoint"])
+def test_a_checkpoint_is_named_by_its_path_or_as_the_configured_commands_name_it(name, capsys):
+    parser, more = argparse.ArgumentParser(), ["out"] if name == "export" else []
+    OPTIONS[name](parser)
+    for typed, path in (
+        ("RUN/best.ckpt", "RUN/best.ckpt"),
+        ("ckpt_path=RUN/best.ckpt", "RUN/best.ckpt"),
+        (f"ckpt_path={hydra_value('it, is=$x/best.ckpt')}", "it, is=$x/best.ckpt"),
+        ("RUN/ckpt_path=3.ckpt", "RUN/ckpt_path=3.ckpt"),
+    ):
+        assert parser.parse_args([typed, *more]).checkpoint == Path(path)
+    for typed in ("ckpt_path=", "ckpt_path=a b=[", "ckpt_path=[a,b]"):
+        with pytest.raises(SystemExit):
+            parser.parse_args([typed, *more])
+        assert f"{typed}: cannot be read. Type the path alone" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("begun_by", ["/usr/bin/forecast", "/packages/forecast/__main__.py"])

@@ -93,6 +93,14 @@ def test_what_a_verdict_needs_of_the_training():
     assert training(imported)["lr"] is training(imported)["instance_norm"] is None
 
 
+@pytest.mark.parametrize(
+    ("model", "steps"), [("informer", 3), ("informer_plus", 3), ("ridge", None), ("dlinear", None)]
+)
+def test_a_model_without_a_decoder_has_no_label_len(model, steps):
+    described = description(trained("data.path=my.csv", "label_len=3", f"model={model}"), "all_windows")
+    assert described["label_len"] == steps and described["seq_len"] == 96
+
+
 @pytest.mark.parametrize(("value", "trial"), [("false", False), ("true", True), ("3", True)])
 def test_a_fast_dev_run_is_a_trial(value, trial):
     described = description(trained("data.path=my.csv", f"trainer.fast_dev_run={value}"), "all_windows")

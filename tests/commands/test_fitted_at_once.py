@@ -134,3 +134,9 @@ def test_the_weights_of_a_model_that_is_trained_are_those_of_its_seed(monkeypatc
     assert "the training begins" in refusal(capsys, "train", *TINY, "seed=3", f"hydra.run.dir={tmp_path}/run")
     torch.manual_seed(3)
     assert torch.equal(states[0], torch.random.get_rng_state())  # neither baselines nor a look at the class drew
+
+
+def test_what_the_fit_chose_is_said_as_settings(csv, tmp_path):
+    trained(tmp_path, csv, "model=boosted_trees", "model.trees=2", "calibration=none")
+    said = (tmp_path / "train.log").read_text()
+    assert "chosen: skip.look_back=" in said and ", fitted=" in said and "{" not in said.split("chosen: ")[1]

@@ -13,6 +13,7 @@ from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.forecaster import Forecaster
 from forecast.errors import UserError
 from forecast.evaluation.conformal import CALIBRATION
+from forecast.evaluation.interval_errors import windows_needed
 from forecast.training import calibrated
 from forecast.training.calibrated import write_entry
 from forecast.training.cross_fit import half_means
@@ -170,6 +171,12 @@ def test_a_level_with_too_few_windows_is_left_out_or_refused(tmp_path, capsys):
     typed = ["model=ridge", "data=csv", f"data.path={tmp_path}/own.csv", *SIZES, "level=[80,95]"]
     said = refusal(capsys, "train", *typed, f"hydra.run.dir={tmp_path}/again")
     assert "intervals of 95 % need 19" in said and "Ask for level=[80]" in said
+
+
+def test_of_each_level_with_too_few_windows_the_number_it_needs_is_said():
+    assert windows_needed([80.0]) == "80 % need 4"
+    assert windows_needed([80.0, 95.0, 97.5]) == "80 % need 4, of 95 % 19, of 97.5 % 39"
+    assert windows_needed([10.0, 20.0, 80.0]) == "10, 20 % need 1, of 80 % 4"
 
 
 def test_a_level_that_was_not_calibrated_names_the_command(ridge, tmp_path, capsys):

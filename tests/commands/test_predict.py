@@ -15,6 +15,7 @@ from permissions import read_only
 from program import call, refusal
 
 from forecast.checkpoint.load import load_checkpoint
+from forecast.commands.predict import verdict_of
 from forecast.data.time_features import time_features
 
 
@@ -70,8 +71,11 @@ def test_the_last_test_window_is_forecast_as_in_the_evaluation(tmp_path, best, c
 
 
 def test_it_says_whether_the_model_beats_a_naive_forecast(tmp_path, best, capsys):
+    """A sentence a line, as the training said them, below one line that says of what they are."""
     predicted(tmp_path, best)
-    assert "on its test windows: The model" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    heading = lines.index("best.ckpt of this run on its test windows:")
+    assert lines[heading + 1].startswith("The model") and lines[heading + 1 :] == verdict_of(best)
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,28 @@ def test_missing_rows_and_values_are_counted_with_the_first_runs_and_the_longest
     assert texts(check, "error") == []
 
 
+@pytest.mark.parametrize("freq", ["h", "D", "W-SUN", "MS"])
+def test_a_step_that_no_row_makes_has_no_cell_to_quote(path, freq):
+    """It is named by its time; a step whose rows lack the value still quotes their first."""
+    data = table(rows=700, freq=freq)
+    data.loc[[500, 501], "temp"] = np.nan
+    twice = pd.concat([data, data.assign(date=data["date"] + pd.Timedelta("10min"))])
+    rows = twice.sort_values("date", kind="stable")
+
+    def said(rows):
+        check = checked(path, lines_of(rows), resample=freq, aggregate="mean")
+        return [one for one in texts(check, "mend") if one.startswith("Column")]
+
+    assert said(rows) == [
+        "Column 'temp': 2 values of 700 missing, the first in line 1002 (''), at most 2 in succession."
+    ]
+    first = f"the first at {data['date'][300]}, where no row is, at most 3 in succession."
+    assert said(rows.drop(index=[300, 301, 302])) == [
+        f"Column 'load': 3 values of 700 missing, {first}",
+        f"Column 'temp': 5 values of 700 missing, {first}",
+    ]
+
+
 @pytest.mark.parametrize(
     ("cut", "emptied", "policy"),
     [
@@ -204,7 +226,7 @@ def test_everything_is_found_at_once(path):
     lines.insert(8, lines[7])
     lines[20] = with_cells(lines[20], "x,NA")
     lines[25] += ",9"
-    lines[30] = with_cells(lines[30], "inf,-9999")
+    lines[30] = with_cells(lines[30], "inf,-8000")
     del lines[100:103]
     check = checked(path, lines)
     severities = [finding.severity for finding in check.findings]
@@ -276,9 +298,9 @@ def test_outliers_are_far_from_all_others_or_jump_there_and_back():
 
 def test_the_farthest_outlier_is_named_with_its_line_and_a_constant_column_with_its_value(path):
     data = table().assign(flat=7.5)
-    data.loc[[17, 230], "temp"] = [-9999.0, 500.0]
-    outlier, constant = texts(checked(path, lines_of(data)), "note")
-    assert "Column 'temp': 2 outliers; the farthest, -9999 in line 19, " in outlier
+    data.loc[[17, 230], "temp"] = [-8000.0, 500.0]
+    outlier, constant = texts(checked(path, lines_of(data), columns=["load", "temp", "flat"]), "note")
+    assert "Column 'temp': 2 outliers; the farthest, -8000 in line 19, " in outlier
     assert " robust standard deviations from the median (5" in outlier
     assert constant == "Column 'flat' is always 7.5. It says nothing: better drop it."
 
@@ -472,7 +494,8 @@ def test_irregular_rows_are_brought_to_their_usual_step(path):
     data["date"] += pd.to_timedelta(np.random.default_rng(0).integers(0, 600, 1999), unit="s")
     check = checked(path, lines_of(data))
     assert (check.layout.resample, check.layout.aggregate, check.freq) == ("30min", "mean", "30min")
-    assert check.reasons[0].startswith("data.resample=30min data.aggregate=mean: rows with values are 0 days 00:")
+    assert check.reasons[0].startswith("data.resample=30min data.aggregate=mean: rows with values are ")
+    assert " minutes" in check.reasons[0] and "days" not in check.reasons[0]
     assert_reads(check)
 
 
@@ -483,6 +506,65 @@ def test_a_column_of_which_most_is_missing_is_dropped(path):
     assert assert_reads(check).columns == ("load", "temp")
     check = checked(path, lines_of(data), columns=["rare", "temp"])
     assert "Column 'rare' has no value in 551 of 613 rows" in only(check, "error")
+
+
+def test_columns_that_say_nothing_are_dropped_by_the_command(path):
+    data = table().assign(site=3567500, again=lambda data: data["load"], row=range(1, ROWS + 1))
+    data.loc[7, ["load", "again"]] = np.nan
+    data.loc[9, "site"] = np.nan
+    check = checked(path, lines_of(data))
+    assert check.reasons == [
+        "data.drop=[site, again, row]: 'site' is always 3.5675e+06, 'again' is 'load' once more, 'row' counts the rows"
+    ]
+    assert assert_reads(check).columns == ("load", "temp")
+    assert check_file(str(path), target="again").layout.drop == ("load", "site", "row")
+    assert check_file(str(path), target="site").layout.drop == ("again", "row")
+    assert check_file(str(path), kept=["row"]).layout.drop == ("site", "again")
+    for given, use in (({"columns": ["load", "site"]}, {}), ({}, {"features": "MS"})):
+        check = check_file(str(path), given, **use)
+        assert check.layout.drop == () and "Column 'site' is always 3.5675e+06." in texts(check, "note")[0]
+
+
+def test_a_column_that_differs_in_one_cell_is_no_copy_and_one_that_skips_a_row_counts_none(path):
+    data = table().assign(again=lambda data: data["load"], row=range(ROWS))
+    data.loc[7, "again"] = np.nan
+    data.loc[ROWS - 1, "row"] += 1
+    assert checked(path, lines_of(data)).layout.drop == ()
+
+
+def test_where_every_column_says_nothing_none_is_dropped(path):
+    check = checked(path, lines_of(table()[["date"]].assign(site=7, row=range(ROWS))))
+    assert check.layout.drop == ()
+
+
+def test_what_is_the_same_in_one_series_stays_for_the_panel(path):
+    parts = [table(rows=297, seed=i).assign(region="xyz"[i], size=i) for i in range(3)]
+    check = checked(path, lines_of(pd.concat(parts)))
+    assert check.choices and not any("data.drop" in choice.command for choice in check.choices)
+
+
+@pytest.mark.parametrize("code", [-9999, -999, -99.9, -9999.0])
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_a_usual_code_far_outside_stands_for_no_value_however_seldom(path, code, times):
+    data = table()
+    data.loc[100 : 99 + times, "temp"] = code
+    check = checked(path, lines_of(data))
+    assert check.layout.missing == (code,)
+    assert f"data.missing=[{code:g}]: column 'temp': {code:g} stands in {times} of 613 cells, all " in check.reasons[0]
+    assert f"the first in line 102 ('{data.loc[100, 'temp']}'" in texts(check, "mend")[0]
+    assert np.isfinite(assert_reads(check).values).all()
+
+
+def test_several_usual_codes_of_one_column_are_found(path):
+    data = table()
+    data.loc[[100, 200], "temp"] = [-9999, -999]
+    assert set(checked(path, lines_of(data)).layout.missing) == {-9999, -999}
+
+
+def test_a_usual_code_near_the_other_values_is_one_of_them(path):
+    data = table().assign(level=np.linspace(-400, 400, ROWS).round(1))
+    data.loc[100, "level"] = -999
+    assert checked(path, lines_of(data)).layout.missing == ()
 
 
 def test_the_fewest_columns_that_tell_series_apart_are_named(path):

@@ -36,6 +36,13 @@ def card(capsys, path):
     return printed
 
 
+def test_of_a_model_without_a_decoder_it_shows_no_label_len(tmp_path, capsys):
+    """And it takes the path as other commands do."""
+    path = write_untrained(tmp_path / "it, is.ckpt", *DEMO, *LENGTHS, "model=nlinear")
+    printed = card(capsys, f"ckpt_path='{path}'")
+    assert "lengths     seq_len 22, pred_len 5\n" in printed and "label_len" not in printed
+
+
 def changed(path, target, change):
     content = torch.load(path, weights_only=True)
     change(content)

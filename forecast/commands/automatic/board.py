@@ -20,8 +20,8 @@ def leaderboard(
     weighed, ensemble: what the weighing gave, and metrics.json of the ensemble; None without one. error: mse or mae,
     scaled units, of both columns of figures.
     """
-    alone = weighed is None or bool(weighed.get("alone")) or len(members) == 1
     weights = dict(zip(members, weighed["weights"], strict=True)) if weighed is not None else {}
+    alone = weighed is None or bool(weighed.get("alone")) or sum(weight > 0 for weight in weights.values()) == 1
     best = max(weights, key=weights.__getitem__) if weights else best_of(members, error)
     rows = [
         {
@@ -65,7 +65,8 @@ def reason(rows: Sequence[Mapping[str, Any]], weighed: Mapping[str, Any] | None,
     judged = "on validation windows, each half of them by what the other half chose"
     if chosen["model"] == ENSEMBLE and weighed is not None:
         shares = sorted(((row["weight"], row["model"]) for row in rows if row.get("weight")), reverse=True)
-        named = ", ".join(f"{name} {100 * share:.0f} %" for share, name in shares)
+        decimals = 0 if shares[-1][0] > 0.005 and shares[0][0] < 0.995 else 1
+        named = ", ".join(f"{name} {100 * share:.{decimals}f} %" for share, name in shares)
         if weighed["alone"] is None:
             return (
                 f"Chosen: the weighted mean of {named}. The validation windows are too few to choose one of them alone."
@@ -78,6 +79,9 @@ def reason(rows: Sequence[Mapping[str, Any]], weighed: Mapping[str, Any] | None,
     judged_rows = [row for row in rows if row["validation"] is not None]
     if len(judged_rows) == 1:
         return f"Chosen: {chosen['model']}, as no other model could be trained in the time."
-    if weighed is not None and weighed["alone"]:
-        return f"Chosen: {chosen['model']} alone. The weighted mean of all errs no less {judged}."
+    if weighed is not None:
+        why = "In the weighted mean it has all of the weight."
+        if weighed["alone"]:
+            why = f"The weighted mean of all errs no less {judged}."
+        return f"Chosen: {chosen['model']} alone. {why}"
     return f"Chosen: {chosen['model']}, which errs least on validation windows."

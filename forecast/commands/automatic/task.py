@@ -162,6 +162,9 @@ def of_file(
     ours = [word for word in own if word.partition("=")[0].removeprefix("data.") in known]
     given = typed_settings(ours, "data", known)
     use: dict[str, Any] = {key: given.pop(key) for key in ("features", "target") if key in given}
+    roles = {name: parameters(CsvSource)[name].annotation for name in ("known", "past", "static", "categorical")}
+    named = typed_settings([w for w in own if w.partition("=")[0].removeprefix("data.") in roles], "data", roles)
+    use["kept"] = [name for names in named.values() for name in names or ()]
     check = checked(path, given, {"target": target, **use}, horizon)
     notes = list(check.reasons)
     if check.command is not None:

@@ -1,6 +1,6 @@
 """Everything that is wrong with a CSV file, all at once, and the command to train on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -47,7 +47,7 @@ class FileCheck:
     choices in the layout that nobody else has made. command: the training that it is fit for, None as long as something
     must be mended or chosen first, and model what it trains; informer_command: another, of an Informer that fits the
     rows. kind: of a file that is no text. choices: where several readings give different data, one for each. season: of
-    the target where one is named; runner_up: the next best.
+    the target where one is named; runner_up: the next best. kept: columns with a role, which are not dropped.
     """
 
     path: str
@@ -73,6 +73,7 @@ class FileCheck:
     model: str | None = None
     command: str | None = None
     informer_command: str | None = None
+    kept: Collection[str] = ()
     choices: list[Choice] = field(default_factory=list)
 
     @property
@@ -88,33 +89,37 @@ def check_file(
     target: str | None = None,
     features: str | None = None,
     pred_len: int | None = None,
+    kept: Collection[str] = (),
 ) -> FileCheck:
     """Reads a file that may be anything. Raises nothing that the file could cause.
 
     given: keys of the layout that are kept; the others are found. target: the column to forecast, whose season counts.
     features: as a `Source` has it; None forecasts a target from itself, without one all columns. pred_len: None for one
-    that fits the file.
+    that fits the file. kept: columns with a role, which stay although they say nothing.
     """
-    kept = dict(given or {})
-    check = FileCheck(path, Findings(path, strict=False), target, features, pred_len, Layout(**kept))
+    chosen = dict(given or {})
+    check = FileCheck(path, Findings(path, strict=False), target, features, pred_len, Layout(**chosen), kept=kept)
     with np.errstate(over="ignore", invalid="ignore"):  # in the statistics of columns that reach the largest float
         try:
-            opened = open_file(path, kept, check.findings)
+            opened = open_file(path, chosen, check.findings)
         except SeveralSheets as error:
             check.findings.error(str(error))
             for sheet in error.sheets:
-                one = check_file(path, {**kept, "sheet": sheet}, target=target, pred_len=pred_len)
+                one = check_file(path, {**chosen, "sheet": sheet}, target=target, pred_len=pred_len, kept=kept)
                 check.choices += [Choice(f"sheet {sheet}", one.command)] if one.command is not None else one.choices
             return check
         except UserError as error:
             check.findings.error(str(error))
             return check
-        return _checked(check, opened, kept)
+        return _checked(check, opened, chosen)
 
 
 def _checked(check: FileCheck, opened: Opened, given: Given) -> FileCheck:
     """The check of a file that is open; where it is undecided, with the command for each reading."""
-    guess = Guess(Layout(**{**given, "separator": opened.text.separator}))
+    by_place = check.target is None and check.features in ("S", "MS")  # the target is the last column
+    every = by_place or {"columns", "where"} & set(given)
+    layout = Layout(**{**given, "separator": opened.text.separator})
+    guess = Guess(layout, kept=None if every else check.kept, target=check.target)
     check.header, check.rows, check.kind = opened.header, opened.rows, opened.kind
     try:
         try:
@@ -137,7 +142,8 @@ def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecide
     found: list[Choice] = []
     refused = []
     for what, settings in undecided.readings:
-        one = FileCheck(check.path, Findings(check.path, strict=False), check.target, check.features, check.pred_len)
+        again = Findings(check.path, strict=False)
+        one = FileCheck(check.path, again, check.target, check.features, check.pred_len, kept=check.kept)
         one = _checked(one, opened, {**given, **settings})
         refused.append(one.findings.texts("error"))
         found += [Choice(what, one.command)] if one.command is not None else []

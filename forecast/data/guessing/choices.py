@@ -1,6 +1,6 @@
 """What is chosen of a layout, and why; and the readings of a file among which nobody but its writer can choose."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
@@ -30,9 +30,15 @@ class Undecided(UserError):
 
 @dataclass
 class Guess:
-    """A layout, and a line for each choice in it."""
+    """A layout, and a line for each choice in it.
+
+    kept: columns that stay although they say nothing; None where all do. target: the column to forecast,
+    if one is named.
+    """
 
     layout: Layout
+    kept: Collection[str] | None = None
+    target: str | None = None
     reasons: list[str] = field(default_factory=list)
 
     def set(self, reason: str, **settings: Any) -> None:

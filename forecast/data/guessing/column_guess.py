@@ -132,7 +132,8 @@ def guess_missing(column: RawColumn, style: NumberStyle = _DEFAULT) -> dict[str 
     """Words and numbers that seem to mean a missing value, each with the reason.
 
     Words: known marks among numbers, and few others that come again and again. Numbers: what comes again and again
-    as the least or the greatest, the only negative one, or farther from the others than these are apart.
+    as the least or the greatest, the only negative one, or farther from the others than these are apart; so far away a
+    usual code, as -9999, is one however seldom it stands there.
     """
     read = read_numbers(column, style)
     numbers = read.values[np.isfinite(read.values)]
@@ -143,16 +144,30 @@ def guess_missing(column: RawColumn, style: NumberStyle = _DEFAULT) -> dict[str 
     values, counts = np.unique(numbers, return_counts=True)
     if len(values) <= _MANY:
         return reasons
+    usual = np.array([is_usual_code(value) for value in values.tolist()])
+    others = values[~usual]
+    for code, count in zip(values[usual].tolist(), counts[usual].tolist(), strict=True):
+        if len(others) > _MANY and others[0] - code > others[-1] - others[0]:
+            reasons.update([_as_mark(code, count, column, others[0], others[-1])])
+            values, counts = values[values != code], counts[values != code]
     for place, others in ((0, values[1:]), (-1, values[:-1])):
         code, low, high = values[place], others[0], others[-1]
         far = max(low - code, code - high) > high - low
         if counts[place] >= _OFTEN and code != 0 and (far or code < 0 <= low):
-            value = int(code) if code.is_integer() else float(code)
-            reasons[value] = (
-                f"{value} stands in {counts[place]} of {counted(len(column), 'cell')}, all other numbers lie between "
-                f"{low:g} and {high:g}"
-            )
+            reasons.update([_as_mark(float(code), int(counts[place]), column, low, high)])
     return reasons
+
+
+def is_usual_code(value: float) -> bool:
+    """Whether programs write a number for a missing value: -999, -9999, -99.9."""
+    return re.fullmatch(r"-(999+|99+\.9+)", f"{value:g}") is not None
+
+
+def _as_mark(code: float, count: int, column: RawColumn, low: float, high: float) -> tuple[float, str]:
+    """A number that means a missing value, whole where it is, and the reason: the others lie between low and high."""
+    value = int(code) if code.is_integer() else code
+    cells = counted(len(column), "cell")
+    return value, f"{value} stands in {count} of {cells}, all other numbers lie between {low:g} and {high:g}"
 
 
 def _is_text(column: RawColumn, read: Numbers) -> bool:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from forecast.data.findings import counted, quoted
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
-from forecast.data.guessing.column_guess import AmbiguousStyle, StyleGuess, guess_missing, guess_style
+from forecast.data.guessing.column_guess import AmbiguousStyle, StyleGuess, guess_missing, guess_style, is_usual_code
 from forecast.data.reading.layout import USUAL, Cell
 from forecast.data.reading.numbers import NumberStyle
 from forecast.data.reading.raw_columns import RawColumn
@@ -27,7 +27,8 @@ def decide_numbers(columns: Mapping[str, RawColumn], guess: Guess, given: Given)
     if "decimal" not in given and "thousands" not in given:
         style = guess_style(numbers)
         if isinstance(style, AmbiguousStyle) and layout.separator == ",":
-            style = _without_decimal_comma(style)
+            left = [other for other in style.styles if other.decimal != ","]  # where commas separate the cells
+            style = StyleGuess(left[0], ((style.column, style.cell),)) if len(left) == 1 else style
         if isinstance(style, AmbiguousStyle):
             keys = [{key.removeprefix("data."): value for key, value in one.items()} for one in style.settings]
             keys = [one or {"decimal": USUAL.decimal} for one in keys]
@@ -43,12 +44,6 @@ def decide_numbers(columns: Mapping[str, RawColumn], guess: Guess, given: Given)
             guess.set(style_reason(style), **settings)
     if "missing" not in given:
         _decide_missing(numbers, guess)
-
-
-def _without_decimal_comma(ambiguous: AmbiguousStyle) -> StyleGuess | AmbiguousStyle:
-    """Where commas separate the cells no number has a decimal one: the only style that is left, if it is one."""
-    left = [style for style in ambiguous.styles if style.decimal != ","]
-    return StyleGuess(left[0], ((ambiguous.column, ambiguous.cell),)) if len(left) == 1 else ambiguous
 
 
 def style_reason(guess: StyleGuess) -> str:
@@ -75,6 +70,8 @@ def _decide_missing(columns: Sequence[RawColumn], guess: Guess) -> None:
 
 
 def _is_code(mark: float, column: RawColumn) -> bool:
+    if is_usual_code(mark):
+        return True
     size = abs(mark)
     plain = size in _CODES or (size >= 100 and size % 100 == 0)
     return plain and int(np.count_nonzero(column.numbers == mark)) > _OFTEN * len(column)

@@ -1,6 +1,7 @@
 """What a table's rows seem to be: several series below one another, repeats, an irregular series, a column of gaps."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
@@ -10,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
-from forecast.data.findings import quoted
+from forecast.data.findings import counted, quoted
 from forecast.data.frequency import grid_frequency, infer_frequency, rows_missing
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
@@ -96,13 +97,16 @@ def _decide_series(table: Table, columns: Sequence[RawColumn], guess: Guess, giv
 
 
 def _without_gaps(table: Table, rows: Rows, guess: Guess) -> Table:
-    """The table without columns in which no gap rule could fill enough; named ones stay, to be refused."""
-    bad = {} if guess.layout.columns is not None else mostly_missing(table.columns, rows)
+    """The table without columns that say nothing, or in which no gap rule could fill enough; named ones stay."""
+    shares = {} if guess.layout.columns is not None else mostly_missing(table.columns, rows)
+    bad = {name: f"lacks {share:.0%} of its values" for name, share in shares.items()}
+    if guess.kept is not None:
+        bad |= {name: why for name, why in saying_nothing(table, guess.kept, guess.target).items() if name not in bad}
     if not bad:
         return table
-    shares = ", ".join(f"{quoted(name)} lacks {share:.0%} of its values" for name, share in bad.items())
     drop = (*guess.layout.drop, *bad)
-    guess.set(f"data.drop={hydra_value(list(drop))}: {shares}", drop=drop)
+    why = ", ".join(f"{quoted(name)} {why}" for name, why in bad.items())
+    guess.set(f"data.drop={hydra_value(list(drop))}: {why}", drop=drop)
     keep = [place for place, name in enumerate(table.columns) if name not in bad]
     return replace(
         table,
@@ -110,6 +114,30 @@ def _without_gaps(table: Table, rows: Rows, guess: Guess) -> Table:
         places=[table.places[place] for place in keep],
         values=table.values[:, keep],
     )
+
+
+def saying_nothing(table: Table, kept: Collection[str], target: str | None) -> dict[str, str]:
+    """{column: why} for constants, numbers of the rows and copies of another column, those in `kept` aside.
+
+    Never the target; of its copies it is the one that stays. Empty where no other column is left.
+    """
+    reasons: dict[str, str] = {}
+    first: dict[bytes, str] = {}
+    columns = [pair for pair in zip(table.columns, table.values.T, strict=True) if pair[0] not in kept]
+    for name, column in sorted(columns, key=lambda pair: pair[0] != target):
+        known = column[~np.isnan(column)]
+        key = hashlib.sha256(np.where(np.isnan(column), np.nan, column).tobytes()).digest()
+        if len(known) and (known == known[0]).all():
+            why = f"is always {known[0]:g}"
+        elif column[0] in (0, 1) and (np.diff(column) == 1).all():
+            why = "counts the rows"
+        elif (twin := first.setdefault(key, name)) != name:
+            why = f"is {quoted(twin)} once more"
+        else:
+            continue
+        if name != target:
+            reasons[name] = why
+    return reasons if len(reasons) < len(table.columns) else {}
 
 
 def looks_stacked(stamps: pd.DatetimeIndex) -> bool:
@@ -179,7 +207,9 @@ def find_resampling(stamps: pd.DatetimeIndex, valued: pd.DatetimeIndex) -> tuple
     usual = int(np.median(own))
     seconds = [_seconds(step) for step in PLAIN_STEPS]
     nearest = int(np.argmin([abs(np.log(usual / 1e9 / size)) for size in seconds]))
-    alike = f"rows with values are {pd.Timedelta(usual)} apart as a rule, but at no fixed times"
+    parts = zip(("day", "hour", "minute", "second"), pd.Timedelta(usual).round("s").components, strict=False)
+    apart = " ".join(counted(count, unit) for unit, count in parts if count) or f"{usual / 1e9:g} seconds"
+    alike = f"rows with values are {apart} apart as a rule, but at no fixed times"
     steps_tried = [step for step in PLAIN_STEPS[nearest:] if _seconds(step) <= _COARSEST * usual / 1e9]
     empty = {step: float((pd.Series(1, index=valued).resample(step).count() == 0).mean()) for step in steps_tried}
     near = {step: share for step, share in empty.items() if _seconds(step) <= _COARSER * usual / 1e9 and share <= _FEW}

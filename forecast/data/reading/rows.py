@@ -15,7 +15,8 @@ from forecast.errors import UserError
 class Rows(NamedTuple):
     """values (N, C), NaN where one is missing, at timestamps (N,); notes: what was done, a sentence each.
 
-    origin (N,): the rows before that these are, or the first of those that make one; None for the very same.
+    origin (N,): the rows before that these are, or the first of those that make one, of a step without rows the same as
+    of the next step that has some; None for the very same.
     """
 
     timestamps: pd.DatetimeIndex
@@ -70,7 +71,8 @@ def resampled(rows: Rows, freq: str, aggregate: Aggregate) -> Rows:
             f"The sums of the first and last step are of {counts[0]} and {counts[-1]} rows, where others are of "
             f"{counts.max()}.",
         )
-    first = np.minimum(rows.timestamps.searchsorted(steps.index), len(rows.timestamps) - 1)
+    places = pd.Series(np.arange(len(rows.timestamps)), index=rows.timestamps)
+    first = places.resample(offset).first().bfill().to_numpy(dtype=np.intp)
     origin = first if rows.origin is None else rows.origin[first]
     return Rows(pd.DatetimeIndex(steps.index), steps.to_numpy(), notes, origin)
 
