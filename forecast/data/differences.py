@@ -60,7 +60,9 @@ def seasonal_differences(
             values = values / np.repeat(std[some], lengths[some], axis=0)
         known = None if cells.measured is None else cells.measured[low:high, columns]
         rows = first[some] - low, np.minimum(stop[some], cells.offsets[1:][some]) - low
-        largest = most(np.abs(values), *rows)
+        ends = np.stack([rows[0], np.maximum(*rows)], axis=1).ravel()
+        sizes = np.concatenate([np.abs(values), np.zeros((1, values.shape[1]))])
+        largest = np.maximum.reduceat(sizes, ends, axis=0)[::2]
         difference = np.zeros_like(values)
         difference[period:] = np.abs(values[period:] - values[:-period])
         difference[difference <= ROUNDING * np.repeat(largest, lengths[some], axis=0)] = 0.0
@@ -97,13 +99,6 @@ def sums(values: FloatArray, first: IntArray, stop: IntArray) -> FloatArray:
     padded[begin] = 0.0
     total[some] = np.add.reduceat(padded, np.stack([begin, end + 1], axis=1).ravel(), axis=0)[::2]
     return total
-
-
-def most(values: FloatArray, first: IntArray, stop: IntArray) -> FloatArray:
-    """The largest of the rows first[s] to stop[s] of values (N, C), in order and none shared: (S, C), 0 of no rows."""
-    edges = np.stack([first, np.maximum(first, stop)], axis=1).ravel()
-    highest = np.maximum.reduceat(np.concatenate([values, np.zeros((1, values.shape[1]))]), edges, axis=0)[::2]
-    return np.where((first < stop)[:, None], highest, 0.0)
 
 
 def pieces(cells: Cells, size: int) -> Iterator[slice]:

@@ -245,7 +245,10 @@ def _without_gaps(check: FileCheck, given: Given) -> SeriesFrame:
     assert check.table is not None and check.freq is not None
     target = _target(check)
     rules: tuple[Gaps, ...] = ("interpolate", "forward_fill", "mask") if check.findings.texts("mend") else ("refuse",)
-    if absent := _rows_of_nothing(check, target):
+    values = check.table.values[:, [check.table.columns.index(name) for name in target]]
+    counts = bool((values > 0).all() and (values == np.rint(values)).all())  # NaN is neither
+    absent = rows_missing(check.table.timestamps, check.freq) or 0
+    if counts and absent > MANY_ABSENT * (absent + len(values)):
         rules = ("zero", *rules)
         if "gaps" not in given:
             check.findings.add(
@@ -289,15 +292,6 @@ def _without_gaps(check: FileCheck, given: Given) -> SeriesFrame:
             f"With data.gaps={check.gaps} the gaps leave {', '.join(empty)} no window. Cut the file to a better part."
         )
     return frame.of(target)
-
-
-def _rows_of_nothing(check: FileCheck, target: Sequence[str]) -> int:
-    """How many rows are missing where they may stand for 0: of counts without any 0 at least MANY_ABSENT; else 0."""
-    assert check.table is not None and check.freq is not None
-    values = check.table.values[:, [check.table.columns.index(name) for name in target]]
-    absent = rows_missing(check.table.timestamps, check.freq) or 0
-    counts = bool((values > 0).all() and (values == np.rint(values)).all())  # NaN is neither
-    return absent if counts and absent > MANY_ABSENT * (absent + len(values)) else 0
 
 
 def _target(check: FileCheck) -> tuple[str, ...]:
