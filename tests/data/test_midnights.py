@@ -66,18 +66,27 @@ def test_hour_24_is_midnight_of_the_next_day(tmp_path, caplog, kind):
     assert len(notes("Hour 24", caplog)) == 1
 
 
-@pytest.mark.parametrize("suffix", ["", "table.parquet"])
-def test_hour_24_of_columns_of_their_types(tmp_path, suffix):
-    path = tmp_path / (suffix or "table.xlsx")
+def check_columns_of_their_types(write, path):
     day = (ENDS - pd.Timedelta(hours=1)).normalize()
     table = pd.DataFrame({"date": day, "hour": pd.Series(ENDS.hour).replace(0, 24), "y": values(ROWS, 24)})
-    table.to_parquet(path) if suffix else table.to_excel(path, index=False)
+    write(table)
     frame = read_frame(path, time_column=("date", "hour"))
     assert frame.freq == "h" and (frame.timestamps == ENDS).all()
-    table = as_panel(table)
-    table.to_parquet(path) if suffix else table.to_excel(path, index=False)
+    write(as_panel(table))
     panel = read(path, id_column="id", time_column=("date", "hour"))
     assert panel.freq == "h" and panel.first == ENDS[0] and set(panel.lengths) == {ROWS}
+
+
+def test_hour_24_of_parquet_columns(tmp_path):
+    path = tmp_path / "table.parquet"
+    check_columns_of_their_types(lambda table: table.to_parquet(path), path)
+
+
+def test_hour_24_of_a_sheet(tmp_path):
+    pytest.importorskip("openpyxl", reason='needs openpyxl: pip install -e ".[xlsx]"')
+    pytest.importorskip("defusedxml", reason='needs defusedxml: pip install -e ".[xlsx]"')
+    path = tmp_path / "table.xlsx"
+    check_columns_of_their_types(lambda table: table.to_excel(path, index=False), path)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +163,8 @@ def test_times_beside_a_regular_one_by_less_than_a_hundredth_of_a_step_are_that_
 
 
 def test_a_workbook_filled_downwards_and_resampled_rows_keep_their_hour(tmp_path):
+    pytest.importorskip("openpyxl", reason='needs openpyxl: pip install -e ".[xlsx]"')
+    pytest.importorskip("defusedxml", reason='needs defusedxml: pip install -e ".[xlsx]"')
     stamps = pd.date_range("2007-10-01", periods=480, freq="h")
     table = pd.DataFrame({"time": drifting(stamps, -8_000_000), "y": values(480, 24)})
     table["time"] = table["time"].dt.round("ms")
