@@ -232,13 +232,13 @@ def test_midnights_with_offsets_are_days(tmp_path, caplog, kind):
     (note,) = [text for text in check.findings.texts("note") if "days by their own clocks" in text]
     assert f"as data.time_zone={zone} reads them" in note
     frame = read_frame(tmp_path / "series.csv")
-    assert (frame.timestamps == days).all() and frame.freq == days.freqstr
+    assert (frame.timestamps == days).all() and frame.freq == stamps.freqstr
     again = read_frame(tmp_path / "series.csv", time_zone=zone)
     assert (again.timestamps == days).all()
     caplog.clear()
     as_panel(table).to_csv(tmp_path / "panel.csv", index=False)
     panel = read(tmp_path / "panel.csv", id_column="id")
-    assert panel.freq == days.freqstr and panel.first == days[0] and set(panel.lengths) == {len(days)}
+    assert panel.freq == stamps.freqstr and panel.first == days[0] and set(panel.lengths) == {len(days)}
     assert len(notes("days by their own clocks", caplog)) == 1
 
 

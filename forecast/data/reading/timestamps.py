@@ -302,7 +302,7 @@ def _zone_with(stamps: pd.DatetimeIndex, offsets: pd.TimedeltaIndex) -> str | No
     names = available_timezones()
     for name in (*(name for name in _USUAL_ZONES if name in names), *sorted(names)):
         if all(
-            (stamps[rows].tz_localize("UTC").tz_convert(name).tz_localize(None) == local[rows]).all()
+            (stamps[rows].tz_localize("UTC").tz_convert(ZoneInfo(name)).tz_localize(None) == local[rows]).all()
             for rows in (probes, slice(None))
         ):
             return name
