@@ -67,6 +67,12 @@ STAMP = re.compile(
 OTHERS = ["%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%m/%d/%y", "%d/%m/%y", "%d.%m.%Y", "%m.%d.%Y", "%b %d %Y", "%Y%m%d%H"]
 
 
+def own_clock(cell):
+    """As `iso`, by the clock that the cell shows, whatever its offset."""
+    match = STAMP.fullmatch(cell)
+    return iso(cell[: match.start(9)]) if match and match[9] else iso(cell)
+
+
 def iso(cell):
     """The time of a cell with the year first, in UTC; None for another."""
     match = STAMP.fullmatch(cell)
@@ -155,8 +161,13 @@ def rows_in(content, frame, options):
 def assert_is_what_the_file_holds(frame, content, options):
     cells, values = rows_in(content, frame, options)
     readings = [[read(cell) for cell in cells] for read in READERS]
+    days = list(map(own_clock, cells))
+    if None not in days and len({stamp - stamp.astype("datetime64[D]") for stamp in days}) == 1:
+        readings.append(days)  # midnights by their own offsets are days
     readings = [pd.DatetimeIndex(stamps) for stamps in readings if None not in stamps]
-    fitting = [at for at in map(frame.timestamps.get_indexer, readings) if (at >= 0).all()]
+    near = np.diff(frame.timestamps).min() / 100  # a time so near one of the grid is read as that
+    places = [frame.timestamps.get_indexer(stamps, method="nearest", tolerance=near) for stamps in readings]
+    fitting = [at for at in places if (at >= 0).all()]
     assert fitting, f"{cells[:3]} are no timestamps from {frame.timestamps[0]} on, one way to read them for all"
     at, there = fitting[0], np.isfinite(values)
     assert not np.isinf(values).any()
