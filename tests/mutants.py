@@ -687,8 +687,8 @@ EVALUATION = [
         "metrics-scaled-before-each-window",
         "With mase_scale=before a window is scaled by the rows before its forecast, not by those of it.",
         "forecast/evaluation/naive_errors.py",
-        "return np.cumsum(size, axis=0)[origins - 1] / rows, np.cumsum",
-        "return np.cumsum(size, axis=0)[origins - 2] / rows, np.cumsum",
+        "return np.cumsum(size, axis=0)[origins - 1] / pairs, np.cumsum",
+        "return np.cumsum(size, axis=0)[origins - 2] / pairs, np.cumsum",
         ("tests/evaluation/test_evaluation.py::test_each_window_is_scaled_by_all_rows_before_it",),
     ),
     Mutant(

@@ -89,24 +89,6 @@ class Scales:
         known in advance, are scaled by all series: a degree, or a price, is the same in each. UserError for a column
         whose mean or std is beyond the largest float.
         """
-        scales = cls._fit(cells, how, first, stop, context=context, period=period, together=together)
-        for name in cells.categories:  # their numbers stay
-            column = cells.columns.index(name)
-            scales.mean[:, column], scales.std[:, column], scales.constant[:, column] = 0, 1, False
-        return scales
-
-    @classmethod
-    def _fit(
-        cls,
-        cells: Cells,
-        how: How,
-        first: IntArray,
-        stop: IntArray,
-        *,
-        context: int,
-        period: int | None,
-        together: int,
-    ) -> "Scales":
         n, c = len(cells.offsets) - 1, len(cells.columns)
         none = np.zeros(n, dtype=np.bool_)
         if how == "none":
@@ -120,7 +102,7 @@ class Scales:
         constant = np.tile(of_whole, (n, 1))
         if how == "global":
             means, stds = (np.tile(part, (n, 1)) for part in (whole, whole_std))
-            return cls(how, means, stds, none, constant)._checked(cells)
+            return cls(how, means, stds, none, constant)._finished(cells)
         few = np.asarray((count < 2).any(axis=1))
         begin, end = cells.offsets[:-1], cells.offsets[1:]
         until = np.where(few, np.minimum(begin + context, end), stop)
@@ -135,9 +117,13 @@ class Scales:
         if together:
             some = np.s_[:, -together:]
             mean[some], std[some], constant[some] = (part[-together:] for part in (whole, whole_std, of_whole))
-        return cls(how, mean, std, few, constant, period)._checked(cells)
+        return cls(how, mean, std, few, constant, period)._finished(cells)
 
-    def _checked(self, cells: Cells) -> "Scales":
+    def _finished(self, cells: Cells) -> "Scales":
+        """The same, the numbers of categories left as they are; UserError for a scale that is not finite."""
+        for name in cells.categories:
+            column = cells.columns.index(name)
+            self.mean[:, column], self.std[:, column], self.constant[:, column] = 0, 1, False
         finite = np.isfinite(self.mean) & np.isfinite(self.std)
         if not finite.all():
             series, column = np.argwhere(~finite)[0]

@@ -22,19 +22,20 @@ class OwnScale:
 def errors_before(data: PreparedData, origins: np.ndarray, period: int) -> tuple[np.ndarray, np.ndarray]:
     """As `naive_errors` of one series, (N, T) twice, over all rows before each origin (N,), those of other splits too.
 
-    Filled rows have no part. Zero where there are no two rows a season apart, or no difference between them.
+    Made-up cells have no part. Zero where there are no two rows a season apart, or no difference between them.
     """
-    values = data.frame.values[: int(origins.max()), list(data.targets)] / data.target_std
-    size = np.zeros_like(values)
+    rows, columns = slice(int(origins.max())), list(data.targets)
+    values = data.frame.values[rows, columns] / data.target_std
+    size, counted = np.zeros_like(values), np.zeros(values.shape, dtype=np.bool_)
     size[period:] = np.abs(values[period:] - values[:-period])
     size[size <= ROUNDING * np.abs(values).max(0, initial=0.0)] = 0.0
-    counted = np.arange(len(values)) >= period
-    if data.frame.filled is not None:
-        measured = ~data.frame.filled[: len(values)]
-        counted[period:] &= measured[period:] & measured[:-period]
+    known = np.ones(values.shape, dtype=np.bool_)
+    if data.frame.measured is not None:
+        known = data.frame.measured[rows, columns]
+    counted[period:] = known[period:] & known[:-period]
     size[~counted] = 0.0
-    rows = np.maximum(1, np.cumsum(counted)[origins - 1])[:, None]
-    return np.cumsum(size, axis=0)[origins - 1] / rows, np.cumsum(size**2, axis=0)[origins - 1] / rows
+    pairs = np.maximum(1, np.cumsum(counted, axis=0)[origins - 1])
+    return np.cumsum(size, axis=0)[origins - 1] / pairs, np.cumsum(size**2, axis=0)[origins - 1] / pairs
 
 
 def scaled_by(before: tuple[np.ndarray, np.ndarray], squared: np.ndarray, absolute: np.ndarray) -> OwnScale:

@@ -14,7 +14,7 @@ from forecast.data.differences import SeasonalDifferences
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.evaluation.metrics import UNIT_FREE, ErrorSums, mean_squared_error
-from forecast.evaluation.naive_errors import naive_errors
+from forecast.evaluation.naive_errors import errors_before, naive_errors
 
 N, P, T = 37, 5, 3
 STD, MEAN = np.array([0.5, 2.0, 11.0]), np.array([3.0, -7.0, 0.1])
@@ -172,6 +172,22 @@ def test_cells_that_were_filled_in_do_not_calm_the_season():
         kept = [row for row in range(3, 61) if not missing[row - 1 : row + 1, column].any()]
         steps = np.abs([values[row, column] - values[row - 1, column] for row in kept]).mean()
         assert naive_errors(data, "test").absolute[0, place] * data.target_std[place] == pytest.approx(steps)
+
+
+def test_before_each_window_made_up_cells_do_not_calm_the_season_either():
+    values = np.random.default_rng(2).normal(size=(83, 3))
+    missing = np.zeros((83, 3), dtype=bool)
+    missing[20:40, 2] = missing[[7, 50], 0] = True
+    data, origins = prepared(values, season=PERIOD, missing=missing), np.array([31, 47, 80])
+    absolute, squared = errors_before(data, origins, PERIOD)
+    for place, column in enumerate((2, 0)):
+        for number, origin in enumerate(origins):
+            kept = [row for row in range(PERIOD, origin) if not missing[[row - PERIOD, row], column].any()]
+            steps = (
+                np.array([values[row, column] - values[row - PERIOD, column] for row in kept]) / data.target_std[place]
+            )
+            assert absolute[number, place] == pytest.approx(np.abs(steps).mean())
+            assert squared[number, place] == pytest.approx(np.square(steps).mean())
 
 
 def test_a_column_that_is_constant_up_to_rounding_over_the_train_rows_is_constant():
