@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 
 from forecast.data.reading.time_columns import format_of_parts, known_parts, row_texts
-from forecast.data.reading.time_formats import ISO, UNIX_SIZES, possible_formats, read_cells
+from forecast.data.reading.time_formats import (
+    EXCEL_START,
+    ISO,
+    LESS_USUAL,
+    UNIX_SIZES,
+    match_by_name,
+    possible_formats,
+    read_cells,
+)
 from forecast.data.reading.timestamps import read_timestamps
 from forecast.errors import UserError
 
@@ -33,7 +41,6 @@ _NUMBERS: Mapping[str, Callable[[pd.Timestamp], int]] = {
     "M": lambda stamp: stamp.minute,
     "S": lambda stamp: stamp.second,
 }
-_QUARTER = re.compile(r"(?P<before>q[1-4][-/. ]?)?(?P<year>\d{4})(?P<after>[-/. ]?q[1-4])?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class TimeWriter:
 
     names: its columns. time_format: that of their cells, joined by spaces; None for ISO 8601 as pandas writes it.
     sample: the different joined cells of some rows. widths: how many of the words between spaces each column has.
-    order: of the columns, those whose cells are joined first. bare_quarter: whether a quarter is a number without Q.
+    order: of the columns, those whose cells are joined first. bare_part: whether a quarter or week has no letter.
     """
 
     names: tuple[str, ...]
@@ -52,7 +59,7 @@ class TimeWriter:
     widths: tuple[int, ...] = (1,)
     order: tuple[str, ...] = ()
     parts: bool = False
-    bare_quarter: bool = False
+    bare_part: bool = False
 
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[str]], time_format: str | None, zone: str | None) -> "TimeWriter":
@@ -69,7 +76,8 @@ class TimeWriter:
             formats = [one for one in possible_formats(texts) if one != ISO]
             time_format = next((one for one in formats if read_cells(texts, one).equals(iso)), None)
         firsts = [next((cell for cell in columns[name] if cell), "") for name in order]
-        bare = known is not None and "quarter" in known and not firsts[-1].lower().startswith("q")
+        alone = {"quarter", "week"} & set(known or ())
+        bare = bool(alone) and not firsts[-1].lower().startswith(("q", "w"))
         widths = tuple(1 if known else len(cell.split()) for cell in firsts)
         if zone is None and "%z" in (time_format or "").replace("%Z", "%z"):
             zone = read_timestamps(columns, missing=(), time_format=time_format).settings.get("data.time_zone")
@@ -83,7 +91,7 @@ class TimeWriter:
             return [[text, *([""] * (len(self.names) - 1))] for text in plain]
         rows = []
         for text in texts:
-            words = iter(text.replace("Q", "").split() if self.bare_quarter else text.split())
+            words = iter(re.sub("[QW]", "", text).split() if self.bare_part else text.split())
             found = {
                 name: " ".join(next(words) for _ in range(n)) for name, n in zip(self.order, self.widths, strict=True)
             }
@@ -118,8 +126,12 @@ class TimeWriter:
         if self.time_format in UNIX_SIZES:
             size = UNIX_SIZES[self.time_format]
             return [_in_units(stamp.value, size, self.sample[0]) for stamp in times.as_unit("ns")]
-        if self.time_format == "quarter":
-            return [self._quarter(stamp) for stamp in times]
+        if self.time_format == "excel":
+            digits = max(len(cell.partition(".")[2]) for cell in self.sample)
+            days = (f"{(stamp - EXCEL_START) / pd.Timedelta(days=1):.{digits}f}" for stamp in times)
+            return [day.rstrip("0").rstrip(".") if digits else day for day in days]
+        if self.time_format in LESS_USUAL:
+            return [self._by_name(stamp) for stamp in times]
         time_format = self.time_format.replace("%Z", "%z")
         pattern = _pattern(time_format)
         matches = [pattern.fullmatch(cell) for cell in self.sample] if pattern else []
@@ -140,13 +152,25 @@ class TimeWriter:
             for day, of_before in zip(times - pd.to_timedelta(late.astype(int), unit="D"), late, strict=True)
         ]
 
-    def _quarter(self, stamp: pd.Timestamp) -> str:
-        match = _QUARTER.fullmatch(self.sample[0])
-        before, after = (match["before"], match["after"]) if match else ("", " q1")
-        if self.parts:
-            return f"{stamp.year} Q{stamp.quarter}"
-        sign = re.sub("[1-4]", str(stamp.quarter), before or after or "")
-        return f"{sign}{stamp.year:04}" if before else f"{stamp.year:04}{sign}"
+    def _by_name(self, stamp: pd.Timestamp) -> str:
+        """A cell of a format without directives: the first of the sample, with other numbers."""
+        cell = self.sample[0]
+        match = match_by_name(cell, self.time_format or "")
+        assert match is not None, "its reader has found the format"
+        year, week, day = stamp.isocalendar()
+        short = any(len(found["week"]) == 1 for c in self.sample if (found := match_by_name(c, "week")))
+        month = (
+            f"{stamp.month:02}"
+            if any(c.endswith(".10") for c in self.sample)
+            else f"{stamp.month:02}".removesuffix("0")
+        )
+        own = {"quarter": stamp.quarter, "month": month, "week": week if short else f"{week:02}", "day": day}
+        own["year"] = year if self.time_format == "week" else stamp.year
+        for place, part in sorted(
+            ((match.start(part), part) for part, text in match.groupdict().items() if text), reverse=True
+        ):
+            cell = f"{cell[:place]}{own[part]}{cell[match.end(part) :]}"
+        return cell
 
 
 def _pattern(time_format: str) -> re.Pattern[str] | None:

@@ -11,7 +11,7 @@ from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
 from forecast.data.guessing.column_guess import AmbiguousStyle, guess_style
 from forecast.data.guessing.guess_numbers import decide_numbers, mark_missing, style_reason
 from forecast.data.guessing.guess_rows import decided_rows, looks_stacked
-from forecast.data.guessing.guess_time import Names, choose_time, likely_times, usual_time
+from forecast.data.guessing.guess_time import Names, choose_time, is_day, likely_times, usual_time
 from forecast.data.reading.cells import RawFile, read_raw, say_left_out, table_of
 from forecast.data.reading.csv_columns import UNCLOSED, QuickRead, check_signs, quick_table
 from forecast.data.reading.csv_text import CsvText, guess_separator, valid_separator
@@ -19,6 +19,7 @@ from forecast.data.reading.layout import STEPS, USUAL, Layout, columns_named
 from forecast.data.reading.numbers import NumberStyle
 from forecast.data.reading.raw_columns import RawColumn, RawColumns
 from forecast.data.reading.table import Table, TableSpec
+from forecast.data.reading.time_formats import LESS_USUAL
 from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.errors import UserError
 from forecast.text.terminal import listed
@@ -110,6 +111,18 @@ def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings)
             for one in error.candidates
         ]
         raise Undecided(str(error), readings) from error
+    if table.time_format == "excel" and not {"time_column", "time_format"} & set(given):
+        (name,) = guess.layout.time_columns
+        if not is_day(name):
+            raise Undecided(
+                f"The numbers of {quoted(name)} may be the days of a spreadsheet, or count something else.",
+                [
+                    Reading("steps that no calendar counts", {"time_column": None, "freq": STEPS, "drop": [name]}),
+                    Reading("days of a spreadsheet", {"time_column": name, "time_format": "excel"}),
+                ],
+            )
+    if table.time_format in LESS_USUAL and guess.layout.time_format is None:  # which few rows may not show
+        guess.set(f"data.time_format={table.time_format}: so the rows are regular", time_format=table.time_format)
     aside = {*guess.layout.time_columns, *guess.layout.drop}
     ids = [column for column in raw.columns if column.name not in aside]
     if table.origin is not None:

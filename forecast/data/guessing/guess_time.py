@@ -17,16 +17,18 @@ from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
 from forecast.errors import UserError
 
 _NAME = re.compile(
-    r"(?:^|[^a-z])(?:date|day|time|datetime|timestamp|ds|ts|dt|year|quarter|month|week|period|epoch|unix|datum|zeit)"
+    r"(?:^|[^a-z])(?:date|day|time|datetime|timestamp|ds|ts|dt|year|quarter|month|week|period|epoch|unix|datum|zeit"
+    r"|ym|yyyymm|yearmonth|yyyymmdd|yearweek|yyyyww)"
     r"(?:$|[^a-z])"
 )
 _USUAL_NAMES = ("date", "datetime", "timestamp", "time")
-_DIGITS = re.compile(r"\d+(\.\d*)?", re.ASCII)
+_DIGITS = re.compile(r"\d+(\.\d*|e-\d+)?", re.ASCII)
+_DAY = re.compile(r"(?:^|[^a-z])(?:date|datetime|day|ds|dt|datum)(?:$|[^a-z])")
 _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?(\.\d+)?( ?[AaPp][Mm])?", re.ASCII)
 _LONG = 8  # digits: fewer are a time only by the name of the column
 _MOST, _FEW = 0.5, 0.1  # shares of the cells
-_PARTS = ("year", "quarter", "month", "day", "hour", "minute", "second")
-_LARGEST = {"quarter": 4, "month": 12, "day": 31, "hour": 24, "minute": 59, "second": 59}
+_PARTS = ("year", "quarter", "week", "month", "day", "hour", "minute", "second")
+_LARGEST = {"quarter": 4, "week": 53, "month": 12, "day": 31, "hour": 24, "minute": 59, "second": 59}
 
 Names = tuple[str, ...]
 
@@ -62,6 +64,11 @@ def usual_time(header: Sequence[str]) -> str | None:
     return next((name for usual in _USUAL_NAMES for name in header if name.strip().lower() == usual), None)
 
 
+def is_day(name: str) -> bool:
+    """Whether a column of this name may hold the days of a spreadsheet: 39356 may as well be a second."""
+    return _DAY.search(name.lower()) is not None
+
+
 def choose_time(columns: Mapping[Names, Mapping[str, Sequence[str]]]) -> TimeChoice:
     """Of several that look like time: of equal ones the first, else the only one whose timestamps make a series."""
     read = {names: _read(cells) for names, cells in columns.items()}
@@ -89,7 +96,10 @@ def _stamps(name: str, cells: Sequence[str]) -> pd.DatetimeIndex | None:
         if min(map(len, cells)) < _LONG or any(after < before for before, after in pairwise(numbers)):
             return None
     try:
-        stamps: pd.DatetimeIndex = read_timestamps({name: cells}, missing=MISSING_SPELLINGS).stamps
+        read = read_timestamps({name: cells}, missing=MISSING_SPELLINGS)
+        if "excel" in read.settings.values() and not is_day(name):
+            return None
+        stamps = read.stamps
     except AmbiguousTime:
         none: pd.DatetimeIndex = pd.DatetimeIndex([])
         return none
@@ -114,10 +124,11 @@ def _parts(cells: Mapping[str, Sequence[str]]) -> Names:
     """The columns of year, month, day, ..., the coarsest first, as far as none lacks; none without a second."""
     named = [(part_of(name), name) for name in cells]
     own = {part: name for part, name in reversed(named) if part and _in_range(part, cells[name])}
-    if "year" in own and "quarter" in own and "month" not in own:
-        return own["year"], own["quarter"]
+    for part in ("quarter", "week"):
+        if "year" in own and part in own and "month" not in own:
+            return own["year"], own[part]
     chain = []
-    for part in (part for part in _PARTS if part != "quarter"):
+    for part in (part for part in _PARTS if part not in ("quarter", "week")):
         if part not in own:
             break
         chain.append(own[part])
@@ -127,7 +138,7 @@ def _parts(cells: Mapping[str, Sequence[str]]) -> Names:
 def _in_range(part: str, cells: Sequence[str]) -> bool:
     if part == "month" and not _all_digits(cells):
         return bool(cells)
-    bare = [cell.lstrip("Qq") if part == "quarter" else cell for cell in cells]
+    bare = [cell.lstrip("QqWw") if part in ("quarter", "week") else cell for cell in cells]
     return bool(bare) and _all_digits(bare) and max(map(float, bare)) <= _LARGEST.get(part, 9999)
 
 

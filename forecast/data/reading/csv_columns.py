@@ -19,7 +19,7 @@ from forecast.data.reading.csv_text import BLANKS, CsvText
 from forecast.data.reading.numbers import FLAGS, MISSING_SPELLINGS
 from forecast.data.reading.raw_columns import RawColumn, RawColumns
 from forecast.data.reading.table import Table, TableSpec
-from forecast.data.reading.time_formats import CLOCK, YEARS
+from forecast.data.reading.time_formats import CLOCK, YEARS, is_year_and_number
 from forecast.errors import UserError
 
 _PANDAS = tuple(map(int, pd.__version__.split(".")[:2]))
@@ -216,8 +216,8 @@ def _quick_chunks(
             if np.isinf(numbers).any() or (spec.gaps == "refuse" and np.isnan(numbers).any()):
                 raise ValueError("a value is missing or not finite")
             times = chunk[time]
-            if times.isna().any() or times.isin(CLOCK).any():
-                raise ValueError("a timestamp is missing")
+            if times.isna().any() or times.isin(CLOCK).any() or is_year_and_number(times.iloc[0]):
+                raise ValueError("a timestamp is missing, or no month")
             with warnings.catch_warnings():
                 warnings.filterwarnings("error", ".*mixed time zones", FutureWarning)  # of pandas 2.2; 3 raises
                 try:

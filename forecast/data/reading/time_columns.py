@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ Codes = npt.NDArray[np.intp]
 _PARTS = {
     "year": ("year", "yr", "yyyy"),
     "quarter": ("quarter", "qtr", "q"),
+    "week": ("week", "wk", "kw", "isoweek", "weekofyear", "weeknumber", "weeknr", "weekno", "weeknum"),
     "month": ("month", "mon", "mnth", "mth", "mo"),
     "day": ("day", "dy", "dd", "dayofmonth", "mday"),
     "hour": ("hour", "hours", "hr", "hrs", "hh", "hourending", "hourend"),
@@ -24,6 +26,7 @@ _PARTS = {
     "second": ("second", "seconds", "sec", "secs"),
 }
 _DIRECTIVES = {"year": "%Y", "month": "%m", "day": "%d", "hour": "%H", "minute": "%M", "second": "%S"}
+_TYPED = re.compile(r"\d+e-\d{1,2}", re.ASCII)
 _OR_A_FORMAT = "set data.time_format for all of them joined by spaces"
 
 
@@ -46,10 +49,11 @@ def known_parts(names: Sequence[str]) -> dict[str, str] | None:
     if len(columns) < len(names):
         twice = next(part for part in columns if found.count(part) > 1)
         raise UserError(f"{said}: two columns of the {twice}. Name only one of them, or {_OR_A_FORMAT}.")
-    if list(columns) == ["year", "quarter"]:
-        return columns
-    if "quarter" in columns:
-        raise UserError(f"{said}: a quarter goes with nothing but the year. Name only those two, or {_OR_A_FORMAT}.")
+    for part in ("quarter", "week"):
+        if list(columns) == ["year", part]:
+            return columns
+        if part in columns:
+            raise UserError(f"{said}: a {part} goes with nothing but the year. Name only those two, or {_OR_A_FORMAT}.")
     lacking = next((part for part in list(_DIRECTIVES)[: len(columns)] if part not in columns), None)
     if lacking is not None:
         raise UserError(f"{said}, but none of the {lacking}. Name the column of the {lacking} too, or {_OR_A_FORMAT}.")
@@ -58,8 +62,8 @@ def known_parts(names: Sequence[str]) -> dict[str, str] | None:
 
 def format_of_parts(parts: Collection[str], texts: Sequence[str]) -> str:
     """The format of `row_texts` of such parts; the month is a number or a name, as in most of the texts."""
-    if "quarter" in parts:
-        return "quarter"
+    if alone := next((part for part in ("quarter", "week") if part in parts), None):
+        return alone
     months = [text.split(" ")[1].lower() for text in texts if text and "month" in parts]
     by_name = sum(month in MONTH_NUMBERS for month in months) * 2 > len(months)
     return " ".join("%b" if part == "month" and by_name else _DIRECTIVES[part] for part in parts)
@@ -92,8 +96,11 @@ def _different_cells(written: Sequence[str], part: str, missing: Collection[str]
     codes, unique = pd.factorize(pd.Series(written, dtype=object).fillna("").to_numpy())
     cells = [cell.strip(BLANKS) for cell in unique]
     cells = ["" if cell in missing else cell for cell in cells]
+    # A number of a typed column, which has no decimal sign.
+    cells = [f"{Decimal(cell):f}" if _TYPED.fullmatch(cell) else cell for cell in cells]
     if part:
         cells = [re.sub(r"\.0+$", "", cell) for cell in cells]  # whole numbers beside a gap are often written 2010.0
-    if part == "quarter":
-        cells = [f"Q{cell.lstrip('Qq')}" if cell else "" for cell in cells]
+    if part in ("quarter", "week"):
+        sign = part[0].upper()
+        cells = [f"{sign}{cell.lstrip(sign + sign.lower())}" if cell else "" for cell in cells]
     return codes, cells

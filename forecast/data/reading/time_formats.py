@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from itertools import chain, islice
 
@@ -36,7 +36,46 @@ _WORD_DIRECTIVES = {"%b": "~%m~", "%B": "~%m~", "%a": "~", "%A": "~", "%p": "~"}
 _OFFSET = re.compile(r"[T ].*\d[+-](\d[\d:]*)$", re.ASCII)
 _PM = re.compile(r"(?<![a-z])pm(?![a-z])", re.IGNORECASE)
 _DECIMAL = re.compile(r"[+-]?\d{1,19}(?:\.\d*)?", re.ASCII)
-_QUARTER = re.compile(r"(\d{4})[-/. ]?q([1-4])|q([1-4])[-/. ]?(\d{4})", re.IGNORECASE | re.ASCII)
+# Formats that strptime has none for, by name: what cells look like, and what of their numbers strptime reads. In a year
+# and a month that are one number, 1990.1, .1 is .10.
+_YEAR, _WEEK = r"(?P<year>\d{4})", r"(?P<week>\d\d?)(?:-?(?P<day>[1-7]))?"
+_BY_NAME: dict[str, tuple[tuple[re.Pattern[str], ...], Callable[[re.Match[str]], str], str]] = {
+    name: (tuple(re.compile(writing, re.IGNORECASE | re.ASCII) for writing in writings), plain, plain_format)
+    for name, writings, plain, plain_format in (
+        (
+            "quarter",
+            (
+                rf"{_YEAR}(?:[-/. ]?q|[-/. ])(?P<quarter>[1-4])",
+                rf"(?:q(?P<quarter>[1-4])[-/. ]?){_YEAR}",
+                rf"(?P<quarter>[1-4])(?:[-/. ]?q ?|[-/]){_YEAR}",
+            ),
+            lambda cell: f"{cell['year']}-{3 * int(cell['quarter']) - 2:02}",
+            "%Y-%m",
+        ),
+        (
+            "week",
+            (
+                rf"{_YEAR}(?:[-/. ]?(?:w|kw|wk|week) ?|[-/ ]){_WEEK}",
+                rf"(?:w|kw|wk|week) ?(?P<week>\d\d?)[-/. ]{_YEAR}",
+                rf"(?P<week>\d\d?)[-/]{_YEAR}",
+                rf"{_YEAR}(?P<week>\d\d)",
+            ),
+            lambda cell: f"{cell['year']}-{int(cell['week']):02}-{cell.groupdict().get('day') or 1}",
+            "%G-%V-%u",
+        ),
+        (
+            "year.month",
+            (rf"{_YEAR}\.(?P<month>0[1-9]|1[0-2]?)",),
+            lambda cell: f"{cell['year']}-{cell['month']:0<2}",
+            "%Y-%m",
+        ),
+    )
+}
+# What a cell is taken for where no usual format reads all cells, or as a regular series.
+LESS_USUAL = frozenset({*_BY_NAME, "excel"})
+_EXCEL = range(25_569, 73_051)  # days of the years 1970 to 2099, counted from
+EXCEL_START = pd.Timestamp("1899-12-30")
+_PLAIN_MONTH = re.compile(r"\d{4}[-/. ]\d\d?", re.ASCII)
 
 # Hour 24 of a day: 2016-07-01 24:00, 1.7.2016 24, 20160701 2400, 2016070124.
 _HOUR_24 = re.compile(
@@ -78,7 +117,7 @@ _WHOLE: tuple[_Row, ...] = tuple(
         (r"\d{14}", ("%Y%m%d%H%M%S",)),
         (r"\d{15,16}", ("unix_us",)),
         (r"\d{18,19}", ("unix_ns",)),
-        (_QUARTER.pattern.replace("q", "[Qq]"), ("quarter",)),
+        (r"\d{5}(?:\.\d*)?", ("excel",)),
     )
 )
 _TAIL = re.compile(
@@ -125,7 +164,17 @@ def _formats_of(cell: str) -> list[str]:
     for writing, dates in _WHOLE:
         if match := writing.fullmatch(cell):
             formats += [date.format(**match.groupdict()) for date in dates]
-    return formats
+    return formats + [name for name in _BY_NAME if match_by_name(cell, name)]
+
+
+def match_by_name(cell: str, time_format: str) -> re.Match[str] | None:
+    """The year and its part, by name, in a cell of a format that strptime has none for; None in another."""
+    return next((match for one in _BY_NAME[time_format][0] if (match := one.fullmatch(cell))), None)
+
+
+def is_year_and_number(cell: str) -> bool:
+    """Whether a cell is a year and the number of a part of it, which ISO 8601 takes for a month."""
+    return _PLAIN_MONTH.fullmatch(cell) is not None
 
 
 def _tail_format(tail: str) -> str | None:
@@ -156,15 +205,23 @@ def read_cells(cells: Sequence[str], time_format: str, *, guessed: bool = False)
     """(U,) naive, in UTC where the cells carry an offset; NaT for a cell that is not of the format.
 
     Hour 24 is midnight of the next day.
-    time_format: strptime directives as pandas knows them, ISO8601, quarter, unix, unix_ms, unix_us or unix_ns.
-    guessed: such numbers are refused outside the years 1973 to 2100. ValueError for an unknown directive.
+    time_format: strptime directives as pandas knows them, ISO8601, quarter, week, year.month, excel (its days), unix,
+    unix_ms, unix_us or unix_ns; several with | between them: the first that reads a cell.
+    guessed: numbers are refused outside of our years. ValueError for an unknown directive.
     """
     if time_format in UNIX:
         return _read_unix(cells, UNIX_SIZES[time_format], guessed=guessed)
-    if time_format == "quarter":
-        quarters = (_QUARTER.fullmatch(cell) for cell in cells)
-        cells = [f"{q[1] or q[4]}-{3 * int(q[2] or q[3]) - 2:02}" if q else "" for q in quarters]
-        time_format = "%Y-%m"
+    if time_format == "excel":
+        return _read_excel(cells, guessed=guessed)
+    if time_format in _BY_NAME:
+        _, plain_text, plain_format = _BY_NAME[time_format]
+        matches = [match_by_name(cell, time_format) for cell in cells]
+        return _parsed([plain_text(match) if match else "" for match in matches], plain_format)
+    if "|" in time_format:
+        first, _, others = time_format.partition("|")
+        by_first = read_cells(cells, first)
+        whole: pd.DatetimeIndex = pd.DatetimeIndex(by_first.where(by_first.notna(), read_cells(cells, others)))
+        return whole
     if time_format == ISO:
         cells = _without_cut_offsets(cells)
     plain, plain_format = _without_words(cells, time_format)
@@ -225,7 +282,7 @@ def _parsed(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
 def check_format(time_format: str) -> None:
     """UserError for a format that `read_cells` does not know, or that has no year."""
     fix = "Write it as data.time_format='%d/%m/%Y %H:%M', with the directives of strptime, or as unix or unix_ms."
-    if time_format in (ISO, "quarter", *UNIX):
+    if time_format in (ISO, *LESS_USUAL, *UNIX):
         return
     if not any(year in time_format.replace("%%", "") for year in ("%Y", "%y", "%G")):
         raise UserError(f"data.time_format={time_format!r} has no year (%Y or %y). {fix}")
@@ -248,6 +305,17 @@ def _read_unix(cells: Sequence[str], size: int, *, guessed: bool) -> pd.Datetime
     stamps = pd.DatetimeIndex(np.array(known, dtype=np.int64).view("datetime64[ns]"))
     # In the unit in which pandas reads texts, which differs between its versions.
     usual: pd.DatetimeIndex = stamps if size == 1 else stamps.as_unit(pd.to_datetime(["2000-01-01"]).unit)
+    return usual
+
+
+def _read_excel(cells: Sequence[str], *, guessed: bool) -> pd.DatetimeIndex:
+    """Days since 1899-12-30 with their fraction, to the millisecond, as a spreadsheet counts them."""
+    days = [Decimal(cell) if _DECIMAL.fullmatch(cell) else None for cell in cells]
+    known = [day if day is not None and (not guessed or int(day) in _EXCEL) else None for day in days]
+    milliseconds = [None if day is None or abs(day) > 10**6 else round(day * 86_400_000) for day in known]
+    since = pd.to_timedelta(pd.Series(milliseconds, dtype="Int64"), unit="ms")
+    stamps: pd.DatetimeIndex = pd.DatetimeIndex(EXCEL_START + since)
+    usual: pd.DatetimeIndex = pd.DatetimeIndex(stamps.where(np.asarray(stamps.year.isin(YEARS))))
     return usual
 
 

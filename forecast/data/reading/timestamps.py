@@ -11,16 +11,18 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.findings import counted, quoted
-from forecast.data.frequency import infer_frequency
+from forecast.data.frequency import grid_frequency, infer_frequency, rows_missing
 from forecast.data.guessing.train_command import typed
 from forecast.data.reading.time_columns import Codes, format_of_parts, known_parts, row_texts
 from forecast.data.reading.time_formats import (
     CLOCK,
     ISO,
+    LESS_USUAL,
     UNIX,
     YEARS,
     ZONE_NAME,
     check_format,
+    is_year_and_number,
     midnights_as_24,
     possible_formats,
     read_cells,
@@ -30,6 +32,7 @@ from forecast.errors import UserError, closest
 
 _OFFSET = re.compile(r"\d[T :]\d\d.*?(Z|[+-]\d\d?(?::?\d\d)?)$", re.ASCII | re.IGNORECASE)
 _SIGNED = re.compile(r"([+-])(\d\d?):?(\d\d)?$", re.ASCII)
+_MOST_NEED = 5  # times the rows that another reading needs: it is none any more
 _MOST_CLOCKS = 4  # times of day in UTC of one time of day in a zone
 # Of zones whose clocks agree the one that most know.
 _USUAL_ZONES = (
@@ -128,6 +131,8 @@ def read_timestamps(
 def _plain_iso(cells: Sequence[str]) -> pd.DatetimeIndex | None:
     """(N,) when all cells are ISO 8601 without an offset: by far most files, so without a look at single cells."""
     texts = pd.Series(cells) if isinstance(cells, pd.Series) else pd.Series(cells, dtype=object)
+    if len(texts) and is_year_and_number(str(texts.iloc[0])):  # perhaps a quarter, or October as .1
+        return None
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".*mixed time zones", FutureWarning)  # of pandas 2.2; 3 raises
         try:
@@ -170,10 +175,23 @@ def _decided(texts: list[str], codes: Codes) -> tuple[str, pd.DatetimeIndex]:
             for known, stamps in once.items()
             if len(stamps) >= 3 and infer_frequency(stamps) is not None
         }
-        different = regular or different
+        different = regular or (_with_least_need(different) if LESS_USUAL & set(different) else different)
+        different = {known: stamps for known, stamps in different.items() if known not in LESS_USUAL} or different
     if len(different) > 1:
         raise _ambiguous(texts, codes, different)
     return next(iter(different.items()))
+
+
+def _with_least_need(readings: Mapping[str, pd.DatetimeIndex]) -> dict[str, pd.DatetimeIndex]:
+    """The readings (U,) for which by far the fewest rows must be made one, or made up, to be a regular series."""
+    needs = {}
+    for known, stamps in readings.items():
+        once = stamps.dropna().sort_values().unique()
+        freq = grid_frequency(once) if len(once) >= 3 else None
+        absent = len(once) if freq is None else rows_missing(once, freq) or 0
+        needs[known] = len(stamps.dropna()) - len(once) + absent
+    least = min(needs.values())
+    return {known: stamps for known, stamps in readings.items() if needs[known] <= _MOST_NEED * max(least, 1)}
 
 
 def _most_readable(texts: list[str], codes: Codes) -> dict[str, pd.DatetimeIndex]:
@@ -235,7 +253,8 @@ def _fault(text: str, time_format: str) -> str:
 
 def _in_words(time_format: str) -> str:
     words = {"unix": "unix seconds", "unix_ms": "unix milliseconds", "unix_us": "unix microseconds"}
-    words |= {"unix_ns": "unix nanoseconds", "quarter": "quarters"}
+    words |= {"unix_ns": "unix nanoseconds", "quarter": "quarters", "week": "ISO weeks"}
+    words |= {"year.month": "a year and its month, of which .1 is October", "excel": "days of a spreadsheet"}
     if time_format in words:
         return words[time_format]
     day, month = time_format.find("%d"), time_format.find("%m")

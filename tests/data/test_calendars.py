@@ -1,0 +1,198 @@
+"""Times as offices count them: weeks, quarters, a year and a month as one number, days of a spreadsheet."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from data.csv_files import read_frame
+from data.panel.panel_files import read
+
+from forecast.data.guessing.check import check_file
+from forecast.data.reading.timestamps import read_timestamps
+from forecast.data.writing import Writing
+from forecast.errors import UserError
+
+
+def weeks(rows, start="2012-10-01"):
+    return pd.date_range(start, periods=rows, freq="7D")
+
+
+def iso(write):
+    return lambda stamps: {"week": [write(*stamp.isocalendar()) for stamp in stamps]}
+
+
+def as_number(stamp):
+    return float(f"{stamp.year}.{stamp.month:02}")
+
+
+MONTHS = pd.date_range("1987-04-01", periods=190, freq="MS")
+QUARTERS = pd.date_range("2001-07-01", periods=70, freq="QS")
+DAYS = pd.date_range("2011-02-03", periods=120, freq="D")
+# kind: (times, columns of time, format that the command names)
+KINDS = {
+    "weeks": (weeks(150), iso(lambda year, week, day: f"{year}-W{week:02}"), "week"),
+    "weeks without a sign": (weeks(150), iso(lambda year, week, day: f"{year}W{week:02}"), "week"),
+    "a day of each week": (weeks(150, "2012-10-04"), iso(lambda year, week, day: f"{year}-W{week:02}-{day}"), "week"),
+    "days of weeks": (DAYS, iso(lambda year, week, day: f"{year}W{week:02}{day}"), "week"),
+    "week first": (weeks(150), iso(lambda year, week, day: f"W{week}/{year}"), "week"),
+    "weeks in German": (weeks(150), iso(lambda year, week, day: f"KW {week:02} {year}"), "week"),
+    "weeks without a letter": (weeks(150), iso(lambda year, week, day: f"{year}-{week:02}"), "week"),
+    "weeks of digits": (
+        weeks(150),
+        lambda stamps: {"yearweek": [stamp.isocalendar().year * 100 + stamp.isocalendar().week for stamp in stamps]},
+        "week",
+    ),
+    "a year and a week": (
+        weeks(150),
+        lambda stamps: {
+            "Year": [stamp.isocalendar().year for stamp in stamps],
+            "week_of_year": [stamp.isocalendar().week for stamp in stamps],
+        },
+        None,
+    ),
+    "quarters as months": (QUARTERS, lambda stamps: {"period": [f"{s.quarter}/{s.year}" for s in stamps]}, "quarter"),
+    "quarters, year first": (
+        QUARTERS,
+        lambda stamps: {"period": [f"{s.year}-{s.quarter}" for s in stamps]},
+        "quarter",
+    ),
+    "quarters as numbers": (
+        QUARTERS,
+        lambda stamps: {"period": [float(f"{s.year}.{s.quarter}") for s in stamps]},
+        "quarter",
+    ),
+    "the letter behind": (QUARTERS, lambda stamps: {"period": [f"{s.quarter}Q{s.year}" for s in stamps]}, "quarter"),
+    "a year and a month": (MONTHS, lambda stamps: {"Year and month": list(map(as_number, stamps))}, "year.month"),
+    "months of digits": (MONTHS, lambda stamps: {"ym": [int(f"{stamp:%Y%m}") for stamp in stamps]}, None),
+    "days of a spreadsheet": (
+        DAYS,
+        lambda stamps: {"Date": (stamps - pd.Timestamp("1899-12-30")).days},
+        "excel",
+    ),
+    "hours of a spreadsheet": (
+        pd.date_range("2019-03-04 05:00", periods=300, freq="h"),
+        lambda stamps: {"date": ((stamps - pd.Timestamp("1899-12-30")) / pd.Timedelta(days=1)).to_numpy().round(10)},
+        "excel",
+    ),
+}
+
+
+def a_table(kind):
+    stamps, columns, known = KINDS[kind]
+    table = pd.DataFrame(columns(stamps))
+    names = list(table.columns)
+    values = np.random.default_rng(3).normal(size=len(table)).round(3) + 20
+    return stamps, table.assign(y=values), names[0] if len(names) == 1 else tuple(names), known
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_calendar_is_found_and_read(tmp_path, kind):
+    stamps, table, time_column, known = a_table(kind)
+    table.to_csv(tmp_path / "series.csv", index=False)
+    check = check_file(str(tmp_path / "series.csv"))
+    assert check.readable and check.command and not check.choices, check.findings
+    assert check.layout.duplicates == "error" and check.layout.gaps == "refuse" and check.layout.resample is None
+    assert check.layout.time_columns == ((time_column,) if isinstance(time_column, str) else time_column)
+    assert check.layout.time_format == known
+    frame = read_frame(tmp_path / "series.csv", time_column=time_column)
+    assert (frame.timestamps == stamps).all()
+    frame = read_frame(tmp_path / "series.csv", time_column=time_column, time_format=known)
+    assert (frame.timestamps == stamps).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_forecasts_are_written_in_it(tmp_path, kind):
+    stamps, table, time_column, known = a_table(kind)
+    table[:-5].to_csv(tmp_path / "series.csv", index=False)
+    check = check_file(str(tmp_path / "series.csv"))
+    frame = read_frame(tmp_path / "series.csv", time_column=time_column, time_format=known)
+    writer = Writing.of(tmp_path / "series.csv", check.layout, frame.time_format).times
+    assert writer is not None
+    cells = [cell for row in writer.cells(stamps[-5:]) for cell in row]
+    names = list(table.columns[:-1])
+    assert cells == table[-5:][names].astype(str).to_numpy().ravel().tolist()
+
+
+@pytest.mark.parametrize("kind", ["weeks", "a year and a week", "quarters as months"])
+def test_a_calendar_of_several_series(tmp_path, kind):
+    stamps, table, time_column, _ = a_table(kind)
+    parts = [table.assign(shop=shop, y=table["y"] + number) for number, shop in enumerate(["north", "south", "west"])]
+    pd.concat(parts).to_csv(tmp_path / "panel.csv", index=False)
+    panel = read(tmp_path / "panel.csv", id_column="shop", time_column=time_column)
+    assert panel.first == stamps[0] and set(panel.lengths) == {len(stamps)}
+    check = check_file(str(tmp_path / "panel.csv"))
+    assert [one.reading for one in check.choices] == ["all series, as a panel", "north", "south", "west"]
+    assert not any("resample" in one.command or "gaps" in one.command for one in check.choices[1:])
+
+
+def check_numbers_of_their_types(write, path):
+    for kind in ("a year and a month", "quarters as numbers", "hours of a spreadsheet", "days of a spreadsheet"):
+        stamps, table, time_column, known = a_table(kind)
+        write(table)
+        check = check_file(str(path))
+        assert check.command and check.layout.time_format == known, check.findings
+        frame = read_frame(path, time_column=time_column)
+        assert (frame.timestamps == stamps).all()
+
+
+def test_numbers_of_parquet_columns(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "series.parquet"
+    check_numbers_of_their_types(lambda table: table.to_parquet(path, index=False), path)
+
+
+def test_numbers_of_a_workbook(tmp_path):
+    pytest.importorskip("openpyxl")
+    path = tmp_path / "series.xlsx"
+    check_numbers_of_their_types(lambda table: table.to_excel(path, index=False), path)
+
+
+@pytest.mark.parametrize("kind", ["quarters as months", "a year and a month", "weeks without a letter"])
+def test_a_missing_row_changes_nothing_of_it(tmp_path, kind):
+    stamps, table, _, known = a_table(kind)
+    table.drop(index=[20, 41]).to_csv(tmp_path / "series.csv", index=False)
+    check = check_file(str(tmp_path / "series.csv"))
+    assert check.layout.time_format == known and check.rows_missing == 2
+    assert check.table.timestamps.isin(stamps).all()
+
+
+# what looks like it and is not
+
+
+@pytest.mark.parametrize(
+    ("cells", "stamps"),
+    [
+        # months, of one year or of many
+        (["1-2020", "2-2020", "3-2020", "4-2020"], pd.date_range("2020-01-01", periods=4, freq="MS")),
+        ([f"{s.month}-{s.year}" for s in MONTHS], MONTHS),
+        ([f"{s.year}.{s.month:02}" for s in MONTHS], MONTHS),
+        ([f"{s.year}.{s.month}" for s in MONTHS], MONTHS),
+        ([f"{s.year}-{s.month:02}" for s in MONTHS], MONTHS),
+        (["2019.10", "2019.11", "2019.12"], pd.date_range("2019-10-01", periods=3, freq="MS")),
+    ],
+)
+def test_months_stay_months(cells, stamps):
+    assert (read_timestamps({"when": cells}, missing=()).stamps == stamps).all()
+
+
+@pytest.mark.parametrize("name", ["second", "time", "flow", "step"])
+@pytest.mark.parametrize("first", [26_000, 41_000])
+def test_numbers_of_five_digits_are_no_days_but_by_their_name(tmp_path, name, first):
+    table = pd.DataFrame({name: np.arange(first, first + 200), "y": np.random.default_rng(3).normal(size=200)})
+    table.to_csv(tmp_path / "series.csv", index=False)
+    check = check_file(str(tmp_path / "series.csv"))
+    assert check.command is None
+    assert [one.reading for one in check.choices][:1] == ["steps that no calendar counts"]
+
+
+def test_days_far_from_our_century_are_no_days_of_a_spreadsheet(tmp_path):
+    pd.DataFrame({"day": np.arange(10_000, 10_200), "y": np.random.default_rng(3).normal(size=200)}).to_csv(
+        tmp_path / "series.csv", index=False
+    )
+    assert check_file(str(tmp_path / "series.csv")).command is None
+    with pytest.raises(UserError, match="'10000' is no timestamp"):
+        read_frame(tmp_path / "series.csv", time_column="day")
+
+
+def test_a_week_that_a_year_does_not_have_is_a_fault():
+    read_as = read_timestamps({"week": ["2015-W53", "2016-W53", "2016-W01"]}, missing=())
+    assert list(read_as.faults) == [1]
