@@ -17,6 +17,7 @@ from forecast.data.near_grid import stamps_on_grid
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
+from forecast.data.reading.exchanged_days import check_days
 from forecast.data.reading.layout import USUAL, Layout, columns_named
 from forecast.data.reading.rows import Rows, merged, resampled
 from forecast.data.reading.table import Choice, Table, TableSpec
@@ -171,10 +172,11 @@ def series_of(table: Table, spec: TableSpec, findings: Findings) -> tuple[Table,
 def one_series(table: Table, layout: Layout, findings: Findings) -> Table:
     """The rows in the order of time, repeated ones made one, brought to one frequency, as the layout says.
 
-    Times near a grid are moved onto it, as `near_grid.on_grid` does.
+    Times near a grid are moved onto it, as `near_grid.on_grid` does; ExchangedDays as `check_days`.
     """
     if table.timestamps.hasnans:  # an error was found; where the row belongs nobody knows
         return table
+    check_days(table, layout)
     stamps, moved = stamps_on_grid(table.timestamps) if layout.time_columns else (table.timestamps, None)
     if moved is not None:
         findings.say(moved.note(len(stamps)))

@@ -15,6 +15,7 @@ from forecast.data.guessing.guess_time import Names, choose_time, is_day, likely
 from forecast.data.reading.cells import RawFile, read_raw, say_left_out, table_of
 from forecast.data.reading.csv_columns import UNCLOSED, QuickRead, check_signs, quick_table
 from forecast.data.reading.csv_text import CsvText, guess_separator, valid_separator
+from forecast.data.reading.exchanged_days import ExchangedDays, check_days
 from forecast.data.reading.layout import STEPS, USUAL, Layout, columns_named
 from forecast.data.reading.numbers import NumberStyle
 from forecast.data.reading.raw_columns import RawColumn, RawColumns
@@ -90,7 +91,7 @@ def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings)
             _say_time(guess, candidates[0], given)
             say_left_out([(column.name, "text") for column in plain.words], findings)
             table = mark_missing(plain.table, guess, given)
-            return _finished(opened, decided_rows(table, plain.words, guess, given), guess)
+            return _finished(opened, table, plain.words, guess, given)
     raw = _raw(opened, candidates, guess.layout)
     columns = {column.name: column for column in raw.columns}
     _decide_time(columns, candidates, guess, given)
@@ -127,10 +128,20 @@ def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings)
     ids = [column for column in raw.columns if column.name not in aside]
     if table.origin is not None:
         ids = [column.take(table.origin) for column in ids]
-    return _finished(opened, decided_rows(table, ids, guess, given), guess)
+    return _finished(opened, table, ids, guess, given)
 
 
-def _finished(opened: Opened, table: Table, guess: Guess) -> tuple[Table, TableSpec]:
+def _finished(
+    opened: Opened, table: Table, ids: Sequence[RawColumn], guess: Guess, given: Given
+) -> tuple[Table, TableSpec]:
+    try:
+        check_days(table, guess.layout)
+    except ExchangedDays as error:
+        if error.time_format is None:
+            raise
+        reading = Reading("day and month exchanged where the day is at most 12", {"time_format": error.time_format})
+        raise Undecided(str(error), [reading]) from error
+    table = decided_rows(table, ids, guess, given)
     return table, TableSpec.of(opened.header, guess.layout, str(opened.text.path), gaps="mask")
 
 
