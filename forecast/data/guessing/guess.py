@@ -64,7 +64,7 @@ def open_file(path: str, given: Given, findings: Findings) -> Opened:
     text = CsvText(Path(path), valid_separator(given.get("separator") or ",")).verified(findings, given.get("sheet"))
     text.check_types(columns_named(given))
     if given.get("separator") is None and not text.is_typed:
-        with text.open() as file:
+        with text.whole() as file:
             text = replace(text, separator=guess_separator(file.read(_SAMPLE_CHARACTERS)))
     header = text.header((), Findings(path, strict=False))
     try:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
 from typing import Literal, TextIO
@@ -17,6 +18,7 @@ from forecast.data.guessing.train_command import hydra_value
 from forecast.data.reading.columnar import FEATHER, PARQUET, unread_column
 from forecast.data.reading.file_bytes import LONGEST_LINE, FileBytes, without_waiting
 from forecast.data.reading.unpacked import GZIP, ZIP, unpacked
+from forecast.data.reading.workbook import ABOVE, header_place
 from forecast.data.reading.workbook import KIND as WORKBOOK
 from forecast.errors import UserError, closest, closest_file
 from forecast.text.terminal import listed
@@ -65,9 +67,23 @@ class CsvText:
         """Whether the file is a table that knows its cells and numbers, of which this text was made."""
         return self.content is not None and bool(self.content.kind)
 
+    @cached_property
+    def above(self) -> int:
+        """How many lines stand above the header: titles, and what a program says of itself."""
+        with self.whole() as file:
+            return 0 if self.is_typed else header_line(file.read(_BEGINNING).split("\n")[:_SAMPLE], self.separator)
+
     @contextmanager
     def open(self) -> Iterator[TextIO]:
-        """The text without its byte order mark, all line ends as \\n. UserError when it is no UTF-8 or not readable."""
+        """The text from its header on, all line ends as \\n. UserError when it is no UTF-8 or not readable."""
+        with self.whole() as file:
+            for _ in range(self.above):
+                file.readline()
+            yield file
+
+    @contextmanager
+    def whole(self) -> Iterator[TextIO]:
+        """The whole text, without its byte order mark."""
         assert self.content is not None, "only a verified text can be read"
         try:
             with io.TextIOWrapper(self.content.open(), encoding=self.encoding, errors=self.errors) as file:
@@ -81,13 +97,13 @@ class CsvText:
         """(first line, cells) of the header and of every row, blank ones left out."""
         with self.open() as file:
             reader = csv.reader(file, delimiter=self.separator, skipinitialspace=True, quoting=self.quoting)
-            line = 1
+            line = 1 + self.above
             try:
                 for cells in reader:
                     # One of nothing but separators is no row.
                     if cells and (cells[0].strip() or any(map(str.strip, cells))):
                         yield line, cells if self.quoting == csv.QUOTE_MINIMAL else [cell.strip('" ') for cell in cells]
-                    line = reader.line_num + 1
+                    line = reader.line_num + 1 + self.above
             except csv.Error as error:
                 raise UserError(
                     f"{self.path} is not readable as CSV: {error} in line {line}. Look for an unclosed quotation mark."
@@ -191,6 +207,8 @@ class CsvText:
         number, header = next(records, (0, []))
         if not header:
             raise UserError(f"{self.path} is empty. Its first line must name the columns, as date,a,b")
+        if self.above:
+            findings.say(ABOVE.format(number))
         where = f"{self.path}: line {number}"
         header = [name if name.strip() else f"column {place}" for place, name in enumerate(header, start=1)]
         for name in time_columns:
@@ -282,12 +300,26 @@ def _told_apart(header: list[str], findings: Findings) -> list[str]:
     return list(names)
 
 
+def header_line(lines: Sequence[str], separator: str) -> int:
+    """The place of the line with the names of the columns, 0 but where titles stand above names of whole rows."""
+    try:
+        rows = [next(csv.reader([line], delimiter=separator, skipinitialspace=True), []) for line in lines]
+    except csv.Error:
+        return 0
+    place = header_place(rows)
+    names = rows[place] if place else [""]
+    return (
+        0 if any(re.match(r"[-+.\d]*\d", name.strip(BLANKS), re.ASCII) or not name.strip() for name in names) else place
+    )
+
+
 def guess_separator(text: str) -> str:
     """The character that cuts the header and the most lines below it into the same number of cells, at least two."""
     sample = [line for line in text.splitlines() if line.strip()][:_SAMPLE]
 
     def score(separator: str) -> tuple[float, int]:
-        widths = [len(cells) for cells in csv.reader(sample, delimiter=separator, skipinitialspace=True)]
+        rows = sample[header_line(sample, separator) :]
+        widths = [len(cells) for cells in csv.reader(rows, delimiter=separator, skipinitialspace=True)]
         if not widths or widths[0] < 2:
             return 0.0, 0
         return Counter(widths)[widths[0]] / len(widths), widths[0]

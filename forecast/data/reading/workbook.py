@@ -19,6 +19,7 @@ from forecast.text.terminal import listed
 KIND = "an Excel workbook"
 MEMBER = "xl/workbook.xml"  # what a zip archive holds that is a workbook
 LARGEST_UNPACKED = 1 << 30  # bytes of all its parts
+ABOVE = "The names of the columns stand in line {}; what stands above them is left out."
 _MOST_ROWS = 1 << 20  # of a sheet, by the format
 _SAMPLE = 100  # rows that tell where a table begins
 _FEWEST = 3  # rows with a number or a date, in a sheet of data
@@ -96,9 +97,9 @@ def _holds_data(sheet: Any) -> bool:
 def _lines(sheet: Any, findings: Findings) -> Iterator[bytes]:
     rows = _rows(sheet)
     sample = list(islice(rows, _SAMPLE))
-    place = _header_place(sample)
+    place = header_place(sample)
     if any(any(_filled(cell) for cell in row) for row in sample[:place]):
-        findings.say(f"The names of the columns stand in line {place + 1}; what stands above them is left out.")
+        findings.say(ABOVE.format(place + 1))
     header = [_plain(cell) for cell in sample[place]] if sample else []
     width = _extent(header)
     yield b"\n" * place + _csv([header[:width]])
@@ -107,10 +108,10 @@ def _lines(sheet: Any, findings: Findings) -> Iterator[bytes]:
         yield _csv([_padded([_cell(cell) for cell in row], width) for row in some])
 
 
-def _header_place(rows: Sequence[Row]) -> int:
+def header_place(rows: Sequence[Row]) -> int:
     """The first row that reaches as far as most do: a title above a table stands in its first cells."""
     extents = [_extent(row) for row in rows]
-    usual = median_low([extent for extent in extents if extent] or [0])
+    usual = median_low([extent for extent in extents[len(rows) // 2 :] if extent] or [0])
     return next((place for place, extent in enumerate(extents) if extent >= usual > 0), 0)
 
 
