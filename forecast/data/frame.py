@@ -19,7 +19,7 @@ from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.exchanged_days import check_days
 from forecast.data.reading.layout import USUAL, Layout, columns_named
-from forecast.data.reading.rows import Rows, merged, resampled
+from forecast.data.reading.rows import Rows, merged, resampled, within
 from forecast.data.reading.table import Choice, Table, TableSpec
 from forecast.data.regularity import regular_frequency
 
@@ -156,7 +156,8 @@ def read_series(text: CsvText, spec: TableSpec, findings: Findings) -> tuple[Tab
 
 def series_of(table: Table, spec: TableSpec, findings: Findings) -> tuple[Table, str | None]:
     """The rows of a table as one series, and its frequency; None where a check found none."""
-    table = one_series(table, spec.layout, findings)
+    chosen = within(table.timestamps, spec.layout, findings.path)
+    table = one_series(table if chosen is None else table.take(chosen), spec.layout, findings)
     freq = regular_frequency(table, findings, trained_on=spec.freq, gaps=spec.gaps)
     empty = np.flatnonzero(np.isnan(table.values).any(axis=1))
     if spec.gaps == "refuse" and spec.layout.resample is not None and empty.size:
@@ -165,7 +166,7 @@ def series_of(table: Table, spec: TableSpec, findings: Findings) -> tuple[Table,
             f"with a missing value, the first at {table.timestamps[empty[0]]}. Set a coarser one, or {GAPS_FIX}."
         )
     if spec.gaps != "refuse" and not (spec.gaps == "zero" and findings.strict):
-        check_gaps(table, freq, findings)
+        check_gaps(table, freq, findings, zero=spec.gaps == "zero")
     return table, freq
 
 

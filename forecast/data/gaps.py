@@ -11,11 +11,14 @@ import pandas as pd
 
 from forecast.data.findings import Findings, Gaps, counted, quoted
 from forecast.data.frequency import rows_missing
+from forecast.data.guessing.train_command import typed
 from forecast.data.reading.table import Table
 from forecast.errors import UserError
 
 MOST_MISSING = 0.5  # of the grid, or of a column: beyond it most of what a model would learn is made up
 Side = Literal["before", "behind"]  # where a gap at an end of a file has no value
+WORTH, NEARLY_WHOLE = 0.25, 0.1  # shares of the rows of a file, and of a part of it
+_HOLES = 30  # sizes of holes that are tried, the largest first
 _MAX_RUNS = 3
 _log = logging.getLogger(__name__)
 
@@ -34,32 +37,64 @@ class Repair:
     longest_run: int = 0
 
 
-def check_gaps(table: Table, freq: str | None, findings: Findings) -> None:
+def check_gaps(table: Table, freq: str | None, findings: Findings, *, zero: bool = False) -> None:
     """Errors where most of the rows, or of a column, is missing: that is no gap to fill. A check lists all gaps.
 
-    freq: whose grid the timestamps lie on; None, where a check found none: rows are not counted.
+    freq: whose grid the timestamps lie on; None, where a check found none: rows are not counted. zero: what is missing
+    is a 0, however much it is.
     """
     ordered = table.ordered()
     absent = 0 if freq is None else rows_missing(ordered, freq) or 0
     whole = absent + len(ordered)
-    if absent > MOST_MISSING * whole:
-        findings.error(
-            f"{table.text.path}: from {ordered[0]} to {ordered[-1]} the frequency '{freq}' has {whole} rows, of which "
-            f"{absent} are missing. That is no gap to fill: resample the file to a coarser frequency, or cut it to a "
-            "part without holes; if a row that is not there means 0, as of a day without a sale: data.gaps=zero."
-        )
+    if absent > MOST_MISSING * whole and not zero:
+        assert freq is not None
+        findings.error(f"{table.text.path}: {large_hole(ordered, freq)}")
         absent = 0
     elif absent and not findings.strict:
         assert freq is not None
-        gaps = missing_runs(ordered, freq)
-        stamp, longest = max(gaps, key=lambda run: run[1])
-        first = ", ".join(f"{counted(length, 'row')} from {stamp}" for stamp, length in gaps[:_MAX_RUNS])
-        findings.add(
-            "mend",
-            f"{absent} of {whole} rows are missing ({absent / whole:.2%}) in {counted(len(gaps), 'gap')}: {first}"
-            f"{', ...' if len(gaps) > _MAX_RUNS else ''}; the longest has {counted(longest, 'row')}, from {stamp}.",
-        )
-    _check_columns(table, absent, findings)
+        some = ""
+        if gaps := missing_runs(ordered, freq):
+            stamp, longest = max(gaps, key=lambda run: run[1])
+            first = ", ".join(f"{counted(length, 'row')} from {stamp}" for stamp, length in gaps[:_MAX_RUNS])
+            more = ", ..." if len(gaps) > _MAX_RUNS else ""
+            some = f" in {counted(len(gaps), 'gap')}: {first}{more}"
+            some += f"; the longest has {counted(longest, 'row')}, from {stamp}"
+        findings.add("mend", f"{absent} of {whole} rows are missing ({absent / whole:.2%}){some}.")
+    if not zero:
+        _check_columns(table, absent, findings)
+
+
+def large_hole(ordered: pd.DatetimeIndex, freq: str) -> str | None:
+    """What to say of timestamps (N,), increasing, on a grid of which most is missing; None where less is."""
+    absent = rows_missing(ordered, freq) or 0
+    if absent <= MOST_MISSING * (absent + len(ordered)):
+        return None
+    keys = " ".join(typed(f"data.{key}", value) for key, value in longest_part(ordered, freq).items())
+    part = f"read the longest part without a large hole with {keys}, " if keys else ""
+    return (
+        f"from {ordered[0]} to {ordered[-1]} the frequency '{freq}' has {absent + len(ordered)} rows, of which "
+        f"{absent} are missing. That is no gap to fill: {part}resample the file to a coarser frequency, or, if a row "
+        "that is not there means 0, as of a day without a sale, set data.gaps=zero."
+    )
+
+
+def longest_part(ordered: pd.DatetimeIndex, freq: str) -> dict[str, str]:
+    """{"since": TIME, "until": TIME} of the longest stretch of timestamps (N,) between their largest holes.
+
+    Without an end that is one of the whole; {} where no stretch of a part of them, WORTH at least, is nearly whole.
+    """
+    steps = np.diff(ordered.to_numpy())
+    for hole in np.unique(steps)[: -_HOLES - 1 : -1]:
+        stops = np.append(np.flatnonzero(steps >= hole) + 1, len(ordered))
+        lengths = np.diff(stops, prepend=0)
+        stop, length = int(stops[lengths.argmax()]), int(lengths.max())
+        part = ordered[stop - length : stop]
+        if length < max(WORTH * len(ordered), 3):
+            return {}
+        if (rows_missing(part, freq) or 0) <= NEARLY_WHOLE * length:
+            ends = {"since": part[0] if stop > length else None, "until": part[-1] if stop < len(ordered) else None}
+            return {key: str(stamp) for key, stamp in ends.items() if stamp is not None}
+    return {}
 
 
 def _check_columns(table: Table, absent: int, findings: Findings) -> None:

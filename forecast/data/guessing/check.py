@@ -9,10 +9,12 @@ import numpy as np
 from forecast.data.findings import Findings, Gaps, counted, quoted
 from forecast.data.frame import SeriesFrame, series_of, table_to_frame
 from forecast.data.frequency import rows_missing
+from forecast.data.gaps import large_hole, longest_part
 from forecast.data.guessing.advice import Drift, find_drift, fitted_model, informer_settings
-from forecast.data.guessing.choices import Given, Guess, Undecided, settings_of
+from forecast.data.guessing.choices import Given, Guess, Reading, Undecided, settings_of
 from forecast.data.guessing.column_notes import note_columns
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
+from forecast.data.guessing.guess_rows import counts_above_zero
 from forecast.data.guessing.train_command import train_command
 from forecast.data.near_grid import stamps_on_grid
 from forecast.data.reading.layout import Layout
@@ -193,6 +195,23 @@ def _read(check: FileCheck, opened: Opened, guess: Guess, given: Given) -> None:
     check.rows_missing = 0 if check.freq is None else rows_missing(check.table.ordered(), check.freq) or 0
     check.outliers = note_columns(check.table, findings)
     _note_short_rows(table, opened, findings)
+    if check.freq is not None and spec.gaps != "zero" and not check.table.timestamps.hasnans:
+        _offer_parts(check, large_hole(check.table.ordered(), check.freq))
+
+
+def _offer_parts(check: FileCheck, hole: str | None) -> None:
+    """Undecided where most rows are missing: the longest part without a large hole, or 0 for what nobody wrote."""
+    assert check.table is not None and check.freq is not None
+    if hole is None:
+        return
+    readings = []
+    if part := longest_part(check.table.ordered(), check.freq):
+        readings.append(Reading("the longest part without a large hole", dict(part)))
+    if counts_above_zero(check.table.values):
+        readings.append(Reading("a row that is not there is a 0", {"gaps": "zero"}))
+    if readings:
+        check.findings[:] = [finding for finding in check.findings if not finding.text.endswith(hole[1:])]
+        raise Undecided(f"{hole[:1].upper()}{hole[1:]}", readings)
 
 
 def _note_short_rows(table: Table, opened: Opened, findings: Findings) -> None:
@@ -246,9 +265,8 @@ def _without_gaps(check: FileCheck, given: Given) -> SeriesFrame:
     target = _target(check)
     rules: tuple[Gaps, ...] = ("interpolate", "forward_fill", "mask") if check.findings.texts("mend") else ("refuse",)
     values = check.table.values[:, [check.table.columns.index(name) for name in target]]
-    counts = bool((values > 0).all() and (values == np.rint(values)).all())  # NaN is neither
     absent = rows_missing(check.table.timestamps, check.freq) or 0
-    if counts and absent > MANY_ABSENT * (absent + len(values)):
+    if counts_above_zero(values) and absent > MANY_ABSENT * (absent + len(values)):
         rules = ("zero", *rules)
         if "gaps" not in given:
             check.findings.add(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from forecast.data.findings import Finding, Findings, quoted
+from forecast.data.findings import Finding, Findings, Gaps, quoted
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
 from forecast.data.guessing.column_guess import AmbiguousStyle, guess_style
 from forecast.data.guessing.guess_numbers import decide_numbers, mark_missing, style_reason
@@ -19,6 +19,7 @@ from forecast.data.reading.exchanged_days import ExchangedDays, check_days
 from forecast.data.reading.layout import STEPS, USUAL, Layout, columns_named
 from forecast.data.reading.numbers import NumberStyle
 from forecast.data.reading.raw_columns import RawColumn, RawColumns
+from forecast.data.reading.rows import within
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import LESS_USUAL
 from forecast.data.reading.timestamps import AmbiguousTime
@@ -134,6 +135,9 @@ def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings)
 def _finished(
     opened: Opened, table: Table, ids: Sequence[RawColumn], guess: Guess, given: Given
 ) -> tuple[Table, TableSpec]:
+    chosen = within(table.timestamps, guess.layout, str(opened.text.path))
+    if chosen is not None:
+        table, ids = table.take(chosen), [column.take(chosen) for column in ids]
     try:
         check_days(table, guess.layout)
     except ExchangedDays as error:
@@ -142,7 +146,8 @@ def _finished(
         reading = Reading("day and month exchanged where the day is at most 12", {"time_format": error.time_format})
         raise Undecided(str(error), [reading]) from error
     table = decided_rows(table, ids, guess, given)
-    return table, TableSpec.of(opened.header, guess.layout, str(opened.text.path), gaps="mask")
+    gaps: Gaps = "zero" if guess.layout.gaps == "zero" else "mask"
+    return table, TableSpec.of(opened.header, guess.layout, str(opened.text.path), gaps=gaps)
 
 
 def _decimal(opened: Opened, time: str, guess: Guess, given: Given) -> tuple[str, str]:

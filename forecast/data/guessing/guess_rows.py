@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
+from forecast.data.cells import FloatArray
 from forecast.data.findings import counted, quoted
 from forecast.data.frequency import grid_frequency, infer_frequency, rows_missing
 from forecast.data.gaps import MOST_MISSING
@@ -57,7 +58,10 @@ def decided_rows(table: Table, columns: Sequence[RawColumn], guess: Guess, given
     rows = merged(Rows(stamps, table.values), guess.layout.duplicates)
     if not {"resample", "aggregate"} & set(given) and not rows.timestamps.duplicated().any():
         found = find_resampling(rows.timestamps, rows.timestamps[np.flatnonzero(~np.isnan(rows.values).all(axis=1))])
-        if found is not None:
+        freq = None if found is None else grid_frequency(rows.timestamps)
+        if freq is not None and counts_above_zero(rows.values) and "gaps" not in given:
+            guess.set("data.gaps=zero: whole numbers above 0, with most rows missing", gaps="zero")
+        elif found is not None:
             freq, reason = found
             guess.set(f"data.resample={freq} data.aggregate=mean: {reason}", resample=freq, aggregate="mean")
             rows = resampled(rows, freq, "mean")
@@ -138,6 +142,11 @@ def saying_nothing(table: Table, kept: Collection[str], target: str | None) -> d
         if name != target:
             reasons[name] = why
     return reasons if len(reasons) < len(table.columns) else {}
+
+
+def counts_above_zero(values: FloatArray) -> bool:
+    """Whether all values (N, C) are whole numbers above 0, none of them missing."""
+    return bool((values > 0).all() and (values == np.rint(values)).all())  # NaN is neither
 
 
 def looks_stacked(stamps: pd.DatetimeIndex) -> bool:

@@ -44,6 +44,8 @@ def can_be_converted(source: CsvSource, files: Sequence[Path]) -> bool:
         source.panel_form == "long"
         and not source.has_facts
         and source.time_column is not None
+        and source.since is None
+        and source.until is None
         and all(columnar_kind(path) is not None for path in files)
     )
 

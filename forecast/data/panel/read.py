@@ -4,6 +4,8 @@ import glob
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+
 from forecast.data.catalog import file_md5
 from forecast.data.panel.assembly import frame_of, times_are_counted
 from forecast.data.panel.cache import Unfinished, cached_panel
@@ -18,6 +20,7 @@ from forecast.data.panel.line_rows import line_rows
 from forecast.data.panel.regular import regular
 from forecast.data.panel.rows import PanelRows, checksum_of, in_order, joined
 from forecast.data.reading.codebook import Codebook
+from forecast.data.reading.rows import within
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
 
@@ -55,7 +58,14 @@ def _all_rows(source: CsvSource, files: list[Path], book: Codebook) -> PanelRows
         raise UserError(
             f"{source.path}: the panel holds no series with a value. Name a file with rows: data.path=my.csv"
         )
-    return rows
+    if source.since is None and source.until is None:
+        return rows
+    if rows.stepped:
+        raise UserError(
+            f"{source.path}: data.since and data.until are times, and the rows count steps. Leave both out."
+        )
+    chosen = within(pd.DatetimeIndex(rows.times.view("datetime64[ns]")), source, str(source.path))
+    return rows if chosen is None else rows.take(chosen)
 
 
 def _read(source: CsvSource, files: list[Path], freq: str | None, book: Codebook) -> PanelFrame:

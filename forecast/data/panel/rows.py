@@ -48,6 +48,11 @@ class PanelRows:
     def __len__(self) -> int:
         return len(self.times)
 
+    def take(self, rows: IntArray) -> "PanelRows":
+        """Some rows alone."""
+        series, times, values = self.series[rows], self.times[rows], self.values[rows]
+        return replace(self, series=series, times=times, values=values, where=lambda row: self.where(int(rows[row])))
+
 
 def said(time: int, *, stepped: bool) -> str:
     """A time in words: a timestamp, or the number of a step."""

@@ -23,9 +23,9 @@ class Layout:
     has none, then `freq` and `start` say when its rows were measured. time_format: as strptime takes it, or unix,
     unix_ms; None: found. time_zone: to which timestamps with an offset are brought; None: UTC. sheet: of a workbook;
     None: the only one with data. missing: further words and numbers that stand for no value. columns: those to read,
-    None for all numeric ones, less `drop`. where: rows to read, by what their cells say. duplicates: what becomes of
-    rows with one timestamp. resample: the frequency to which rows are brought by `aggregate`. gaps: what becomes of
-    missing rows and cells.
+    None for all numeric ones, less `drop`. where: rows to read, by what their cells say. since, until: the first and
+    the last time to read, None: all. duplicates: what becomes of rows with one timestamp. resample: the frequency to
+    which rows are brought by `aggregate`. gaps: what becomes of missing rows and cells.
     """
 
     time_column: Text | Sequence[Text] | None = "date"
@@ -41,6 +41,8 @@ class Layout:
     columns: Sequence[Text] | None = None
     drop: Sequence[Text] = ()
     where: Mapping[Text, Cell] | None = None
+    since: Text | None = None
+    until: Text | None = None
     duplicates: Duplicates = "error"
     resample: str | None = None
     aggregate: Aggregate | None = None
@@ -72,7 +74,7 @@ class Layout:
             raise UserError(f"data.missing is {self.missing!r}; it must be a list. Set data.missing=[{self.missing}].")
         without_time = {"time_format": self.time_format, "time_zone": self.time_zone}
         if self.freq == STEPS:
-            without_time["resample"] = self.resample
+            without_time |= {key: getattr(self, key) for key in ("resample", "since", "until")}
         for key, value in without_time.items():
             if self.time_column is None and value is not None:
                 raise UserError(f"data.{key}={value} needs a time column. Leave it out, or set data.time_column=NAME.")

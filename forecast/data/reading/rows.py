@@ -8,7 +8,7 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
 from forecast.data.findings import counted
-from forecast.data.reading.layout import Aggregate, Duplicates
+from forecast.data.reading.layout import Aggregate, Duplicates, Layout
 from forecast.errors import UserError
 
 
@@ -75,6 +75,26 @@ def resampled(rows: Rows, freq: str, aggregate: Aggregate) -> Rows:
     first = places.resample(offset).first().bfill().to_numpy(dtype=np.intp)
     origin = first if rows.origin is None else rows.origin[first]
     return Rows(pd.DatetimeIndex(steps.index), steps.to_numpy(), notes, origin)
+
+
+def within(stamps: pd.DatetimeIndex, layout: Layout, path: str) -> npt.NDArray[np.intp] | None:
+    """The rows (N,) from data.since to data.until; None for all. UserError for what is no time, and where none is left.
+
+    A row whose time is NaT stays.
+    """
+    chosen = np.ones(len(stamps), dtype=bool)
+    for key, text in (("since", layout.since), ("until", layout.until)):
+        if text is not None:
+            end = pd.to_datetime(text, format="ISO8601", errors="coerce")
+            if pd.isna(end) or end.tz is not None:
+                raise UserError(f"data.{key}={text} is no time without a zone. Write it as 2016-07-01 00:00:00.")
+            chosen &= ~np.asarray(stamps < end if key == "since" else stamps > end)
+    if not chosen.any():
+        raise UserError(
+            f"{path}: no row lies from data.since={layout.since or 'null'} to data.until={layout.until or 'null'}; "
+            f"they reach from {stamps.min()} to {stamps.max()}. Set other times, or null for all rows."
+        )
+    return None if chosen.all() else np.flatnonzero(chosen)
 
 
 def known_frequency(freq: str, key: str) -> pd.offsets.BaseOffset:

@@ -1,7 +1,7 @@
 """The rows of a file before anything is made of them: which columns to read and how, and what was read."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -150,6 +150,11 @@ class Table:
             return stamps
         once: pd.DatetimeIndex = stamps.dropna().sort_values().unique()
         return once
+
+    def take(self, rows: npt.NDArray[np.intp]) -> "Table":
+        """Some rows alone."""
+        origin = rows if self.origin is None else self.origin[rows]
+        return replace(self, timestamps=self.timestamps[rows], values=self.values[rows], origin=origin)
 
     def records(self, rows: Collection[int]) -> dict[int, tuple[int, list[str]]]:
         """(line in the file, cells) of some rows, read in one go."""
