@@ -32,10 +32,12 @@ def main(arguments: argparse.Namespace) -> Answer:
     short = {name: getattr(arguments, name) for name in ("separator", "decimal", "time_column")}
     known = {name: parameters(CsvSource)[name].annotation for name in (*LAYOUT, "features")}
     known["target"] = Text | None  # one: what it advises is for one
+    known["id_column"] = parameters(CsvSource)["id_column"].annotation
     given = typed_settings(arguments.settings, "data", known)
     use = {"target": arguments.target} | {key: given.pop(key) for key in ("features", "target") if key in given}
     given = {key: value for key, value in short.items() if value is not None} | given
-    check = check_file(arguments.file, given, **use)
+    ids = given.pop("id_column", None) or ()
+    check = check_file(arguments.file, given, **use, ids=(ids,) if isinstance(ids, str) else tuple(ids))
     with np.errstate(over="ignore", invalid="ignore"):  # of columns that reach the largest float
         say("\n".join([*facts(check), *findings(check), *advice(check)]))
     return Answer(rounded(document(check)), exit_status=0 if check.command else 1)
@@ -124,13 +126,14 @@ def findings(check: FileCheck) -> list[str]:
 def advice(check: FileCheck) -> list[str]:
     """What to run next, or that there is nothing to run yet."""
     if check.choices:
-        lines = ["", "There are several readings of this file. Run the command of the right one:"]
+        several = "There are several readings of this file. Run the command of the right one:"
+        lines = ["", several if len(check.choices) > 1 else "One reading of this file trains. If it is right, run:"]
         for one in check.choices:
             lines += [f"  {one.reading}:", f"    {one.command}"]
         return lines
     if check.command is None:
         return ["", "No training reads this file as it is. Mend it, then run this again."]
-    assert check.lengths is not None and check.informer_command is not None
+    assert check.lengths is not None
     lengths = check.lengths
     lines = ["", *season_lines(check)]
     lines.append(labelled("lengths", ", ".join(f"{name} {length}" for name, length in lengths._asdict().items())))
@@ -147,7 +150,9 @@ def advice(check: FileCheck) -> list[str]:
     trees = check.model == "boosted_trees"
     fitted = "a ridge and boosted trees on it, fitted in a minute:" if trees else "fitted in seconds:"
     lines += ["", f"A sound forecast, {fitted}", check.command]
-    return [*lines, "An Informer that fits these rows, trained in minutes:", check.informer_command]
+    if check.informer_command is not None:
+        lines += ["An Informer that fits these rows, trained in minutes:", check.informer_command]
+    return lines
 
 
 def season_lines(check: FileCheck) -> list[str]:

@@ -182,3 +182,39 @@ def test_of_several_readings_each_has_a_command(tmp_path, check):
     assert "data.id_column=place" in shlex.split(lines[-5]) and lines[-4] == "  it's:"
     assert shlex.split(lines[-3])[5] == r"data.where={place: 'it\'s'}"
     assert shlex.split(lines[-1])[5] == "data.where={place: b}"
+
+
+def of_shops(counts):
+    """Rows of shops below one another: numbers for names, one shop with more rows than the others."""
+    parts = [hours(rows=rows, columns=("sold",)).assign(shop=number + 3) for number, rows in enumerate(counts)]
+    return pd.concat(parts).assign(rack=lambda table: [f"r{shop % 2}" for shop in table["shop"]])
+
+
+def test_the_columns_that_tell_series_apart_can_be_named(tmp_path, check):
+    of_shops([211, 240, 211]).to_csv(tmp_path / "my.csv", index=False)
+    output = check(tmp_path / "my.csv", "data.id_column=shop")
+    assert "What is said is of the longest of them, 4." in output and "240 rows, 4 columns" in output
+    words = shlex.split(output.splitlines()[-1])
+    assert words[:4] == ["forecast", "train", "model=ridge", "data=csv"] and "data.id_column=shop" in words
+    assert not any(word.startswith("data.where") for word in words)
+    several = check(tmp_path / "my.csv", "data.id_column=[rack,shop]").splitlines()[-1]
+    assert "data.id_column=[rack, shop]" in shlex.split(several)
+
+
+def test_what_is_advised_of_several_series_trains(tmp_path, check, monkeypatch):
+    of_shops([211, 240, 211]).to_csv(tmp_path / "my.csv", index=False)
+    words = shlex.split(check(tmp_path / "my.csv", "data.id_column=shop").splitlines()[-1])
+    monkeypatch.chdir(tmp_path)
+    call("train", *words[2:])
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("data.id_column=shops", "There is no column 'shops' (data.id_column) among "),
+        ("data.id_column=site", "data.id_column=[site] tells no series of 3 rows or more apart."),
+    ],
+)
+def test_a_column_that_tells_no_series_apart_is_refused(tmp_path, check, key, message):
+    of_shops([50, 50]).assign(site=7).to_csv(tmp_path / "my.csv", index=False)
+    assert message in " ".join(check(tmp_path / "my.csv", key, status=1).split())

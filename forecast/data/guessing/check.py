@@ -50,6 +50,7 @@ class FileCheck:
     must be mended or chosen first, and model what it trains; informer_command: another, of an Informer that fits the
     rows. kind: of a file that is no text. choices: where several readings give different data, one for each. season: of
     the target where one is named; runner_up: the next best. kept: columns with a role, which are not dropped.
+    ids: the columns that tell several series apart, where they are named; all else is then of the longest of them.
     """
 
     path: str
@@ -76,6 +77,7 @@ class FileCheck:
     command: str | None = None
     informer_command: str | None = None
     kept: Collection[str] = ()
+    ids: Sequence[str] = ()
     choices: list[Choice] = field(default_factory=list)
 
     @property
@@ -92,22 +94,26 @@ def check_file(
     features: str | None = None,
     pred_len: int | None = None,
     kept: Collection[str] = (),
+    ids: Sequence[str] = (),
 ) -> FileCheck:
     """Reads a file that may be anything. Raises nothing that the file could cause.
 
     given: keys of the layout that are kept; the others are found. target: the column to forecast, whose season counts.
     features: as a `Source` has it; None forecasts a target from itself, without one all columns. pred_len: None for one
-    that fits the file. kept: columns with a role, which stay although they say nothing.
+    that fits the file. kept: columns with a role, which stay although they say nothing. ids: those that tell several
+    series apart.
     """
     chosen = dict(given or {})
-    check = FileCheck(path, Findings(path, strict=False), target, features, pred_len, Layout(**chosen), kept=kept)
+    check = FileCheck(
+        path, Findings(path, strict=False), target, features, pred_len, Layout(**chosen), kept=kept, ids=ids
+    )
     with np.errstate(over="ignore", invalid="ignore"):  # in the statistics of columns that reach the largest float
         try:
             opened = open_file(path, chosen, check.findings)
         except SeveralSheets as error:
             check.findings.error(str(error))
             for sheet in error.sheets:
-                one = check_file(path, {**chosen, "sheet": sheet}, target=target, pred_len=pred_len, kept=kept)
+                one = check_file(path, {**chosen, "sheet": sheet}, target=target, pred_len=pred_len, kept=kept, ids=ids)
                 check.choices += [Choice(f"sheet {sheet}", one.command)] if one.command is not None else one.choices
             return check
         except UserError as error:
@@ -121,7 +127,7 @@ def _checked(check: FileCheck, opened: Opened, given: Given) -> FileCheck:
     by_place = check.target is None and check.features in ("S", "MS")  # the target is the last column
     every = by_place or {"columns", "where"} & set(given)
     layout = Layout(**{**given, "separator": opened.text.separator})
-    guess = Guess(layout, kept=None if every else check.kept, target=check.target)
+    guess = Guess(layout, kept=None if every else check.kept, target=check.target, ids=check.ids)
     check.header, check.rows, check.kind = opened.header, opened.rows, opened.kind
     try:
         try:
@@ -132,11 +138,30 @@ def _checked(check: FileCheck, opened: Opened, given: Given) -> FileCheck:
         if check.readable:
             _advise(check, given)
     except Undecided as error:
+        if check.ids and tuple(check.ids) == error.ids:
+            return _checked_panel(check, opened, given, error)
         check.findings.error(str(error))
         check.choices, check.rows = _choices(check, opened, given, error), opened.rows
     except UserError as error:
         check.findings.error(str(error))
     return check
+
+
+def _checked_panel(check: FileCheck, opened: Opened, given: Given, undecided: Undecided) -> FileCheck:
+    """The check of the longest series, with the commands for all of them."""
+    (what, settings), *_ = undecided.readings
+    one = replace(check, ids=(), findings=Findings(check.path, strict=False), choices=[])
+    one = _checked(one, opened, {**given, **settings})
+    one.findings.add("note", f"{str(undecided).split(':')[0]}. What is said is of the longest of them, {what}.")
+    one.ids = check.ids
+    if one.command is not None and one.layout.resample is not None:
+        one.findings.error(
+            "The rows of a series are at uneven times, and the series of a panel are not resampled. Resample the file."
+        )
+        one.command = one.informer_command = None
+    elif one.command is not None:
+        one.command, one.informer_command = _panel_command(one, check.ids, where=given.get("where")), None
+    return one
 
 
 def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecided) -> list[Choice]:

@@ -39,6 +39,7 @@ class Guess:
     layout: Layout
     kept: Collection[str] | None = None
     target: str | None = None
+    ids: Sequence[str] = ()
     reasons: list[str] = field(default_factory=list)
 
     def set(self, reason: str, **settings: Any) -> None:

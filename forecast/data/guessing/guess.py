@@ -83,7 +83,7 @@ def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings)
     if "separator" not in given and opened.text.separator != ",":
         guess.reasons.append(f"data.separator: {opened.text.separator!r} cuts the header and the rows alike")
     candidates = _candidates(opened, given, guess)
-    if len(candidates) == 1 and len(candidates[0]) == 1:
+    if len(candidates) == 1 and len(candidates[0]) == 1 and not guess.ids:
         decimal, reason = _decimal(opened, candidates[0][0], guess, given)
         plain = _plain_table(opened, candidates[0], replace(guess.layout, decimal=decimal), findings)
         if plain is not None and plain.table is not None:

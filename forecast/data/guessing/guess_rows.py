@@ -1,7 +1,7 @@
 """What a table's rows seem to be: several series below one another, repeats, an irregular series, a column of gaps."""
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
@@ -22,6 +22,8 @@ from forecast.data.reading.layout import Cell
 from forecast.data.reading.raw_columns import RawColumn
 from forecast.data.reading.rows import Rows, merged, resampled
 from forecast.data.reading.table import Table
+from forecast.errors import UserError, closest
+from forecast.text.terminal import listed
 
 # Steps that people resample to, the finest first.
 PLAIN_STEPS = (
@@ -75,7 +77,9 @@ def _decide_series(table: Table, columns: Sequence[RawColumn], guess: Guess, giv
     if "duplicates" in given:
         return
     stacked = looks_stacked(stamps) and not repeats_are_equal(table)
-    ids = find_ids(columns, stamps) if stacked else find_blocks(columns, stamps)
+    ids = (
+        named_ids(columns, guess.ids, stamps) if guess.ids else (find_ids if stacked else find_blocks)(columns, stamps)
+    )
     some = f"{repeats} of {len(stamps)} rows repeat{'s' * (repeats == 1)} a timestamp"
     if ids is not None:
         names = " and ".join(map(quoted, ids.columns))
@@ -173,14 +177,40 @@ def find_ids(columns: Sequence[RawColumn], stamps: pd.DatetimeIndex, *, several:
             pairs = groups * (times.max() + 1) + times
             if pd.Series(pairs).duplicated().mean() > _REPEATS:
                 continue
-            counts = pd.Series(groups).value_counts(sort=False).sort_index()
-            if len(counts) < 2 or counts.median() < 3:
-                continue
-            largest = counts.sort_values(ascending=False, kind="stable").index[:several]
-            rows = [int((groups == group).argmax()) for group in largest]
-            examples = [{name: _value(by_name[name], row) for name in names} for row in rows]
-            return Ids(names, examples, len(counts))
+            if (found := _ids(by_name, names, groups, several)) is not None:
+                return found
     return None
+
+
+def named_ids(columns: Sequence[RawColumn], names: Sequence[str], stamps: pd.DatetimeIndex, *, several: int = 3) -> Ids:
+    """The series that some columns tell apart. UserError where they are none of the file, or tell none apart."""
+    by_name = {column.name: column for column in columns}
+    for name in names:
+        if name not in by_name:
+            raise UserError(
+                f"There is no column {quoted(name)} (data.id_column) among {listed(by_name)}.{closest(name, by_name)} "
+                "Name one of them."
+            )
+    codes = [pd.factorize(np.array(by_name[name].cells(range(len(stamps))), dtype=object))[0] for name in names]
+    groups = pd.factorize(pd.MultiIndex.from_arrays(codes))[0]
+    found = _ids(by_name, names, groups, several)
+    if found is None:
+        raise UserError(
+            f"data.id_column={hydra_value(list(names))} tells no series of 3 rows or more apart. Name another column, "
+            "or leave it out."
+        )
+    return found
+
+
+def _ids(by_name: Mapping[str, RawColumn], names: Sequence[str], groups: Codes, several: int) -> Ids | None:
+    """The series of rows in groups (N,), of which `several` of the longest are examples; None for one, or too short."""
+    counts = pd.Series(groups).value_counts(sort=False).sort_index()
+    if len(counts) < 2 or counts.median() < 3:
+        return None
+    largest = counts.sort_values(ascending=False, kind="stable").index[:several]
+    rows = [int((groups == group).argmax()) for group in largest]
+    examples = [{name: _value(by_name[name], row) for name in names} for row in rows]
+    return Ids(tuple(names), examples, len(counts))
 
 
 def find_blocks(columns: Sequence[RawColumn], stamps: pd.DatetimeIndex) -> Ids | None:
