@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from forecast.commands.growth import train_again
 from forecast.commands.inputs import WHOLE_FILE, evaluated_data
 from forecast.commands.intervals import levels_of, wanted
 from forecast.commands.results import saved_naive_errors
+from forecast.commands.tables import in_zone
 from forecast.data.guessing.train_command import typed
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.read import read_panel
@@ -152,16 +154,26 @@ def fold_forecasts(
 
 
 def backtest_table(
-    forecaster: Forecaster, path: Path | str | None, reading: Mapping[str, Any] | None, *, folds: int, step: int | None
+    forecaster: Forecaster,
+    path: Path | str | None,
+    reading: Mapping[str, Any] | None,
+    *,
+    folds: int,
+    step: int | None,
+    zone: tzinfo | None = None,
 ) -> pd.DataFrame:
-    """What `Forecaster.backtest` gives, of another file or, path None, of the data trained on."""
+    """What `Forecaster.backtest` gives, of another file or, path None, of the data trained on. zone: of its times."""
     pred_len = forecaster.checkpoint.config["pred_len"]
     for name, number in (("folds", folds), ("step", step)):
         if number is not None and number < 1:
             raise UserError(f"{name}={number}: must be at least 1.")
     split = FoldSplit(folds=folds, step=step or pred_len, horizon=pred_len)
     data = checkpoint_folds(forecaster, path, split, reading)
-    return fold_forecasts(forecaster, data, folds=folds, step=split.step)
+    table: pd.DataFrame = fold_forecasts(forecaster, data, folds=folds, step=split.step)
+    if isinstance(data, PanelData):
+        return table
+    times = {name: in_zone(table[name], data.frame.time_zone, zone) for name in ("cutoff", "time")}
+    return table.assign(**times)
 
 
 def scales_of(checkpoint: Checkpoint, data: PreparedData | PanelData) -> dict[str, np.ndarray]:

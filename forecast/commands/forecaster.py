@@ -1,6 +1,7 @@
 """Forecasting from Python: what the commands do, with DataFrames in and out."""
 
 from collections.abc import Mapping, Sequence
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,10 @@ from forecast.commands.tables import (
     check_table,
     errors_table,
     forecast_table,
+    in_zone,
     keep_table,
     time_column_of,
+    zone_of,
 )
 from forecast.commands.tuning_door import Tunable
 from forecast.config.entry import call
@@ -80,6 +83,7 @@ class Forecaster(Automatic, Tunable):
         self.device = "auto"
         self.root: str | None = None
         self._checkpoint: Checkpoint | None = None
+        self._zone: tzinfo | None = None  # of the table trained on
 
     @classmethod
     def load(
@@ -111,7 +115,7 @@ class Forecaster(Automatic, Tunable):
         overrides = self.overrides
         if table is not None:
             check_table(table)
-            time_column = time_column_of(table)
+            time_column, self._zone = time_column_of(table), zone_of(table)
             path = "${hydra:runtime.output_dir}/" + TRAINING_TABLE
             overrides = ["data=csv", f"data.path={path}", f"data.time_column={hydra_value(time_column)}", *overrides]
 
@@ -168,6 +172,8 @@ class Forecaster(Automatic, Tunable):
     ) -> pd.DataFrame:
         """The pred_len steps after the last row of a table, original units: a column of time, then the targets.
 
+        The time has the time zone of the DataFrame, if that has one.
+
         Of a panel the steps after the end of each series, in long format: a column of ids, of time, then the targets.
 
         pred_len: that of the training; UserError for another one, with the command that trains for it.
@@ -187,7 +193,9 @@ class Forecaster(Automatic, Tunable):
                 return panel_continued(self.checkpoint, panel, device=self.torch_device, future=after, level=level)
             frame = history(self.checkpoint, source, path, layout)
             known = self.known_after(source, frame, told, of_future)
-            return self.continued(frame, time_column=source.time_name, future=known, level=level)
+            found = self.continued(frame, time_column=source.time_name, future=known, level=level)
+            zone = self._zone if table is None else zone_of(table, source.time_name)
+            return found.assign(**{source.time_name: in_zone(found[source.time_name], frame.time_zone, zone)})
 
     @with_own_classes
     def known_after(
@@ -245,8 +253,9 @@ class Forecaster(Automatic, Tunable):
         """
         from forecast.commands.folds import backtest_table
 
+        zone = self._zone if table is None else zone_of(table, self.source().time_name)
         with as_file(table, self.source(), reading) as (path, layout):
-            return backtest_table(self, path, layout, folds=folds, step=step)
+            return backtest_table(self, path, layout, folds=folds, step=step, zone=zone)
 
     def evaluate(
         self, table: Table | None = None, *, split: str | None = None, reading: Mapping[str, Any] | None = None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
+from datetime import tzinfo
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -74,6 +75,27 @@ def time_column_of(table: pd.DataFrame, usual: str = "date") -> str:
         f"{NAME} has no time: no index of it, no column '{usual}' and {len(times)} columns of timestamps, of {names}. "
         "Give it an index of timestamps: df = df.set_index(pd.to_datetime(df['NAME']))"
     )
+
+
+def zone_of(table: object, usual: str = "date") -> tzinfo | None:
+    """The time zone of a DataFrame's times; None without one, and of what is no DataFrame."""
+    if not isinstance(table, pd.DataFrame):
+        return None
+    name = time_column_of(table, usual)
+    times = table.index if isinstance(table.index, pd.DatetimeIndex) else table[name]
+    return getattr(times.dtype, "tz", None)
+
+
+def in_zone(times: "pd.Series[pd.Timestamp]", known: str | None, zone: tzinfo | None) -> "pd.Series[pd.Timestamp]":
+    """Times without a zone, by the clock of the zone `known`, or of `zone` where that is None, in `zone`.
+
+    The same where `zone` is None. Of an hour that a clock repeats it is the first.
+    """
+    if zone is None or not pd.api.types.is_datetime64_any_dtype(times):
+        return times
+    first = np.ones(len(times), dtype=bool)
+    local = times.dt.tz_localize(known or zone, ambiguous=first, nonexistent="shift_forward")
+    return local.dt.tz_convert(zone)
 
 
 def write_table(table: pd.DataFrame, path: Path, *, time_column: str) -> None:

@@ -31,8 +31,9 @@ class SeriesFrame:
     values (N, C) float64, finite, in the units of the file; timestamps (N,) increasing, without a time zone,
     equal to date_range(timestamps[0], periods=N, freq=freq); columns the C names; freq a pandas alias; name
     for messages: the file's path, or "demo". missing (N, C): the cells that no file held, None for none; repair: by
-    which rule they were filled, see `gaps`. time_format: see `Table`. checksum: the MD5 of the bytes it was read from,
-    None for made-up data. categories: of columns whose values are numbers of words, from 1 on, the words; 0 is another.
+    which rule they were filled, see `gaps`. time_format, time_zone: see `Table`. checksum: the MD5 of the bytes it was
+    read from, None for made-up data. categories: of columns whose values are numbers of words, from 1 on, the words; 0
+    is another.
     """
 
     values: npt.NDArray[np.float64]
@@ -44,6 +45,7 @@ class SeriesFrame:
     repair: Repair = field(default_factory=Repair)
     checksum: str | None = None
     time_format: str | None = None
+    time_zone: str | None = None
     categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -197,4 +199,4 @@ def table_to_frame(table: Table, freq: str, gaps: Gaps, open_ends: Collection[Si
     content, name = table.text.content, str(table.text.path)
     checksum = None if content is None else content.checksum
     frame = SeriesFrame(values, timestamps, table.columns, freq, name, missing=missing, repair=repair)
-    return replace(frame, checksum=checksum, time_format=table.time_format)
+    return replace(frame, checksum=checksum, time_format=table.time_format, time_zone=table.time_zone)

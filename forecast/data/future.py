@@ -52,6 +52,8 @@ def read_future(
     book: which columns hold categories. Rows of a file without a time column are the next steps. Later rows than are
     forecast are left alone. UserError for a row of the history, a step without a row and a cell without a value.
     """
+    if history.time_zone not in (None, "UTC") and layout.time_columns:  # of which few rows do not tell
+        layout = replace(layout, time_zone=history.time_zone)
     try:
         table = _table(Path(path), layout, columns, book)
     except AmbiguousTime as error:  # few rows may not tell day from month, as those of the history did

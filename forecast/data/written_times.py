@@ -18,7 +18,7 @@ from forecast.data.reading.time_formats import (
     possible_formats,
     read_cells,
 )
-from forecast.data.reading.timestamps import read_timestamps
+from forecast.data.reading.timestamps import read_timestamps, zone_of_offsets
 from forecast.errors import UserError
 
 # What a directive of strptime stands for in a cell.
@@ -49,6 +49,7 @@ class TimeWriter:
 
     names: its columns. time_format: that of their cells, joined by spaces; None for ISO 8601 as pandas writes it.
     sample: the different joined cells of some rows. widths: how many of the words between spaces each column has.
+    zone: whose clock the timestamps show; shown: that of the cells, where it is another.
     order: of the columns, those whose cells are joined first. bare_part: whether a quarter or week has no letter.
     """
 
@@ -60,6 +61,7 @@ class TimeWriter:
     order: tuple[str, ...] = ()
     parts: bool = False
     bare_part: bool = False
+    shown: str | None = None
 
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[str]], time_format: str | None, zone: str | None) -> "TimeWriter":
@@ -81,7 +83,10 @@ class TimeWriter:
         widths = tuple(1 if known else len(cell.split()) for cell in firsts)
         if zone is None and "%z" in (time_format or "").replace("%Z", "%z"):
             zone = read_timestamps(columns, missing=(), time_format=time_format).settings.get("data.time_zone")
-        return cls(names, time_format, texts, zone, widths, order, known is not None, bare)
+        shown = None
+        if zone == "UTC" and time_format not in UNIX_SIZES and "%z" in (time_format or "").replace("%Z", "%z"):
+            shown = zone_of_offsets(texts, read_cells(texts, (time_format or "").replace("%Z", "%z")))
+        return cls(names, time_format, texts, zone, widths, order, known is not None, bare, shown)
 
     def cells(self, stamps: pd.DatetimeIndex) -> list[list[str]]:
         """The cells (N, columns of time) of naive timestamps (N,); ISO 8601 where the reader would not agree."""
@@ -122,7 +127,7 @@ class TimeWriter:
             zone = ZoneInfo(self.zone or "UTC")
             first = np.ones(len(stamps), dtype=bool)  # of an hour that a clock change repeats
             times = stamps.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
-            times = times.tz_convert("UTC") if self.sample[0][-1:] in "Zz" else times
+            times = times.tz_convert("UTC" if self.sample[0][-1:] in "Zz" else self.shown or zone)
         if self.time_format in UNIX_SIZES:
             size = UNIX_SIZES[self.time_format]
             return [_in_units(stamp.value, size, self.sample[0]) for stamp in times.as_unit("ns")]

@@ -89,10 +89,10 @@ def table_of(raw: RawFile, spec: TableSpec, findings: Findings) -> Table:
             values[:, number] = _codes(columns[place], place, lines, spec, faults)
         else:
             values[:, number] = _values(columns[place], place, lines, spec, faults)
-    stamps, time_format = _timestamps(columns, lines, spec, faults, findings)
+    stamps, written = _timestamps(columns, lines, spec, faults, findings)
     faults.report(len(lines), findings)
     names = tuple(spec.header[place] for place in places)
-    return Table(raw.text, names, places, stamps, values, origin, time_format)
+    return Table(raw.text, names, places, stamps, values, origin, **written)
 
 
 def _records(
@@ -229,11 +229,11 @@ def _values(column: RawColumn, place: int, lines: list[int], spec: TableSpec, fa
 
 def _timestamps(
     columns: list[RawColumn], lines: list[int], spec: TableSpec, faults: CellFaults, findings: Findings
-) -> tuple[pd.DatetimeIndex, str | None]:
-    """(N,), NaT for an unreadable one; the format in which they were read."""
+) -> tuple[pd.DatetimeIndex, dict[str, str | None]]:
+    """(N,), NaT for an unreadable one; how they were read, as a `Table` has it."""
     layout = spec.layout
     if not spec.times:
-        return counted_stamps(layout, len(lines)), None
+        return counted_stamps(layout, len(lines)), {}
     missing = MISSING_SPELLINGS | {str(word) for word in layout.missing}
     every = range(len(lines))
     parts = {name: columns[place].cells(every) for name, place in zip(layout.time_columns, spec.times, strict=True)}
@@ -250,7 +250,7 @@ def _timestamps(
         findings.say(f"The time is read as {read.how}.")
     for note in read.notes:
         findings.say(note)
-    return read.stamps, read.settings.get("data.time_format")
+    return read.stamps, {key: read.settings.get(f"data.{key}") for key in ("time_format", "time_zone")}
 
 
 def counted_stamps(layout: Layout, rows: int) -> pd.DatetimeIndex:

@@ -260,7 +260,22 @@ def _times(column: Any) -> Any:
     if pa.types.is_date(kind) or (kind.tz is None and pc.all(pc.equal(pc.cast(days, kind), column)).as_py()):
         return pc.cast(days, pa.string())
     zone = None if kind.tz is None else "UTC"
-    return _shortest(column, [pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns")])
+    kinds = [pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns")]
+    if kind.tz in (None, "UTC"):
+        return _shortest(column, kinds)
+    # By its own clock, with the offset from UTC: a midnight there is a day, and forecasts are written alike.
+    local = pc.local_timestamp(column)
+    since = pc.cast(
+        pc.subtract(pc.cast(local, pa.timestamp("s", "UTC"), safe=False), pc.cast(column, kinds[0], safe=False)),
+        pa.int64(),
+    )
+    offsets = pc.dictionary_encode(since)
+    seconds = offsets.dictionary.to_pylist()
+    if any(second is None or second % 60 for second in seconds):  # of clocks before there were zones
+        return _shortest(column, kinds)
+    words = [f"{'-' if one < 0 else '+'}{abs(one) // 3600:02}:{abs(one) % 3600 // 60:02}" for one in seconds]
+    texts = _shortest(local, [pa.timestamp(one.unit) for one in kinds])
+    return pc.binary_join_element_wise(texts, pc.take(pa.array(words, pa.string()), offsets.indices), "")
 
 
 def _shortest(column: Any, kinds: Sequence[Any]) -> Any:

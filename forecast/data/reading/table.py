@@ -132,7 +132,8 @@ class Table:
     places: of the C columns in the header. timestamps (N,) without a time zone; values (N, C) finite, or NaN where one
     is missing. Only where an error was found NaT stands for an unreadable timestamp, inf for a cell that is no number.
     origin (N,): the data rows of the file that these are; None for all, in their order. time_format: in which the
-    timestamps were read, None where no word need be lost about it.
+    timestamps were read, None where no word need be lost about it. time_zone: whose clock they show, where their cells
+    have an offset from UTC; None where they have none, or no zone has these.
     """
 
     text: CsvText
@@ -142,6 +143,7 @@ class Table:
     values: FloatArray
     origin: npt.NDArray[np.intp] | None = None
     time_format: str | None = None
+    time_zone: str | None = None
 
     def ordered(self) -> pd.DatetimeIndex:
         """The readable timestamps, increasing, each once."""

@@ -287,16 +287,15 @@ def _local_days(
     clocks = (known - known.normalize()).unique()
     if not 0 < len(clocks) <= _MOST_CLOCKS or len(held) < 2:
         return None, None, []
-    signed = [_SIGNED.search(texts[i]) if _OFFSET.search(texts[i]) else None for i in held.tolist()]
-    minutes = [int(f"{m[1]}1") * (60 * int(m[2]) + int(m[3] or 0)) if m else 0 for m in signed]
+    signed = [_signed(texts[i]) for i in held.tolist()]
+    minutes = list(map(_minutes, signed))
     offsets = pd.to_timedelta(minutes, unit="min")
     local = known + offsets
     kinds = offsets.unique()
     midnights = bool((local == local.normalize()).all())
     one_clock = midnights or (len(kinds) > 1 and len((local - local.normalize()).unique()) == 1)
     if one_clock and any(minutes) and len(local.unique()) == len(known.unique()):
-        whole = len(kinds) == 1 and minutes[0] % 60 == 0
-        zone = f"Etc/GMT{-minutes[0] // 60:+d}" if whole else _zone_with(known, offsets)
+        zone = _zone_of(known, minutes)
         spelled = sorted({m[0] if m else "Z" for m in signed})
         days = pd.Series(pd.NaT, index=range(len(stamps)), dtype="datetime64[ns]")
         days.iloc[held] = local.to_numpy()
@@ -310,6 +309,27 @@ def _local_days(
         if zone:
             return None, None, [f"All times are midnights in {zone}: data.time_zone={zone} reads them as days."]
     return None, None, []
+
+
+def zone_of_offsets(texts: Sequence[str], stamps: pd.DatetimeIndex) -> str | None:
+    """The zone in whose clock texts (U,) are written that mean these instants in UTC (U,); None where there is none."""
+    return _zone_of(stamps, [_minutes(_signed(text)) for text in texts])
+
+
+def _signed(text: str) -> re.Match[str] | None:
+    return _SIGNED.search(text) if _OFFSET.search(text) else None
+
+
+def _minutes(offset: re.Match[str] | None) -> int:
+    """The minutes of an offset from UTC."""
+    return int(f"{offset[1]}1") * (60 * int(offset[2]) + int(offset[3] or 0)) if offset else 0
+
+
+def _zone_of(stamps: pd.DatetimeIndex, minutes: Sequence[int]) -> str | None:
+    """A zone with these offsets (N,) at these instants (N,): the offset itself where it is one, of whole hours."""
+    if len(set(minutes)) == 1 and minutes[0] % 60 == 0:
+        return f"Etc/GMT{-minutes[0] // 60:+d}" if minutes[0] else "UTC"
+    return _zone_with(stamps, pd.to_timedelta(minutes, unit="min"))
 
 
 def _zone_with(stamps: pd.DatetimeIndex, offsets: pd.TimedeltaIndex) -> str | None:

@@ -1,0 +1,96 @@
+"""Times with a zone: they come back in it, and the night in which the clock is set back has all of its hours."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from program import call
+
+from forecast import Forecaster
+
+ZONE = "Europe/Berlin"
+BACK = pd.Timestamp("2023-10-29 01:00", tz=ZONE)  # an hour later the clock is set back by an hour
+RIDGE = ["trainer.accelerator=cpu", "callbacks.figures=null", "calibration=none"]
+
+
+def series(stamps, period):
+    noise = np.random.default_rng(8).normal(size=len(stamps))
+    return pd.DataFrame(
+        {"y": (10 * np.sin(np.arange(len(stamps)) * 2 * np.pi / period) + noise).round(3)}, index=stamps
+    )
+
+
+KINDS = {
+    "hours": series(pd.date_range(end=BACK, periods=500, freq="h", name="when"), 24),
+    "days": series(pd.date_range(end=BACK.normalize(), periods=400, freq="D", name="when"), 7),
+    "hours of a fixed offset": series(pd.date_range("2023-01-01", periods=300, freq="h", tz="+05:30", name="when"), 24),
+    "hours in UTC": series(pd.date_range("2023-01-01", periods=300, freq="h", tz="UTC", name="when"), 24),
+}
+
+
+def after(table):
+    """The six steps after a table, in its zone."""
+    step = pd.Timedelta(hours=1) if table.index.freqstr == "h" else pd.DateOffset(days=1)
+    return [table.index[-1] + n * step for n in range(1, 7)]
+
+
+def fit(table, folder, *overrides):
+    return Forecaster("ridge", seq_len=24, pred_len=6, overrides=[*RIDGE, f"hydra.run.dir={folder}", *overrides]).fit(
+        table
+    )
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def fitted(request, tmp_path_factory):
+    table = KINDS[request.param]
+    return table, fit(table, tmp_path_factory.mktemp("zone") / "run")
+
+
+def test_a_time_zone_comes_back_as_it_went_in(fitted):
+    table, forecaster = fitted
+    for given in (None, table, table.reset_index()):
+        times = forecaster.predict(given)["when"]
+        assert str(times.dt.tz) == str(table.index.tz) and list(times) == after(table)
+
+
+def test_a_backtest_has_it_too(fitted):
+    table, forecaster = fitted
+    found = forecaster.backtest(table, folds=2)
+    assert str(found["time"].dt.tz) == str(table.index.tz)
+    assert found["time"].isin(table.index).all() and found["cutoff"].isin(table.index).all()
+
+
+def test_times_without_a_zone_have_none(tmp_path):
+    table = KINDS["hours in UTC"].tz_localize(None)
+    assert fit(table, tmp_path / "run").predict()["when"].dt.tz is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_file_is_continued_in_its_zone(tmp_path, kind, ending):
+    table = KINDS[kind]
+    path = tmp_path / f"series.{ending}"
+    if ending == "csv":
+        table.to_csv(path)
+    else:
+        pytest.importorskip("pyarrow")
+        table.reset_index().to_parquet(path, index=False)
+    data = ["data=csv", f"data.path={path}", "data.time_column=when", "seq_len=24", "pred_len=6"]
+    call("train", "model=ridge", *data, *RIDGE, f"hydra.run.dir={tmp_path}/run")
+    output = tmp_path / "forecast.csv"
+    call("predict", f"ckpt_path={tmp_path}/run/checkpoints/best.ckpt", f"output={output}")
+    written = pd.read_csv(output)["when"]
+    assert list(pd.to_datetime(written, utc=True)) == [stamp.tz_convert("UTC") for stamp in after(table)]
+    offsets = [pd.Timestamp(cell).utcoffset() for cell in written]
+    # Of rows in summer no offset tells the zone: they go on with it.
+    expected = [table.index[0]] * 6 if kind == "hours" else after(table)
+    assert offsets == [stamp.utcoffset() for stamp in expected]
+
+
+def test_one_row_that_is_known_in_advance_is_read_as_the_others(tmp_path):
+    table = KINDS["days"].assign(promo=np.arange(400) % 5)
+    overrides = ["data.target=[y]", "data.known=[promo]", "pred_len=1"]
+    forecaster = Forecaster("ridge", seq_len=24, overrides=[*RIDGE, *overrides, f"hydra.run.dir={tmp_path}/run"])
+    forecaster.fit(table)
+    (step, *_) = after(table)
+    future = pd.DataFrame({"promo": [3]}, index=pd.DatetimeIndex([step], name="when"))
+    assert list(forecaster.predict(future=future)["when"]) == [step]
