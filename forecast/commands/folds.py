@@ -170,10 +170,10 @@ def backtest_table(
     split = FoldSplit(folds=folds, step=step or pred_len, horizon=pred_len)
     data = checkpoint_folds(forecaster, path, split, reading)
     table: pd.DataFrame = fold_forecasts(forecaster, data, folds=folds, step=split.step)
-    if isinstance(data, PanelData):
-        return table
-    times = {name: in_zone(table[name], data.frame.time_zone, zone) for name in ("cutoff", "time")}
-    return table.assign(**times)
+    if isinstance(data, PreparedData):
+        for name in ("cutoff", "time"):
+            table[name] = in_zone(table[name], data.frame.time_zone, zone)
+    return table
 
 
 def scales_of(checkpoint: Checkpoint, data: PreparedData | PanelData) -> dict[str, np.ndarray]:

@@ -195,7 +195,8 @@ class Forecaster(Automatic, Tunable):
             known = self.known_after(source, frame, told, of_future)
             found = self.continued(frame, time_column=source.time_name, future=known, level=level)
             zone = self._zone if table is None else zone_of(table, source.time_name)
-            return found.assign(**{source.time_name: in_zone(found[source.time_name], frame.time_zone, zone)})
+            found[source.time_name] = in_zone(found[source.time_name], frame.time_zone, zone)
+            return found
 
     @with_own_classes
     def known_after(

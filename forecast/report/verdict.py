@@ -25,13 +25,14 @@ from forecast.report.tables import (
     short_number,
     steps_table,
 )
-from forecast.text.terminal import harmless, listed
+from forecast.text.terminal import harmless, label, listed
 
 LOG_WIDTH = 100
 # Keys of roles that models refuse which may be advised: these, and the others.
 REFUSED = dict.fromkeys(("ridge", "boosted_trees"), ("data.past=",))
 REFUSED_ELSE = ("data.known=", "data.past=", "data.static", "data.holidays=")
 FLAT_COLUMNS_NAMED = 8
+TARGETS_NAMED = 4
 TRAIN = "forecast train"
 # key of a baseline: the words of train that make the same forecaster, "{}" its look-back
 WORDS = {
@@ -52,13 +53,15 @@ MANY_TIMES = 10
 def verdict(metrics: Mapping[str, Any], split: str) -> list[str]:
     """Whether the model is any good on `split`, by MSE in scaled units, and what to do if not: one sentence an item.
 
-    Of a trial nothing is said but that. Raises ValueError when `split` was not evaluated.
+    The first is in the units of the file. Of a trial nothing is said but that. Raises ValueError when `split` was not
+    evaluated.
     """
     model, *baselines = forecasters(metrics, split)
     if metrics.get("trial"):
         return [TRIAL]
     bounds = [row for row in baselines if row.key == BOUND]
-    sentences = _against_baselines(metrics, split, model, [row for row in baselines if row not in bounds])
+    sentences = _in_units(metrics[split].get("columns") or {})
+    sentences += _against_baselines(metrics, split, model, [row for row in baselines if row not in bounds])
     sentences += coverage_sentences(metrics, split)
     if flat := metrics[split].get("flat"):
         rest = len(flat) - FLAT_COLUMNS_NAMED
@@ -119,6 +122,17 @@ def print_report(
         console.print(Text(harmless(sentence)), soft_wrap=TRAIN in sentence)
 
 
+def _in_units(columns: Mapping[str, Any]) -> list[str]:
+    """How far the forecasts of each target are off, in the units of the file; nothing where that is not known."""
+    errors = {name: Forecaster("", name, "", block).error("original", "mae") for name, block in columns.items()}
+    known = [f"of {label(name)} by {error:.4g}" for name, error in errors.items() if error is not None]
+    if not known:
+        return []
+    more = f" and of {len(known) - TARGETS_NAMED} more columns" if len(known) > TARGETS_NAMED else ""
+    first = ", ".join(known[:TARGETS_NAMED]).replace(" by ", " are off by ", 1)
+    return [f"Forecasts {first}{more} on average, in the units of the file (MAE)."]
+
+
 def _against_baselines(
     metrics: Mapping[str, Any], split: str, model: Forecaster, baselines: Sequence[Forecaster]
 ) -> list[str]:
@@ -149,9 +163,19 @@ def _against_baselines(
         advice = []
     sentences += [*_doubt(unsure), *advice]
     sentences += _otherwise(model, rivals, "MAE", "scaled", "mae")
+    sentences += _by_column(metrics[split].get("columns") or {}, best) if mse < _mse(best) else []
     if "series" in metrics[split]:  # in which each series of a panel counts alike, whatever it is scaled by
         sentences += _otherwise(model, rivals, "MASE", "mase")
     return sentences
+
+
+def _by_column(columns: Mapping[str, Any], best: Forecaster) -> list[str]:
+    """The targets of which the best baseline errs less, although it errs more over all of them."""
+    lost = []
+    for name, block in columns.items():
+        own, other = Forecaster("", name, "", block).error("mase"), best.error("columns", name, "mase")
+        lost += [label(name)] if own is not None and other is not None and other < own else []
+    return [f"Of {_and(lost[:FLAT_COLUMNS_NAMED])} alone {best.name} errs less, by MASE."] if lost else []
 
 
 def _is_sure(row: Forecaster) -> bool:

@@ -75,7 +75,7 @@ def test_it_says_whether_the_model_beats_a_naive_forecast(tmp_path, best, capsys
     predicted(tmp_path, best)
     lines = capsys.readouterr().out.splitlines()
     heading = lines.index("best.ckpt of this run on its test windows:")
-    assert lines[heading + 1].startswith("The model") and lines[heading + 1 :] == verdict_of(best)
+    assert lines[heading + 1].startswith("Forecasts of ") and lines[heading + 1 :] == verdict_of(best)
 
 
 @pytest.mark.parametrize(

@@ -65,4 +65,4 @@ def test_what_is_advised_is_that_baseline_and_advises_nothing_more(tmp_path, bes
     again = trained("again", *advised(first, rows[best], first["same_data"]))
     assert again["test"]["scaled"]["mse"] == pytest.approx(rows[best].mse, rel=1e-5)
     others = {**again, "baselines": {best: again["baselines"][best]}}
-    assert verdict(others, "test")[0].startswith("No baseline was evaluated")
+    assert verdict(others, "test")[1].startswith("No baseline was evaluated")

@@ -103,11 +103,11 @@ def test_few_columns_have_a_table_with_the_best_baselines_mase_beside_the_models
     }
     columns = {"OT": by_column(2.5), "\x1b[2J": by_column(1.5, None)}
     text = render(make(test={"columns": columns}, baselines=best))
-    assert row(text, "OT") == ["12.5000", "0.7500", "0.5000", "0.6250"]
+    assert row(text, "OT") == ["12.5", "0.7500", "0.5000", "0.6250"]
     assert next(line for line in text.splitlines() if line.strip().startswith("OT")).split()[1:4] == [
         *("2.5000", "3.0000", "-1.5000")
     ]
-    assert row(text, r"\x1b[2J") == ["12.5000", "0.7500", "-", "0.5000"]
+    assert row(text, r"\x1b[2J") == ["12.5", "0.7500", "-", "0.5000"]
     assert "at the right the MASE of closed-form NLinear" in text
     assert max(map(len, text.splitlines())) <= 100
 
@@ -456,3 +456,33 @@ def test_of_a_panel_mase_may_name_another_winner_than_mse():
     assert not any("MASE says" in sentence for sentence in verdict(metrics, "test"))
     metrics["test"]["series"] = {"count": 3}
     assert any(sentence.startswith("MASE says otherwise: by MASE it loses to") for sentence in verdict(metrics, "test"))
+
+
+def of_columns(**errors):
+    """The errors of targets: name=(MAE in the file's units, MASE)."""
+    return {name: {"original": {"mae": mae}, "mase": mase} for name, (mae, mase) in errors.items()}
+
+
+def test_the_first_sentence_names_the_targets_in_the_units_of_the_file():
+    metrics = make(test={"columns": of_columns(price=(12.5, 0.5))})
+    assert verdict(metrics, "test")[0] == (
+        "Forecasts of price are off by 12.5 on average, in the units of the file (MAE)."
+    )
+    metrics = make(test={"columns": of_columns(price=(12.5, 0.5), sold=(3.0, 0.5))})
+    assert verdict(metrics, "test")[0] == (
+        "Forecasts of price are off by 12.5, of sold by 3 on average, in the units of the file (MAE)."
+    )
+    metrics = make(test={"columns": of_columns(**dict.fromkeys("abcdef", (1.0, 0.5)))})
+    assert verdict(metrics, "test")[0] == (
+        "Forecasts of a are off by 1, of b by 1, of c by 1, of d by 1 and of 2 more columns on "
+        "average, in the units of the file (MAE)."
+    )
+
+
+def test_the_targets_that_a_baseline_forecasts_better_are_named():
+    ours, theirs = of_columns(flow=(1.0, 1.1), heat=(1.0, 0.6)), of_columns(flow=(0.9, 1.0), heat=(1.2, 0.7))
+    best = {"seasonal_naive": scores(0.5, 0.5) | {"period": 24, "columns": theirs}}
+    sentences = verdict(make(test={"columns": ours}, baselines=best), "test")
+    assert "Of flow alone seasonal naive errs less, by MASE." in sentences
+    worse = {"seasonal_naive": scores(0.1, 0.1) | {"period": 24, "columns": theirs}}
+    assert not any("alone" in one for one in verdict(make(test={"columns": ours}, baselines=worse), "test"))

@@ -329,7 +329,7 @@ def _zone_of(stamps: pd.DatetimeIndex, minutes: Sequence[int]) -> str | None:
     """A zone with these offsets (N,) at these instants (N,): the offset itself where it is one, of whole hours."""
     if len(set(minutes)) == 1 and minutes[0] % 60 == 0:
         return f"Etc/GMT{-minutes[0] // 60:+d}" if minutes[0] else "UTC"
-    return _zone_with(stamps, pd.to_timedelta(minutes, unit="min"))
+    return _zone_with(stamps, pd.to_timedelta(list(minutes), unit="min"))
 
 
 def _zone_with(stamps: pd.DatetimeIndex, offsets: pd.TimedeltaIndex) -> str | None:
