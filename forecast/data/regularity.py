@@ -138,8 +138,9 @@ def report_clock_changes(stamps: pd.DatetimeIndex, freq: str, findings: Findings
     findings.add(
         "note",
         f"The clock was changed: the hour of {' and that of '.join(parts)}, as daylight saving time does "
-        f"({counted(len(spring), 'spring')}, {counted(len(autumn), 'autumn')}). Write the file anew in UTC, which has "
-        "no clock changes; else every season is one hour off for half of the year.",
+        f"({counted(len(spring), 'spring')}, {counted(len(autumn), 'autumn')}). A file in UTC has no "
+        "clock changes, which suits what follows the sun; what follows the clock, as people do, is better kept so: "
+        "data.gaps fills the hour that is missing, data.duplicates=mean or sum makes one of that which stands twice.",
     )
 
 

@@ -103,11 +103,11 @@ def test_few_columns_have_a_table_with_the_best_baselines_mase_beside_the_models
     }
     columns = {"OT": by_column(2.5), "\x1b[2J": by_column(1.5, None)}
     text = render(make(test={"columns": columns}, baselines=best))
-    assert row(text, "OT") == ["12.5", "0.7500", "0.5000", "0.6250"]
+    assert row(text, "OT") == ["12.5000", "0.7500", "0.5000", "0.6250"]
     assert next(line for line in text.splitlines() if line.strip().startswith("OT")).split()[1:4] == [
         *("2.5000", "3.0000", "-1.5000")
     ]
-    assert row(text, r"\x1b[2J") == ["12.5", "0.7500", "-", "0.5000"]
+    assert row(text, r"\x1b[2J") == ["12.5000", "0.7500", "-", "0.5000"]
     assert "at the right the MASE of closed-form NLinear" in text
     assert max(map(len, text.splitlines())) <= 100
 

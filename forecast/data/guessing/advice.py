@@ -45,16 +45,19 @@ def find_drift(values: FloatArray, columns: Sequence[str], *, train: range, val:
     return Drift(columns[farthest], float(shift[farthest])) if abs(shift[farthest]) >= DRIFT else None
 
 
-def fitted_model(windows: Mapping[str, int], lengths: Lengths, *, columns: int) -> tuple[str, dict[str, Any]]:
+def fitted_model(
+    windows: Mapping[str, int], lengths: Lengths, *, columns: int, intermittent: bool = False
+) -> tuple[str, dict[str, Any]]:
     """The model without gradient steps that fits so many val and test windows of `columns`, and its keys of train.
 
-    Boosted trees stand on a ridge; the val windows choose how many there are, none among the choices.
+    intermittent: most values are 0, which then has the least absolute error. Boosted trees stand on a ridge; the val
+    windows choose how many there are, none among the choices.
     """
     forecasts = (windows["val"] + lengths.pred_len - 1) // lengths.pred_len
     steps = (windows["val"] + windows["test"]) * lengths.pred_len * columns
     if forecasts < ENOUGH_FORECASTS or steps > MOST_FORECAST_STEPS:
         return "ridge", {}
-    return "boosted_trees", {"model.error": "absolute"}
+    return "boosted_trees", {} if intermittent else {"model.error": "absolute"}
 
 
 def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: bool) -> dict[str, Any]:

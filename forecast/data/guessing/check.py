@@ -21,12 +21,14 @@ from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets
 from forecast.data.regularity import report_clock_changes
-from forecast.data.seasonality import Lengths, Season, rank_seasons, suggest_lengths
+from forecast.data.seasonality import CLEAR, Lengths, Season, rank_seasons, suggest_lengths
 from forecast.data.split import ShareSplit, split_rows, window_rows
 from forecast.data.window_gaps import usable_windows
 from forecast.errors import UserError, closest
+from forecast.text.terminal import listed
 
 MANY_ABSENT = 0.05  # of the rows: counts without a 0 then lack the rows of nothing
+INTERMITTENT = 0.5  # share of zeros; of fewer the median is a count
 LONG_GAP = 0.5  # of a season or of pred_len: a line drawn over more of it is no guess any more
 _MOST_COMMANDS = 12
 
@@ -265,8 +267,33 @@ def _advise(check: FileCheck, given: Given) -> None:
     sizes = informer_settings(check.windows, check.lengths, drifts=check.drift is not None)
     check.informer_command = train_command("informer", check.path, {**settings, **lengths, **sizes})
     lengths.pop("label_len")  # of a decoder
-    check.model, keys = fitted_model(check.windows, check.lengths, columns=len(frame.columns))
+    rare = _note_counts(check, frame)
+    check.model, keys = fitted_model(check.windows, check.lengths, columns=len(frame.columns), intermittent=rare)
     check.command = train_command(check.model, check.path, {**settings, **lengths, **keys})
+
+
+def _note_counts(check: FileCheck, frame: SeriesFrame) -> bool:
+    """Says which targets are counts, and which are intermittent; whether any is so."""
+    columns = dict(zip(frame.columns, frame.values.T, strict=True))
+    never_below = [name for name, column in columns.items() if (column >= 0).all() and len(np.unique(column)) > 2]
+    steady = check.season is not None and check.season.autocorrelation >= CLEAR
+    zeros = {name: float((columns[name] == 0).mean()) for name in never_below}
+    rare = {name: share for name, share in zeros.items() if share > INTERMITTENT and not steady}
+    counts = [name for name in never_below if name not in rare and (columns[name] % 1 == 0).all()]
+    if counts:
+        check.findings.add(
+            "note",
+            f"Counts: the values of {listed(counts)} are whole numbers, none below 0. Forecasts and intervals may be "
+            "below it, or fractions: cut them at 0.",
+        )
+    for name, share in rare.items():
+        check.findings.add(
+            "note",
+            f"Column {quoted(name)}: {share:.0%} of the values are 0, none is below it, at no clear times: it is "
+            "intermittent. A forecast is a mean of both, to be cut at 0; by the absolute error one of nothing but 0 "
+            "would be best, so judge by the MSE.",
+        )
+    return bool(rare)
 
 
 def _settings(check: FileCheck, layout: Layout) -> dict[str, Any]:

@@ -33,8 +33,8 @@ def note_columns(table: Table, findings: Findings) -> list[int]:
             findings.add(
                 "note",
                 f"Column {quoted(name)}: {counted(rows.size, 'outlier')}; the farthest, {column[row]:g} in line "
-                f"{records[row][0]}, {where if away > FAR else jump}. Faults of the sensor are better left empty and "
-                "filled by data.gaps.",
+                f"{records[row][0]}, {where if away > FAR else jump}. Faults of a sensor are better left empty and "
+                "filled by data.gaps; peaks that were there, as of rain or sun, stay.",
             )
     return [rows.size for rows in outliers]
 
