@@ -193,10 +193,10 @@ class Forecaster(Automatic, Tunable):
                 return panel_continued(self.checkpoint, panel, device=self.torch_device, future=after, level=level)
             frame = history(self.checkpoint, source, path, layout)
             known = self.known_after(source, frame, told, of_future)
-            found = self.continued(frame, time_column=source.time_name, future=known, level=level)
+            rows = self.continued(frame, time_column=source.time_name, future=known, level=level)
             zone = self._zone if table is None else zone_of(table, source.time_name)
-            found[source.time_name] = in_zone(found[source.time_name], frame.time_zone, zone)
-            return found
+            rows[source.time_name] = in_zone(rows[source.time_name], frame.time_zone, zone)
+            return rows
 
     @with_own_classes
     def known_after(

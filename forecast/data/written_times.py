@@ -163,7 +163,7 @@ class TimeWriter:
         match = match_by_name(cell, self.time_format or "")
         assert match is not None, "its reader has found the format"
         year, week, day = stamp.isocalendar()
-        short = any(len(found["week"]) == 1 for c in self.sample if (found := match_by_name(c, "week")))
+        short = any(len(weeks["week"]) == 1 for c in self.sample if (weeks := match_by_name(c, "week")))
         month = (
             f"{stamp.month:02}"
             if any(c.endswith(".10") for c in self.sample)

@@ -4,6 +4,7 @@ The input is the plain dict that becomes metrics.json; its layout is a contract 
 """
 
 import errno
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -60,7 +61,7 @@ def verdict(metrics: Mapping[str, Any], split: str) -> list[str]:
     if metrics.get("trial"):
         return [TRIAL]
     bounds = [row for row in baselines if row.key == BOUND]
-    sentences = _in_units(metrics[split].get("columns") or {})
+    sentences = _in_units(model)
     sentences += _against_baselines(metrics, split, model, [row for row in baselines if row not in bounds])
     sentences += coverage_sentences(metrics, split)
     if flat := metrics[split].get("flat"):
@@ -122,9 +123,9 @@ def print_report(
         console.print(Text(harmless(sentence)), soft_wrap=TRAIN in sentence)
 
 
-def _in_units(columns: Mapping[str, Any]) -> list[str]:
+def _in_units(model: Forecaster) -> list[str]:
     """How far the forecasts of each target are off, in the units of the file; nothing where that is not known."""
-    errors = {name: Forecaster("", name, "", block).error("original", "mae") for name, block in columns.items()}
+    errors = {name: model.error("columns", name, "original", "mae") for name in model.scores.get("columns") or ()}
     known = [f"of {label(name)} by {error:.4g}" for name, error in errors.items() if error is not None]
     if not known:
         return []
@@ -163,19 +164,16 @@ def _against_baselines(
         advice = []
     sentences += [*_doubt(unsure), *advice]
     sentences += _otherwise(model, rivals, "MAE", "scaled", "mae")
-    sentences += _by_column(metrics[split].get("columns") or {}, best) if mse < _mse(best) else []
+    lost = [
+        label(name)
+        for name in (model.scores.get("columns") or () if mse < _mse(best) else ())
+        if (model.error("columns", name, "mase") or 0.0) > (best.error("columns", name, "mase") or math.inf)
+    ]
+    if lost:  # in one column, though it errs less over all of them
+        sentences.append(f"Of {_and(lost[:FLAT_COLUMNS_NAMED])} alone {best.name} errs less, by MASE.")
     if "series" in metrics[split]:  # in which each series of a panel counts alike, whatever it is scaled by
         sentences += _otherwise(model, rivals, "MASE", "mase")
     return sentences
-
-
-def _by_column(columns: Mapping[str, Any], best: Forecaster) -> list[str]:
-    """The targets of which the best baseline errs less, although it errs more over all of them."""
-    lost = []
-    for name, block in columns.items():
-        own, other = Forecaster("", name, "", block).error("mase"), best.error("columns", name, "mase")
-        lost += [label(name)] if own is not None and other is not None and other < own else []
-    return [f"Of {_and(lost[:FLAT_COLUMNS_NAMED])} alone {best.name} errs less, by MASE."] if lost else []
 
 
 def _is_sure(row: Forecaster) -> bool:

@@ -193,7 +193,7 @@ def of_shops(counts):
 def test_the_columns_that_tell_series_apart_can_be_named(tmp_path, check):
     of_shops([211, 240, 211]).to_csv(tmp_path / "my.csv", index=False)
     output = check(tmp_path / "my.csv", "data.id_column=shop")
-    assert "What is said is of the longest of them, 4." in output and "240 rows, 4 columns" in output
+    assert "All that is said is of the longest of them, 4." in output and "240 rows, 4 columns" in output
     words = shlex.split(output.splitlines()[-1])
     assert words[:4] == ["forecast", "train", "model=ridge", "data=csv"] and "data.id_column=shop" in words
     assert not any(word.startswith("data.where") for word in words)

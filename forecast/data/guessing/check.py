@@ -151,19 +151,19 @@ def _checked(check: FileCheck, opened: Opened, given: Given) -> FileCheck:
 
 def _checked_panel(check: FileCheck, opened: Opened, given: Given, undecided: Undecided) -> FileCheck:
     """The check of the longest series, with the commands for all of them."""
-    (what, settings), *_ = undecided.readings
-    one = replace(check, ids=(), findings=Findings(check.path, strict=False), choices=[])
-    one = _checked(one, opened, {**given, **settings})
-    one.findings.add("note", f"{str(undecided).split(':')[0]}. What is said is of the longest of them, {what}.")
-    one.ids = check.ids
-    if one.command is not None and one.layout.resample is not None:
-        one.findings.error(
+    name, settings = undecided.readings[0]
+    alone = replace(check, ids=(), findings=Findings(check.path, strict=False), choices=[])
+    alone = _checked(alone, opened, {**given, **settings})
+    several = str(undecided).split(":")[0]
+    alone.findings.add("note", f"{several}. All that is said is of the longest of them, {name}.")
+    if alone.command is not None and alone.layout.resample is not None:
+        alone.findings.error(
             "The rows of a series are at uneven times, and the series of a panel are not resampled. Resample the file."
         )
-        one.command = one.informer_command = None
-    elif one.command is not None:
-        one.command, one.informer_command = _panel_command(one, check.ids, where=given.get("where")), None
-    return one
+        alone.command = None
+    elif alone.command is not None:
+        alone.command = _panel_command(alone, check.ids, where=given.get("where"))
+    return replace(alone, ids=check.ids, informer_command=None)
 
 
 def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecided) -> list[Choice]:
@@ -222,23 +222,17 @@ def _read(check: FileCheck, opened: Opened, guess: Guess, given: Given) -> None:
     check.rows_missing = 0 if check.freq is None else rows_missing(check.table.ordered(), check.freq) or 0
     check.outliers = note_columns(check.table, findings)
     _note_short_rows(table, opened, findings)
-    if check.freq is not None and spec.gaps != "zero" and not check.table.timestamps.hasnans:
-        _offer_parts(check, large_hole(check.table.ordered(), check.freq))
-
-
-def _offer_parts(check: FileCheck, hole: str | None) -> None:
-    """Undecided where most rows are missing: the longest part without a large hole, or 0 for what nobody wrote."""
-    assert check.table is not None and check.freq is not None
-    if hole is None:
+    if check.freq is None or spec.gaps == "zero" or check.table.timestamps.hasnans:
         return
-    readings = []
-    if part := longest_part(check.table.ordered(), check.freq):
-        readings.append(Reading("the longest part without a large hole", dict(part)))
-    if counts_above_zero(check.table.values):
-        readings.append(Reading("a row that is not there is a 0", {"gaps": "zero"}))
-    if readings:
-        check.findings[:] = [finding for finding in check.findings if not finding.text.endswith(hole[1:])]
-        raise Undecided(f"{hole[:1].upper()}{hole[1:]}", readings)
+    if hole := large_hole(check.table.ordered(), check.freq):
+        readings = []
+        if part := longest_part(check.table.ordered(), check.freq):
+            readings.append(Reading("the longest part without a large hole", dict(part)))
+        if counts_above_zero(check.table.values):
+            readings.append(Reading("a row that is not there is a 0", {"gaps": "zero"}))
+        if readings:
+            findings[:] = [finding for finding in findings if not finding.text.endswith(hole[1:])]
+            raise Undecided(f"{hole[:1].upper()}{hole[1:]}", readings)
 
 
 def _note_short_rows(table: Table, opened: Opened, findings: Findings) -> None:

@@ -59,12 +59,12 @@ def decided_rows(table: Table, columns: Sequence[RawColumn], guess: Guess, given
     _decide_series(replace(table, timestamps=stamps), columns, guess, given)
     rows = merged(Rows(stamps, table.values), guess.layout.duplicates)
     if not {"resample", "aggregate"} & set(given) and not rows.timestamps.duplicated().any():
-        found = find_resampling(rows.timestamps, rows.timestamps[np.flatnonzero(~np.isnan(rows.values).all(axis=1))])
-        freq = None if found is None else grid_frequency(rows.timestamps)
+        coarser = find_resampling(rows.timestamps, rows.timestamps[np.flatnonzero(~np.isnan(rows.values).all(axis=1))])
+        freq = None if coarser is None else grid_frequency(rows.timestamps)
         if freq is not None and counts_above_zero(rows.values) and "gaps" not in given:
             guess.set("data.gaps=zero: whole numbers above 0, with most rows missing", gaps="zero")
-        elif found is not None:
-            freq, reason = found
+        elif coarser is not None:
+            freq, reason = coarser
             guess.set(f"data.resample={freq} data.aggregate=mean: {reason}", resample=freq, aggregate="mean")
             rows = resampled(rows, freq, "mean")
     return _without_gaps(table, rows, guess)
@@ -177,8 +177,8 @@ def find_ids(columns: Sequence[RawColumn], stamps: pd.DatetimeIndex, *, several:
             pairs = groups * (times.max() + 1) + times
             if pd.Series(pairs).duplicated().mean() > _REPEATS:
                 continue
-            if (found := _ids(by_name, names, groups, several)) is not None:
-                return found
+            if (ids := _ids(by_name, names, groups, several)) is not None:
+                return ids
     return None
 
 
@@ -193,13 +193,13 @@ def named_ids(columns: Sequence[RawColumn], names: Sequence[str], stamps: pd.Dat
             )
     codes = [pd.factorize(np.array(by_name[name].cells(range(len(stamps))), dtype=object))[0] for name in names]
     groups = pd.factorize(pd.MultiIndex.from_arrays(codes))[0]
-    found = _ids(by_name, names, groups, several)
-    if found is None:
+    ids = _ids(by_name, names, groups, several)
+    if ids is None:
         raise UserError(
             f"data.id_column={hydra_value(list(names))} tells no series of 3 rows or more apart. Name another column, "
             "or leave it out."
         )
-    return found
+    return ids
 
 
 def _ids(by_name: Mapping[str, RawColumn], names: Sequence[str], groups: Codes, several: int) -> Ids | None:

@@ -273,8 +273,8 @@ def _times(column: Any) -> Any:
     seconds = offsets.dictionary.to_pylist()
     if any(second is None or second % 60 for second in seconds):  # of clocks before there were zones
         return _shortest(column, kinds)
-    words = [f"{'-' if one < 0 else '+'}{abs(one) // 3600:02}:{abs(one) % 3600 // 60:02}" for one in seconds]
-    texts = _shortest(local, [pa.timestamp(one.unit) for one in kinds])
+    words = [f"{'-' if s < 0 else '+'}{abs(s) // 3600:02}:{abs(s) % 3600 // 60:02}" for s in seconds]
+    texts = _shortest(local, [pa.timestamp(known.unit) for known in kinds])
     return pc.binary_join_element_wise(texts, pc.take(pa.array(words, pa.string()), offsets.indices), "")
 
 

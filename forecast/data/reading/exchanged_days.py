@@ -31,43 +31,29 @@ def check_days(table: Table, layout: Layout) -> None:
     stamps = table.timestamps
     if layout.time_format is not None or stamps.is_monotonic_increasing or len(stamps) < _ROWS or stamps.hasnans:
         return
-    other = _exchanged(stamps)
-    back, left = _against(stamps), _against(other)
+    months = stamps.to_numpy().astype("datetime64[Y]").astype("datetime64[M]") + (stamps.day.to_numpy() - 1)
+    days = pd.DatetimeIndex(months.astype("datetime64[D]") + (stamps.month.to_numpy() - 1))
+    meant = stamps.where(np.asarray(stamps.day > 12), days + (stamps - stamps.normalize()))
+    back, left = _against(stamps), _against(meant)
     if not back.any() or left.sum() > _LEFT * back.sum():
         return
-    row = int(back.argmax()) + 1
-    known = _format_of(table, layout)
+    row, rows = int(back.argmax()) + 1, spread(len(stamps))
+    header = table.text.header((), Findings(str(table.text.path), strict=False))
+    places = [header.index(name) for name in layout.time_columns]
+    texts = [" ".join(cells[place].strip(BLANKS) for place in places) for _, cells in table.records(rows).values()]
+    both = (known for known in possible_formats(texts) if "%d" in known and "%m" in known)
+    written = next((known for known in both if (read_cells(texts, known) == stamps[rows]).all()), None)
+    known = written and f"{re.sub('%[dm]', lambda part: {'%d': '%m', '%m': '%d'}[part[0]], written)}|{written}"
     fix = "with day and month as they were" if known is None else f"or set {typed('data.time_format', known)}"
     raise ExchangedDays(
         f"{table.text.path}: line {table.line(row)}: day and month are exchanged where the day is at most 12, it "
-        f"seems: {stamps[row]} follows {stamps[row - 1]}, and {int(back.sum())} steps turn so; read as {other[row]} "
+        f"seems: {stamps[row]} follows {stamps[row - 1]}, and {int(back.sum())} steps turn so; read as {meant[row]} "
         f"the rows go on. Write the file anew {fix}.",
         known,
     )
-
-
-def _exchanged(stamps: pd.DatetimeIndex) -> pd.DatetimeIndex:
-    """The timestamps (N,), day and month exchanged in those whose day is at most 12."""
-    months = stamps.to_numpy().astype("datetime64[Y]").astype("datetime64[M]") + (stamps.day.to_numpy() - 1)
-    days = months.astype("datetime64[D]") + (stamps.month.to_numpy() - 1)
-    exchanged = pd.DatetimeIndex(days) + (stamps - stamps.normalize())
-    result: pd.DatetimeIndex = stamps.where(np.asarray(stamps.day > 12), exchanged)
-    return result
 
 
 def _against(stamps: pd.DatetimeIndex) -> npt.NDArray[np.bool_]:
     """(N - 1,): which steps go against the direction of most."""
     steps = np.diff(stamps.to_numpy()).astype(np.int64)
     return steps < 0 if np.count_nonzero(steps < 0) <= np.count_nonzero(steps > 0) else steps > 0
-
-
-def _format_of(table: Table, layout: Layout) -> str | None:
-    """The format that reads the cells exchanged, and as they are where the day is above 12."""
-    rows = spread(len(table.timestamps))
-    header = table.text.header((), Findings(str(table.text.path), strict=False))
-    places = [header.index(name) for name in layout.time_columns]
-    texts = [" ".join(cells[place].strip(BLANKS) for place in places) for _, cells in table.records(rows).values()]
-    for known in possible_formats(texts):
-        if "%d" in known and "%m" in known and (read_cells(texts, known) == table.timestamps[rows]).all():
-            return re.sub("%[dm]", lambda part: {"%d": "%m", "%m": "%d"}[part[0]], known) + f"|{known}"
-    return None

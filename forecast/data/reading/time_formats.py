@@ -73,8 +73,9 @@ _BY_NAME: dict[str, tuple[tuple[re.Pattern[str], ...], Callable[[re.Match[str]],
 }
 # What a cell is taken for where no usual format reads all cells, or as a regular series.
 LESS_USUAL = frozenset({*_BY_NAME, "excel"})
-_EXCEL = range(25_569, 73_051)  # days of the years 1970 to 2099, counted from
-EXCEL_START = pd.Timestamp("1899-12-30")
+EXCEL_START = pd.Timestamp("1899-12-30").as_unit("ns")  # from which a spreadsheet counts days
+_DAY = 86_400 * 10**9  # nanoseconds
+_EXCEL_SECONDS = range(4_102_444_800)  # the years 1970 to 2099
 _PLAIN_MONTH = re.compile(r"\d{4}[-/. ]\d\d?", re.ASCII)
 
 # Hour 24 of a day: 2016-07-01 24:00, 1.7.2016 24, 20160701 2400, 2016070124.
@@ -169,7 +170,7 @@ def _formats_of(cell: str) -> list[str]:
 
 def match_by_name(cell: str, time_format: str) -> re.Match[str] | None:
     """The year and its part, by name, in a cell of a format that strptime has none for; None in another."""
-    return next((match for one in _BY_NAME[time_format][0] if (match := one.fullmatch(cell))), None)
+    return next((match for written in _BY_NAME[time_format][0] if (match := written.fullmatch(cell))), None)
 
 
 def is_year_and_number(cell: str) -> bool:
@@ -209,10 +210,8 @@ def read_cells(cells: Sequence[str], time_format: str, *, guessed: bool = False)
     unix_ms, unix_us or unix_ns; several with | between them: the first that reads a cell.
     guessed: numbers are refused outside of our years. ValueError for an unknown directive.
     """
-    if time_format in UNIX:
-        return _read_unix(cells, UNIX_SIZES[time_format], guessed=guessed)
-    if time_format == "excel":
-        return _read_excel(cells, guessed=guessed)
+    if time_format in UNIX or time_format == "excel":
+        return _read_numbers(cells, time_format, guessed=guessed)
     if time_format in _BY_NAME:
         _, plain_text, plain_format = _BY_NAME[time_format]
         matches = [match_by_name(cell, time_format) for cell in cells]
@@ -293,10 +292,16 @@ def check_format(time_format: str) -> None:
         raise UserError(f"data.time_format={time_format!r} cannot be used: {reason}. {fix}") from error
 
 
-def _read_unix(cells: Sequence[str], size: int, *, guessed: bool) -> pd.DatetimeIndex:
-    numbers = [int(Decimal(cell) * size) if _DECIMAL.fullmatch(cell) else None for cell in cells]
+def _read_numbers(cells: Sequence[str], time_format: str, *, guessed: bool) -> pd.DatetimeIndex:
+    """Unix time, or the days of a spreadsheet, whose fractions are of a millisecond at best."""
+    size = UNIX_SIZES.get(time_format, _DAY)
+    numbers: list[int | None] = [int(Decimal(c) * size) if _DECIMAL.fullmatch(c) else None for c in cells]
+    seconds = _UNIX_SECONDS
+    if time_format == "excel":
+        numbers = [None if n is None else round(n, -6) + EXCEL_START.value for n in numbers]
+        seconds = _EXCEL_SECONDS
     low, high = (
-        (_UNIX_SECONDS[0] * 10**9, _UNIX_SECONDS[-1] * 10**9)
+        (seconds[0] * 10**9, seconds[-1] * 10**9)
         if guessed
         else (pd.Timestamp(f"{YEARS[0]}-01-01").value, pd.Timestamp(f"{YEARS[-1]}-12-31").value)
     )
@@ -305,17 +310,6 @@ def _read_unix(cells: Sequence[str], size: int, *, guessed: bool) -> pd.Datetime
     stamps = pd.DatetimeIndex(np.array(known, dtype=np.int64).view("datetime64[ns]"))
     # In the unit in which pandas reads texts, which differs between its versions.
     usual: pd.DatetimeIndex = stamps if size == 1 else stamps.as_unit(pd.to_datetime(["2000-01-01"]).unit)
-    return usual
-
-
-def _read_excel(cells: Sequence[str], *, guessed: bool) -> pd.DatetimeIndex:
-    """Days since 1899-12-30 with their fraction, to the millisecond, as a spreadsheet counts them."""
-    days = [Decimal(cell) if _DECIMAL.fullmatch(cell) else None for cell in cells]
-    known = [day if day is not None and (not guessed or int(day) in _EXCEL) else None for day in days]
-    milliseconds = [None if day is None or abs(day) > 10**6 else round(day * 86_400_000) for day in known]
-    since = pd.to_timedelta(pd.Series(milliseconds, dtype="Int64"), unit="ms")
-    stamps: pd.DatetimeIndex = pd.DatetimeIndex(EXCEL_START + since)
-    usual: pd.DatetimeIndex = pd.DatetimeIndex(stamps.where(np.asarray(stamps.year.isin(YEARS))))
     return usual
 
 

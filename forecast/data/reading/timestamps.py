@@ -175,23 +175,21 @@ def _decided(texts: list[str], codes: Codes) -> tuple[str, pd.DatetimeIndex]:
             for known, stamps in once.items()
             if len(stamps) >= 3 and infer_frequency(stamps) is not None
         }
-        different = regular or (_with_least_need(different) if LESS_USUAL & set(different) else different)
+        if not regular and LESS_USUAL & set(different):  # that for which by far the fewest rows must be made up
+            grids = {known: grid_frequency(stamps) if len(stamps) >= 3 else None for known, stamps in once.items()}
+            needs = {
+                known: len(different[known].dropna())
+                - len(stamps)
+                + (rows_missing(stamps, freq) or 0 if freq else len(stamps))
+                for (known, stamps), freq in zip(once.items(), grids.values(), strict=True)
+            }
+            most = _MOST_NEED * max(min(needs.values()), 1)
+            regular = {known: stamps for known, stamps in different.items() if needs[known] <= most}
+        different = regular or different
         different = {known: stamps for known, stamps in different.items() if known not in LESS_USUAL} or different
     if len(different) > 1:
         raise _ambiguous(texts, codes, different)
     return next(iter(different.items()))
-
-
-def _with_least_need(readings: Mapping[str, pd.DatetimeIndex]) -> dict[str, pd.DatetimeIndex]:
-    """The readings (U,) for which by far the fewest rows must be made one, or made up, to be a regular series."""
-    needs = {}
-    for known, stamps in readings.items():
-        once = stamps.dropna().sort_values().unique()
-        freq = grid_frequency(once) if len(once) >= 3 else None
-        absent = len(once) if freq is None else rows_missing(once, freq) or 0
-        needs[known] = len(stamps.dropna()) - len(once) + absent
-    least = min(needs.values())
-    return {known: stamps for known, stamps in readings.items() if needs[known] <= _MOST_NEED * max(least, 1)}
 
 
 def _most_readable(texts: list[str], codes: Codes) -> dict[str, pd.DatetimeIndex]:
