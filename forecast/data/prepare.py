@@ -175,9 +175,12 @@ class Prepared:
         )
 
     def original(self, scaled: FloatArray, series: IntArray | None = None) -> FloatArray:
-        """Target values (W, P, T) of windows of these series (W,) in original units; None: of the one series."""
-        series = np.zeros(len(scaled), dtype=np.int64) if series is None else series
-        return self.scaler.original(scaled, series, self.targets)
+        """Target values (W, P, T) of windows of these series (W,) in original units; None: of the one, (..., T)."""
+        if series is not None:
+            return self.scaler.original(scaled, series, self.targets)
+        mean, std = self.target_scale
+        original: FloatArray = scaled * std[0] + mean[0]
+        return original
 
     def shown(self, split: str, windows: Sequence[int]) -> tuple[FloatArray, np.ndarray]:
         """Target values (W, L + P, T), original units, and timestamps (W, L + P) of windows of a split."""
