@@ -9,7 +9,7 @@ from commands.backtests import FOLDS, RIDGE, backtested
 from mutations import FILES, texts
 from script import call_script
 
-from forecast.commands import fold_page
+from forecast.commands import fold_page, outputs
 from forecast.errors import UserError
 from forecast.run_folder import sha256
 
@@ -108,7 +108,7 @@ def test_a_backtest_is_no_sweep_and_a_sweep_has_its_page_without_the_option(run,
 @pytest.mark.parametrize("whole", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["backtest.json", "backtest_of.json"])
 def test_documents_that_a_stranger_has_changed_give_a_page_or_a_sentence(run, name, whole, monkeypatch):
-    monkeypatch.setattr(fold_page, "say", lambda *_: None)
+    monkeypatch.setattr(outputs, "say", lambda *_: None)
     text = (run / name).read_bytes()
     cases = ((kind, change(text)) for kind, change in FILES.items()) if whole else texts(text, every=False)
     for kind, content in cases:

@@ -9,9 +9,8 @@ import pytest
 from comparison.pages import charts_of, made_backtest, made_backtest_page, made_table, words_of
 from report.pages import HOSTILE, made_record
 
-from forecast.comparison.backtest_page import backtest_page
+from forecast.comparison.backtest_page import backtest_page, fold_forecasts_chart
 from forecast.comparison.backtests import cell_errors
-from forecast.comparison.fold_forecasts import fold_forecasts_chart
 
 LIMIT = 3_000_000
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from report.pages import HOSTILE, made_metrics, made_page, made_record, made_residuals, made_windows
 
-from forecast.report.page.charts import MOST_CHOICES, steps_chart
+from forecast.report.page.charts import MOST_CHOICES, forecasts_chart, steps_chart
 from forecast.report.page.document import script_json
-from forecast.report.page.forecasts import forecasts_chart
 from forecast.report.page.run import run_page
 
 LIMIT = 3_000_000
