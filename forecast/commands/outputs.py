@@ -6,7 +6,6 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from forecast.commands import Answer
 from forecast.data.reading.csv_text import SEPARATORS
@@ -54,21 +53,23 @@ def keep_others(
 
 
 def remake_page(
-    folder: Path, name: str, document: Mapping[str, Any], make: Callable[[], str], *, of: str, overwrite: bool
+    folder: Path, name: str, document: Mapping[str, object], make: Callable[[], str], *, of: str, overwrite: bool
 ) -> Answer:
     """Writes report.html anew, and its checksum into the document of its figures, the file `name`: both or neither.
 
     make: the page. of: what it is of. Raises UserError where a page is there that the document does not name, and
     DocumentError where its parts do not fit together.
     """
-    ours, like = overwrite or PAGE in document.get(FILES, {}), f"a page of this {of}"
-    keep_others([folder / PAGE], ours=ours, key=str(folder), like=like, fix="move it away, or say --overwrite")
+    files = document.get(FILES)
+    known, fix = files if isinstance(files, Mapping) else {}, "move it away, or say --overwrite"
+    ours = overwrite or PAGE in known
+    keep_others([folder / PAGE], ours=ours, key=str(folder), like=f"a page of this {of}", fix=fix)
     with fitting(folder / name):
         page = make()
     with together(folder) as beside:
         beside(PAGE).write_text(page, encoding="utf-8")
-        files = {**document.get(FILES, {}), PAGE: sha256(beside(PAGE))}
-        beside(name).write_text(json_text({**document, FILES: files}), encoding="utf-8")
+        whole = {**document, FILES: {**known, PAGE: sha256(beside(PAGE))}}
+        beside(name).write_text(json_text(whole), encoding="utf-8")
     say(f"{folder / PAGE}: {len(page.encode()) / 1e6:.2f} MB")
     return Answer({"folder": str(folder), "files": [PAGE]})
 

@@ -19,20 +19,21 @@ from forecast.report.page.charts import (
     Chart,
     column_names,
     coverage_chart,
+    coverage_lines,
     evenly,
-    folds_chart,
     forecast_lines,
     forecast_panel,
     forecast_spec,
+    lines_chart,
     milliseconds,
     points_chart,
     room,
     steps_chart,
     time_axis,
-    with_far,
 )
-from forecast.report.page.document import Card, Cards, Drawn, Part, Section, Table, chart, facts, render
-from forecast.report.page.parts import ZOOM, data_section, held, origin_section, ranked_series, table, verdict
+from forecast.report.page.document import Card, Cards, Drawn, PageTable, Piece, Section, chart, facts, render
+from forecast.report.page.origin import data_section
+from forecast.report.page.parts import ZOOM, figure, held, origin_section, ranked_series, table, verdict
 from forecast.report.tables import short_number, steps_table
 from forecast.text.terminal import label
 
@@ -46,7 +47,6 @@ REFITS = {
 }
 WINDOWS = {"expanding": "all rows before it", "sliding": "as many rows as the first"}
 STYLES = ("forecast", "baseline", *(f"other{i}" for i in range(1, 6)))
-COVERAGE_STYLES = ("forecast", "other3", "other1", "other2")
 UNITS = "in standard deviations of the rows before the first forecast"
 
 
@@ -145,11 +145,11 @@ def metric_name(key: str) -> str:
 def _cards(of: Made) -> Cards:
     """The error in the file's own units first, where there is one target or one to name."""
     document, cards = of.document, []
-    targets = list(dict.fromkeys(of.sums.scales["target"]))
-    name = document.get("target") if document.get("target") in targets else targets[0]
-    if (name == document.get("target") or len(targets) == 1) and np.isfinite(error := of.sums.original_mae(name)):
-        meaning = "mean absolute error in the units of the file"
-        cards.append(Card(f"mean error of {label(str(name), 30)}", short_number(error), meaning))
+    targets = list(dict.fromkeys(map(str, of.sums.scales["target"])))
+    names = [name for name in targets if len(targets) == 1 or name == document.get("target")]
+    for name in names:
+        error = figure(of.sums.original_mae(name))
+        cards.append(Card(f"mean error of {label(name, 30)}", error, "mean absolute error in the units of the file"))
     beside = ""
     for best in rivals(document)[:1]:
         often = document["differences"][best]
@@ -165,7 +165,7 @@ def _cards(of: Made) -> Cards:
     return Cards([*cards, errors[0], *held(document["coverage"]), *errors[1:]])
 
 
-def _forecasts(of: Made, tables: Callable[[], Iterable[pd.DataFrame]]) -> Part:
+def _forecasts(of: Made, tables: Callable[[], Iterable[pd.DataFrame]]) -> Piece:
     document, sums = of.document, of.sums
     ranked = ranked_places(sums.scales, sums.by_series(), document.get("target"))
     drawn, chosen = fold_forecasts_chart(
@@ -181,12 +181,12 @@ def _forecasts(of: Made, tables: Callable[[], Iterable[pd.DataFrame]]) -> Part:
     shown, count = len(drawn["picks"][0]["names"]), len(of.made_from)
     which = [f"{shown} of {count} forecasts, evenly spread."] if shown < count else []
     if chosen < len(ranked):
-        what = "series, from the worst to the best by MASE" if "id" in sums.scales else "target columns"
-        which.append(f"{chosen} of {len(ranked):,} {what}.")
+        kind = "series, from the worst to the best by MASE" if "id" in sums.scales else "target columns"
+        which.append(f"{chosen} of {len(ranked):,} {kind}.")
     return Drawn(drawn, " ".join([*which, "What was known before is drawn as far as earlier forecasts reach.", ZOOM]))
 
 
-def _baselines(of: Made) -> list[Part | None]:
+def _baselines(of: Made) -> list[Piece | None]:
     """All errors beside one another, and how sure the differences are."""
     per_cent, rows, points = f"{100 * LEVEL:.0f} %", [], []
     for key, name in of.names.items():
@@ -207,10 +207,10 @@ def _baselines(of: Made) -> list[Part | None]:
     )
     heads = ["", "MSE", "MAE", "MASE", "model less it", f"{per_cent} interval", "model better in"]
     drawn = points_chart("The model beside each baseline", points) if points else None
-    return [chart(drawn, says), Table(rows, heads)]
+    return [chart(drawn, says), PageTable(rows, heads)]
 
 
-def _folds(of: Made) -> list[Part | None]:
+def _folds(of: Made) -> list[Piece | None]:
     folds, names = of.document["by_fold"], of.names
     x, axis = of.places
     panels = {
@@ -225,30 +225,22 @@ def _folds(of: Made) -> list[Part | None]:
     ]
     caption = f"MSE; the last {len(rows)} of {len(folds)}" if len(rows) < len(folds) else "MSE"
     return [
-        Drawn(with_far(folds_chart("Error by fold", x, panels, styles, axis=axis))),
-        Table(rows, ["made from", *names.values()], caption=caption, folded="as a table"),
+        Drawn(lines_chart("Error by fold", x, panels, styles, axis=axis)),
+        PageTable(rows, ["made from", *names.values()], caption=caption, folded="as a table"),
     ]
 
 
-def _intervals(of: Made) -> list[Part | None]:
+def _intervals(of: Made) -> list[Piece | None]:
     if not of.levels:
         return []
     x, axis = of.places
-    lines: dict[str, list[float | None]] = {}
-    styles: dict[str, str] = {}
-    for number, level in enumerate(of.levels):
-        shares = [fold["coverage"][level] for fold in of.document["by_fold"]]
-        lines[f"{level} %"] = [None if share is None else 100 * share for share in shares]
-        lines[f"{level} % as it says"] = [float(level)] * len(shares)
-        styles |= {f"{level} %": COVERAGE_STYLES[min(number, 3)], f"{level} % as it says": "past"}
-    drawn = folds_chart("Coverage by fold", x, {"share of truths inside": lines}, styles, axis=axis, per_cent=True)
-    return [
-        Drawn(drawn, title="Coverage by fold"),
-        chart(coverage_chart(of.sums.by_step([])), title="Coverage by step"),
-    ]
+    shares = {level: [fold["coverage"][level] for fold in of.document["by_fold"]] for level in of.levels}
+    by_fold = lines_chart("Coverage by fold", x, *coverage_lines(shares), axis=axis, per_cent=True)
+    by_step = coverage_chart(of.sums.by_step([]))
+    return [Drawn(by_fold, title="Coverage by fold"), chart(by_step, title="Coverage by step")]
 
 
-def _series(sums: FoldSums) -> list[Part | None]:
+def _series(sums: FoldSums) -> list[Piece | None]:
     if "id" not in sums.scales:
         return []
     errors = sums.by_series()

@@ -11,9 +11,10 @@ from forecast.comparison.rows import Comparison, Row, mse_difference
 from forecast.comparison.tables import FIGURES, Markup, common_overrides, counts, heading, parts, plus_minus, reference
 from forecast.comparison.verdicts import by_mse, mse_of, verdicts
 from forecast.report.forecasters import baseline_name, best_baseline
-from forecast.report.page.charts import MOST_BARS, bars_chart, lines_by_step, points_chart
-from forecast.report.page.document import Card, Cards, Drawn, Part, Section, Strong, Table, Text, facts, render
-from forecast.report.page.parts import PATHS, ZOOM, verdict
+from forecast.report.page.charts import MOST_BARS, bars_chart, by_step_chart, points_chart
+from forecast.report.page.document import Card, Cards, Drawn, PageTable, Piece, Section, Strong, Text, facts, render
+from forecast.report.page.origin import PATHS
+from forecast.report.page.parts import ZOOM, verdict
 from forecast.run_folder import NOT_IDENTITY, Run
 from forecast.text.terminal import label
 
@@ -39,7 +40,7 @@ def comparison_page(tables: Sequence[Comparison], runs: Sequence[Run], against: 
                 Section(f"table{number}", name, _parts(comparison, reference(comparison, against)))
                 for number, (name, comparison) in enumerate(zip(names, tables, strict=True), start=1)
             ),
-            Section("lost", "Not finished", [Table(lost, ["run", "state"], words=(0, 1)) if lost else None]),
+            Section("lost", "Not finished", [PageTable(lost, ["run", "state"], words=(0, 1)) if lost else None]),
             Section("run", "How the runs came about", _origin(runs)),
         ],
     )
@@ -73,10 +74,11 @@ def _cards(comparison: Comparison) -> Cards:
     )
 
 
-def _parts(comparison: Comparison, against: Row) -> list[Part | None]:
+def _parts(comparison: Comparison, against: Row) -> list[Piece | None]:
     """What report.md says of it, with the pictures below its first sentence and at the end."""
     first, *more = [
-        Text(part) if isinstance(part, str) else Table(part[1:], part[0]) for part in parts(comparison, against, HTML)
+        Text(part) if isinstance(part, str) else PageTable(part[1:], part[0])
+        for part in parts(comparison, against, HTML)
     ]
     rows = by_mse(comparison.rows)
     spreads = [(row.name, mse_of(row), row.spread(*FIGURES["mse_scaled"])) for row in rows]
@@ -85,7 +87,7 @@ def _parts(comparison: Comparison, against: Row) -> list[Part | None]:
     return [first, _differences(rows, against), *more, Drawn(bars, says, title="MSE, scaled"), _steps(rows)]
 
 
-def _differences(rows: Sequence[Row], against: Row) -> Part | None:
+def _differences(rows: Sequence[Row], against: Row) -> Piece | None:
     """The MSE of each row less that of the one compared with, in per cent of the latter."""
     points: list[tuple[str, float, float, float]] = []
     for row in rows:
@@ -101,7 +103,7 @@ def _differences(rows: Sequence[Row], against: Row) -> Part | None:
     return Drawn(points_chart("Differences in MSE", points[:MOST_BARS]), says + left) if points else None
 
 
-def _steps(rows: Sequence[Row]) -> Part | None:
+def _steps(rows: Sequence[Row]) -> Piece | None:
     """The mean over seeds of the MSE at each step, of the best rows and of the best baseline."""
     lines: dict[str, list[float]] = {}
     styles: dict[str, str] = {}
@@ -115,10 +117,14 @@ def _steps(rows: Sequence[Row]) -> Part | None:
     if best is not None and (curve := step_errors(rows[0].finished[0], f"{best.key}_mse_scaled")):
         lines[baseline_name(best.key)], styles[baseline_name(best.key)] = curve, "baseline"
     which = f"The {MOST_LINES} rows with the lowest MSE. " * (len(rows) > MOST_LINES)
-    return Drawn(lines_by_step(lines, styles), f"{which}{ZOOM}", title="MSE by step of the forecast") if lines else None
+    return (
+        Drawn(by_step_chart({"MSE, scaled": lines}, styles), f"{which}{ZOOM}", title="MSE by step of the forecast")
+        if lines
+        else None
+    )
 
 
-def _origin(runs: Sequence[Run]) -> list[Part | None]:
+def _origin(runs: Sequence[Run]) -> list[Piece | None]:
     """What all runs have in common, and by which versions they were made."""
     versions: dict[str, set[str]] = {}
     for run in runs:

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from forecast.report.page.charts import FAR, Chart, evenly, rounded
-from forecast.report.page.document import Card, Cards, Part, Section, Strong, Table, Text, chart, facts, render
+from forecast.report.page.document import Card, Cards, PageTable, Piece, Section, Strong, Text, chart, facts, render
 from forecast.report.page.parts import ZOOM, verdict
 from forecast.report.tables import short_number
 from forecast.text.terminal import label
 
 Document = Mapping[str, Any]
+Choices = Mapping[str, float] | Sequence[object]  # the ends of a range, or the values to choose from
 # State of a trial -> its name in a legend, and its style there.
 POINTS = {"finished": ("finished", "other1"), "cut": ("cut off", "other3"), "pruned": ("pruned", "past")}
 MOST_TRIALS = 1000
@@ -114,7 +115,7 @@ def study_page(document: Document) -> str:
                 "best",
                 "The best config",
                 [
-                    Table(rows, ["key", "best", "drawn from"], words=(0, 2)),
+                    PageTable(rows, ["key", "best", "drawn from"], words=(0, 2)),
                     Text(f"As a file of this folder: {best['file']}. The command above trains with it."),
                 ],
             ),
@@ -124,7 +125,7 @@ def study_page(document: Document) -> str:
     )
 
 
-def _trials(document: Document) -> list[Part | None]:
+def _trials(document: Document) -> list[Piece | None]:
     """All trials by their error, then why some have failed: beside the others that would make rows of many lines."""
     keys = list(document["space"])
     in_order = sorted(document["trials"], key=lambda one: (one["error"] is None, one["error"] or 0.0, one["trial"]))
@@ -142,8 +143,8 @@ def _trials(document: Document) -> list[Part | None]:
     heads = ["trial", "error", "state", "seconds", "epochs", *keys]
     reasons = [[of, label(reason, LONGEST)] for reason, of in _failed(document).items()]
     return [
-        Table(rows, heads, words=(2,), caption=document["metric"]),
-        Table(reasons, ["failed", "with"], words=(0, 1)) if reasons else None,
+        PageTable(rows, heads, words=(2,), caption=document["metric"]),
+        PageTable(reasons, ["failed", "with"], words=(0, 1)) if reasons else None,
     ]
 
 
@@ -167,7 +168,7 @@ def _many(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
-def _drawn_from(values: Any) -> str:
+def _drawn_from(values: Choices) -> str:
     if isinstance(values, Mapping):
         drawn = f"{value_of(values['low'])} to {value_of(values['high'])}"
         step = f", by {value_of(values['step'])}" if values.get("step") else ""
@@ -175,10 +176,10 @@ def _drawn_from(values: Any) -> str:
     return ", ".join(map(value_of, values))
 
 
-def value_of(value: Any) -> str:
+def value_of(value: object) -> str:
     """A drawn value as one types it, with four digits."""
     if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+        return "null" if value is None else str(value).lower()
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -221,7 +222,7 @@ def values_chart(document: Document) -> Chart | None:
     }
 
 
-def _panel(key: str, values: Any, known: Sequence[Document], drawn: Sequence[Sequence[float | None]]) -> Chart:
+def _panel(key: str, values: Choices, known: Sequence[Document], drawn: Sequence[Sequence[float | None]]) -> Chart:
     """One key: trials in the order of their values, between the ends of what it is drawn from."""
     drawn_values = [trial["config"][key] for trial in known]
     if isinstance(values, Mapping):
@@ -245,7 +246,7 @@ def _panel(key: str, values: Any, known: Sequence[Document], drawn: Sequence[Seq
     }
 
 
-def _name(value: Any) -> str:
+def _name(value: object) -> str:
     """A choice, and the same one as a trial has it, which keeps six digits."""
     return value_of(float(f"{value:.6g}") if isinstance(value, float) else value)
 

@@ -41,7 +41,7 @@ def test_a_backtest_leaves_a_page_with_its_own_figures(done):
     folder, document = done
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert document["files"]["report.html"] == sha256(folder / "report.html")
-    assert f"<dd>{document['overall']['model']['mse']:.4f}</dd>" in page and "ridge looked back on demo" in page
+    assert f"<dd>{document['overall']['model']['mse']:.4f}</dd>" in page and "Backtest of ridge on demo" in page
     assert f"made from {document['by_fold'][0]['cutoff']} to" in page and len(page) < 500_000
     assert str(folder) not in page and folder.name not in page
 

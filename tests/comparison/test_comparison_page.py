@@ -53,6 +53,16 @@ def test_the_verdict_comes_first_with_what_is_not_sure(sweep):
     assert "<strong>+0.0200 [+0.01" in page and "0.3007 ± 0.0001 (3)" in words
 
 
+def test_the_cards_are_of_the_row_with_the_lowest_error_in_the_units_of_the_file_first(sweep):
+    for run in sweep.iterdir():
+        edit_json(
+            run / "metrics.json", lambda metrics: {**metrics, "test": {**metrics["test"], "original": {"mae": 7}}}
+        )
+    cards = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page_of(sweep))
+    assert cards[:2] == [("lowest MSE", "full"), ("its mean error", "7.0000 ± 0.0000")]
+    assert ("its MSE, scaled", "0.3007 ± 0.0001") in cards
+
+
 @pytest.mark.parametrize(
     ("levels", "says"),
     [

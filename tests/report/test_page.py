@@ -39,6 +39,19 @@ def test_the_verdict_comes_first_and_every_section_follows():
     assert "secret" not in page and "my.csv" in words  # whose machine it was is nobody's business
 
 
+def cards_of(page):
+    return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page.split('class="tiles"')[1].split("</dl>")[0]))
+
+
+def test_the_first_card_is_the_error_in_the_units_of_the_file_beside_the_best_baseline():
+    page = made_page()
+    assert [*cards_of(page)][:3] == ["mean error of load", "MASE", "skill"]
+    assert cards_of(page)["mean error of load"] == "2.0000"
+    words = " ".join(words_of(page).split())
+    assert "mean absolute error in the units of the file; 2.0000 of ridge, the best baseline" in words
+    assert "80 % intervals held 81.0 % of the truths; 80 % would be right" in words
+
+
 def test_what_a_run_has_not_is_no_empty_section():
     page = made_page()
     assert "covariates" not in page.split("<main>")[1].split("<script")[0] and 'id="series"' not in page

@@ -48,7 +48,7 @@ TERMS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class Piece:
     """A part of a section. title: its heading; folded: where the part is seen on request alone, the words to press."""
 
     kind: ClassVar[str] = "text"
@@ -57,14 +57,14 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Text(Part):
+class Text(Piece):
     """A paragraph."""
 
     words: str
 
 
 @dataclass(frozen=True)
-class Verdict(Part):
+class Verdict(Piece):
     """What the page comes to: sentences, each with a command to type, or "" without one."""
 
     kind: ClassVar[str] = "verdict"
@@ -80,7 +80,7 @@ class Card(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cards(Part):
+class Cards(Piece):
     """Figures to be seen first, those in the reader's own units before the others."""
 
     kind: ClassVar[str] = "cards"
@@ -88,7 +88,7 @@ class Cards(Part):
 
 
 @dataclass(frozen=True)
-class Drawn(Part):
+class Drawn(Piece):
     """A chart of `charts`, and what stands above it."""
 
     kind: ClassVar[str] = "chart"
@@ -112,7 +112,7 @@ class Strong(str):
 
 
 @dataclass(frozen=True)
-class Table(Part):
+class PageTable(Piece):
     """Rows, the first cell of each its name. headings: none of a list of facts. words: columns that are no numbers."""
 
     kind: ClassVar[str] = "table"
@@ -122,9 +122,9 @@ class Table(Part):
     caption: str = ""
 
 
-def facts(rows: Sequence[tuple[str, str]], **options: str) -> Table | None:
+def facts(rows: Sequence[tuple[str, str]], **options: str) -> PageTable | None:
     """A table of terms and what they are; None without rows."""
-    return Table(rows, words=(0, 1), **options) if rows else None
+    return PageTable(rows, words=(0, 1), **options) if rows else None
 
 
 class Section(NamedTuple):
@@ -132,17 +132,17 @@ class Section(NamedTuple):
 
     anchor: str
     heading: str
-    parts: Sequence[Part | None]
+    parts: Sequence[Piece | None]
 
-    def shown(self) -> Iterator[tuple[Part, list[tuple[str, str]]]]:
+    def shown(self) -> Iterator[tuple[Piece, list[tuple[str, str]]]]:
         """Its parts that are there, each with the terms of TERMS that its headings are the first here to name.
 
         A term that a caption of the section explains is left to it.
         """
-        tables = [part for part in self.parts if isinstance(part, Table)]
+        tables = [part for part in self.parts if isinstance(part, PageTable)]
         explained = {term for term in TERMS if any(f"{term}: " in part.caption for part in tables)}
         for part in filter(None, self.parts):
-            words = " ".join([part.title, *part.headings]) if isinstance(part, Table) and part.headings else ""
+            words = " ".join([part.title, *part.headings]) if isinstance(part, PageTable) and part.headings else ""
             terms = [term for term in TERMS if term not in explained and re.search(rf"\b{term}\b", words)]
             explained |= {*terms}
             yield part, [(term, TERMS[term]) for term in terms]
@@ -173,9 +173,10 @@ def page_template() -> Any:
     )
     environment.tests["strong"] = lambda cell: isinstance(cell, Strong)
     script = "\n".join(['"use strict";', *((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)])
-    own = {"style": _style(), "script": script}
-    allowed = {f"{name}_hash": _hash(content) for name, content in own.items()}
-    return environment.get_template("page.html", globals=own | allowed)
+    style = _style()
+    allowed = f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
+    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    return environment.get_template("page.html", globals={"style": style, "script": script, "policy": policy})
 
 
 def script_json(value: Any) -> str:

@@ -1,7 +1,6 @@
-"""What pages of several kinds declare: the verdict, errors by series, the data, how a checkpoint came about."""
+"""What pages of several kinds declare: the verdict, printed tables, coverage, errors by series, how it came about."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePath
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,22 +9,12 @@ import rich.table
 from rich.text import Text as RichText
 
 from forecast.report.page.charts import MOST_BARS, bars_chart, ranks_chart
-from forecast.report.page.document import Card, Drawn, Part, Section, Table, Verdict, facts
-from forecast.report.tables import UNITS, short_number
+from forecast.report.page.document import Card, Drawn, PageTable, Piece, Section, Verdict, facts
+from forecast.report.page.origin import config_rows
+from forecast.report.tables import short_number
 from forecast.report.verdict import TRAIN
-from forecast.text.terminal import label, listed
 
 ZOOM = "Drag across a picture to zoom, double-click to see all of it."
-NAMED = 8  # columns or series that are named
-MOST_SCALED, MOST_KEYS = 50, 400  # rows of the table of scalers, of that of the config
-# Of these the last name alone: a page is shown to others.
-PATHS = ("path", "root", "static_path", "ckpt_path", "initial_weights", "default_root_dir")
-GAPS = {
-    "interpolate": "interpolated",
-    "forward_fill": "filled with the value before",
-    "zero": "taken for a 0 that was measured",
-    "mask": "masked: windows beside them are left out",
-}
 
 
 def verdict(sentences: Sequence[str]) -> Verdict:
@@ -34,12 +23,12 @@ def verdict(sentences: Sequence[str]) -> Verdict:
     return Verdict([(before, command + rest) for before, command, rest in parted])
 
 
-def table(printed: rich.table.Table | None, *, titled: bool = True) -> Table | None:
+def table(printed: rich.table.Table | None, *, titled: bool = True) -> PageTable | None:
     """A table that is printed, with the same words; None for None."""
     if printed is None:
         return None
     columns = printed.columns
-    return Table(
+    return PageTable(
         list(zip(*([_plain(cell) for cell in column.cells] for column in columns), strict=True)),
         [_plain(column.header).strip() for column in columns],
         [place for place, column in enumerate(columns) if column.justify != "right"],
@@ -66,7 +55,7 @@ def held(coverage: Mapping[str, float | None]) -> list[Card]:
     ]
 
 
-def ranked_series(names: Sequence[str], metrics: Mapping[str, npt.NDArray[Any]]) -> list[Part | None]:
+def ranked_series(names: Sequence[str], metrics: Mapping[str, npt.NDArray[Any]]) -> list[Piece | None]:
     """The series with the largest MASE, and all in order. metrics: by heading, `MASE` the first; none without MASE."""
     mase = metrics["MASE"]
     known = np.flatnonzero(np.isfinite(mase))
@@ -78,115 +67,14 @@ def ranked_series(names: Sequence[str], metrics: Mapping[str, npt.NDArray[Any]])
     return [
         Drawn(ranks_chart(mase)) if len(known) > 2 else None,
         Drawn(bars, title=f"The {len(worst)} largest MASE of {len(known):,}"),
-        Table(rows, ["", *metrics], folded="as a table"),
+        PageTable(rows, ["", *metrics], folded="as a table"),
     ]
 
 
-def data_section(data: Mapping[str, Any], metrics: Mapping[str, Any], split: str) -> Section:
-    """What a model was trained on. data: the entry `data` of a checkpoint's record; metrics: as in metrics.json."""
-    return Section("data", "Data", [facts(data_rows(data, metrics, split)), scaler_table(data)])
-
-
-def origin_section(record: Mapping[str, Any], *before: Part | None) -> Section:
+def origin_section(record: Mapping[str, Any], *before: Piece | None) -> Section:
     """How a checkpoint came about. record: its `config`, `choices` and `versions`."""
     versions = [(str(key), str(value)) for key, value in record["versions"].items()]
     chosen = [(str(key), str(value)) for key, value in sorted(record["choices"].items()) if value is not None]
     every = facts(config_rows(record["config"]), folded="every key")
     parts = [*before, facts(versions, title="Versions"), facts(chosen, title="Config"), every]
     return Section("run", "How it came about", parts)
-
-
-def data_rows(data: Mapping[str, Any], metrics: Mapping[str, Any], split: str) -> list[tuple[str, str]]:
-    """What was read, filled in, left out, and how it was split.
-
-    data: the entry `data` of a checkpoint's record; metrics: that becomes metrics.json.
-    """
-    rows = [("file", f"{label(str(metrics['data']))}, checksum {label(str(data['checksum']))}")]
-    if metrics.get("evaluated_file"):
-        rows.append(("evaluated on", label(str(metrics["evaluated_file"]))))
-    rows += [("columns", _named(data["columns"])), ("targets", _named(data["targets"])), ("every", str(data["freq"]))]
-    if data.get("known"):
-        rows.append(("known in advance", _named(data["known"])))
-    if data.get("hidden"):
-        rows.append(("observed only", _named(data["hidden"])))
-    if data.get("season"):
-        rows.append(("season", f"{data['season']} steps"))
-    rows += _panel_rows(data, data["series"]) if data.get("series") else _split_rows(data)
-    rows.append(("trained until", str(data["trained_until"]).removesuffix(" 00:00:00")))
-    if data.get("gaps"):
-        rows.append(("gaps", _gaps(data["gaps"])))
-    rows += _left_out(data)
-    if flat := metrics[split].get("flat"):
-        rows.append(("nearly flat forecasts", _named(flat)))
-    return rows
-
-
-def _split_rows(data: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The rows of each split, counted from 0."""
-    return [
-        (f"{name} rows", f"{stop - start:,}: {start} to {stop - 1}") for name, (start, stop) in data["splits"].items()
-    ]
-
-
-def _panel_rows(data: Mapping[str, Any], series: Mapping[str, Any]) -> list[tuple[str, str]]:
-    lengths = f"{series['count']:,} with {series['rows']:,} rows, {series['shortest']:,} to {series['longest']:,} each"
-    windows = ", ".join(f"{count:,} of {name}" for name, count in data["windows"].items())
-    units = UNITS.get(data.get("scaling", ""), "")
-    return [("series", lengths), ("windows", windows), *([("errors are measured", units)] if units else [])]
-
-
-def _gaps(gaps: Mapping[str, Any]) -> str:
-    """What was done to what the file lacked."""
-    rows, cells = gaps["rows_added"], gaps["cells_filled"]
-    if not rows and not cells:
-        return "none: nothing was filled in"
-    counts = f"{rows:,} rows added, {cells:,} cells without a value, at most {gaps['longest_run']:,} rows in succession"
-    return f"{counts}; {GAPS.get(gaps['policy'], gaps['policy'])}"
-
-
-def _left_out(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    windows = (data.get("gaps") or {}).get("windows_left_out") or {}
-    if any(windows.values()):
-        yield "windows left out", ", ".join(f"{count:,} of {name}" for name, count in windows.items())
-    series = data.get("series") or {}
-    if series.get("cells_made_up"):
-        yield "cells filled in", f"{series['cells_made_up']:,}, which count in no loss, scale or error"
-    for reason, found in (series.get("left_out") or {}).items():
-        more = f" and {found['count'] - len(found['first'])} more" * (found["count"] > len(found["first"]))
-        yield "series left out", f"{found['count']:,}, {label(reason)}: {listed(found['first'])}{more}"
-
-
-def scaler_table(data: Mapping[str, Any]) -> Table | None:
-    """By what the values of a checkpoint's data are scaled; None where no column is."""
-    scaler = data["scaler"]
-    every = list(zip(scaler["columns"], scaler["mean"], scaler["std"], strict=True))
-    rows = [(label(name), f"{mean:.5g}", f"{std:.5g}") for name, mean, std in every[:MOST_SCALED]]
-    if not rows:
-        return None
-    rest = f"and {len(every) - MOST_SCALED} more columns\n" * (len(every) > MOST_SCALED)
-    of = "means over the series of the panel" if data.get("series") else "of the train rows"
-    headings = ["column", "mean", "standard deviation"]
-    return Table(rows, headings, caption=f"{rest}{of}", title="By what values are scaled")
-
-
-def config_rows(config: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Each key of the config by its path, in the order of these: a run that went on has others; of files the name."""
-    rows = [(label(path), label(value, 300)) for path, value in sorted(_leaves(config, ()))]
-    rest = [("...", f"{len(rows) - MOST_KEYS} more keys")] if len(rows) > MOST_KEYS else []
-    return rows[:MOST_KEYS] + rest
-
-
-def _leaves(node: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    if isinstance(node, Mapping) and node:
-        for key, value in node.items():
-            yield from _leaves(value, (*path, str(key)))
-    elif path and path[-1] in PATHS and isinstance(node, str):
-        yield ".".join(path), PurePath(node).name
-    else:
-        yield ".".join(path), "null" if node is None else str(node)
-
-
-def _named(names: Sequence[str]) -> str:
-    """How many, and the first of them."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{len(names)}: {listed(names[:NAMED])}{more}" if names else "none"

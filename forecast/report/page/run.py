@@ -18,16 +18,9 @@ from forecast.report.page.charts import (
     residuals_chart,
     steps_chart,
 )
-from forecast.report.page.document import Card, Cards, Drawn, Part, Section, Text, chart, render
-from forecast.report.page.parts import (
-    ZOOM,
-    data_section,
-    held,
-    origin_section,
-    ranked_series,
-    table,
-    verdict,
-)
+from forecast.report.page.document import Card, Cards, Drawn, Piece, Section, Text, chart, render
+from forecast.report.page.origin import data_section
+from forecast.report.page.parts import ZOOM, held, origin_section, ranked_series, table, verdict
 from forecast.report.tables import (
     UNITS,
     columns_table,
@@ -100,7 +93,7 @@ def run_page(
     )
 
 
-def _ahead(windows: Mapping[str, npt.NDArray[Any]], metrics: Mapping[str, Any]) -> Part:
+def _ahead(windows: Mapping[str, npt.NDArray[Any]], metrics: Mapping[str, Any]) -> Piece:
     drawn, left_out = forecasts_chart(windows, None, metrics.get("target"), title="The forecast")
     shown = f"{len(drawn['picks'][0]['names'])} series. " if "series" in windows else ""
     return Drawn(drawn, f"{shown}{ZOOM} {left_out}".strip())
@@ -109,7 +102,7 @@ def _ahead(windows: Mapping[str, npt.NDArray[Any]], metrics: Mapping[str, Any]) 
 def _cards(metrics: Mapping[str, Any], split: str) -> Cards:
     """The error in the file's own units first, of the target or of a few columns; then those that need none."""
     block, best = metrics[split], best_baseline(metrics)
-    columns, target = block.get("columns") or {}, metrics.get("target")
+    columns, target = block.get("columns") or {}, str(metrics.get("target"))
     names = [target] if target in columns else list(columns) if len(columns) <= NAMED else []
     cards = []
     for name in names:
@@ -137,7 +130,7 @@ def _cards(metrics: Mapping[str, Any], split: str) -> Cards:
     )
 
 
-def _leaderboard(board: Mapping[str, Any] | None) -> list[Part | None]:
+def _leaderboard(board: Mapping[str, Any] | None) -> list[Piece | None]:
     """Of a run of `forecast auto`."""
     if not board:
         return []
@@ -149,7 +142,7 @@ def _leaderboard(board: Mapping[str, Any] | None) -> list[Part | None]:
     ]
 
 
-def _forecasts(metrics: Mapping[str, Any], split: str, windows: Mapping[str, npt.NDArray[Any]]) -> Part:
+def _forecasts(metrics: Mapping[str, Any], split: str, windows: Mapping[str, npt.NDArray[Any]]) -> Piece:
     drawn, left_out = forecasts_chart(windows, best_baseline(metrics), metrics.get("target"))
     shown = len(drawn["picks"][0]["names"])
     which = f"{shown} of {metrics[split]['windows']:,} windows of {split}, evenly spread."
@@ -161,7 +154,7 @@ def _forecasts(metrics: Mapping[str, Any], split: str, windows: Mapping[str, npt
     return Drawn(drawn, f"{which} {ZOOM} {left_out}".strip())
 
 
-def _reliability(metrics: Mapping[str, Any], split: str, by_step: Mapping[str, Sequence[float]]) -> list[Part | None]:
+def _reliability(metrics: Mapping[str, Any], split: str, by_step: Mapping[str, Sequence[float]]) -> list[Piece | None]:
     intervals = metrics[split].get("intervals")
     if not intervals:
         return []
@@ -173,7 +166,7 @@ def _reliability(metrics: Mapping[str, Any], split: str, by_step: Mapping[str, S
     ]
 
 
-def _series(metrics: Mapping[str, Any], split: str, series: pd.DataFrame | None) -> list[Part | None]:
+def _series(metrics: Mapping[str, Any], split: str, series: pd.DataFrame | None) -> list[Piece | None]:
     if series is None or "series" not in metrics[split]:
         return []
     headings = {"MASE": "mase", "RMSSE": "rmsse", "sMAPE %": "smape", "WAPE": "wape"}
@@ -182,7 +175,7 @@ def _series(metrics: Mapping[str, Any], split: str, series: pd.DataFrame | None)
     return [table(series_table(metrics, split)), *ranked_series(names, columns)]
 
 
-def _covariates(metrics: Mapping[str, Any], split: str) -> list[Part | None]:
+def _covariates(metrics: Mapping[str, Any], split: str) -> list[Piece | None]:
     worth = metrics[split].get("covariates")
     if not worth:
         return []
