@@ -112,6 +112,7 @@ def backtest_page(
             f"{document['step']}: {REFITS[document['refit']]}",
             f"errors {UNITS}",
         ],
+        terms={"scaled": UNITS},
         sections=[
             Section("", "", [verdict(sentences(verdict_of)), _cards(of)]),
             Section("forecasts", "Forecasts", [_forecasts(of, tables)]),

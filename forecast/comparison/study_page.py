@@ -172,7 +172,7 @@ def _drawn_from(values: Choices) -> str:
     if isinstance(values, Mapping):
         drawn = f"{value_of(values['low'])} to {value_of(values['high'])}"
         step = f", by {value_of(values['step'])}" if values.get("step") else ""
-        return drawn + step + (", by the logarithm" if values.get("log") else "")
+        return drawn + step + (", on a logarithmic scale" if values.get("log") else "")
     return ", ".join(map(value_of, values))
 
 

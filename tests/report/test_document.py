@@ -63,6 +63,8 @@ def test_a_term_is_explained_below_the_first_table_that_names_it_unless_a_captio
         == f"A MSIS MASE x 1 MASE {TERMS['MASE']} MASE WAPE x 1 2 WAPE {TERMS['WAPE']} A The pictures need "
         + ("JavaScript; all else on this page does not.")
     )
+    own = render(title="t", subtitle=[], sections=[Section("a", "A", [second])], terms={"WAPE": "of this page"})
+    assert "WAPE of this page" in words_of(own) and TERMS["WAPE"] not in words_of(own)
     captioned = PageTable([["x", "1"]], ["", "MASE"], caption="MASE: by the season")
     assert TERMS["MASE"] not in words_of(page_of(first, captioned))
 

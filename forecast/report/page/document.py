@@ -32,7 +32,6 @@ FAR = "A name that is struck out is drawn when it is pressed; its line would squ
 TERMS = {
     "MSE": "mean squared error",
     "MAE": "mean absolute error",
-    "scaled": "in the units that values are scaled to before training: see Data",
     "original": "in the units of the file",
     "RMSE": "root of the mean squared error",
     "bias": "mean of forecast less truth: above 0 forecasts are too high",
@@ -134,26 +133,38 @@ class Section(NamedTuple):
     heading: str
     parts: Sequence[Piece | None]
 
-    def shown(self) -> Iterator[tuple[Piece, list[tuple[str, str]]]]:
-        """Its parts that are there, each with the terms of TERMS that its headings are the first here to name.
+    def shown(self, meanings: Mapping[str, str]) -> Iterator[tuple[Piece, list[tuple[str, str]]]]:
+        """Its parts that are there, each with the terms, and their meanings, that its headings are the first to name.
 
         A term that a caption of the section explains is left to it.
         """
         tables = [part for part in self.parts if isinstance(part, PageTable)]
-        explained = {term for term in TERMS if any(f"{term}: " in part.caption for part in tables)}
+        explained = {term for term in meanings if any(f"{term}: " in part.caption for part in tables)}
         for part in filter(None, self.parts):
             words = " ".join([part.title, *part.headings]) if isinstance(part, PageTable) and part.headings else ""
-            terms = [term for term in TERMS if term not in explained and re.search(rf"\b{term}\b", words)]
+            terms = [term for term in meanings if term not in explained and re.search(rf"\b{term}\b", words)]
             explained |= {*terms}
-            yield part, [(term, TERMS[term]) for term in terms]
+            yield part, [(term, meanings[term]) for term in terms]
 
 
-def render(*, title: str, subtitle: Sequence[str], sections: Sequence[Section]) -> str:
-    """The page as HTML, with a link to each section that has a heading; one without parts is left out."""
+def render(
+    *, title: str, subtitle: Sequence[str], sections: Sequence[Section], terms: Mapping[str, str] | None = None
+) -> str:
+    """The page as HTML, with a link to each section that has a heading; one without parts is left out.
+
+    terms: those of this page with their meanings, beside TERMS.
+    """
     filled = [section for section in sections if any(section.parts)]
     charts = [part.drawn for section in filled for part in section.parts if isinstance(part, Drawn)]
     data = script_json({"charts": charts})
-    html: str = page_template().render(title=title, subtitle=subtitle, sections=filled, data=data)
+    values = {
+        "title": title,
+        "subtitle": subtitle,
+        "sections": filled,
+        "terms": TERMS | {**(terms or {})},
+        "data": data,
+    }
+    html: str = page_template().render(values)
     return html
 
 

@@ -90,7 +90,7 @@ def scaler_table(data: Mapping[str, Any]) -> PageTable | None:
     rest = f"and {len(every) - MOST_SCALED} more columns\n" * (len(every) > MOST_SCALED)
     of = "means over the series of the panel" if data.get("series") else "of the train rows"
     headings = ["column", "mean", "standard deviation"]
-    return PageTable(rows, headings, caption=f"{rest}{of}", title="By what values are scaled")
+    return PageTable(rows, headings, caption=f"{rest}{of}", title="Scale of the columns")
 
 
 def config_rows(config: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -63,13 +63,17 @@ def run_page(
     best = best_baseline(metrics)
     data = metrics.get("evaluated_file") or metrics["data"]
     offsets = offsets_table(metrics, split) if "offsets" in metrics else None
+    scaling, units = metrics.get("scaling", "series"), "in standard deviations of the train rows"
+    if "series" in metrics[split] or scaling != "series":
+        units = UNITS.get(scaling, units)
     over_time = residuals_chart(residuals, counted=is_counted(windows))
     return render(
         title=f"{label(str(metrics['model']))} on {label(str(data))}",
         subtitle=[line for line in str(scores_table(metrics, split).title).split("\n") if line],
+        terms={"scaled": units},
         sections=[
             Section("ahead", "The forecast", [] if ahead is None else [_ahead(ahead, metrics)]),
-            Section("", "", [verdict(sentences(metrics, split)), _cards(metrics, split)]),
+            Section("", "", [verdict(sentences(metrics, split)), _cards(metrics, split, units)]),
             Section("leaderboard", "Models tried", _leaderboard(metrics.get("leaderboard"))),
             Section("forecasts", "Forecasts", [_forecasts(metrics, split, windows)]),
             Section(
@@ -99,7 +103,7 @@ def _ahead(windows: Mapping[str, npt.NDArray[Any]], metrics: Mapping[str, Any]) 
     return Drawn(drawn, f"{shown}{ZOOM} {left_out}".strip())
 
 
-def _cards(metrics: Mapping[str, Any], split: str) -> Cards:
+def _cards(metrics: Mapping[str, Any], split: str, units: str) -> Cards:
     """The error in the file's own units first, of the target or of a few columns; then those that need none."""
     block, best = metrics[split], best_baseline(metrics)
     columns, target = block.get("columns") or {}, str(metrics.get("target"))
@@ -112,10 +116,6 @@ def _cards(metrics: Mapping[str, Any], split: str) -> Cards:
         cards.append(Card(f"mean error of {label(name, 30)}", short_number(columns[name]["original"]["mae"]), says))
     season = (metrics.get("mase_scale") or {}).get("period")
     before = f"that of the value {season} steps before" if season else "that of a naive forecast"
-    scaling = metrics.get("scaling", "series")
-    units = "in standard deviations of the train rows"
-    if "series" in block or scaling != "series":
-        units = UNITS.get(scaling, units)
     skill = "-" if block.get("skill") is None else f"{block['skill']:.3f}"
     return Cards(
         [
@@ -123,7 +123,11 @@ def _cards(metrics: Mapping[str, Any], split: str) -> Cards:
             Card("MASE", short_number(block.get("mase")), f"mean absolute error, as a multiple of {before}"),
             Card("skill", skill, "by how much the MSE lies below that of seasonal naive: 1 is perfect, 0 no better"),
             *held(block.get("coverage") or {}),
-            Card("MAE, scaled", short_number(block["scaled"].get("mae")), f"mean absolute error, {units}"),
+            Card(
+                "MAE, scaled",
+                short_number(block["scaled"].get("mae")),
+                f"mean absolute error, {units}",
+            ),
             Card("MSE, scaled", short_number(block["scaled"].get("mse")), "mean squared error, in the same units"),
             Card("windows", f"{block.get('windows', 0):,}", f"forecasts of {metrics.get('pred_len')} steps in {split}"),
         ]
