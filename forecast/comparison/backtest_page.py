@@ -90,9 +90,11 @@ def backtest_page(
     that looked back.
     """
     counted = is_counted(next(iter(tables())))
-    made_from = [moment_name(fold["cutoff"], counted) for fold in document["by_fold"]]
+    cutoffs = [fold["cutoff"] for fold in document["by_fold"]]
+    made_from = [cutoff.removesuffix(" 00:00:00").removesuffix(":00") for cutoff in cutoffs]
     verdict_of = document
     if counted:  # folds are made from steps in place of times that no clock has measured
+        made_from = list(map(str, milliseconds(pd.DatetimeIndex(cutoffs), counted)))
         steps = [{**fold, "cutoff": f"step {name}"} for fold, name in zip(document["by_fold"], made_from, strict=True)]
         verdict_of = {**document, "by_fold": steps}
     if sums.apart:
@@ -129,13 +131,6 @@ def backtest_page(
             origin_section(record, facts(settings, title="The backtest")),
         ],
     )
-
-
-def moment_name(cutoff: str, counted: bool) -> str:
-    """The time of a last known row as short as it can be, or its number."""
-    if counted:
-        return str(milliseconds(pd.DatetimeIndex([cutoff]), counted)[0])
-    return cutoff.removesuffix(" 00:00:00").removesuffix(":00")
 
 
 def metric_name(key: str) -> str:
@@ -278,17 +273,24 @@ def fold_forecasts_chart(
     shown = [numbers[i] for i in evenly(folds, max(1, min(MOST_CHOICES, pictures // len(chosen))))]
     ends = [f"{end}-{level}" for level in reversed(levels) for end in ("lo", "hi")]
     columns = ["y", *list(lines)[2:-1], "forecast", *ends]
-    windows = _Windows(tables, scales, chosen, columns, pred_len)
+    rows = _chosen_rows(tables, scales, chosen)
     names = [label(name, LONGEST_CHOICE) for name in _names(scales.iloc[chosen])]
+    truths = {place: _truth(of) for place, of in rows.groupby("place")}
+    windows = dict(iter(rows[rows["fold"].isin(shown)].groupby(["fold", "place"])))
 
     def panel(fold: int, place: int, name: str) -> Chart:
-        found = windows.at(fold, place, known)
-        if found is None:
-            at = windows.cutoff(fold)
+        window = windows.get((fold, place))
+        if window is None:
+            of_fold = rows.loc[rows["fold"] == fold, "cutoff"]
+            (at,) = milliseconds(pd.DatetimeIndex([(of_fold if len(of_fold) else rows["cutoff"]).min()]), False)
             blank = {"x": [at, at + 1], "lines": [None] * len(lines), "bands": []}
             return blank | {"label": "no forecast of it from here"}
-        times, past, after = found
-        return forecast_panel(times, past, after, bands=len(levels), stride=stride, name=name, counted=counted)
+        past = truths[place].loc[: window["cutoff"].iloc[0]].iloc[-known:]
+        times = pd.DatetimeIndex(past.index.append(pd.DatetimeIndex(window["time"])))
+        after = list(window[columns].to_numpy(dtype=np.float64).T)
+        return forecast_panel(
+            times, past.to_numpy(), after, bands=len(levels), stride=stride, name=name, counted=counted
+        )
 
     picks = [
         {"label": "Made from", "names": [made_from[fold] for fold in shown], "first": len(shown) - 1},
@@ -310,53 +312,21 @@ def _names(scales: pd.DataFrame) -> list[str]:
     ]
 
 
-class _Windows:
-    """What the table holds of some series: the forecasts of each fold, and the truth before it from earlier folds."""
+def _chosen_rows(tables: Iterable[pd.DataFrame], scales: pd.DataFrame, chosen: Sequence[int]) -> pd.DataFrame:
+    """The rows of a table, whose parts come one by one, of some rows of `scales`, and of which, as `place`."""
+    parts = []
+    for part in tables:
+        place = scale_places(part, scales)
+        kept = np.isin(place, chosen)
+        parts.append(part[kept].assign(place=place[kept]))
+    return pd.concat(parts, ignore_index=True)
 
-    def __init__(
-        self,
-        tables: Iterable[pd.DataFrame],
-        scales: pd.DataFrame,
-        chosen: Sequence[int],
-        columns: Sequence[str],
-        pred_len: int,
-    ) -> None:
-        self._of: dict[tuple[int, int], tuple[Any, pd.DatetimeIndex, Floats]] = {}
-        for part in tables:
-            place = scale_places(part, scales)
-            kept = np.flatnonzero(np.isin(place, chosen))
-            some = part.iloc[kept]
-            values = some[list(columns)].to_numpy(dtype=np.float64)
-            times = pd.DatetimeIndex(some["time"])
-            cutoffs = pd.DatetimeIndex(some["cutoff"])
-            folds = some["fold"].to_numpy()
-            for start in range(0, len(some), pred_len):  # one window below another
-                rows = slice(start, start + pred_len)
-                key = int(folds[start]), int(place[kept[start]])
-                self._of[key] = cutoffs[start], times[rows], values[rows]
-        self._truth = {one: self._truth_of(one) for one in chosen}
 
-    def _truth_of(self, place: int) -> "pd.Series[float]":
-        """The truth of all folds by time; at a cutoff that no fold has forecast NaN, so that no line spans a gap."""
-        of = [window for (_, one), window in self._of.items() if one == place]
-        parts = [pd.Series(values[:, 0], times) for _, times, values in of]
-        parts.append(pd.Series(np.nan, pd.DatetimeIndex([cutoff for cutoff, _, _ in of])))
-        whole: pd.Series[float] = pd.concat(parts)
-        return whole[~whole.index.duplicated()].sort_index()
-
-    def at(self, fold: int, place: int, most: int) -> tuple[pd.DatetimeIndex, Floats, list[Floats]] | None:
-        """Times, the last truths up to the cutoff, and the columns of the forecast; None where there is none."""
-        if (fold, place) not in self._of:
-            return None
-        cutoff, times, values = self._of[fold, place]
-        past = self._truth[place].loc[:cutoff].iloc[-most:]
-        return pd.DatetimeIndex(past.index.append(times)), past.to_numpy(), list(values.T)
-
-    def cutoff(self, fold: int) -> int:
-        """When some series of a fold, or of any, was forecast, in milliseconds."""
-        of = [cutoff for (one, _), (cutoff, _, _) in self._of.items() if one == fold]
-        first: pd.Timestamp = min(of or [cutoff for cutoff, _, _ in self._of.values()])
-        return int(first.tz_localize(None).timestamp() * 1000)
+def _truth(rows: pd.DataFrame) -> "pd.Series[float]":
+    """The truth of all folds by time; at a cutoff that no fold has forecast NaN, so that no line spans a gap."""
+    known = pd.Series(rows["y"].to_numpy(dtype=np.float64), pd.DatetimeIndex(rows["time"]))
+    whole = pd.concat([known, pd.Series(np.nan, pd.DatetimeIndex(rows["cutoff"].unique()))])
+    return whole[~whole.index.duplicated()].sort_index()
 
 
 def ranked_places(scales: pd.DataFrame, errors: Mapping[str, Floats], first: str | None) -> list[int]:

@@ -35,7 +35,10 @@ def data_section(data: Mapping[str, Any], metrics: Mapping[str, Any], split: str
         rows.append(("observed only", _named(data["hidden"])))
     if data.get("season"):
         rows.append(("season", f"{data['season']} steps"))
-    rows += _panel_rows(data, data["series"]) if data.get("series") else _split_rows(data)
+    splits = {
+        f"{name} rows": f"{stop - start:,}: {start} to {stop - 1}" for name, (start, stop) in data["splits"].items()
+    }
+    rows += _panel_rows(data, data["series"]) if data.get("series") else splits.items()
     rows.append(("trained until", str(data["trained_until"]).removesuffix(" 00:00:00")))
     if data.get("gaps"):
         rows.append(("gaps", _gaps(data["gaps"])))
@@ -43,13 +46,6 @@ def data_section(data: Mapping[str, Any], metrics: Mapping[str, Any], split: str
     if flat := metrics[split].get("flat"):
         rows.append(("nearly flat forecasts", _named(flat)))
     return Section("data", "Data", [facts(rows), scaler_table(data)])
-
-
-def _split_rows(data: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The rows of each split, counted from 0."""
-    return [
-        (f"{name} rows", f"{stop - start:,}: {start} to {stop - 1}") for name, (start, stop) in data["splits"].items()
-    ]
 
 
 def _panel_rows(data: Mapping[str, Any], series: Mapping[str, Any]) -> list[tuple[str, str]]:
