@@ -319,13 +319,14 @@ def _chosen_rows(tables: Iterable[pd.DataFrame], scales: pd.DataFrame, chosen: S
         place = scale_places(part, scales)
         kept = np.isin(place, chosen)
         parts.append(part[kept].assign(place=place[kept]))
-    return pd.concat(parts, ignore_index=True)
+    whole: pd.DataFrame = pd.concat(parts, ignore_index=True)
+    return whole
 
 
 def _truth(rows: pd.DataFrame) -> "pd.Series[float]":
     """The truth of all folds by time; at a cutoff that no fold has forecast NaN, so that no line spans a gap."""
     known = pd.Series(rows["y"].to_numpy(dtype=np.float64), pd.DatetimeIndex(rows["time"]))
-    whole = pd.concat([known, pd.Series(np.nan, pd.DatetimeIndex(rows["cutoff"].unique()))])
+    whole: pd.Series[float] = pd.concat([known, pd.Series(np.nan, pd.DatetimeIndex(rows["cutoff"].unique()))])
     return whole[~whole.index.duplicated()].sort_index()
 
 

@@ -35,10 +35,11 @@ def data_section(data: Mapping[str, Any], metrics: Mapping[str, Any], split: str
         rows.append(("observed only", _named(data["hidden"])))
     if data.get("season"):
         rows.append(("season", f"{data['season']} steps"))
-    splits = {
-        f"{name} rows": f"{stop - start:,}: {start} to {stop - 1}" for name, (start, stop) in data["splits"].items()
-    }
-    rows += _panel_rows(data, data["series"]) if data.get("series") else splits.items()
+    if data.get("series"):
+        rows += _panel_rows(data, data["series"])
+    else:
+        splits = data["splits"].items()
+        rows += [(f"{name} rows", f"{stop - start:,}: {start} to {stop - 1}") for name, (start, stop) in splits]
     rows.append(("trained until", str(data["trained_until"]).removesuffix(" 00:00:00")))
     if data.get("gaps"):
         rows.append(("gaps", _gaps(data["gaps"])))
