@@ -12,7 +12,7 @@ from typing import Any
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.inputs import evaluated_data, find_device, trained_source
 from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared, PreparedData
 from forecast.errors import UserError
 from forecast.evaluation import leakage, panel_leakage
 from forecast.evaluation.leakage_windows import CHECKED_WINDOWS, NothingShown, check_training_outputs
@@ -73,7 +73,7 @@ def panel_checks(
     ]
 
 
-def run_checks(checkpoint: Checkpoint, data: PreparedData | PanelData, *, split: str) -> list[str]:
+def run_checks(checkpoint: Checkpoint, data: Prepared, *, split: str) -> list[str]:
     """Prints a line for each check, and returns what leaks."""
     device = find_device("auto")
     model = checkpoint.model().to(device)

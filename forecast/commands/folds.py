@@ -18,7 +18,7 @@ from forecast.data.guessing.train_command import typed
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.read import read_panel
 from forecast.data.panel.splits import PanelRows
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared, PreparedData
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import FoldSplit
 from forecast.errors import UserError
@@ -51,7 +51,7 @@ def check_length(source: Source, split: FoldSplit, *, seq_len: int) -> None:
 
 def checkpoint_folds(
     forecaster: Forecaster, path: Path | str | None, split: FoldSplit, reading: Mapping[str, Any] | None = None
-) -> PreparedData | PanelData:
+) -> Prepared:
     """The data of a checkpoint, whose split `test` holds the folds alone. path: another file, None: that trained on.
 
     reading: as `history` takes it. Of a panel those folds of a series are left out that begin before the end of its
@@ -128,9 +128,7 @@ def refitting(checkpoint: Checkpoint, refit: str) -> str:
     return f"{command.replace('train', 'backtest', 1)} backtest.refit={refit}"
 
 
-def fold_forecasts(
-    forecaster: Forecaster, data: PreparedData | PanelData, *, folds: int, step: int, first: int = 0
-) -> pd.DataFrame:
+def fold_forecasts(forecaster: Forecaster, data: Prepared, *, folds: int, step: int, first: int = 0) -> pd.DataFrame:
     """What a checkpoint forecasts at the last `folds` origins of the split `test`, numbered from `first` on."""
     checkpoint, config = forecaster.checkpoint, forecaster.checkpoint.config
     device = forecaster.torch_device
@@ -164,7 +162,7 @@ def backtest_table(
     return fold_forecasts(forecaster, data, folds=folds, step=split.step)
 
 
-def scales_of(checkpoint: Checkpoint, data: PreparedData | PanelData) -> dict[str, np.ndarray]:
+def scales_of(checkpoint: Checkpoint, data: Prepared) -> dict[str, np.ndarray]:
     """By what the errors of a backtest are scaled that begins with this checkpoint."""
     naive = None
     if isinstance(data, PreparedData):
@@ -172,7 +170,7 @@ def scales_of(checkpoint: Checkpoint, data: PreparedData | PanelData) -> dict[st
     return error_scales(data, split=TEST, naive=naive)
 
 
-def check_folds(forecaster: Forecaster, data: PreparedData | PanelData) -> None:
+def check_folds(forecaster: Forecaster, data: Prepared) -> None:
     """The leakage guard on the windows of a checkpoint's folds; a training has it on its own. UserError for a leak."""
     model: Any = forecaster.checkpoint.model().to(forecaster.torch_device)
     options: Any = {"device": forecaster.torch_device, "split": TEST}

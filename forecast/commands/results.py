@@ -16,7 +16,7 @@ from forecast.commands.panel_results import panel_blocks, write_series
 from forecast.comparison.bootstrap import model_less
 from forecast.data.differences import SeasonalDifferences
 from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData, window_values
+from forecast.data.prepare import Prepared, PreparedData, window_values
 from forecast.data.roles import names_roles
 from forecast.data.sources import DemoSource, Source
 from forecast.evaluation.baselines import WEIGHTS, saved_fits
@@ -62,7 +62,7 @@ class Result:
 
     metrics: dict[str, Any]
     evaluation: Evaluation | PanelEvaluation
-    data: PreparedData | PanelData
+    data: Prepared
     by_step: dict[str, list[float]]
     split: str
     record: dict[str, Any]
@@ -71,7 +71,7 @@ class Result:
 def evaluate_checkpoint(
     checkpoint: Checkpoint,
     source: Source | None,
-    data: PreparedData | PanelData,
+    data: Prepared,
     *,
     split: str,
     protocol: Protocol,
@@ -136,7 +136,7 @@ def evaluate_checkpoint(
 
 
 def use_of_columns(
-    checkpoint: Checkpoint, data: PreparedData | PanelData, *, split: str, protocol: Protocol, device: torch.device
+    checkpoint: Checkpoint, data: Prepared, *, split: str, protocol: Protocol, device: torch.device
 ) -> dict[str, Any]:
     """The entry `covariates`, see `column_use`; nothing where the training named no roles."""
     if not names_roles(checkpoint.config["data"]):

@@ -15,8 +15,7 @@ from forecast.config.distributed import rank
 from forecast.data.categories import with_train_categories
 from forecast.data.guessing.train_command import typed
 from forecast.data.known_targets import known_targets
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData, prepare
+from forecast.data.prepare import Prepared, PreparedData, prepare
 from forecast.data.roles import covariates_of, names_roles
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import split_rows
@@ -34,7 +33,7 @@ log = logging.getLogger(__name__)
 class Begun(NamedTuple):
     """The data of a training, how its windows count, and the record as far as it is known before the training."""
 
-    data: PreparedData | PanelData
+    data: Prepared
     protocol: Protocol
     record: dict[str, Any]
 
@@ -58,7 +57,7 @@ def begin(plan: Plan, *, ridge: bool = True) -> Begun:
     return Begun(data, protocol, make_record(config, plan.choices, source, data, fitted))
 
 
-def warn_of_known_targets(data: PreparedData | PanelData, keys: Mapping[str, Any]) -> None:
+def warn_of_known_targets(data: Prepared, keys: Mapping[str, Any]) -> None:
     """Warns where a column is said to be known in advance that is a target. keys: of the data, as in the config."""
     copies = known_targets(data)
     if not copies:
@@ -75,7 +74,7 @@ def warn_of_known_targets(data: PreparedData | PanelData, keys: Mapping[str, Any
     )
 
 
-def baselines(plan: Plan, data: PreparedData | PanelData, *, ridge: bool) -> dict[str, Tensor]:
+def baselines(plan: Plan, data: Prepared, *, ridge: bool) -> dict[str, Tensor]:
     """The weights of the fitted baselines; of an ensemble those that a member has of the same windows."""
     known = {}
     if is_combined(plan.config["model"]):
@@ -98,7 +97,7 @@ def check_same_data(start: Checkpoint, source: Source, now: str) -> None:
         )
 
 
-def read_data(source: Source, config: dict[str, Any]) -> PreparedData | PanelData:
+def read_data(source: Source, config: dict[str, Any]) -> Prepared:
     """The data of a training, scaled by their train rows."""
     if isinstance(source, CsvSource) and source.panel_form:
         return training_panel(source, config)

@@ -14,6 +14,7 @@ import pandas as pd
 from forecast.data.findings import GAPS_FIX, Findings, Gaps
 from forecast.data.gaps import Repair, Side, check_gaps, fill, filled_cells, rows_since_measured
 from forecast.data.near_grid import stamps_on_grid
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
@@ -195,3 +196,6 @@ def table_to_frame(table: Table, freq: str, gaps: Gaps, open_ends: Collection[Si
     checksum = None if content is None else content.checksum
     frame = SeriesFrame(values, timestamps, table.columns, freq, name, missing=missing, repair=repair)
     return replace(frame, checksum=checksum, time_format=table.time_format)
+
+
+Panel = SeriesFrame | PanelFrame

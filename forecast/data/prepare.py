@@ -12,6 +12,7 @@ from torch import Tensor
 from forecast.bounds import CalendarEncoding
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.frame import SeriesFrame
+from forecast.data.panel.prepare import PanelData
 from forecast.data.scaling import TOO_FAR, How, Scaler, Scales
 from forecast.data.split import window_rows
 from forecast.data.time_features import feature_names, time_features
@@ -232,3 +233,6 @@ def window_values(data: PreparedData, starts: np.ndarray) -> tuple[np.ndarray, n
     rows = starts[:, None] + np.arange(data.seq_len + data.pred_len)
     timestamps: np.ndarray = data.frame.timestamps.to_numpy().astype("datetime64[ns]")[rows]
     return data.frame.values[:, list(data.targets)][rows], timestamps
+
+
+Prepared = PreparedData | PanelData

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from forecast.bounds import Positive
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared, PreparedData
 from forecast.data.scaling import TOO_FAR
 from forecast.data.windows import Batch, WindowDataset
 from forecast.errors import UserError
@@ -119,7 +118,7 @@ def n_examples(numbers: int) -> int:
     return max(EXAMPLE_WINDOWS, most - 1 + most % 2)
 
 
-def look_back_of(model: nn.Module, data: PreparedData | PanelData) -> int:
+def look_back_of(model: nn.Module, data: Prepared) -> int:
     """Rows of the past that a model is called with."""
     return model.look_back if isinstance(model, ForecastModel) else data.seq_len
 
@@ -130,7 +129,7 @@ def forecast_of(model: nn.Module, batch: Batch, rows: int) -> Tensor:
     return forecast
 
 
-def longest_look_back(forecasters: Iterable[nn.Module], data: PreparedData | PanelData) -> int:
+def longest_look_back(forecasters: Iterable[nn.Module], data: Prepared) -> int:
     """Rows of the past that all of these can be called with."""
     return max(data.seq_len, *(look_back_of(model, data) for model in forecasters))
 
@@ -261,7 +260,7 @@ def score(
     return scored
 
 
-def counted_windows(data: PreparedData | PanelData, split: str, protocol: Protocol) -> int:
+def counted_windows(data: Prepared, split: str, protocol: Protocol) -> int:
     """How many windows of a split the protocol counts. Raises UserError when it counts none."""
     windows = len(data.windows(split))
     count = protocol.count(windows)

@@ -12,7 +12,7 @@ from torch import nn
 
 from forecast.data.differences import SeasonalDifferences
 from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared, PreparedData
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
 from forecast.evaluation.blocks import baseline_metrics
@@ -22,7 +22,7 @@ from forecast.models.base import ForecastModel
 log = logging.getLogger(__name__)
 
 
-def check_offsets(data: PreparedData | PanelData, split: str, protocol: Protocol) -> None:
+def check_offsets(data: Prepared, split: str, protocol: Protocol) -> None:
     """Raises UserError when a split is too short for one of the protocol's offsets; it names the largest possible.
 
     A panel has no offsets.

@@ -16,7 +16,7 @@ from torch import Tensor
 from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import filled_cells
 from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData, prepare
+from forecast.data.prepare import Prepared, PreparedData, prepare
 from forecast.data.windows import Batch
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_nlinear, season
@@ -43,9 +43,7 @@ FITTED_WINDOWS = 64  # the last train windows, on which the closed-form NLinear 
 NLINEAR = "the closed-form NLinear"
 
 
-def check_leakage(
-    model: ForecastModel, data: PreparedData | PanelData, *, device: torch.device, split: str = "train"
-) -> None:
+def check_leakage(model: ForecastModel, data: Prepared, *, device: torch.device, split: str = "train") -> None:
     """All checks, on windows of a split. The model is on the device; it and the data are left as they were.
 
     Of a large model with long windows fewer than CHECKED_WINDOWS are looked at; a leak in others alone is left to

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from forecast.data.findings import Gaps
 from forecast.data.gaps import filled_cells, rows_since_measured
-from forecast.data.panel.prepare import PanelData
-from forecast.data.panel.windows import PanelWindows
-from forecast.data.prepare import PreparedData
+from forecast.data.panel.windows import PanelWindows, Windows
+from forecast.data.prepare import Prepared, PreparedData
 from forecast.data.windows import Batch, WindowDataset
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import evenly_spaced, longest_look_back
@@ -34,7 +33,7 @@ class NothingShown(UserError):
     """A check can say neither that something leaks nor that nothing does."""
 
 
-def affordable_windows(model: ForecastModel, data: PreparedData | PanelData) -> int:
+def affordable_windows(model: ForecastModel, data: Prepared) -> int:
     """How many windows a training can wait for, 1 to CHECKED_WINDOWS: each weight is used about once a step."""
     work = sum(weight.numel() for weight in model.parameters()) * (data.seq_len + data.pred_len)
     return min(CHECKED_WINDOWS, max(1, MOST_WORK // max(1, work)))
@@ -45,7 +44,7 @@ def checked_windows(count: int, most: int) -> list[int]:
     return sorted(count - 1 - window for window in evenly_spaced(count, most))
 
 
-def windows_in_gaps(data: PreparedData | PanelData, dataset: WindowDataset | PanelWindows, most: int) -> list[int]:
+def windows_in_gaps(data: Prepared, dataset: Windows, most: int) -> list[int]:
     """At most `most` of the windows whose past, or whose last known step, ends in a cell that was made up."""
     if isinstance(data, PreparedData):
         assert isinstance(dataset, WindowDataset)
@@ -92,7 +91,7 @@ def filled_again(
 @torch.no_grad()
 def check_training_outputs(
     model: ForecastModel,
-    data: PreparedData | PanelData,
+    data: Prepared,
     *,
     device: torch.device,
     split: str = "train",
@@ -133,7 +132,7 @@ def check_training_outputs(
                 )
 
 
-def origin_name(data: PreparedData | PanelData, dataset: WindowDataset | PanelWindows, window: int) -> str:
+def origin_name(data: Prepared, dataset: Windows, window: int) -> str:
     """The last known timestamp of a window, and of a panel its series."""
     if isinstance(data, PreparedData):
         assert isinstance(dataset, WindowDataset)

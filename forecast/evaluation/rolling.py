@@ -12,8 +12,8 @@ from torch import Tensor
 from forecast.data.cells import IntArray
 from forecast.data.differences import SeasonalDifferences
 from forecast.data.panel.prepare import PanelData
-from forecast.data.panel.windows import PanelWindows
-from forecast.data.prepare import PreparedData
+from forecast.data.panel.windows import PanelWindows, Windows
+from forecast.data.prepare import Prepared, PreparedData
 from forecast.data.windows import Batch, WindowDataset
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
@@ -48,9 +48,7 @@ class Origins:
     rows: IntArray
 
 
-def fold_origins(
-    data: PreparedData | PanelData, windows: WindowDataset | PanelWindows, *, split: str, folds: int, step: int
-) -> Origins:
+def fold_origins(data: Prepared, windows: Windows, *, split: str, folds: int, step: int) -> Origins:
     """The last `folds` origins of a split, `step` rows apart, of each series those at its own end.
 
     One that lies in a gap, or before its series has seq_len rows, is left out.
@@ -73,7 +71,7 @@ def fold_origins(
 @torch.inference_mode()
 def rolled(
     model: ForecastModel,
-    data: PreparedData | PanelData,
+    data: Prepared,
     *,
     split: str,
     folds: int,
@@ -148,7 +146,7 @@ def table_columns(forecasters: Mapping[str, ForecastModel], levels: Sequence[flo
 
 
 def long_table(
-    data: PreparedData | PanelData, origins: Origins, scaled: Mapping[str, np.ndarray], *, columns: Sequence[str]
+    data: Prepared, origins: Origins, scaled: Mapping[str, np.ndarray], *, columns: Sequence[str]
 ) -> pd.DataFrame:
     """A row for each window, target and step: fold, cutoff (the last known time), id of a panel, time, target, y.
 
@@ -193,9 +191,7 @@ def long_table(
     return made
 
 
-def error_scales(
-    data: PreparedData | PanelData, *, split: str, naive: SeasonalDifferences | None
-) -> dict[str, np.ndarray]:
+def error_scales(data: Prepared, *, split: str, naive: SeasonalDifferences | None) -> dict[str, np.ndarray]:
     """By what the errors of a backtest are scaled, for each series and target (S T,), original units.
 
     id of a panel, target, std: the deviation in the train rows; naive: the mean absolute seasonal difference there,

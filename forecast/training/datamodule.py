@@ -8,10 +8,9 @@ import pandas as pd
 import torch
 
 from forecast.data.panel.prepare import PanelData
-from forecast.data.panel.windows import PanelWindows
-from forecast.data.prepare import PreparedData
+from forecast.data.panel.windows import PanelWindows, Windows
+from forecast.data.prepare import Prepared
 from forecast.data.sources import Sampling
-from forecast.data.windows import WindowDataset
 from forecast.training.loader import WindowLoader
 from forecast.training.samplers import BatchesInOrder, DrawnOrder, EpochOrder, TrainBatches
 
@@ -28,7 +27,7 @@ class ForecastDataModule(pl.LightningDataModule):
 
     def __init__(
         self,
-        data: PreparedData | PanelData,
+        data: Prepared,
         *,
         batch_size: int,
         seed: int,
@@ -50,7 +49,7 @@ class ForecastDataModule(pl.LightningDataModule):
             self.order = DrawnOrder(len(windows), drawn=windows_per_epoch or len(windows), seed=seed, ends=ends)
         self.batches: TrainBatches | None = None
         self.resumed: dict[str, Any] = {}
-        self.device_data: PreparedData | PanelData | None = None  # the data on the device that trains
+        self.device_data: Prepared | None = None  # the data on the device that trains
 
     def train_dataloader(self) -> WindowLoader:
         """Batches of train windows, in another order each epoch."""
@@ -92,7 +91,7 @@ class ForecastDataModule(pl.LightningDataModule):
         batches = BatchesInOrder(len(windows), batch_size=self.batch_size, **self._processes())
         return WindowLoader(windows, batches)
 
-    def _windows(self, split: str) -> WindowDataset | PanelWindows:
+    def _windows(self, split: str) -> Windows:
         """The windows of a split on the device that trains. Both splits share one series there."""
         if self.device_data is None:
             device = torch.device("cpu") if self.trainer is None else self.trainer.strategy.root_device

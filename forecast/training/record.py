@@ -21,7 +21,7 @@ from forecast.checkpoint.load import WEIGHTS_PREFIX, calendar_encoding
 from forecast.config.commit import commit
 from forecast.config.trust import own_code, trusted
 from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared, PreparedData
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
 from forecast.evaluation.naive_errors import naive_errors
@@ -50,7 +50,7 @@ def make_record(
     config: dict[str, Any],
     choices: dict[str, str | None],
     source: Source,
-    data: PreparedData | PanelData,
+    data: Prepared,
     fitted: Mapping[str, Tensor],
 ) -> dict[str, Any]:
     """The record of a training as far as it is known before the model is built; `complete_record` adds the rest.
@@ -93,7 +93,7 @@ def weights_only_content(model: nn.Module, record: dict[str, Any], **more: Any) 
     }
 
 
-def trained_until(data: PreparedData | PanelData) -> str:
+def trained_until(data: Prepared) -> str:
     """The time of the last train row."""
     if isinstance(data, PanelData):
         return panel_until(data)

@@ -19,7 +19,7 @@ from forecast.checkpoint.load import Checkpoint, build_model
 from forecast.config.build import build
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.splits import PanelRows
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
 from forecast.models.base import FittedModel, FittingRows, ForecastModel
@@ -57,7 +57,7 @@ class StopAt(Callback):
 def refit(
     plan: Plan,
     held_out: Checkpoint,
-    data: PreparedData | PanelData,
+    data: Prepared,
     *,
     rows: Literal["val"] | bool,
     metrics: dict[str, Any],
@@ -107,9 +107,7 @@ def refit(
     return Refitted(path, learnt, time.perf_counter() - begin)
 
 
-def with_more_rows(
-    data: PreparedData | PanelData, rows: Literal["val"] | bool
-) -> tuple[PreparedData | PanelData, list[str]]:
+def with_more_rows(data: Prepared, rows: Literal["val"] | bool) -> tuple[Prepared, list[str]]:
     """The data whose train rows are all rows, those after the test of one series included, or those of train and val.
 
     And the names of the splits whose rows they are. The other splits stay, and share their rows.
@@ -124,8 +122,8 @@ def with_more_rows(
 
 def fitted_again(
     fit: Callable[[FittingRows, FittingRows], dict[str, Any]],
-    data: PreparedData | PanelData,
-    whole: PreparedData | PanelData,
+    data: Prepared,
+    whole: Prepared,
 ) -> dict[str, Any]:
     """Fits to the whole, with what was chosen on the val rows; returns the options as they are then."""
     try:
@@ -138,8 +136,8 @@ def train_for(
     steps: int,
     plan: Plan,
     model: ForecastModel,
-    data: PreparedData | PanelData,
-    whole: PreparedData | PanelData,
+    data: Prepared,
+    whole: Prepared,
     *,
     processes: int,
 ) -> None:

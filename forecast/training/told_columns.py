@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 
 
-def told_columns(data: PreparedData | PanelData) -> dict[str, Any]:
+def told_columns(data: Prepared) -> dict[str, Any]:
     """Nothing where there are none. covariates: of each None for a number, or its words; hidden, facts."""
     frame, found = data.frame, dict[str, Any]()
     said = {name: _words(frame.categories.get(name)) for name in data.covariates}

@@ -9,7 +9,7 @@ from torch.utils.data import Dataset
 
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.splits import Origins
-from forecast.data.windows import Batch, hold
+from forecast.data.windows import Batch, WindowDataset, hold
 
 
 class PanelWindows(Dataset[Batch]):
@@ -173,3 +173,6 @@ def _as_tensor(array: np.ndarray) -> Tensor:
             warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
             return torch.from_numpy(array)
     return torch.from_numpy(array)
+
+
+Windows = WindowDataset | PanelWindows
