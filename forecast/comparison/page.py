@@ -47,31 +47,32 @@ def comparison_page(tables: Sequence[Comparison], runs: Sequence[Run], against: 
 
 
 def _cards(comparison: Comparison) -> Cards:
-    """Of the row with the lowest MSE: its error in the file's own units first, where there is one target."""
+    """Of the row with the lowest MSE: its error in the file's own units first, of the target where one is named."""
     best = by_mse(comparison.rows)[0]
-    meanings = {
-        "mae_original": "mean absolute error in the units of the file",
-        "mase": "mean absolute error, as a multiple of that of the value one season before",
-        "skill": "by how much its MSE lies below that of seasonal naive: 1 is perfect, 0 no better",
-        "mse_scaled": "mean squared error, in standard deviations of the train rows",
+    target = str(best.first("target") or "".join(comparison.targets[:1]))
+    places = {
+        f"mean error of {label(target, 30)}": ("test", "columns", target, "original", "mae"),
+        "MASE": FIGURES["mase"],
+        "skill": FIGURES["skill"],
+        "MSE, scaled": FIGURES["mse_scaled"],
     }
-    names = {
-        "mae_original": "its mean error",
-        "mase": "its MASE",
-        "skill": "its skill",
-        "mse_scaled": "its MSE, scaled",
-    }
-    spreads = {key: best.spread(*FIGURES[key]) for key in meanings}
-    return Cards(
-        [
-            Card("lowest MSE", label(best.name, 60), f"of {len(comparison.rows)} rows"),
-            *(
-                Card(names[key], plus_minus(spread).rpartition(" (")[0], meanings[key])
-                for key, spread in spreads.items()
-                if spread is not None
-            ),
-        ]
+    meanings = (
+        "mean absolute error in the units of the file",
+        "mean absolute error, as a multiple of that of the value one season before",
+        "by how much its MSE lies below that of seasonal naive: 1 is perfect, 0 no better",
+        "mean squared error of scaled values",
     )
+    cards = [
+        Card(
+            "lowest MSE",
+            label(best.name, 60),
+            f"of {len(comparison.rows)} rows; its figures are means over seeds: {len(best.finished)}",
+        )
+    ]
+    for (name, place), meaning in zip(places.items(), meanings, strict=True):
+        if spread := best.spread(*place):
+            cards.append(Card(name, plus_minus(spread).rpartition(" (")[0], meaning))
+    return Cards(cards)
 
 
 def _parts(comparison: Comparison, against: Row) -> list[Piece | None]:
