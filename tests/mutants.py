@@ -1614,6 +1614,14 @@ REPORT = [
         ("tests/report/test_page.py::test_names_of_others_are_text_wherever_they_stand",),
     ),
     Mutant(
+        "page-words-as-markup",
+        "A word of others is text wherever it stands in a page.",
+        "forecast/report/page/document.py",
+        "autoescape=True",
+        "autoescape=False",
+        ("tests/report/test_document.py::test_a_declared_word_is_escaped_wherever_it_stands",),
+    ),
+    Mutant(
         "page-loads-from-elsewhere",
         "report.html loads nothing.",
         "forecast/report/page/document.py",
