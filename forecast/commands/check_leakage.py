@@ -11,10 +11,10 @@ from typing import Any
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.inputs import evaluated_data, find_device, trained_source
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.errors import UserError
-from forecast.evaluation import leakage, panel_leakage
+from forecast.evaluation import leakage
+from forecast.evaluation.leakage_borders import check_borders
 from forecast.evaluation.leakage_windows import CHECKED_WINDOWS, NothingShown, check_training_outputs
 from forecast.models.base import ForecastModel
 from forecast.text.terminal import say
@@ -35,55 +35,36 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError("\n".join(leaks))
 
 
-def series_checks(
-    model: ForecastModel, data: PreparedData, windows: str, options: Mapping[str, Any]
+def claims(
+    model: ForecastModel, data: Prepared, windows: str, options: Mapping[str, Any]
 ) -> list[tuple[str, Callable[[], None]]]:
-    """What is claimed of one series, and the check that shows it. windows: how many of which split."""
+    """What is claimed, and the check that shows it. windows: how many of which split."""
+    train = data.splits["train"]
     return [
         (
-            f"scaler: computed from the {len(data.splits['train'])} train rows",
+            f"scaler: computed from the {int((train.stop - train.first).sum())} train rows",
             partial(leakage.check_scaler, data),
         ),
         (f"splits: no row is forecast in two of {', '.join(data.splits)}", partial(leakage.check_splits, data)),
         (
             "borders: filled, scaled and fitted bitwise the same with noise after each split",
-            partial(leakage.check_borders, data),
+            partial(check_borders, data),
         ),
         (
-            f"forecasts: of {windows}, bitwise the same with noise after their origins",
+            f"forecasts: of {windows}, bitwise the same with noise after their origins, in all series",
             partial(leakage.check_forecasts, model, data, **options),
         ),
     ]
 
 
-def panel_checks(
-    model: ForecastModel, data: PanelData, windows: str, options: Mapping[str, Any]
-) -> list[tuple[str, Callable[[], None]]]:
-    """As `series_checks`, of a panel."""
-    return [
-        ("scaler: computed from the train rows of each series", partial(panel_leakage.check_panel_scaler, data)),
-        (
-            f"splits: no row of a series is forecast in two of {', '.join(data.splits)}",
-            partial(panel_leakage.check_panel_splits, data),
-        ),
-        (
-            f"forecasts: of {windows}, bitwise the same with noise after their origins, in all series",
-            partial(panel_leakage.check_panel_forecasts, model, data, **options),
-        ),
-    ]
-
-
-def run_checks(checkpoint: Checkpoint, data: PreparedData | PanelData, *, split: str) -> list[str]:
+def run_checks(checkpoint: Checkpoint, data: Prepared, *, split: str) -> list[str]:
     """Prints a line for each check, and returns what leaks."""
     device = find_device("auto")
     model = checkpoint.model().to(device)
     assert isinstance(model, ForecastModel)
     windows = f"{min(CHECKED_WINDOWS, len(data.windows(split)))} {split} windows"
     options: dict[str, Any] = {"device": device, "split": split}
-    if isinstance(data, PanelData):
-        checks = panel_checks(model, data, windows, options)
-    else:
-        checks = series_checks(model, data, windows, options)
+    checks = claims(model, data, windows, options)
     claim = f"training: on {windows}, no prediction of a step depends on that step or a later one"
     checks.append((claim, partial(check_training_outputs, model, data, **options)))
     leaks = []

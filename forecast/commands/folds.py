@@ -1,7 +1,6 @@
 """The folds of a backtest: whether they fit the data, and what a checkpoint forecasts at their origins."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,9 @@ from forecast.commands.intervals import levels_of, wanted
 from forecast.commands.results import saved_naive_errors
 from forecast.commands.tables import in_zone
 from forecast.data.guessing.train_command import typed
-from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.read import read_panel
 from forecast.data.panel.splits import PanelRows
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import FoldSplit
 from forecast.errors import UserError
@@ -53,7 +51,7 @@ def check_length(source: Source, split: FoldSplit, *, seq_len: int) -> None:
 
 def checkpoint_folds(
     forecaster: Forecaster, path: Path | str | None, split: FoldSplit, reading: Mapping[str, Any] | None = None
-) -> PreparedData | PanelData:
+) -> Prepared:
     """The data of a checkpoint, whose split `test` holds the folds alone. path: another file, None: that trained on.
 
     reading: as `history` takes it. Of a panel those folds of a series are left out that begin before the end of its
@@ -75,7 +73,6 @@ def checkpoint_folds(
                 "Leave data.path out, or ckpt_path to train on this file."
             )
         data = evaluated_data(checkpoint, source, None, split=TEST)
-        assert isinstance(data, PanelData)
         begin, end = data.frame.offsets[:-1], data.frame.offsets[1:]
         first = np.maximum(split.cuts(data.frame.lengths).test + begin, data.splits["val"].stop)
         seen = data.splits["val"].stop - begin
@@ -83,14 +80,15 @@ def checkpoint_folds(
         rows, learned = int(data.frame.lengths[longest]), int(seen[longest])
         check_room(checkpoint, split, rows=rows, learned=learned, times=data.frame.timestamps(longest))
         before = {name: data.splits[name] for name in ("train", "val")}
-        return replace(data, splits={**before, TEST: PanelRows(first, np.maximum(first, end))})
+        return data.but(splits={**before, TEST: PanelRows(first, np.maximum(first, end))})
     one = evaluated_data(checkpoint, source, path, split=WHOLE_FILE if path else TEST, reading=reading)
-    assert isinstance(one, PreparedData)
-    rows = len(one.frame)
-    learned = int((one.frame.timestamps <= learned_until(checkpoint)).sum())
-    check_room(checkpoint, split, rows=rows, learned=learned, times=one.frame.timestamps)
+    times = one.frame.timestamps(0)
+    rows = len(times)
+    learned = int((times <= learned_until(checkpoint)).sum())
+    check_room(checkpoint, split, rows=rows, learned=learned, times=times)
     learned_from = {name: part for name, part in one.splits.items() if name in ("train", "val")}
-    return replace(one, splits={**learned_from, TEST: range(int(split.cuts(np.array([rows])).test[0]), rows)})
+    test = PanelRows(split.cuts(np.array([rows])).test, np.array([rows]))
+    return one.but(splits={**learned_from, TEST: test})
 
 
 def learned_until(checkpoint: Checkpoint) -> pd.Timestamp:
@@ -130,9 +128,7 @@ def refitting(checkpoint: Checkpoint, refit: str) -> str:
     return f"{command.replace('train', 'backtest', 1)} backtest.refit={refit}"
 
 
-def fold_forecasts(
-    forecaster: Forecaster, data: PreparedData | PanelData, *, folds: int, step: int, first: int = 0
-) -> pd.DataFrame:
+def fold_forecasts(forecaster: Forecaster, data: Prepared, *, folds: int, step: int, first: int = 0) -> pd.DataFrame:
     """What a checkpoint forecasts at the last `folds` origins of the split `test`, numbered from `first` on."""
     checkpoint, config = forecaster.checkpoint, forecaster.checkpoint.config
     device = forecaster.torch_device
@@ -176,19 +172,19 @@ def backtest_table(
     return table
 
 
-def scales_of(checkpoint: Checkpoint, data: PreparedData | PanelData) -> dict[str, np.ndarray]:
+def scales_of(checkpoint: Checkpoint, data: Prepared) -> dict[str, np.ndarray]:
     """By what the errors of a backtest are scaled that begins with this checkpoint."""
     naive = None
-    if isinstance(data, PreparedData):
+    if data.frame.id_column is None:
         naive = saved_naive_errors(checkpoint, data if "train" in data.splits else None)
     return error_scales(data, split=TEST, naive=naive)
 
 
-def check_folds(forecaster: Forecaster, data: PreparedData | PanelData) -> None:
+def check_folds(forecaster: Forecaster, data: Prepared) -> None:
     """The leakage guard on the windows of a checkpoint's folds; a training has it on its own. UserError for a leak."""
     model: Any = forecaster.checkpoint.model().to(forecaster.torch_device)
     options: Any = {"device": forecaster.torch_device, "split": TEST}
-    if isinstance(data, PanelData) or "train" in data.splits:
+    if "train" in data.splits:
         leakage.check_leakage(model, data, **options)
     else:  # of another file: no row of it was fitted
         leakage.check_forecasts(model, data, **options)

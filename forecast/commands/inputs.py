@@ -21,8 +21,7 @@ from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.gaps import Side
 from forecast.data.guessing.train_command import typed
 from forecast.data.holidays import with_holidays
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData, prepare
+from forecast.data.prepare import Prepared, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.data.sources import CatalogSource, CsvSource, FileSource, SavedCatalogSource, Source
 from forecast.data.split import recorded_splits, split_rows
@@ -178,7 +177,7 @@ def evaluated_data(
     *,
     split: str,
     reading: Mapping[str, Any] | None = None,
-) -> PreparedData | PanelData:
+) -> Prepared:
     """The frame and the split to evaluate, scaled as in training. reading: as in `history`.
 
     Raises UserError for a split that is not there, for splits that the data do not have, and when the trained file has

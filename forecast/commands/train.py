@@ -22,8 +22,7 @@ from forecast.config.distributed import check_restarts, rank
 from forecast.config.job import choices, in_sweep, job_number, run_folder, task_overrides
 from forecast.config.resume import resumed_config
 from forecast.data.guessing.train_command import typed
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
 from forecast.errors import Terminated, UserError
 from forecast.files import remove_unfinished, write_json
@@ -215,9 +214,7 @@ def train_and_evaluate(plan: Plan) -> dict[str, Any]:
     return {"data": record["data"], **result.metrics["cost"], **status}
 
 
-def train_on_more_rows(
-    plan: Plan, data: PreparedData | PanelData, result: Result, trained: Trained, options: dict[str, Any]
-) -> None:
+def train_on_more_rows(plan: Plan, data: Prepared, result: Result, trained: Trained, options: dict[str, Any]) -> None:
     """Writes refit.ckpt, adds `refit` to metrics.json and says so; of refit=val also what it gives on the test rows.
 
     result: of the held-out model, which stays as it is. options: of its evaluation.

@@ -2,26 +2,25 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from forecast.checkpoint.load import Checkpoint, calendar_encoding
+from forecast.checkpoint.load import Checkpoint
 from forecast.commands.growth import has_grown, what_now
-from forecast.commands.panels import training_panel
+from forecast.commands.panels import prepared_for, training_panel
 from forecast.config.build import build
 from forecast.config.distributed import rank
 from forecast.data.categories import with_train_categories
 from forecast.data.guessing.train_command import typed
 from forecast.data.known_targets import known_targets
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData, prepare
-from forecast.data.roles import covariates_of, names_roles
+from forecast.data.panel.splits import PanelRows
+from forecast.data.prepare import Prepared
+from forecast.data.roles import names_roles
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import split_rows
 from forecast.errors import UserError
-from forecast.evaluation.baselines import fit_baselines, season, train_season
+from forecast.evaluation.baselines import fit_baselines
 from forecast.evaluation.evaluate import Protocol, counted_windows
 from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.training.combined import baselines_of, is_combined
@@ -34,7 +33,7 @@ log = logging.getLogger(__name__)
 class Begun(NamedTuple):
     """The data of a training, how its windows count, and the record as far as it is known before the training."""
 
-    data: PreparedData | PanelData
+    data: Prepared
     protocol: Protocol
     record: dict[str, Any]
 
@@ -58,7 +57,7 @@ def begin(plan: Plan, *, ridge: bool = True) -> Begun:
     return Begun(data, protocol, make_record(config, plan.choices, source, data, fitted))
 
 
-def warn_of_known_targets(data: PreparedData | PanelData, keys: Mapping[str, Any]) -> None:
+def warn_of_known_targets(data: Prepared, keys: Mapping[str, Any]) -> None:
     """Warns where a column is said to be known in advance that is a target. keys: of the data, as in the config."""
     copies = known_targets(data)
     if not copies:
@@ -75,7 +74,7 @@ def warn_of_known_targets(data: PreparedData | PanelData, keys: Mapping[str, Any
     )
 
 
-def baselines(plan: Plan, data: PreparedData | PanelData, *, ridge: bool) -> dict[str, Tensor]:
+def baselines(plan: Plan, data: Prepared, *, ridge: bool) -> dict[str, Tensor]:
     """The weights of the fitted baselines; of an ensemble those that a member has of the same windows."""
     known = {}
     if is_combined(plan.config["model"]):
@@ -98,24 +97,18 @@ def check_same_data(start: Checkpoint, source: Source, now: str) -> None:
         )
 
 
-def read_data(source: Source, config: dict[str, Any]) -> PreparedData | PanelData:
+def read_data(source: Source, config: dict[str, Any]) -> Prepared:
     """The data of a training, scaled by their train rows."""
     if isinstance(source, CsvSource) and source.panel_form:
         return training_panel(source, config)
     return read_series(source, config)
 
 
-def read_series(source: Source, config: dict[str, Any]) -> PreparedData:
+def read_series(source: Source, config: dict[str, Any]) -> Prepared:
     """`read_data` of one series."""
     frame = source.frame()
     lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
     splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)
     frame = with_train_categories(frame, splits["train"])
-    roles = covariates_of(source.roles(frame))
-    options: dict[str, Any] = {"splits": splits, "targets": targets, "encoding": calendar_encoding(config)}
-    options |= roles | lengths
-    data = prepare(frame, scaling="none" if source.scaling == "season" else source.scaling, **options)
-    data = replace(data, season=source.season or train_season(data))
-    if source.scaling != "season":
-        return data
-    return replace(prepare(frame, scaling="season", season=season(data) or 1, **options), season=data.season)
+    rows = {name: PanelRows.of(part) for name, part in splits.items()}
+    return prepared_for(source, frame.as_panel(), rows, config, targets=targets)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from forecast.data.frame import SeriesFrame
+from forecast.data.frame import Panel, SeriesFrame
 from forecast.data.panel.frame import Facts, PanelFrame
 from forecast.data.panel.splits import PanelRows
 from forecast.data.reading.codebook import Codebook, Words
@@ -128,7 +128,7 @@ def say_unseen(where: str, name: str, unseen: Words, count: int, what: str) -> N
         )
 
 
-def _held(frame: SeriesFrame | PanelFrame, name: str) -> npt.NDArray[np.bool_]:
+def _held(frame: Panel, name: str) -> npt.NDArray[np.bool_]:
     """The rows (N,) in which a file had a cell of the column."""
     column = frame.columns.index(name)
     if isinstance(frame, SeriesFrame):

@@ -14,6 +14,7 @@ import pandas as pd
 from forecast.data.findings import GAPS_FIX, Findings, Gaps
 from forecast.data.gaps import Repair, Side, check_gaps, fill, filled_cells, rows_since_measured
 from forecast.data.near_grid import stamps_on_grid
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
@@ -76,6 +77,20 @@ class SeriesFrame:
         """(N, C): see `gaps.rows_since_measured`; None where no cell was drawn towards a later one."""
         interpolated = self.missing is not None and self.repair.policy == "interpolate"
         return rows_since_measured(self.missing) if interpolated else None  # type: ignore[arg-type]
+
+    def as_panel(self) -> PanelFrame:
+        """The same as the one series of a panel without ids, by which all that is made of it is made."""
+        return PanelFrame(
+            values=np.ascontiguousarray(self.values),
+            measured=self.measured,
+            offsets=self.offsets,
+            steps=np.array([0]),
+            ids=np.array([""]),
+            first=self.timestamps[0],
+            id_column=None,
+            **{key: getattr(self, key) for key in ("freq", "columns", "name", "repair", "checksum", "time_format")},
+            categories=self.categories,
+        )
 
     def size_of(self, column: str) -> int:
         """0 for a column of numbers, else how many numbers its categories have, that of another one among them."""
@@ -200,3 +215,6 @@ def table_to_frame(table: Table, freq: str, gaps: Gaps, open_ends: Collection[Si
     checksum = None if content is None else content.checksum
     frame = SeriesFrame(values, timestamps, table.columns, freq, name, missing=missing, repair=repair)
     return replace(frame, checksum=checksum, time_format=table.time_format, time_zone=table.time_zone)
+
+
+Panel = SeriesFrame | PanelFrame

@@ -5,20 +5,16 @@ columns that are known in advance too; a look-back longer than seq_len reaches i
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
-from forecast.data.seasonality import best_period, calendar_seasons, seasonal_period
-from forecast.evaluation.panel_baselines import gathered, panel_fitting_rows
-from forecast.models.base import FittingRows, ForecastModel, WholeWindows, WindowShape
+from forecast.data.prepare import Prepared
+from forecast.data.seasonality import seasonal_period
+from forecast.evaluation.panel_baselines import rows_to_fit
+from forecast.models.base import FittingRows, ForecastModel, WindowShape
 from forecast.models.covariates import CovariateRegressors
 from forecast.models.naive import LastValue, SeasonalNaive
 from forecast.models.ridge import Ridge, as_rows
@@ -98,7 +94,7 @@ def as_weight(linear: LinearMap) -> Float[Tensor, "P L"]:
     return torch.cat([linear.weight[..., :-1], linear.bias.unsqueeze(-1)], dim=-1)
 
 
-def window_shape(data: PreparedData | PanelData) -> WindowShape:
+def window_shape(data: Prepared) -> WindowShape:
     """The sizes of the data's windows, for models without a start token."""
     lengths = {"seq_len": data.seq_len, "label_len": 0, "pred_len": data.pred_len}
     sizes: dict[str, Any] = {"n_columns": data.n_columns, "n_known": data.n_known, **lengths}
@@ -107,38 +103,17 @@ def window_shape(data: PreparedData | PanelData) -> WindowShape:
     return WindowShape(targets=tuple(data.targets), covariates=covariates, facts=facts, **sizes)
 
 
-def season(data: PreparedData | PanelData) -> int | None:
+def season(data: Prepared) -> int | None:
     """Steps in a season: what is known of the data, else that which people expect of their frequency."""
     return data.season or seasonal_period(data.frame.freq)
 
 
-def train_season(data: PreparedData) -> int | None:
-    """The period whose repetition errs least on the targets' train rows; None where the calendar has none for them."""
-    train = data.splits["train"]
-    values = data.frame.values[train.start : train.stop, list(data.targets)]
-    return best_period(values, data.frame.freq, pred_len=data.pred_len)
-
-
-def fitting_rows(data: PreparedData | PanelData) -> FittingRows:
+def fitting_rows(data: Prepared) -> FittingRows:
     """What a fitted model may see: the scaled targets, and where a forecast may begin."""
-    if isinstance(data, PanelData):
-        return panel_fitting_rows(data, period=season(data))
-
-    def origins(split: str, look_back: int) -> npt.NDArray[np.int64]:
-        return replace(data, seq_len=look_back).windows_at(split, 0).starts + look_back
-
-    def windows(split: str, look_back: int) -> WholeWindows:
-        served = replace(data, seq_len=look_back, device=None).windows_at(split, 0)
-        return WholeWindows(
-            np.arange(len(served)), lambda some: gathered(served.__getitems__(torch.from_numpy(some)), data.targets)
-        )
-
-    series = data.series[:, list(data.targets)].cpu().double()
-    seasons = tuple(calendar_seasons(data.frame.freq))
-    return FittingRows(series=series, origins=origins, period=season(data), windows=windows, seasons=seasons)
+    return rows_to_fit(data, period=season(data))
 
 
-def fit_nlinear(data: PreparedData | PanelData, rows: FittingRows | None = None) -> Float[Tensor, "P L"]:
+def fit_nlinear(data: Prepared, rows: FittingRows | None = None) -> Float[Tensor, "P L"]:
     """NLinear by least squares, L = seq_len, over all train windows and targets, for `FittedLinear`.
 
     rows: those of the data, where they are known. Zeng et al. 2023, "Are Transformers Effective for Time Series
@@ -151,7 +126,7 @@ def fit_nlinear(data: PreparedData | PanelData, rows: FittingRows | None = None)
     return as_weight(linear)
 
 
-def fit_baselines(data: PreparedData | PanelData, *, ridge: bool = True) -> dict[str, Tensor]:
+def fit_baselines(data: Prepared, *, ridge: bool = True) -> dict[str, Tensor]:
     """The weights of the fitted baselines, by their names in a checkpoint: the keys of WEIGHTS, and RIDGE_EFFECT.
 
     ridge: whether that one is wanted, which takes longest. Without NLinear for a panel in which no train window lies
@@ -163,7 +138,7 @@ def fit_baselines(data: PreparedData | PanelData, *, ridge: bool = True) -> dict
     return {**nlinear, **(fit_ridge(data, rows) if ridge else {})}
 
 
-def fit_ridge(data: PreparedData | PanelData, rows: FittingRows) -> dict[str, Tensor]:
+def fit_ridge(data: Prepared, rows: FittingRows) -> dict[str, Tensor]:
     """The ridge among the baselines, see `fit_baselines`."""
     ridge = Ridge(window=window_shape(data), columns=None if data.covariate_sizes else "shared")
     ridge.fit(rows)
@@ -174,7 +149,7 @@ def fit_ridge(data: PreparedData | PanelData, rows: FittingRows) -> dict[str, Te
 
 
 def make_baselines(
-    data: PreparedData | PanelData, *, fitted: Mapping[str, Tensor] | None = None, offset: int = 0
+    data: Prepared, *, fitted: Mapping[str, Tensor] | None = None, offset: int = 0
 ) -> dict[str, ForecastModel]:
     """The baselines for forecasts that begin `offset` steps after their windows, by their names in metrics.json.
 

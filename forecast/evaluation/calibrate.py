@@ -9,10 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.data.panel.prepare import PanelData
-from forecast.data.panel.windows import PanelWindows
-from forecast.data.prepare import PreparedData
-from forecast.data.windows import Batch, WindowDataset
+from forecast.data.prepare import Prepared
+from forecast.data.windows import Batch, Windows
 from forecast.evaluation.baselines import season
 from forecast.evaluation.conformal import GRID, Calibration, Unrest, blocks_needed, conformal_margins, own_interval
 from forecast.evaluation.evaluate import CHUNK, check_finite, exact_float32, look_back_of
@@ -30,12 +28,10 @@ class Part:
     windows: range
 
 
-def block_count(windows: WindowDataset | PanelWindows, pred_len: int) -> int:
+def block_count(windows: Windows, pred_len: int) -> int:
     """How many windows of a split have targets that no other one has."""
-    if isinstance(windows, PanelWindows):
-        counts = windows.origins.counts
-        return int(((counts[counts > 0] + pred_len - 1) // pred_len).sum())
-    return (len(windows) + pred_len - 1) // pred_len
+    counts = windows.counts
+    return int(((counts[counts > 0] + pred_len - 1) // pred_len).sum())
 
 
 def possible_levels(levels: Sequence[float], blocks: int) -> list[float]:
@@ -46,7 +42,7 @@ def possible_levels(levels: Sequence[float], blocks: int) -> list[float]:
 @torch.inference_mode()
 def calibrate(
     parts: Sequence[Part],
-    data: PreparedData | PanelData,
+    data: Prepared,
     *,
     levels: Sequence[float],
     batch_size: int,
@@ -96,8 +92,8 @@ class Scoring:
 
     def __init__(
         self,
-        windows: WindowDataset | PanelWindows,
-        data: PreparedData | PanelData,
+        windows: Windows,
+        data: Prepared,
         levels: Sequence[float],
         *,
         rows: int,
@@ -132,7 +128,7 @@ class Scoring:
         return outside.unbind(-1)
 
 
-def numbered_batches(windows: WindowDataset | PanelWindows, numbers: range, batch_size: int) -> Iterator[Batch]:
+def numbered_batches(windows: Windows, numbers: range, batch_size: int) -> Iterator[Batch]:
     """Windows by their numbers, CHUNK at a time; about `batch_size` are gathered at once."""
     gathered = max(1, round(batch_size / CHUNK)) * CHUNK
     for some in torch.split(torch.from_numpy(np.array(numbers, dtype=np.int64)).to(windows.home), gathered):

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.data.windows import Batch
 from forecast.evaluation.baselines import season
 from forecast.evaluation.evaluate import (
@@ -41,7 +40,7 @@ SURE = 2.0  # standard errors above 0 from which an importance counts
 
 @torch.inference_mode()
 def column_use(
-    model: nn.Module, data: PreparedData | PanelData, *, split: str, protocol: Protocol, roles: Mapping[str, str]
+    model: nn.Module, data: Prepared, *, split: str, protocol: Protocol, roles: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
     """Of each column in `roles` (its name -> its role) what it is worth on windows of a split.
 
@@ -70,9 +69,7 @@ def column_use(
 
 
 @torch.inference_mode()
-def rests_on(
-    model: nn.Module, data: PreparedData | PanelData, *, split: str, protocol: Protocol
-) -> dict[str, list[dict[str, Any]]]:
+def rests_on(model: nn.Module, data: Prepared, *, split: str, protocol: Protocol) -> dict[str, list[dict[str, Any]]]:
     """What a forecast rests on: each column, and each block of the past of all columns, as `column_use` measures it.
 
     columns: `name` and that summary; blocks: `first` and `last`, steps before the origin counted from 1. Blocks end at
@@ -123,7 +120,7 @@ def _other_past(batch: Batch, first: int, last: int, order: Tensor) -> Batch:
 
 
 def chosen_windows(
-    model: nn.Module, data: PreparedData | PanelData, *, split: str, protocol: Protocol, columns: int
+    model: nn.Module, data: Prepared, *, split: str, protocol: Protocol, columns: int
 ) -> tuple[Batch, int]:
     """Evenly spaced windows of a split that count, and how many of them share no forecast step with another."""
     windows = data.windows(split, look_back=longest_look_back([model], data))
@@ -134,11 +131,11 @@ def chosen_windows(
     most = max(2, min(affordable, MOST_BYTES // windows.window_bytes))
     numbers = [number * protocol.stride for number in evenly_spaced(count, most)]
     apart = count * protocol.stride // data.pred_len
-    independent = len(numbers) if isinstance(data, PanelData) else max(2, min(len(numbers), apart))
+    independent = len(numbers) if data.frame.id_column is not None else max(2, min(len(numbers), apart))
     return windows.__getitems__(numbers), independent
 
 
-def exchanged(batch: Batch, data: PreparedData | PanelData, name: str, order: Tensor) -> Batch:
+def exchanged(batch: Batch, data: Prepared, name: str, order: Tensor) -> Batch:
     """The windows (B of them) with the column of this name of the windows `order` (B,)."""
 
     def with_column(values: Tensor, column: int) -> Tensor:
@@ -154,7 +151,7 @@ def exchanged(batch: Batch, data: PreparedData | PanelData, name: str, order: Te
     return batch._replace(past=with_column(batch.past, data.frame.columns.index(name)))
 
 
-def roles_of(data: PreparedData | PanelData) -> dict[str, str]:
+def roles_of(data: Prepared) -> dict[str, str]:
     """The role of each column beside the targets, by its name."""
     observed = [name for name in data.frame.columns[: data.n_columns] if name not in data.target_names]
     return {
@@ -164,9 +161,9 @@ def roles_of(data: PreparedData | PanelData) -> dict[str, str]:
     }
 
 
-def facts_of(data: PreparedData | PanelData) -> tuple[str, ...]:
+def facts_of(data: Prepared) -> tuple[str, ...]:
     """The facts of the series of a panel: the last known features."""
-    return data.frame.facts.names if isinstance(data, PanelData) and data.frame.facts is not None else ()
+    return () if data.frame.facts is None else data.frame.facts.names
 
 
 def _exchange(count: int, generator: torch.Generator) -> Tensor:

@@ -10,8 +10,7 @@ from jaxtyping import Float
 from scipy.optimize import nnls
 from torch import Tensor
 
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.evaluation.calibrate import MOST_FITS, block_count, numbered_batches
 from forecast.evaluation.evaluate import check_finite, exact_float32
 from forecast.models.weighted_ensemble import WeightedEnsemble, blocks_of
@@ -46,9 +45,7 @@ class MemberErrors(NamedTuple):
 
 
 @torch.inference_mode()
-def member_errors(
-    model: WeightedEnsemble, data: PreparedData | PanelData, *, batch_size: int, device: torch.device
-) -> MemberErrors:
+def member_errors(model: WeightedEnsemble, data: Prepared, *, batch_size: int, device: torch.device) -> MemberErrors:
     """The errors of an ensemble's members on the validation windows."""
     data = data.on(device)
     windows = data.windows("val", look_back=max(data.seq_len, model.look_back))

@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.training.closed_form import as_fitted, fit_closed_form
 from forecast.training.combined import combine, is_combined
 from forecast.training.fit import Plan, Trained, fit
 from forecast.training.throughput import Throughput
 
 
-def fit_model(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any]) -> Trained:
+def fit_model(plan: Plan, data: Prepared, record: dict[str, Any]) -> Trained:
     """By gradient steps, at once, or of finished trainings; raises as `fit`, `fit_closed_form` and `combine` do."""
     if is_combined(plan.config["model"]):
         return combine(plan, data, record)

@@ -11,8 +11,7 @@ import torch
 from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.calibrate import Part, block_count, calibrate
 from forecast.evaluation.conformal import CALIBRATION, blocks_needed
@@ -23,7 +22,7 @@ from forecast.training.cross_fit import HALVES, chosen_weights
 log = logging.getLogger(__name__)
 
 
-def check_levels(levels: Sequence[float], data: PreparedData | PanelData, *, typed: bool) -> None:
+def check_levels(levels: Sequence[float], data: Prepared, *, typed: bool) -> None:
     """Says which levels the validation windows are too few for; UserError where they were asked for by name."""
     windows = data.windows("val")
     blocks = block_count(windows, data.pred_len)
@@ -39,9 +38,7 @@ def check_levels(levels: Sequence[float], data: PreparedData | PanelData, *, typ
     log.warning("No intervals of %s %%: %s.", ", ".join(map(name_of, beyond)), have)
 
 
-def add_calibration(
-    path: Path, folder: Path, data: PreparedData | PanelData, *, levels: Sequence[float], device: torch.device
-) -> None:
+def add_calibration(path: Path, folder: Path, data: Prepared, *, levels: Sequence[float], device: torch.device) -> None:
     """Calibrates the intervals of a checkpoint on the validation windows, and writes them into it.
 
     folder: of the run. Where the halves of these windows have chosen weights of their own, each half is forecast with

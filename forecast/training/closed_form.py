@@ -12,8 +12,7 @@ import torch
 from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import build_model
 from forecast.data.guessing.train_command import hydra_value
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
 from forecast.evaluation.leakage import check_leakage
@@ -29,7 +28,7 @@ log = logging.getLogger(__name__)
 CPU = torch.device("cpu")
 
 
-def fit_closed_form(plan: Plan, model: FittedModel, data: PreparedData | PanelData, record: dict[str, Any]) -> Trained:
+def fit_closed_form(plan: Plan, model: FittedModel, data: Prepared, record: dict[str, Any]) -> Trained:
     """Fits a model and writes its checkpoint, under both names. The saved config has the options that were chosen.
 
     Raises UserError when the options do not fit the data, when something leaks, and when a file cannot be written.

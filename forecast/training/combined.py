@@ -14,8 +14,7 @@ from forecast.checkpoint.heads import spread_of
 from forecast.checkpoint.load import Checkpoint, build_model, calendar_encoding, load_checkpoint, window_of
 from forecast.config.allow_list import resolve_target
 from forecast.data.guessing.train_command import hydra_value
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.baselines import saved_fits
 from forecast.evaluation.leakage import check_leakage
@@ -68,7 +67,7 @@ def is_combined(model: Mapping[str, Any]) -> bool:
     return isinstance(kind, type) and issubclass(kind, WeightedEnsemble)
 
 
-def baselines_of(config: dict[str, Any], data: PreparedData | PanelData, *, checksum: str) -> dict[str, Tensor]:
+def baselines_of(config: dict[str, Any], data: Prepared, *, checksum: str) -> dict[str, Tensor]:
     """The fitted baselines of a member whose windows are those of an ensemble, ridge included; empty without one."""
     for run in config["model"]["runs"]:
         member = read_member(Path(run)).checkpoint
@@ -79,7 +78,7 @@ def baselines_of(config: dict[str, Any], data: PreparedData | PanelData, *, chec
     return {}
 
 
-def combine(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any]) -> Trained:
+def combine(plan: Plan, data: Prepared, record: dict[str, Any]) -> Trained:
     """Finds the weights of an ensemble, and writes its checkpoint under both names.
 
     The mean of the members stays where it errs less than the best of them alone does, each weighed, or chosen, on one
@@ -150,7 +149,7 @@ class Weighing:
         self,
         config: dict[str, Any],
         members: Sequence[Member],
-        data: PreparedData | PanelData,
+        data: Prepared,
         record: dict[str, Any],
     ) -> None:
         self.config = {**config, "model": {**config["model"], **record["options"], "blocks": 1}}

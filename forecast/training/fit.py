@@ -18,8 +18,7 @@ from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint
 from forecast.config.build import build
 from forecast.config.distributed import rank
 from forecast.config.job import in_sweep
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
@@ -76,7 +75,7 @@ class Trained:
     processes: int = 1
 
 
-def fit(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any], throughput: Throughput) -> Trained:
+def fit(plan: Plan, data: Prepared, record: dict[str, Any], throughput: Throughput) -> Trained:
     """Builds model and trainer and fits, from the beginning or from a checkpoint.
 
     Ctrl-C before there is a checkpoint is KeyboardInterrupt. Raises UserError when nothing was trained.
@@ -128,16 +127,14 @@ def make_module(config: dict[str, Any], model: ForecastModel, record: dict[str, 
     )
 
 
-def make_batches(
-    config: dict[str, Any], model: ForecastModel, data: PreparedData | PanelData, **others: int
-) -> ForecastDataModule:
+def make_batches(config: dict[str, Any], model: ForecastModel, data: Prepared, **others: int) -> ForecastDataModule:
     """The batches of a config. others: in place of its own."""
     drawn = {key: config["data"][key] for key in ("windows_per_epoch", "sampling") if key in config["data"]}
     drawn |= {"batch_size": config["data"]["batch_size"], "seed": config["seed"], "masked": model.trains_on_past}
     return ForecastDataModule(data, look_back=model.look_back, **drawn | others)
 
 
-def checked_model(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any]) -> ForecastModel:
+def checked_model(plan: Plan, data: Prepared, record: dict[str, Any]) -> ForecastModel:
     """The model with fresh weights; logs when single-head attention ignores model.n_heads.
 
     Raises UserError for sizes that cannot work together, for a checkpoint of another model, and when something leaks.
@@ -160,7 +157,7 @@ def checked_model(plan: Plan, data: PreparedData | PanelData, record: dict[str, 
     return model
 
 
-def prepared_model(plan: Plan, data: PreparedData | PanelData, record: dict[str, Any]) -> ForecastModel:
+def prepared_model(plan: Plan, data: Prepared, record: dict[str, Any]) -> ForecastModel:
     """A fresh model whose fitted part is fitted; what that has chosen is in the record's config from now on.
 
     Raises UserError for initial weights that are not of such a model, and where the options do not fit the data.

@@ -6,8 +6,7 @@ from itertools import groupby, islice
 
 import torch
 
-from forecast.data.panel.windows import PanelWindows
-from forecast.data.windows import Batch, WindowDataset
+from forecast.data.windows import Batch, Windows
 from forecast.training.samplers import BatchesInOrder, TrainBatches
 
 # So many bytes of batches are gathered at once: enough to share the cost of a call, few enough to stay in the cache.
@@ -26,7 +25,7 @@ class WindowLoader:
 
     def __init__(
         self,
-        windows: WindowDataset | PanelWindows,
+        windows: Windows,
         batches: TrainBatches | BatchesInOrder,
         *,
         clock: Callable[[], float] = time.perf_counter,

@@ -20,8 +20,8 @@ from forecast.checkpoint.formats import FORMAT, PANEL, RECORD
 from forecast.checkpoint.load import WEIGHTS_PREFIX, calendar_encoding
 from forecast.config.commit import commit
 from forecast.config.trust import own_code, trusted
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
+from forecast.data.scaling import Scaler
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
 from forecast.evaluation.naive_errors import naive_errors
@@ -50,7 +50,7 @@ def make_record(
     config: dict[str, Any],
     choices: dict[str, str | None],
     source: Source,
-    data: PreparedData | PanelData,
+    data: Prepared,
     fitted: Mapping[str, Tensor],
 ) -> dict[str, Any]:
     """The record of a training as far as it is known before the model is built; `complete_record` adds the rest.
@@ -60,7 +60,7 @@ def make_record(
     """
     described = (
         describe_data(config, source, data)
-        if isinstance(data, PreparedData)
+        if data.frame.id_column is None
         else describe_panel(data, source.describe(data.frame))
     )
     return {
@@ -69,7 +69,7 @@ def make_record(
         "config": config,
         "choices": choices,
         "data": described,
-        **({} if isinstance(data, PreparedData) else {PANEL: panel_entry(data)}),
+        **({} if data.frame.id_column is None else {PANEL: panel_entry(data)}),
         **fitted,
     }
 
@@ -93,21 +93,20 @@ def weights_only_content(model: nn.Module, record: dict[str, Any], **more: Any) 
     }
 
 
-def trained_until(data: PreparedData | PanelData) -> str:
+def trained_until(data: Prepared) -> str:
     """The time of the last train row."""
-    if isinstance(data, PanelData):
-        return panel_until(data)
-    return str(data.frame.timestamps[data.splits["train"].stop - 1])
+    return panel_until(data)
 
 
-def describe_data(config: dict[str, Any], source: Source, data: PreparedData) -> dict[str, Any]:
+def describe_data(config: dict[str, Any], source: Source, data: Prepared) -> dict[str, Any]:
     """Where the data came from, what the model must know of them, what was filled in and the windows that it cost."""
     left_out = {name: data.windows(name).left_out for name in ("train", "val", "test")}
     if any(left_out.values()):
         counts = ", ".join(f"{count} of {name}" for name, count in left_out.items())
         log.info("data.gaps=%s: windows left out beside gaps: %s", data.frame.repair.policy, counts)
-    if data.scaler.constant:
-        log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(data.scaler.constant))
+    scaler = data.scaler
+    if constant := [name for name, flag in zip(data.frame.columns, scaler.constant[0], strict=True) if flag]:
+        log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(constant))
     return {
         **source.describe(data.frame),
         "columns": list(data.frame.columns),
@@ -117,9 +116,9 @@ def describe_data(config: dict[str, Any], source: Source, data: PreparedData) ->
         "freq": data.frame.freq,
         "time_format": data.frame.time_format,
         "season": data.season,
-        "scaler": data.scaler.state(),
-        "scaling": data.scaler.how,
-        "splits": {name: [rows.start, rows.stop] for name, rows in data.splits.items()},
+        "scaler": Scaler(scaler.mean[0], scaler.std[0], data.frame.columns).state(),
+        "scaling": scaler.how,
+        "splits": {name: [rows.alone.start, rows.alone.stop] for name, rows in data.splits.items()},
         "trained_until": trained_until(data),
         "naive": naive_errors(data, "train").state(),
         "gaps": {**asdict(data.frame.repair), "windows_left_out": left_out},

@@ -6,20 +6,19 @@ both models compute in the same units. Written as RUN/checkpoints/refit.ckpt.
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import lightning.pytorch as pl
+import numpy as np
 from lightning.pytorch.callbacks import Callback, DeviceStatsMonitor, EarlyStopping, LearningRateMonitor, ProgressBar
 from lightning.pytorch.callbacks import Checkpoint as CheckpointCallback
 
 from forecast.checkpoint.formats import REFIT
 from forecast.checkpoint.load import Checkpoint, build_model
 from forecast.config.build import build
-from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.splits import PanelRows
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
 from forecast.models.base import FittedModel, FittingRows, ForecastModel
@@ -57,7 +56,7 @@ class StopAt(Callback):
 def refit(
     plan: Plan,
     held_out: Checkpoint,
-    data: PreparedData | PanelData,
+    data: Prepared,
     *,
     rows: Literal["val"] | bool,
     metrics: dict[str, Any],
@@ -107,25 +106,21 @@ def refit(
     return Refitted(path, learnt, time.perf_counter() - begin)
 
 
-def with_more_rows(
-    data: PreparedData | PanelData, rows: Literal["val"] | bool
-) -> tuple[PreparedData | PanelData, list[str]]:
-    """The data whose train rows are all rows, those after the test of one series included, or those of train and val.
+def with_more_rows(data: Prepared, rows: Literal["val"] | bool) -> tuple[Prepared, list[str]]:
+    """The data whose train rows are all rows, those after the test included, or those of train and val.
 
     And the names of the splits whose rows they are. The other splits stay, and share their rows.
     """
     learnt = ["train", "val"] if rows == "val" else list(data.splits)
-    if isinstance(data, PanelData):
-        train = PanelRows(data.splits["train"].first, data.splits[learnt[-1]].stop)
-        return replace(data, splits={**data.splits, "train": train}), learnt
-    end = max(data.splits[name].stop for name in learnt)
-    return replace(data, splits={**data.splits, "train": range(data.splits["train"].start, end)}), learnt
+    end = np.max([data.splits[name].stop for name in learnt], axis=0)
+    train = PanelRows(data.splits["train"].first, end)
+    return data.but(splits={**data.splits, "train": train}), learnt
 
 
 def fitted_again(
     fit: Callable[[FittingRows, FittingRows], dict[str, Any]],
-    data: PreparedData | PanelData,
-    whole: PreparedData | PanelData,
+    data: Prepared,
+    whole: Prepared,
 ) -> dict[str, Any]:
     """Fits to the whole, with what was chosen on the val rows; returns the options as they are then."""
     try:
@@ -138,8 +133,8 @@ def train_for(
     steps: int,
     plan: Plan,
     model: ForecastModel,
-    data: PreparedData | PanelData,
-    whole: PreparedData | PanelData,
+    data: Prepared,
+    whole: Prepared,
     *,
     processes: int,
 ) -> None:

@@ -16,8 +16,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 
 from forecast.checkpoint.load import calendar_encoding
 from forecast.config.build import build
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
 from forecast.evaluation.evaluate import Protocol, counted_windows
@@ -106,9 +105,9 @@ class Trials:
     read: gives the data of a plan.
     """
 
-    def __init__(self, read: Callable[[Plan], PreparedData | PanelData]) -> None:
+    def __init__(self, read: Callable[[Plan], Prepared]) -> None:
         self.read = read
-        self.known: dict[str, tuple[PreparedData | PanelData, dict[str, Any]]] = {}
+        self.known: dict[str, tuple[Prepared, dict[str, Any]]] = {}
         self.said = False
 
     def run(self, plan: Plan, *, report: Report, deadline: float, clock: Clock = time.monotonic) -> Outcome:
@@ -129,7 +128,7 @@ class Trials:
             ended = self._train(plan, data, record, watched)
         return Outcome(error=watched.error, epochs=watched.epochs, ended=ended)
 
-    def _data(self, plan: Plan) -> tuple[PreparedData | PanelData, dict[str, Any]]:
+    def _data(self, plan: Plan) -> tuple[Prepared, dict[str, Any]]:
         config = plan.config
         counted = {key: value for key, value in config["data"].items() if key != "batch_size"}
         key = repr((counted, config["seq_len"], config["pred_len"], calendar_encoding(config)))
@@ -142,7 +141,7 @@ class Trials:
             self.known[key] = data, make_record(config, plan.choices, plan.source, data, {})
         return self.known[key]
 
-    def _train(self, plan: Plan, data: PreparedData | PanelData, record: dict[str, Any], watched: Watched) -> Ended:
+    def _train(self, plan: Plan, data: Prepared, record: dict[str, Any], watched: Watched) -> Ended:
         at_once = as_fitted(plan, record)
         if at_once is not None:
             try:

@@ -7,15 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.evaluation.conformal import Calibration, Unrest
 from forecast.evaluation.evaluate import CHUNK, exact_float32, forecast_of, look_back_of
 from forecast.models.base import ForecastModel
 
 
 @torch.inference_mode()
-def plain_calibration(model: ForecastModel, data: PreparedData | PanelData, levels: Sequence[float]) -> Calibration:
+def plain_calibration(model: ForecastModel, data: Prepared, levels: Sequence[float]) -> Calibration:
     """One margin for each step and column: the residual of rank ceil((n + 1) level / 100) of n (Vovk et al. 2005).
 
     Computed by NumPy from the forecasts of best.ckpt, as textbooks have it: no factor for the past of a window, and

@@ -15,8 +15,7 @@ from forecast.commands.trainings import train
 from forecast.config.build import build
 from forecast.config.entry import composed
 from forecast.data.guessing.train_command import hydra_value
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
 from forecast.errors import UserError, closest
 from forecast.evaluation.calibrate import Part, calibrate
@@ -131,7 +130,7 @@ def measured(folder: Path) -> dict[str, Any]:
     return {**errors, "calibration": counts, "intervals": blocks}
 
 
-def uncrossed(model: ForecastModel, data: PreparedData | PanelData, config: Mapping[str, Any]) -> Calibration:
+def uncrossed(model: ForecastModel, data: Prepared, config: Mapping[str, Any]) -> Calibration:
     """The calibration by best.ckpt itself, on all validation windows."""
     part = Part(model=model, windows=range(len(data.windows("val"))))
     found = calibrate([part], data, levels=LEVELS, batch_size=config["data"]["batch_size"], device=CPU)
@@ -140,7 +139,7 @@ def uncrossed(model: ForecastModel, data: PreparedData | PanelData, config: Mapp
 
 
 def evaluated(
-    checkpoint: Checkpoint, source: Source, data: PreparedData | PanelData, intervals: Intervals
+    checkpoint: Checkpoint, source: Source, data: Prepared, intervals: Intervals
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """The block of metrics.json for test, that for val, and of the first what the page shows."""
     result = evaluate_checkpoint(

@@ -8,7 +8,6 @@ import torch
 
 from forecast.commands.training_data import begin
 from forecast.config.build import build
-from forecast.data.panel.prepare import PanelData
 from forecast.training.fit import Plan, checked_model, make_batches
 
 LONGEST, FEWEST = 1.5, 3  # seconds and steps of a trial
@@ -74,7 +73,7 @@ def measure(plan: Plan) -> Pace:
         batch_size=batch_size,
         seconds=OVERHEAD * seconds,
         validation=OVERHEAD * once * windows / len(first.past) + 0.1,
-        panel=isinstance(data, PanelData),
+        panel=data.frame.id_column is not None,
     )
 
 

@@ -24,8 +24,7 @@ from forecast.commands.training_data import begin, read_data
 from forecast.config.build import build
 from forecast.config.entry import call
 from forecast.data.guessing.train_command import hydra_value
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.documents import read_json
 from forecast.errors import UserError
 from forecast.evaluation.blocks import all_metrics
@@ -92,13 +91,13 @@ def _train(cfg: DictConfig) -> dict[str, Any]:
     return {"seconds": seconds, **counted, **judged(chosen_checkpoint(plan.folder), data, protocol)}
 
 
-def judged(checkpoint: Checkpoint, data: PreparedData | PanelData, protocol: Protocol) -> dict[str, Any]:
+def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol) -> dict[str, Any]:
     """The errors of a checkpoint on val and test windows, and the seconds that they took."""
     model, found = checkpoint.model(), dict[str, Any]()
     options: Any = {"protocol": protocol, "batch_size": checkpoint.config["data"]["batch_size"], "device": CPU}
     for split in SPLITS:
         start = time.perf_counter()
-        if isinstance(data, PanelData):
+        if data.frame.id_column is not None:
             other = evaluate_panel(model, data, split=split, fitted=None, **options)
             overall = other.errors.overall(other.naive)
         else:
