@@ -670,3 +670,18 @@ def test_every_printed_command_of_a_real_file_reads_it(file):
             continue
         frame = read_frame(file, **layout_in(command))
         assert np.isfinite(frame.values).all() and len(frame) > 50
+
+
+@pytest.mark.parametrize(("names", "months"), [("%b", True), ("%B", True), ("m%m", False)])
+def test_columns_that_are_months_are_told_to_be_one_series(path, names, months):
+    columns = [stamp.strftime(names) for stamp in pd.date_range("2001-01-01", periods=12, freq="MS")]
+    noise = np.random.default_rng(0).normal(size=(60, 12)).round(3)
+    data = pd.DataFrame(noise, columns=columns)
+    data.insert(0, "year", range(1950, 2010))
+    check = checked(path, lines_of(data))
+    assert any(text.startswith("Twelve columns are named as months") for text in check.findings.texts("note")) == months
+    written = data.melt("year")
+    written["date"] = written.pop("year").astype(str) + "-" + written.pop("variable")
+    if months:
+        again = checked(path, lines_of(written))
+        assert again.freq == "MS" and again.command

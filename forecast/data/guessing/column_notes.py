@@ -6,6 +6,7 @@ import numpy.typing as npt
 from forecast.data.cells import FloatArray
 from forecast.data.findings import Findings, counted, quoted
 from forecast.data.reading.table import Table
+from forecast.data.reading.time_formats import MONTH_NUMBERS
 
 FAR = 10.0  # robust standard deviations from the median
 JUMP = 20.0  # robust standard deviations of the steps, there and back again
@@ -15,6 +16,12 @@ _TO_SIGMA = 1.4826  # of a normal distribution: standard deviation / median abso
 
 def note_columns(table: Table, findings: Findings) -> list[int]:
     """Notes on the columns of a table; the number of outliers of each of them (C)."""
+    if len({MONTH_NUMBERS.get(name.strip().lower()) for name in table.columns} - {None}) == 12:
+        findings.add(
+            "note",
+            "Twelve columns are named as months: they may be one series, a row a year. To forecast that, write a row "
+            "for each month with its time as 1987-Jan (of a DataFrame df.melt(YEAR) does so), and name that file.",
+        )
     outliers = [find_outliers(column) for column in table.values.T]
     worst = [
         int(rows[abs(column[rows] - np.median(column[np.isfinite(column)])).argmax()]) if rows.size else -1

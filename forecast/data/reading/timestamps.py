@@ -285,16 +285,16 @@ def _local_days(
     clocks = (known - known.normalize()).unique()
     if not 0 < len(clocks) <= _MOST_CLOCKS or len(held) < 2:
         return None, None, []
-    signed = [_signed(texts[i]) for i in held.tolist()]
-    minutes = list(map(_minutes, signed))
+    cells = [texts[i] for i in held.tolist()]
+    minutes = _minutes(cells)
     offsets = pd.to_timedelta(minutes, unit="min")
     local = known + offsets
     kinds = offsets.unique()
     midnights = bool((local == local.normalize()).all())
     one_clock = midnights or (len(kinds) > 1 and len((local - local.normalize()).unique()) == 1)
     if one_clock and any(minutes) and len(local.unique()) == len(known.unique()):
-        zone = _zone_of(known, minutes)
-        spelled = sorted({m[0] if m else "Z" for m in signed})
+        zone = zone_of_offsets(cells, known)
+        spelled = sorted({offset[0] if (offset := _SIGNED.search(cell)) else "Z" for cell in cells})
         days = pd.Series(pd.NaT, index=range(len(stamps)), dtype="datetime64[ns]")
         days.iloc[held] = local.to_numpy()
         reads = f", as data.time_zone={zone} reads them" if zone else ""
@@ -310,24 +310,20 @@ def _local_days(
 
 
 def zone_of_offsets(texts: Sequence[str], stamps: pd.DatetimeIndex) -> str | None:
-    """The zone in whose clock texts (U,) are written that mean these instants in UTC (U,); None where there is none."""
-    return _zone_of(stamps, [_minutes(_signed(text)) for text in texts])
+    """The zone in whose clock texts (U,) are written that mean these instants in UTC (U,); None where there is none.
 
-
-def _signed(text: str) -> re.Match[str] | None:
-    return _SIGNED.search(text) if _OFFSET.search(text) else None
-
-
-def _minutes(offset: re.Match[str] | None) -> int:
-    """The minutes of an offset from UTC."""
-    return int(f"{offset[1]}1") * (60 * int(offset[2]) + int(offset[3] or 0)) if offset else 0
-
-
-def _zone_of(stamps: pd.DatetimeIndex, minutes: Sequence[int]) -> str | None:
-    """A zone with these offsets (N,) at these instants (N,): the offset itself where it is one, of whole hours."""
+    The offset itself where it is one, of whole hours.
+    """
+    minutes = _minutes(texts)
     if len(set(minutes)) == 1 and minutes[0] % 60 == 0:
         return f"Etc/GMT{-minutes[0] // 60:+d}" if minutes[0] else "UTC"
-    return _zone_with(stamps, pd.to_timedelta(list(minutes), unit="min"))
+    return _zone_with(stamps, pd.to_timedelta(minutes, unit="min"))
+
+
+def _minutes(texts: Sequence[str]) -> list[int]:
+    """The offsets (U,) from UTC of texts (U,), in minutes; 0 for one without."""
+    signed = [_SIGNED.search(text) if _OFFSET.search(text) else None for text in texts]
+    return [int(f"{m[1]}1") * (60 * int(m[2]) + int(m[3] or 0)) if m else 0 for m in signed]
 
 
 def _zone_with(stamps: pd.DatetimeIndex, offsets: pd.TimedeltaIndex) -> str | None:
