@@ -261,3 +261,13 @@ def test_midnights_written_in_utc_are_said_to_be_days_of_a_zone_that_reads_them(
     assert any("data.time_zone=Europe/Berlin reads them as days" in text for text in check.findings.texts("note"))
     frame = read_frame(tmp_path / "my.csv", time_zone="Europe/Berlin")
     assert (frame.timestamps == stamps.tz_localize(None)).all() and frame.freq == "D"
+
+
+def test_local_midnights_of_a_typed_panel_are_days(tmp_path):
+    pytest.importorskip("pyarrow")
+    stamps = pd.date_range("2022-01-01", periods=300, freq="D", tz="Europe/Berlin")
+    hours = pd.date_range("2022-01-01", periods=300, freq="h", tz="Europe/Berlin")
+    for times, first, freq in ((stamps, "2022-01-01 00:00", "D"), (hours, "2021-12-31 23:00", "h")):
+        as_panel(pd.DataFrame({"date": times, "y": values(300, 7)})).to_parquet(tmp_path / "panel.parquet", index=False)
+        panel = read(tmp_path / "panel.parquet", id_column="id")
+        assert panel.freq == freq and panel.first == pd.Timestamp(first) and set(panel.lengths) == {300}

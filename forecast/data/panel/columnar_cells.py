@@ -153,6 +153,9 @@ class Times:
         self._is_time = alone is not None and (pa.types.is_timestamp(alone) or pa.types.is_date(alone))
         self._is_whole = alone is not None and pa.types.is_integer(alone) and layout.time_format is None
         self._of_codes: IntArray | None = None
+        self._zone: str | None = None  # of times that are midnights there so far, and so days
+        if self._is_time and layout.time_zone is None:
+            self._zone = getattr(alone, "tz", None)
         self._faults: dict[int, str] = {}
         self.stepped = False
         self.time_format: str | None = None
@@ -207,7 +210,7 @@ class Times:
     def times(self, collected: IntArray, where: Callable[[int], str]) -> IntArray:
         """The times (n,) of what was collected: nanoseconds, or steps; UserError for an unreadable one."""
         if self._of_codes is None:
-            return collected
+            return collected if self._zone is None else _by_clock(collected, self._zone)
         codes = np.searchsorted(np.array(sorted(self._numbers)), collected) if self._is_whole else collected
         if self._faults and (bad := np.isin(codes, list(self._faults))).any():
             row = int(bad.argmax())
@@ -223,10 +226,17 @@ class Times:
 
         zone = getattr(column.type, "tz", None)
         stamps = np.asarray(column.cast(pa.timestamp("ns", zone)).cast(pa.int64()))
-        if zone is None or self._layout.time_zone is None:
-            return stamps
-        local = pd.DatetimeIndex(stamps.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(self._layout.time_zone)
-        return nanoseconds(local.tz_localize(None))
+        if zone is not None and self._layout.time_zone is not None:
+            return _by_clock(stamps, self._layout.time_zone)
+        if self._zone is not None and (_by_clock(stamps, self._zone) % pd.Timedelta(days=1).value).any():
+            self._zone = None
+        return stamps
+
+
+def _by_clock(instants: IntArray, zone: str) -> IntArray:
+    """Nanoseconds in UTC (n,) as those that the clock of a zone shows."""
+    local = pd.DatetimeIndex(instants.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(zone)
+    return nanoseconds(local.tz_localize(None))
 
 
 def as_column(rows: IntArray) -> Any:
