@@ -166,9 +166,8 @@ def backtest_table(
     split = FoldSplit(folds=folds, step=step or pred_len, horizon=pred_len)
     data = checkpoint_folds(forecaster, path, split, reading)
     table: pd.DataFrame = fold_forecasts(forecaster, data, folds=folds, step=split.step)
-    known = vars(data.frame)
-    for name in ("cutoff", "time") if "time_zone" in known else ():
-        table[name] = in_zone(table[name], known["time_zone"], zone)
+    for name in ("cutoff", "time") if data.frame.id_column is None else ():
+        table[name] = in_zone(table[name], data.frame.time_zone, zone)
     return table
 
 

@@ -88,7 +88,10 @@ class SeriesFrame:
             ids=np.array([""]),
             first=self.timestamps[0],
             id_column=None,
-            **{key: getattr(self, key) for key in ("freq", "columns", "name", "repair", "checksum", "time_format")},
+            **{
+                key: getattr(self, key)
+                for key in ("freq", "columns", "name", "repair", "checksum", "time_format", "time_zone")
+            },
             categories=self.categories,
         )
 

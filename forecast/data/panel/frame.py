@@ -52,8 +52,8 @@ class PanelFrame:
     forecast calls them; None, of the ids, where a file without any is one series, whose id is empty. numbers: of steps
     without a calendar that of the step `first`, and how far apart they are in the file. repair: by which rule cells
     were filled. left_out: ids of series that were not taken, by the reason. checksum: of all bytes that were read.
-    time_format: see `Table`. categories: of columns whose values are numbers of words, from 1 on, the words; 0 is
-    another one. facts: of the series.
+    time_format, time_zone: see `Table`, the zone of one series alone. categories: of columns whose values are numbers
+    of words, from 1 on, the words; 0 is another one. facts: of the series.
     """
 
     values: FloatArray
@@ -72,6 +72,7 @@ class PanelFrame:
     left_out: Mapping[str, list[str]] = field(default_factory=dict)
     checksum: str | None = None
     time_format: str | None = None
+    time_zone: str | None = None
     categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
     facts: Facts | None = None
 
