@@ -81,9 +81,11 @@ def zone_of(table: object, usual: str = "date") -> tzinfo | None:
     """The time zone of a DataFrame's times; None without one, and of what is no DataFrame."""
     if not isinstance(table, pd.DataFrame):
         return None
-    name = time_column_of(table, usual)
-    times = table.index if isinstance(table.index, pd.DatetimeIndex) else table[name]
-    return getattr(times.dtype, "tz", None)
+    if isinstance(table.index, pd.DatetimeIndex):
+        return table.index.tz
+    columns = [usual] if usual in table.columns else list(table.columns)
+    zones = (getattr(table[name].dtype, "tz", None) for name in columns)
+    return next((zone for zone in zones if zone is not None), None)
 
 
 def in_zone(times: "pd.Series[pd.Timestamp]", known: str | None, zone: tzinfo | None) -> "pd.Series[pd.Timestamp]":

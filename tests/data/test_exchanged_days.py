@@ -76,3 +76,9 @@ def test_a_format_is_taken_at_its_word(tmp_path):
     stamps = pd.DatetimeIndex(exchanged(pd.date_range("2022-01-01", periods=365, freq="D")))
     path = write(tmp_path / "series.csv", stamps, "%Y-%m-%d")
     assert (read_frame(path, time_format="%Y-%m-%d").timestamps == stamps.sort_values()).all()
+
+
+def test_a_bar_in_a_format_may_be_one_of_the_cells(tmp_path):
+    stamps = pd.date_range("2022-01-01", periods=60, freq="D")
+    path = write(tmp_path / "series.csv", stamps, "%m|%d|%Y")
+    assert (read_frame(path, time_format="%m|%d|%Y").timestamps == stamps).all()

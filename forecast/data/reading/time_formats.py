@@ -216,8 +216,8 @@ def read_cells(cells: Sequence[str], time_format: str, *, guessed: bool = False)
         _, plain_text, plain_format = _BY_NAME[time_format]
         matches = [match_by_name(cell, time_format) for cell in cells]
         return _parsed([plain_text(match) if match else "" for match in matches], plain_format)
-    if "|" in time_format:
-        first, _, others = time_format.partition("|")
+    first, _, others = time_format.partition("|")
+    if has_year(first) and has_year(others):
         by_first = read_cells(cells, first)
         whole: pd.DatetimeIndex = pd.DatetimeIndex(by_first.where(by_first.notna(), read_cells(cells, others)))
         return whole
@@ -278,12 +278,17 @@ def _parsed(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
     return read
 
 
+def has_year(time_format: str) -> bool:
+    """Whether a format tells the year."""
+    return any(year in time_format.replace("%%", "") for year in ("%Y", "%y", "%G"))
+
+
 def check_format(time_format: str) -> None:
     """UserError for a format that `read_cells` does not know, or that has no year."""
     fix = "Write it as data.time_format='%d/%m/%Y %H:%M', with the directives of strptime, or as unix or unix_ms."
     if time_format in (ISO, *LESS_USUAL, *UNIX):
         return
-    if not any(year in time_format.replace("%%", "") for year in ("%Y", "%y", "%G")):
+    if not has_year(time_format):
         raise UserError(f"data.time_format={time_format!r} has no year (%Y or %y). {fix}")
     try:
         read_cells(["2000"], time_format)

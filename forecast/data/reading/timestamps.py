@@ -22,6 +22,7 @@ from forecast.data.reading.time_formats import (
     YEARS,
     ZONE_NAME,
     check_format,
+    has_year,
     is_year_and_number,
     midnights_as_24,
     possible_formats,
@@ -253,7 +254,7 @@ def _in_words(time_format: str) -> str:
     words = {"unix": "unix seconds", "unix_ms": "unix milliseconds", "unix_us": "unix microseconds"}
     words |= {"unix_ns": "unix nanoseconds", "quarter": "quarters", "week": "ISO weeks"}
     words |= {"year.month": "a year and its month, of which .1 is October", "excel": "days of a spreadsheet"}
-    if time_format in words or "|" in time_format:
+    if time_format in words or all(map(has_year, time_format.partition("|")[::2])):
         return words.get(time_format, f"format {time_format}")
     day, month = time_format.find("%d"), time_format.find("%m")
     order = "" if min(day, month) < 0 else "day first" if day < month else "month first"
