@@ -23,6 +23,7 @@ from forecast.data.windows import Windows, check_look_back, moved_if_it_fits
 from forecast.errors import UserError
 
 FARTHEST = 1e18  # standard deviations: errors are squared in float32
+MOST_KEPT = 2**30  # bytes of scaled rows that are kept beside those of the file
 _ROWS = 10_000  # made at a time: whole, the steps between would take several times the memory of the rows
 
 
@@ -87,8 +88,10 @@ class Prepared:
 
     @cached_property
     def kept(self) -> Tensor | None:
-        """The scaled rows of all series, see `scaled_table`; None where they lie in a file that is mapped."""
-        if isinstance(self.frame.values, np.memmap):
+        """The scaled rows of all series, see `scaled_table`; None of a file that is mapped, or larger than MOST_KEPT."""
+        width = len(self.frame.columns) + self.calendar.shape[1]
+        large = 4 * len(self.frame.values) * width > MOST_KEPT
+        if large or isinstance(self.frame.values, np.memmap):
             return None
         return scaled_table(self.frame, self.scaler, self.calendar, self.n_columns)
 

@@ -213,13 +213,11 @@ class CsvSource(Roles, FileSource):
             )
         if self.has_roles:
             check_roles(self, features=self.features, panel=self.panel_form)
-        usual = {field.name: field.default for field in fields(CsvSource)}
-        for key in ("short", "windows_per_epoch", "sampling"):
-            if self.panel_form is None and getattr(self, key) != usual[key]:
-                raise UserError(
-                    f"data.{key}={getattr(self, key)} is for many series, and the data are one. Leave it out, or name "
-                    "the panel: data.id_column=NAME, data.panel=columns or data.panel=rows."
-                )
+        if self.panel_form is None and self.short != "drop":
+            raise UserError(
+                f"data.short={self.short} is for many series, and the data are one. Leave it out, or name the panel: "
+                "data.id_column=NAME, data.panel=columns or data.panel=rows."
+            )
 
     @property
     def panel_form(self) -> PanelForm | None:
