@@ -88,7 +88,7 @@ class Prepared:
 
     @cached_property
     def kept(self) -> Tensor | None:
-        """The scaled rows of all series, see `scaled_table`; None of a file that is mapped, or larger than MOST_KEPT."""
+        """The scaled rows of all series, see `scaled_table`; None of a mapped file, and beyond MOST_KEPT."""
         width = len(self.frame.columns) + self.calendar.shape[1]
         large = 4 * len(self.frame.values) * width > MOST_KEPT
         if large or isinstance(self.frame.values, np.memmap):
