@@ -274,9 +274,10 @@ def prepare(
     panel = filled_within(panel, rows.values())
     if scaler is None:
         train, together = rows["train"], len(covariates)
+        period = season if scaling == "season" else None
         try:
             scaler = Scales.fit(
-                panel, scaling, train.first, train.stop, context=seq_len, period=season, together=together
+                panel, scaling, train.first, train.stop, context=seq_len, period=period, together=together
             )
         except UserError as error:
             raise UserError(f"{panel.name}: {error}") from error

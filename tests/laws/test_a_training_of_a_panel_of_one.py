@@ -146,7 +146,6 @@ def test_mase_scaled_by_the_rows_before_each_window(trained):
     serves_both(trained, "protocol.mase_scale=before")
 
 
-@not_yet(6, "horizon offsets are of one series")
 def test_horizon_offsets(trained):
     serves_both(trained, "protocol.horizon_offsets=[2]")
 
