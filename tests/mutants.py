@@ -961,6 +961,14 @@ LEAKAGE = [
 
 PANELS = [
     Mutant(
+        "panel-shown-window-among-all",
+        "The windows of a panel that are shown are the last served ones.",
+        "forecast/evaluation/panel_evaluate.py",
+        "windows.ends[kept]",
+        "windows.origins.ends[kept]",
+        ("tests/evaluation/test_panel_evaluation.py::test_of_a_masked_panel_the_last_served_windows_are_shown",),
+    ),
+    Mutant(
         "panel-window-of-another-series",
         "No window reaches over the beginning of its series.",
         "forecast/data/windows.py",
