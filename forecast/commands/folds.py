@@ -9,8 +9,8 @@ import pandas as pd
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.forecaster import Forecaster
-from forecast.commands.growth import train_again
-from forecast.commands.inputs import WHOLE_FILE, evaluated_data
+from forecast.commands.growth import WHOLE_FILE, train_again
+from forecast.commands.inputs import evaluated_data
 from forecast.commands.intervals import levels_of, wanted
 from forecast.commands.results import saved_naive_errors
 from forecast.data.guessing.train_command import typed

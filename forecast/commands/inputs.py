@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from forecast.checkpoint.load import Checkpoint
-from forecast.commands.growth import NEW_ROWS, has_grown, new_rows, train_again, what_now
+from forecast.commands.growth import NEW_ROWS, WHOLE_FILE, has_grown, new_rows, train_again, what_now
 from forecast.commands.panels import evaluated_panel, trained_columns
 from forecast.commands.refit import check_later
 from forecast.config.build import build
@@ -32,7 +32,6 @@ from forecast.text.terminal import listed
 
 log = logging.getLogger(__name__)
 
-WHOLE_FILE = "all"
 BOTH_ENDS: tuple[Side, ...] = ("before", "behind")  # a forecast looks back
 LAST_END: tuple[Side, ...] = ("behind",)  # a window early in the file would see a value from later rows
 

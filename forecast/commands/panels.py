@@ -8,6 +8,7 @@ import pandas as pd
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.load import Checkpoint, calendar_encoding
+from forecast.commands.growth import WHOLE_FILE
 from forecast.commands.refit import check_later
 from forecast.data.categories import told_facts, with_categories, with_train_categories
 from forecast.data.holidays import with_holidays
@@ -103,9 +104,13 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
     scaler = checkpoint.panel_scale.scaler(frame, context=config["seq_len"], together=len(checkpoint.covariates))
     if count := int(scaler.own.sum()):
         log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
+    if other_file and split == WHOLE_FILE:
+        rows = {split: TargetRows(frame.offsets[:-1], frame.offsets[1:])}
+    else:
+        rows = panel_cuts(source.split, frame, pred_len=lengths["pred_len"])
     data = prepare(
         frame,
-        splits=panel_cuts(source.split, frame, pred_len=lengths["pred_len"]),
+        splits=rows,
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
         encoding=checkpoint.encoding,
         covariates=checkpoint.covariates,
@@ -118,8 +123,9 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
     )
     data.check_enough()
     if split not in data.splits:
-        names = list(data.splits)
-        raise UserError(f"split={split}: the panel has the splits {', '.join(names)}.{closest(split, names)}")
+        names = [*data.splits, *([WHOLE_FILE] if other_file else [])]
+        hint = " split=all needs data.path=FILE." if split == WHOLE_FILE else closest(split, names)
+        raise UserError(f"split={split}: the panel has the splits {', '.join(names)}.{hint}")
     if other_file:
         check_later(checkpoint, split, first_forecast(data, split))
     return data

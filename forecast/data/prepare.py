@@ -203,7 +203,7 @@ class Prepared:
         return times
 
     def check_enough(self) -> None:
-        """UserError where train, val or test holds no window of any series."""
+        """UserError where a split other than the tail holds no window of any series."""
         needs = "1 row before them, since data.short=pad," if self.pad else f"seq_len {self.seq_len}"
         check_enough(
             {name: self.origins(name) for name in self.splits},

@@ -112,15 +112,15 @@ def usable_windows(
 
 
 def check_enough(origins: Mapping[str, Origins], frame: PanelFrame, *, needed: int, lengths: str, pad: bool) -> None:
-    """UserError where a split of train, val and test has no window in any series.
+    """UserError where a split other than the tail has no window in any series.
 
     needed: rows of one window. pad: whether windows may begin before their series.
     """
-    for name in ANYWHERE:
-        if not len(origins[name]):
+    for name in origins:
+        if name != TAIL and not len(origins[name]):
             longest = int(frame.lengths.argmax())
             raise UserError(
-                f"{frame.name}: no series has a window for {PARTS[name]}: one needs {needed} rows ({lengths}), and the "
-                f"longest of the {len(frame)} series, '{frame.ids[longest]}', has {frame.lengths[longest]} in all. Set "
+                f"{frame.name}: no series has a window for {PARTS.get(name, name)}: one needs {needed} rows ({lengths}), "
+                f"and the longest of the {len(frame)} series, '{frame.ids[longest]}', has {frame.lengths[longest]} in all. Set "
                 f"{'a shorter' if pad else 'data.short=pad, a shorter seq_len or'} pred_len, or another data/split."
             )

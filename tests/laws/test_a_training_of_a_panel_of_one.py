@@ -255,7 +255,6 @@ def test_evaluations_of_a_checkpoint(trained):
     same(made[0], {key: made[1][key] for key in made[0]}, within=ROUNDED)
 
 
-@not_yet(6, "an evaluation of all rows is refused of a panel")
 def test_evaluations_of_a_whole_file(trained):
     answers = []
     for folder in trained(WHOLE):
