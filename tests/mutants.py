@@ -358,7 +358,7 @@ DATA = [
     Mutant(
         "data-one-window-too-few",
         "The last window of a split ends with its last row.",
-        "forecast/data/panel/splits.py",
+        "forecast/data/target_rows.py",
         "np.maximum(0, rows.stop - pred_len + 1 - first)",
         "np.maximum(0, rows.stop - pred_len - first)",
         (
@@ -466,7 +466,7 @@ DATA = [
     Mutant(
         "data-window-ends-in-a-gap",
         "With mask no window whose past touches a filled row is served.",
-        "forecast/data/panel/splits.py",
+        "forecast/data/target_rows.py",
         "shut = made_up[rows] > made_up[first]",
         "shut = made_up[rows - 1] > made_up[first]",
         (
@@ -494,7 +494,7 @@ DATA = [
     Mutant(
         "data-season-of-the-test-rows",
         "The season is that of the train rows.",
-        "forecast/evaluation/panel_baselines.py",
+        "forecast/evaluation/fitting.py",
         "rows = slice(int(train.first[s]), int(train.stop[s]))",
         "rows = slice(int(train.first[s]), int(frame.offsets[s + 1]))",
         ("tests/evaluation/test_baselines.py::test_the_season_is_that_of_the_train_rows",),
@@ -961,6 +961,14 @@ LEAKAGE = [
 
 PANELS = [
     Mutant(
+        "panel-shown-window-among-all",
+        "The windows of a panel that are shown are the last served ones.",
+        "forecast/evaluation/panel_evaluate.py",
+        "windows.ends[kept]",
+        "windows.origins.ends[kept]",
+        ("tests/evaluation/test_panel_evaluation.py::test_of_a_masked_panel_the_last_served_windows_are_shown",),
+    ),
+    Mutant(
         "panel-window-of-another-series",
         "No window reaches over the beginning of its series.",
         "forecast/data/windows.py",
@@ -979,7 +987,7 @@ PANELS = [
     Mutant(
         "panel-origin-one-too-many",
         "The targets of a window lie in its split.",
-        "forecast/data/panel/splits.py",
+        "forecast/data/target_rows.py",
         "counts = np.maximum(0, rows.stop - pred_len + 1 - first)",
         "counts = np.maximum(0, rows.stop - pred_len + 2 - first)",
         ("tests/data/panel/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),

@@ -14,7 +14,8 @@ from omegaconf import DictConfig
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.automatic.door import Automatic
 from forecast.commands.future import future_source, future_values
-from forecast.commands.inputs import WHOLE_FILE, check_horizon, evaluated_data, find_device, history, trained_source
+from forecast.commands.growth import WHOLE_FILE
+from forecast.commands.inputs import check_horizon, evaluated_data, find_device, history, trained_source
 from forecast.commands.intervals import forecast_intervals, wanted
 from forecast.commands.own_classes import with_own_classes
 from forecast.commands.panel_ends import history_source, panel_continued

@@ -19,7 +19,7 @@ from forecast.text.terminal import label, shell_word
 
 log = logging.getLogger(__name__)
 
-NEW_ROWS = "new"
+NEW_ROWS, WHOLE_FILE = "new", "all"
 SAME = 1e-6  # standard deviations: what a file written anew by another program may round off
 
 

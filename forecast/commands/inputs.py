@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from forecast.checkpoint.load import Checkpoint
-from forecast.commands.growth import NEW_ROWS, has_grown, new_rows, train_again, what_now
+from forecast.commands.growth import NEW_ROWS, WHOLE_FILE, has_grown, new_rows, train_again, what_now
 from forecast.commands.panels import evaluated_panel, trained_columns
 from forecast.commands.refit import check_later
 from forecast.config.build import build
@@ -23,6 +23,7 @@ from forecast.data.guessing.train_command import typed
 from forecast.data.holidays import with_holidays
 from forecast.data.prepare import Prepared, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
+from forecast.data.scaling import Scales
 from forecast.data.sources import CatalogSource, CsvSource, FileSource, SavedCatalogSource, Source
 from forecast.data.split import recorded_splits, split_rows
 from forecast.errors import UserError, closest
@@ -31,7 +32,6 @@ from forecast.text.terminal import listed
 
 log = logging.getLogger(__name__)
 
-WHOLE_FILE = "all"
 BOTH_ENDS: tuple[Side, ...] = ("before", "behind")  # a forecast looks back
 LAST_END: tuple[Side, ...] = ("behind",)  # a window early in the file would see a value from later rows
 
@@ -224,7 +224,7 @@ def evaluated_data(
         splits=splits,
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
         encoding=checkpoint.encoding,
-        scaler=checkpoint.scaler,
+        scaler=Scales.of(checkpoint.scaler),
         covariates=checkpoint.covariates,
         hidden=checkpoint.hidden,
         **lengths,

@@ -17,6 +17,7 @@ from forecast.data.prepare import Prepared, series_windows
 from forecast.data.scaling import cell_means
 from forecast.evaluation.baselines import WEIGHTS, saved_fits
 from forecast.evaluation.evaluate import MODEL, Protocol
+from forecast.evaluation.horizon_offsets import offset_metrics
 from forecast.evaluation.panel_evaluate import (
     Elsewhere,
     PanelEvaluation,
@@ -70,6 +71,7 @@ def panel_blocks(
             "by_series": True,
         },
         "scaling": data.scaler.how,
+        **offset_metrics(model, data.on(device), split=split, naive=evaluation.naive, **common),
         **blocks,
     }
     return metrics, evaluation, panel_step_errors(evaluation)

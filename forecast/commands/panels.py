@@ -6,21 +6,21 @@ from typing import Any
 
 import pandas as pd
 
+from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.load import Checkpoint, calendar_encoding
+from forecast.commands.growth import WHOLE_FILE
 from forecast.commands.refit import check_later
 from forecast.data.categories import told_facts, with_categories, with_train_categories
 from forecast.data.holidays import with_holidays
-from forecast.data.panel.borders import filled_within
 from forecast.data.panel.fact_scale import fitted_facts
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.read import read_panel
-from forecast.data.panel.splits import PanelRows, panel_cuts
-from forecast.data.prepare import Prepared, prepare
-from forecast.data.roles import covariates_of
+from forecast.data.prepare import Prepared, filled_within, prepare
 from forecast.data.seasonality import seasonal_period
 from forecast.data.sources import CsvSource, Source
+from forecast.data.target_rows import TargetRows, panel_cuts
 from forecast.errors import UserError, closest
-from forecast.evaluation.panel_baselines import train_season
+from forecast.evaluation.fitting import train_season
 from forecast.text.terminal import listed
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,15 @@ def training_panel(source: CsvSource, config: dict[str, Any]) -> Prepared:
     if source.has_roles:
         frame = with_train_categories(frame, panel_cuts(source.split, frame, pred_len=pred_len)["train"])
     rows = panel_cuts(source.split, frame, pred_len=pred_len)
-    data = prepared_for(source, frame, rows, config, targets=source.target_columns(frame))
+    data = prepared_for(
+        source,
+        frame,
+        rows,
+        targets=source.target_columns(frame),
+        seq_len=config["seq_len"],
+        pred_len=pred_len,
+        encoding=calendar_encoding(config),
+    )
     data.check_enough()
     return data
 
@@ -41,28 +49,30 @@ def training_panel(source: CsvSource, config: dict[str, Any]) -> Prepared:
 def prepared_for(
     source: Source,
     frame: PanelFrame,
-    rows: dict[str, PanelRows],
-    config: dict[str, Any],
+    rows: dict[str, TargetRows],
     *,
     targets: tuple[int, ...],
+    seq_len: int,
+    pred_len: int,
+    encoding: CalendarEncoding,
 ) -> Prepared:
-    """A frame that is cut, prepared for a training as its source and a config say."""
-    pred_len: int = config["pred_len"]
+    """A frame that is cut, prepared for a training as its source says."""
     filled = filled_within(frame, rows.values())
-    roles: dict[str, Any] = {**covariates_of(source.roles(frame))}
+    roles = source.roles(frame)
     period = source.season or train_season(filled, rows["train"], targets, pred_len=pred_len)
     data = prepare(
         filled,
         splits=rows,
         targets=targets,
-        seq_len=config["seq_len"],
+        seq_len=seq_len,
         pred_len=pred_len,
-        encoding=calendar_encoding(config),
+        encoding=encoding,
         pad=isinstance(source, CsvSource) and source.short == "pad",
         scaling=source.scaling,
         season=(period or seasonal_period(frame.freq) or 1) if source.scaling == "season" else period,
         fact_scale=None if frame.facts is None else fitted_facts(frame.facts),
-        **roles,
+        covariates=() if roles is None else roles.covariates,
+        hidden=() if roles is None else roles.hidden,
     )
     return data.but(season=period)
 
@@ -94,9 +104,13 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
     scaler = checkpoint.panel_scale.scaler(frame, context=config["seq_len"], together=len(checkpoint.covariates))
     if count := int(scaler.own.sum()):
         log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
+    if other_file and split == WHOLE_FILE:
+        rows = {split: TargetRows(frame.offsets[:-1], frame.offsets[1:])}
+    else:
+        rows = panel_cuts(source.split, frame, pred_len=lengths["pred_len"])
     data = prepare(
         frame,
-        splits=panel_cuts(source.split, frame, pred_len=lengths["pred_len"]),
+        splits=rows,
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
         encoding=checkpoint.encoding,
         covariates=checkpoint.covariates,
@@ -109,8 +123,9 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
     )
     data.check_enough()
     if split not in data.splits:
-        names = list(data.splits)
-        raise UserError(f"split={split}: the panel has the splits {', '.join(names)}.{closest(split, names)}")
+        names = [*data.splits, *([WHOLE_FILE] if other_file else [])]
+        hint = " split=all needs data.path=FILE." if split == WHOLE_FILE else closest(split, names)
+        raise UserError(f"split={split}: the panel has the splits {', '.join(names)}.{hint}")
     if other_file:
         check_later(checkpoint, split, first_forecast(data, split))
     return data

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from forecast.checkpoint.load import Checkpoint
+from forecast.checkpoint.load import Checkpoint, calendar_encoding
 from forecast.commands.growth import has_grown, what_now
 from forecast.commands.panels import prepared_for, training_panel
 from forecast.config.build import build
@@ -14,11 +14,11 @@ from forecast.config.distributed import rank
 from forecast.data.categories import with_train_categories
 from forecast.data.guessing.train_command import typed
 from forecast.data.known_targets import known_targets
-from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import Prepared
 from forecast.data.roles import names_roles
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import split_rows
+from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines
 from forecast.evaluation.evaluate import Protocol, counted_windows
@@ -110,5 +110,6 @@ def read_series(source: Source, config: dict[str, Any]) -> Prepared:
     lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
     splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)
     frame = with_train_categories(frame, splits["train"])
-    rows = {name: PanelRows.of(part) for name, part in splits.items()}
-    return prepared_for(source, frame.as_panel(), rows, config, targets=targets)
+    rows = {name: TargetRows.of(part) for name, part in splits.items()}
+    encoding = calendar_encoding(config)
+    return prepared_for(source, frame.as_panel(), rows, targets=targets, encoding=encoding, **lengths)

@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 
 from forecast.data.cells import IntArray
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.splits import Origins
+from forecast.data.target_rows import Origins
 from forecast.errors import UserError
 
 # The rows of all series are moved to a GPU when they take at most so much of the free memory there.
@@ -121,7 +121,7 @@ class Windows(Dataset[Batch]):
         self.seq_len, self.look_back, self.pred_len = seq_len, look_back or seq_len, pred_len
         assert self.look_back >= seq_len and offset >= 0
         self._hidden, self._padded, self._masked, self._offset = hidden, padded, masked, offset
-        self._n_columns, self._n_told = n_columns, len(frame.columns) - n_columns
+        self._n_columns, self._n_ahead = n_columns, len(frame.columns) - n_columns
         self._length = self.look_back + offset + pred_len
         self._mean, self._std, self._calendar, self._kept = mean, std, calendar, kept
 
@@ -243,19 +243,19 @@ class Windows(Dataset[Batch]):
         numbers = torch.as_tensor(indices, dtype=torch.int64).cpu().numpy()
         return numbers if self.chosen is None else self.chosen[numbers]
 
-    def _held(self, both: Tensor, table: Tensor, origin: Tensor, told: int) -> Tensor:
+    def _held(self, both: Tensor, table: Tensor, origin: Tensor, ahead: int) -> Tensor:
         """Rows (B, D, ...) of a table, in place of a line to later rows the last measured value, see `hold`.
 
-        told: the first column of the table that is known in advance: up to the end of the horizon.
+        ahead: the first column of the table that is known in advance: up to the end of the horizon.
         """
         if self._since is None:
             return both
         c, past = self._n_columns, both[:, : self.look_back]
         hold(past[..., :c], origin - 1, table[:, :c], self._since[:, :c])
-        if self._n_told:
-            hold(past[..., told:], origin - 1, table[:, told:], self._since[:, c:])
+        if self._n_ahead:
+            hold(past[..., ahead:], origin - 1, table[:, ahead:], self._since[:, c:])
             last = origin + self._offset + self.pred_len - 1
-            hold(both[:, self.look_back + self._offset :, told:], last, table[:, told:], self._since[:, c:])
+            hold(both[:, self.look_back + self._offset :, ahead:], last, table[:, ahead:], self._since[:, c:])
         return both
 
     def _known(self, both: Tensor, series: Tensor, before: Tensor | None) -> Tensor:

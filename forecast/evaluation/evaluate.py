@@ -224,7 +224,7 @@ class ScoredForecaster:
         check_finite(forecast, batch.past)
         done = self.errors.n_windows
         now = slice(done, done + len(forecast))
-        self.squared[now], self.absolute[now] = self.errors.update(forecast, batch.target, batch.measured)
+        self.squared[now], self.absolute[now] = self.errors.update(forecast, batch.target, batch.measured, batch.series)
         if examples:
             self.forecasts.append(forecast[examples].cpu().numpy())
         return forecast

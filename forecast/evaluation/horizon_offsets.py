@@ -22,25 +22,14 @@ log = logging.getLogger(__name__)
 
 
 def check_offsets(data: Prepared, split: str, protocol: Protocol) -> None:
-    """Raises UserError when a split is too short for one of the protocol's offsets; it names the largest possible.
-
-    A panel has no offsets.
-    """
-    if data.frame.id_column is not None:
-        if protocol.stride > 1 or protocol.mase_scale != "train":
-            raise UserError(
-                f"{data.frame.name}: protocol.stride={protocol.stride} and protocol.mase_scale={protocol.mase_scale} "
-                "are for one series. Of a panel all windows count, scaled by what lies before the split: set "
-                "protocol=all_windows."
-            )
-        if protocol.horizon_offsets:
-            raise UserError(
-                f"{data.frame.name}: protocol.horizon_offsets={list(protocol.horizon_offsets)}: a panel is forecast "
-                "right after its windows. Leave it out: protocol=all_windows."
-            )
-        return
-    windows = data.windows(split)
-    longest = len(windows) + windows.left_out - 1  # one window, gaps or not
+    """Raises UserError when a split is too short for one of the protocol's offsets; it names the largest possible."""
+    if data.frame.id_column is not None and (protocol.stride > 1 or protocol.mase_scale != "train"):
+        raise UserError(
+            f"{data.frame.name}: protocol.stride={protocol.stride} and protocol.mase_scale={protocol.mase_scale} are "
+            "for one series. Of a panel all windows count, scaled by what lies before the split: set "
+            "protocol=all_windows."
+        )
+    longest = int(data.origins(split).counts.max()) - 1  # one window, gaps or not
 
     def counts(offset: int) -> bool:
         return offset <= longest and protocol.count(len(data.windows(split, offset=offset))) > 0
@@ -48,12 +37,13 @@ def check_offsets(data: Prepared, split: str, protocol: Protocol) -> None:
     refused = [offset for offset in protocol.horizon_offsets if not counts(offset)]
     if refused:
         # one by one: with gaps a larger offset may leave windows where a smaller one leaves none
+        rows = int((data.splits[split].stop - data.splits[split].first).sum())
         largest = next((offset for offset in range(longest, 0, -1) if counts(offset)), None)
         possible = "no offset is possible" if largest is None else f"the largest possible is {largest}"
         raise UserError(
             f"{data.frame.name}: protocol.horizon_offsets={list(protocol.horizon_offsets)}: at "
             f"{' and '.join(map(str, refused))} steps from its window no forecast of pred_len {data.pred_len} "
-            f"counts in the {len(data.splits[split].alone)} rows of the split {split}: {possible}. "
+            f"counts in the {rows} rows of the split {split}: {possible}. "
             f"Leave the larger ones out, or choose a shorter pred_len or a longer split."
         )
 

@@ -109,7 +109,7 @@ def evaluate_panel(
     worst, best, between = ranked(errors[MODEL], naive)
     kept = np.concatenate([worst, best, between])
     # A protocol may leave the last windows of a split out.
-    examples = torch.from_numpy(np.minimum(windows.origins.ends[kept], one_pass.count) - 1)
+    examples = torch.from_numpy(np.minimum(windows.ends[kept], one_pass.count) - 1)
     with torch.inference_mode(), exact_float32():
         batch = windows.__getitems__(examples)
         forecasts = {

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from forecast.ops.window_sums import WindowSums, running_gram, running_total
+from forecast.ops.window_sums import WindowSums, running_gram, running_total, window_sums
 
 LEAST_RUN = 16  # windows: fewer are multiplied as they are
 CELLS = 2**23  # numbers that are gathered at once
@@ -17,10 +17,12 @@ def run_sums(series: Float[Tensor, "N T"], starts: npt.NDArray[np.int64], length
 
     One run after the other takes W D^2 operations where none is longer than D. So the runs are cut into pieces of 2^k
     windows, and all pieces of one length are summed side by side, as if they were columns of one series: that takes
-    D^2 operations a piece.
+    D^2 operations a piece. A single run has the bits of `window_sums`.
     """
-    gram, total = series.new_zeros(length, length), series.new_zeros(length)
     edges = np.flatnonzero(np.diff(starts, prepend=starts[:1] - 2) != 1)
+    if len(edges) == 1:
+        return window_sums(series, starts, length)
+    gram, total = series.new_zeros(length, length), series.new_zeros(length)
     first, counts = starts[edges], np.diff(edges, append=len(starts))
     size = 1 << int(counts.max(initial=1)).bit_length()
     while (size := size // 2) >= LEAST_RUN:

@@ -43,7 +43,7 @@ def describe_panel(data: Prepared, source: dict[str, str | None]) -> dict[str, A
             "std": data.scaler.std.mean(0).tolist(),
         },
         "splits": {},
-        "windows": {name: len(data.origins(name)) for name in data.splits},
+        "windows": {name: len(data.windows(name)) for name in data.splits},
         "scaling": data.scaler.how,
         "trained_until": panel_until(data),
         "gaps": asdict(frame.repair),

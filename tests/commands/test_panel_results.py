@@ -127,10 +127,10 @@ def test_two_runs_are_compared_by_their_series(runs):
     assert interval.blocks == 5 and interval.difference > 0
 
 
-def test_offsets_are_refused_before_a_training(panel_csv, tmp_path, capsys):
-    offsets = ["protocol.horizon_offsets=[3]", f"hydra.run.dir={tmp_path}"]
+def test_an_offset_that_no_series_has_room_for_is_refused_before_a_training(panel_csv, tmp_path, capsys):
+    offsets = ["protocol.horizon_offsets=[3000]", f"hydra.run.dir={tmp_path}"]
     text = refusal(capsys, "train", *DATA, f"data.path={panel_csv}", *RIDGE, *offsets)
-    assert "a panel is forecast right after its windows" in text
+    assert "at 3000 steps from its window no forecast of pred_len" in text
 
 
 def test_any_model_can_be_checked_for_leaks(panel_csv, tmp_path, capsys):

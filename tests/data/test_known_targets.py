@@ -11,9 +11,9 @@ from forecast.commands.training_data import warn_of_known_targets
 from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
 from forecast.data.known_targets import KnownTarget, known_targets
-from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import prepare
 from forecast.data.split import LastSplit, ShareSplit, split_rows
+from forecast.data.target_rows import TargetRows
 
 N, L, P = 401, 19, 5
 LENGTHS = (211, 307, 97)
@@ -63,7 +63,7 @@ def test_a_target_under_another_name_is_found(kind):
     data = series_of(walk(N), copy(walk(N)))
     ends = abs(lag)  # where nothing is known of it, as at the beginning of such a column
     train = data.splits["train"]
-    data = replace(data, splits=data.splits | {"train": PanelRows(train.first + ends, train.stop - ends)})
+    data = replace(data, splits=data.splits | {"train": TargetRows(train.first + ends, train.stop - ends)})
     assert known_targets(data) == [KnownTarget("x", "y", lag, scaled)]
 
 

@@ -11,7 +11,7 @@ from copies import Copies
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
-from forecast.data.scaling import Scaler
+from forecast.data.scaling import Scaler, Scales
 from forecast.errors import UserError
 
 N, L, P = 61, 7, 3
@@ -38,7 +38,7 @@ def test_only_train_rows_scale_the_data(frame):
 
 
 def test_a_given_scaler_is_used_as_it_is_whatever_the_frame(frame):
-    scaler = Scaler(np.array([1.0, 2.0]), np.array([3.0, 5.0]), ("a", "b"))
+    scaler = Scales.of(Scaler(np.array([1.0, 2.0]), np.array([3.0, 5.0]), ("a", "b")))
     data = prepared(frame, scaler=scaler)
     np.testing.assert_allclose(data.kept[:, 1].numpy(), (frame.values[:, 1] - 2.0) / 5.0, rtol=1e-5)
     np.testing.assert_allclose(data.original(np.array([[0.5]])), [[4.5]])

@@ -19,8 +19,8 @@ from torch.utils.data import DataLoader
 
 from forecast.data.frame import read_frame
 from forecast.data.gaps import Repair
-from forecast.data.panel.splits import Origins
 from forecast.data.split import RowSplit, split_rows, window_rows
+from forecast.data.target_rows import Origins
 from forecast.data.time_features import time_features
 from forecast.data.windows import (
     MOST_PAST,

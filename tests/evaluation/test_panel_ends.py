@@ -10,7 +10,7 @@ from models.small import informer
 from panels import made_panel
 from scales import scales_of
 
-from forecast.data.panel.splits import PanelRows
+from forecast.data.target_rows import TargetRows
 from forecast.data.time_features import time_features
 from forecast.errors import UserError
 from forecast.evaluation import predict_panel
@@ -27,7 +27,7 @@ def forecaster(frame, *, model=None, pad=False, targets=(0, 1, 2), scale=True):
     torch.manual_seed(1)
     width = {"n_columns": len(frame.columns), "targets": targets, "n_known": N_KNOWN + pad}
     model = model or informer(**width, seq_len=SEQ_LEN, pred_len=PRED_LEN).eval()
-    rows = PanelRows(frame.offsets[:-1], frame.offsets[1:])
+    rows = TargetRows(frame.offsets[:-1], frame.offsets[1:])
     scaler = scales_of(frame, "series" if scale else "none", rows, context=SEQ_LEN)
     return PanelForecaster(
         model=model,

@@ -9,12 +9,13 @@ import torch
 from evaluation.small_panels import LENGTHS, L, P, panel, prepared
 from torch import nn
 
-from forecast.data.split import LastSplit
+from forecast.data.gaps import Repair
+from forecast.data.split import LastSplit, ShareSplit
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, make_baselines, season, window_shape
 from forecast.evaluation.evaluate import Protocol, counted_windows, look_back_of
+from forecast.evaluation.fitting import fitted_series, rows_to_fit, train_season
 from forecast.evaluation.horizon_offsets import check_offsets
-from forecast.evaluation.panel_baselines import fitted_series, rows_to_fit, train_season
 from forecast.evaluation.panel_evaluate import evaluate_panel, panel_baseline_metrics, panel_metrics
 from forecast.files import json_text
 from forecast.models.naive import LastValue, SeasonalNaive
@@ -146,9 +147,9 @@ def test_a_forecast_that_is_not_finite_is_refused():
         evaluated(many(), Diverged())
 
 
-def test_offsets_of_a_protocol_are_refused():
-    with pytest.raises(UserError, match="a panel is forecast right after its windows"):
-        check_offsets(many(), "test", Protocol(horizon_offsets=[24]))
+def test_offsets_that_no_series_has_room_for_are_refused():
+    with pytest.raises(UserError, match=r"at 240 steps from its window no forecast .* the largest possible is \d+\."):
+        check_offsets(many(), "test", Protocol(horizon_offsets=[240]))
     check_offsets(many(), "test", Protocol())
 
 
@@ -241,7 +242,7 @@ def test_the_map_of_a_planted_law_does_not_depend_on_what_a_gap_was_filled_with(
 
 def test_of_a_large_panel_whole_series_are_drawn(monkeypatch, caplog):
     data = prepared(panel())
-    monkeypatch.setattr("forecast.evaluation.panel_baselines.FITTED_CELLS", 2 * 130)
+    monkeypatch.setattr("forecast.evaluation.fitting.FITTED_CELLS", 2 * 130)
     with caplog.at_level("INFO"):
         rows = rows_to_fit(data, period=SEASON)
     chosen = fitted_series(data.frame, 2)
@@ -294,3 +295,15 @@ def test_the_seasonal_naive_repeats_the_last_rows_of_its_own_series():
                 errors += np.abs(scaled[:, [0, 2]]).sum()
     assert found.errors.total("absolute").sum() == pytest.approx(errors, rel=1e-4)
     assert torch.equal(found.errors.sums, found.baselines["seasonal_naive"].sums)
+
+
+def test_of_a_masked_panel_the_last_served_windows_are_shown():
+    """Windows that the gaps forbid lie between those that are served, in some series at their end."""
+    frame = replace(panel((120, 140, 130), gaps=0.01, seed=4), repair=Repair("mask"))
+    data = prepared(frame, split=ShareSplit(train=0.5, val=0.2, test=0.3))
+    windows = data.windows("test")
+    assert 0 < windows.left_out < len(data.origins("test"))
+    found = evaluated(data)
+    assert found.errors.n_windows == len(windows) == windows.ends[-1]
+    last = {int(s): int(row) for s, row in zip(windows.series_of(range(len(windows))), windows.rows, strict=True)}
+    assert dict(zip(found.shown.tolist(), found.origins.tolist(), strict=True)) == {s: last[s] for s in found.shown}

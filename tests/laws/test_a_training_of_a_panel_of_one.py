@@ -146,12 +146,10 @@ def test_mase_scaled_by_the_rows_before_each_window(trained):
     serves_both(trained, "protocol.mase_scale=before")
 
 
-@not_yet(6, "horizon offsets are of one series")
 def test_horizon_offsets(trained):
     serves_both(trained, "protocol.horizon_offsets=[2]")
 
 
-@not_yet(6, "windows_per_epoch is of panels")
 def test_windows_per_epoch(trained):
     serves_both(trained, "data.windows_per_epoch=20")
 
@@ -257,7 +255,6 @@ def test_evaluations_of_a_checkpoint(trained):
     same(made[0], {key: made[1][key] for key in made[0]}, within=ROUNDED)
 
 
-@not_yet(6, "an evaluation of all rows is refused of a panel")
 def test_evaluations_of_a_whole_file(trained):
     answers = []
     for folder in trained(WHOLE):

@@ -5,9 +5,9 @@ import pytest
 import torch
 from panels import LENGTHS, made_panel
 
-from forecast.data.panel.splits import panel_cuts
 from forecast.data.prepare import prepare
 from forecast.data.split import DateSplit, LastSplit, RowSplit, ShareSplit
+from forecast.data.target_rows import panel_cuts
 from forecast.data.time_features import time_features
 from forecast.errors import UserError
 
