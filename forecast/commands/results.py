@@ -29,6 +29,7 @@ from forecast.evaluation.evaluate import (
     evenly_spaced,
 )
 from forecast.evaluation.horizon_offsets import offset_metrics
+from forecast.evaluation.metrics import row_means
 from forecast.evaluation.naive_errors import naive_errors
 from forecast.evaluation.panel_evaluate import Elsewhere, PanelEvaluation
 from forecast.evaluation.scored_intervals import Intervals, example_ends
@@ -109,7 +110,10 @@ def evaluate_checkpoint(
     for key in fitted.keys() & WEIGHTS.keys():
         baselines[WEIGHTS[key]]["look_back"] = fitted[key].shape[-1]
     block = -(-data.pred_len // protocol.stride)  # windows whose forecasts share a row
-    for name, found in model_less(evaluation.squared.mean(1), evaluation.baseline_squared, block=block).items():
+    squared = row_means(evaluation.squared)
+    known = ~np.isnan(squared)  # the others have no target that was measured
+    of_baselines = {name: errors[known] for name, errors in evaluation.baseline_squared.items()}
+    for name, found in model_less(squared[known], of_baselines, block=block).items():
         baselines[name]["difference"] = found
     best_mse = best_reachable(source, data)
     if best_mse is not None:

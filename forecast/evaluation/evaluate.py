@@ -16,7 +16,7 @@ from forecast.data.scaling import TOO_FAR
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines, season
-from forecast.evaluation.metrics import ErrorSums
+from forecast.evaluation.metrics import ErrorSums, row_means
 from forecast.evaluation.naive_errors import OwnScale, errors_before, scaled_by
 from forecast.evaluation.residuals import Residuals
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
@@ -188,7 +188,7 @@ def evaluate(
         residuals=residuals,
         squared=scored[MODEL].squared,
         absolute=scored[MODEL].absolute,
-        baseline_squared={name: scores.squared.mean(1) for name, scores in scored.items() if name != MODEL},
+        baseline_squared={name: row_means(scores.squared) for name, scores in scored.items() if name != MODEL},
         examples=np.array(examples),
         forecasts={name: np.concatenate(scores.forecasts) for name, scores in scored.items()},
     )
