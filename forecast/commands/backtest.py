@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands import Answer
-from forecast.commands.description import data_name, first_target, sizes
+from forecast.commands.description import data_name, sizes
 from forecast.commands.fold_files import (
     DOCUMENT,
     OF,
@@ -41,13 +41,15 @@ from forecast.commands.outputs import keep_others
 from forecast.commands.page import told_of
 from forecast.comparison.backtests import cell_errors, fold_errors, printed, sentences, summary
 from forecast.comparison.fold_sums import FoldSums
-from forecast.config.build import build
 from forecast.config.check import check_config, read_settings
 from forecast.config.job import launcher_overrides, run_folder, task_overrides
 from forecast.config.resolvers import identity, program
+from forecast.config.run_config import RunConfig
 from forecast.config.settings import BacktestSettings, Folds
 from forecast.config.trust import trusted
+from forecast.config.values import plain_values
 from forecast.data.guessing.train_command import hydra_value
+from forecast.data.sources import Source
 from forecast.data.split import FoldSplit
 from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
@@ -79,7 +81,7 @@ def backtest(cfg: DictConfig) -> Answer:
     check_words(words, of_checkpoint=bool(cfg.ckpt_path))
     check_folder(folder, cfg)
     checkpoint, parts = of_checkpoint(cfg, settings, folder) if cfg.ckpt_path else of_config(cfg, settings, folder)
-    scales, pred_len = saved_scales(folder), checkpoint.config["pred_len"]
+    scales, pred_len = saved_scales(folder), checkpoint.config.pred_len
     sums, errors = FoldSums(scales, pred_len=pred_len), []
     with fitting(folder / PARTS):
         for part in join_parts(folder, parts):
@@ -157,13 +159,13 @@ def begin(folder: Path, cfg: DictConfig) -> None:
 
 def described(checkpoint: Checkpoint) -> dict[str, Any]:
     """What was looked back on, in the user's names."""
-    config, choices = checkpoint.config, checkpoint.record["choices"]
-    target = config["model"]["_target_"]
+    config, choices = checkpoint.config, checkpoint.record.choices
+    target = config.model.target
     return {
         "model": choices["model"] if target.startswith("forecast.") else target,
         "data": data_name(checkpoint),
         "features": checkpoint.features,
-        "target": first_target(config["data"].get("target")),
+        "target": config.data.first_target,
         **sizes(checkpoint, target),
     }
 
@@ -184,7 +186,7 @@ def of_checkpoint(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Check
             f"backtest.refit={settings.refit}: a checkpoint is not trained again. Leave it out, or train for each "
             f"fold: {refitting(checkpoint, settings.refit)}"
         )
-    split = fold_split(settings, checkpoint.config["pred_len"])
+    split = fold_split(settings, checkpoint.config.pred_len)
     data = checkpoint_folds(forecaster, path, split)
     if cfg.checks.leakage:
         check_folds(forecaster, data)
@@ -202,17 +204,18 @@ def root_of(cfg: DictConfig) -> str | None:
 
 def of_config(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoint, list[int]]:
     """The folds by trainings of their own, or by one before the first; as `of_checkpoint`, of the first training."""
-    config = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "backtest"])
-    check_config(config)
+    own = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "backtest"])
+    check_config(own)
+    config = RunConfig.of(plain_values(own))
     split = fold_split(settings, config.pred_len)
-    check_length(build(plain(config.data)), split, seq_len=config.seq_len)
+    check_length(config.data.build(Source), split, seq_len=config.seq_len)
     folds: list[Fold] = [None] if settings.refit == "never" else list(range(split.folds))
 
     def done(fold: Fold) -> None:
         if not part_path(folder, fold or 0).is_file():
             forecast_fold(folder, fold, split)
 
-    if settings.refit == "warm" and is_fitted_at_once(plain(config.model)):
+    if settings.refit == "warm" and is_fitted_at_once(config.model):
         raise UserError(
             "backtest.refit=warm: this model is fitted at once, from no weights. Set backtest.refit=every_fold."
         )
@@ -225,13 +228,6 @@ def of_config(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoin
     else:
         train_folds(folder, folds, words, count=split.folds, done=done)
     return load_checkpoint(best_of(folder, folds[0])), [fold or 0 for fold in folds]
-
-
-def plain(node: DictConfig) -> dict[str, Any]:
-    """A section of a config as plain values."""
-    values = OmegaConf.to_container(node, resolve=True)
-    assert isinstance(values, dict)
-    return {str(key): value for key, value in values.items()}
 
 
 def training_words(split: FoldSplit) -> list[str]:

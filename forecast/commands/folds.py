@@ -23,7 +23,6 @@ from forecast.data.sources import CsvSource, Source
 from forecast.data.split import FoldSplit
 from forecast.errors import UserError
 from forecast.evaluation import leakage
-from forecast.evaluation.baselines import saved_fits
 from forecast.evaluation.leakage_windows import check_training_outputs
 from forecast.evaluation.rolling import error_scales, rolled
 
@@ -102,7 +101,7 @@ def learned_until(checkpoint: Checkpoint) -> pd.Timestamp:
 
 def check_room(checkpoint: Checkpoint, split: FoldSplit, *, rows: int, learned: int, times: pd.DatetimeIndex) -> None:
     """UserError unless the folds lie in the rows after those learned from, and a window before the first does."""
-    behind = max(learned, checkpoint.config["seq_len"])
+    behind = max(learned, checkpoint.config.seq_len)
     most = max(0, (rows - behind - split.horizon) // split.step + 1) if rows - behind >= split.horizon else 0
     if most >= split.folds:
         return
@@ -114,7 +113,7 @@ def check_room(checkpoint: Checkpoint, split: FoldSplit, *, rows: int, learned: 
     if not learned:
         raise UserError(
             f"backtest.folds={split.folds}: longer than the data, which have {rows} rows, and the model looks back on "
-            f"{checkpoint.config['seq_len']}. {fix.replace('do not', 'fit')}"
+            f"{checkpoint.config.seq_len}. {fix.replace('do not', 'fit')}"
         )
     raise UserError(
         f"backtest.folds={split.folds}: folds that overlap the training rows of {checkpoint.path}, which end at "
@@ -132,15 +131,15 @@ def fold_forecasts(forecaster: Forecaster, data: Prepared, *, folds: int, step: 
     """What a checkpoint forecasts at the last `folds` origins of the split `test`, numbered from `first` on."""
     checkpoint, config = forecaster.checkpoint, forecaster.checkpoint.config
     device = forecaster.torch_device
-    asked = () if config.get("calibration", "none") == "none" else levels_of(config["level"])
+    asked = () if config.calibration == "none" else levels_of(config.level)
     table = rolled(
         checkpoint.model().to(device),
         data,
         split=TEST,
         folds=folds,
         step=step,
-        fitted=saved_fits(checkpoint.record),
-        batch_size=config["data"]["batch_size"],
+        fitted=checkpoint.record.fits,
+        batch_size=config.data.batch_size,
         device=device,
         levels=asked,
         intervals=wanted(checkpoint),
@@ -153,7 +152,7 @@ def backtest_table(
     forecaster: Forecaster, path: Path | str | None, reading: Mapping[str, Any] | None, *, folds: int, step: int | None
 ) -> pd.DataFrame:
     """What `Forecaster.backtest` gives, of another file or, path None, of the data trained on."""
-    pred_len = forecaster.checkpoint.config["pred_len"]
+    pred_len = forecaster.checkpoint.config.pred_len
     for name, number in (("folds", folds), ("step", step)):
         if number is not None and number < 1:
             raise UserError(f"{name}={number}: must be at least 1.")

@@ -220,7 +220,7 @@ class Forecaster(Automatic, Tunable):
             encoding=checkpoint.encoding,
             device=device,
             look_back=model.look_back,
-            pred_len=checkpoint.config["pred_len"],
+            pred_len=checkpoint.config.pred_len,
             future=future,
             intervals=intervals,
         )

@@ -45,7 +45,7 @@ def future_values(
     path: the file `future`; reading: as in `history`. UserError where it is missing or lacks something.
     """
     check_future(checkpoint, path)
-    columns, steps = checkpoint.told, checkpoint.config["pred_len"]
+    columns, steps = checkpoint.told, checkpoint.config.pred_len
     values = np.zeros((steps, len(checkpoint.covariates)))
     if checkpoint.holidays is not None:
         after = future_timestamps(frame.timestamps[-1], frame.freq, steps)
@@ -67,7 +67,7 @@ def panel_future(
 
     source: the history. series (M,): those that are forecast. future: see `future_source`.
     """
-    columns, steps = checkpoint.told, checkpoint.config["pred_len"]
+    columns, steps = checkpoint.told, checkpoint.config.pred_len
     values = np.zeros((len(frame), steps, len(checkpoint.covariates)))
     if checkpoint.holidays is not None:
         flags = holiday_flags(frame.calendar(steps), checkpoint.holidays)

@@ -41,8 +41,6 @@ from forecast.text.terminal import say
 NEEDED = (STEP_ERRORS, FORECASTS, RESIDUALS)
 # Of errors_by_series.csv, by their places: the column of ids may be called as one of the others.
 SERIES_COLUMNS = ("id", "windows", "mse", "mae", "mase", "rmsse", "smape", "wape")
-# What a page tells of a checkpoint's record.
-TOLD = ("config", "choices", "data", "versions")
 
 
 class Evaluated(TypedDict, total=False):
@@ -51,13 +49,14 @@ class Evaluated(TypedDict, total=False):
     ckpt_path: str | None
 
 
-def told_of(checkpoint: Checkpoint) -> dict[str, Any]:
+def told_of(checkpoint: Checkpoint) -> dict[str, object]:
     """What a page says of how a checkpoint came about, less what two runs of one experiment may differ in."""
-    told = {key: checkpoint.record[key] for key in TOLD}
-    return told | {key: _less(told[key], NOT_IDENTITY) for key in ("config", "choices")}
+    record = checkpoint.record
+    told = {"config": _less(record.config.plain, NOT_IDENTITY), "choices": _less(record.choices, NOT_IDENTITY)}
+    return {**told, "data": record.data, "versions": record.versions}
 
 
-def _less(node: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
+def _less(node: Mapping[str, object], paths: Sequence[str]) -> dict[str, object]:
     """A tree without the keys at these paths, `data.root`."""
     kept = {}
     for key, value in node.items():

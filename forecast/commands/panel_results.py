@@ -15,7 +15,7 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.comparison.bootstrap import model_less
 from forecast.data.panel.prepare import PanelData, series_windows
 from forecast.data.scaling import cell_means
-from forecast.evaluation.baselines import WEIGHTS, saved_fits
+from forecast.evaluation.baselines import WEIGHTS
 from forecast.evaluation.evaluate import MODEL, Protocol
 from forecast.evaluation.panel_evaluate import (
     Elsewhere,
@@ -48,7 +48,7 @@ def panel_blocks(
     """
     model = checkpoint.model().to(device)
     common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
-    fitted = saved_fits(checkpoint.record)
+    fitted = checkpoint.record.fits
     blocks = {}
     for name in brief:
         other = evaluate_panel(model, data, split=name, fitted=None, **common)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from forecast.checkpoint.load import Checkpoint, calendar_encoding
+from forecast.checkpoint.load import Checkpoint
 from forecast.commands.refit import check_later
+from forecast.config.run_config import RunConfig
 from forecast.data.categories import told_facts, with_categories, with_train_categories
 from forecast.data.holidays import with_holidays
 from forecast.data.panel.fact_scale import fitted_facts
@@ -25,18 +26,18 @@ from forecast.text.terminal import listed
 log = logging.getLogger(__name__)
 
 
-def training_panel(source: CsvSource, config: dict[str, Any]) -> PanelData:
+def training_panel(source: CsvSource, config: RunConfig) -> PanelData:
     """The panel of a training, each series scaled by its train rows. UserError as `read_panel`."""
     frame = used_columns(source, with_holidays(read_panel(source), source.holidays))
-    pred_len: int = config["pred_len"]
+    pred_len = config.pred_len
     if source.has_roles:
         frame = with_train_categories(frame, panel_cuts(source.split, frame, pred_len=pred_len)["train"])
     options: dict[str, Any] = {
         "split": source.split,
         "targets": source.target_columns(frame),
-        "encoding": calendar_encoding(config),
+        "encoding": config.encoding,
         "pad": source.short == "pad",
-        "seq_len": config["seq_len"],
+        "seq_len": config.seq_len,
         "pred_len": pred_len,
         **covariates_of(source.roles(frame)),
         "fact_scale": None if frame.facts is None else fitted_facts(frame.facts),
@@ -71,8 +72,6 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
             f"{frame.name}: checksum {frame.checksum}, but the model was trained on {checkpoint.data['checksum']}: the "
             f"file has changed. Restore it, or evaluate it as another file: data.path={frame.name}"
         )
-    config = checkpoint.config
-    lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
     data = prepare_panel(
         frame,
         split=source.split,
@@ -83,7 +82,7 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
         fact_scale=checkpoint.fact_scale,
         pad=source.short == "pad",
         scaling="none",  # replaced by that of the training
-        **lengths,
+        **checkpoint.config.lengths,
     )
     if split not in data.splits:
         names = list(data.splits)
@@ -91,10 +90,10 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
     if other_file:
         check_later(checkpoint, split, first_forecast(data, split))
     together = len(checkpoint.covariates)
-    scaler = checkpoint.panel_scale.scaler(frame, context=config["seq_len"], together=together)
+    scaler = checkpoint.panel_scale.scaler(frame, context=checkpoint.config.seq_len, together=together)
     if count := int(scaler.own.sum()):
         log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
-    return replace(data, scaler=scaler, season=checkpoint.data["season"])
+    return replace(data, scaler=scaler, season=checkpoint.data.get("season"))
 
 
 def first_forecast(data: PanelData, split: str) -> pd.Timestamp | None:

@@ -19,7 +19,7 @@ from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import Prepared, PreparedData, window_values
 from forecast.data.roles import names_roles
 from forecast.data.sources import DemoSource, Source
-from forecast.evaluation.baselines import WEIGHTS, saved_fits
+from forecast.evaluation.baselines import WEIGHTS
 from forecast.evaluation.blocks import all_metrics, baseline_metrics, split_metrics
 from forecast.evaluation.column_use import column_use, roles_of
 from forecast.evaluation.evaluate import (
@@ -98,7 +98,7 @@ def evaluate_checkpoint(
         return Result(rounded(metrics), of_panel, data, by_step, split, told_of(checkpoint))
     model, data = checkpoint.model().to(device), data.on(device)
     common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
-    fitted = saved_fits(checkpoint.record)
+    fitted = checkpoint.record.fits
     naive = saved_naive_errors(checkpoint, data if source is not None else None)
     blocks = {}
     for name in brief:
@@ -139,7 +139,7 @@ def use_of_columns(
     checkpoint: Checkpoint, data: Prepared, *, split: str, protocol: Protocol, device: torch.device
 ) -> dict[str, Any]:
     """The entry `covariates`, see `column_use`; nothing where the training named no roles."""
-    if not names_roles(checkpoint.config["data"]):
+    if not names_roles(checkpoint.config.data.node):
         return {}
     roles = roles_of(data)
     model = checkpoint.model().to(device)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,16 @@ from forecast.config.check import check_config, read_settings
 from forecast.config.compose import groups
 from forecast.config.job import in_sweep, run_folder, task_overrides, users_folders
 from forecast.config.resolvers import program, tuned_identity
+from forecast.config.run_config import RunConfig
 from forecast.config.settings import TuneSettings, Tuning
 from forecast.config.space import Space, check_space, find_space, typed_keys, written
-from forecast.config.trials import EXPERIMENT, TrainConfig, plain, train_config
+from forecast.config.trials import EXPERIMENT, TrainConfig, train_config
 from forecast.config.trust import trusted
+from forecast.config.values import plain_values
 from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
 from forecast.files import rounded, write_json
 from forecast.run_folder import METRICS, PAGE, RUN_INFO
-from forecast.training.trial import monitor_of
 
 JOURNAL, LOCK = "journal.log", ".study.lock"
 TABLE, BEST = "trials.csv", "best"
@@ -42,15 +44,20 @@ class Search:
     base: TrainConfig
     space: Space
 
+    @cached_property
+    def config(self) -> RunConfig:
+        """Of the trials, as it is without what a trial draws."""
+        return RunConfig.of(plain_values(self.base.values))
+
     @property
     def metric(self) -> str:
         """By what its trials are judged, in words."""
-        return f"val {monitor_of(plain(self.base.values))}, scaled"
+        return f"val {self.config.monitor}, scaled"
 
     @property
     def at_once(self) -> bool:
         """Whether its models are fitted at once, in a step that nothing cuts off."""
-        return is_fitted_at_once(plain(self.base.values)["model"])
+        return is_fitted_at_once(self.config.model)
 
 
 def read_search(cfg: DictConfig) -> Search:
@@ -69,7 +76,7 @@ def read_search(cfg: DictConfig) -> Search:
     folders = users_folders()
     words = [word for word in task_overrides() if not typed_keys([word])[0].startswith("tune.")]
     base = train_config(words, folders)
-    given = plain(OmegaConf.masked_copy(cfg, ["tune"]))["tune"]["space"]
+    given = plain_values(cfg.tune)["space"]
     space = find_space(given, model=base.options["model"], typed=typed_keys(words))
     check_config(base.values)
     check_space(space, base.values, groups())

@@ -14,7 +14,7 @@ from forecast.commands.studies import SharedStudy
 from forecast.commands.study_page import TRIALS
 from forecast.comparison.study_page import sentences, study_page
 from forecast.config.space import as_trained, typed_point, written
-from forecast.config.trials import EXPERIMENT, plain, searched, write_experiment
+from forecast.config.trials import EXPERIMENT, searched, write_experiment
 from forecast.config.trust import as_typed
 from forecast.files import json_text, rounded, together
 from forecast.run_folder import FILES, PAGE, sha256
@@ -47,14 +47,14 @@ def finish(search: Search, study: SharedStudy, file: BestFile, *, why: str, stop
         best = study.best()
         if best is None:
             return None
-        config, options = plain(search.base.values), search.base.options
-        data = config["data"]
+        config, options = search.config, search.base.options
         document: dict[str, Any] = {
             "status": "interrupted" if stopped else "finished",
             "folder": str(search.folder),
             "model": options["model"],
-            "data": Path(data["path"]).name if data.get("path") else data["name"],
-            **{key: config[key] for key in ("seed", "seq_len", "pred_len")},
+            "data": Path(config.data.path).name if config.data.path else config.data.name,
+            "seed": config.seed,
+            **config.lengths,
             "metric": search.metric,
             "minutes": search.settings.minutes,
             "most_trials": search.settings.trials,

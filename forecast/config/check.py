@@ -92,6 +92,14 @@ def read_settings(cfg: DictConfig, schema: type[S]) -> S:
     return _filled(values, schema)
 
 
+def settings_of(values: Mapping[str, object], schema: type[S]) -> S:
+    """Those of plain values that are fields of `schema`; UserError for one that is missing, or wrong."""
+    problems, own = Problems(), {field.name for field in dataclasses.fields(schema)}  # type: ignore[arg-type]
+    _check_settings({key: value for key, value in values.items() if key in own}, schema, problems, groups=[])
+    problems.report()
+    return _filled(values, schema)
+
+
 def check_reading(reading: Mapping[str, Any]) -> None:
     """Raises one UserError with all keys of a layout that have a wrong value. Unknown keys are left to the source."""
     problems, kinds = Problems(), {field.name: field.type for field in dataclasses.fields(Layout)}

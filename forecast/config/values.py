@@ -78,6 +78,13 @@ def read_values(cfg: DictConfig) -> tuple[dict[str, Any], Problems]:
     return _plain(cfg, "", problems), problems
 
 
+def plain_values(cfg: DictConfig, *, resolve: bool = True) -> dict[str, object]:
+    """A config, or a section of one, as plain values."""
+    values = OmegaConf.to_container(cfg, resolve=resolve)
+    assert isinstance(values, dict)
+    return {str(key): value for key, value in values.items()}
+
+
 def _plain(node: Any, path: str, problems: Problems) -> Any:
     """A DictConfig as a dict, a ListConfig as a list, without what is left out; another value as it is."""
     if not OmegaConf.is_config(node):

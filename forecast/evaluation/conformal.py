@@ -129,14 +129,6 @@ class Calibration:
         return low, high
 
 
-def saved_calibration(record: Mapping[str, Any]) -> Calibration | None:
-    """That of a checkpoint's record; None of one without."""
-    state, data = record.get(CALIBRATION), record["data"]
-    if state is None:
-        return None
-    return Calibration.from_state(state, [data["columns"].index(name) for name in data["targets"]])
-
-
 def own_interval(
     model: nn.Module, batch: Batch, rows: int, levels: Sequence[float]
 ) -> tuple[Float[Tensor, "B P T"], Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from forecast.bounds import Positive, at_least
 from forecast.errors import UserError
-from forecast.models.base import FittedModel, FittingRows, WindowShape
+from forecast.models.base import FittedModel, FittingRows, Options, WindowShape
 from forecast.text.program import install
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Statistical(FittedModel):
         """Rows of a fit."""
         return self.rows
 
-    def fit(self, rows: FittingRows) -> dict[str, Any]:
+    def fit(self, rows: FittingRows) -> Options:
         """Chooses period and look-back. Raises ValueError for rows that do not hold two seasons."""
         period, look_back = self._given
         self.period = period or rows.period or 1
@@ -151,7 +151,7 @@ class ARIMA(Statistical):
         self._order = order
         self.order = tuple(order or ORDERS[0])
 
-    def fit(self, rows: FittingRows) -> dict[str, Any]:
+    def fit(self, rows: FittingRows) -> Options:
         """Chooses period, look-back and order."""
         chosen = super().fit(rows)
         if self._order is None:

@@ -94,7 +94,7 @@ def run_of(checkpoint: Path) -> Path:
     return checkpoint.absolute().parent.parent
 
 
-def write_run_info(folder: Path, info: dict[str, Any]) -> None:
+def write_run_info(folder: Path, info: Mapping[str, object]) -> None:
     """Writes run.json. Where that fails, whatever else has happened is what the user should hear of."""
     from forecast.files import write_json  # numpy, which `--help` does not wait for
 

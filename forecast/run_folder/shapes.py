@@ -140,6 +140,16 @@ class Cost(TypedDict, total=False):
     precision: str
 
 
+class RefitBlock(TypedDict, total=False):
+    """Of a second training on more rows."""
+
+    rows: list[str]
+    trained_until: str
+    steps: Count
+    train_seconds: NotNegative
+    test: Block
+
+
 class Metrics(TypedDict, total=False):
     """metrics.json. The blocks of splits are under their names."""
 
@@ -173,6 +183,6 @@ class Metrics(TypedDict, total=False):
     mase_scale: dict[str, Any] | None
     cost: Cost
     files: dict[str, str]
-    refit: dict[str, Any] | None
+    refit: RefitBlock | None
     rests_on: dict[str, Any]
     leaderboard: dict[str, Any]

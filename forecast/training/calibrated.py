@@ -4,7 +4,6 @@ import io
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -55,7 +54,7 @@ def add_calibration(path: Path, folder: Path, data: Prepared, *, levels: Sequenc
         parts,
         data,
         levels=levels,
-        batch_size=checkpoint.config["data"]["batch_size"],
+        batch_size=checkpoint.config.data.batch_size,
         device=device,
         crossed=bool(chosen),
     )
@@ -70,7 +69,7 @@ def _model_of(checkpoint: Checkpoint, weights: dict[str, torch.Tensor]) -> torch
     return model
 
 
-def write_entry(path: Path, key: str, value: Any) -> None:
+def write_entry(path: Path, key: str, value: object) -> None:
     """Adds an entry to the record of a checkpoint. UserError where it cannot be written."""
     content = read_plain(path)
     content[RECORD][key] = value

@@ -11,6 +11,7 @@ import torch
 from lightning.pytorch.callbacks import Callback
 
 from forecast.evaluation.memory import PeakMemory
+from forecast.run_folder.shapes import Cost
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +116,7 @@ class Throughput(Callback):
         inside = self.total - self.validating - state_dict.get("idle_seconds", 0.0)
         self.computing = state_dict.get("computing_seconds", inside)
 
-    def metrics(self, trainer: pl.Trainer) -> dict[str, Any]:
+    def metrics(self, trainer: pl.Trainer) -> Cost:
         """The block `cost` of metrics.json."""
         training, samples = self._so_far()
         return {

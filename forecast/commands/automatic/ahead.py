@@ -44,7 +44,7 @@ def of_series(forecaster: Forecaster, future: str | None, level: Sequence[float]
     frame = history(checkpoint, source, None, {})
     known = forecaster.known_after(source, frame, future, {})
     table = forecaster.continued(frame, future=known, level=level)
-    past = frame.tail(checkpoint.config["seq_len"])
+    past = frame.tail(checkpoint.config.seq_len)
     targets = [frame.columns.index(name) for name in checkpoint.data["targets"]]
     after = future_timestamps(past.timestamps[-1], past.freq, len(table))
     times = pd.DatetimeIndex(past.timestamps.append(after))

@@ -21,7 +21,6 @@ from forecast.commands.refit import chosen_checkpoint, kept_metrics
 from forecast.commands.results import saved_naive_errors
 from forecast.commands.train import make_plan, train
 from forecast.commands.training_data import begin, read_data
-from forecast.config.build import build
 from forecast.config.entry import call
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.panel.prepare import PanelData
@@ -84,7 +83,7 @@ def _paced(folder: Path, overrides: Sequence[str], allowance: float) -> dict[str
 
 def _train(cfg: DictConfig) -> dict[str, Any]:
     plan, start = make_plan(cfg), time.perf_counter()
-    pl.seed_everything(plan.config["seed"], workers=True, verbose=False)
+    pl.seed_everything(plan.config.seed, workers=True, verbose=False)
     data, protocol, record = begin(plan, ridge=plan.choices["model"] == RIDGE)
     fit_model(plan, data, record)
     seconds = time.perf_counter() - start
@@ -95,7 +94,7 @@ def _train(cfg: DictConfig) -> dict[str, Any]:
 def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol) -> dict[str, Any]:
     """The errors of a checkpoint on val and test windows, and the seconds that they took."""
     model, found = checkpoint.model(), dict[str, Any]()
-    options: Any = {"protocol": protocol, "batch_size": checkpoint.config["data"]["batch_size"], "device": CPU}
+    options: Any = {"protocol": protocol, "batch_size": checkpoint.config.data.batch_size, "device": CPU}
     for split in SPLITS:
         start = time.perf_counter()
         if isinstance(data, PanelData):
@@ -120,7 +119,7 @@ def judge_member(folder: Path, overrides: Sequence[str], *, seconds: float) -> d
 
     def task(cfg: DictConfig) -> dict[str, Any]:
         plan = make_plan(cfg)
-        data, protocol = read_data(plan.source, plan.config), build(plan.config["protocol"])
+        data, protocol = read_data(plan.source, plan.config), plan.config.protocol.build(Protocol)
         return {"windows": len(data.windows("train")), **judged(chosen_checkpoint(folder), data, protocol)}
 
     done: dict[str, Any] = {"seconds": seconds, **within(folder, overrides, task)}
@@ -157,7 +156,7 @@ def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dic
         call(train, config_name="train", overrides=words_of)
     checkpoint = load_checkpoint(checkpoint_path(folder, "best"))
     weights = checkpoint.weights["weights"]
-    return {"weights": weights.mean(0).tolist(), **checkpoint.record["stacking"]}
+    return {"weights": weights.mean(0).tolist(), **(checkpoint.record.stacking or {})}
 
 
 def page_with(folder: Path, *, board: dict[str, Any], forecast: dict[str, Any] | None) -> None:
@@ -177,7 +176,7 @@ def explain(folder: Path) -> dict[str, Any]:
     """What the forecasts of a run rest on, measured on test windows by its held-out model, into its metrics.json."""
     checkpoint = chosen_checkpoint(folder)
     source = trained_source(checkpoint, root=None)
-    data, protocol = read_data(source, checkpoint.config), build(checkpoint.config["protocol"])
+    data, protocol = read_data(source, checkpoint.config), checkpoint.config.protocol.build(Protocol)
     found = rests_on(checkpoint.model(), data, split="test", protocol=protocol)
     write_json(folder / METRICS, {**(read_json(folder / METRICS, Metrics) or {}), "rests_on": rounded(found)})
     return found

@@ -11,7 +11,6 @@ import numpy as np
 
 from forecast.bounds import Text
 from forecast.config.annotations import parameters
-from forecast.config.build import build
 from forecast.config.entry import composed
 from forecast.config.typed_settings import typed_settings
 from forecast.config.values import options
@@ -103,16 +102,16 @@ def find_task(arguments: argparse.Namespace) -> Task:
     found = [*kept, *own, *others, *(f"{key}={value}" for key, value in lengths.items())]
     roles = [f"data.{key}=" for key in ROLE_KEYS if any(word.startswith(f"data.{key}=") for word in found)]
     task = Task(found, notes, future, [*roles, "data.features="] if roles else [], period)
-    source: Source = build(composed(task.of({"model": "ridge"})).values["data"])  # refuses what no training takes
+    source = composed(task.of({"model": "ridge"})).config.data.build(Source)  # refuses what no training takes
     return task._replace(period=source.season or period)  # a season that was typed is that of the patches too
 
 
 def check_known(task: Task) -> None:
     """UserError where the forecast would lack what is known of its steps in advance: now and not after the training."""
-    config, future = composed(task.of({"model": "ridge"})).values, task.future
-    source, steps = build(config["data"]), config["pred_len"]
+    config, future = composed(task.of({"model": "ridge"})).config, task.future
+    source, steps = config.data.build(Source), config.pred_len
     known = list(source.known) if isinstance(source, CsvSource) else []
-    if not known:
+    if not isinstance(source, CsvSource) or not known:
         if future is not None:
             raise UserError(
                 f"future={future}: no column is known in advance. Leave it out, or name those that are: "
@@ -217,11 +216,11 @@ def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, int]
 
     The season is that of the train rows alone, of the target where the words name one, else of all that is forecast.
     """
-    source: Source = build(composed(words).values["data"])
+    source = composed(words).config.data.build(Source)
     several = isinstance(source, CsvSource) and source.panel_form
     frame = read_panel(source) if isinstance(source, CsvSource) and several else source.frame()
     pred_len = horizon or usual_pred_len(frame.freq)
-    split = build(composed([*words, f"pred_len={pred_len}"]).values["data"]).split  # one may be cut by horizons
+    split = composed([*words, f"pred_len={pred_len}"]).config.data.build(Source).split  # one may be cut by horizons
     if isinstance(frame, PanelFrame):
         rows, longest = int(np.median(frame.lengths)), int(frame.lengths.argmax())
         cut = panel_cuts(split, frame, pred_len=pred_len)["train"]

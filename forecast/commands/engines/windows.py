@@ -27,7 +27,6 @@ from forecast.data.catalog import file_md5
 from forecast.data.panel.prepare import PanelData
 from forecast.documents import ODD, Array, DocumentError, read_arrays
 from forecast.evaluation import replayed
-from forecast.evaluation.baselines import saved_fits
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.panel_evaluate import Elsewhere
 from forecast.evaluation.panel_pass import PanelPass, panel_pass
@@ -136,7 +135,7 @@ def begun(settings: EvaluateSettings, protocol: Protocol) -> Windows:
     assert isinstance(data, PanelData)
     intervals = wanted(checkpoint, how=settings.calibration, level=settings.level)
     levels = None if intervals is None else intervals.calibration.levels
-    device, fitted = forecaster.torch_device, saved_fits(checkpoint.record)
+    device, fitted = forecaster.torch_device, checkpoint.record.fits
     model = checkpoint.model().to(device)
     one_pass = panel_pass(model, data, split=settings.split, protocol=protocol, fitted=fitted, device=device)
     size = settings.data.batch_size or source.batch_size
