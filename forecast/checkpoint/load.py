@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import nn
@@ -17,7 +18,7 @@ from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.entries import FLOATS
 from forecast.checkpoint.formats import PANEL, RECORD
 from forecast.checkpoint.heads import TRAINING_ONLY, spread_of
-from forecast.checkpoint.record import DataRecord, PanelRecord, Record, RefitRecord
+from forecast.checkpoint.record import PanelRecord, Record, RefitRecord
 from forecast.checkpoint.sizes import is_too_large, no_larger_than
 from forecast.checkpoint.trained_roles import TrainedRoles
 from forecast.checkpoint.validate import check_content, epoch
@@ -28,11 +29,12 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.panel.saved_scale import SavedScale
 from forecast.data.prepare import fitted_scaler
 from forecast.data.roles import names_roles
-from forecast.data.scaling import Scaler
+from forecast.data.scaling import How, Scaler
 from forecast.data.seasonality import seasonal_period
 from forecast.errors import UserError
 from forecast.models.base import ForecastModel, WindowShape
 from forecast.models.ensemble import Ensemble
+from forecast.run_folder.shapes import DataRecord
 
 WEIGHTS_PREFIX = "model."
 TRAINING_SECTIONS = ("optim", "schedule", "loss", "trainer", "callbacks", "logger")
@@ -75,7 +77,7 @@ class Checkpoint(TrainedRoles):
     @property
     def scaler(self) -> Scaler:
         """Fitted on the rows trained on."""
-        return Scaler.from_state(self.data["scaler"], self.data["scaling"])
+        return Scaler.from_state(self.data["scaler"], cast(How, self.data["scaling"]))
 
     def scaler_of(self, frame: SeriesFrame, train: range) -> Scaler:
         """That of other train rows, made as the training made its own."""

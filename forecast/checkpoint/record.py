@@ -13,61 +13,9 @@ from typing_extensions import NotRequired, TypedDict
 from forecast.checkpoint.formats import FORMAT, PANEL, REFIT
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.scaling import How
+from forecast.run_folder.shapes import DataRecord, Imported
 
 FITS = ("nlinear_weight", "ridge_weight", "ridge_effect")  # weights of the fitted baselines
-
-
-class ScalerState(TypedDict):
-    """Of each column."""
-
-    columns: list[str]
-    mean: list[float]
-    std: list[float]
-
-
-class FactsState(TypedDict):
-    """Facts of the series of a panel: the columns that they come from; mean and deviation of each fact."""
-
-    columns: list[str]
-    mean: list[float]
-    std: list[float]
-
-
-class NaiveState(TypedDict):
-    """By what MASE and RMSSE are scaled: seasonal differences of each target in the train rows."""
-
-    period: int
-    absolute: list[float]
-    squared: list[float]
-
-
-class DataRecord(TypedDict):
-    """The data of a training: where they lay, what a model must know of them, how its rows were split.
-
-    splits: first row and end of each; of a panel none, then windows: how many each has, and series: what they are.
-    covariates: of each the words of its categories, None for a number; hidden: those that are observed.
-    """
-
-    name: str
-    path: str | None
-    checksum: str
-    columns: list[str]
-    targets: list[str]
-    known: list[str]
-    freq: str
-    time_format: NotRequired[str | None]
-    season: NotRequired[int | None]
-    scaler: ScalerState
-    scaling: How
-    splits: dict[str, list[int]]
-    trained_until: str
-    covariates: NotRequired[dict[str, list[str] | None]]
-    hidden: NotRequired[list[str]]
-    facts: NotRequired[FactsState]
-    naive: NotRequired[NaiveState | None]
-    gaps: NotRequired[dict[str, object] | None]
-    windows: NotRequired[dict[str, int]]
-    series: NotRequired[dict[str, object]]
 
 
 class PanelScale(TypedDict):
@@ -118,13 +66,6 @@ class Stacking(TypedDict):
     mean: float
     best_member: float
     alone: bool | None
-
-
-class Imported(TypedDict):
-    """The file that weights come from."""
-
-    file: str
-    sha256: str
 
 
 @dataclass(frozen=True, kw_only=True)

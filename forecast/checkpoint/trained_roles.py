@@ -5,11 +5,11 @@ from abc import ABC, abstractmethod
 import numpy as np
 import numpy.typing as npt
 
-from forecast.checkpoint.record import DataRecord
 from forecast.config.run_config import RunConfig
 from forecast.data.reading.codebook import Codebook
 from forecast.data.roles import HOLIDAY, names_roles
 from forecast.data.sources import CsvSource, FileSource, Source
+from forecast.run_folder.shapes import DataRecord
 
 
 class TrainedRoles(ABC):

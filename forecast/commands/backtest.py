@@ -55,6 +55,7 @@ from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
 from forecast.files import rounded, write_json, write_text
 from forecast.run_folder import FILES, PAGE, RUN_INFO, sha256
+from forecast.run_folder.shapes import Backtest
 from forecast.text.terminal import say
 
 log = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ def backtest(cfg: DictConfig) -> Answer:
             errors += fold_errors(part, cells)
             sums.add(part, cells)
     step = settings.step or pred_len
-    document: dict[str, Any] = rounded(
+    document: Backtest = rounded(
         {
             "status": "finished",
             **described(checkpoint),
@@ -103,14 +104,14 @@ def backtest(cfg: DictConfig) -> Answer:
     )
     write_text(folder / PAGE, page_of(folder, document, sums, parts, told_of(checkpoint)))
     document[FILES] = {name: sha256(folder / name) for name in (TABLE, PAGE)}
-    document |= rounded({"seconds": time.perf_counter() - started})
-    write_json(folder / DOCUMENT, document)
+    timed = {**document, **rounded({"seconds": time.perf_counter() - started})}
+    write_json(folder / DOCUMENT, timed)
     say(printed(document))
     say()
     for sentence in sentences(document):
         say(sentence)
     log.info("Everything about this backtest is in %s", folder)
-    return Answer({"folder": str(folder), **document})
+    return Answer({"folder": str(folder), **timed})
 
 
 def check_words(words: Sequence[str], *, of_checkpoint: bool) -> None:

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-from annotated_types import Interval
 from typing_extensions import TypedDict
 
-from forecast.documents import Array, Count, DocumentError, NotNegative, Positive, read_arrays
+from forecast.documents import Array, DocumentError, read_arrays
 from forecast.files import replacing, save_arrays
 
 # In the folder of a backtest: its table, its figures, what it is of.
@@ -24,42 +22,6 @@ class OfBacktest(TypedDict):
     identity: str | None
     program: str | None
     ckpt_path: str | None
-
-
-class Errors(TypedDict):
-    """Of a forecaster, or of a fold."""
-
-    mse: NotNegative | None
-    mae: NotNegative | None
-    mase: NotNegative | None
-
-
-class Difference(TypedDict):
-    """The model's MSE less that of a baseline."""
-
-    mse: float
-    low: float | None
-    high: float | None
-    blocks: Count
-    better_in: Count
-    folds: Count
-
-
-class Backtest(TypedDict):
-    """backtest.json, as far as its page reads it. by_fold: the errors of each forecaster by its name."""
-
-    status: str
-    model: str
-    data: str
-    pred_len: Positive
-    folds: Annotated[int, Interval(ge=1, le=10**6)]
-    step: Positive
-    refit: Literal["never", "every_fold", "warm"]
-    overall: dict[str, Errors]
-    coverage: dict[str, NotNegative | None]
-    differences: dict[str, Difference]
-    by_fold: list[dict[str, Any]]
-    files: dict[str, str]
 
 
 def is_backtest(folder: Path) -> bool:

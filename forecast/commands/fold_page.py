@@ -1,9 +1,8 @@
 """report.html of a backtest: written with its results, or anew from the files of its folder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands import Answer
@@ -13,7 +12,6 @@ from forecast.commands.fold_files import (
     PARTS,
     SCALES,
     TABLE,
-    Backtest,
     OfBacktest,
     part_path,
     read_part,
@@ -29,12 +27,11 @@ from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
 from forecast.files import json_text, together
 from forecast.run_folder import FILES, PAGE, sha256
+from forecast.run_folder.shapes import Backtest, Told
 from forecast.text.terminal import say
 
 
-def page_of(
-    folder: Path, document: Mapping[str, Any], sums: FoldSums, parts: Sequence[int], record: Mapping[str, Any]
-) -> str:
+def page_of(folder: Path, document: Backtest, sums: FoldSums, parts: Sequence[int], record: Told) -> str:
     """The page, from backtest.json, sums over all parts, and the parts in the folder. record: see `told_of`."""
     paths = [part_path(folder, number) for number in parts]
     return backtest_page(document, sums, partial(map, read_part, paths), record)
@@ -46,11 +43,11 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     UserError for one that has not finished, whose files are not those of its results, or whose checkpoint is gone.
     """
     try:
-        found: dict[str, Any] = {**(read_json(folder / DOCUMENT, Backtest) or {})}
+        found = read_json(folder / DOCUMENT, Backtest)
         of = read_json(folder / OF, OfBacktest)
     except DocumentError as error:
         raise UserError(f"{folder}: {error.name}: {error.reason}. Run the same backtest again.") from error
-    if found.get("status") != "finished":
+    if found is None or found["status"] != "finished":
         raise UserError(
             f"{folder} has no results to report: this backtest has not finished. The same forecast backtest command, "
             f"with hydra.run.dir={folder}, goes on with it."

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from forecast.checkpoint.load import build_model, load_checkpoint
-from forecast.checkpoint.record import Imported, Record
+from forecast.checkpoint.record import Record
 from forecast.commands.outputs import keep_inputs, keep_others
 from forecast.commands.training_data import read_series
 from forecast.config import resolvers
@@ -35,6 +35,7 @@ from forecast.export.informer2020.names import (
 from forecast.export.informer2020.options import UNSEEN, as_option, in_their_options, overrides
 from forecast.files import replacing
 from forecast.models.base import ForecastModel
+from forecast.run_folder.shapes import Imported
 from forecast.text.terminal import listed, say
 from forecast.training.record import complete_record, make_record, weights_only_content
 

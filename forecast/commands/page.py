@@ -35,6 +35,7 @@ from forecast.run_folder import (
     sha256,
     torn,
 )
+from forecast.run_folder.shapes import Metrics, Told
 from forecast.run_folder.windows import read_windows
 from forecast.text.terminal import say
 
@@ -49,11 +50,15 @@ class Evaluated(TypedDict, total=False):
     ckpt_path: str | None
 
 
-def told_of(checkpoint: Checkpoint) -> dict[str, object]:
+def told_of(checkpoint: Checkpoint) -> Told:
     """What a page says of how a checkpoint came about, less what two runs of one experiment may differ in."""
     record = checkpoint.record
-    told = {"config": _less(record.config.plain, NOT_IDENTITY), "choices": _less(record.choices, NOT_IDENTITY)}
-    return {**told, "data": record.data, "versions": record.versions}
+    return {
+        "config": _less(record.config.plain, NOT_IDENTITY),
+        "choices": {key: option for key, option in record.choices.items() if key not in NOT_IDENTITY},
+        "data": record.data,
+        "versions": {**record.versions},
+    }
 
 
 def _less(node: Mapping[str, object], paths: Sequence[str]) -> dict[str, object]:
@@ -75,9 +80,9 @@ def write_residuals(
 
 def page_of(
     place: Callable[[str], Path],
-    metrics: Mapping[str, Any],
+    metrics: Metrics,
     split: str,
-    record: Mapping[str, Any],
+    record: Told,
     *,
     ahead: Path | None = None,
 ) -> str:
@@ -112,7 +117,7 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     """
     run = read_run(folder)
     check_results(run)
-    metrics = dict(run.metrics)
+    metrics = run.metrics.copy()
     split = next((key for key, block in metrics.items() if isinstance(block, Mapping) and "skill" in block), None)
     if split is None:
         raise UserError(f"{folder} has no results to report: {METRICS} has no skill. Run it again.")

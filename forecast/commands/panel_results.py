@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from forecast.evaluation.scored_intervals import Intervals, example_ends
 from forecast.files import DECIMALS, save_arrays
 from forecast.report.forecasters import best_baseline
 from forecast.run_folder import FORECASTS, PICTURE, SERIES_ERRORS, WINDOW_ERRORS
+from forecast.run_folder.shapes import Metrics
 
 
 def panel_blocks(
@@ -98,7 +99,7 @@ def panel_step_errors(evaluation: PanelEvaluation) -> dict[str, list[float]]:
 
 
 def write_series(
-    beside: Callable[[str], Path], evaluation: PanelEvaluation, data: PanelData, metrics: Mapping[str, Any]
+    beside: Callable[[str], Path], evaluation: PanelEvaluation, data: PanelData, metrics: Metrics
 ) -> list[str]:
     """Writes errors_by_window.npz, errors_by_series.csv, forecasts.npz and forecast.png; returns their names.
 
@@ -159,7 +160,7 @@ def example_series(evaluation: PanelEvaluation, data: PanelData) -> dict[str, np
     }
 
 
-def draw_series(path: Path, windows: dict[str, np.ndarray], metrics: Mapping[str, Any], *, worst: int) -> None:
+def draw_series(path: Path, windows: dict[str, np.ndarray], metrics: Metrics, *, worst: int) -> None:
     """Draws the worst and the best series beside the best baseline. worst: how many of the windows are of the worst."""
     from forecast.report.figures import bands_in, forecast_figure, save
 

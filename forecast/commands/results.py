@@ -1,6 +1,6 @@
 """The end of every evaluation: metrics.json, errors by step and window, forecasts and their picture."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ from forecast.run_folder import (
     WINDOW_ERRORS,
     sha256,
 )
+from forecast.run_folder.shapes import Metrics, Told
 
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
@@ -60,12 +61,12 @@ class Result:
     metrics_by_step.csv, P figures each, scaled units. record: what the page tells of the checkpoint.
     """
 
-    metrics: dict[str, Any]
+    metrics: Metrics
     evaluation: Evaluation | PanelEvaluation
     data: Prepared
     by_step: dict[str, list[float]]
     split: str
-    record: dict[str, Any]
+    record: Told
 
 
 def evaluate_checkpoint(
@@ -219,7 +220,7 @@ def write_results(folder: Path, result: Result) -> None:
             names = [*names, RELIABILITY]
         beside(STEP_ERRORS).write_text(steps_csv(result.by_step), encoding="utf-8")
         times, signed = window_residuals(result)
-        write_residuals(beside(RESIDUALS), times, signed, result.data.target_names, metrics["target"])
+        write_residuals(beside(RESIDUALS), times, signed, result.data.target_names, metrics["target"] or "")
         page = page_of(beside, metrics, result.split, result.record)  # reads what was written so far
         beside(PAGE).write_text(page, encoding="utf-8")
         metrics[FILES] = {name: sha256(beside(name)) for name in (*names, STEP_ERRORS, RESIDUALS, PAGE)}
@@ -237,7 +238,7 @@ def window_residuals(result: Result) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write_windows(
-    beside: Callable[[str], Path], evaluation: Evaluation, data: PreparedData, metrics: Mapping[str, Any]
+    beside: Callable[[str], Path], evaluation: Evaluation, data: PreparedData, metrics: Metrics
 ) -> list[str]:
     """Writes errors_by_window.npz, forecasts.npz and forecast.png where `beside` says, and returns their names."""
     errors = {"squared_scaled": evaluation.squared, "absolute_scaled": evaluation.absolute}
@@ -266,7 +267,7 @@ def example_windows(evaluation: Evaluation, data: PreparedData) -> dict[str, np.
     }
 
 
-def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Mapping[str, Any]) -> None:
+def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Metrics) -> None:
     """Draws the first DRAWN_WINDOWS of `example_windows` beside the best baseline, data.target first."""
     from forecast.report.figures import bands_in, forecast_figure, save
 

@@ -2,67 +2,17 @@
 
 from pathlib import Path
 
-from typing_extensions import NotRequired, Required, TypedDict
-
 from forecast.commands import Answer
 from forecast.commands.outputs import keep_others
-from forecast.documents import Count, DocumentError, NotNegative, fitting, read_json
+from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
 from forecast.files import json_text, together
 from forecast.run_folder import FILES, PAGE, sha256
+from forecast.run_folder.shapes import StudyDocument
 from forecast.text.terminal import say
 
 # In the folder of a study: what it is of, and its trials.
 OF, TRIALS = "study.json", "trials.json"
-Scalar = bool | int | float | str | None
-
-
-class Trial(TypedDict):
-    """See `study_files.described`."""
-
-    trial: Count
-    state: str
-    error: float | None
-    seconds: NotNegative | None
-    epochs: Count | None
-    config: dict[str, Scalar]
-    reason: str | None
-
-
-class Best(Trial):
-    """With the command that trains it, and where its file is."""
-
-    command: str
-    file: str
-
-
-class Ends(TypedDict, total=False):
-    """Of a range of numbers."""
-
-    low: Required[float]
-    high: Required[float]
-    step: float | None
-    log: bool
-
-
-class StudyDocument(TypedDict):
-    """trials.json, as far as its page reads it."""
-
-    model: str
-    data: str
-    seed: Count
-    seq_len: Count
-    pred_len: Count
-    best: Best
-    trials: list[Trial]
-    states: dict[str, Count]
-    space: dict[str, list[Scalar] | Ends]
-    metric: str
-    seconds: NotNegative
-    minutes: NotNegative | None
-    most_trials: NotRequired[Count | None]
-    why: str
-    files: NotRequired[dict[str, str]]
 
 
 def is_study(folder: Path) -> bool:
@@ -81,18 +31,17 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
         raise UserError(f"{folder / TRIALS} is not of a study: {error.reason}. {again}") from error
     if document is None:
         raise UserError(f"{folder} has no {TRIALS}: its study runs, or was killed. {again}")
-    found = {**document}
     ours = overwrite or PAGE in document.get("files", {})
     fix = "move it away, or say --overwrite"
     keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this study", fix=fix)
     try:
         with fitting(folder / TRIALS):
-            page = study_page(found)
+            page = study_page(document)
     except DocumentError as error:
         raise UserError(f"{folder / TRIALS} is damaged: {error.reason}. {again}") from error
     with together(folder) as beside:
         beside(PAGE).write_text(page, encoding="utf-8")
-        found[FILES] = {PAGE: sha256(beside(PAGE))}
-        beside(TRIALS).write_text(json_text(found), encoding="utf-8")
+        document[FILES] = {PAGE: sha256(beside(PAGE))}
+        beside(TRIALS).write_text(json_text(document), encoding="utf-8")
     say(f"{folder / PAGE}: {len(page.encode()) / 1e6:.2f} MB")
     return Answer({"folder": str(folder), "files": [PAGE]})

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import lightning.pytorch as pl
 from omegaconf import DictConfig
@@ -29,7 +28,7 @@ from forecast.errors import Terminated, UserError
 from forecast.files import remove_unfinished, write_json
 from forecast.report.verdict import print_report
 from forecast.run_folder import METRICS, RESULTS, RUN_INFO, checkpoint_path, read_run, write_run_info
-from forecast.run_folder.shapes import Metrics, RefitBlock
+from forecast.run_folder.shapes import RefitBlock
 from forecast.training.any_model import fit_model
 from forecast.training.calibrated import add_calibration, check_levels
 from forecast.training.checkpoint import resume_hint
@@ -177,9 +176,9 @@ def train_and_evaluate(plan: Plan) -> dict[str, object]:
         typed = any(override.lstrip("+").startswith("level=") for override in task_overrides())
         check_levels(levels, data, typed=typed)
     trained = fit_model(plan, data, record)
-    status: dict[str, object] = {"status": "finished" if trained.finished else "interrupted"}
+    status = "finished" if trained.finished else "interrupted"
     if not trained.is_first:
-        return status  # one process evaluates: every window once, whatever their number
+        return {"status": status}  # one process evaluates: every window once, whatever their number
     if calibrated:
         path = chosen_checkpoint(plan.folder).path
         add_calibration(path, plan.folder, data, levels=levels, device=trained.device)
@@ -197,10 +196,10 @@ def train_and_evaluate(plan: Plan) -> dict[str, object]:
     )
     # the windows that chose best.ckpt say less of a model than the test windows
     result = judged(best, brief=("val",))
-    result.metrics |= {"cost": trained.cost, **status}
+    result.metrics["cost"], result.metrics["status"] = trained.cost, status
     write_results(plan.folder, result)
     with errors_for_users(plan.folder):
-        log_hyperparameters(trained.loggers, config, cast(Metrics, result.metrics), step=trained.steps)
+        log_hyperparameters(trained.loggers, config, result.metrics, step=trained.steps)
     print_report(result.metrics, "test", result.by_step)
     for sentence in trained.sentences:
         log.info(sentence)
@@ -209,7 +208,7 @@ def train_and_evaluate(plan: Plan) -> dict[str, object]:
     elif config.refit:
         train_on_more_rows(plan, data, result, trained, judged)
     log.info("Everything about this run is in %s", plan.folder)
-    return {"data": record.data, **result.metrics["cost"], **status}
+    return {"data": record.data, **result.metrics["cost"], "status": status}
 
 
 def train_on_more_rows(plan: Plan, data: Prepared, result: Result, trained: Trained, judged: Judge) -> None:

@@ -1,7 +1,7 @@
 """report.html of a backtest: whether it would have worked first, then its forecasts, errors and origin."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, cast
 
 import pandas as pd
 
@@ -11,6 +11,7 @@ from forecast.comparison.fold_forecasts import fold_forecasts_chart, is_counted,
 from forecast.comparison.fold_sums import FoldSums
 from forecast.report.forecasters import baseline_name
 from forecast.report.page.charts import (
+    Chart,
     coverage_chart,
     folds_chart,
     milliseconds,
@@ -34,9 +35,9 @@ from forecast.report.page.parts import (
 )
 from forecast.report.page.tables import html_table, plain_table
 from forecast.report.tables import short_number, steps_table
+from forecast.run_folder.shapes import Backtest, Fold, Metrics, Told, errors_in
 from forecast.text.terminal import label
 
-Document = Mapping[str, Any]
 MOST_ROWS = 400  # of the table of folds
 REFITS = {
     "never": "one training before the first forecast",
@@ -53,16 +54,14 @@ class Made(NamedTuple):
     found: backtest.json. made_from: names of the folds. counted: whether rows have numbers in place of times.
     """
 
-    found: Document
+    found: Backtest
     sums: FoldSums
     made_from: Sequence[str]
     counted: bool
     draw: Drawing
 
 
-def backtest_page(
-    found: Document, sums: FoldSums, tables: Callable[[], Iterable[pd.DataFrame]], record: Mapping[str, Any]
-) -> str:
+def backtest_page(found: Backtest, sums: FoldSums, tables: Callable[[], Iterable[pd.DataFrame]], record: Told) -> str:
     """The page, from backtest.json, the sums over its table and the table itself, part by part.
 
     record: `config`, `choices`, `data` and `versions` of the first training's checkpoint, or of the one
@@ -72,6 +71,7 @@ def backtest_page(
     made_from = [moment_name(fold["cutoff"], counted) for fold in found["by_fold"]]
     if sums.apart:
         made_from = [f"{number}: {moment} on" for number, moment in enumerate(made_from, start=1)]
+    shown: Metrics = {"data": found["data"], "test": {}}
     of = Made(found, sums, made_from, counted, draw)
     return document(
         title=f"{label(str(found['model']))} looked back on {label(str(found['data']))}",
@@ -92,7 +92,7 @@ def backtest_page(
             Section("steps", "Error by step", _steps(found, sums, draw)),
             Section("intervals", "Intervals", _intervals(of)),
             Section("series", "Series", _series(sums, draw)),
-            Section("data", "Data", [facts(data_rows(data, {**found, "test": {}}, "test")), scaler_part(data)]),
+            Section("data", "Data", [facts(data_rows(data, shown, "test")), scaler_part(data)]),
             Section("run", "How it came about", [*_settings(found), *origin_parts(record)]),
         ],
         charts=draw.charts,
@@ -106,13 +106,13 @@ def moment_name(cutoff: str, counted: bool) -> str:
     return cutoff.removesuffix(" 00:00:00").removesuffix(":00")
 
 
-def _with_steps(found: Document) -> Document:
+def _with_steps(found: Backtest) -> Backtest:
     """backtest.json, whose folds are made from steps in place of times that no clock has measured."""
     named = [{**fold, "cutoff": f"step {moment_name(fold['cutoff'], True)}"} for fold in found["by_fold"]]
-    return {**found, "by_fold": named}
+    return {**found, "by_fold": cast(list[Fold], named)}
 
 
-def _tiles(found: Document) -> str:
+def _tiles(found: Backtest) -> str:
     ours, names = found["overall"][MODEL], rivals(found)
     shown = {f"{key.upper()}{', scaled' * (key != 'mase')}": short_number(ours[key]) for key in METRICS}
     if names:
@@ -148,10 +148,11 @@ def _forecasts(of: Made, tables: Callable[[], Iterable[pd.DataFrame]]) -> list[s
     return [paragraph(" ".join([*which, past, ZOOM])), draw(made)]
 
 
-def _baselines(found: Document, draw: Drawing) -> list[str]:
+def _baselines(found: Backtest, draw: Drawing) -> list[str]:
     """All errors beside one another, and how sure the differences are."""
     names, per_cent = rivals(found), f"{100 * LEVEL:.0f} %"
-    rows, points = [], []
+    rows: list[list[str]] = []
+    points: list[tuple[str, float, float, float]] = []
     for name in (MODEL, *names):
         errors, difference = found["overall"][name], found["differences"].get(name) if name != MODEL else None
         cells = [_name(found, name), *(short_number(errors[key]) for key in METRICS)]
@@ -162,8 +163,8 @@ def _baselines(found: Document, draw: Drawing) -> list[str]:
         interval = "-" if low is None else f"{low:+.4f} to {high:+.4f}"
         often = f"{difference['better_in']} of {difference['folds']}"
         rows.append([*cells, f"{difference['mse']:+.4f}", interval, often])
-        if mse and low is not None:
-            points.append((_name(found, name), *(100 * value / mse for value in (difference["mse"], low, high))))
+        if mse and low is not None and high is not None:
+            points.append((_name(found, name), 100 * difference["mse"] / mse, 100 * low / mse, 100 * high / mse))
     says = (
         f"By how many per cent of a baseline's MSE the model's lies below it (left of the line) or above, with the "
         f"{per_cent} interval over the forecasts, paired. A filled point: the interval leaves 0 out."
@@ -174,17 +175,17 @@ def _baselines(found: Document, draw: Drawing) -> list[str]:
     return [*picture, table]
 
 
-def _name(found: Document, name: str) -> str:
+def _name(found: Backtest, name: str) -> str:
     return label(str(found["model"])) if name == MODEL else baseline_name(name)
 
 
-def _styles(found: Document) -> dict[str, str]:
+def _styles(found: Backtest) -> dict[str, str]:
     """The model, then the baselines by their MSE, with the style of each."""
     styles = ("forecast", "baseline", *(f"other{i}" for i in range(1, 6)))
     return {name: styles[min(i, len(styles) - 1)] for i, name in enumerate((MODEL, *rivals(found)))}
 
 
-def _places(of: Made) -> tuple[list[int], dict[str, Any]]:
+def _places(of: Made) -> tuple[list[int], Chart]:
     """Where the folds lie on an x axis: their times, or numbers where series of a panel end at different ones."""
     found, sums, _, counted, _ = of
     times = milliseconds(pd.DatetimeIndex([fold["cutoff"] for fold in found["by_fold"]]), counted)
@@ -199,7 +200,7 @@ def _folds(of: Made) -> list[str]:
     x, axis = _places(of)
     panels = {
         f"{key.upper()}{', scaled' * (key != 'mase')}": {
-            _name(found, name): [fold[name][key] for fold in folds] for name in styles
+            _name(found, name): [errors_in(fold, name)[key] for fold in folds] for name in styles
         }
         for key in METRICS
     }
@@ -207,7 +208,7 @@ def _folds(of: Made) -> list[str]:
     drawn = with_far(folds_chart("Error by fold", x, panels, named, axis=axis))
     shown = folds if len(folds) <= MOST_ROWS else folds[-MOST_ROWS:]
     rows = [
-        [moment, *(short_number(fold[name]["mse"]) for name in styles)]
+        [moment, *(short_number(errors_in(fold, name)["mse"]) for name in styles)]
         for moment, fold in zip(made_from[-len(shown) :], shown, strict=True)
     ]
     heads = ["made from", *(_name(found, name) for name in styles)]
@@ -215,7 +216,7 @@ def _folds(of: Made) -> list[str]:
     return [far_note(drawn), draw(drawn), folded("as a table", table)]
 
 
-def _steps(found: Document, sums: FoldSums, draw: Drawing) -> list[str]:
+def _steps(found: Backtest, sums: FoldSums, draw: Drawing) -> list[str]:
     names = rivals(found)
     by_step = sums.by_step(names)
     drawn = steps_chart(by_step, names[0] if names else "")
@@ -256,7 +257,7 @@ def _series(sums: FoldSums, draw: Drawing) -> list[str]:
     return ranked_series(names, {key.upper(): errors[key] for key in ("mase", "mse", "mae")}, draw)
 
 
-def _settings(found: Document) -> list[str]:
+def _settings(found: Backtest) -> list[str]:
     trained = [("a training learns from", WINDOWS[found["window"]])] if found["refit"] != "never" else []
     rows = [
         ("forecasts", f"{found['folds']}, {found['step']} rows apart, of {found['pred_len']} steps"),

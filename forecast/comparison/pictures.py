@@ -48,7 +48,7 @@ def errors_figure(rows: Sequence[Row], title: str) -> Figure:
     for place, row in enumerate(rows):
         mse = _mse(row)
         axes.errorbar(mse.mean, place, xerr=mse.sd, fmt="|", color="#000000", capsize=3, markersize=9)
-        seeds = [run.metrics["test"]["scaled"]["mse"] for run in row.finished]
+        seeds = np.array([run.metrics["test"]["scaled"]["mse"] for run in row.finished], dtype=float)
         axes.plot(seeds, [place] * len(seeds), "o", color=COLOURS[0], markersize=4, alpha=0.7)
     for number, key in enumerate(baselines(rows), start=1):
         baseline = rows[0].first("baselines", key, "scaled", "mse")

@@ -1,21 +1,20 @@
 """What a study of `forecast tune` came to: in sentences, and as report.html. document: trials.json."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from forecast.comparison.study_charts import errors_chart, value_of, values_chart
 from forecast.report.page.document import Section, document, facts, paragraph
 from forecast.report.page.parts import NO_SCRIPT, ZOOM, Drawing, far_note, tiles, verdict_box
 from forecast.report.page.tables import Strong, plain_table
 from forecast.report.tables import short_number
+from forecast.run_folder.shapes import Ends, Scalar, StudyDocument, Trial
 from forecast.text.terminal import label
 
-Document = Mapping[str, Any]
 STATES = {"finished": "finished", "pruned": "pruned", "cut": "cut off", "failed": "failed", "running": "running"}
 MOST_REASONS, LONGEST = 3, 400
 
 
-def sentences(found: Document) -> list[str]:
+def sentences(found: StudyDocument) -> list[str]:
     """How many trials there were, which is the best, by how much, and how to train with it."""
     best, states = found["best"], found["states"]
     counts = ", ".join(f"{states[state]} {name}" for state, name in STATES.items() if state in states)
@@ -23,13 +22,13 @@ def sentences(found: Document) -> list[str]:
     lowest = f"The lowest error ({found['metric']}) is {short_number(best['error'])}, of trial {best['trial']}:"
     said = [f"{lowest} {point(best)}"]
     first = found["trials"][0]
-    if first["trial"] == 0 and first["error"] and best["trial"] != 0:
+    if first["trial"] == 0 and first["error"] and best["error"] is not None and best["trial"] != 0:
         gap = 100 * (1 - best["error"] / first["error"])
         said.append(f"That is {gap:.1f} % below the first trial, {short_number(first['error'])}.")
     said.append(f"{_many(len(found['trials']), 'trial')} of {of}: {counts}. {found['why']}")
     if best["state"] == "cut":
         said.append(
-            f"No trial was trained to its end: this one was cut off after {_many(best['epochs'], 'epoch')}. More "
+            f"No trial was trained to its end: this one was cut off after {_many(best['epochs'] or 0, 'epoch')}. More "
             "tune.minutes would tell more."
         )
     failed = _failed(found)
@@ -41,12 +40,12 @@ def sentences(found: Document) -> list[str]:
     return said
 
 
-def point(trial: Document) -> str:
+def point(trial: Trial) -> str:
     """What was drawn for a trial, as one types it."""
     return label(" ".join(f"{key}={value_of(value)}" for key, value in trial["config"].items()), LONGEST)
 
 
-def study_page(found: Document) -> str:
+def study_page(found: StudyDocument) -> str:
     """The page: the best trial first, then how the error fell, every trial, what was varied."""
     draw = Drawing()
     best = found["best"]
@@ -82,7 +81,7 @@ def study_page(found: Document) -> str:
     )
 
 
-def _errors(found: Document, draw: Drawing) -> list[str]:
+def _errors(found: StudyDocument, draw: Drawing) -> list[str]:
     made = errors_chart(found)
     if made is None:
         return [paragraph("No trial has an error yet.")]
@@ -90,7 +89,7 @@ def _errors(found: Document, draw: Drawing) -> list[str]:
     return [paragraph(f"{says} {ZOOM}"), far_note(made), draw(made)]
 
 
-def _values(found: Document, draw: Drawing) -> list[str]:
+def _values(found: StudyDocument, draw: Drawing) -> list[str]:
     made = values_chart(found)
     if made is None:
         return []
@@ -98,14 +97,14 @@ def _values(found: Document, draw: Drawing) -> list[str]:
     return [paragraph(says), far_note(made), draw(made)]
 
 
-def _best(found: Document) -> list[str]:
-    config = found["best"]["config"]
-    rows = [[key, value_of(config[key]), _drawn_from(values)] for key, values in found["space"].items()]
+def _best(found: StudyDocument) -> list[str]:
+    drawn = found["best"]["config"]
+    rows = [[key, value_of(drawn[key]), _drawn_from(values)] for key, values in found["space"].items()]
     table = plain_table(["key", "best", "drawn from"], rows, ["", "number", ""])
     return [table, paragraph(f"As a file of this folder: {found['best']['file']}. The command above trains with it.")]
 
 
-def _trials(found: Document) -> list[str]:
+def _trials(found: StudyDocument) -> list[str]:
     """All trials by their error, then why some have failed: beside the others that would make rows of many lines."""
     keys = list(found["space"])
     in_order = sorted(found["trials"], key=lambda one: (one["error"] is None, one["error"] or 0.0, one["trial"]))
@@ -127,7 +126,7 @@ def _trials(found: Document) -> list[str]:
     return [whole, plain_table(["failed", "with"], reasons, ["", ""]) if reasons else ""]
 
 
-def _failed(found: Document) -> dict[str, str]:
+def _failed(found: StudyDocument) -> dict[str, str]:
     """Each reason for which trials have failed -> their numbers: 1, 4."""
     numbers: dict[str, list[str]] = {}
     for trial in found["trials"]:
@@ -136,13 +135,13 @@ def _failed(found: Document) -> dict[str, str]:
     return {reason: ", ".join(of) for reason, of in numbers.items()}
 
 
-def _minutes(found: Document) -> str:
+def _minutes(found: StudyDocument) -> str:
     """What was taken, of what was asked for."""
     taken = f"{found['seconds'] / 60:.1f}"
     return taken if found["minutes"] is None else f"{taken} of {found['minutes']:g}"
 
 
-def _asked(found: Document) -> str:
+def _asked(found: StudyDocument) -> str:
     """The budget: minutes, trials, or both."""
     minutes = [] if found["minutes"] is None else [f"{found['minutes']:g} minutes"]
     most = found.get("most_trials")  # not in studies of former programs
@@ -153,7 +152,7 @@ def _many(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
-def _drawn_from(values: Any) -> str:
+def _drawn_from(values: Sequence[Scalar] | Ends) -> str:
     if isinstance(values, Mapping):
         drawn = f"{value_of(values['low'])} to {value_of(values['high'])}"
         step = f", by {value_of(values['step'])}" if values.get("step") else ""

@@ -212,7 +212,7 @@ def codes(rows: Sequence[Row]) -> dict[str, list[str]]:
     made: dict[str, list[str]] = {}
     for row in rows:
         for run in row.finished:
-            code = (run.run_info.get("versions") or {}).get("commit", "unknown code")
+            code = str((run.run_info.get("versions") or {}).get("commit", "unknown code"))
             made.setdefault(code, []).append(f"{row.name} seed {run.metrics['seed']}")
     return made
 

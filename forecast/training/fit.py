@@ -17,7 +17,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint
-from forecast.checkpoint.record import DataRecord, Record
+from forecast.checkpoint.record import Record
 from forecast.config.distributed import rank
 from forecast.config.job import in_sweep
 from forecast.config.run_config import RunConfig
@@ -28,7 +28,7 @@ from forecast.evaluation.baselines import fitting_rows
 from forecast.evaluation.leakage import check_leakage
 from forecast.models.base import ForecastModel, Options
 from forecast.run_folder import checkpoint_path
-from forecast.run_folder.shapes import Cost
+from forecast.run_folder.shapes import Cost, DataRecord
 from forecast.training.checkpoint import WrittenInPlace
 from forecast.training.cross_fit import CrossFit
 from forecast.training.datamodule import ForecastDataModule

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import forecast
 from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import WEIGHTS_PREFIX
-from forecast.checkpoint.record import DataRecord, PanelRecord, Record
+from forecast.checkpoint.record import PanelRecord, Record
 from forecast.config.commit import commit
 from forecast.config.run_config import RunConfig
 from forecast.config.trust import own_code, trusted
@@ -27,6 +27,7 @@ from forecast.data.prepare import Prepared, PreparedData
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
 from forecast.evaluation.naive_errors import naive_errors
+from forecast.run_folder.shapes import DataRecord
 from forecast.training.panel_record import describe_panel, panel_entry, panel_until
 from forecast.training.told_columns import told_columns
 

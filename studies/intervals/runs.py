@@ -27,6 +27,7 @@ from forecast.evaluation.scored_intervals import Intervals
 from forecast.files import rounded, write_text
 from forecast.models.base import ForecastModel
 from forecast.run_folder import OUTPUT, checkpoint_path
+from forecast.run_folder.shapes import Block
 from forecast.training.calibrated import add_calibration
 from studies.documents.run import made_by
 from studies.intervals.plain_conformal import plain_calibration
@@ -142,7 +143,7 @@ def uncrossed(model: ForecastModel, data: Prepared, config: RunConfig) -> Calibr
 
 def evaluated(
     checkpoint: Checkpoint, source: Source, data: Prepared, intervals: Intervals
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+) -> tuple[Block, dict[str, Any], dict[str, Any]]:
     """The block of metrics.json for test, that for val, and of the first what the page shows."""
     result = evaluate_checkpoint(
         checkpoint,
@@ -157,8 +158,11 @@ def evaluated(
         intervals=intervals,
     )
     test, val, scored = result.metrics["test"], result.metrics["val"], result.metrics["test"]["intervals"]
+    assert scored is not None
     levels, names = scored["levels"], [name_of(level) for level in intervals.asked]
-    block: dict[str, Any] = {key: {name: levels[name][key] for name in names} for key in ("coverage", "width", "msis")}
+    block: dict[str, Any] = {
+        key: {name: dict(levels[name])[key] for name in names} for key in ("coverage", "width", "msis")
+    }
     of_levels = intervals.calibration.levels
     margins = {name: intervals.calibration.margins[of_levels.index(float(name))] for name in names}
     block |= {

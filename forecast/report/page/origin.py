@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
 
 from forecast.report.tables import UNITS
+from forecast.run_folder.shapes import DataRecord, Gaps, Metrics, SeriesRead, block_of
 from forecast.text.terminal import label, listed
 
 NAMED = 8  # columns or series that are named
@@ -19,7 +19,7 @@ GAPS = {
 }
 
 
-def data_rows(data: Mapping[str, Any], metrics: Mapping[str, Any], split: str) -> list[tuple[str, str]]:
+def data_rows(data: DataRecord, metrics: Metrics, split: str) -> list[tuple[str, str]]:
     """What was read, filled in, left out, and how it was split.
 
     data: the entry `data` of a checkpoint's record; metrics: that becomes metrics.json.
@@ -36,29 +36,29 @@ def data_rows(data: Mapping[str, Any], metrics: Mapping[str, Any], split: str) -
         rows.append(("season", f"{data['season']} steps"))
     rows += _panel_rows(data, data["series"]) if data.get("series") else _split_rows(data)
     rows.append(("trained until", str(data["trained_until"]).removesuffix(" 00:00:00")))
-    if data.get("gaps"):
-        rows.append(("gaps", _gaps(data["gaps"])))
+    if gaps := data.get("gaps"):
+        rows.append(("gaps", _gaps(gaps)))
     rows += _left_out(data)
-    if flat := metrics[split].get("flat"):
+    if flat := block_of(metrics, split).get("flat"):
         rows.append(("nearly flat forecasts", _named(flat)))
     return rows
 
 
-def _split_rows(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _split_rows(data: DataRecord) -> list[tuple[str, str]]:
     """The rows of each split, counted from 0."""
     return [
         (f"{name} rows", f"{stop - start:,}: {start} to {stop - 1}") for name, (start, stop) in data["splits"].items()
     ]
 
 
-def _panel_rows(data: Mapping[str, Any], series: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _panel_rows(data: DataRecord, series: SeriesRead) -> list[tuple[str, str]]:
     lengths = f"{series['count']:,} with {series['rows']:,} rows, {series['shortest']:,} to {series['longest']:,} each"
     windows = ", ".join(f"{count:,} of {name}" for name, count in data["windows"].items())
     units = UNITS.get(data.get("scaling", ""), "")
     return [("series", lengths), ("windows", windows), *([("errors are measured", units)] if units else [])]
 
 
-def _gaps(gaps: Mapping[str, Any]) -> str:
+def _gaps(gaps: Gaps) -> str:
     """What was done to what the file lacked."""
     rows, cells = gaps["rows_added"], gaps["cells_filled"]
     if not rows and not cells:
@@ -67,7 +67,7 @@ def _gaps(gaps: Mapping[str, Any]) -> str:
     return f"{counts}; {GAPS.get(gaps['policy'], gaps['policy'])}"
 
 
-def _left_out(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _left_out(data: DataRecord) -> Iterator[tuple[str, str]]:
     windows = (data.get("gaps") or {}).get("windows_left_out") or {}
     if any(windows.values()):
         yield "windows left out", ", ".join(f"{count:,} of {name}" for name, count in windows.items())
@@ -79,7 +79,7 @@ def _left_out(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "series left out", f"{found['count']:,}, {label(reason)}: {listed(found['first'])}{more}"
 
 
-def scaler_rows(data: Mapping[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
+def scaler_rows(data: DataRecord) -> tuple[list[tuple[str, str, str]], str]:
     """Name, mean and standard deviation of the columns in the train rows, and what the reader should know of them."""
     scaler = data["scaler"]
     every = list(zip(scaler["columns"], scaler["mean"], scaler["std"], strict=True))
@@ -89,14 +89,14 @@ def scaler_rows(data: Mapping[str, Any]) -> tuple[list[tuple[str, str, str]], st
     return rows, f"{rest}{of}"
 
 
-def config_rows(config: Mapping[str, Any]) -> list[tuple[str, str]]:
+def config_rows(config: Mapping[str, object]) -> list[tuple[str, str]]:
     """Each key of the config by its path, in the order of these: a run that went on has others; of files the name."""
     rows = [(label(path), label(value, 300)) for path, value in sorted(_leaves(config, ()))]
     rest = [("...", f"{len(rows) - MOST_KEYS} more keys")] if len(rows) > MOST_KEYS else []
     return rows[:MOST_KEYS] + rest
 
 
-def _leaves(node: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _leaves(node: object, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     if isinstance(node, Mapping) and node:
         for key, value in node.items():
             yield from _leaves(value, (*path, str(key)))

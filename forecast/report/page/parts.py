@@ -12,6 +12,7 @@ from forecast.report.page.origin import config_rows, scaler_rows
 from forecast.report.page.tables import plain_table
 from forecast.report.tables import short_number
 from forecast.report.verdict import TRAIN
+from forecast.run_folder.shapes import DataRecord, Told
 
 ZOOM = "Drag across a picture to zoom, double-click to see all of it."
 FAR = "A name that is struck out is drawn when it is pressed; its line would squeeze the others."
@@ -75,7 +76,7 @@ def ranked_series(names: Sequence[str], metrics: Mapping[str, npt.NDArray[Any]],
     ]
 
 
-def scaler_part(data: Mapping[str, Any]) -> str:
+def scaler_part(data: DataRecord) -> str:
     """By what the values of a checkpoint's data are scaled; nothing where no column is."""
     rows, more = scaler_rows(data)
     if not rows:
@@ -84,7 +85,7 @@ def scaler_part(data: Mapping[str, Any]) -> str:
     return f"<h3>By what values are scaled</h3>\n{table}"
 
 
-def origin_parts(record: Mapping[str, Any]) -> list[str]:
+def origin_parts(record: Told) -> list[str]:
     """How a checkpoint came about. record: its `config`, `choices` and `versions`."""
     versions = [(str(key), str(value)) for key, value in record["versions"].items()]
     chosen = [(str(key), str(value)) for key, value in sorted(record["choices"].items()) if value is not None]

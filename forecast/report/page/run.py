@@ -35,13 +35,14 @@ from forecast.report.tables import (
     steps_table,
 )
 from forecast.report.verdict import verdict
+from forecast.run_folder.shapes import Metrics, Told, block_of
 from forecast.text.terminal import label
 
 SMALL = 0.01  # of the MAE: a column that is worth less has no long bar
 
 
 def run_page(
-    metrics: Mapping[str, Any],
+    metrics: Metrics,
     split: str,
     *,
     by_step: Mapping[str, Sequence[float]],
@@ -49,7 +50,7 @@ def run_page(
     ahead: Mapping[str, npt.NDArray[Any]] | None = None,
     residuals: pd.DataFrame,
     series: pd.DataFrame | None,
-    record: Mapping[str, Any],
+    record: Told,
 ) -> str:
     """The page of a run, from what its files hold.
 
@@ -86,7 +87,7 @@ def run_page(
     )
 
 
-def _ahead(windows: Mapping[str, npt.NDArray[Any]] | None, metrics: Mapping[str, Any], draw: Drawing) -> list[str]:
+def _ahead(windows: Mapping[str, npt.NDArray[Any]] | None, metrics: Metrics, draw: Drawing) -> list[str]:
     """The forecast after the data, in one part; nothing without one."""
     if windows is None:
         return []
@@ -97,7 +98,7 @@ def _ahead(windows: Mapping[str, npt.NDArray[Any]] | None, metrics: Mapping[str,
     return [f'<div id="ahead">\n<h2>{heading}</h2>\n{says}\n{draw(made)}\n</div>']
 
 
-def _leaderboard(metrics: Mapping[str, Any]) -> list[str]:
+def _leaderboard(metrics: Metrics) -> list[str]:
     """Of a run of `forecast auto`."""
     board = metrics.get("leaderboard")
     if not board:
@@ -107,8 +108,8 @@ def _leaderboard(metrics: Mapping[str, Any]) -> list[str]:
     return [paragraph(str(board["reason"])), table, paragraph(says)]
 
 
-def _tiles(metrics: Mapping[str, Any], split: str) -> str:
-    block = metrics[split]
+def _tiles(metrics: Metrics, split: str) -> str:
+    block = block_of(metrics, split)
     found = {
         "MSE, scaled": short_number(block["scaled"].get("mse")),
         "MAE, scaled": short_number(block["scaled"].get("mae")),
@@ -121,37 +122,34 @@ def _tiles(metrics: Mapping[str, Any], split: str) -> str:
     return tiles(found)
 
 
-def _forecasts(
-    metrics: Mapping[str, Any], split: str, windows: Mapping[str, npt.NDArray[Any]], draw: Drawing
-) -> list[str]:
+def _forecasts(metrics: Metrics, split: str, windows: Mapping[str, npt.NDArray[Any]], draw: Drawing) -> list[str]:
     made, left_out = forecasts_chart(windows, best_baseline(metrics), metrics.get("target"))
     if "series" in windows:
-        of = metrics[split]["series"]
+        of = block_of(metrics, split)["series"]
         between = len(made["picks"][0]["names"]) - len(of["worst"]) - len(of["best"])
         which = (
             f"The last windows of the {len(of['worst'])} worst and the {len(of['best'])} best of {of['count']:,} series"
         )
         which += f", and of {between} between them." if between > 0 else "."
     else:
-        which = f"{len(made['picks'][0]['names'])} of {metrics[split]['windows']:,} windows of {split}, evenly spread."
+        windows_of = f"{block_of(metrics, split)['windows']:,} windows of {split}"
+        which = f"{len(made['picks'][0]['names'])} of {windows_of}, evenly spread."
     return [paragraph(f"{which} {ZOOM} {left_out}".strip()), draw(made)]
 
 
-def _errors(metrics: Mapping[str, Any], split: str) -> list[str]:
+def _errors(metrics: Metrics, split: str) -> list[str]:
     return [html_table(scores_table(metrics, split), titled=False), html_table(columns_table(metrics, split))]
 
 
-def _steps(metrics: Mapping[str, Any], split: str, by_step: Mapping[str, Sequence[float]], draw: Drawing) -> list[str]:
+def _steps(metrics: Metrics, split: str, by_step: Mapping[str, Sequence[float]], draw: Drawing) -> list[str]:
     best = best_baseline(metrics)
     offsets = html_table(offsets_table(metrics, split)) if "offsets" in metrics else ""
     drawn = steps_chart(by_step, best.key if best else "")
     return [far_note(drawn), draw(drawn), html_table(steps_table(by_step)), offsets]
 
 
-def _reliability(
-    metrics: Mapping[str, Any], split: str, by_step: Mapping[str, Sequence[float]], draw: Drawing
-) -> list[str]:
-    found = metrics[split].get("intervals")
+def _reliability(metrics: Metrics, split: str, by_step: Mapping[str, Sequence[float]], draw: Drawing) -> list[str]:
+    found = block_of(metrics, split).get("intervals")
     if not found:
         return []
     drawn, by = draw(reliability_chart(found["reliability"], split)), draw(coverage_chart(by_step))
@@ -173,8 +171,8 @@ def _over_time(residuals: pd.DataFrame, counted: bool, draw: Drawing) -> list[st
     return [paragraph(says), drawn] if drawn else []
 
 
-def _series(metrics: Mapping[str, Any], split: str, series: pd.DataFrame | None, draw: Drawing) -> list[str]:
-    if series is None or "series" not in metrics[split]:
+def _series(metrics: Metrics, split: str, series: pd.DataFrame | None, draw: Drawing) -> list[str]:
+    if series is None or "series" not in block_of(metrics, split):
         return []
     table = html_table(series_table(metrics, split))
     headings = {"MASE": "mase", "RMSSE": "rmsse", "sMAPE %": "smape", "WAPE": "wape"}
@@ -182,13 +180,13 @@ def _series(metrics: Mapping[str, Any], split: str, series: pd.DataFrame | None,
     return [table, *ranked_series([str(name) for name in series.iloc[:, 0]], metrics_of, draw)]
 
 
-def _covariates(metrics: Mapping[str, Any], split: str, draw: Drawing) -> list[str]:
-    found = metrics[split].get("covariates")
+def _covariates(metrics: Metrics, split: str, draw: Drawing) -> list[str]:
+    found = block_of(metrics, split).get("covariates")
     if not found:
         return []
     ranked = sorted(found.items(), key=lambda item: -item[1]["importance"])
     bars = [(name, row["importance"], row["error"]) for name, row in ranked]
-    span = SMALL * metrics[split]["scaled"]["mae"]
+    span = SMALL * (block_of(metrics, split)["scaled"]["mae"] or 0.0)
     says = "By how much the MAE, scaled, grows when windows exchange the column, with the standard error."
     return [
         paragraph(says),
